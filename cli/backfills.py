@@ -23,7 +23,10 @@ def backfill(
     context: typer.Context,
     action: Annotated[str, typer.Argument(help="Name or uid of an action.", metavar="ACTION")],
     *,
-    first: Annotated[str | None, typer.Option("--from", help="First instant of the range.")] = None,
+    first: Annotated[
+        str | None,
+        typer.Option("--from", help="First instant of the range; P3D means three days ago."),
+    ] = None,
     last: Annotated[str | None, typer.Option("--to", help="Last instant of the range.")] = None,
     only: Annotated[Only | None, typer.Option(help="Only these (default: both).")] = None,
     pace: Annotated[str | None, typer.Option(help="Highest rate: 30/min.")] = None,
@@ -48,5 +51,7 @@ def backfill(
 
 def _given(option: str, text: str | None) -> str:
     if text is None:
-        raise Refused(f"{option} is missing; write an instant such as 2026-11-20T06:00")
+        raise Refused(
+            f"{option} is missing; write an instant such as 2026-11-20T06:00, or a span such as P3D"
+        )
     return text

@@ -240,7 +240,8 @@ def _import(
         moving.refuse_others(every(door(context), search.list_actions), made.documents)
         with naming_each([one["name"] for one in made.documents]):
             stored = door(context).ask(changes.apply, made.documents)
-        made = made.model_copy(update={"changes": stored})
+        left = moving.left_of(present, made.documents)
+        made = made.model_copy(update={"changes": stored, "left": left})
     show(context, made)
 
 

@@ -9,7 +9,6 @@ import typer
 
 from cli.arguments import existing_here, here
 from cli.render import show
-from models.errors import Refused
 from runtime.clock import utc_now
 from runtime.folders import caller_umask
 from runtime.visible import visible_line
@@ -61,13 +60,9 @@ def daemon(
     ] = None,
 ) -> None:
     """Run the daemon, which records and sends what is due, once a minute."""
-    from processes.daemon import AT_ALONE, run
-    from views.finding import instant_of
+    from processes.daemon import run
 
-    if at is not None and not once:
-        raise Refused(AT_ALONE)
-    now = None if at is None else instant_of("--at", at, "UTC")
-    raise typer.Exit(run(here(context).home, once=once, at=now))
+    raise typer.Exit(run(here(context).home, once=once, at=at))
 
 
 def worker(

@@ -67,7 +67,7 @@ Line = str | Table
 
 
 def show(context: typer.Context, view: "Shown", **options: Any) -> None:
-    """Print a view and its refusals; exit with its code, unless it is 0.
+    """Print a view and its complaints; exit with its code, unless it is 0.
 
     `options` are for its text form only.
     """
@@ -77,7 +77,7 @@ def show(context: typer.Context, view: "Shown", **options: Any) -> None:
     invocation = of(context)
     for note in (*invocation.notes, *view.notes):
         print_warning(note)
-    for one in view.refusals:
+    for one in view.complaints:
         print_error(one)
     if invocation.as_json:
         print_line(json_text(view), is_safe=True)

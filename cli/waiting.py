@@ -32,9 +32,9 @@ def awaited(door: Door, ran: Ran, timeout_s: float | None) -> Ran:
     """Return an operation as it ended, or as it is after `timeout_s`; as it was without one."""
     if timeout_s is None:
         return ran
-    state = _end_of(door, ran.id, timeout_s)
+    end = _end_of(door, ran.id, timeout_s, WENT_WELL)
     error = door.ask(operations.show, str(ran.id)).error
-    return ran.model_copy(update={"state": state, "error": error, "is_well": state in WENT_WELL})
+    return ran.model_copy(update={**end, "error": error})
 
 
 def all_awaited(
@@ -51,8 +51,8 @@ def all_awaited(
     def ended(one: Any) -> Any:
         if not isinstance(one, Done):
             return one
-        state = _end_of(door, one.id, max(0.0, end - monotonic()))
-        return one.model_copy(update={"state": state, "is_well": state in good})
+        left_s = max(0.0, end - monotonic())
+        return one.model_copy(update=_end_of(door, one.id, left_s, good))
 
     return type(made)(tuple(ended(one) for one in made.root))
 
@@ -76,8 +76,10 @@ def backfill_awaited(
     return seen.model_copy(update={"is_awaited": True, "unsent": started.unsent})
 
 
-def _end_of(door: Door, id: UUID, timeout_s: float) -> str:
-    """Return the state of an operation when it has ended, or else after `timeout_s`."""
+def _end_of(
+    door: Door, id: UUID, timeout_s: float, good: Collection[OperationState]
+) -> dict[str, Any]:
+    """Return how an operation stands when it has ended, or else after `timeout_s`."""
     state = ""
 
     def has_ended() -> bool:
@@ -85,5 +87,5 @@ def _end_of(door: Door, id: UUID, timeout_s: float) -> str:
         state = door.ask(operations.state, str(id)).state
         return state in ENDED
 
-    wait_for(has_ended, timeout_s, poll_s=door.poll_s)
-    return state
+    is_late = not wait_for(has_ended, timeout_s, poll_s=door.poll_s)
+    return {"state": state, "is_well": state in good, "is_late": is_late}

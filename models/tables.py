@@ -102,6 +102,8 @@ domains = sa.Table(
     _text("source"),
     sa.Column("staging_id", HyphenatedUuid, sa.ForeignKey("snapshots.id")),
     sa.Column("production_id", HyphenatedUuid, sa.ForeignKey("snapshots.id")),
+    # When the reading of what is staged began: what began earlier does not replace it.
+    _at("staging_begun_at"),
     _at("refreshed_at"),
     _at("published_at"),
     # The last operation that moved production: it sends the mail, even after an interruption.

@@ -24,6 +24,10 @@ BACKOFF = ["PT10S", "PT20S", "PT40S", "PT1M20S", "PT2M40S", "PT5M20S", "PT6M"]
 RETRIES = 6
 # A program asks for another attempt by EX_TEMPFAIL; any other failure of `command` is for good.
 RETRIES_DIFFER = "Kubernetes tries again after any failure, the action after exit code 75 alone"
+DEADLINE = "activeDeadlineSeconds"
+DEADLINE_DIFFERS = (
+    "its activeDeadlineSeconds is for all tries together, the time limit for each attempt"
+)
 _ZONED = re.compile(r"(?:CRON_)?TZ=(\S+)\s+(.*)", re.ASCII)
 _REFERENCE = re.compile(r"\$\$|\$\(([^()]+)\)")
 # In characters: a variable may repeat others, which do so too.
@@ -71,9 +75,7 @@ def _entry(name: str, where: str, cron_job: Mapping[str, Any], zone: str) -> Ent
     job = _mapping(_mapping(spec, "jobTemplate"), "spec")
     when, fires = _when(str(spec.get("schedule") or ""), str(spec.get("timeZone") or zone))
     command, remarks = _command(job)
-    limits = _limits(job)
-    if "retry" in limits:
-        remarks += (RETRIES_DIFFER,)
+    limits, differing = _limits(job)
     if fires is None:
         remarks += ("its grid begins when the action is stored",)
     return Entry(
@@ -84,7 +86,7 @@ def _entry(name: str, where: str, cron_job: Mapping[str, Any], zone: str) -> Ent
         operations={STEP: command},
         when=when,
         policy={**_late(spec), **limits},
-        remarks=remarks,
+        remarks=(*remarks, *differing),
         fires=fires,
     )
 
@@ -146,19 +148,39 @@ def _late(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {"overlap": overlap, "look_back": format_span(look_back)}
 
 
-def _limits(job: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the time limit and the retries of a job."""
+def _limits(job: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the time limit and the retries of a job, and how they differ."""
     for name in ("completions", "parallelism"):
         if _whole(job, name) not in (None, 1):
             raise CannotMove(f"its {name} is {job[name]}", "make an action of each part")
-    limit = _whole(job, "activeDeadlineSeconds")
-    # A CronJob without a limit has none, and the policy has no longer one.
-    given = LONGEST_TIME_LIMIT if limit is None else timedelta(seconds=limit)
-    span = min(given, LONGEST_TIME_LIMIT)
     retries = _whole(job, "backoffLimit")
     attempts = min((RETRIES if retries is None else retries) + 1, 100)
-    retry = {"max_attempts": attempts, "backoff": BACKOFF[: min(attempts - 1, len(BACKOFF))]}
-    return {"time_limit": format_span(span), **({"retry": retry} if attempts > 1 else {})}
+    limit, remarks = _time_limit(job, is_retried=attempts > 1)
+    limits: dict[str, Any] = {"time_limit": format_span(limit)}
+    if attempts == 1:
+        return limits, remarks
+    backoff = BACKOFF[: min(attempts - 1, len(BACKOFF))]
+    retry = {"max_attempts": attempts, "backoff": backoff}
+    return {**limits, "retry": retry}, (RETRIES_DIFFER, *remarks)
+
+
+def _time_limit(job: Mapping[str, Any], *, is_retried: bool) -> tuple[timedelta, tuple[str, ...]]:
+    """Return the time limit of an attempt, and how it differs."""
+    pod = _mapping(_mapping(job, "template"), "spec")
+    of_job, of_pod = _whole(job, DEADLINE), _whole(pod, DEADLINE)
+    seconds = min((one for one in (of_job, of_pod) if one is not None), default=None)
+    if seconds is None:
+        # A CronJob without a limit has none, and the policy has no longer one.
+        return LONGEST_TIME_LIMIT, ()
+    remarks = []
+    # A pod that is not restarted is one attempt.
+    if is_retried and (of_job is not None or pod.get("restartPolicy") != "Never"):
+        remarks.append(DEADLINE_DIFFERS)
+    limit = min(timedelta(seconds=seconds), LONGEST_TIME_LIMIT)
+    if limit.total_seconds() < seconds:
+        longest = format_span(limit)
+        remarks.append(f"its {DEADLINE} {seconds} is cut to {longest}, the longest time limit")
+    return limit, tuple(remarks)
 
 
 def _whole(parent: Mapping[str, Any], key: str) -> int | None:

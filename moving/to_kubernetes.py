@@ -13,7 +13,7 @@ from models.action.plan import Plan
 from models.action.policy import NO_TIME_LIMIT
 from moving.entries import CannotMove
 from moving.exported import Exported, compared, lost, only_trigger
-from moving.kubernetes import RETRIES_DIFFER
+from moving.kubernetes import DEADLINE, RETRIES_DIFFER
 from moving.programs import Program, crontab_of, either_day, program_of
 from moving.wall_fires import WallFires
 
@@ -94,13 +94,15 @@ def _job(action: ScheduledActionModel, plan: Plan, program: Program, image: str)
         container["env"] = [
             {"name": name, "value": _plain(value)} for name, value in program.env.items()
         ]
-    limit = plan.time_limit
+    pod: dict[str, Any] = {"restartPolicy": "Never", "containers": [container]}
+    if plan.time_limit < NO_TIME_LIMIT:
+        # Of the pod, which is one attempt; that of the job is for all of them together.
+        pod[DEADLINE] = int(plan.time_limit.total_seconds())
     return {
-        **({} if limit >= NO_TIME_LIMIT else {"activeDeadlineSeconds": int(limit.total_seconds())}),
         "backoffLimit": plan.max_attempts - 1,
         "template": {
             "metadata": {"annotations": {"minutehand/action": action.name}},
-            "spec": {"restartPolicy": "Never", "containers": [container]},
+            "spec": pod,
         },
     }
 

@@ -7,15 +7,15 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 import sqlalchemy as sa
-from dateutil.parser import isoparse
 
 from broker.app import configure
-from models.errors import SchedulerError
+from models.errors import Refused, SchedulerError
 from models.store import ticks
+from models.values import parse_instant
 from runtime.config import InvalidSetting, load_settings
 from runtime.database import DATABASE_AWAY, make_engine, reason_of
 from runtime.folders import PRIVATE_UMASK, make_home
@@ -26,31 +26,27 @@ from scheduler.loop import Daemon
 from scheduler.service_manager import STOPPING, notify
 from tasks.built_in import built_in_steps
 
-AT_ALONE = "--at needs --once: a daemon that runs on takes the database's clock"
-
 logger = logging.getLogger("minutehand.daemon")
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the daemon until SIGTERM or SIGINT, or for one tick; return the exit code."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
-    if options.at is not None and not options.once:
-        parser.error(AT_ALONE)
+    options = _parser().parse_args(arguments)
     return run(options.home, once=options.once, at=options.at)
 
 
-def run(home: Path | None, *, once: bool = False, at: datetime | None = None) -> int:
+def run(home: Path | None, *, once: bool, at: str | None) -> int:
     """Run the daemon until SIGTERM or SIGINT, or for one tick at `at`; return the exit code."""
     os.umask(PRIVATE_UMASK)
     try:
+        now = _instant_of(at, once=once)
         settings = load_settings(home)
         set_up_logs(settings.log, "scheduler")
         set_up_tracing("scheduler")
         make_home(settings.home)
         configure(settings)
         engine = make_engine(settings)
-        return _serve(Daemon(engine, settings, built_in_steps()), once=once, at=at)
+        return _serve(Daemon(engine, settings, built_in_steps()), once=once, at=now)
     except (InvalidSetting, SchedulerError) as error:
         _report(str(error))
         return 2
@@ -92,25 +88,23 @@ def _note_stop(daemon: Daemon) -> None:
         logger.warning("database unavailable while stopping: %s", reason_of(error))
 
 
+def _instant_of(at: str | None, *, once: bool) -> datetime | None:
+    """Return the instant of `--at`, read in UTC if it has no offset; raises Refused."""
+    if at is None:
+        return None
+    if not once:
+        raise Refused("--at needs --once: a daemon that runs on takes the database's clock")
+    try:
+        return parse_instant(at, "UTC")
+    except ValueError as error:
+        raise Refused(f"--at {at!r}: {error}") from None
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="scheduler_server.py", description="Wake up every minute and send what is due."
     )
     parser.add_argument("--home", type=Path, help="folder of all files (SCHED_HOME, .minutehand)")
     parser.add_argument("--once", action="store_true", help="make one tick and exit")
-    parser.add_argument(
-        "--at", type=_instant, help="with --once: decide as of this instant: 2026-11-23T06:00:30Z"
-    )
+    parser.add_argument("--at", help="with --once: decide as of this instant: 2026-11-23T06:00:30Z")
     return parser
-
-
-def _instant(text: str) -> datetime:
-    try:
-        found = isoparse(text)
-    except ValueError:
-        found = None
-    if found is None or found.tzinfo is None:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not an instant with an offset; write 2026-11-23T06:00:30Z"
-        )
-    return found.astimezone(UTC)

@@ -2,10 +2,12 @@
 
 import gc
 import logging
+import os
 import resource
 import signal
 import socket
 from contextlib import suppress
+from threading import Timer
 from types import FrameType
 from typing import Any
 
@@ -24,6 +26,8 @@ from web.guards import BehindProxies, WithHeaders
 logger = logging.getLogger("minutehand.web")
 
 STOP_WITHIN_S = 10
+# How long threads may take to end when no request is left.
+THREADS_END_WITHIN_S = 1.0
 # Idle connections of clients that went away without a word.
 KEEP_ALIVE_S = 75
 # The readers of operations, statuses and jobs.
@@ -44,6 +48,18 @@ class _Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         stop_streams(self._served)
         super().handle_exit(sig, frame)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop serving; then end, also if threads still wait for a database that is silent."""
+        await super().shutdown(sockets)
+        leaving = Timer(THREADS_END_WITHIN_S, _end)
+        leaving.daemon = True
+        leaving.start()
+
+
+def _end() -> None:
+    logger.warning("the database does not answer: ended without waiting for it")
+    os._exit(0)
 
 
 def serve(

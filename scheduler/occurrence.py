@@ -3,8 +3,11 @@
 A window is (since, now], since = max(watermark, now − look_back); docs/explanation/time.md.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from heapq import merge
+from itertools import groupby, islice
 from uuid import UUID
 
 from cron import CronSchedule
@@ -200,9 +203,18 @@ def _next(windowed: list[_Windowed], after: datetime) -> datetime | None:
 
 def _due(plan: Plan, windows: list[tuple[Schedule, datetime]], until: datetime) -> list[datetime]:
     if plan.catch_up == "all":
-        return sorted({at for schedule, since in windows for at in schedule.between(since, until)})
+        ascending = merge(*(_within(schedule, since, until) for schedule, since in windows))
+        # One more than is sent at once shows that more are due.
+        return list(islice((at for at, _ in groupby(ascending)), MOST_SENT + 1))
     latest = [schedule.last(since, until) for schedule, since in windows]
     return sorted(at for at in latest if at is not None)[-1:]
+
+
+def _within(schedule: Schedule, since: datetime, until: datetime) -> Iterator[datetime]:
+    """Yield the occurrences in (since, until] as they are asked for, ascending."""
+    while (at := schedule.next(since)) is not None and at <= until:
+        yield at
+        since = at
 
 
 def _missed(

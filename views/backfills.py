@@ -9,13 +9,14 @@ from pydantic import Field
 
 from models.operation import ENDED, WENT_WELL, by_backfill
 from models.store.operations import backfills
+from models.values import counted
 from runtime.database import reading
 from scheduler.on_demand import backfill as filling
 from scheduler.on_demand.backfill_range import Mode, Wanted, parse_pace
-from views.finding import app_of, find, instant_of
+from views.finding import app_of, find, past_instant_of
 from views.installation import Installation
 from views.unsent import why_unsent
-from views.view import Instant, Listing, View
+from views.view import NOT_ENDED, Instant, Listing, View
 from views.words import zone_of
 
 ACTIVE = "active"
@@ -60,9 +61,24 @@ class StartedBackfill(Backfill):
 
     @property
     def exit_code(self) -> int:
-        """1 if the command waited for it and it did not succeed."""
+        """1 if the command waited for it and it did not succeed, NOT_ENDED if it goes on."""
+        if self._is_late:
+            return NOT_ENDED
         is_well = self.state == DONE and set(self.operations) <= set(WENT_WELL)
         return int(self.is_awaited and not is_well)
+
+    @property
+    def complaints(self) -> tuple[str, ...]:
+        if not self._is_late:
+            return ()
+        left = sum(count for state, count in self.operations.items() if state not in ENDED)
+        state = f"backfill {self.id} is {self.state}, not ended: {counted(left, 'operation')}"
+        look = f"to look again: minutehand action show {self.uid}"
+        return (f"the time to wait is over: {state}; {look}",)
+
+    @property
+    def _is_late(self) -> bool:
+        return self.is_awaited and not self.is_over
 
 
 class BackfillPlan(View):
@@ -90,7 +106,7 @@ class CancelledBackfills(View):
 
 
 class Range(View):
-    """A requested range; instants without an offset are in the action's zone."""
+    """A requested range: instants, in the action's zone without an offset, or spans before now."""
 
     action: str
     first: str
@@ -174,7 +190,8 @@ def _wanted(installation: Installation, asked: Range) -> tuple[dict[str, Any], W
     with reading(installation.engine) as connection:
         row = find(connection, installation, asked.action)
         zone = zone_of(row["plan"], app_of(connection, installation, row).zone)
-    ends = instant_of("the start", asked.first, zone), instant_of("the end", asked.last, zone)
+        first = past_instant_of(connection, "the start", asked.first, zone)
+        last = past_instant_of(connection, "the end", asked.last, zone)
     mode = Mode(asked.only) if asked.only else Mode.ALL
     pace = parse_pace(asked.pace) if asked.pace else None
-    return row, Wanted(row["uid"], *ends, mode, pace)
+    return row, Wanted(row["uid"], first, last, mode, pace)

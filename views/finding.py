@@ -9,8 +9,10 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from minutehand.steps import SmallApp
+from models.durations import parse_span
 from models.errors import Hint, NotFound, Refused
 from models.problems import MOST_COMPARED, listed, nearest
+from models.sql import read_clock
 from models.store import actions, operations
 from models.store.actions import OVERDUE
 from models.store.actions.status import with_status
@@ -134,6 +136,19 @@ def instant_of(what: str, text: str, zone: str) -> datetime:
     """Return the instant that a user wrote for `what`; raises Refused."""
     try:
         return parse_instant(text, zone)
+    except ValueError as error:
+        raise Refused(f"{what} {text!r}: {error}") from None
+
+
+def past_instant_of(connection: sa.Connection, what: str, text: str, zone: str) -> datetime:
+    """Return the instant that a user wrote, or that lies a duration such as P1D back from now.
+
+    Raises Refused.
+    """
+    if not text.upper().startswith("P"):
+        return instant_of(what, text, zone)
+    try:
+        return read_clock(connection).replace(microsecond=0) - parse_span(text)
     except ValueError as error:
         raise Refused(f"{what} {text!r}: {error}") from None
 

@@ -1,11 +1,13 @@
 """An opened installation: settings, database, steps, and the small app that a request is about."""
 
 import getpass
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from threading import RLock
+from typing import TYPE_CHECKING, TypeVar
 
 import sqlalchemy as sa
 from pydantic import Field
@@ -19,6 +21,8 @@ from runtime.database import CONNECTIONS, make_engine, reading
 from runtime.folders import make_private
 from small_apps.store import small_apps
 from views.view import Listing, View
+
+T = TypeVar("T")
 
 TEMPLATES = Path(__file__).with_name("start")
 ACTION = "hello.yaml"
@@ -58,11 +62,12 @@ class Installation:
     connections: int = field(default=CONNECTIONS, kw_only=True)
     # Warnings about how it was opened.
     notes: list[str] = field(default_factory=list, kw_only=True)
+    _making: RLock = field(default_factory=RLock, init=False, repr=False, compare=False)
 
-    @cached_property
+    @property
     def settings(self) -> Settings:
         """The settings of the home folder; raises InvalidSetting."""
-        return load_settings(self.home)
+        return self._once("settings", lambda: load_settings(self.home))
 
     @property
     def is_made(self) -> bool:
@@ -70,9 +75,23 @@ class Installation:
         is_embedded = not self.settings.database_url.get_secret_value()
         return not is_embedded or (self.settings.home / "minutehand.db").exists()
 
-    @cached_property
+    @property
     def engine(self) -> sa.Engine:
         """The database, with this release's schema; an embedded one is created if needed."""
+        return self._once("engine", self._opened)
+
+    def _once(self, name: str, make: Callable[[], T]) -> T:
+        """Return what is made at the first call; the first calls of threads make one.
+
+        From Python 3.12 on, `cached_property` makes one for each of them.
+        """
+        with self._making:
+            if name not in self.__dict__:
+                self.__dict__[name] = make()
+            made: T = self.__dict__[name]
+            return made
+
+    def _opened(self) -> sa.Engine:
         engine = make_engine(self.settings, self.connections)
         try:
             with reading(engine) as connection:
@@ -96,12 +115,12 @@ class Installation:
         home = self.settings.home
         self.notes.append(f"made a new Minutehand in {home}; --home names another folder")
 
-    @cached_property
+    @property
     def registry(self) -> "Registry":
         """The steps that this process knows."""
         from tasks.registry import registry_of
 
-        return registry_of(self.settings.step_modules)
+        return self._once("registry", lambda: registry_of(self.settings.step_modules))
 
     @property
     def steps(self) -> "KnownSteps":

@@ -5,21 +5,24 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-import sqlalchemy as sa
 from pydantic import Field
 
 from models.action.plan import Target
-from models.durations import parse_span
-from models.errors import Refused
 from models.notices import shown_target
 from models.operation import Cause, OperationState
-from models.sql import read_clock
 from models.store import notices, operations
 from models.store.operations import pages
 from models.store.operations.attempts import attempts_of
 from runtime.database import glancing, reading
 from small_apps.store import small_apps
-from views.finding import check_all_apps, find, instant_of, operation_of, wrong_cursor
+from views.finding import (
+    check_all_apps,
+    find,
+    instant_of,
+    operation_of,
+    past_instant_of,
+    wrong_cursor,
+)
 from views.installation import Installation
 from views.view import Instant, Listing, Page, View
 
@@ -170,7 +173,7 @@ def list_operations(
     check_all_apps(installation, all_apps)
     app = installation.small_app
     with reading(installation.engine) as connection:
-        begin = None if since is None else _beginning(connection, since, app.zone)
+        begin = None if since is None else past_instant_of(connection, "since", since, app.zone)
         if action:
             uid = find(connection, installation, action)["uid"]
             rows = operations.recent(connection, limit, uid=uid, states=states, since=begin)
@@ -219,16 +222,6 @@ def page(
 
 def _read(name: str, text: str | None, zone: str) -> datetime | None:
     return None if text is None else instant_of(name, text, zone)
-
-
-def _beginning(connection: sa.Connection, text: str, zone: str) -> datetime:
-    """Return the instant that a user wrote, or that lies a duration back from now."""
-    if text.upper().startswith("P"):
-        try:
-            return read_clock(connection) - parse_span(text)
-        except ValueError as error:
-            raise Refused(f"since {text!r}: {error}") from None
-    return instant_of("since", text, zone)
 
 
 def _cursor(rows: Sequence[Mapping[str, Any]]) -> str | None:

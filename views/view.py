@@ -18,6 +18,8 @@ from runtime.visible import visible_json
 LARGEST_PAGE = 1_000
 INSTANT_SCHEMA = {"type": "string", "format": "date-time", "examples": ["2026-11-23T06:00:00Z"]}
 
+NOT_ENDED = 3
+
 Instant = Annotated[
     datetime,
     PlainSerializer(format_instant, return_type=str),
@@ -41,9 +43,10 @@ class View(BaseModel):
         return {key: row[key] for key in cls.model_fields if key not in but}
 
     @property
-    def refusals(self) -> tuple[str, ...]:
-        """The refused parts of a request, each with the reason."""
-        return ()
+    def complaints(self) -> tuple[str, ...]:
+        """What was refused, and what has not ended in time, each with the reason."""
+        why: str | None = getattr(self, "refused", None)
+        return (why,) if why else ()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -52,7 +55,10 @@ class View(BaseModel):
 
     @property
     def exit_code(self) -> int:
-        """The exit code of a command that shows this: 0 done, 1 tried and failed, 2 refused."""
+        """The exit code of a command that shows this: 0 done, 1 tried and failed, 2 refused.
+
+        NOT_ENDED if all that is wrong is that something has not ended in time.
+        """
         return 0
 
 
@@ -65,9 +71,9 @@ class Listing(RootModel[tuple[Item, ...]], Generic[Item]):
     model_config = ConfigDict(frozen=True, defer_build=True)
 
     @property
-    def refusals(self) -> tuple[str, ...]:
-        """The refused parts of a request, each with the reason."""
-        return tuple(why for one in self.root if (why := getattr(one, "refused", None)))
+    def complaints(self) -> tuple[str, ...]:
+        """What was refused, and what has not ended in time, each with the reason."""
+        return tuple(why for one in self.root for why in one.complaints)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -34,6 +34,8 @@ AT_ONCE = 4
 # A worker that asked within this span counts as listening.
 ASKED_WITHIN_S = 60.0
 NOTED_EACH_S = 10.0
+# A database that is silent must not hold up the stop.
+STOP_NOTED_WITHIN_S = 1.0
 STOPPING = "the server is stopping; ask again in a moment"
 
 
@@ -90,11 +92,13 @@ class Handout:
                 waiter.answer.set_exception(Stopping(STOPPING))
 
     async def note_stop(self) -> None:
-        """Record that no worker asks this process any more."""
+        """Record that no worker asks this process any more, if the database answers at once."""
         if self._noted_at is None:
             return
-        with suppress(*DATABASE_AWAY):
-            await anyio.to_thread.run_sync(work.note_stop, self.opened, self._name)
+        with suppress(*DATABASE_AWAY), anyio.move_on_after(STOP_NOTED_WITHIN_S):
+            await anyio.to_thread.run_sync(
+                work.note_stop, self.opened, self._name, abandon_on_cancel=True
+            )
 
     async def next(
         self, app_id: int | None, queue: str, worker: str, gone: Callable[[], Awaitable[None]]

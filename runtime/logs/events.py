@@ -127,6 +127,7 @@ EVENTS: Mapping[str, LogEvent] = {
     "the clock went back by %s: %d actions are decided again from %s on": _event(
         "clock_set_back", "by actions since"
     ),
+    "the database does not answer: ended without waiting for it": _event("stop_not_awaited"),
     "the database did not respond for %.1f s": _event("database_slow", "seconds"),
     "the end of operation %s cannot be stored": _event("end_not_stored", "operation"),
     "the events of this tick are not decided; the next tick tries again": _event("events_failed"),

@@ -132,6 +132,8 @@ def _of_revision(asked: Asked) -> Explanation:
     if isinstance(plan, Broken):
         text = f"the plan of revision {revision['number']} cannot be read: {plan.reason}"
         return asked.answer(SET_ASIDE, text)
+    if action["watermark"] is None:
+        return asked.answer(SET_ASIDE, "its watermark cannot be read")
     return _of_plan(asked, plan, (action["watermark"], until))
 
 
@@ -151,7 +153,8 @@ def _gone(asked: Asked, revision: sa.RowMapping) -> Explanation | None:
     """Answer for an instant at which the action was deleted or quarantined; else None."""
     deleted_at, ended_at = asked.known.action["deleted_at"], revision["ended_at"]
     # If the clock went back after the deletion, the watermark lies before it.
-    if deleted_at is not None and asked.instant > min(deleted_at, asked.known.action["watermark"]):
+    gone_at = min(deleted_at or asked.now, asked.known.action["watermark"] or asked.now)
+    if deleted_at is not None and asked.instant > gone_at:
         return asked.answer(DELETED, f"the action was deleted at {format_instant(deleted_at)}")
     if ended_at is not None and asked.instant > ended_at:
         text = f"nothing has been due since {format_instant(ended_at)}: {revision['end_reason']}"

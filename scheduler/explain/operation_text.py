@@ -36,8 +36,9 @@ def runs(row: Row, now: datetime, lease: timedelta) -> str:
     text += f", step {step}" if step else ""
     if row["cancel_requested_at"] is not None:
         text += f"; it was asked to end at {_at(row['cancel_requested_at'])}"
-    if now - row["heartbeat_at"] > lease:
-        silent = _at(row["heartbeat_at"])
+    beat_at = row["heartbeat_at"]  # None if it cannot be read
+    if beat_at is not None and now - beat_at > lease:
+        silent = _at(beat_at)
         text += f"; its worker has been silent since {silent}: a tick takes it back"
     return text + _attempts(row)
 
@@ -94,7 +95,7 @@ def _at(instant: datetime | None) -> str:
 
 
 def _attempts(row: Row) -> str:
-    return f", in attempt {row['attempt']}" if row["attempt"] > 1 else ""
+    return f", in attempt {row['attempt']}" if (row["attempt"] or 0) > 1 else ""
 
 
 def _because(row: Row) -> str:
@@ -103,8 +104,9 @@ def _because(row: Row) -> str:
 
 
 def _again(row: Row, now: datetime) -> str:
-    if row["not_before"] > now and row["state"] == OperationState.PENDING:
-        return f"; it is tried again from {_at(row['not_before'])} on"
+    from_at = row["not_before"]
+    if from_at is not None and from_at > now and row["state"] == OperationState.PENDING:
+        return f"; it is tried again from {_at(from_at)} on"
     return "; it is tried again"
 
 

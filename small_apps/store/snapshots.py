@@ -4,6 +4,7 @@ import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import Enum, auto
 from typing import Any
 from uuid import UUID
 
@@ -70,18 +71,47 @@ class MergedInto:
     id: UUID | None
 
 
+class Staged(Enum):
+    """What became of read data."""
+
+    DONE = auto()
+    # What is staged was read by one that began later.
+    OVERTAKEN = auto()
+    # The domain is gone, or staging moved to what an older reading found.
+    CHANGED = auto()
+
+
 def stage(
     connection: sa.Connection,
     small_app_id: int,
     snapshot: Snapshot,
     operation_id: UUID,
+    begun_at: datetime,
     base: MergedInto | None = None,
-) -> bool:
-    """Record `snapshot` and move its domain's staging to it.
+) -> Staged:
+    """Record `snapshot`, whose reading began at `begun_at`, and move its domain's staging to it.
 
-    Returns False if the domain is gone, or if staging is no longer `base`: rows added meanwhile
-    would be lost.
+    Unless it is DONE, nothing is recorded: staging never moves from what began later. Merged into
+    `base`, it is CHANGED if staging is another: rows added meanwhile would be lost.
     """
+    moved = _of(small_app_id, snapshot.domain).values(
+        staging_id=snapshot.id, staging_begun_at=begun_at, refreshed_at=database_now()
+    )
+    if base is None:
+        moved = moved.where(_began_by(begun_at))
+    else:
+        moved = moved.where(domains.c.staging_id.is_not_distinct_from(base.id))
+    with connection.begin_nested() as point:
+        _record(connection, small_app_id, snapshot, operation_id)
+        if connection.execute(moved).rowcount == 1:
+            return Staged.DONE
+        point.rollback()
+    return Staged.CHANGED if base else _unmoved(connection, small_app_id, snapshot, begun_at)
+
+
+def _record(
+    connection: sa.Connection, small_app_id: int, snapshot: Snapshot, operation_id: UUID
+) -> None:
     connection.execute(
         sa.insert(snapshots).values(
             id=snapshot.id,
@@ -97,26 +127,50 @@ def stage(
             created_at=database_now(),
         )
     )
-    moved = _of(small_app_id, snapshot.domain).values(
-        staging_id=snapshot.id, refreshed_at=database_now()
-    )
-    if base is not None:
-        moved = moved.where(domains.c.staging_id.is_not_distinct_from(base.id))
-    return connection.execute(moved).rowcount == 1
 
 
 def confirm(
     connection: sa.Connection,
     small_app_id: int,
     snapshot: Snapshot,
+    begun_at: datetime,
     validators: dict[str, str] | None = None,
-) -> None:
-    """Record that the staged snapshot is still current; `validators` replace its old ones."""
-    connection.execute(_of(small_app_id, snapshot.domain).values(refreshed_at=database_now()))
+) -> Staged:
+    """Record that the staged snapshot was still current at `begun_at`.
+
+    `validators` replace its old ones.
+    """
+    confirmed = (
+        _of(small_app_id, snapshot.domain)
+        .where(domains.c.staging_id == snapshot.id, _began_by(begun_at))
+        .values(staging_begun_at=begun_at, refreshed_at=database_now())
+    )
+    if connection.execute(confirmed).rowcount == 0:
+        return _unmoved(connection, small_app_id, snapshot, begun_at)
     if validators is not None:
         connection.execute(
             sa.update(snapshots).where(snapshots.c.id == snapshot.id).values(validators=validators)
         )
+    return Staged.DONE
+
+
+def _began_by(instant: datetime) -> sa.ColumnElement[bool]:
+    """Whether the reading of what is staged began at `instant` or before it.
+
+    One that is in the future was noted before the clock was set back: it counts for nothing.
+    """
+    noted = domains.c.staging_begun_at
+    return sa.or_(noted.is_(None), noted <= sa.literal(instant), noted > database_now())
+
+
+def _unmoved(
+    connection: sa.Connection, small_app_id: int, snapshot: Snapshot, begun_at: datetime
+) -> Staged:
+    """Return why staging did not move."""
+    its = (domains.c.small_app_id == small_app_id, domains.c.name == snapshot.domain)
+    is_later = sa.select(domains.c.name).where(*its, sa.not_(_began_by(begun_at)))
+    found = connection.execute(is_later).first()
+    return Staged.CHANGED if found is None else Staged.OVERTAKEN
 
 
 def publish(

@@ -2,9 +2,11 @@
 
 import json
 import signal
+import socket
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from threading import Event
 from typing import Any
 from uuid import UUID
@@ -12,12 +14,17 @@ from uuid import UUID
 import httpx
 import psutil
 import pytest
+import sqlalchemy as sa
 
+from models import tables
 from models.operation import ENDED
+from processes.web import STOP_WITHIN_S
 from runtime.clock import wait_for
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import until
+from tests.acceptance.standstill import standing_still
 from tests.acceptance.web_door import client, start_web
+from tests.servers import PostgreSQL
 
 
 def events(response: httpx.Response) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -65,6 +72,53 @@ def test_a_stop_ends_what_is_listened_to(installation: Installation) -> None:
 
     assert web.ended() == 0
     assert "Traceback" not in web.text()
+
+
+@pytest.mark.parametrize("store", ["postgresql"])
+def test_a_database_that_stands_still_does_not_hold_up_a_stop(
+    installation: Installation, postgresql: PostgreSQL
+) -> None:
+    seen = sa.select(sa.func.count()).select_from(tables.workers)
+    web, address = start_web(installation)
+    with (
+        client(installation, address, role="worker") as (asked,),
+        ThreadPoolExecutor(1) as pool,
+    ):
+        waiting = pool.submit(asked.get, "/jobs/next")
+
+        def is_seen() -> bool:
+            with installation.engine.begin() as connection:
+                return connection.scalar(seen) == 1
+
+        until(is_seen, "the worker is recorded")
+        with standing_still(installation, postgresql):
+            web.send(signal.SIGTERM)
+            code = web.ended(2 * STOP_WITHIN_S)
+
+    assert (code, waiting.result().status_code) == (0, 503)
+    assert "Traceback" not in web.text()
+
+
+@pytest.mark.parametrize("store", ["postgresql"])
+def test_a_request_that_waits_for_a_silent_database_is_cut_off_by_a_stop(
+    installation: Installation, postgresql: PostgreSQL
+) -> None:
+    web, address = start_web(installation)
+    port = int(address.rpartition(":")[2])
+    # It now has a connection to the database, whose answer has no time limit.
+    httpx.get(f"{address}/readyz").raise_for_status()
+    with (
+        closing(socket.create_connection(("127.0.0.1", port))) as asked,
+        standing_still(installation, postgresql),
+    ):
+        asked.sendall(b"GET /readyz HTTP/1.1\r\nHost: here\r\n\r\n")
+        # What came before this one is being handled.
+        httpx.get(f"{address}/healthz").raise_for_status()
+        web.send(signal.SIGTERM)
+        code = web.ended(2 * STOP_WITHIN_S)
+
+    assert code == 0
+    assert "the database does not answer" in web.text()
 
 
 @pytest.mark.parametrize("store", ["sqlite"])

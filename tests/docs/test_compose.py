@@ -54,6 +54,18 @@ def test_two_daemons_and_a_worker_for_each_queue_are_there() -> None:
     assert {"postgres", "redis", "migrate"} <= set(SERVICES)
 
 
+@pytest.mark.parametrize(("name", "server"), [("postgres", "PostgreSQL"), ("redis", "Redis")])
+def test_its_servers_are_of_a_tested_release(name: str, server: str) -> None:
+    page = (ROOT / "docs/how-to/operate/README.md").read_text()
+    versions = page.partition("## Versions")[2]
+    row = re.search(rf"^\| {server} \|(.*)\|.*\|$", versions, re.M)
+    _, _, version = SERVICES[name]["image"].partition(":")
+
+    assert row is not None
+    tested = re.findall(r"[\d.]+", row[1])
+    assert any(f"{one}.".startswith(f"{version}.") for one in tested)
+
+
 @pytest.mark.parametrize("name", OURS)
 def test_each_command_is_one_of_ours(name: str) -> None:
     program, *arguments = _command(OURS[name])

@@ -87,7 +87,7 @@ class SwitchedAll(Listing[Switched | NotSwitched]):
     @property
     def exit_code(self) -> int:
         """1 if some were refused."""
-        return int(bool(self.refusals))
+        return int(bool(self.complaints))
 
 
 class DeletedAction(View):

@@ -55,11 +55,21 @@ class Import(View):
     tasks: tuple[str, ...] = Field((), description="What SCHED_CELERY_TASKS has to allow.")
     commands: tuple[str, ...] = Field((), description="What SCHED_COMMANDS has to allow.")
     changes: Changes | None = Field(None, description="What was stored, with --apply.")
+    left: tuple[str, ...] = Field(
+        (), description="Actions of earlier imports that these entries do not have, with --apply."
+    )
 
     @property
     def documents(self) -> list[dict[str, Any]]:
         """The actions' documents."""
         return [one.document for one in self.entries if one.document is not None]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        if not self.left:
+            return ()
+        delete = "delete those that are no longer wanted: minutehand action delete NAME"
+        return (f"{listed(self.left)}: from an earlier import, not in this one; {delete}",)
 
     @property
     def exit_code(self) -> int:
@@ -111,6 +121,14 @@ def refuse_others(present: Iterable[ActionRow], documents: Iterable[Mapping[str,
             f" has not made ({listed(others)}); rename one of each two, or give the actions its"
             " owner"
         )
+
+
+def left_of(present: Actions, documents: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return the names of actions that earlier imports of the same kind made, and this did not."""
+    documents = list(documents)
+    owners = {one["owner"] for one in documents}
+    names = {one["name"] for one in documents}
+    return tuple(one.name for one in present.root if one.owner in owners and one.name not in names)
 
 
 def cut_over_of(text: str, now: datetime) -> datetime:

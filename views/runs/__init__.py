@@ -25,7 +25,7 @@ from views.finding import app_of, document_of, find, named_elsewhere, operation_
 from views.installation import Installation
 from views.runs.outgoing import Outbound, Outgoing, outgoing_of
 from views.unsent import why_unsent
-from views.view import Instant, Listing, View
+from views.view import NOT_ENDED, Instant, Listing, View
 from views.warnings import action_warnings
 
 Restart = Callable[..., tuple[Restarted, Sent]]
@@ -38,22 +38,31 @@ class Done(View):
     state: str
     # False if the command waited for it and it did not succeed.
     is_well: bool = Field(True, exclude=True)
+    # Whether the command waited for it in vain.
+    is_late: bool = Field(False, exclude=True)
     unsent: str | None = Field(None, description="Why the broker has not taken it yet.")
 
     @property
     def notes(self) -> tuple[str, ...]:
         return (self.unsent,) if self.unsent else ()
 
+    @property
+    def complaints(self) -> tuple[str, ...]:
+        if not self.is_late:
+            return ()
+        look = f"to look again: minutehand operation show {self.id}"
+        return (f"the time to wait is over: operation {self.id} is {self.state}; {look}",)
+
+    @property
+    def exit_code(self) -> int:
+        """1 if the command waited for it and it did not succeed, NOT_ENDED if it goes on."""
+        return NOT_ENDED if self.is_late else int(not self.is_well)
+
 
 class Ran(Done):
     """An operation of an action that runs now."""
 
     error: str | None
-
-    @property
-    def exit_code(self) -> int:
-        """1 if the command waited for it and it did not succeed."""
-        return int(not self.is_well)
 
 
 class RanOfAll(Done):
@@ -100,11 +109,11 @@ class Outcomes(Listing[Item], Generic[Item]):
 
     @property
     def exit_code(self) -> int:
-        """2 if all were refused, 1 if some were refused or did not succeed."""
-        done = [one for one in self.root if isinstance(one, Done)]
-        if len(done) == len(self.root) and all(one.is_well for one in done):
-            return 0
-        return 1 if done else 2
+        """2 if all were refused, 1 if some were refused or did not succeed, else as each."""
+        codes = {one.exit_code if isinstance(one, Done) else 2 for one in self.root}
+        if codes <= {0, NOT_ENDED}:
+            return max(codes, default=0)
+        return 2 if codes == {2} else 1
 
 
 class RanAll(Outcomes[RanOfAll | NotRun]):

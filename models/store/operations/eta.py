@@ -40,7 +40,11 @@ def estimate(connection: sa.Connection, operation_id: UUID) -> datetime | None:
     if row is None or row.started_at is None:
         return None
     spans = connection.execute(_DURATIONS, {"its_action": row.action_uid}).all()
-    durations: list[timedelta] = [one.finished_at - one.started_at for one in spans]
+    durations: list[timedelta] = [
+        one.finished_at - one.started_at
+        for one in spans
+        if one.finished_at is not None and one.started_at is not None  # both can be read
+    ]
     return eta_of(row.started_at, durations)
 
 

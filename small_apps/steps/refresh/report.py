@@ -15,6 +15,8 @@ class Report:
     total: int
     rewritten: dict[str, int] = field(default_factory=dict)
     reused: list[str] = field(default_factory=list)
+    # Another refresh that began later has staged newer data.
+    overtaken: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, Any] = field(default_factory=dict)
     is_permanent: bool = True
@@ -24,7 +26,8 @@ class Report:
     @property
     def done(self) -> int:
         """The number of finished domains."""
-        return len(self.rewritten) + len(self.reused) + len(self.failed)
+        taken = len(self.rewritten) + len(self.reused) + len(self.overtaken)
+        return taken + len(self.failed)
 
     def fail(self, name: str, text: str, *, permanent: bool) -> None:
         """Record a failed domain."""
@@ -55,6 +58,8 @@ class Report:
             parts.append(f"rewrote {', '.join(shown)}")
         if self.reused:
             parts.append(f"reused {', '.join(self.reused)}")
+        if self.overtaken:
+            parts.append(f"a later refresh staged newer data of {', '.join(self.overtaken)}")
         parts += [
             f"{counted(one['rows'], 'row')} of {name} left out"
             for name, one in self.left_out.items()
@@ -70,6 +75,7 @@ class Report:
             "run_type": "bootstrap" if self.is_bootstrap else kind,
             "rewritten": list(self.rewritten),
             "reused": self.reused,
+            "overtaken": self.overtaken,
             "rows": self.rewritten,
             "failed": self.failed,
             "left_out": self.left_out,

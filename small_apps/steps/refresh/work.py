@@ -6,6 +6,7 @@ others. Probes and downloads run in parallel; user-defined readers, and imports,
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future
+from datetime import datetime, timedelta
 from enum import Enum
 from functools import partial
 from typing import TypeVar, cast
@@ -14,7 +15,9 @@ from uuid import uuid4
 from minutehand.readers import registered_readers
 from minutehand.steps import StepFailed, StepResult
 from models.problems import unknown_name
+from models.sql import read_clock
 from models.store.operations import running
+from runtime.clock import monotonic
 from runtime.database import reading
 from small_apps import snapshots as files
 from small_apps.failures import SourceFailed, Stopped
@@ -27,7 +30,7 @@ from small_apps.steps.refresh.budget import Budget
 from small_apps.steps.refresh.parallel import Parallel
 from small_apps.steps.refresh.report import Report
 from small_apps.store import snapshots as stored
-from small_apps.store.snapshots import Domain, MergedInto, Snapshot
+from small_apps.store.snapshots import Domain, MergedInto, Snapshot, Staged
 from small_apps.watch import Watch
 
 T = TypeVar("T")
@@ -38,9 +41,10 @@ def run(context: WorkContext) -> StepResult:
     parameters = cast(RefreshParameters, context.parameters)
     with reading(context.engine) as connection:
         domains = stored.domains_of(connection, context.small_app.id)
+        now = read_clock(connection)
     chosen = _chosen(parameters, domains)
     budget = Budget(context)
-    refresh = _Refresh(context, parameters, Report(len(chosen)), budget)
+    refresh = _Refresh(context, parameters, Report(len(chosen)), budget, now)
     try:
         budget.check()
         changed = refresh.probe(chosen)
@@ -81,7 +85,12 @@ class _Probed(Enum):
 
 class _Refresh:
     def __init__(
-        self, context: WorkContext, parameters: RefreshParameters, report: Report, budget: Budget
+        self,
+        context: WorkContext,
+        parameters: RefreshParameters,
+        report: Report,
+        budget: Budget,
+        now: datetime,
     ) -> None:
         self.context = context
         self.parameters = parameters
@@ -89,6 +98,9 @@ class _Refresh:
         self.budget = budget
         # By domain, also those that a stop leaves without an import.
         self._fetched: dict[str, Fetched] = {}
+        # When the reading of each domain began, by the database's clock.
+        self._begun_at: dict[str, datetime] = {}
+        self._now, self._since_s = now, monotonic()
 
     def probe(self, domains: Sequence[Domain]) -> list[Domain]:
         """Return the domains that must be read; reuse the others."""
@@ -138,6 +150,7 @@ class _Refresh:
 
     def _probe(self, domain: Domain, _watch: Watch) -> _Probed:
         source, staging = sources.source_of(domain.source), domain.staging
+        self._begin(domain)
         if staging is None or self.parameters.force:
             return _Probed.CHANGED
         probed = freshness.probe(source, self.context.settings)
@@ -148,6 +161,7 @@ class _Refresh:
 
     def _fetch(self, domain: Domain, watch: Watch) -> Fetched:
         source, settings = sources.source_of(domain.source), self.context.settings
+        self._begin(domain)
         app = self.context.small_app.name
         kept = files.download_path(settings.home, app, domain.name, source.place)
         if self.parameters.from_ == "downloaded":
@@ -155,6 +169,11 @@ class _Refresh:
         # In the thread that fetched it: a stop may come before this step takes it.
         self._fetched[domain.name] = sources.fetch(source, kept, settings, watch, self.context)
         return self._fetched[domain.name]
+
+    def _begin(self, domain: Domain) -> None:
+        """Note that the domain is read from now on."""
+        passed = timedelta(seconds=monotonic() - self._since_s)
+        self._begun_at[domain.name] = self._now + passed
 
     def _write(self, fetched: Fetched, domain: Domain, watch: Watch) -> Written:
         place = Place(self.context.small_app.name, domain.name, uuid4())
@@ -188,16 +207,30 @@ class _Refresh:
         with context.engine.begin() as connection:
             running.beat(connection, context.operation_id, context.attempt)
             app, operation = context.small_app.id, context.operation_id
-            if not stored.stage(connection, app, snapshot, operation, base):
-                raise SourceFailed(f"domain {snapshot.domain} was changed or deleted meanwhile")
-        self.report.rewritten[snapshot.domain] = snapshot.row_count
+            begun_at = self._begun_at[snapshot.domain]
+            staged = stored.stage(connection, app, snapshot, operation, begun_at, base)
+            self._refuse_changed(staged, snapshot.domain)
+        if staged is Staged.DONE:
+            self.report.rewritten[snapshot.domain] = snapshot.row_count
+        else:
+            files.remove(context.settings, [snapshot.path])
+            self.report.overtaken.append(snapshot.domain)
 
     def _confirm(self, staging: Snapshot, validators: dict[str, str] | None = None) -> None:
         context = self.context
         with context.engine.begin() as connection:
             running.beat(connection, context.operation_id, context.attempt)
-            stored.confirm(connection, context.small_app.id, staging, validators)
-        self.report.reused.append(staging.domain)
+            begun_at = self._begun_at[staging.domain]
+            found = stored.confirm(connection, context.small_app.id, staging, begun_at, validators)
+            self._refuse_changed(found, staging.domain)
+        (self.report.reused if found is Staged.DONE else self.report.overtaken).append(
+            staging.domain
+        )
+
+    def _refuse_changed(self, staged: Staged, domain: str) -> None:
+        """Raise SourceFailed, so that nothing of this is stored, if the domain was changed."""
+        if staged is Staged.CHANGED:
+            raise SourceFailed(f"domain {domain} was changed or deleted meanwhile")
 
     def _in_parallel(
         self,

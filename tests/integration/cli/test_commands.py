@@ -185,10 +185,15 @@ def test_operations_are_listed_since_an_instant_or_a_duration(call: Call, write:
     assert "since 'yesterday': " in since("yesterday").err
 
 
-def test_waiting_in_vain_is_a_failure(call: Call, write: Write) -> None:
+def test_waiting_in_vain_says_how_it_stands_and_how_to_look_again(call: Call, write: Write) -> None:
     call("action", "add", write(make_document()))
 
-    assert call("action", "run", "every minute", "--wait", "--timeout", "0").code == 1
+    result = call("action", "run", "every minute", "--wait", "--timeout", "0", "--json")
+
+    shown = f"operation {result.json['id']} is {result.json['state']}"
+    look = f"minutehand operation show {result.json['id']}"
+    expected = f"error: the time to wait is over: {shown}; to look again: {look}\n"
+    assert (result.code, result.err.splitlines(keepends=True)[-1]) == (3, expected)
 
 
 def test_a_dry_run_says_what_and_whom_and_records_nothing(call: Call, tmp_path: Path) -> None:
@@ -308,6 +313,26 @@ def test_one_tick_at_an_instant_records_the_documented_id(call: Call, tmp_path: 
     shown = call("operation", "show", str(expected))
     assert shown.code == 0
     assert 'Scheduled action "weekly update"' in shown.out
+
+
+@pytest.mark.parametrize(
+    ("at", "code", "told"),
+    [
+        pytest.param("2030-01-07T06:00:30", 0, "tick 2030-01-07T06:00:30Z", id="in_utc"),
+        pytest.param("2030-01-07T07:00:30+01:00", 0, "tick 2030-01-07T06:00:30Z", id="offset"),
+        pytest.param("2030-01-07T06:00:30.5Z", 2, "fraction of a second", id="fraction"),
+        pytest.param("tomorrow", 2, "--at 'tomorrow': is not an instant", id="rubbish"),
+    ],
+)
+def test_both_commands_of_the_daemon_read_an_instant_alike(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], at: str, code: int, told: str
+) -> None:
+    home = ["--home", str(tmp_path)]
+    assert run([*home, "migrate"]) == 0
+
+    for door in (daemon.main, lambda options: run(["daemon", *options])):
+        assert door([*home, "--once", "--at", at]) == code
+        assert told in capsys.readouterr().err
 
 
 def test_a_row_broken_by_hand_is_shown_by_status(call: Call, write: Write, tmp_path: Path) -> None:

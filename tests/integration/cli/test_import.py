@@ -49,6 +49,23 @@ def test_applying_twice_is_the_same_as_once(call: Call, write: Write) -> None:
     assert (second.code, second.out) == (0, "created 0, changed 0, unchanged 2\n")
 
 
+def test_an_action_whose_line_was_changed_is_named(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCHED_COMMANDS", "/bin/df,/bin/du")
+    file = tmp_path / "crontab"
+    arguments = ("import", "crontab", str(file), "--zone", "UTC", "--apply")
+    file.write_text("0 7 * * 1 /bin/df -h /\n0 8 * * 1 /bin/du -s /srv\n")
+    first = call(*arguments)
+
+    file.write_text("0 7 * * 1 /bin/df -h /home\n0 8 * * 1 /bin/du -s /srv\n")
+    second = call(*arguments, "--json")
+
+    assert "warning: " not in first.err
+    assert (second.code, second.json["left"]) == (0, ["/bin/df -h /"])
+    assert 'warning: "/bin/df -h /": from an earlier import, not in this one; ' in second.err
+
+
 def test_an_action_of_somebody_else_is_not_replaced(call: Call, write: Write) -> None:
     file = write(schedule(close={"every_s": 900}, night=DAILY), "beat.json")
     mine = {**call("import", "beat", file).json[0], "owner": "ann"}

@@ -89,12 +89,36 @@ def test_another_revision_is_told(call: Call, engine: sa.Engine, tmp_path: Path)
     assert "revision 3 (it was recorded with revision 1)" in result.out
 
 
-def test_a_wait_that_ends_badly_is_exit_code_1(call: Call, engine: sa.Engine) -> None:
+def test_a_wait_in_vain_is_exit_code_3(call: Call, engine: sa.Engine) -> None:
     failed = make_failed(engine, make_action(engine))
 
     result = call("operation", "retry", str(failed), "--wait", "--timeout", "0")
 
-    assert (result.code, result.out) == (1, f"{failed}: attempt 2, revision 1, queued\n")
+    assert (result.code, result.out) == (3, f"{failed}: attempt 2, revision 1, queued\n")
+    assert f"operation {failed} is queued; to look again: minutehand operation show" in result.err
+
+
+def test_a_refusal_beside_a_wait_in_vain_is_exit_code_1(call: Call, engine: sa.Engine) -> None:
+    action = make_action(engine)
+    failed, pending = make_failed(engine, action), make_operation(engine, action, NOON + HOUR)
+
+    both = (str(failed), str(pending))
+    result = call("operation", "retry", *both, "--wait", "--timeout", "0")
+
+    assert (result.code, len(result.err.splitlines())) == (1, 2)
+
+
+def test_a_cancelled_operation_that_goes_on_is_waited_for_in_vain(
+    call: Call, engine: sa.Engine
+) -> None:
+    running = make_operation(engine, make_action(engine), NOON)
+    with engine.begin() as connection:
+        claim(connection, running, 1, "tests")
+
+    result = call("operation", "cancel", str(running), "--wait", "--timeout", "0")
+
+    assert (result.code, result.out) == (3, f"{running}: asked to end, running\n")
+    assert f"operation {running} is running; " in result.err
 
 
 def test_cancel_says_what_it_did(call: Call, engine: sa.Engine) -> None:
@@ -153,6 +177,18 @@ def test_a_dry_run_says_what_it_would_do(call: Call, engine: sa.Engine) -> None:
     assert call("action", "show", "every minute", "--json").json["backfills"] == []
 
 
+def test_the_ends_of_a_range_may_count_back_from_now(call: Call, engine: sa.Engine) -> None:
+    make_action(engine, when=HOURLY)
+
+    found = call(
+        "backfill", "every minute", "--from", "PT5H", "--to", "PT2H", "--dry-run", "--json"
+    )
+    refused = call("backfill", "every minute", "--from", "P", "--to", "PT2H", "--dry-run")
+
+    assert (found.json["recorded"], found.code) == (3, 0)
+    assert (refused.code, refused.err.startswith("error: the start 'P': ")) == (2, True)
+
+
 def test_a_backfill_is_shown_with_its_action_and_can_be_cancelled(
     call: Call, engine: sa.Engine, broker: Broker
 ) -> None:
@@ -175,9 +211,7 @@ def test_a_backfill_is_shown_with_its_action_and_can_be_cancelled(
     assert (again.code, again.err) == (2, "error: 'every minute' has no active backfill\n")
 
 
-def test_a_wait_for_a_backfill_that_does_not_end_is_exit_code_1(
-    call: Call, engine: sa.Engine
-) -> None:
+def test_a_wait_in_vain_for_a_backfill_is_exit_code_3(call: Call, engine: sa.Engine) -> None:
     make_action(engine, when=HOURLY)
 
     result = call(
@@ -185,7 +219,9 @@ def test_a_wait_for_a_backfill_that_does_not_end_is_exit_code_1(
         *("--wait", "--timeout", "0"),
     )
 
-    assert (result.code, result.json["state"], result.json["operations"]) == (1, "active", {})
+    assert (result.code, result.json["state"], result.json["operations"]) == (3, "active", {})
+    assert f"backfill {result.json['id']} is active, not ended: 0 operations; " in result.err
+    assert f"look again: minutehand action show {result.json['uid']}\n" in result.err
 
 
 @pytest.mark.parametrize(
@@ -267,7 +303,7 @@ def test_all_are_waited_for(call: Call, engine: sa.Engine) -> None:
 
     result = call("action", "run", "--all", "--wait", "--timeout", "0")
 
-    assert result.code == 1
+    assert result.code == 3
     assert result.out.endswith(": every minute, queued\n")
 
 

@@ -1,7 +1,9 @@
 """How connections to PostgreSQL are kept, and what a transaction in no hurry waits for."""
 
 from collections.abc import Callable
-from contextlib import ExitStack
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from threading import Barrier, BrokenBarrierError
 
 import pytest
 import sqlalchemy as sa
@@ -11,6 +13,7 @@ from runtime import database
 from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.database import glancing, make_engine, unhurried
+from views import installation
 from views.installation import Installation, migrate
 
 
@@ -100,6 +103,30 @@ def test_an_error_does_not_show_what_a_statement_was_given(
 
     assert "FROM nowhere" in str(failed.value)
     assert "a secret" not in str(failed.value)
+
+
+def test_requests_that_come_at_once_share_one_engine(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = Installation(settings.home)
+    migrate(opened)
+    both_ask = Barrier(2)
+    made: list[sa.Engine] = []
+
+    def counted(settings: Settings, connections: int) -> sa.Engine:
+        made.append(make_engine(settings, connections))
+        # Leave the other time to begin, if it may.
+        with suppress(BrokenBarrierError):
+            both_ask.wait(0.5)
+        return made[-1]
+
+    monkeypatch.setattr(installation, "make_engine", counted)
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda _: opened.engine, range(2))
+    for one in made:
+        one.dispose()
+
+    assert (first is second, len(made)) == (True, 1)
 
 
 def test_a_migration_and_a_refused_schema_keep_no_connection(settings: Settings) -> None:

@@ -7,7 +7,7 @@ import pytest
 from models.action import ParseContext
 from models.errors import Refused as RefusedCommand
 from moving.entries import Entry, Refused
-from moving.kubernetes import entries_of, rule_of
+from moving.kubernetes import DEADLINE_DIFFERS, entries_of, rule_of
 from moving.outcomes import Outcome, outcomes
 from runtime.documents import read_yaml_documents
 from tasks.built_in import built_in_steps
@@ -90,6 +90,7 @@ def test_a_cron_job_becomes_an_action_with_its_command() -> None:
         "it runs on a worker's machine, not in the image shop:7",
         "its variable TOKEN is left out: its value is not in the manifest",
         "Kubernetes tries again after any failure, the action after exit code 75 alone",
+        DEADLINE_DIFFERS,
     )
 
 
@@ -98,6 +99,33 @@ def test_a_job_that_is_not_tried_again_differs_in_no_retry() -> None:
 
     assert "retry" not in made.policy
     assert not any("tries again" in one for one in made.remarks)
+    assert DEADLINE_DIFFERS not in made.remarks
+
+
+@pytest.mark.parametrize(
+    ("restart", "of_job", "is_exact"),
+    [
+        pytest.param("Never", "", True, id="a_pod_is_an_attempt"),
+        pytest.param("OnFailure", "", False, id="a_pod_has_all_attempts"),
+        pytest.param("Never", "activeDeadlineSeconds: 1800", False, id="the_job_has_one_too"),
+    ],
+)
+def test_the_deadline_of_a_pod_is_that_of_an_attempt(
+    restart: str, of_job: str, is_exact: bool
+) -> None:
+    text = BACKUP.replace("activeDeadlineSeconds: 600", of_job)
+    of_pod = f"activeDeadlineSeconds: 300\n          restartPolicy: {restart}\n"
+    made = entry(text.replace("containers:", f"{of_pod}          containers:"))
+
+    assert made.policy["time_limit"] == "PT5M"
+    assert (DEADLINE_DIFFERS not in made.remarks) is is_exact
+
+
+def test_a_deadline_beyond_the_longest_time_limit_differs() -> None:
+    made = entry(BACKUP.replace("Seconds: 600", "Seconds: 604801"))
+
+    assert made.policy["time_limit"] == "P7D"
+    assert "its activeDeadlineSeconds 604801 is cut to P7D, the longest time limit" in made.remarks
 
 
 def test_the_action_can_be_stored() -> None:

@@ -66,6 +66,14 @@ def test_a_command_becomes_a_cron_job_that_is_imported_as_it_was() -> None:
     assert back.policy == {"overlap": "skip", "look_back": "PT1M", "time_limit": "PT1H"}
 
 
+def test_the_time_limit_of_an_attempt_is_that_of_a_pod() -> None:
+    policy = {"look_back": "PT1M", "time_limit": "PT1H", "retry": {"max_attempts": 3}}
+    back = from_kubernetes(in_kubernetes(action(policy=policy)))
+
+    assert (back.policy["time_limit"], back.policy["retry"]["max_attempts"]) == ("PT1H", 3)
+    assert kubernetes.DEADLINE_DIFFERS not in back.remarks
+
+
 def test_a_command_becomes_a_timer_with_a_service() -> None:
     found = in_systemd(action())
     files = units(found)

@@ -18,7 +18,8 @@ from models.action.plan import (
     SolarTrigger,
     Trigger,
 )
-from models.action.schedule import schedule_of
+from models.action.schedule import Bounded, Schedule, schedule_of, schedules_of
+from scheduler import occurrence
 from scheduler.occurrence import (
     MOST_MISSED_SHOWN,
     MOST_SENT,
@@ -159,6 +160,32 @@ def test_all_stops_at_a_thousand_and_goes_on() -> None:
 
     assert sizes == [MOST_SENT, MOST_SENT, 500]
     assert sent == [since + n * MINUTE for n in range(1, 2_501)]
+
+
+def test_a_long_window_is_not_listed_beyond_what_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[datetime] = []
+
+    class Counted(Bounded):
+        def next(self, after: datetime) -> datetime | None:
+            at = super().next(after)
+            found.extend([at] if at is not None else [])
+            return at
+
+        def between(self, since: datetime, until: datetime) -> list[datetime]:
+            instants = super().between(since, until)
+            found.extend(instants)
+            return instants
+
+    def counted(plan: Plan, uid: UUID) -> list[Schedule]:
+        return [Counted(schedule, None, None) for schedule in schedules_of(plan, uid)]
+
+    monkeypatch.setattr(occurrence, "schedules_of", counted)
+    hourly = IntervalTrigger(timedelta(hours=1), SEVEN - 90 * DAY, 0, 90 * DAY)
+    two = (CronTrigger("* * * * *", "UTC", 90 * DAY), hourly)
+    decision = decide(make_plan(*two, catch_up="all"), UID, SEVEN - 60 * DAY, SEVEN)
+
+    assert decision.due == tuple(SEVEN - 60 * DAY + n * MINUTE for n in range(1, MOST_SENT + 1))
+    assert len(found) < MOST_SENT + 50
 
 
 def test_a_due_date_is_looked_back_a_day_for() -> None:

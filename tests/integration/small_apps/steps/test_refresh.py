@@ -55,6 +55,7 @@ def test_rows_of_every_domain_come_into_staging_and_production_stays(two: Work) 
             "run_type": "complete",
             "rewritten": ["a", "b"],
             "reused": [],
+            "overtaken": [],
             "rows": {"a": 2, "b": 2},
             "failed": {},
             "left_out": {},

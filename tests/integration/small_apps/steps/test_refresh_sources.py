@@ -4,6 +4,7 @@ import importlib
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -15,7 +16,9 @@ import sqlalchemy as sa
 from pydantic import SecretStr
 
 from minutehand import readers
-from minutehand.steps import NoParameters, StepFailed, StepOutcome
+from minutehand.steps import NoParameters, StepFailed, StepOutcome, StepResult
+from models.sql import database_now, read_clock
+from models.tables import domains
 from runtime.config import RetentionSettings
 from runtime.data_sections import FetchSettings, SnapshotSettings
 from small_apps.steps import maintenance, publish, refresh
@@ -502,6 +505,71 @@ def test_a_missing_last_snapshot_is_not_begun_anew(work: Work) -> None:
 
     with pytest.raises(StepFailed, match="last snapshot is missing"):
         ran(work)
+
+
+@pytest.mark.parametrize("then", ["staged", "confirmed"])
+def test_what_began_later_stays_staged_though_it_ended_first(
+    work: Work, register: Register, then: str
+) -> None:
+    """Of two refreshes of a domain, the first to begin is the last to end."""
+    newer = "id\n2\n"
+    work.write("a.csv", newer)
+    if then == "confirmed":
+        work.apply(domains={"a": {"source": {"file": "a.csv"}}})
+        ran(work)
+    second: list[StepResult] = []
+
+    def meanwhile() -> bool:
+        if "import" in work.progress.phases and not second:
+            second.append(StepResult())
+            work.apply(domains={"a": {"source": {"file": "a.csv"}}})
+            second[0] = ran(work)
+        return False
+
+    register(rows('[{"id": 1}]'))
+    work.apply(domains={"a": CRM})
+    work.progress.phases.clear()
+    first = refresh.run(work.context(RefreshParameters(), should_stop=meanwhile))
+
+    assert first.message == "a later refresh staged newer data of a"
+    assert first.details["overtaken"] == ["a"]
+    assert second[0].message == ("rewrote a (1 row)" if then == "staged" else "reused a")
+    assert staged_rows(work, "a") == [{"id": 2}]
+    with work.engine.connect() as connection:
+        assert len(stored.paths(connection, work.app.id)) == 1
+    assert len(list((work.settings.home / "snapshots").rglob("*.parquet"))) == 1
+
+
+def test_what_was_staged_before_the_clock_went_back_is_replaced(work: Work) -> None:
+    work.write("a.csv", "id\n1\n")
+    work.apply(domains={"a": {"source": {"file": "a.csv"}}})
+    ran(work)
+    with work.engine.begin() as connection:
+        connection.execute(sa.update(domains).values(staging_begun_at=database_now(3600.0)))
+    work.write("a.csv", "id\n2\n3\n")
+
+    assert ran(work).message == "rewrote a (2 rows)"
+    assert ran(work).message == "reused a"
+
+
+def test_what_was_read_before_a_later_reading_does_not_confirm_it(work: Work) -> None:
+    """The source went back to what was staged while an older reading of it was staged."""
+    work.write("a.csv", "id\n1\n")
+    work.apply(domains={"a": {"source": {"file": "a.csv"}}})
+    ran(work)
+    was = work.domains()["a"].staging
+    assert was is not None
+    with work.engine.begin() as connection:
+        now = read_clock(connection)
+        newer = replace(was, id=uuid4(), path="other")
+        stored.stage(connection, work.app.id, newer, uuid4(), now)
+
+        confirmed = [
+            stored.confirm(connection, work.app.id, was, now + timedelta(seconds=shift))
+            for shift in (-1, 1)
+        ]
+
+    assert confirmed == [stored.Staged.OVERTAKEN, stored.Staged.CHANGED]
 
 
 def test_rows_that_came_meanwhile_are_not_lost(work: Work, register: Register) -> None:

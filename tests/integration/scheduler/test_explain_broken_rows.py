@@ -1,0 +1,108 @@
+"""Rubbish in any column of what `explain` reads stops neither it nor an estimate."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.sql import database_now
+from models.store.operations import eta
+from models.tables import metadata, operations
+from models.turns import Turn
+from runtime.config import Settings
+from scheduler.explain import explain
+from tests.factories import STEPS, make_action
+
+NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
+RUBBISH = (
+    None, "", b"\xff\x00", "infinity", 2**62, '[1, null, {"state": "running"}]',
+    "9999-12-31 23:59:59.999999", "0001-01-01 00:00:00.000000",
+)  # fmt: skip
+OLD = database_now(-7200.0)
+STATES: tuple[dict[str, Any], ...] = (
+    {"state": "running", "worker": "gone", "heartbeat_at": OLD, "started_at": OLD, "attempt": 2},
+    {"state": "pending", "attempt": 2},
+    {"state": "queued", "queued_at": OLD},
+    {"state": "pending", "task": "job"},
+    {"state": "pending", "turn": Turn.WAITS},
+    {"state": "failed", "started_at": OLD, "finished_at": OLD, "error": "e"},
+    {"state": "skipped", "finished_at": OLD, "reason": "overlap"},
+    {
+        "state": "success",
+        "event_at": OLD,
+        "event_id": "x failed",
+        "started_at": OLD,
+        "finished_at": OLD,
+    },
+)
+# What an operation is found by.
+KEYS = {"id", "action_uid", "occurrence_at"}
+READ = (
+    "actions", "revisions", "action_cursor", "operations", "attempts", "missed_spans",
+    "ticks", "workers", "installation", "small_apps",
+)  # fmt: skip
+
+
+def made(connection: sa.Connection, action: UUID, number: int) -> UUID:
+    """Make an operation in one of the states, with an attempt before it; return its id."""
+    id = UUID(int=number + 1)
+    common = {
+        "id": id, "small_app_id": 1, "action_uid": action, "revision": 1, "queue": "quick",
+        "task": "execute_scheduled_action_quick", "triggerer": 'Scheduled action "x"',
+        "recorded_at": OLD, "not_before": OLD, "occurrence_at": NOON + timedelta(hours=number),
+        "steps": [{"name": "maintenance", "state": "running", "repeatable": True}],
+    }  # fmt: skip
+    connection.execute(sa.insert(operations).values(common | STATES[number]))
+    tried = {"operation_id": id, "attempt": 1, "worker": "w", "started_at": OLD, "error": "e"}
+    connection.execute(
+        sa.insert(metadata.tables["attempts"]).values(**tried, finished_at=OLD, state="failed")
+    )
+    return id
+
+
+def broken(connection: sa.Connection, column: sa.Column[Any], rubbish: object) -> bool:
+    """Write rubbish into a column of all rows; return whether the database took it."""
+    its = column.type.dialect_impl(connection.dialect).compile(connection.dialect)
+    value = ":rubbish" if connection.dialect.name == "sqlite" else f"CAST(:rubbish AS {its})"
+    written = sa.text(f'UPDATE {column.table.name} SET "{column.name}" = {value}')
+    try:
+        with connection.begin_nested():
+            return connection.execute(written, {"rubbish": rubbish}).rowcount > 0
+    except (sa.exc.DBAPIError, UnicodeError):
+        return False
+
+
+def columns() -> Iterator[sa.Column[Any]]:
+    for name in READ:
+        table = metadata.tables[name]
+        keys = KEYS if table is operations else {one.name for one in table.primary_key}
+        yield from (one for one in table.c if one.name not in keys)
+
+
+def test_rubbish_in_any_column_stops_no_explanation(engine: sa.Engine, settings: Settings) -> None:
+    action = make_action(engine, when={"cron_rule": "0 * * * *"}, since=NOON - timedelta(days=1))
+    told, taken = {}, 0
+    with engine.connect() as connection, connection.begin() as whole:
+        ids = [made(connection, action.uid, number) for number in range(len(STATES))]
+        for column in columns():
+            is_of_operation = column.table is operations
+            looked = range(-1, len(STATES)) if is_of_operation else (-1, 1, 2)
+            for rubbish in RUBBISH:
+                point = connection.begin_nested()
+                if broken(connection, column, rubbish):
+                    taken += 1
+                    try:
+                        for number in looked:
+                            at = NOON + timedelta(hours=number)
+                            explain(action.uid, at, connection, settings, steps=STEPS)
+                        for id in ids if is_of_operation else ():
+                            eta.estimate(connection, id)
+                    except Exception as error:
+                        told[f"{column} = {rubbish!r}"] = f"{type(error).__name__}: {error}"[:200]
+                point.rollback()
+        whole.rollback()
+
+    assert not told, "\n".join(f"{one}: {why}" for one, why in told.items())
+    assert taken > (400 if engine.dialect.name == "sqlite" else 150)
