@@ -1,7 +1,6 @@
 """The command line: its global options, and the exit codes of errors.
 
-0 done (also partial); 1 tried and failed; 2 refused before anything was done; 3 not ended when the
-time to wait was over.
+0 done (also partial); 1 tried and failed; 2 refused before anything was done.
 """
 
 import logging

@@ -16,7 +16,7 @@ from scheduler.on_demand.backfill_range import Mode, Wanted, parse_pace
 from views.finding import app_of, find, past_instant_of
 from views.installation import Installation
 from views.unsent import why_unsent
-from views.view import NOT_ENDED, Instant, Listing, View
+from views.view import Instant, Listing, View
 from views.words import zone_of
 
 ACTIVE = "active"
@@ -61,9 +61,7 @@ class StartedBackfill(Backfill):
 
     @property
     def exit_code(self) -> int:
-        """1 if the command waited for it and it did not succeed, NOT_ENDED if it goes on."""
-        if self._is_late:
-            return NOT_ENDED
+        """1 if the command waited for it and it did not succeed."""
         is_well = self.state == DONE and set(self.operations) <= set(WENT_WELL)
         return int(self.is_awaited and not is_well)
 

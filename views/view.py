@@ -18,8 +18,6 @@ from runtime.visible import visible_json
 LARGEST_PAGE = 1_000
 INSTANT_SCHEMA = {"type": "string", "format": "date-time", "examples": ["2026-11-23T06:00:00Z"]}
 
-NOT_ENDED = 3
-
 Instant = Annotated[
     datetime,
     PlainSerializer(format_instant, return_type=str),
@@ -55,10 +53,7 @@ class View(BaseModel):
 
     @property
     def exit_code(self) -> int:
-        """The exit code of a command that shows this: 0 done, 1 tried and failed, 2 refused.
-
-        NOT_ENDED if all that is wrong is that something has not ended in time.
-        """
+        """The exit code of a command that shows this: 0 done, 1 tried and failed, 2 refused."""
         return 0
 
 

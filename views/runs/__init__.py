@@ -25,7 +25,7 @@ from views.finding import app_of, document_of, find, named_elsewhere, operation_
 from views.installation import Installation
 from views.runs.outgoing import Outbound, Outgoing, outgoing_of
 from views.unsent import why_unsent
-from views.view import NOT_ENDED, Instant, Listing, View
+from views.view import Instant, Listing, View
 from views.warnings import action_warnings
 
 Restart = Callable[..., tuple[Restarted, Sent]]
@@ -55,8 +55,8 @@ class Done(View):
 
     @property
     def exit_code(self) -> int:
-        """1 if the command waited for it and it did not succeed, NOT_ENDED if it goes on."""
-        return NOT_ENDED if self.is_late else int(not self.is_well)
+        """1 if the command waited for it and it did not succeed."""
+        return int(not self.is_well)
 
 
 class Ran(Done):
@@ -109,11 +109,11 @@ class Outcomes(Listing[Item], Generic[Item]):
 
     @property
     def exit_code(self) -> int:
-        """2 if all were refused, 1 if some were refused or did not succeed, else as each."""
-        codes = {one.exit_code if isinstance(one, Done) else 2 for one in self.root}
-        if codes <= {0, NOT_ENDED}:
-            return max(codes, default=0)
-        return 2 if codes == {2} else 1
+        """2 if all were refused, 1 if some were refused or did not succeed."""
+        done = [one for one in self.root if isinstance(one, Done)]
+        if len(done) == len(self.root) and all(one.is_well for one in done):
+            return 0
+        return 1 if done else 2
 
 
 class RanAll(Outcomes[RanOfAll | NotRun]):

@@ -89,12 +89,12 @@ def test_another_revision_is_told(call: Call, engine: sa.Engine, tmp_path: Path)
     assert "revision 3 (it was recorded with revision 1)" in result.out
 
 
-def test_a_wait_in_vain_is_exit_code_3(call: Call, engine: sa.Engine) -> None:
+def test_a_wait_in_vain_is_exit_code_1(call: Call, engine: sa.Engine) -> None:
     failed = make_failed(engine, make_action(engine))
 
     result = call("operation", "retry", str(failed), "--wait", "--timeout", "0")
 
-    assert (result.code, result.out) == (3, f"{failed}: attempt 2, revision 1, queued\n")
+    assert (result.code, result.out) == (1, f"{failed}: attempt 2, revision 1, queued\n")
     assert f"operation {failed} is queued; to look again: minutehand operation show" in result.err
 
 
@@ -117,7 +117,7 @@ def test_a_cancelled_operation_that_goes_on_is_waited_for_in_vain(
 
     result = call("operation", "cancel", str(running), "--wait", "--timeout", "0")
 
-    assert (result.code, result.out) == (3, f"{running}: asked to end, running\n")
+    assert (result.code, result.out) == (1, f"{running}: asked to end, running\n")
     assert f"operation {running} is running; " in result.err
 
 
@@ -211,7 +211,7 @@ def test_a_backfill_is_shown_with_its_action_and_can_be_cancelled(
     assert (again.code, again.err) == (2, "error: 'every minute' has no active backfill\n")
 
 
-def test_a_wait_in_vain_for_a_backfill_is_exit_code_3(call: Call, engine: sa.Engine) -> None:
+def test_a_wait_in_vain_for_a_backfill_is_exit_code_1(call: Call, engine: sa.Engine) -> None:
     make_action(engine, when=HOURLY)
 
     result = call(
@@ -219,7 +219,7 @@ def test_a_wait_in_vain_for_a_backfill_is_exit_code_3(call: Call, engine: sa.Eng
         *("--wait", "--timeout", "0"),
     )
 
-    assert (result.code, result.json["state"], result.json["operations"]) == (3, "active", {})
+    assert (result.code, result.json["state"], result.json["operations"]) == (1, "active", {})
     assert f"backfill {result.json['id']} is active, not ended: 0 operations; " in result.err
     assert f"look again: minutehand action show {result.json['uid']}\n" in result.err
 
@@ -303,7 +303,7 @@ def test_all_are_waited_for(call: Call, engine: sa.Engine) -> None:
 
     result = call("action", "run", "--all", "--wait", "--timeout", "0")
 
-    assert result.code == 3
+    assert result.code == 1
     assert result.out.endswith(": every minute, queued\n")
 
 
