@@ -237,7 +237,8 @@ def _import(
         for line in report(made, is_stored=apply):
             sys.stderr.write(f"{visible_line(line)}\n")
     if apply and made.documents:
-        moving.refuse_others(every(door(context), search.list_actions), made.documents)
+        present = every(door(context), search.list_actions)
+        moving.refuse_others(present, made.documents)
         with naming_each([one["name"] for one in made.documents]):
             stored = door(context).ask(changes.apply, made.documents)
         left = moving.left_of(present, made.documents)

@@ -123,12 +123,14 @@ def refuse_others(present: Iterable[ActionRow], documents: Iterable[Mapping[str,
         )
 
 
-def left_of(present: Actions, documents: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+def left_of(
+    present: Iterable[ActionRow], documents: Iterable[Mapping[str, Any]]
+) -> tuple[str, ...]:
     """Return the names of actions that earlier imports of the same kind made, and this did not."""
     documents = list(documents)
     owners = {one["owner"] for one in documents}
     names = {one["name"] for one in documents}
-    return tuple(one.name for one in present.root if one.owner in owners and one.name not in names)
+    return tuple(one.name for one in present if one.owner in owners and one.name not in names)
 
 
 def cut_over_of(text: str, now: datetime) -> datetime:
