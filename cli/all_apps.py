@@ -1,17 +1,18 @@
-"""Lists of the small app, or of all that may be seen."""
+"""Lists to their ends, of the small app or of all that may be seen."""
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import typer
 
 from cli.arguments import Door, existing, of
 from cli.render import Table, print_line, print_lines, print_warning, show, text_of
 from runtime.visible import visible_json
-from views import apps
 from views.finding import check_all_apps
-from views.view import Listing, as_json
+from views.view import LARGEST_PAGE, Listing, Page, View, as_json
+
+Item = TypeVar("Item", bound=View)
 
 
 def show_list(
@@ -25,6 +26,8 @@ def show_list(
     if not all_apps:
         show(context, read(opened))
         return
+    from views import apps
+
     invocation = of(context)
     check_all_apps(invocation, all_apps)
     for note in invocation.notes:
@@ -48,3 +51,18 @@ def _table(found: dict[str, Listing[Any]]) -> Table:
     headings = next((one.headings for one in tables.values()), ())
     rows = [(name, *row) for name, one in tables.items() for row in one.rows]
     return Table(("APP", *headings), rows)
+
+
+def every(
+    opened: Door, function: Callable[..., Page[Item]], most: int | None = None, **options: Any
+) -> tuple[Item, ...]:
+    """Return what all pages of a list have, or its first `most`."""
+    found: list[Item] = []
+    cursor = None
+    while True:
+        limit = LARGEST_PAGE if most is None else min(most - len(found), LARGEST_PAGE)
+        page = opened.ask(function, limit=limit, cursor=cursor, **options)
+        found += page.items
+        cursor = page.next
+        if cursor is None or len(found) == most:
+            return tuple(found)

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from cli.all_apps import every
 from cli.arguments import existing, of
-from cli.every_page import every
 from cli.render import show
 from runtime.visible import visible_line
 from views import actions

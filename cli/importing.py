@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from broker.celery_rules import rules_of
+from cli.all_apps import every
 from cli.arguments import door, of
-from cli.every_page import every
 from cli.render import show
 from cli.tree import group
 from models.errors import Refused as TooLong

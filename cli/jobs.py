@@ -5,9 +5,8 @@ from typing import Annotated
 
 import typer
 
-from cli.all_apps import show_list
+from cli.all_apps import every, show_list
 from cli.arguments import AllApps, door, existing
-from cli.every_page import every
 from cli.render import show
 from cli.tree import group as group_of
 from models.errors import Refused

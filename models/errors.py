@@ -13,26 +13,29 @@ SHOWN_LENGTH = 80
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """What to do next, in the words of each door: a command, and what a page offers instead.
+    """What to do next, in the words of each door: a command, a page, and a request over HTTP.
 
-    An empty one says nothing there.
+    An empty one says nothing on a page; over HTTP it is the command's.
     """
 
     command: str
     page: str = ""
+    http: str = ""
 
 
 class SchedulerError(Exception):
     """The base of all errors that a user or an operator can act on.
 
-    Its text is the one for a command line and for programs; `on_page` is the one for a page. They
-    differ by the hint alone: the fact before it is put in words that every door understands.
+    Its text is the one for a command line; `on_page` is the one for a page, `over_http` the one for
+    a program. They differ by the hint alone: the fact before it is put in words that every door
+    understands, and names an argument as a request does.
     """
 
     def __init__(self, text: str = "", hint: Hint | None = None) -> None:
         super().__init__(f"{text}; {hint.command}" if hint and hint.command else text)
         self.fact = text
         self.on_page = f"{text}; {hint.page}" if hint and hint.page else text
+        self.over_http = f"{text}; {hint.http}" if hint and hint.http else str(self)
 
 
 @dataclass(frozen=True, slots=True)

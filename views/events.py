@@ -48,8 +48,8 @@ def send(
     installation: Installation, event: str, user: str, id: str | None = None, at: str | None = None
 ) -> SentEvent:
     """Store an event of a user; the same id twice changes nothing."""
-    name = _read("EVENT", event_name, event)
-    given = None if id is None else _read("--id", event_id, id)
+    name = _read("event", event_name, event)
+    given = None if id is None else _read("id", event_id, id)
     _check(name, given)
     app = installation.small_app
     with installation.engine.begin() as connection:
@@ -70,7 +70,7 @@ def _check(name: str, id: str | None) -> None:
     if name == CREATED:
         raise Refused(f"{name} is sent by `minutehand user add`")
     if name in EVENTS and id is not None:
-        raise Refused(f"--id is for events of your own; {name} has none")
+        raise Refused(f"id {id!r} is for events of your own; {name} has none")
 
 
 def _move(
@@ -101,7 +101,7 @@ def _instant(text: str, zone: str, now: datetime) -> datetime:
     try:
         at = parse_instant(text, zone, round_up=True)
     except ValueError as error:
-        raise InvalidDocument([Problem("--at", text, str(error))]) from None
+        raise InvalidDocument([Problem("at", text, str(error))]) from None
     if at > now:
-        raise Refused(f"--at {text} is in the future (now is {instant(now)}); write one up to now")
+        raise Refused(f"at {text!r} is in the future (now is {instant(now)}); write one up to now")
     return at

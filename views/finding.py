@@ -40,7 +40,11 @@ def named_elsewhere(
     return NotFound(
         f"small app {installation.app_name!r} has no {thing} named {name!r};"
         f" it is in {listed(others)}",
-        Hint(f"add --app {others[0]}", f"choose the small app {others[0]!r}"),
+        Hint(
+            f"add --app {others[0]}",
+            f"choose the small app {others[0]!r}",
+            f"send app={others[0]}",
+        ),
     )
 
 
@@ -114,7 +118,7 @@ def check_all_apps(installation: Installation, all_apps: bool) -> None:
     """Raise Refused for all small apps in a request that is bound to one."""
     if all_apps and installation.is_bound:
         raise Refused(
-            f"--app {installation.app_name} and --all-apps cannot be combined; choose one"
+            f"all_apps cannot be combined with the small app {installation.app_name!r}; choose one"
         )
 
 

@@ -192,7 +192,9 @@ def write_html(name: str, page: str, file: Path) -> WrittenPart:
 def html_of(made: TemplatePreview) -> str:
     """Return the HTML part; raises Refused if there is none."""
     if made.html is None:
-        raise Refused(f'template "{made.template}" has no HTML part', Hint("use --text"))
+        raise Refused(
+            f'template "{made.template}" has no HTML part', Hint("use --text", http="use its text")
+        )
     return made.html
 
 

@@ -127,7 +127,7 @@ def _model(
         row = row | {"activated_at": instant(now) if activated_at == "now" else activated_at}
     model = parse_user(row, zone)
     if model.activated_at is not None and model.activated_at > now:
-        raise Refused(f"--activated-at {activated_at} is in the future; write an instant up to now")
+        raise Refused(f"activated_at {activated_at!r} is in the future; write an instant up to now")
     return model
 
 
@@ -141,7 +141,7 @@ def update(installation: Installation, id: str, changed: ChangedUser) -> User:
     """Change a user; a new `activated_at` raises the event. Raises NotFound and InvalidDocument."""
     given = changed.model_dump(exclude_none=True)
     if not given:
-        raise Refused("nothing is to be changed; name what, such as --email")
+        raise Refused("nothing is to be changed; name what, such as email")
     app, activated_at = installation.small_app, given.pop("activated_at", None)
     with installation.engine.begin() as connection:
         old = _found(connection, installation, id)

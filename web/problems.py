@@ -50,6 +50,9 @@ class ProblemDetails(View):
     title: str = Field(description="The kind of problem in words.")
     status: int = Field(description="The HTTP status.")
     detail: str = Field(description="What is wrong here, and what to do.")
+    on_command_line: str = Field(
+        "", description="What a command says instead of `detail`, if it differs."
+    )
     problems: tuple[Fault, ...] = Field((), description="Each fault of a document or parameter.")
 
 
@@ -90,8 +93,9 @@ class Described:
     detail: str
     problems: Sequence[Problem] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
-    # The detail for the reader of a page, if it differs.
+    # The detail for the reader of a page, and of a command line, if it differs.
     on_page: str = ""
+    on_command_line: str = ""
 
 
 def answer(
@@ -112,12 +116,15 @@ def as_json(error: Described) -> Response:
         title=HTTPStatus(error.status).phrase,
         status=error.status,
         detail=error.detail,
+        on_command_line=error.on_command_line,
         problems=tuple(
             Fault(path=one.path, value=_short(one.value), remedy=one.remedy)
             for one in error.problems
         ),
     )
-    body = json.dumps(details.model_dump(mode="json"), ensure_ascii=False, separators=(",", ":"))
+    unsaid = None if error.on_command_line else {"on_command_line"}
+    shown = details.model_dump(mode="json", exclude=unsaid)
+    body = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
     # A refused text may hold half a character, which UTF-8 cannot write but JSON can escape.
     text = body.encode("utf-8", "backslashreplace")
     return Response(text, error.status, dict(error.headers), MEDIA_TYPE)
@@ -160,8 +167,10 @@ def install(app: FastAPI, write: Callable[[Request, Described], Response]) -> No
 def _known_error(_request: Request, error: Exception) -> Described:
     status, kind, headers = next(KNOWN[one] for one in type(error).__mro__ if one in KNOWN)
     problems = error.problems if isinstance(error, InvalidDocument) else ()
-    on_page = error.on_page if isinstance(error, SchedulerError) else ""
-    return Described(status, kind, str(error), problems, headers, on_page)
+    if not isinstance(error, SchedulerError):
+        return Described(status, kind, str(error), problems, headers)
+    told = "" if error.over_http == str(error) else str(error)
+    return Described(status, kind, error.over_http, problems, headers, error.on_page, told)
 
 
 def _database_away(_request: Request, error: Exception) -> Described:

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli.all_apps import every
 from cli.arguments import AllApps, DryRun, Timeout, Wait, door, existing, of
-from cli.every_page import every
 from cli.render import print_lines, progress, show, text_of
 from cli.tree import group
 from cli.watching import Watch, show_asked
 from models.errors import InvalidDocument, Refused
 from models.values import counted
 from views import actions
-from views.actions import search
 
 if TYPE_CHECKING:
     from views.change_plan import ChangePlan
@@ -161,6 +160,8 @@ def list_actions(
     again: Watch = False,
 ) -> None:
     """List the actions of one small app or all."""
+    from views.actions import search
+
     opened = existing(context)
 
     def listed() -> actions.Actions:

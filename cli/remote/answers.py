@@ -80,7 +80,8 @@ def _details(response: httpx.Response) -> tuple[str, str] | None:
     kind = value.get("type") if isinstance(value, dict) else None
     if not isinstance(kind, str) or not kind.startswith(PREFIX):
         return None
-    return kind.removeprefix(PREFIX), str(value.get("detail") or value.get("title") or kind)
+    detail = value.get("on_command_line") or value.get("detail") or value.get("title") or kind
+    return kind.removeprefix(PREFIX), str(detail)
 
 
 def _in_place(line: str, places: Sequence[str]) -> Problem:

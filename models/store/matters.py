@@ -19,6 +19,8 @@ DAY = timedelta(days=1)
 NEVER = datetime.min.replace(tzinfo=UTC)
 # Of so many operations that ended last, the actions may be shown.
 MOST_ENDED = 200
+# Of so many that wait, the oldest, the actions may be shown.
+MOST_OVERDUE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,8 @@ def matters_of(
 ) -> Matters:
     """Return the actions that may matter, up to `limit` of each kind, by one statement.
 
-    - `overdue`: with the oldest operation that a tick recorded `late` ago and none started.
+    - `overdue`: with the oldest operation that a tick recorded `late` ago and none started, of
+      the `MOST_OVERDUE` oldest of all.
     - `troubled`: with the last operation that failed, ended partially or was missed within
       `MISSED_MATTERS`; first those after which no run succeeded, then the last ended.
     - `set_aside`, the first first, and `failing`: their last run failed or was partial.
@@ -134,20 +137,19 @@ def _troubled(scope: Scope, since: datetime) -> sa.Select[Any]:
 
 
 def _overdue(scope: Scope, late: timedelta) -> sa.Select[Any]:
-    ranked = (
-        sa.select(
-            operations.c.id,
-            operations.c.action_uid,
-            operations.c.recorded_at,
-            sa.func.row_number()
-            .over(partition_by=operations.c.action_uid, order_by=operations.c.recorded_at)
-            .label("place"),
-            sa.func.count().over(partition_by=operations.c.action_uid).label("times"),
-        )
+    oldest = (
+        sa.select(operations.c.id, operations.c.action_uid, operations.c.recorded_at)
         .where(NEVER_STARTED, stands_in(operations.c.cause, TICKED))
         .where(operations.c.recorded_at < database_now(-late))
+        .where(scope.has(operations.c.small_app_id))
+        .order_by(operations.c.recorded_at)
+        .limit(MOST_OVERDUE)
+        .subquery("oldest")
     )
-    first = ranked.where(scope.has(operations.c.small_app_id)).subquery("first")
+    uid, at = oldest.c.action_uid, oldest.c.recorded_at
+    place = sa.func.row_number().over(partition_by=uid, order_by=at)
+    times = sa.func.count().over(partition_by=uid)
+    first = sa.select(oldest, place.label("place"), times.label("times")).subquery("first")
     query = _matter(first.c.action_uid, first.c.recorded_at, id=first.c.id, times=first.c.times)
     return query.where(first.c.place == 1).order_by(first.c.recorded_at)
 

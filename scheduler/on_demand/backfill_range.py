@@ -128,5 +128,5 @@ def parse_pace(text: str) -> int:
     match = re.fullmatch(r"([0-9]{1,4})/min", text)
     pace = int(match[1]) if match else 0
     if not 1 <= pace <= BATCH:
-        raise Refused(f"--pace {text!r}: write 1/min to {BATCH}/min")
+        raise Refused(f"pace {text!r}: write 1/min to {BATCH}/min")
     return pace

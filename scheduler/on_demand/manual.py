@@ -144,7 +144,10 @@ def _check_subject(
     trigger = plan.on_event
     if trigger is None:
         if subject is not None:
-            raise Refused(f"{row.name!r} is not due on events", Hint("run it without --user"))
+            raise Refused(
+                f"{row.name!r} is not due on events",
+                Hint("run it without --user", "run it without a user", "send no user"),
+            )
         return
     if subject is None and trigger.watched is not None:
         # Whether it is about a user depends on the operation that ended.
@@ -152,7 +155,11 @@ def _check_subject(
     if subject is None:
         raise Refused(
             f"{row.name!r} is due on {trigger.event} and needs a user",
-            Hint("add --user USER", "run it by the command line or the API, which take one"),
+            Hint(
+                "add --user USER",
+                "run it by the command line or the API, which take one",
+                "send the id of one as user",
+            ),
         )
     user = users.find(connection, row.small_app_id, subject)
     if user is None:

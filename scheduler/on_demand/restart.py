@@ -35,6 +35,7 @@ MISSED = frozenset({OperationState.MISSED})
 OLDER_MISSED = Hint(
     "run older missed occurrences with `minutehand backfill ACTION --from … --to …`",
     "run older missed occurrences by a backfill on the page of their action",
+    "run older missed occurrences by POST /api/actions/{action}:backfill",
 )
 
 

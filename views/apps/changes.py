@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 from pydantic import Field
 
-from models.errors import InvalidDocument, Outdated, Problem, Refused
+from models.errors import Hint, InvalidDocument, Outdated, Problem, Refused
 from models.problems import listed
 from runtime.database import reading
 from scheduler.changes.calendars import replan
@@ -108,7 +108,8 @@ def delete(installation: Installation, name: str, *, is_sure: bool) -> DeletedAp
         ended = app_overview.active_names(connection, app.id, MOST_NAMED + 1)
     if ended and not is_sure:
         raise Refused(
-            f'small app "{name}" has active actions: {listed(ended)}; add --yes, over HTTP force'
+            f'small app "{name}" has active actions: {listed(ended)}',
+            Hint("add --yes", http="send force=true"),
         )
     deleted = delete_app(
         installation.engine, ChangeContext(installation.actor, app, built_in_steps())

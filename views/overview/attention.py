@@ -28,7 +28,9 @@ class Attention(View):
     uid: UUID
     kind: str = Field(description="`failed`, `partial`, `missed`, `overdue` or `set aside`.")
     reason: str = Field(description="What happened, in words.")
-    times: int = Field(description="How often, in the last seven days.")
+    times: int = Field(
+        description="How often, in the last seven days; of what waits, among the oldest 1,000."
+    )
     at: Instant | None = Field(description="When it happened last.")
     operation_id: UUID | None
     remedy: str | None = Field(description="`retry`, `rerun` or `edit`; null for none.")

@@ -15,6 +15,8 @@ from models.tables import action_cursor, action_state, actions, operations
 
 # A missed occurrence needs attention for so long, if the action does nothing meanwhile.
 MISSED_MATTERS = timedelta(days=7)
+# The least there is.
+NO_UID = UUID(int=0)
 
 
 @lru_cache
@@ -83,19 +85,36 @@ def may_be_unhealthy(overdue: timedelta) -> sa.ColumnElement[bool]:
     One set of candidates, each part by an index: a condition for each action would read them all.
     """
     state, uid = action_state.c, operations.c.action_uid
-    is_known = (state.action_uid == uid) & (state.subject == "")
     has_trouble = (state.last_state != "success") | state.overdue_alerted_at.is_not(None)
     late = _expected().where(operations.c.recorded_at < database_now(-overdue))
-    never_ran = sa.select(uid).outerjoin(action_state, is_known).where(state.last_state.is_(None))
     candidates = (
         sa.select(actions.c.uid).where(actions.c.set_aside.is_not(None)),
         sa.select(state.action_uid).where(state.subject == "", has_trouble),
-        never_ran.where(_is_unrun()),
+        _never_ran(),
         late.with_only_columns(uid),
         sa.select(uid).where(_was_missed()),
     )
     matters = actions.c.active | actions.c.set_aside.is_not(None)
     return sa.and_(matters, actions.c.uid.in_(sa.union_all(*candidates)))
+
+
+def _never_ran() -> sa.Select[Any]:
+    """Return the actions that were due and never ran.
+
+    The index leads from one action to the next: an action may have skipped a year of minutes.
+    """
+    uid, state = operations.c.action_uid, action_state.c
+    unrun = sa.select(uid).where(_is_unrun()).order_by(uid).limit(1)
+    first = sa.select(unrun.where(uid >= NO_UID).scalar_subquery().label("uid"))
+    each = first.cte("with_unrun", recursive=True)
+    following = unrun.where(uid > each.c.uid).correlate(each).scalar_subquery()
+    each = each.union_all(sa.select(following).where(each.c.uid.is_not(None)))
+    is_known = (state.action_uid == each.c.uid) & (state.subject == "")
+    return (
+        sa.select(each.c.uid)
+        .outerjoin(action_state, is_known)
+        .where(each.c.uid.is_not(None), state.last_state.is_(None))
+    )
 
 
 def _expected() -> sa.Select[Any]:

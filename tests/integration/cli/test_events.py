@@ -76,7 +76,7 @@ def test_an_update_activates_a_user_by_an_event(call: Call, write: Write) -> Non
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ((), "nothing is to be changed; name what, such as --email"),
+        ((), "nothing is to be changed; name what, such as email"),
         (("--email", "nobody"), "email 'nobody'"),
         (("--activated-at", "2199-01-01T00:00:00Z"), "the future"),
         (("--group", "all"), "everybody is in"),
@@ -150,10 +150,10 @@ def test_who_never_activated_the_account_is_warned_about(call: Call) -> None:
         (("event", "send", "instance.user.created", "--user", "ann@example.com"), "user add"),
         (
             ("event", "send", "instance.user.last_seen", "--user", "ann@example.com", "--id", "1"),
-            "--id is for events of your own",
+            "id '1' is for events of your own",
         ),
         (("event", "send", "a", "--user", "ann@example.com", "--id", "x | y"), "remove it"),
-        (("event", "send", "a", "--user", "ann@example.com", "--at", "soon"), "--at 'soon'"),
+        (("event", "send", "a", "--user", "ann@example.com", "--at", "soon"), "at 'soon'"),
         (
             ("event", "send", "a", "--user", "ann@example.com", "--at", "2199-01-01T00:00:00Z"),
             "in the future",

@@ -332,7 +332,7 @@ def test_an_overview_reads_what_it_shows(filled: Filled, statements: Statements)
         overview.running(connection, WHOLE_INSTALLATION, 12)
         overview.coming(connection, WHOLE_INSTALLATION, filled.now + timedelta(hours=1), 12, 100)
 
-    assert_indexed(statements, "operations_troubled", "action_cursor_due")
+    assert_indexed(statements, "operations_troubled", "operations_overdue", "action_cursor_due")
 
 
 def test_actions_that_need_attention_are_found_by_what_troubles_them(
@@ -345,6 +345,14 @@ def test_actions_that_need_attention_are_found_by_what_troubles_them(
         search.page(connection, wanted, 50, timedelta(hours=1))
 
     assert_indexed(statements, "actions_set_aside", "operations_unrun")
+    unrun = [
+        one
+        for reads in statements.reads().values()
+        for one in reads
+        if one.index == "operations_unrun"
+    ]
+    # It leads from one action to the next: what each has skipped is not read.
+    assert not any(one.is_whole for one in unrun)
 
 
 def test_a_small_app_counts_its_actions_and_finds_those_that_refresh(

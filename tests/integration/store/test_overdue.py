@@ -1,7 +1,7 @@
 """An overdue action raises one alert, and one notice when it runs again."""
 
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from models.action.health import health_of
 from models.operation import OperationState
 from models.sql import database_now, read_clock
-from models.store import actions, ticks
+from models.store import actions, matters, ticks
 from models.store.actions.status import perhaps_unhealthy
 from models.store.notices import overdue
 from models.store.operations.claims import claim
@@ -33,6 +33,7 @@ from tests.factories import (
     update_operation,
 )
 
+NOON = datetime(2026, 11, 2, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 OPS = AlertSettings(mail=("ops@example.com",))
 SOON = AlertSettings(mail=("ops@example.com",), overdue_minutes=3)
@@ -237,3 +238,41 @@ def test_a_tick_finds_it_and_sends_the_alert(engine: sa.Engine) -> None:
 
     assert (report.overdue, report.notices) == (1, 1)
     assert (again.overdue, again.notices) == (0, 0)
+
+
+def test_each_action_that_was_due_and_never_ran_is_found(engine: sa.Engine) -> None:
+    never = [make_action(engine, name=f"never {number}") for number in range(5)]
+    runs = make_action(engine, name="runs")
+    make_action(engine, name="new")
+    for action in (*never, runs):
+        for number in range(3):
+            id = make_operation(engine, action, NOON - timedelta(hours=number))
+            update_operation(engine, id, state="skipped")
+    with engine.begin() as connection:
+        ran = {"action_uid": runs.uid, "last_state": "success"}
+        connection.execute(sa.insert(action_state).values(ran))
+
+    with reading(engine) as connection:
+        found = perhaps_unhealthy(connection, SOON.overdue)
+
+    assert {row["name"] for row in found} == {one.name for one in never}
+
+
+def test_an_overview_looks_at_the_oldest_of_what_waits(
+    engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(matters, "MOST_OVERDUE", 3)
+    first, second = (make_action(engine, name=name) for name in ("first", "second"))
+    with reading(engine) as connection:
+        now = read_clock(connection)
+    for number in range(5):
+        for action, age in ((first, 2), (second, 1)):
+            id = make_operation(engine, action, NOON - timedelta(hours=number))
+            update_operation(
+                engine, id, cause="schedule", recorded_at=now - timedelta(days=age, hours=number)
+            )
+
+    with reading(engine) as connection:
+        found = matters.matters_of(connection, WHOLE_INSTALLATION, SOON.overdue, now, 48).overdue
+
+    assert [(one.action_uid, one.times) for one in found] == [(first.uid, 3)]

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 import minutehand
-from cli import every_page
+from cli import all_apps
 from cli.remote.server import Server
 from models.job import id_of
 from models.roles import Role
@@ -103,17 +103,17 @@ def test_commands_and_clients_read_all_pages(web: Web, monkeypatch: pytest.Monke
     expected = fill(web)
     token = web.token(Role.VIEWER, APP)
     server = Server(web.url, token, APP)
-    monkeypatch.setattr(every_page, "LARGEST_PAGE", 2)
+    monkeypatch.setattr(all_apps, "LARGEST_PAGE", 2)
     monkeypatch.setattr("minutehand.client.LARGEST_PAGE", "2")
 
     async def met() -> list[str]:
         async with minutehand.AsyncClient(web.url, token, app=APP) as client:
             return [one["id"] async for one in client.each(PATHS["users"])]
 
-    assert [one.id for one in every_page.every(server, users.list_users)] == expected["users"]
-    assert [one.id for one in every_page.every(server, jobs.list_jobs)] == expected["jobs"]
-    assert [one.id for one in every_page.every(server, jobs.list_jobs, 3)] == expected["jobs"][:3]
-    listed = every_page.every(server, search.list_actions, owner=None)
+    assert [one.id for one in all_apps.every(server, users.list_users)] == expected["users"]
+    assert [one.id for one in all_apps.every(server, jobs.list_jobs)] == expected["jobs"]
+    assert [one.id for one in all_apps.every(server, jobs.list_jobs, 3)] == expected["jobs"][:3]
+    listed = all_apps.every(server, search.list_actions, owner=None)
     assert [one.name for one in listed] == expected["actions"]
     with minutehand.Client(web.url, token, app=APP) as client:
         assert [one["name"] for one in client.each("/api/actions")] == expected["actions"]

@@ -1,0 +1,53 @@
+"""An error names what a request has; the command line of a server elsewhere keeps its own words."""
+
+import pytest
+
+from cli.remote.server import Server
+from models.errors import NotFound, Refused
+from tests.integration.web.conftest import APP, NIGHTLY, Web
+from views import actions, runs
+from views.apps import changes as app_changes
+
+FUTURE = "2199-01-01T00:00:00Z"
+SEEN = {"event": "instance.user.last_seen", "user": "ann@example.com"}
+
+
+def test_an_error_names_fields_and_parameters(web_on_sqlite: Web) -> None:
+    client = web_on_sqlite.client()
+    of_app = f"/api/apps/{APP}"
+    on_event = {**NIGHTLY, "name": "seen", "when": {"on": "instance.user.last_seen"}}
+    client.post("/api/actions", params={"app": APP}, json=on_event).raise_for_status()
+
+    found = [
+        client.patch(f"{of_app}/users/ann@example.com", json={"activated_at": FUTURE}),
+        client.patch(f"{of_app}/users/ann@example.com", json={}),
+        client.post(f"{of_app}/events", json={**SEEN, "at": FUTURE}),
+        client.post(f"{of_app}/events", json={**SEEN, "id": "7"}),
+        client.get("/api/actions", params={"app": APP, "all_apps": True}),
+        client.get("/api/actions/nightly"),
+        client.post("/api/actions/seen:run", params={"app": APP}),
+        client.post("/api/actions/nightly:run", params={"app": APP, "user": "ann@example.com"}),
+        client.delete(of_app),
+        client.post(
+            "/api/actions/nightly:plan-backfill",
+            params={"app": APP, "from": FUTURE, "to": FUTURE, "pace": "x"},
+        ),
+    ]
+
+    details = [one.json()["detail"] for one in found]
+    assert [one for one in details if "--" in one] == []
+    assert {one.status_code for one in found} <= {404, 409, 422}
+    assert details[5].endswith(f"send app={APP}")
+    assert details[8].endswith("send force=true")
+
+
+def test_a_command_line_elsewhere_says_what_it_would_say_here(web_on_sqlite: Web) -> None:
+    server = Server(web_on_sqlite.url, web_on_sqlite.token())
+
+    with pytest.raises(NotFound, match=f"add --app {APP}"):
+        server.ask(actions.show, "nightly")
+    with pytest.raises(Refused, match="run it without --user"):
+        server.seen_in(APP).ask(runs.run, "nightly", "ann@example.com")
+    with pytest.raises(Refused, match="add --yes"):
+        server.ask(app_changes.delete, APP, is_sure=False)
+    server.close()
