@@ -202,11 +202,14 @@ def has_offset(text: str) -> bool:
     return match is not None and match["offset"] is not None
 
 
-def parse_instant(value: object, zone: str, *, round_up: bool = False) -> datetime:
+def parse_instant(
+    value: object, zone: str, *, round_up: bool = False, exact: bool = False
+) -> datetime:
     """Return the instant `value` in UTC and whole seconds, read in `zone` if it has no offset.
 
-    A fraction of a second is refused, or rounded up if `round_up`. A time in a gap of the clock is
-    the end of the gap, a repeated one the first. Raises ValueError with what to write instead.
+    A fraction of a second is refused, rounded up if `round_up`, kept if `exact`. A time in a gap of
+    the clock is the end of the gap, a repeated one the first. Raises ValueError with what to write
+    instead.
     """
     if not isinstance(value, str) or _INSTANT.fullmatch(value) is None:
         raise ValueError(f"is not an instant; {INSTANT_EXAMPLE}")
@@ -219,6 +222,8 @@ def parse_instant(value: object, zone: str, *, round_up: bool = False) -> dateti
         ) from None
     if not 1970 <= found.year < 2200:
         raise ValueError("is outside the years 1970 to 2199; write a date within them")
+    if exact:
+        return found
     if found.microsecond and not round_up:
         raise ValueError("holds a fraction of a second; write whole seconds")
     if found.microsecond:

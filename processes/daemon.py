@@ -95,7 +95,7 @@ def _instant_of(at: str | None, *, once: bool) -> datetime | None:
     if not once:
         raise Refused("--at needs --once: a daemon that runs on takes the database's clock")
     try:
-        return parse_instant(at, "UTC")
+        return parse_instant(at, "UTC", exact=True)
     except ValueError as error:
         raise Refused(f"--at {at!r}: {error}") from None
 

@@ -152,4 +152,4 @@ def file_of(home: Path) -> Path:
 
 
 def _instant(timestamp: float) -> str:
-    return datetime.fromtimestamp(int(timestamp), utc_now().tzinfo).isoformat()
+    return datetime.fromtimestamp(timestamp, utc_now().tzinfo).isoformat()
