@@ -77,12 +77,9 @@ def _with_places(text: str, places: dict[str, str]) -> str:
 
 
 def push(channel: Any, messages: Sequence[tuple[Stencil, Message]]) -> None:
-    """Push messages in one round trip, those to one queue in their order and by one command."""
-    texts: dict[str, list[str]] = {}
-    for stencil, message in messages:
-        texts.setdefault(stencil.key, []).append(stencil.of(message))
+    """Push messages in one round trip, in their order."""
     # A pipeline is not tried again by the driver, which would take longer than the time limits.
     with channel.conn_or_acquire() as client, client.pipeline(transaction=False) as pipeline:
-        for key, some in texts.items():
-            pipeline.lpush(key, *some)
+        for stencil, message in messages:
+            pipeline.lpush(stencil.key, stencil.of(message))
         pipeline.execute()
