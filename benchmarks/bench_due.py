@@ -40,11 +40,18 @@ def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
     # The daemon does the same at its start.
     gc.collect()
     gc.freeze()
-    ours, bare = [], []
+    ours, bare, logged = [], [], []
+
+    def counting(act: Callable[[], TickReport]) -> TickReport:
+        before = _logged(database)
+        report = act()
+        logged.append(_logged(database) - before)
+        return report
+
     for _ in range(sizes.repeats):
         bare.append(timed(lambda: _send_bare(stack.broker.url, sizes.due)))
         stack.flush()
-        ours.append(_one_tick(stack, database, sizes.due))
+        ours.append(_one_tick(stack, database, sizes.due, counting))
     profile = cProfile.Profile()
     _one_tick(stack, database, sizes.due, profile.runcall)
     wall, cpu = middle([one.wall_s for one in ours]), middle([one.cpu_s for one in ours])
@@ -52,13 +59,24 @@ def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
     # Of each round: other processes on the machine slow both.
     times = middle([other.wall_s / own.wall_s for own, other in zip(ours, bare, strict=True)])
     what = f"{sizes.due:,} due among {sizes.actions:,}"
-    return [
+    figures = [
         Figure(f"{what}: all recorded and sent", wall, "s", "1.6", {"profile": _phases(profile)}),
         Figure(f"{what}: CPU of the daemon", cpu, "s"),
         Figure(f"bare loop of apply_async, {sizes.due:,} ids", loop, "s"),
         Figure("bare loop, times as long as ours", times, "x", "3"),
         Figure("bare loop, times our CPU", round(loop_cpu / cpu, 3), "x"),
     ]
+    if stack.server is not None:
+        each = round(middle(logged) / sizes.due / 1000, 2)
+        figures.append(Figure(f"{what}: log of writes (WAL) for each", each, "kB"))
+    return figures
+
+
+def _logged(database: Database) -> int:
+    """Return the bytes that PostgreSQL has written to its log of writes; 0 on SQLite."""
+    if database.engine.dialect.name == "sqlite":
+        return 0
+    return database.count("SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint")
 
 
 def _one_tick(

@@ -76,7 +76,7 @@ def test_an_operation_that_loses_its_worker_for_the_fourth_time_fails(
 def test_a_child_killed_while_it_asks_whether_to_stop_harms_no_other(
     installation: Installation,
 ) -> None:
-    asking = {"trace_one": {"asks_always": True}}
+    asking = {"trace_one": {"asks_always": True, "until": str(installation.file("never"))}}
     victims = [
         installation.operation(installation.action(f"asking {n}", operations=asking))
         for n in range(3)

@@ -32,6 +32,8 @@ from tests.servers import free_port
 
 ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 60.0
+# A worker that is ready is seen a moment later.
+LIVE = "minutehand status"
 BACKGROUND = ("make up", "minutehand up", "celery ")
 SHOWN_PORT = ":8265"
 UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -97,6 +99,12 @@ def _line(line: str) -> str:
     return pattern + re.escape(line[end:])
 
 
+def _matched(output: str, shown: tuple[str, ...]) -> re.Match[str] | None:
+    if output and not output.endswith("\n"):
+        output += "\n"
+    return pattern_of(shown).match(output)
+
+
 @dataclass
 class Terminal:
     """A folder with the examples in it, and the commands that are run there."""
@@ -135,7 +143,7 @@ class Terminal:
         elif text.startswith(BACKGROUND):
             self._start(text, part.shown)
         else:
-            self._compare(text, self._run(text), part.shown)
+            self._compare(text, part.shown)
 
     def close(self) -> None:
         """Stop what runs in the background as Ctrl-C does; it ends without an error."""
@@ -162,10 +170,11 @@ class Terminal:
         came = wait_for(lambda: all(line.search(said()) for line in lines), TIMEOUT_S)
         assert came, f"$ {text}\n{log.read_text()}"
 
-    def _compare(self, text: str, output: str, shown: tuple[str, ...]) -> None:
-        if output and not output.endswith("\n"):
-            output += "\n"
-        matched = pattern_of(shown).match(output)
+    def _compare(self, text: str, shown: tuple[str, ...]) -> None:
+        if text == LIVE:
+            wait_for(lambda: bool(_matched(self._run(text), shown)), TIMEOUT_S)
+        output = self._run(text)
+        matched = _matched(output, shown)
         assert matched, "\n".join([f"$ {text}", output, "— but the page shows —", *shown])
         ids = re.findall(UUID, "\n".join(shown))
         self.ids.update(zip(ids, matched.groups(), strict=True))
