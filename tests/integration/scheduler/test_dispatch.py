@@ -1,13 +1,19 @@
 """What one dispatch sends: all that is sendable when it begins, and nothing twice."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
+import pytest
 import sqlalchemy as sa
 
 from broker.sending import Sent
 from models.store.operations import outbox
 from models.store.operations.outbox import Message
+from models.tables import operations
+from runtime.clock import wait_for
+from runtime.database import reading
 from scheduler.dispatch import BATCH, _dispatch
 from tests.factories import make_action, make_operation, update_operation
 
@@ -31,3 +37,38 @@ def test_what_workers_put_back_at_once_does_not_keep_a_tick_from_ending(engine: 
     _dispatch(engine, outbox.reserve_sendable, send)
 
     assert sendings >= 1
+
+
+@pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
+def test_two_that_sent_the_same_messages_in_other_orders_both_mark_them(engine: sa.Engine) -> None:
+    action = make_action(engine)
+    at = datetime(2027, 1, 4, 12, tzinfo=UTC)
+    first, middle, last = sorted(
+        make_operation(engine, action, at + n * timedelta(hours=1)) for n in range(3)
+    )
+
+    def mark(ids: Sequence[UUID]) -> None:
+        with engine.begin() as connection:
+            outbox.mark_sent(connection, [Message(id, 1, "tests", "quick") for id in ids])
+
+    with ThreadPoolExecutor(2) as pool:
+        with engine.begin() as holding:
+            holding.execute(
+                sa.select(operations.c.id).where(operations.c.id == middle).with_for_update()
+            )
+            both = [
+                pool.submit(mark, ids) for ids in ([first, middle, last], [last, middle, first])
+            ]
+            assert wait_for(lambda: _waiting(engine) == 2, 20)
+        for one in both:
+            one.result()
+
+    with reading(engine) as connection:
+        sent = sa.select(operations.c.sendings).order_by(operations.c.id)
+        assert connection.execute(sent).scalars().all() == [2, 2, 2]
+
+
+def _waiting(engine: sa.Engine) -> int:
+    query = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    with reading(engine) as connection:
+        return int(connection.execute(sa.text(query)).scalar_one())
