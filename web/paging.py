@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, TypeVar
 
-from fastapi import Query, Request, Response
+from fastapi import Depends, Query, Request, Response
 
 from views.view import LARGEST_PAGE, Page, View
 
@@ -20,9 +20,25 @@ LINKED: dict[int | str, dict[str, Any]] = {
 }
 
 
-def linked(request: Request, response: Response, page: Page[Item]) -> tuple[Item, ...]:
-    """Return the items of a page; the header Link names the next one, relative to this one."""
-    if page.next is not None:
-        following = request.url.include_query_params(cursor=page.next)
-        response.headers["Link"] = f'<?{following.query}>; rel="next"'
-    return page.items
+class LinkedPage:
+    """A page that a request asks for; its answer is a list, and the header Link names the next."""
+
+    def __init__(
+        self,
+        request: Request,
+        response: Response,
+        limit: Limit = LARGEST_PAGE,
+        cursor: LinkedCursor = None,
+    ) -> None:
+        self._request, self._response = request, response
+        self.limit, self.cursor = limit, cursor
+
+    def items(self, page: Page[Item]) -> tuple[Item, ...]:
+        """Return the items of the page; the next one is named relative to this one."""
+        if page.next is not None:
+            following = self._request.url.include_query_params(cursor=page.next)
+            self._response.headers["Link"] = f'<?{following.query}>; rel="next"'
+        return page.items
+
+
+Linked = Annotated[LinkedPage, Depends()]

@@ -3,14 +3,13 @@
 from typing import Annotated, Literal
 from uuid import UUID
 
-from fastapi import Header, Query, Request, Response
+from fastapi import Header, Query, Response
 
 from models.roles import Permission
 from models.store.actions.search import Standing
 from views import actions, backfills, change_plan, changes, explanation, runs
 from views.actions import history, search
 from views.installation import Installation
-from views.view import LARGEST_PAGE
 from web.access import in_app
 from web.bodies import (
     Body,
@@ -25,7 +24,7 @@ from web.bodies import (
     required_tag,
     revision_in,
 )
-from web.paging import LINKED, PAGE, Cursor, Limit, LinkedCursor, linked
+from web.paging import LINKED, PAGE, Cursor, Limit, Linked
 from web.routing import endpoints
 
 router = endpoints("actions", "/api")
@@ -67,20 +66,17 @@ Pace = Annotated[str | None, Query(description="Most operations a minute: `30/mi
 
 @router.get("/actions", responses=LINKED)
 def list_actions(
-    request: Request,
-    response: Response,
     opened: Reader,
+    asked: Linked,
     owner: str | None = None,
     unhealthy: bool = False,
-    limit: Limit = LARGEST_PAGE,
-    cursor: LinkedCursor = None,
     all_apps: bool = False,
 ) -> actions.Actions:
     """List the actions of a small app, or of all, with their status, by name."""
     page = search.list_actions(
-        opened, limit, cursor, owner=owner, unhealthy=unhealthy, all_apps=all_apps
+        opened, asked.limit, asked.cursor, owner=owner, unhealthy=unhealthy, all_apps=all_apps
     )
-    return actions.Actions(linked(request, response, page))
+    return actions.Actions(asked.items(page))
 
 
 @router.delete("/actions")

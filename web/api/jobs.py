@@ -12,11 +12,10 @@ from views import jobs
 from views.installation import Installation
 from views.jobs import work
 from views.jobs.work import JobStanding, JobToDo
-from views.view import LARGEST_PAGE
 from web.access import by_id, in_app, of_app
 from web.bodies import Body, ContentType, documents, reads, reads_model, value_of, with_places
 from web.handout import Handout
-from web.paging import LINKED, Limit, LinkedCursor, linked
+from web.paging import LINKED, Linked
 from web.problems import BodyTooLarge, ProblemDetails
 from web.routing import endpoints
 from web.together import answer, json_of
@@ -92,15 +91,9 @@ async def _gone(request: Request) -> None:
 
 
 @router.get("/api/apps/{app}/jobs", responses=LINKED)
-def list_jobs(
-    request: Request,
-    response: Response,
-    opened: Annotated[Installation, of_app(Permission.READ)],
-    limit: Limit = LARGEST_PAGE,
-    cursor: LinkedCursor = None,
-) -> jobs.Jobs:
+def list_jobs(opened: Annotated[Installation, of_app(Permission.READ)], asked: Linked) -> jobs.Jobs:
     """List the jobs of a small app, by id."""
-    return jobs.Jobs(linked(request, response, jobs.list_jobs(opened, limit, cursor)))
+    return jobs.Jobs(asked.items(jobs.list_jobs(opened, asked.limit, asked.cursor)))
 
 
 @router.post("/api/apps/{app}/jobs", status_code=201, openapi_extra=reads_model(jobs.NewJob))

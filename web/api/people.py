@@ -2,15 +2,14 @@
 
 from typing import Annotated
 
-from fastapi import Query, Request, Response
+from fastapi import Query
 
 from models.roles import Permission
 from views import events, users
 from views.installation import Installation
-from views.view import LARGEST_PAGE
 from web.access import of_app
 from web.bodies import Body, document, reads, reads_model, value_of
-from web.paging import LINKED, Limit, LinkedCursor, linked
+from web.paging import LINKED, Linked
 from web.routing import endpoints
 
 router = endpoints("people", "/api/apps/{app}")
@@ -22,15 +21,9 @@ LONGEST_USERS = 2**20
 
 
 @router.get("/users", responses=LINKED)
-def list_users(
-    request: Request,
-    response: Response,
-    opened: Reader,
-    limit: Limit = LARGEST_PAGE,
-    cursor: LinkedCursor = None,
-) -> users.Users:
+def list_users(opened: Reader, asked: Linked) -> users.Users:
     """List the users of a small app, by id."""
-    return users.Users(linked(request, response, users.list_users(opened, limit, cursor)))
+    return users.Users(asked.items(users.list_users(opened, asked.limit, asked.cursor)))
 
 
 @router.post("/users", status_code=201, openapi_extra=reads_model(users.NewUser))
