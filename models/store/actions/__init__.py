@@ -151,11 +151,9 @@ def is_known(connection: sa.Connection, uid: UUID, scope: Scope) -> bool:
     return connection.execute(query).first() is not None
 
 
-def listed(
-    connection: sa.Connection, small_app_id: int | None, overdue: timedelta = OVERDUE
-) -> list[dict[str, Any]]:
+def listed(connection: sa.Connection, small_app_id: int | None) -> list[dict[str, Any]]:
     """Return the actions of a small app, or of all, with their status, by name."""
-    query = listing(overdue).where(actions.c.deleted_at.is_(None)).order_by(actions.c.name)
+    query = listing(OVERDUE).where(actions.c.deleted_at.is_(None)).order_by(actions.c.name)
     if small_app_id is not None:
         query = query.where(actions.c.small_app_id == small_app_id)
     return dicts(connection, query)
