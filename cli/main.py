@@ -5,6 +5,7 @@
 
 import logging
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
@@ -22,6 +23,8 @@ from runtime.logs.lines import LineFormatter
 
 FAILED = 1
 REFUSED = 2
+# Of a command that Ctrl-C ends: 128 and the number of the signal, as shells have it.
+INTERRUPTED = 128 + signal.SIGINT
 
 cli = typer.Typer(
     cls=Tree,
@@ -101,6 +104,9 @@ def run(arguments: Sequence[str]) -> int:
     except typer.Exit as stop:
         return stop.exit_code
     except Exception as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            # Ctrl-C while pydantic writes a value: it makes an error of its own of everything.
+            return INTERRUPTED
         text, code = _explained(error)
         print_error(text)
     return code if isinstance(code, int) else 0
