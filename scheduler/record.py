@@ -18,8 +18,9 @@ from models.operation import CausedBy, OperationState, by_action
 from models.store import operations
 from models.store.actions import cursors
 from models.store.actions.missed import due_among, recorded_in
-from models.store.operations import unstarted, waiting
+from models.store.operations import unstarted
 from models.store.operations.outbox import Message
+from models.store.operations.waiting import Room
 from scheduler.occurrence import Decision, MissedSpan
 
 
@@ -87,9 +88,12 @@ def _task(plan: Plan) -> str:
     return plan.hand_over.task if plan.hand_over else execute_task(is_heavy=plan.is_heavy)
 
 
-def record(connection: sa.Connection, decided: Sequence[Decided]) -> Recorded:
+def record(
+    connection: sa.Connection, decided: Sequence[Decided], room: Room | None = None
+) -> Recorded:
     """Record decisions in the caller's transaction; a duplicate is a no-op."""
-    due, beyond = within_limit(connection, [row for one in decided for row in _due_rows(one)])
+    rows = [row for one in decided for row in _due_rows(one)]
+    due, beyond = within_limit(connection, rows, room or new_room())
     new = operations.record(connection, due)
     recorded = [row for row in due if row["id"] in new]
     missed = [row for one in decided for row in _missed_rows(one)] + beyond
@@ -101,13 +105,17 @@ def record(connection: sa.Connection, decided: Sequence[Decided]) -> Recorded:
     )
 
 
+def new_room() -> Room:
+    """Return the room for operations that wait, by the limit of this process's settings."""
+    return Room(settings_in_use().limits.waiting)
+
+
 def within_limit(
-    connection: sa.Connection, due: Sequence[dict[str, Any]]
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    connection: sa.Connection, due: Sequence[dict[str, Any]], room: Room
+) -> tuple[Sequence[dict[str, Any]], list[dict[str, Any]]]:
     """Return the operations to run, and those missed because too many of their apps wait."""
-    most = settings_in_use().limits.waiting
-    kept, beyond = waiting.within(connection, due, most)
-    reason = too_many_wait(most, "raise the limit or start more workers, then rerun it")
+    kept, beyond = room.within(connection, due)
+    reason = too_many_wait(room.most, "raise the limit or start more workers, then rerun it")
     missed = {"state": OperationState.MISSED.value, "reason": reason}
     return kept, [row | missed for row in beyond]
 

@@ -17,6 +17,7 @@ from models.store import actions, ticks
 from models.store.actions import cursors
 from models.store.operations import outbox
 from models.store.operations.outbox import Message
+from models.store.operations.waiting import Room
 from runtime.clock import monotonic
 from runtime.database import DATABASE_AWAY
 from scheduler import downtime
@@ -30,7 +31,7 @@ from scheduler.changes.revisions import (
 from scheduler.clock_guard import CLOCK_WAS_WRONG, look
 from scheduler.events.tick import EventTick
 from scheduler.occurrence import MOST_SENT, Decision, decide
-from scheduler.record import Decided, Recorded, advance, record
+from scheduler.record import Decided, Recorded, advance, new_room, record
 from scheduler.service_manager import ALIVE, notify
 from scheduler.sweep import Sweeper
 
@@ -94,6 +95,7 @@ class Tick:
     left: set[UUID] = field(default_factory=set)
     # Actions locked by a change; claimed once more at the end.
     busy: set[UUID] = field(default_factory=set)
+    room: Room = field(default_factory=new_room)
 
     def decide_all(self) -> None:
         """Decide, record and send until nothing is due; then retry locked actions once."""
@@ -207,7 +209,7 @@ class Tick:
         messages: list[Message] = []
         try:
             with connection.begin_nested():
-                recorded = record(connection, decided)
+                recorded = record(connection, decided, self.room)
                 advance(connection, decided)
             self._count(recorded, messages)
         except DATABASE_AWAY:

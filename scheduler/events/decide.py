@@ -19,7 +19,7 @@ from models.store.people import events
 from models.store.people.events import Happened, Range
 from scheduler.events import Delay, counts, is_within, trigger_delay
 from scheduler.occurrence import MOST_MISSED_SHOWN, TOO_LATE, MissedSpan
-from scheduler.record import ActionRef, Recorded, operation_row, span_row, within_limit
+from scheduler.record import ActionRef, Recorded, new_room, operation_row, span_row, within_limit
 
 # The longest regular time between two ticks; more is a downtime.
 MOST_BETWEEN_TICKS = timedelta(minutes=2)
@@ -160,7 +160,7 @@ def undecided_until(
 
 def record_due(connection: sa.Connection, due: Sequence[Occurrence]) -> Recorded:
     """Record occurrences as operations, reserved for the caller; a duplicate is a no-op."""
-    rows, beyond = within_limit(connection, [one.row() for one in due])
+    rows, beyond = within_limit(connection, [one.row() for one in due], new_room())
     new = operations.record(connection, rows)
     return Recorded(
         tuple(Message(row["id"], 1, row["task"], row["queue"]) for row in rows if row["id"] in new),

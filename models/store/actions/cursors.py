@@ -26,7 +26,6 @@ _COLUMNS = (
     actions.c.name,
     actions.c.owner,
     actions.c.plan,
-    actions.c.document,
     actions.c.document_hash,
     actions.c.active,
     actions.c.event,
@@ -37,8 +36,18 @@ _COLUMNS = (
 )
 
 
-def _cursors() -> sa.Select[Any]:
-    return sa.select(*_COLUMNS).join(actions, actions.c.uid == action_cursor.c.action_uid)
+# Documents can be long: a tick reads those alone that may have been edited.
+_IF_EDITED = sa.case(
+    (
+        sa.or_(action_cursor.c.edited_at.is_not(None), actions.c.set_aside.is_not(None)),
+        actions.c.document,
+    )
+).label("document")
+
+
+def _cursors(document: sa.ColumnElement[str] = actions.c.document) -> sa.Select[Any]:
+    query = sa.select(*_COLUMNS, document)
+    return query.join(actions, actions.c.uid == action_cursor.c.action_uid)
 
 
 def claim_due(
@@ -51,7 +60,8 @@ def claim_due(
 ) -> Sequence[sa.Row[Any]]:
     """Return up to `limit` actions with next_occurrence_at <= now, earliest first, locked.
 
-    Actions locked by another process are skipped, or with `skip_locked=False` waited for.
+    Actions locked by another process are skipped, or with `skip_locked=False` waited for. Their
+    documents are None, except of those that were edited by plain SQL or are quarantined.
     """
     due = (
         sa.select(action_cursor.c.action_uid)
@@ -62,7 +72,7 @@ def claim_due(
     )
     if left_out:
         due = due.where(action_cursor.c.action_uid.not_in(left_out))
-    rows = _read_locked(connection, connection.execute(due).scalars().all())
+    rows = _read_locked(connection, connection.execute(due).scalars().all(), _IF_EDITED)
     return _readable(connection, rows, "next_occurrence_at")
 
 
@@ -150,7 +160,11 @@ def _actions_locked(
     return query.with_for_update(skip_locked=skip_locked, key_share=True)
 
 
-def _read_locked(connection: sa.Connection, uids: Sequence[UUID]) -> Sequence[sa.Row[Any]]:
+def _read_locked(
+    connection: sa.Connection,
+    uids: Sequence[UUID],
+    document: sa.ColumnElement[str] = actions.c.document,
+) -> Sequence[sa.Row[Any]]:
     """Return locked cursors with their actions, earliest first.
 
     A separate statement: PostgreSQL would join a row that it waited for with actions from before
@@ -158,14 +172,14 @@ def _read_locked(connection: sa.Connection, uids: Sequence[UUID]) -> Sequence[sa
     """
     if not uids:
         return []
-    query = _cursors().where(is_among(connection, action_cursor.c.action_uid, uids))
+    query = _cursors(document).where(is_among(connection, action_cursor.c.action_uid, uids))
     in_order = query.order_by(action_cursor.c.next_occurrence_at)
     try:
         with connection.begin_nested():
             return _readable(connection, connection.execute(in_order).all(), *NEEDED)
     except (ValueError, sa.exc.DataError) as error:
         if len(uids) > 1:
-            return [row for uid in uids for row in _read_locked(connection, [uid])]
+            return [row for uid in uids for row in _read_locked(connection, [uid], document)]
         _quarantine_unreadable(connection, uids[0], error)
         return []
 

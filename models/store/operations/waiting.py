@@ -1,6 +1,8 @@
 """Count the operations that wait to start, against the limit of each small app."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
@@ -9,33 +11,65 @@ from models.operation import UNSTARTED
 from models.sql import stands_in
 from models.tables import operations
 
+Rows = Sequence[dict[str, Any]]
 _IS_UNSTARTED = stands_in(operations.c.state, UNSTARTED)
 
 
 def room(connection: sa.Connection, small_app_id: int, most: int) -> int:
     """Return how many more operations of the small app may wait, or a part of that many."""
-    total = _total(connection, most)
-    return most - (total if total <= most // 2 else counted(connection).get(small_app_id, 0))
+    found = Room(most)
+    found.look(connection)
+    return found.free(small_app_id)
 
 
-def within(
-    connection: sa.Connection, rows: Sequence[dict[str, Any]], most: int
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return those new operations that may wait, and those beyond the limit of their apps.
+@dataclass
+class Room:
+    """Divides new operations into those that may wait and those beyond the limit of their apps.
 
-    While all that waits in the installation is within the limit, so is each app: that is read from
-    an index of what waits, and nothing else. 0 is no limit.
+    What waits is not counted for each batch of one caller: half of what an app had free is the
+    caller's own, since another process may record as well.
     """
-    if not most or not rows or _total(connection, most) + len(rows) <= most:
-        return list(rows), []
-    waiting = counted(connection)
-    kept: list[dict[str, Any]] = []
-    beyond: list[dict[str, Any]] = []
-    for row in rows:
-        app = row["small_app_id"]
-        waiting[app] = waiting.get(app, 0) + 1
-        (kept if waiting[app] <= most else beyond).append(row)
-    return kept, beyond
+
+    # The limit of each app; 0 is none.
+    most: int
+    # By the last look: all that waited, and what waited of each app if that was read.
+    _total: int = field(init=False)
+    _of_each: Mapping[int, int] | None = None
+    # What the caller recorded since.
+    _taken: Counter[int] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self._total = self.most
+
+    def free(self, app: int) -> int:
+        """Return how many more operations of the app might wait at the last look, or fewer."""
+        return self.most - (self._total if self._of_each is None else self._of_each.get(app, 0))
+
+    def look(self, connection: sa.Connection) -> None:
+        """Count what waits: of each app only if all together come near the limit.
+
+        All together are read from an index of what waits, and nothing else.
+        """
+        self._total = _total(connection, self.most)
+        self._of_each = counted(connection) if self._total > self.most // 2 else None
+        self._taken.clear()
+
+    def within(self, connection: sa.Connection, rows: Rows) -> tuple[Rows, Rows]:
+        """Return those new operations that may wait, and those beyond the limit."""
+        if not self.most:
+            return rows, []
+        asked = Counter(row["small_app_id"] for row in rows)
+        if all(self._taken[app] + count <= self.free(app) // 2 for app, count in asked.items()):
+            self._taken += asked
+            return rows, []
+        self.look(connection)
+        kept: list[dict[str, Any]] = []
+        beyond: list[dict[str, Any]] = []
+        for row in rows:
+            app = row["small_app_id"]
+            self._taken[app] += 1
+            (kept if self._taken[app] <= self.free(app) else beyond).append(row)
+        return kept, beyond
 
 
 def counted(connection: sa.Connection) -> dict[int, int]:

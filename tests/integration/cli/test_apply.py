@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from runtime.config import Settings
 from tests.factories import make_document
 from tests.integration.cli.conftest import Call, Write
+from tests.statements import executed
 from views import changes
 from views.installation import Installation
 
@@ -37,14 +38,8 @@ def statements(installation: Installation, number: int) -> tuple[int, int]:
     documents = [mails(n) for n in range(number, 2 * number)]
     counted: list[int] = []
     for _ in range(2):
-        seen: list[str] = []
-
-        def note(_c: Any, _cursor: Any, statement: str, *_: Any, seen: list[str] = seen) -> None:
-            seen.append(statement)
-
-        sa.event.listen(installation.engine, "before_cursor_execute", note)
-        made = changes.apply(installation, documents)
-        sa.event.remove(installation.engine, "before_cursor_execute", note)
+        with executed(installation.engine) as seen:
+            made = changes.apply(installation, documents)
         assert len(made.root) == number
         assert all(one.warnings for one in made.root)
         counted.append(len(seen))

@@ -38,6 +38,7 @@ from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.celery_messages import allowing, celery_action
 from tests.factories import STEPS, author, make_action, make_document, make_operation, row_of
+from tests.statements import executed
 from views import actions as shown_actions
 from views.doctor.database import check_database
 from views.operations import readable
@@ -151,13 +152,10 @@ class Furnished:
 
     def columns_read(self) -> list[sa.Column[Any]]:
         """Return the columns that some statement names: no other can stop anything."""
-        seen: set[str] = set()
-        listener = lambda *event: seen.add(event[2])  # noqa: E731
-        sa.event.listen(self.engine, "before_cursor_execute", listener)
-        self.goes_on()
-        sa.event.remove(self.engine, "before_cursor_execute", listener)
+        with executed(self.engine) as seen:
+            self.goes_on()
         self.restore()
-        words = [set(re.findall(r"\w+", statement)) for statement in seen]
+        words = [set(re.findall(r"\w+", statement)) for statement in set(seen)]
         return [
             column
             for table in metadata.sorted_tables

@@ -1,7 +1,6 @@
 """The report of a downtime; its sums equal those of the tables."""
 
 import json
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
@@ -23,6 +22,7 @@ from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
 from tasks import backfill as filling
 from tests.factories import STEPS, make_action, make_many, spans_of
+from tests.statements import executed
 from views.status import status_in
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
@@ -212,30 +212,12 @@ def day_old(engine: sa.Engine, now: datetime) -> None:
         ticks.set_fact(connection, ticks.DOWNTIME, fact)
 
 
-@pytest.fixture
-def statements(engine: sa.Engine) -> Callable[[Callable[[], object]], list[str]]:
-    """Return what an act executes."""
-
-    def of(act: Callable[[], object]) -> list[str]:
-        seen: list[str] = []
-
-        def note(_c: object, _cursor: object, text: str, *_: object) -> None:
-            seen.append(text)
-
-        sa.event.listen(engine, "before_cursor_execute", note)
-        act()
-        sa.event.remove(engine, "before_cursor_execute", note)
-        return seen
-
-    return of
-
-
-def test_an_ordinary_tick_asks_nothing_of_it(
-    engine: sa.Engine, statements: Callable[[Callable[[], object]], list[str]]
-) -> None:
+def test_an_ordinary_tick_asks_nothing_of_it(engine: sa.Engine) -> None:
     run_tick(engine, NOON)
-    ordinary = statements(lambda: run_tick(engine, NOON + MINUTE))
-    late = statements(lambda: run_tick(engine, NOON + HOUR))
+    with executed(engine) as ordinary:
+        run_tick(engine, NOON + MINUTE)
+    with executed(engine) as late:
+        run_tick(engine, NOON + HOUR)
 
     assert not any("missed_spans" in text for text in ordinary)
     assert len(ordinary) < len(late)

@@ -1,5 +1,6 @@
 """Beyond its limit of waiting operations, an app's occurrences are recorded as missed."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
@@ -26,6 +27,7 @@ from tests.integration.scheduler.test_backfill import (
     wanted,
 )
 from tests.integration.scheduler.test_events import DAY, decided_until, make_user
+from tests.statements import executed
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -73,6 +75,33 @@ def test_the_last_one_within_the_limit_waits_and_the_next_is_missed(engine: sa.E
         "3 operations of its small app are already waiting (SCHED_LIMITS_WAITING); "
         "raise the limit or start more workers, then rerun it"
     )
+
+
+def test_a_tick_of_many_batches_fills_its_room_to_the_last(
+    engine: sa.Engine, limited: Callable[[int], None]
+) -> None:
+    limited(40)
+    make_waiting(engine, 7)
+    due = [make_action(engine, name=f"due {n}", since=NOON - MINUTE) for n in range(50)]
+
+    report = tick(engine, NOON, Sweeper(MINUTE), STEPS, batch_size=4)
+
+    assert (report.recorded, report.missed) == (33, 17)
+    assert Counter(states(engine, one)[0] for one in due) == {"queued": 33, "missed": 17}
+
+
+def test_what_waits_is_not_counted_for_each_batch(
+    engine: sa.Engine, limited: Callable[[int], None]
+) -> None:
+    limited(1_000)
+    for n in range(50):
+        make_action(engine, name=f"due {n}", since=NOON - MINUTE)
+
+    with executed(engine) as statements:
+        report = tick(engine, NOON, Sweeper(MINUTE), STEPS, batch_size=1)
+
+    assert report.recorded == 50
+    assert len([one for one in statements if "count(*)" in one and "operations" in one]) == 1
 
 
 def test_without_a_limit_all_wait(engine: sa.Engine, limited: Callable[[int], None]) -> None:

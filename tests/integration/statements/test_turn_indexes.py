@@ -118,7 +118,7 @@ def test_what_waits_is_counted_by_the_index_of_what_is_unstarted(
     rows = [{"small_app_id": app.id} for app, _ in crowded]
 
     with filled.engine.begin() as connection, statements.captured():
-        kept, beyond = waiting.within(connection, rows, WAITING // 2)
+        kept, beyond = waiting.Room(WAITING // 2).within(connection, rows)
 
     assert [len(kept), len(beyond)] == [APPS - 1, 1]
     assert_indexed(statements)

@@ -13,7 +13,7 @@ from models.users import parse_users
 from runtime.config import Settings
 from runtime.database import make_engine
 from small_apps.store import small_apps
-from tests.rows_read import rows_read
+from tests.statements import rows_read
 
 ANN = {"id": "ann", "email": "ann@example.com", "groups": ["manager"]}
 BEN = {"id": "ben@example.com", "name": "Ben", "groups": ["manager", "shop"]}

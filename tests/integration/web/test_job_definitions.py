@@ -21,7 +21,7 @@ from scheduler.occurrence import next_occurrences
 from tests.factories import make_action
 from tests.integration.web.conftest import Web
 from tests.integration.web.jobs import URL, make_due, make_job
-from tests.rows_read import rows_read
+from tests.statements import rows_read
 from views import jobs
 from views.files import read_documents
 from views.installation import Installation

@@ -13,7 +13,7 @@ from models.job import id_of
 from models.roles import Role
 from runtime.config import Settings
 from tests.integration.web.conftest import APP, NIGHTLY, Serve, Web, with_shop
-from tests.rows_read import rows_read
+from tests.statements import rows_read
 from views import changes, jobs, users
 from views.actions import search
 from views.apps import changes as app_changes

@@ -8,7 +8,7 @@ import pytest
 from models.roles import Role
 from runtime.config import Settings
 from tests.integration.web.conftest import APP, NIGHTLY, SHOP, Serve, Web, with_shop
-from tests.rows_read import rows_read
+from tests.statements import rows_read
 from views import changes, users
 
 MAIL = {**NIGHTLY, "name": "mail", "operations": {"send_email": {"template": "hello"}}}

@@ -1,7 +1,6 @@
 """How often pages ask the database: a page costs a bounded number of statements."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,6 +13,7 @@ from tests.factories import update_operation
 from tests.integration.web.conftest import APP, NIGHTLY, Web
 from tests.integration.web.dashboard.conftest import Browse
 from tests.integration.web.test_overview import ended, tick
+from tests.statements import executed
 from views import changes
 from views.apps import changes as app_changes
 from views.runs import run
@@ -45,22 +45,6 @@ PAGES = {
 }
 # Other addresses of a page above, and a stream, whose page is counted.
 ALSO = {"/apps/{app}/store", "/apps/{app}/draft", "/operations/{id}/live"}
-
-
-@contextmanager
-def counted(engine: sa.Engine) -> Iterator[list[str]]:
-    """Yield the statements that are executed meanwhile, apart from those of transactions."""
-    found: list[str] = []
-
-    def note(*values: Any) -> None:
-        if values[2] != "BEGIN":
-            found.append(values[2])
-
-    sa.event.listen(engine, "before_cursor_execute", note)
-    try:
-        yield found
-    finally:
-        sa.event.remove(engine, "before_cursor_execute", note)
 
 
 def number_of(engine: sa.Engine, statements: Sequence[str]) -> int:
@@ -98,7 +82,7 @@ def test_no_page_asks_more_often_the_more_there_is(web: Web, browse: Browse) -> 
         browser.get(path.format(id=id))
         # Two seconds and more after the last one, an overview is made anew.
         web.app.state.overviews.forget()
-        with counted(web.engine) as statements:
+        with executed(web.engine) as statements:
             assert browser.get(path.format(id=id)).status_code in {200, 303}
         asked[path] = number_of(web.engine, statements)
 
@@ -123,7 +107,7 @@ def test_an_overview_of_every_trouble_asks_no_more_often(web: Web, browse: Brows
     browser.get("/")
     web.app.state.overviews.forget()
 
-    with counted(web.engine) as statements:
+    with executed(web.engine) as statements:
         page = browser.get("/").text
 
     assert all(name in page for name in names)
@@ -135,7 +119,7 @@ def test_many_open_overviews_ask_no_more_often_than_one(web_on_sqlite: Web, brow
     live = {"HX-Request": "true"}
     browser.get("/", headers=live)
 
-    with counted(web_on_sqlite.engine) as statements:
+    with executed(web_on_sqlite.engine) as statements:
         for _ in range(10):
             assert browser.get("/", headers=live).status_code == 200
 

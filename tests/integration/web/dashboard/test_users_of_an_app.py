@@ -7,7 +7,7 @@ import pytest
 from runtime.config import Settings
 from tests.integration.web.conftest import APP, Serve, with_shop
 from tests.integration.web.dashboard.conftest import Browse
-from tests.rows_read import rows_read
+from tests.statements import rows_read
 from views import users
 
 
