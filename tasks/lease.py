@@ -17,6 +17,7 @@ from types import FrameType
 
 import sqlalchemy as sa
 
+from minutehand.error_text import text_of
 from models.errors import LeaseLost
 from models.notices import TIME_BOX as STOPPED_IN_TIME
 from models.operation import OperationState
@@ -98,6 +99,7 @@ class Lease:
     unrepeatable: str | None = None
     _cancelled_at: float | None = None
     _interruptible: bool = False
+    _was_interrupted: bool = False
     _ended: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
@@ -137,18 +139,36 @@ class Lease:
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
-        """Let the lease interrupt the block: for a step, never for our own writes."""
+        """Let the lease interrupt the block: for a step, never for our own writes.
+
+        An interrupted block that raises, raises Interrupted: an error of its cleaning up, or one
+        that a library makes of any exception, is no failure of the step.
+        """
         self._interruptible = True
         try:
             if self.interruption is not None:
                 raise self.interruption
             yield
+        except Interrupted:
+            raise
+        except BaseException as error:
+            if not self._was_interrupted or self.interruption is None:
+                raise
+            logger.warning(
+                "operation %s attempt %d: its interrupted step raised an error: %s",
+                self.claim.id,
+                self.claim.attempt,
+                text_of(error),
+                exc_info=error,
+            )
+            raise self.interruption from error
         finally:
             self._interruptible = False
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         if self._interruptible and self.interruption is not None:
             self._interruptible = False
+            self._was_interrupted = True
             raise self.interruption
 
     def _keep(self) -> None:

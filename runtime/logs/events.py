@@ -87,6 +87,9 @@ EVENTS: Mapping[str, LogEvent] = {
     "operation %s attempt %d: given back, its worker went away": _event(
         "operation_given_back", "operation attempt"
     ),
+    "operation %s attempt %d: its interrupted step raised an error: %s": _event(
+        "interrupted_step_raised", "operation attempt error"
+    ),
     "operation %s attempt %d: not started, %s": _event(
         "operation_not_started", "operation attempt reason"
     ),

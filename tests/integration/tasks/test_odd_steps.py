@@ -3,20 +3,25 @@
 from asyncio import CancelledError
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 import numpy as np
 import pytest
 import sqlalchemy as sa
+from pydantic import BaseModel, PlainSerializer
 
 import minutehand
-from runtime.config import Settings
+from models.store.scope import WHOLE_INSTALLATION
+from runtime.clock import wait_for
+from runtime.config import Settings, WorkerSettings
 from scheduler.changes.change import create_all
+from scheduler.on_demand.cancel import cancel
 from tasks.execute import run_attempt
 from tasks.registry import Registry
 from tests.factories import author, make_document, make_operation, row_of
 
+PATIENCE_S = 30.0
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 
 Run = Callable[[Callable[[minutehand.StepContext], Any]], dict[str, Any]]
@@ -26,13 +31,15 @@ Run = Callable[[Callable[[minutehand.StepContext], Any]], dict[str, Any]]
 def run(own_steps: None, engine: sa.Engine, settings: Settings) -> Run:
     """Run a function as the step of an operation; return the operation's row."""
 
+    hasty = settings.model_copy(update={"worker": WorkerSettings(heartbeat_s=0.1)})
+
     def run_it(function: Callable[[minutehand.StepContext], Any]) -> dict[str, Any]:
         minutehand.step("odd")(function)
         registry = Registry()
         document = make_document(name=str(id(function)), operations={"odd": True})
         action = create_all(engine, [document], author(registry.steps))[0]
         operation: UUID = make_operation(engine, action, NOON)
-        run_attempt(engine, settings, registry, (operation, 1), "tests")
+        run_attempt(engine, hasty, registry, (operation, 1), "tests")
         return dict(row_of(engine, operation))
 
     return run_it
@@ -63,6 +70,39 @@ def test_whatever_a_step_raises_fails_its_operation_at_once(
 
     assert (row["state"], row["losses"]) == ("failed", 0)
     assert row["error"].startswith(told)
+
+
+def waits(_value: object = None) -> str:
+    """Wait until it is interrupted."""
+    wait_for(lambda: False, PATIENCE_S)
+    return "nothing came"
+
+
+def cleans_up_in_vain() -> None:
+    try:
+        waits()
+    finally:
+        raise ValueError("the connection is gone")
+
+
+class Slow(BaseModel):
+    at: Annotated[int, PlainSerializer(waits)] = 0
+
+
+# pydantic makes an error of its own of an exception that comes while it writes a value.
+@pytest.mark.parametrize(
+    "work", [waits, cleans_up_in_vain, Slow().model_dump, Slow().model_dump_json]
+)
+def test_a_cancelled_step_is_cancelled_whatever_error_it_makes_of_that(
+    run: Run, engine: sa.Engine, work: Callable[[], object]
+) -> None:
+    def odd(context: minutehand.StepContext) -> None:
+        cancel(engine, context.operation_id, WHOLE_INSTALLATION, "tests")
+        work()
+
+    row = run(odd)
+
+    assert (row["state"], row["reason"], row["error"]) == ("cancelled", "cancelled by tests", None)
 
 
 @pytest.mark.parametrize(
