@@ -8,6 +8,8 @@ from uuid import uuid4
 
 from celery import Celery
 from kombu import Connection, Consumer, Exchange, Producer, Queue
+from kombu.transport.redis import Channel as RedisChannel
+from redis.exceptions import ResponseError
 
 from broker.app import (
     BROKER_ERRORS,
@@ -25,18 +27,22 @@ from runtime.urls import split_sentinel
 WAIT_S = 3
 # How many seconds the workers of other applications have to answer.
 ANSWERS_S = 1.0
+# Such a policy removes any key; those of messages never expire, so that others leave them alone.
+EVICTS_ANY_KEY = "allkeys"
 
 
 @dataclass(frozen=True, slots=True)
 class Probed:
     """How many messages wait in each of our queues, and how many foreign ones were set aside.
 
-    `foreign_workers` are another application's workers that consume our queues.
+    `foreign_workers` are another application's workers that consume our queues. `evicts` is the
+    policy by which Redis would remove messages when its memory is full; None if it would not.
     """
 
     depths: dict[str, int]
     put_aside: int
     foreign_workers: tuple[str, ...]
+    evicts: str | None
 
 
 def probe(settings: Settings, queues: Collection[str]) -> Probed:
@@ -47,7 +53,8 @@ def probe(settings: Settings, queues: Collection[str]) -> Probed:
     with _connected(configure(settings).connection_for_write()) as connection:
         depths = {queue: _depth(connection, in_broker(queue)) for queue in queues}
         put_aside = _depth(connection, UNKNOWN_QUEUE)
-        return Probed(depths, put_aside, _foreign_workers(settings.effective_broker_url))
+        foreign = _foreign_workers(settings.effective_broker_url)
+        return Probed(depths, put_aside, foreign, _eviction(connection))
 
 
 def probe_celery_broker(settings: Settings) -> None:
@@ -65,6 +72,19 @@ def _connected(connection: Connection) -> Iterator[Connection]:
             yield connection
     except BROKER_ERRORS as error:
         raise unavailable(error) from error
+
+
+def _eviction(connection: Connection) -> str | None:
+    channel = connection.default_channel
+    if not isinstance(channel, RedisChannel):
+        return None
+    try:
+        memory = channel.client.info("memory")
+    except ResponseError:
+        # Its account may not ask.
+        return None
+    policy = str(memory.get("maxmemory_policy", ""))
+    return policy if memory.get("maxmemory") and policy.startswith(EVICTS_ANY_KEY) else None
 
 
 def _foreign_workers(url: str) -> tuple[str, ...]:

@@ -143,14 +143,14 @@ def _explained(error: Exception) -> tuple[str, int]:
 def _unavailable(error: Exception) -> tuple[str, int]:
     """Return the text and exit code for an error of settings, database or a file."""
     from runtime.config import InvalidSetting
-    from runtime.database import DATABASE_AWAY, reason_of
+    from runtime.database import not_usable
     from runtime.supervisor import AlreadyRunning
 
     match error:
         case InvalidSetting() | AlreadyRunning():
             return str(error), REFUSED
-        case _ if isinstance(error, DATABASE_AWAY):
-            return f"database unavailable (SCHED_DATABASE_URL): {reason_of(error)}", FAILED
+        case _ if (text := not_usable(error)) is not None:
+            return text, FAILED
         case OSError() if error.filename is not None:
             return f"{error.filename}: {error.strerror}", FAILED
         case _:

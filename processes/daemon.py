@@ -17,7 +17,7 @@ from models.errors import Refused, SchedulerError
 from models.store import ticks
 from models.values import parse_instant
 from runtime.config import InvalidSetting, load_settings
-from runtime.database import DATABASE_AWAY, make_engine, reason_of
+from runtime.database import make_engine, not_usable, reason_of
 from runtime.folders import PRIVATE_UMASK, make_home
 from runtime.logs import set_up_logs
 from runtime.supervisor import end_with_parent
@@ -50,8 +50,11 @@ def run(home: Path | None, *, once: bool, at: str | None) -> int:
     except (InvalidSetting, SchedulerError) as error:
         _report(str(error))
         return 2
-    except DATABASE_AWAY as error:
-        _report(f"database unavailable (SCHED_DATABASE_URL): {reason_of(error)}")
+    except sa.exc.SQLAlchemyError as error:
+        text = not_usable(error)
+        if text is None:
+            raise
+        _report(text)
         return 1
 
 

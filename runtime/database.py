@@ -45,6 +45,8 @@ DATABASE_AWAY = (
     sa.exc.InternalError,
     sa.exc.TimeoutError,
 )
+# PostgreSQL's classes of errors: a right, a table or a column is missing; there is no such schema.
+REFUSALS = ("42", "3F")
 
 
 def make_engine(settings: Settings, connections: int = CONNECTIONS) -> sa.Engine:
@@ -90,6 +92,25 @@ def reason_of(error: BaseException) -> str:
     """Return in one line what the driver said, or else the error itself."""
     lines = str(getattr(error, "orig", None) or error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Return whether PostgreSQL refuses what it is asked, such as for a missing right."""
+    return str(getattr(getattr(error, "orig", None), "sqlstate", "")).startswith(REFUSALS)
+
+
+def not_usable(error: BaseException) -> str | None:
+    """Return what to show for an error if the database is away or refuses; None for any other."""
+    if isinstance(error, DATABASE_AWAY):
+        return f"database unavailable (SCHED_DATABASE_URL): {reason_of(error)}"
+    if is_refusal(error):
+        return f"the database refuses (SCHED_DATABASE_URL): {reason_of(error)}"
+    return None
+
+
+def is_of_no_row(error: BaseException) -> bool:
+    """Return whether an error is no fault of a row: the same happens whatever is stored."""
+    return isinstance(error, DATABASE_AWAY) or is_refusal(error)
 
 
 @contextmanager
@@ -191,6 +212,10 @@ def _postgresql_engine(url: sa.URL, connections: int) -> sa.Engine:
             f"-c statement_timeout={STATEMENT_TIMEOUT_S}s",
             f"-c idle_in_transaction_session_timeout={IDLE_TRANSACTION_TIMEOUT_S}s",
             "-c timezone=UTC",
+            # Of all styles, the driver reads this one; a database may have another by default.
+            "-c datestyle=ISO",
+            # A lock is waited for as long as a statement may take.
+            "-c lock_timeout=0",
             # Ticks read by key. PostgreSQL's default, made for rotating disks, reads a whole table
             # of 100,000 rows for a hundredth of it.
             "-c random_page_cost=1.1",
@@ -200,6 +225,8 @@ def _postgresql_engine(url: sa.URL, connections: int) -> sa.Engine:
     )
     arguments: dict[str, Any] = {
         "connect_timeout": CONNECT_TIMEOUT_S,
+        # By default that of the database.
+        "client_encoding": "utf8",
         "keepalives_idle": 10,
         "keepalives_interval": 5,
         "keepalives_count": 3,
@@ -207,7 +234,13 @@ def _postgresql_engine(url: sa.URL, connections: int) -> sa.Engine:
         "options": options,
     }
     engine = sa.create_engine(
-        url, connect_args=arguments, pool_size=connections, pool_recycle=1800, **_of_both()
+        url,
+        connect_args=arguments,
+        pool_size=connections,
+        pool_recycle=1800,
+        # Locked rows are read as they are now. A database may have another level by default.
+        isolation_level="READ COMMITTED",
+        **_of_both(),
     )
     event.listen(engine, "connect", _read_any_instant)
     event.listen(engine, "checkin", _note_use)

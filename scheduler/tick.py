@@ -19,7 +19,7 @@ from models.store.operations import outbox
 from models.store.operations.outbox import Message
 from models.store.operations.waiting import Room
 from runtime.clock import monotonic
-from runtime.database import DATABASE_AWAY
+from runtime.database import is_of_no_row
 from scheduler import downtime
 from scheduler.changes.revisions import (
     action_ref,
@@ -166,9 +166,9 @@ class Tick:
         for row in rows:
             try:
                 with_edit = self._decide_one(connection, row, messages)
-            except DATABASE_AWAY:
-                raise
             except Exception as error:  # one broken action must not stop the tick
+                if is_of_no_row(error):
+                    raise
                 self._set_aside(connection, row, error)
                 continue
             if with_edit is None:
@@ -212,9 +212,9 @@ class Tick:
                 recorded = record(connection, decided, self.room)
                 advance(connection, decided)
             self._count(recorded, messages)
-        except DATABASE_AWAY:
-            raise
         except Exception as error:  # one broken action must not stop the tick
+            if is_of_no_row(error):
+                raise
             if len(decided) == 1:
                 self._set_aside(connection, decided[0], error)
                 return []

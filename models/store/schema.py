@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 import migrations
-from models.errors import SchedulerError
+from models.errors import Refused, SchedulerError
 from models.tables import metadata
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 HEAD = "0021_pre_staging_begun"
 # Any fixed number: concurrent migrations take turns.
 MIGRATION_LOCK = 5_061_990
+UTF8 = "UTF8"
 
 
 class SchemaOutdated(SchedulerError):
@@ -38,7 +39,8 @@ def _config(connection: sa.Connection | None = None) -> "Config":
 def migrate(engine: sa.Engine) -> tuple[str | None, str | None]:
     """Upgrade to the newest schema in one transaction; return the revisions before and after.
 
-    The first is None for an empty database. Raises SchemaNewer.
+    The first is None for an empty database. Raises SchemaNewer, or Refused for an empty database
+    that does not store text as UTF-8.
     """
     with engine.begin() as connection:
         if connection.dialect.name == "postgresql":
@@ -47,6 +49,12 @@ def migrate(engine: sa.Engine) -> tuple[str | None, str | None]:
         if before == HEAD:
             return before, before
         _check_is_not_newer(before)
+        encoding = encoding_of(connection)
+        if before is None and encoding != UTF8:
+            raise Refused(
+                f"the database stores text as {encoding}, and Minutehand needs {UTF8}; "
+                f"create it with ENCODING '{UTF8}' TEMPLATE template0"
+            )
         from alembic import command
 
         command.upgrade(_config(connection), "head")
@@ -59,6 +67,13 @@ def current_revision(connection: sa.Connection) -> str | None:
         return None
     revision = connection.execute(sa.text("SELECT version_num FROM alembic_version"))
     return revision.scalar_one_or_none()
+
+
+def encoding_of(connection: sa.Connection) -> str:
+    """Return the encoding in which the database stores text."""
+    if connection.dialect.name == "sqlite":
+        return UTF8
+    return str(connection.execute(sa.text("SHOW server_encoding")).scalar_one())
 
 
 def check_schema(connection: sa.Connection) -> None:

@@ -26,7 +26,7 @@ from models.json_text import read_json
 from models.parsing import LEAST_TICK
 from models.store import actions, clock_steps
 from models.store.actions import cursors
-from runtime.database import DATABASE_AWAY
+from runtime.database import is_of_no_row
 from scheduler.changes.circles import Dependency, check_circles
 from scheduler.events.decide import Window, on_its_way_since
 from scheduler.events.decide import decide_until as decide_events_until
@@ -210,9 +210,9 @@ def settle(
             recorded, decided = adopt_edit(connection, row, now, steps)
             recorded += record(connection, [decided])
             advance(connection, [decided])
-    except DATABASE_AWAY:
-        raise
     except Exception as error:  # the action's next change repairs any fault
+        if is_of_no_row(error):
+            raise
         recorded = set_aside(connection, row, error, now)
     return cursors.lock(connection, row.action_uid), recorded
 
@@ -239,9 +239,9 @@ def _decided_before(
     try:
         with connection.begin_nested():
             return decide_until(connection, row, until, now)
-    except DATABASE_AWAY:
-        raise
-    except Exception:  # the action is quarantined anyway
+    except Exception as error:  # the action is quarantined anyway
+        if is_of_no_row(error):
+            raise
         logger.exception("action %s: what was due before its edit is lost", row.action_uid)
         return Recorded()
 

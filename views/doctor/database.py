@@ -20,12 +20,12 @@ from models.store.actions.status import perhaps_unhealthy
 from models.store.clocks import read_both
 from models.store.operations import backfills, turns
 from models.store.operations.handing import FOLLOWED_WITHIN
-from models.store.schema import SchemaNewer, check_schema
+from models.store.schema import UTF8, SchemaNewer, check_schema, encoding_of
 from models.tables import action_cursor, installation
 from models.tables import actions as table
 from models.turns import Sharing, capacities
 from runtime.config import Settings
-from runtime.database import READ_ONLY, is_made, reason_of
+from runtime.database import READ_ONLY, is_made, is_refusal, reason_of
 from scheduler.kernel_release import TZ_RELEASE
 from small_apps.store import app_limits, small_apps
 from views.actions import health_in
@@ -64,6 +64,8 @@ def _unusable(error: sa.exc.DBAPIError | SchedulerError) -> Finding:
         return fault("schema", str(error), "upgrade Minutehand here")
     if isinstance(error, SchedulerError):
         return fault("schema", str(error), "run `minutehand migrate`")
+    if is_refusal(error):
+        return fault("database", reason_of(error), "let our role own the database and its tables")
     return fault(
         "database", reason_of(error), "check SCHED_DATABASE_URL, and whether the server runs"
     )
@@ -78,6 +80,10 @@ def _reachable(connection: sa.Connection) -> Iterator[Finding]:
     yield ok("database", f"{connection.dialect.name}, reachable and writable")
     if connection.dialect.name != "postgresql":
         return
+    encoding = encoding_of(connection)
+    if encoding != UTF8:
+        text = f"it stores text as {encoding}, which lacks characters of names and texts"
+        yield warning("database", text, f"dump it, and restore it to one with ENCODING '{UTF8}'")
     for name in ("statement_timeout", "idle_in_transaction_session_timeout"):
         if connection.execute(sa.text(f"SHOW {name}")).scalar_one() == "0":
             yield warning(

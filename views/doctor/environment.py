@@ -111,6 +111,9 @@ def _check_broker(settings: Settings) -> Iterator[Finding]:
         yield fault("broker", str(error), remedy)
         return
     yield from _foreign(found)
+    if found.evicts is not None:
+        text = f"Redis removes messages when its memory is full (maxmemory-policy {found.evicts})"
+        yield warning("broker", text, "set maxmemory-policy noeviction; it then refuses new ones")
     depths = ", ".join(f"{count} in {queue}" for queue, count in found.depths.items())
     if max(found.depths.values()) > MANY_MESSAGES:
         yield warning("broker", depths, "start more workers")

@@ -12,7 +12,7 @@ from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.finish import Ending, end, release_waiting
 from models.store.operations.move import RUNNING, move
 from models.tables import operations
-from runtime.database import DATABASE_AWAY
+from runtime.database import is_of_no_row
 from runtime.sections import AlertSettings
 
 
@@ -79,9 +79,9 @@ def _taken_back(
     try:
         with connection.begin_nested():
             return _take_back(connection, row, alerts)
-    except DATABASE_AWAY:
-        raise
     except Exception as error:  # a broken row
+        if is_of_no_row(error):
+            raise
         text = f"it could not be taken back: {type(error).__name__}: {error}"
         its_own = operations.c.id == row["id"]
         broken = move(OperationState.FAILED, its_own, since=RUNNING, reason="broken", error=text)

@@ -11,16 +11,18 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from alembic import command
+from pydantic import SecretStr
 
 from cli.main import run
 from minutehand.grants import Grants
 from models.sql import read_clock
 from models.store import actions as stored_actions
-from models.store import ticks
+from models.store import schema, ticks
 from models.tables import action_state, actions
 from runtime.clock import monotonic
 from runtime.config import Settings
-from runtime.database import reading
+from runtime.database import make_engine, reading
 from scheduler.changes.change import create_all
 from scheduler.loop import Daemon
 from scheduler.on_demand import backfill
@@ -29,7 +31,7 @@ from small_apps.store import small_apps
 from tests.celery_messages import TASK, celery_action, follow_by_name
 from tests.factories import STEPS, author, make_action, make_app, make_document
 from tests.mail_server import mail_server
-from tests.servers import Broker, free_port, temporary_folder
+from tests.servers import Broker, PostgreSQL, free_port, temporary_folder
 from views.doctor.report import Finding, fault, look, ok
 
 Examine = Callable[..., tuple[int, dict[str, list[dict[str, Any]]]]]
@@ -437,3 +439,41 @@ def test_a_limit_that_is_close_is_a_warning(engine: sa.Engine, examine: Examine)
     (one,) = near["limits"]
     assert (one["level"], one["text"]) == ("warning", "small app shop: 4 of 5 domains")
     assert one["remedy"] == "see what it does, or raise SCHED_LIMITS_DOMAINS"
+
+
+def test_a_broker_that_removes_messages_when_it_is_full_is_a_warning(
+    engine: sa.Engine, broker: Broker, examine: Examine
+) -> None:
+    def told(policy: str) -> list[str]:
+        with broker.client() as client:
+            client.config_set("maxmemory", "100mb")
+            client.config_set("maxmemory-policy", policy)
+        return [one["text"] for one in examine()[1]["broker"] if one["level"] == "warning"]
+
+    try:
+        assert told("allkeys-lru") == [
+            "Redis removes messages when its memory is full (maxmemory-policy allkeys-lru)"
+        ]
+        assert told("volatile-lru") == []
+    finally:
+        with broker.client() as client:
+            client.config_set("maxmemory", "0")
+            client.config_set("maxmemory-policy", "noeviction")
+
+
+def test_a_database_that_lacks_characters_is_a_warning(
+    settings: Settings, postgresql: PostgreSQL, examine: Examine
+) -> None:
+    postgresql.execute("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+    url = postgresql.url("latin")
+    engine = make_engine(settings.model_copy(update={"database_url": SecretStr(url)}))
+    with engine.begin() as connection:
+        command.upgrade(schema._config(connection), "head")
+    engine.dispose()
+
+    _, found = examine(SCHED_DATABASE_URL=url)
+    postgresql.execute("DROP DATABASE latin WITH (FORCE)")
+
+    assert [one["text"] for one in found["database"] if one["level"] == "warning"] == [
+        "it stores text as LATIN1, which lacks characters of names and texts"
+    ]

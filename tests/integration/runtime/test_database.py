@@ -3,16 +3,22 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from datetime import timedelta
 from threading import Barrier, BrokenBarrierError
 
 import pytest
 import sqlalchemy as sa
+from pydantic import SecretStr
 
+from models.errors import Refused
+from models.sql import read_clock
+from models.store import schema
 from models.store.schema import SchemaNewer
 from runtime import database
-from runtime.clock import wait_for
+from runtime.clock import utc_now, wait_for
 from runtime.config import Settings
 from runtime.database import glancing, make_engine, unhurried
+from tests.servers import PostgreSQL
 from views import installation
 from views.installation import Installation, migrate
 
@@ -40,6 +46,50 @@ def test_a_connection_that_died_while_idle_is_replaced(
     other.dispose()
 
     assert backend(engine) != first
+
+
+def test_what_a_database_has_by_default_changes_nothing(settings: Settings) -> None:
+    made = make_engine(settings)
+    with made.begin() as connection:
+        for default in (
+            "datestyle = 'German, DMY'",
+            "default_transaction_isolation = 'serializable'",
+            "lock_timeout = '1ms'",
+            "client_encoding = 'LATIN1'",
+            "timezone = 'Asia/Tokyo'",
+        ):
+            connection.execute(sa.text(f"ALTER DATABASE {made.url.database} SET {default}"))
+    made.dispose()
+
+    with make_engine(settings).begin() as connection:
+        now = read_clock(connection)
+        text = connection.execute(sa.text("SELECT 'zwölf ☂'")).scalar_one()
+        in_use = [
+            connection.execute(sa.text(f"SHOW {name}")).scalar_one()
+            for name in ("transaction_isolation", "lock_timeout", "timezone")
+        ]
+
+    assert abs(now - utc_now()) < timedelta(hours=1)
+    assert text == "zwölf ☂"
+    assert in_use == ["read committed", "0", "UTC"]
+
+
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+def test_an_empty_database_that_does_not_store_every_text_is_refused(
+    settings: Settings, postgresql: PostgreSQL, encoding: str
+) -> None:
+    name = f"in_{encoding.lower()}"
+    postgresql.execute(
+        f"CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0"
+    )
+    url = SecretStr(postgresql.url(name))
+    made = make_engine(settings.model_copy(update={"database_url": url}))
+
+    with pytest.raises(Refused, match=f"stores text as {encoding}, and Minutehand needs UTF8"):
+        schema.migrate(made)
+
+    made.dispose()
+    postgresql.execute(f"DROP DATABASE {name}")
 
 
 def test_a_connection_in_use_is_not_asked_each_time(engine: sa.Engine) -> None:

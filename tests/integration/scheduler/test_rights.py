@@ -1,0 +1,94 @@
+"""What a role of PostgreSQL may not do: no row is to blame for it."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import sqlalchemy as sa
+from pydantic import SecretStr
+
+from cli.main import FAILED, run
+from models.tables import actions
+from runtime.config import Settings
+from runtime.database import make_engine
+from scheduler.sweep import Sweeper
+from scheduler.tick import tick
+from tests.factories import STEPS, make_action, rows_of
+from tests.servers import PostgreSQL
+
+NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+TABLES = "SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public"
+
+
+@pytest.fixture
+def settings(home_of: Callable[[str], Settings]) -> Settings:
+    """Settings on PostgreSQL."""
+    return home_of("postgresql")
+
+
+@pytest.fixture
+def role(settings: Settings, postgresql: PostgreSQL) -> Iterator[str]:
+    """A role that owns nothing."""
+    name = f"role_{make_engine(settings).url.database}"
+    postgresql.execute(f"CREATE ROLE {name} LOGIN")
+    yield name
+    engine = make_engine(settings)
+    with engine.begin() as connection:
+        connection.execute(sa.text(f"DROP OWNED BY {name}"))
+    engine.dispose()
+    postgresql.execute(f"DROP ROLE {name}")
+
+
+def as_role(settings: Settings, role: str) -> Settings:
+    url = settings.database_url.get_secret_value().replace("//minutehand@", f"//{role}@")
+    return settings.model_copy(update={"database_url": SecretStr(url)})
+
+
+def test_a_missing_right_quarantines_nothing_and_once_given_all_is_sent(
+    engine: sa.Engine, settings: Settings, role: str
+) -> None:
+    due = [make_action(engine, name=f"due {n}", since=NOON - MINUTE) for n in range(3)]
+    limited = make_engine(as_role(settings, role))
+    with engine.begin() as connection:
+        for right in (
+            f"GRANT {TABLES} TO {role}",
+            f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {role}",
+            f"REVOKE INSERT ON operations FROM {role}",
+        ):
+            connection.execute(sa.text(right))
+
+    with pytest.raises(sa.exc.ProgrammingError, match="permission denied for table operations"):
+        tick(limited, NOON, Sweeper(MINUTE), STEPS)
+    with engine.begin() as connection:
+        quarantined = connection.execute(sa.select(actions.c.set_aside)).scalars().all()
+        connection.execute(sa.text(f"GRANT INSERT ON operations TO {role}"))
+    report = tick(limited, NOON, Sweeper(MINUTE), STEPS)
+    limited.dispose()
+
+    assert set(quarantined) == {None}
+    assert report.sent == len(due)
+    assert [row["state"] for one in due for row in rows_of(engine, one)] == ["queued"] * 3
+
+
+def test_a_command_says_what_its_role_may_not_do(
+    settings: Settings,
+    role: str,
+    postgresql: PostgreSQL,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    postgresql.execute(f"CREATE DATABASE of_{role}")
+    url = postgresql.url(f"of_{role}").replace("//minutehand@", f"//{role}@")
+    for name, value in (("HOME", str(settings.home)), ("DATABASE_URL", url)):
+        monkeypatch.setenv(f"SCHED_{name}", value)
+    engine = make_engine(settings)
+
+    code = run(["migrate"])
+
+    postgresql.execute(f"DROP DATABASE of_{role} WITH (FORCE)")
+    engine.dispose()
+    assert code == FAILED
+    assert capsys.readouterr().err == (
+        "error: the database refuses (SCHED_DATABASE_URL): permission denied for schema public\n"
+    )
