@@ -88,6 +88,7 @@ def _globals(
 
 
 def run(arguments: Sequence[str]) -> int:
+    _open_closed_streams()
     work_privately()
     know_shells()
     _quiet_logs()
@@ -110,6 +111,13 @@ def run(arguments: Sequence[str]) -> int:
         text, code = _explained(error)
         print_error(text)
     return code if isinstance(code, int) else 0
+
+
+def _open_closed_streams() -> None:
+    """Let the streams that the caller closed, such as with `>&-`, lead nowhere."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
 
 
 def _quiet_logs() -> None:

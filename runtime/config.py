@@ -44,7 +44,7 @@ from runtime.sections import (
     SecretSettings,
     Section,
 )
-from runtime.urls import check_broker_url, check_database_url, check_smtp_url
+from runtime.urls import check_broker_url, check_database_url, check_smtp_url, database_url
 from runtime.web_settings import WebSettings, WorkSettings
 
 PREFIX = "SCHED_"
@@ -254,7 +254,8 @@ class Settings(Section):
     def effective_database_url(self) -> sa.URL:
         """The database's URL with its secrets: do not log."""
         own = sa.URL.create("sqlite", database=str(self.home / "minutehand.db"))
-        return sa.make_url(self.database_url.get_secret_value() or own)
+        text = self.database_url.get_secret_value()
+        return database_url(text) if text else own
 
     @property
     def shown_database_url(self) -> str:
@@ -273,7 +274,12 @@ def load_settings(home: Path | None = None, environ: Mapping[str, str] | None = 
     Raises InvalidSetting with one line per wrong setting.
     """
     environ = os.environ if environ is None else environ
-    folder = (home or Path(environ.get("SCHED_HOME") or DEFAULT_HOME)).absolute()
+    try:
+        folder = (home or Path(environ.get("SCHED_HOME") or DEFAULT_HOME)).absolute()
+    except FileNotFoundError:
+        raise InvalidSetting(
+            "SCHED_HOME: the current folder no longer exists; change to another one"
+        ) from None
     file = folder / "config.yaml"
     values = _read_file(file)
     names = _overlay(values, environ)

@@ -21,13 +21,22 @@ def check_database_url(text: str) -> None:
     """Raise ValueError unless `text` is the URL of a durable database."""
     remedy = "write sqlite:///PATH or postgresql://USER:PASSWORD@HOST/NAME"
     try:
-        url = sa.make_url(text)
+        url = database_url(text)
     except (sa.exc.ArgumentError, ValueError):
         raise ValueError(remedy) from None
     if url.drivername not in DATABASES:
         raise ValueError(remedy)
     if url.get_backend_name() == "sqlite" and _is_in_memory(url):
         raise ValueError("a database in memory keeps nothing; write sqlite:///PATH")
+
+
+def database_url(text: str) -> sa.URL:
+    """Return the URL of a database; `postgres:` is another name of `postgresql:`, as in libpq.
+
+    Raises sqlalchemy.exc.ArgumentError or ValueError.
+    """
+    url = sa.make_url(text)
+    return url.set(drivername="postgresql") if url.drivername == "postgres" else url
 
 
 def check_broker_url(text: str) -> None:

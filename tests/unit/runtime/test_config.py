@@ -129,6 +129,7 @@ def test_a_wrong_value_names_its_variable_and_the_remedy(
         ("SCHED_BROKER_URL", "amqp://a:5672/jobs;amqp://b//"),
         ("SCHED_BROKER_URL", "redis://[::1]:6379"),
         ("SCHED_DATABASE_URL", "sqlite+pysqlite:////var/lib/x.db"),
+        ("SCHED_DATABASE_URL", "postgres://u:p@h:5432/x?sslmode=require"),
         ("SCHED_DATABASE_URL", "postgresql+psycopg://u:p%40@/x?host=/run/postgresql"),
         ("SCHED_MAIL_SENDER", "root@localhost"),
         ("SCHED_MAIL_SENDER", "Équipe <jobs@example.com>"),
@@ -137,6 +138,12 @@ def test_a_wrong_value_names_its_variable_and_the_remedy(
 )
 def test_a_right_value_is_taken(tmp_path: Path, variable: str, value: str) -> None:
     load_settings(tmp_path, {variable: value})
+
+
+def test_the_scheme_of_libpq_is_another_name_of_postgresql(tmp_path: Path) -> None:
+    settings = load_settings(tmp_path, {"SCHED_DATABASE_URL": "postgres://u:p@h/x"})
+
+    assert settings.shown_database_url == "postgresql://u:***@h/x"
 
 
 @pytest.mark.parametrize("text", ["a: &x [*x]\n", "a: " + "[" * 5_000, "a: \x00\n", "? {}\n: 1\n"])
