@@ -19,6 +19,8 @@ CLIENT_ALONE = (
     "error: this environment has minutehand-client alone; the command is part of the server: run "
     "pip install minutehand, in an environment of its own"
 )
+# 128 and the number of SIGINT, as shells have it.
+INTERRUPTED = 130
 # Commands that write another scheduler's entries for `minutehand import`.
 WRITERS = (["beat"], ["apscheduler"])
 
@@ -36,9 +38,13 @@ def main() -> None:
     sys.path.insert(0, ROOT)
     if not is_server_here():
         sys.exit(CLIENT_ALONE)
-    from cli.main import run
+    try:
+        from cli.main import run
 
-    code = run(sys.argv[1:])
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:
+        # While modules are loaded, or what a command opened is closed.
+        code = INTERRUPTED
     # The end of a command looks for garbage once more, among all that its start made.
     gc.freeze()
     sys.exit(code)
