@@ -38,7 +38,7 @@ up: $(VENV)/.stamp ## Run everything here, with the demo small app; Ctrl-C stops
 	@exec $(BIN)/minutehand up --demo
 
 test: $(VENV)/.stamp-dev ## Pass every test, against a real PostgreSQL, Redis and SMTP server
-	$(PYTEST) -n 4
+	$(PYTEST) -n 6
 
 test-again: $(VENV)/.stamp-dev ## Run what failed in the last run once more, one test at a time; refuse more than three
 	@$(BIN)/python -c 'import json; failed = json.load(open(".pytest_cache/v/cache/lastfailed")); print("once more, alone:", *failed, sep="\n  "); raise SystemExit(len(failed) > 3)'
