@@ -54,14 +54,10 @@ class Copies:
         """Return a database of one's own, filled."""
         if store not in self.filled:
             self.filled[store] = self._fill(store)
-        settings, now, due = self.filled[store]
-        return Filled(self.engine(store, settings), now, due)
-
-    def engine(self, store: str, template: Settings | None = None) -> sa.Engine:
-        """Return an engine on a new database, like that of `template` or a migrated one."""
+        template, now, due = self.filled[store]
         settings = self._settings(store, template)
         configure(settings)
-        return make_engine(settings)
+        return Filled(make_engine(settings), now, due)
 
     def _fill(self, store: str) -> tuple[Settings, datetime, list[UUID]]:
         settings = self._settings(store)

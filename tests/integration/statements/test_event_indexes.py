@@ -7,10 +7,9 @@ from uuid import UUID
 import pytest
 import sqlalchemy as sa
 
-from benchmarks.filling import Filling, analyze, bulk_insert, fill_actions, instant, park
+from benchmarks.filling import NEVER, analyze, bulk_insert, instant, park
 from models.action.plan import Plan
 from models.operation import OperationState
-from models.sql import read_clock
 from models.store import retention
 from models.store.actions import dependants, watched_by_name
 from models.store.operations.claims import Claim, claim
@@ -19,7 +18,7 @@ from models.store.operations.handed_over import hand_over
 from models.store.people import events as store
 from models.store.people import users
 from models.store.ticks import EVENTS_DECIDED, set_fact
-from runtime.database import reading
+from models.tables import action_cursor
 from runtime.sections import AlertSettings
 from scheduler.events.preview import next_due
 from scheduler.sweep import Sweeper
@@ -27,19 +26,11 @@ from scheduler.tick import tick
 from tests.factories import DEFAULT_APP, STEPS, make_action, make_operation, rows_of
 from tests.integration.statements import plans
 from tests.integration.statements.acts import assert_indexed
-from tests.integration.statements.conftest import (
-    Copies,
-    Filled,
-    fill_notices,
-    fill_operations,
-)
+from tests.integration.statements.conftest import Copies, Filled
 from tests.integration.statements.plans import Statements
 
 USERS = 50_000
 ACTIONS = 40
-CLOCKS = 50_000
-# So many of them have run a hundred times.
-RAN = 500
 MINUTE = timedelta(minutes=1)
 DAY = timedelta(days=1)
 NAMES = ("instance.user.created", "instance.user.activated", "instance.user.last_seen", "order")
@@ -55,18 +46,18 @@ def _big(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def crowd(request: pytest.FixtureRequest, copies: Copies) -> Iterator[Filled]:
-    """50,000 users with as many events, a minute apart, and 40 actions of distinct delays."""
-    engine = copies.engine(request.param)
-    with reading(engine) as connection:
-        now = read_clock(connection).replace(second=0, microsecond=0)
-    uids = fill_actions(engine, Filling(CLOCKS, now, RAN, behind=MINUTE))
-    fill_operations(engine, uids, now)
-    fill_notices(engine, now)
-    park(engine, uids)
-    _fill(engine, now)
-    analyze(engine)
-    yield Filled(engine, now, [])
-    engine.dispose()
+    """50,000 users with as many events, a minute apart, and 40 actions of distinct delays.
+
+    Beside 100,000 actions by the clock, none of them due.
+    """
+    made = copies.copy(request.param)
+    with made.engine.begin() as connection:
+        due = action_cursor.c.next_occurrence_at <= made.now
+        connection.execute(sa.update(action_cursor).where(due).values(next_occurrence_at=NEVER))
+    _fill(made.engine, made.now)
+    analyze(made.engine)
+    yield made
+    made.engine.dispose()
 
 
 def _fill_ends(engine: sa.Engine, now: datetime) -> None:
