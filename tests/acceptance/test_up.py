@@ -35,9 +35,10 @@ def home(tmp_path: Path, own_broker: Broker) -> Iterator[Installation]:
         made.close()
 
 
-def start_up(home: Installation, *arguments: str) -> Process:
+def start_up(home: Installation, *arguments: str, with_children: bool = False) -> Process:
     """Start `minutehand up`; it has its broker, its daemon ticked and its workers are ready."""
-    up = home.processes.start("up", home.command("up", *arguments))
+    command = home.command("up", *arguments)
+    up = home.processes.start("up", command, with_children=with_children)
     up.said("is ready for quick")
     up.said("is ready for heavy")
     up.said("is ready for default")
@@ -90,7 +91,7 @@ def test_up_runs_the_demo_within_two_ticks_and_ends_by_ctrl_c_leaving_nobody(
 
 
 def test_the_link_that_it_prints_signs_in_once(home: Installation) -> None:
-    up = start_up(home)
+    up = start_up(home, with_children=True)
     up.said("the API is at")
     up.said("signed in once and within an hour: /sign-in/")
     address = re.search(r"the API is at (http://127\.0\.0\.1:\d+)/api", up.text())
@@ -109,7 +110,7 @@ def test_the_link_that_it_prints_signs_in_once(home: Installation) -> None:
 def test_what_runs_at_ctrl_c_is_given_back_and_goes_on_at_the_next_start(
     home: Installation,
 ) -> None:
-    up = start_up(home)
+    up = start_up(home, with_children=True)
     gate = {"until": str(home.file("go"))}
     id = home.operation(home.action(operations={"trace_one": True, "trace_two": gate}))
     home.step_starts(id, 2)
@@ -119,7 +120,7 @@ def test_what_runs_at_ctrl_c_is_given_back_and_goes_on_at_the_next_start(
     row = home.row(id)
     assert (row["state"], row["attempt"], row["losses"]) == ("pending", 2, 0)
     home.file("go").touch()
-    start_up(home)
+    start_up(home, with_children=True)
 
     home.becomes(id, "success")
     starts = [(line.attempt, line.step) for line in home.trace.starts(id)]
@@ -131,7 +132,7 @@ def test_every_active_action_runs_once_after_the_start(home: Installation) -> No
     made = [home.action(name) for name in ("one", "two")]
     home.action("paused", active=False)
 
-    start_up(home, "--run-now")
+    start_up(home, "--run-now", with_children=True)
 
     ids = [home.awaited_rows(one, 1)[0]["id"] for one in made]
     assert home.all_end(ids) == ["success", "success"]
@@ -143,7 +144,7 @@ def test_every_active_action_runs_once_after_the_start(home: Installation) -> No
 def test_a_second_up_on_the_same_home_is_refused_with_the_first_ones_pid(
     home: Installation,
 ) -> None:
-    up = start_up(home)
+    up = start_up(home, with_children=True)
 
     refused = home.processes.run(home.command("up"))
 
@@ -164,7 +165,7 @@ def test_a_killed_daemon_is_started_again_and_goes_on(home: Installation) -> Non
 
 
 def test_a_killed_broker_is_started_again_and_nothing_is_lost(home: Installation) -> None:
-    up = start_up(home)
+    up = start_up(home, with_children=True)
     [broker] = pids_of(up, "broker.sock")
 
     kill(broker)

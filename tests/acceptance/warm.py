@@ -1,8 +1,8 @@
 """Processes of ours without their second of imports: forked by one that has them loaded.
 
 A process of its own all the same: a child of the test, in a session of its own, with its own
-environment, folder and end. What it leaves out is the start of Python, which the children of
-`minutehand up` (but for pages of the docs), the agents and the workers of other applications go
+environment, folder and end. What it leaves out is the start of Python, which the agents, the
+workers of other applications and, where a test looks for them, the children of `minutehand up` go
 through in full.
 """
 
