@@ -58,6 +58,7 @@ def of_compose() -> Iterator[Deployed]:
         )
 
 
+@cache
 def manifests() -> list[dict[str, Any]]:
     """Return every document of deploy/kubernetes, the example's included."""
     files = sorted(KUBERNETES.glob("*.yaml"))
