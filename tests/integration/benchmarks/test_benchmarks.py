@@ -1,6 +1,8 @@
 """Each benchmark runs, at tiny sizes: what nobody runs rots."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 
 import pytest
 
@@ -17,20 +19,21 @@ CASES = [
 
 
 @pytest.fixture(scope="module")
-def servers(request: pytest.FixtureRequest) -> Iterator[Stack]:
-    """A database and a broker of their own."""
-    with stack(request.param) as started:
-        yield started
+def servers_of() -> Iterator[Callable[[str], Stack]]:
+    """By store, a database and a broker of their own, started once."""
+    with ExitStack() as started:
+        yield cache(lambda store: started.enter_context(stack(store)))
 
 
 @pytest.mark.parametrize(
-    ("servers", "measure"),
+    ("store", "measure"),
     CASES,
-    indirect=["servers"],
     ids=[f"{store}-{measure.__module__.split('.')[-1]}" for store, measure in CASES],
 )
-def test_a_benchmark_measures_something(servers: Stack, measure: Measure) -> None:
-    figures = measure(servers, SMALL)
+def test_a_benchmark_measures_something(
+    servers_of: Callable[[str], Stack], store: str, measure: Measure
+) -> None:
+    figures = measure(servers_of(store), SMALL)
 
     assert figures
     assert all(one.what and one.unit and one.value >= 0 for one in figures)
