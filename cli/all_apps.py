@@ -32,7 +32,7 @@ def show_list(
     check_all_apps(invocation, all_apps)
     for note in invocation.notes:
         print_warning(note)
-    names = [one.name for one in opened.ask(apps.list_apps).root]
+    names = [one.name for one in every(opened, apps.list_apps)]
     found = {name: read(opened.seen_in(name)) for name in names}
     if invocation.as_json:
         rows = [{"app": name, **row} for name, one in found.items() for row in as_json(one)]

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from cli.all_apps import every
 from cli.app_data import data
 from cli.arguments import Door, DryRun, door, existing, existing_here, here
 from cli.render import show
@@ -52,7 +53,7 @@ def apply(
 @commands.command("list")
 def list_apps(context: typer.Context) -> None:
     """List the small apps."""
-    show(context, door(context).ask(apps.list_apps))
+    show(context, apps.Apps(every(door(context), apps.list_apps)))
 
 
 @commands.command("show")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cli.all_apps import show_list
+from cli.all_apps import every, show_list
 from cli.arguments import AllApps, existing
 from cli.render import print_exactly, show
 from cli.tree import group
@@ -24,7 +24,11 @@ TextAlone = Annotated[bool, typer.Option("--text", help="Print only the text par
 @commands.command("list")
 def list_templates(context: typer.Context, all_apps: AllApps = False) -> None:
     """List the templates of the small app and the number of their problems."""
-    show_list(context, lambda door: door.ask(templates.list_templates), all_apps=all_apps)
+    show_list(
+        context,
+        lambda door: templates.Templates(every(door, templates.list_templates)),
+        all_apps=all_apps,
+    )
 
 
 @commands.command("preview")

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from cli.all_apps import every
 from cli.arguments import door, existing, here
 from cli.render import show
 from cli.tree import group as group_of
@@ -37,7 +38,7 @@ def link(
 @commands.command("list")
 def list_tokens(context: typer.Context) -> None:
     """List the tokens that are not revoked."""
-    show(context, existing(context).ask(tokens.list_tokens))
+    show(context, tokens.Tokens(every(existing(context), tokens.list_tokens)))
 
 
 @commands.command("revoke")

@@ -467,7 +467,7 @@ groups = sa.Table(
     "groups",
     metadata,
     sa.Column("small_app_id", sa.ForeignKey("small_apps.id"), primary_key=True),
-    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("name", StorableText, primary_key=True),
 )
 
 group_members = sa.Table(
@@ -511,7 +511,7 @@ templates = sa.Table(
     "templates",
     metadata,
     sa.Column("small_app_id", sa.ForeignKey("small_apps.id"), primary_key=True),
-    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("name", StorableText, primary_key=True),
     _text("subject"),
     _text("text"),
     _text("html", optional=True),

@@ -23,6 +23,8 @@ from small_apps.store import app_overview, small_apps
 from views.installation import Installation
 
 MOST_NAMED = 5
+# Of a number in a cursor.
+MOST_DIGITS = 10
 
 
 def named_elsewhere(
@@ -57,6 +59,13 @@ def unknown_user(connection: sa.Connection, installation: Installation, id: str)
 def wrong_cursor(cursor: str) -> Refused:
     """Return the error for a place in a list that is none."""
     return Refused(f"cursor {cursor!r} is not valid; use `next` of the previous page")
+
+
+def number_in(cursor: str) -> int:
+    """Return the number that a place in a list is; raises Refused for another text."""
+    if not (cursor.isascii() and cursor.isdecimal() and len(cursor) < MOST_DIGITS):
+        raise wrong_cursor(cursor)
+    return int(cursor)
 
 
 def find(

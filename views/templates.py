@@ -35,7 +35,7 @@ from small_apps.mail.values import Occasion, own_values, sample_of, shared_value
 from small_apps.store import small_apps
 from views.finding import named_elsewhere
 from views.installation import Installation
-from views.view import Listing, View
+from views.view import Listing, Page, View, first_of
 
 SAMPLE_RECIPIENT = Recipient("ann@example.com", "ann@example.com", "Ann Example")
 
@@ -50,7 +50,11 @@ class TemplateRow(View):
 
 
 class Templates(Listing[TemplateRow]):
-    """The templates of a small app."""
+    """The templates of a small app, by name."""
+
+
+class TemplatePage(Page[TemplateRow]):
+    """Templates of a small app, by name."""
 
 
 class TemplatePreview(View):
@@ -90,10 +94,12 @@ class Rendered:
     way_out: str | None
 
 
-def _stored(installation: Installation) -> dict[str, dict[str, Any]]:
+def _stored(
+    installation: Installation, after: str | None = None, limit: int | None = None
+) -> dict[str, dict[str, Any]]:
     app_id = installation.small_app.id
     with reading(installation.engine) as connection:
-        return small_apps.templates_of(connection, app_id)
+        return small_apps.templates_of(connection, app_id, after, limit)
 
 
 def _settings_of(installation: Installation) -> Mapping[str, Any]:
@@ -102,16 +108,23 @@ def _settings_of(installation: Installation) -> Mapping[str, Any]:
         return small_apps.settings_of(connection, app_id)
 
 
-def list_templates(installation: Installation, known: Mapping[str, Any] | None = None) -> Templates:
-    """Return the templates of the small app and the number of their problems.
+def list_templates(
+    installation: Installation,
+    limit: int,
+    cursor: str | None = None,
+    known: Mapping[str, Any] | None = None,
+) -> TemplatePage:
+    """Return a page of the templates of the small app and the number of their problems.
 
     `known` are the settings of its document, if they were read already.
     """
     settings = _settings_of(installation) if known is None else known
-    stored = _stored(installation)
-    return Templates(
-        tuple(_row(MailTemplate(name, **parts), settings) for name, parts in stored.items())
-    )
+    found = [
+        MailTemplate(name, **parts)
+        for name, parts in _stored(installation, cursor, limit + 1).items()
+    ]
+    shown, following = first_of(found, limit, lambda template: template.name)
+    return TemplatePage(items=tuple(_row(one, settings) for one in shown), next=following)
 
 
 def _row(template: MailTemplate, settings: Mapping[str, Any]) -> TemplateRow:

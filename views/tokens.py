@@ -10,7 +10,7 @@ from models.roles import Role
 from models.store import audit, tokens
 from runtime.database import reading
 from views.installation import Installation
-from views.view import Instant, Listing, View
+from views.view import Instant, Listing, Page, View, first_of
 
 # The longest life of a token that expires.
 LONGEST_LIFE = timedelta(days=3660)
@@ -39,6 +39,10 @@ class Token(View):
 
 class Tokens(Listing[Token]):
     """The tokens that are not revoked, the newest first."""
+
+
+class TokenPage(Page[Token]):
+    """Tokens that are not revoked, the newest first."""
 
 
 class RevokedToken(View):
@@ -76,11 +80,12 @@ def create_first(installation: Installation) -> NewToken | None:
     return create(installation, Role.ADMIN, None)
 
 
-def list_tokens(installation: Installation) -> Tokens:
-    """Return the tokens of the request's scope."""
+def list_tokens(installation: Installation, limit: int, cursor: str | None = None) -> TokenPage:
+    """Return a page of the tokens of the request's scope."""
     with reading(installation.engine) as connection:
-        found = tokens.listed(connection, installation.scope)
-    return Tokens(tuple(Token.of(row) for row in found))
+        found = tokens.listed(connection, installation.scope, cursor, limit + 1)
+    shown, following = first_of(found, limit, lambda row: row["id"])
+    return TokenPage(items=tuple(Token.of(row) for row in shown), next=following)
 
 
 def revoke(installation: Installation, id: str) -> RevokedToken:

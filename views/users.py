@@ -14,7 +14,7 @@ from models.users import UserModel, parse_user, parse_users
 from runtime.database import reading
 from views.finding import unknown_user
 from views.installation import Installation
-from views.view import Instant, Listing, Page, View
+from views.view import Instant, Listing, Page, View, first_of
 from views.words import instant
 
 
@@ -65,6 +65,10 @@ class Group(View):
 
 class Groups(Listing[Group]):
     """The groups of a small app, by name."""
+
+
+class GroupPage(Page[Group]):
+    """Groups of a small app, by name."""
 
 
 class NewUser(View):
@@ -188,17 +192,17 @@ def list_users(installation: Installation, limit: int, cursor: str | None = None
     """Return a page of the users of the small app."""
     with reading(installation.engine) as connection:
         found = users.page(connection, installation.small_app.id, cursor, limit + 1)
-    shown = found[:limit]
-    return UserPage(
-        items=tuple(_shown(user) for user in shown),
-        next=shown[-1].id if len(found) > limit else None,
-    )
+    shown, following = first_of(found, limit, lambda user: user.id)
+    return UserPage(items=tuple(_shown(user) for user in shown), next=following)
 
 
-def list_groups(installation: Installation) -> Groups:
+def list_groups(installation: Installation, limit: int, cursor: str | None = None) -> GroupPage:
+    """Return a page of the groups of the small app."""
     with reading(installation.engine) as connection:
-        found = users.group_sizes(connection, installation.small_app.id)
-    return Groups(tuple(Group(name=name, members=count) for name, count in found.items()))
+        found = users.group_sizes(connection, installation.small_app.id, cursor, limit + 1)
+    shown, following = first_of(found, limit, lambda group: group.name)
+    items = tuple(Group(name=one.name, members=one.members) for one in shown)
+    return GroupPage(items=items, next=following)
 
 
 def _shown(user: users.User) -> User:

@@ -5,7 +5,7 @@ are aware UTC, written as `2026-11-23T06:00:00Z`.
 """
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Generic, Self, TypeVar
 
@@ -86,6 +86,17 @@ class Page(View, Generic[Item]):
 
     items: tuple[Item, ...]
     next: str | None = Field(description="`cursor` of the next page; null for the last page.")
+
+
+Row = TypeVar("Row")
+
+
+def first_of(
+    rows: Sequence[Row], limit: int, place: Callable[[Row], Any]
+) -> tuple[Sequence[Row], str | None]:
+    """Return up to `limit` rows, and the place of the last of them if others follow."""
+    shown = rows[:limit]
+    return shown, str(place(shown[-1])) if len(rows) > limit else None
 
 
 Shown = View | Listing[Any]

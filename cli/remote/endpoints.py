@@ -97,7 +97,7 @@ ENDPOINTS: Mapping[str, Endpoint] = {
     "operations.show": _get("/api/operations/{id}"),
     "operations.state": _get("/api/operations/{id}/state"),
     "operations.log": _get("/api/operations/{id}/logs"),
-    "apps.list_apps": _get("/api/apps"),
+    "apps.list_apps": _get_linked("/api/apps"),
     "apps.show": _get("/api/apps/{name}"),
     "apps.changes.create": _send("/api/apps", Body.VALUE, "document"),
     "apps.changes.apply": _store("/api/apps:apply"),
@@ -107,7 +107,7 @@ ENDPOINTS: Mapping[str, Endpoint] = {
         "PATCH", "/api/apps/{name}/grants", Body.VALUE, ("changes",), {"all_": "everything"}
     ),
     "data.open_rows": _get("/api/apps/{app}/data/{domain}", is_staged="staging"),
-    "templates.list_templates": _get("/api/apps/{app}/templates"),
+    "templates.list_templates": _get_linked("/api/apps/{app}/templates"),
     "templates.preview": _get("/api/apps/{app}/templates/{name}/preview"),
     "summary.preview": _get("/api/apps/{app}/summary"),
     "templates.send_test": _post("/api/apps/{app}/templates/{name}:send-test"),
@@ -130,6 +130,6 @@ ENDPOINTS: Mapping[str, Endpoint] = {
     "quiet.resume": _post("/api/installation:resume"),
     "doctor.environment.examine": _get("/api/doctor"),
     "tokens.create": _send("/api/tokens", Body.FIELDS, "role", "expires"),
-    "tokens.list_tokens": _get("/api/tokens"),
+    "tokens.list_tokens": _get_linked("/api/tokens"),
     "tokens.revoke": _delete("/api/tokens/{id}"),
 }

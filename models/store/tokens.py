@@ -178,10 +178,22 @@ def prune(connection: sa.Connection) -> int:
     return connection.execute(sa.delete(tokens).where(old)).rowcount
 
 
-def listed(connection: sa.Connection, scope: Scope) -> Sequence[sa.RowMapping]:
-    """Return the tokens of the scope that are not revoked, the newest first, without hashes."""
+def listed(
+    connection: sa.Connection, scope: Scope, after: str | None, limit: int
+) -> Sequence[sa.RowMapping]:
+    """Return up to `limit` tokens of the scope that are not revoked, without hashes.
+
+    The newest first; those after the token of the id `after`, which may be revoked by now.
+    """
     query = _shown(sa.select(*_SHOWN).outerjoin(small_apps, _OF_APP), TokenKind.TOKEN, scope)
-    return connection.execute(query.where(tokens.c.revoked_at.is_(None))).mappings().all()
+    query = query.where(tokens.c.revoked_at.is_(None)).limit(limit)
+    if after is not None:
+        one = tokens.alias()
+        # As it is stored: its instant may be unreadable.
+        place = (sa.select(one.c[column.name]).where(one.c.id == after) for column in _IN_ORDER)
+        last = (column.scalar_subquery() for column in place)
+        query = query.where(sa.tuple_(*_IN_ORDER) < sa.tuple_(*last))
+    return connection.execute(query).mappings().all()
 
 
 def open_sessions(connection: sa.Connection, scope: Scope) -> Sequence[sa.RowMapping]:
@@ -208,6 +220,8 @@ def revoke(connection: sa.Connection, id: str, scope: Scope) -> tuple[TokenKind,
     return TokenKind(row.kind), row.small_app_id
 
 
+# The order of a list is the opposite.
+_IN_ORDER = (tokens.c.created_at, tokens.c.id)
 _OF_APP = small_apps.c.id == tokens.c.small_app_id
 _SHOWN = (
     *(column for column in tokens.c if column.name not in {"hash", "small_app_id"}),
@@ -216,9 +230,8 @@ _SHOWN = (
 
 
 def _shown(query: sa.Select[Any], kind: TokenKind, scope: Scope) -> sa.Select[Any]:
-    return query.where(tokens.c.kind == kind, scope.has(tokens.c.small_app_id)).order_by(
-        tokens.c.created_at.desc(), tokens.c.id
-    )
+    chosen = query.where(tokens.c.kind == kind, scope.has(tokens.c.small_app_id))
+    return chosen.order_by(*(column.desc() for column in _IN_ORDER))
 
 
 def _valid(*columns: sa.ColumnElement[Any]) -> sa.Select[Any]:

@@ -1,7 +1,7 @@
 """Small apps, their domains and templates."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -11,7 +11,7 @@ from minutehand.grants import EVERYTHING, Grants, grants_of_new
 from minutehand.steps import SmallApp
 from models.errors import NotFound
 from models.problems import unknown_name
-from models.sql import database_now, insert_ignoring, upsert
+from models.sql import database_now, insert_ignoring, is_among, upsert
 from models.tables import actions, domains, small_apps, templates
 from small_apps.document import DEFAULT_APP, SmallAppModel, stored_small_app
 from small_apps.document.settings import read_only
@@ -86,10 +86,14 @@ def has_document(connection: sa.Connection, name: str) -> bool:
 
 def get(connection: sa.Connection, name: str) -> SmallApp:
     """Return the small app `name`. Raises NotFound with the nearest known name."""
-    known = {app.name: app for app in listed(connection)}
-    if name not in known:
+    found = sa.select(small_apps.c.id, small_apps.c.name, small_apps.c.zone).where(
+        small_apps.c.name == name, small_apps.c.deleted_at.is_(None)
+    )
+    row = connection.execute(found).one_or_none()
+    if row is None:
+        known = [app.name for app in listed(connection)]
         raise NotFound(f'small app "{name}" {unknown_name("small app", name, known)}')
-    return known[name]
+    return SmallApp(*row)
 
 
 def by_id(connection: sa.Connection, small_app_id: int) -> SmallApp:
@@ -99,6 +103,13 @@ def by_id(connection: sa.Connection, small_app_id: int) -> SmallApp:
     if row is None:
         raise NotFound(f"no small app has the id {small_app_id}")
     return SmallApp(*row)
+
+
+def by_ids(connection: sa.Connection, ids: Collection[int]) -> dict[int, SmallApp]:
+    """Return the small apps with these ids, deleted or not, by id."""
+    query = sa.select(small_apps.c.id, small_apps.c.name, small_apps.c.zone)
+    found = connection.execute(query.where(is_among(connection, small_apps.c.id, ids)))
+    return {row.id: SmallApp(*row) for row in found}
 
 
 def grants_of(connection: sa.Connection, small_app_id: int) -> Grants:
@@ -125,6 +136,31 @@ def listed(connection: sa.Connection) -> list[SmallApp]:
         .order_by(small_apps.c.name)
     )
     return [SmallApp(*row) for row in connection.execute(found)]
+
+
+def page(
+    connection: sa.Connection, after: str | None, limit: int, only: str | None = None
+) -> list[tuple[SmallApp, str | None]]:
+    """Return up to `limit` small apps, by name, each with its document's owner.
+
+    Those after the name `after`; with `only` at most the one of that name.
+    """
+    names_one = small_apps.c.document.contains('"owner"')
+    query = sa.select(
+        small_apps.c.id,
+        small_apps.c.name,
+        small_apps.c.zone,
+        sa.case((names_one, small_apps.c.document)),
+    ).where(small_apps.c.deleted_at.is_(None))
+    if only is not None:
+        query = query.where(small_apps.c.name == only)
+    if after is not None:
+        query = query.where(small_apps.c.name > after)
+    found = connection.execute(query.order_by(small_apps.c.name).limit(limit))
+    return [
+        (SmallApp(id, name, zone), None if text is None else json.loads(text).get("owner"))
+        for id, name, zone, text in found
+    ]
 
 
 def never_maintained(connection: sa.Connection) -> list[SmallApp]:
@@ -226,30 +262,32 @@ def mark_deleted(connection: sa.Connection, small_app_id: int) -> bool:
     return True
 
 
-def owners(connection: sa.Connection) -> dict[int, str | None]:
-    """Return the owner that each small app's document names, by the small app's id."""
-    query = sa.select(small_apps.c.id, small_apps.c.document)
-    found = connection.execute(query.where(small_apps.c.deleted_at.is_(None)))
-    return {row.id: json.loads(row.document).get("owner") for row in found}
+def domains_by_app(
+    connection: sa.Connection, small_app_ids: Collection[int]
+) -> dict[int, tuple[str, ...]]:
+    """Return the names of the domains of these small apps, in order, by the small app's id."""
+    found: dict[int, list[str]] = {}
+    query = sa.select(domains.c.small_app_id, domains.c.name)
+    query = query.where(is_among(connection, domains.c.small_app_id, small_app_ids))
+    for row in connection.execute(query.order_by(domains.c.name)):
+        found.setdefault(row.small_app_id, []).append(row.name)
+    return {id: tuple(names) for id, names in found.items()}
 
 
-def domains_by_app(connection: sa.Connection) -> dict[int, tuple[str, ...]]:
-    """Return the names of the domains of all small apps, in order, by the small app's id."""
-    found: dict[int, tuple[str, ...]] = {}
-    for row in connection.execute(
-        sa.select(domains.c.small_app_id, domains.c.name).order_by(domains.c.name)
-    ):
-        found[row.small_app_id] = (*found.get(row.small_app_id, ()), row.name)
-    return found
+def templates_of(
+    connection: sa.Connection,
+    small_app_id: int,
+    after: str | None = None,
+    limit: int | None = None,
+) -> dict[str, dict[str, Any]]:
+    """Return the small app's templates by name, each as `{"subject", "text", "html"}`.
 
-
-def templates_of(connection: sa.Connection, small_app_id: int) -> dict[str, dict[str, Any]]:
-    """Return the small app's templates by name, each as `{"subject", "text", "html"}`."""
-    rows = connection.execute(
-        sa.select(templates)
-        .where(templates.c.small_app_id == small_app_id)
-        .order_by(templates.c.name)
-    )
+    Up to `limit` of them, all for None; those after the name `after`.
+    """
+    query = sa.select(templates).where(templates.c.small_app_id == small_app_id)
+    if after is not None:
+        query = query.where(templates.c.name > after)
+    rows = connection.execute(query.order_by(templates.c.name).limit(limit))
     return {row.name: {"subject": row.subject, "text": row.text, "html": row.html} for row in rows}
 
 

@@ -17,9 +17,9 @@ from runtime.database import reading
 from scheduler.events.preview import next_due
 from scheduler.occurrence import next_occurrences
 from views.backfills import Backfill, backfill_of
-from views.finding import app_of, document_of, find
+from views.finding import app_of, document_of, find, number_in
 from views.installation import Installation
-from views.view import Instant, Listing, View
+from views.view import Instant, Listing, Page, View, first_of
 from views.words import YEAR, daylight_notes, in_zone, rules_in_words, zone_of
 
 SHOWN = 5
@@ -162,6 +162,10 @@ class Revisions(Listing[Revision]):
     """The revisions of an action, the newest first."""
 
 
+class RevisionPage(Page[Revision]):
+    """Revisions of an action, the newest first."""
+
+
 def show(installation: Installation, name: str) -> Action:
     """Return an action of the small app with its rule, its last operations and backfills."""
     with reading(installation.engine) as connection:
@@ -209,12 +213,16 @@ def next_of(installation: Installation, name: str, count: int) -> Occurrences:
     return Occurrences(found.next)
 
 
-def revisions_of(installation: Installation, name: str) -> Revisions:
-    """Return the revisions of an action; raises NotFound."""
+def revisions_of(
+    installation: Installation, name: str, limit: int, cursor: str | None = None
+) -> RevisionPage:
+    """Return a page of the revisions of an action; raises NotFound, or Refused for the cursor."""
+    before = None if cursor is None else number_in(cursor)
     with reading(installation.engine) as connection:
         row = find(connection, installation, name)
-        rows = actions.revisions_of(connection, row["uid"])
-    return Revisions(tuple(Revision(**row) for row in rows))
+        rows = actions.revisions_of(connection, row["uid"], before, limit + 1)
+    shown, following = first_of(rows, limit, lambda row: row["number"])
+    return RevisionPage(items=tuple(Revision(**row) for row in shown), next=following)
 
 
 def row_of(

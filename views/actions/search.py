@@ -16,15 +16,13 @@ from models.store.scope import WHOLE_INSTALLATION, Scope
 from runtime.database import reading
 from small_apps.store import small_apps
 from views.actions import ActionRow, row_of
-from views.finding import check_all_apps, wrong_cursor
+from views.finding import check_all_apps, number_in, wrong_cursor
 from views.installation import Installation
 from views.view import Page
 from views.words import rules_in_words, zone_of
 
 MOST_DURATIONS = 20
 MOST_WORDS = 10
-# Of the number of a small app.
-MOST_DIGITS = 10
 
 
 class FoundAction(ActionRow):
@@ -64,7 +62,8 @@ def list_actions(
     with reading(installation.engine) as connection:
         rows = found_in.page(connection, asked, limit + 1, alert.overdue)
         now = read_clock(connection)
-        names = {app.id: app.name for app in small_apps.listed(connection)}
+        apps = small_apps.by_ids(connection, {row["small_app_id"] for row in rows})
+    names = {id: app.name for id, app in apps.items()}
     found = (row_of(row, now, alert.after, names.get(row["small_app_id"])) for row in rows[:limit])
     items = tuple(one for one in found if not (unhealthy and one.is_healthy))
     return ActionPage(items=items, next=_next(rows, limit))
@@ -90,7 +89,7 @@ def search(
         shown = rows[:limit]
         uids = [row["uid"] for row in shown if row["uid"] is not None]
         runs = last_runs(connection, uids, MOST_DURATIONS)
-        apps = {app.id: app for app in small_apps.listed(connection)}
+        apps = small_apps.by_ids(connection, {row["small_app_id"] for row in shown})
         now = read_clock(connection)
     found = (_found(row, now, alert.after, apps, runs.get(row["uid"], [])) for row in shown)
     return FoundActions(
@@ -128,6 +127,6 @@ def _place(cursor: str | None) -> tuple[str, int] | None:
     if cursor is None:
         return None
     app_id, separator, name = cursor.partition("_")
-    if not (separator and app_id.isascii() and app_id.isdecimal() and len(app_id) < MOST_DIGITS):
+    if not separator:
         raise wrong_cursor(cursor)
-    return name, int(app_id)
+    return name, number_in(app_id)

@@ -16,7 +16,7 @@ from runtime.database import glancing, reading
 from small_apps.store import app_limits, app_overview, app_status, small_apps
 from views.finding import find_app
 from views.installation import Installation
-from views.view import Instant, Listing, View
+from views.view import Instant, Listing, Page, View, first_of
 
 RECENT = 5
 # Actions that a form suggests.
@@ -34,6 +34,10 @@ class AppRow(View):
 
 class Apps(Listing[AppRow]):
     """All small apps, by name."""
+
+
+class AppPage(Page[AppRow]):
+    """Small apps, by name."""
 
 
 class Domain(View):
@@ -131,23 +135,25 @@ class App(View):
     operations: tuple[OperationOfApp, ...]
 
 
-def list_apps(installation: Installation) -> Apps:
-    """Return the small apps."""
+def list_apps(installation: Installation, limit: int, cursor: str | None = None) -> AppPage:
+    """Return a page of the small apps."""
+    only = installation.app_name if installation.is_bound else None
     with reading(installation.engine) as connection:
-        seen = [app for app in small_apps.listed(connection) if installation.may_see(app.name)]
-        owners = small_apps.owners(connection)
-        domains = small_apps.domains_by_app(connection)
-    return Apps(
-        tuple(
-            AppRow(
-                name=app.name,
-                zone=app.zone,
-                owner=owners.get(app.id),
-                domains=domains.get(app.id, ()),
-            )
-            for app in seen
-        )
+        found = small_apps.page(connection, cursor, limit + 1, only)
+        shown, following = first_of(found, limit, lambda row: row[0].name)
+        domains = small_apps.domains_by_app(connection, [app.id for app, _ in shown])
+    rows = (
+        AppRow(name=app.name, zone=app.zone, owner=owner, domains=domains.get(app.id, ()))
+        for app, owner in shown
     )
+    return AppPage(items=tuple(rows), next=following)
+
+
+def app_names(installation: Installation) -> list[str]:
+    """Return the names of the small apps that the request may see, in order."""
+    with reading(installation.engine) as connection:
+        names = [app.name for app in small_apps.listed(connection)]
+    return [name for name in names if installation.may_see(name)]
 
 
 def show(installation: Installation, name: str) -> App:

@@ -215,10 +215,11 @@ def show_history(opened: Reader, action: str) -> history.ActionHistory:
     return history.history_of(opened, action)
 
 
-@router.get("/actions/{action}/revisions")
-def list_revisions(opened: Reader, action: str) -> actions.Revisions:
+@router.get("/actions/{action}/revisions", responses=LINKED)
+def list_revisions(opened: Reader, action: str, asked: Linked) -> actions.Revisions:
     """Return the revisions of an action, the newest first."""
-    return actions.revisions_of(opened, action)
+    page = actions.revisions_of(opened, action, asked.limit, asked.cursor)
+    return actions.Revisions(asked.items(page))
 
 
 @router.post("/actions/{action}:run", status_code=202)

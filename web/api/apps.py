@@ -27,6 +27,7 @@ from web.bodies import (
     value_of,
     with_places,
 )
+from web.paging import LINKED, Linked
 from web.routing import SharedRead, endpoints
 from web.together import answer, json_of
 
@@ -62,10 +63,10 @@ class GrantChanges(BaseModel):
     commands: tuple[str, ...] | None = None
 
 
-@router.get("/apps")
-def list_apps(opened: Annotated[Installation, in_app(Permission.READ)]) -> apps.Apps:
-    """List the small apps that the token may see."""
-    return apps.list_apps(opened)
+@router.get("/apps", responses=LINKED)
+def list_apps(opened: Annotated[Installation, in_app(Permission.READ)], asked: Linked) -> apps.Apps:
+    """List the small apps that the token may see, by name."""
+    return apps.Apps(asked.items(apps.list_apps(opened, asked.limit, asked.cursor)))
 
 
 @router.post("/apps", status_code=201, openapi_extra=APP)
@@ -173,10 +174,11 @@ def preview_summary(opened: Reader) -> summary.SummaryPreview:
     return summary.preview(opened)
 
 
-@router.get("/apps/{app}/templates")
-def list_templates(opened: Reader) -> templates.Templates:
-    """List the mail templates of a small app."""
-    return templates.list_templates(opened)
+@router.get("/apps/{app}/templates", responses=LINKED)
+def list_templates(opened: Reader, asked: Linked) -> templates.Templates:
+    """List the mail templates of a small app, by name."""
+    page = templates.list_templates(opened, asked.limit, asked.cursor)
+    return templates.Templates(asked.items(page))
 
 
 @router.get("/apps/{app}/templates/{template}/preview")

@@ -12,6 +12,7 @@ from views.doctor import environment, report
 from views.installation import Installation
 from web.access import in_app, of_installation
 from web.bodies import Body, reads_model, value_of
+from web.paging import LINKED, Linked
 from web.routing import endpoints
 
 router = endpoints("installation", "/api")
@@ -78,10 +79,10 @@ def list_audit(
     return audit.list_entries(opened, limit, before)
 
 
-@router.get("/tokens")
-def list_tokens(opened: AdminOfApp) -> tokens.Tokens:
-    """List the tokens that are not revoked, without their secrets."""
-    return tokens.list_tokens(opened)
+@router.get("/tokens", responses=LINKED)
+def list_tokens(opened: AdminOfApp, asked: Linked) -> tokens.Tokens:
+    """List the tokens that are not revoked, without their secrets, the newest first."""
+    return tokens.Tokens(asked.items(tokens.list_tokens(opened, asked.limit, asked.cursor)))
 
 
 @router.post("/tokens", status_code=201, openapi_extra=reads_model(TokenRequest))

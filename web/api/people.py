@@ -62,10 +62,10 @@ def delete_user(opened: Editor, user: str) -> users.DeletedUser:
     return users.delete(opened, user)
 
 
-@router.get("/groups")
-def list_groups(opened: Reader) -> users.Groups:
-    """List the groups of a small app with the number of their members."""
-    return users.list_groups(opened)
+@router.get("/groups", responses=LINKED)
+def list_groups(opened: Reader, asked: Linked) -> users.Groups:
+    """List the groups of a small app with the number of their members, by name."""
+    return users.Groups(asked.items(users.list_groups(opened, asked.limit, asked.cursor)))
 
 
 @router.post("/events", status_code=202, openapi_extra=reads_model(events.NewEvent))

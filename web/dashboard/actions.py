@@ -53,7 +53,7 @@ def list_actions(
             "owner": owner,
             "standing": standing,
             "standings": list(Standing),
-            "apps": [one.name for one in apps.list_apps(visitor.whole).root],
+            "apps": apps.app_names(visitor.whole),
             "app": visitor.opened.app_name if visitor.opened.is_bound else "",
             "spark": drawing.spark,
         },

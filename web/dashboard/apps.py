@@ -17,8 +17,9 @@ router = APIRouter(include_in_schema=False)
 Viewer = Annotated[Visitor, viewing()]
 MOST_PEOPLE = 100
 MOST_ENTRIES = 12
-# Each takes several statements.
-MOST_STATUSES = 50
+MOST_TEMPLATES = 100
+# The status of each takes several statements.
+MOST_APPS = 50
 TONES = {"ready": "good", "running": "busy", "failed": "bad"}
 
 
@@ -27,19 +28,26 @@ def _tone(status: str) -> str:
 
 
 @router.get("/apps")
-def list_apps(request: Request, visitor: Viewer) -> HTMLResponse:
-    """Show all small apps and how fresh their data are."""
-    found = apps.list_apps(visitor.opened).root
-    statuses = apps.statuses(visitor.opened, [one.name for one in found[:MOST_STATUSES]])
-    values = {"visitor": visitor, "apps": found, "statuses": statuses, "data_tone": _tone}
+def list_apps(request: Request, visitor: Viewer, cursor: str | None = None) -> HTMLResponse:
+    """Show a page of the small apps and how fresh their data are."""
+    found = apps.list_apps(visitor.opened, MOST_APPS, cursor)
+    statuses = apps.statuses(visitor.opened, [one.name for one in found.items])
+    values = {"visitor": visitor, "found": found, "statuses": statuses, "data_tone": _tone}
     return render(request, "apps.html", values)
 
 
 @router.get("/apps/{app}")
 def show_app(
-    request: Request, visitor: Viewer, app: str, users_after: str | None = None
+    request: Request,
+    visitor: Viewer,
+    app: str,
+    users_after: str | None = None,
+    templates_after: str | None = None,
 ) -> HTMLResponse:
-    """Show a small app, with a page of its users; htmx asks for the status of its data alone."""
+    """Show a small app, with a page of its users and one of its templates.
+
+    htmx asks for the status of its data alone.
+    """
     opened = visitor.opened
     if is_fragment(request):
         found = apps.data_of(opened, app)
@@ -47,13 +55,14 @@ def show_app(
         return render(request, "app_live.html", live)
     shown = apps.show(opened, app)
     grants = asdict(shown.grants)
+    settings = shown.document.get("settings", {})
     values = {
         "visitor": visitor,
         "shown": shown,
         "data": shown.data,
         "domains": shown.domains,
         "people": users.list_users(opened, MOST_PEOPLE, users_after),
-        "templates": templates.list_templates(opened, shown.document.get("settings", {})).root,
+        "templates": templates.list_templates(opened, MOST_TEMPLATES, templates_after, settings),
         "grants": [(kind, _names(given)) for kind, given in grants.items()],
         "calendars": _calendars(shown.document.get("calendars", {})),
         "document": pretty(shown.document),

@@ -65,7 +65,7 @@ def list_operations(
         found = operations.page(opened, wanted, PAGE, asked.cursor, all_apps=all_apps)
     except SchedulerError as error:
         fault, status = error.on_page, 404 if isinstance(error, NotFound) else 422
-    names = [one.name for one in apps.list_apps(visitor.whole).root]
+    names = apps.app_names(visitor.whole)
     values = {
         "visitor": visitor,
         "found": found,

@@ -14,17 +14,22 @@ from web.dashboard.session import Visitor, changing, forget, viewing
 from web.dashboard.texts import say
 
 router = APIRouter(include_in_schema=False)
+MOST_TOKENS = 100
 
 
 @router.get("/sessions")
-def sessions_page(request: Request, visitor: Annotated[Visitor, viewing()]) -> Response:
-    """List the sessions that the visitor may end, and for an admin the tokens."""
+def sessions_page(
+    request: Request, visitor: Annotated[Visitor, viewing()], tokens_after: str | None = None
+) -> Response:
+    """List the sessions that the visitor may end, and for an admin a page of the tokens."""
     is_admin = visitor.may(Permission.ADMINISTER)
     values = {
         "visitor": visitor,
         "sessions": _sessions_of(visitor),
         "zones": ZONES,
-        "tokens": tokens.list_tokens(visitor.opened).root if is_admin else (),
+        "tokens": tokens.list_tokens(visitor.opened, MOST_TOKENS, tokens_after)
+        if is_admin
+        else None,
     }
     return render(request, "sessions.html", values)
 

@@ -275,8 +275,13 @@ def revision_document(connection: sa.Connection, uid: UUID, number: int) -> dict
     return None if text is None else document_in(text)
 
 
-def revisions_of(connection: sa.Connection, uid: UUID) -> list[dict[str, Any]]:
-    """Return an action's revisions, the newest first; an unreadable document is None."""
+def revisions_of(
+    connection: sa.Connection, uid: UUID, before: int | None = None, limit: int | None = None
+) -> list[dict[str, Any]]:
+    """Return up to `limit` of an action's revisions, the newest first; all of them for None.
+
+    Those before the number `before`. An unreadable document is None.
+    """
     shown = (
         revisions.c.number,
         revisions.c.author,
@@ -286,7 +291,10 @@ def revisions_of(connection: sa.Connection, uid: UUID) -> list[dict[str, Any]]:
         revisions.c.document,
     )
     query = sa.select(*shown).where(revisions.c.action_uid == uid)
-    found = connection.execute(query.order_by(revisions.c.number.desc())).mappings()
+    if before is not None:
+        query = query.where(revisions.c.number < before)
+    ordered = query.order_by(revisions.c.number.desc()).limit(limit)
+    found = connection.execute(ordered).mappings()
     return [{**row, "document": document_in(row["document"])} for row in found]
 
 

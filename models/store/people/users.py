@@ -182,18 +182,21 @@ def group_names(connection: sa.Connection, small_app_id: int) -> set[str]:
     return set(connection.execute(found).scalars())
 
 
-def group_sizes(connection: sa.Connection, small_app_id: int) -> dict[str, int]:
-    """Return the number of members of each group of the small app, by name."""
+def group_sizes(
+    connection: sa.Connection, small_app_id: int, after: str | None, limit: int
+) -> Sequence[Any]:
+    """Return up to `limit` groups of the small app, each with the number of its `members`.
+
+    By name; those after the name `after`.
+    """
     its_own = group_members.c.small_app_id == groups.c.small_app_id
     in_group = its_own & (group_members.c.group_name == groups.c.name)
-    query = (
-        sa.select(groups.c.name, sa.func.count(group_members.c.user_id))
-        .outerjoin(group_members, in_group)
-        .where(groups.c.small_app_id == small_app_id)
-        .group_by(groups.c.name)
-        .order_by(groups.c.name)
-    )
-    return {row[0]: row[1] for row in connection.execute(query)}
+    members = sa.select(sa.func.count()).where(in_group).scalar_subquery()
+    query = sa.select(groups.c.name, members.label("members"))
+    query = query.where(groups.c.small_app_id == small_app_id)
+    if after is not None:
+        query = query.where(groups.c.name > after)
+    return connection.execute(query.order_by(groups.c.name).limit(limit)).all()
 
 
 def recipients_of(

@@ -186,7 +186,8 @@ class Furnished:
             listed = actions.listed(connection, 1)
             shown = {row["name"]: shown_actions.row_of(row, NOON, 3) for row in listed}
             assert shown["healthy"].last_state == "success"
-            Tokens(tuple(Token(**row) for row in tokens.listed(connection, WHOLE_INSTALLATION)))
+            found = tokens.listed(connection, WHOLE_INSTALLATION, None, 1000)
+            Tokens(tuple(Token(**row) for row in found))
             assert tokens.bearer_of(connection, "mht_0_x") is None
             wanted = operation_pages.Wanted([1])
             assert readable(operation_pages.page(connection, wanted, 1000))

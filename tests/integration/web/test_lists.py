@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import httpx
 import pytest
@@ -12,9 +13,9 @@ from cli.remote.server import Server
 from models.job import id_of
 from models.roles import Role
 from runtime.config import Settings
-from tests.integration.web.conftest import APP, NIGHTLY, Serve, Web, with_shop
+from tests.integration.web.conftest import APP, NIGHTLY, SHOP, Serve, Web, with_shop
 from tests.statements import rows_read
-from views import changes, jobs, users
+from views import apps, changes, jobs, templates, tokens, users
 from views.actions import search
 from views.apps import changes as app_changes
 
@@ -24,27 +25,62 @@ PATHS = {
     "actions": "/api/actions",
     "users": f"/api/apps/{APP}/users",
     "jobs": f"/api/apps/{APP}/jobs",
+    "groups": f"/api/apps/{APP}/groups",
+    "templates": f"/api/apps/{APP}/templates",
+    "revisions": "/api/actions/nightly/revisions",
+    "tokens": "/api/tokens",
+    "apps": "/api/apps",
 }
-KEYS = {"actions": "name", "users": "id", "jobs": "id"}
+KEYS = {
+    "actions": "name",
+    "users": "id",
+    "jobs": "id",
+    "groups": "name",
+    "templates": "name",
+    "revisions": "number",
+    "tokens": "id",
+    "apps": "name",
+}
+# Its list needs a token of the installation.
+APPS = "apps"
 
 
-def fill(web: Web) -> dict[str, list[str]]:
+def clients_of(web: Web) -> dict[str, httpx.Client]:
+    """Return a client for each list; the one of small apps sees all of them."""
+    own = web.client(Role.ADMIN, APP)
+    return {kind: web.client() if kind == APPS else own for kind in PATHS}
+
+
+def fill(web: Web) -> dict[str, list[Any]]:
     """Store some of each kind, and return the names of all, in order."""
+    names = [f"app-{number}" for number in range(COUNT)]
+    hello = {"subject": "Hello", "text": "Hello"}
+    templates_ = [f"hello-{number}" for number in range(COUNT)]
+    shop_ = {**SHOP, "templates": dict.fromkeys(templates_, hello)}
+    shops = [shop_, *({"name": name, "owner": f"{name}'s"} for name in names)]
+    app_changes.apply(web.opened, [("", one) for one in shops], dry_run=False)
     shop = web.opened.for_request(APP, is_bound=True, bearer="tests")
+    for number in range(COUNT):
+        changes.apply(shop, [{**NIGHTLY, "description": f"revision {number + 2}"}])
+    for _ in range(COUNT):
+        tokens.create(shop, Role.ADMIN, None)
     jobs.import_jobs(shop, [("", {"url": url}) for url in JOBS])
     ids = [f"user-{number}@example.com" for number in range(COUNT)]
-    users.import_rows(
-        shop, [{"id": id, "groups": ["all of us"]} for id in ids], raises_events=False
-    )
+    users.import_rows(shop, [{"id": id, "groups": [id]} for id in ids], raises_events=False)
     made = sorted(id_of(url) for url in JOBS)
     return {
         "actions": sorted([*made, "maintenance", "nightly"]),
         "users": sorted([*ids, "ann@example.com"]),
         "jobs": made,
+        "groups": sorted(["buyers", *ids]),
+        "templates": templates_,
+        "revisions": list(range(COUNT + 1, 0, -1)),
+        "tokens": [one.id for one in tokens.list_tokens(shop, 1000).items],
+        APPS: sorted([*names, APP, "default"]),
     }
 
 
-def walked(client: httpx.Client, path: str, **params: str) -> list[list[dict[str, str]]]:
+def walked(client: httpx.Client, path: str, **params: str) -> list[list[dict[str, Any]]]:
     answers = [client.get(path, params={"limit": "3", **params})]
     while link := answers[-1].links.get("next"):
         answers.append(client.get(answers[-1].url.join(link["url"])))
@@ -52,14 +88,50 @@ def walked(client: httpx.Client, path: str, **params: str) -> list[list[dict[str
 
 
 def test_a_walk_over_the_pages_meets_each_once(web: Web) -> None:
+    clients = clients_of(web)
     expected = fill(web)
-    client = web.client(Role.VIEWER, APP)
 
     for kind, path in PATHS.items():
-        pages = walked(client, path)
+        pages = walked(clients[kind], path)
 
-        assert [one[KEYS[kind]] for page in pages for one in page] == expected[kind]
+        met = [one[KEYS[kind]] for page in pages for one in page]
+        assert met == expected[kind]
         assert {len(page) for page in pages[:-1]} == {3}
+        assert pages[-1]
+
+
+def test_a_token_of_one_small_app_lists_that_one_alone(web: Web) -> None:
+    fill(web)
+    client = web.client(Role.VIEWER, APP)
+
+    [[only]] = walked(client, PATHS[APPS])
+
+    assert only["name"] == APP
+    assert client.get(PATHS[APPS], params={"cursor": "zebra"}).json() == []
+
+
+def test_a_listed_small_app_has_its_own_owner_and_domains(web: Web) -> None:
+    fill(web)
+    sources = {name: {"source": {"file": "app-3/a.csv"}} for name in ("b", "a")}
+    with_data = {"name": "app-3", "owner": "us", "domains": sources}
+    app_changes.apply(web.opened, [("", with_data)], dry_run=False)
+
+    found = web.client().get(PATHS[APPS], params={"cursor": "app-1", "limit": 2}).json()
+
+    assert [(one["name"], one["owner"], one["domains"]) for one in found] == [
+        ("app-2", "app-2's", []),
+        ("app-3", "us", ["a", "b"]),
+    ]
+
+
+def test_a_group_of_a_page_has_all_its_members(web: Web) -> None:
+    shop = web.opened.for_request(APP, is_bound=True, bearer="tests")
+    rows = [{"id": f"{number}@example.com", "groups": ["buyers"]} for number in range(COUNT)]
+    users.import_rows(shop, rows, raises_events=False)
+
+    [[first]] = walked(web.client(), PATHS["groups"])
+
+    assert first == {"name": "buyers", "members": COUNT + 1}
 
 
 def test_actions_of_one_name_in_several_small_apps_are_all_met(web: Web) -> None:
@@ -79,7 +151,7 @@ def test_no_answer_has_more_than_a_thousand(web_on_sqlite: Web) -> None:
     shop = web.opened.for_request(APP, is_bound=True, bearer="tests")
     rows = [{"id": f"user-{number:03}@example.com"} for number in range(1000)]
     users.import_rows(shop, rows, raises_events=False)
-    client = web.client(Role.VIEWER, APP)
+    client = web.client(Role.ADMIN, APP)
 
     first = client.get(PATHS["users"])
     [last] = client.get(first.url.join(first.links["next"]["url"])).json()
@@ -91,7 +163,7 @@ def test_no_answer_has_more_than_a_thousand(web_on_sqlite: Web) -> None:
 
 @pytest.mark.parametrize("cursor", ["", "x", "_", "\0", "99999999999999999999_x", "1_\0", "٣_x"])
 def test_a_wrong_cursor_is_refused_or_a_place_like_any_other(web: Web, cursor: str) -> None:
-    client = web.client(Role.VIEWER, APP)
+    client = web.client(Role.ADMIN, APP)
 
     found = {path: client.get(path, params={"cursor": cursor}) for path in PATHS.values()}
 
@@ -100,8 +172,8 @@ def test_a_wrong_cursor_is_refused_or_a_place_like_any_other(web: Web, cursor: s
 
 
 def test_commands_and_clients_read_all_pages(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    token = web.token(Role.ADMIN, APP)
     expected = fill(web)
-    token = web.token(Role.VIEWER, APP)
     server = Server(web.url, token, APP)
     monkeypatch.setattr(all_apps, "LARGEST_PAGE", 2)
     monkeypatch.setattr("minutehand.client.LARGEST_PAGE", "2")
@@ -115,6 +187,12 @@ def test_commands_and_clients_read_all_pages(web: Web, monkeypatch: pytest.Monke
     assert [one.id for one in all_apps.every(server, jobs.list_jobs, 3)] == expected["jobs"][:3]
     listed = all_apps.every(server, search.list_actions, owner=None)
     assert [one.name for one in listed] == expected["actions"]
+    found = all_apps.every(server, templates.list_templates)
+    assert [one.name for one in found] == expected["templates"]
+    assert [one.id for one in all_apps.every(server, tokens.list_tokens)] == expected["tokens"]
+    whole = Server(web.url, web.token())
+    assert [one.name for one in all_apps.every(whole, apps.list_apps)] == expected[APPS]
+    whole.close()
     with minutehand.Client(web.url, token, app=APP) as client:
         assert [one["name"] for one in client.each("/api/actions")] == expected["actions"]
     assert asyncio.run(met()) == expected["users"]
@@ -124,10 +202,10 @@ def test_commands_and_clients_read_all_pages(web: Web, monkeypatch: pytest.Monke
 def test_a_page_reads_what_it_shows(home_of: Callable[[str], Settings], serve: Serve) -> None:
     web = with_shop(serve(home_of("postgresql")))
     fill(web)
-    client = web.client(Role.VIEWER, APP)
+    clients = clients_of(web)
 
-    for path in PATHS.values():
+    for kind, path in PATHS.items():
         with rows_read(web.engine) as read:
-            client.get(path, params={"limit": 3}).raise_for_status()
+            clients[kind].get(path, params={"limit": 3}).raise_for_status()
         # One more says whether there is another page.
         assert max(read) == 4

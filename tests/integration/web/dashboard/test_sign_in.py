@@ -404,7 +404,7 @@ def test_only_tokens_are_listed_as_tokens(web: Web, browse: Browse) -> None:
     link_of(web)
     browse(web)
 
-    listed = tokens.list_tokens(web.opened).root
+    listed = tokens.list_tokens(web.opened, 10).items
 
     assert len(listed) == 1
 
