@@ -240,11 +240,13 @@ action_state = sa.Table(
     _at("overdue_alerted_at"),
 )
 
-_SENDABLE = "state IN ('pending', 'queued') AND waiting_for IS NULL"
-_NEVER_STARTED = f"{_SENDABLE} AND first_started_at IS NULL"
+# The condition of the index operations_to_send.
+SENDABLE = "state IN ('pending', 'queued') AND waiting_for IS NULL"
+# The condition of the index operations_overdue.
+NEVER_STARTED = f"{SENDABLE} AND first_started_at IS NULL"
 _UNSTARTED = "state IN ('pending', 'queued')"
 # The condition of the index operations_jobs: no worker has taken it.
-JOB_TO_TAKE = f"{_SENDABLE} AND task = 'job'"
+JOB_TO_TAKE = f"{SENDABLE} AND task = 'job'"
 _RUNNING = "state = 'running'"
 # With the second half only what names a heartbeat reads it.
 _BEATING = f"{_RUNNING} AND heartbeat_at IS NOT NULL"
@@ -323,13 +325,13 @@ operations = sa.Table(
     sa.CheckConstraint(
         "state <> 'running' OR (worker IS NOT NULL AND heartbeat_at IS NOT NULL)", name="owner"
     ),
-    _partial("operations_to_send", "not_before", where=_SENDABLE),
+    _partial("operations_to_send", "not_before", where=SENDABLE),
     _partial(
         "operations_jobs",
         *("small_app_id", "queue", "ranked_at", "recorded_at"),
         where=JOB_TO_TAKE,
     ),
-    _partial("operations_overdue", "recorded_at", where=_NEVER_STARTED),
+    _partial("operations_overdue", "recorded_at", where=NEVER_STARTED),
     _partial("operations_waiting", "waiting_for", where="waiting_for IS NOT NULL"),
     _partial(
         "operations_waiting_turn",

@@ -14,6 +14,8 @@ from models.operation import UNSTARTED, OperationState
 from models.sql import database_now, insert_ignoring, read_clock, stands_in, upsert
 from models.stored import document_in, instant_in
 from models.tables import (
+    NEVER_STARTED,
+    SENDABLE,
     action_cursor,
     actions,
     backfills,
@@ -73,7 +75,7 @@ def _looking() -> sa.Select[Any]:
 
     It reads only the ends of indexes.
     """
-    sendable = sa.text("state IN ('pending', 'queued') AND waiting_for IS NULL")
+    sendable = sa.text(SENDABLE)
     not_before, beat = operations.c.not_before, operations.c.heartbeat_at
     beating = stands_in(operations.c.state, {OperationState.RUNNING}) & beat.is_not(None)
     first_due = sa.select(sa.func.min(action_cursor.c.next_occurrence_at)).scalar_subquery()
@@ -88,12 +90,8 @@ def _looking() -> sa.Select[Any]:
         .where(stands_in(notices.c.state, {"owed"}))
         .scalar_subquery()
     )
-    never_started = sa.text(
-        "state IN ('pending', 'queued') AND waiting_for IS NULL AND first_started_at IS NULL"
-    )
-    first_overdue = (
-        sa.select(sa.func.min(operations.c.recorded_at)).where(never_started).scalar_subquery()
-    )
+    never_started = sa.select(sa.func.min(operations.c.recorded_at)).where(sa.text(NEVER_STARTED))
+    first_overdue = never_started.scalar_subquery()
     waiting = sa.select(operations.c.waiting_for).where(
         operations.c.waiting_for.is_not(None), stands_in(operations.c.state, UNSTARTED)
     )

@@ -28,7 +28,7 @@ from models.store.operations.handed_over import hand_over
 from models.store.operations.move import PENDING, fenced, move
 from models.store.operations.outbox import Message
 from models.store.operations.subjects import why_not
-from models.tables import operations, revisions, small_apps
+from models.tables import SENDABLE, operations, revisions, small_apps
 from models.values import format_instant
 from runtime.sections import AlertSettings
 
@@ -204,7 +204,7 @@ def decide_doubtful(
     """
     overdue = (
         sa.select(operations.c.id, operations.c.attempt, operations.c.state, operations.c.in_doubt)
-        .where(sa.text("state IN ('pending', 'queued') AND waiting_for IS NULL"))
+        .where(sa.text(SENDABLE))
         .where(operations.c.not_before <= database_now(), operations.c.handing_at.is_not(None))
         .order_by(operations.c.not_before)
         .limit(limit)

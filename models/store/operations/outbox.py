@@ -18,7 +18,7 @@ from models.sql import Change, Columns, database_now, is_still, stands_in, updat
 from models.store import ticks
 from models.store.operations import RESERVED_FOR
 from models.store.operations.move import becomes
-from models.tables import operations
+from models.tables import SENDABLE, operations
 
 FIRST_RESEND = timedelta(minutes=5)
 # 5, 10, 20, 40 minutes, then hourly.
@@ -51,7 +51,7 @@ def reserve_sendable(
     """
     ready = (
         sa.select(operations.c.id)
-        .where(sa.text("state IN ('pending', 'queued') AND waiting_for IS NULL"))
+        .where(sa.text(SENDABLE))
         .where(operations.c.not_before <= (database_now() if by is None else by))
         # A message to the user's own application may have been accepted: handing.py.
         .where(operations.c.handing_at.is_(None))
@@ -108,7 +108,7 @@ def queues_in_use(connection: sa.Connection) -> set[str]:
 
 # Messages to the user's own application are never sent again: handing.py.
 _OF_OURS_IN_THE_BROKER = (
-    sa.text("state IN ('pending', 'queued') AND waiting_for IS NULL"),
+    sa.text(SENDABLE),
     stands_in(operations.c.state, {OperationState.QUEUED}),
     operations.c.handing_at.is_(None),
     # Jobs never go to the broker.
