@@ -8,16 +8,16 @@ import sqlalchemy as sa
 
 from celery_steps import followed
 from celery_steps.followed import Held
+from models.store.operations.admission import NotClaimed
 from models.store.operations.claims import Claim
 from runtime.clock import monotonic
 from runtime.database import DATABASE_AWAY
+from runtime.db_retry import start
 
 logger = logging.getLogger("minutehand.agent")
 
 # How long the database is not asked after a failed claim.
 LEFT_ALONE_S = 1.0
-# Two operations of an action may start at once; all but one see the other at the next try.
-MOST_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +42,14 @@ class Claims:
         away = self._away
         if away is not None and monotonic() < away.until:
             return away
-        for _ in range(MOST_TRIES):
-            try:
-                with self.engine.begin() as connection:
-                    return followed.try_to_claim(connection, its, worker, repeatable=repeatable)
-            except sa.exc.IntegrityError:
-                continue
-            except DATABASE_AWAY as error:
-                logger.warning("database unavailable, a claim is put off: %s", error)
-                self._away = Away(f"database unavailable: {error}", monotonic() + LEFT_ALONE_S)
-                return self._away
-        return "taken"
+
+        def claimed() -> tuple[Held, Claim] | str:
+            with self.engine.begin() as connection:
+                return followed.try_to_claim(connection, its, worker, repeatable=repeatable)
+
+        try:
+            return start(its[0], claimed, NotClaimed.TAKEN)
+        except DATABASE_AWAY as error:
+            logger.warning("database unavailable, a claim is put off: %s", error)
+            self._away = Away(f"database unavailable: {error}", monotonic() + LEFT_ALONE_S)
+            return self._away

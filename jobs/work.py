@@ -21,12 +21,11 @@ from models.store.operations.retry_policy import failed
 from models.store.operations.running import Story
 from runtime.config import WorkerSettings
 from runtime.database import DATABASE_AWAY
+from runtime.db_retry import start
 from runtime.sections import AlertSettings
 
 logger = logging.getLogger("minutehand.jobs")
 
-# Two operations of an action may start at once; all but one see the other at the next try.
-MOST_TRIES = 5
 NOTHING = timedelta(0)
 SUCCEEDED = OperationState.SUCCESS
 CANCELLED = Ending(OperationState.CANCELLED, reason="cancelled")
@@ -52,17 +51,15 @@ def take(
     def begin(_document: str, _steps: list[dict[str, Any]]) -> dict[str, Any]:
         return one_step.columns_of(step)
 
-    for _ in range(MOST_TRIES):
-        try:
-            with engine.begin() as connection:
-                found = claim(connection, *its, worker, begin, alerts)
-                if isinstance(found, Claim) and found.plan.job is None:
-                    end(connection, *its, NO_JOB, alerts=alerts)
-                    return NotClaimed.BROKEN
-                return found
-        except sa.exc.IntegrityError:
-            continue
-    return NotClaimed.TAKEN
+    def claimed() -> Claim | NotClaimed:
+        with engine.begin() as connection:
+            found = claim(connection, *its, worker, begin, alerts)
+            if isinstance(found, Claim) and found.plan.job is None:
+                end(connection, *its, NO_JOB, alerts=alerts)
+                return NotClaimed.BROKEN
+            return found
+
+    return start(its[0], claimed, NotClaimed.TAKEN)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ended, Ending, end
 from models.store.operations.retry_policy import failed
 from runtime.config import Settings
-from runtime.db_retry import persist
+from runtime.db_retry import persist, start
 from runtime.sections import AlertSettings
 from runtime.tracing import span
 from tasks.engines import engine_of
@@ -34,9 +34,6 @@ from tasks.runner import Runner, json_of
 from tasks.step_states import Script
 
 logger = logging.getLogger("minutehand.worker")
-
-# Two operations of an action may start at once; all but one see the other at the next try.
-MOST_TRIES = 5
 
 
 @app.task(name=EXECUTE_HEAVY, bind=True)
@@ -118,14 +115,10 @@ def _claim(
     script: Script,
     alerts: AlertSettings,
 ) -> Claim | NotClaimed:
-    for _ in range(MOST_TRIES):
-        try:
-            return persist(
-                engine, lambda connection: claim(connection, *message, worker, script.open, alerts)
-            )
-        except sa.exc.IntegrityError:
-            logger.info("operation %s: another of its action starts, trying again", message[0])
-    return NotClaimed.TAKEN
+    def claimed(connection: sa.Connection) -> Claim | NotClaimed:
+        return claim(connection, *message, worker, script.open, alerts)
+
+    return start(message[0], lambda: persist(engine, claimed), NotClaimed.TAKEN)
 
 
 def _end(runner: Runner, ending: Ending) -> Ended:

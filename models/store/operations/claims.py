@@ -62,7 +62,7 @@ def claim(
     The caller commits in any case: on a refusal, the transaction holds its consequences (skipped,
     waiting, a cancel requested of the running one). Raises sqlalchemy.exc.IntegrityError
     (operations_one_running) if another operation of the action starts at the same moment; the
-    caller then tries again in a new transaction.
+    caller then tries again in a new transaction, by `runtime.db_retry.start`.
     """
     its = (operation_id, attempt)
     recorded = recorded_of(connection, *its)
