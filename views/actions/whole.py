@@ -10,28 +10,37 @@ from models.errors import NotFound
 from models.sql import read_clock
 from models.store import actions
 from runtime.database import reading
-from views.actions import Action, Occurrence, Revision, Revisions, shown_in
+from views.actions import Action, Occurrence, Revision, shown_in
 from views.actions.history import ActionHistory, history_in
 from views.changes import Stored, add
 from views.finding import app_of, find, find_ever
 from views.installation import Installation
 
+# A page compares each with the one before.
+MOST_REVISIONS = 20
+
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """An action, its next occurrences, its past by days of a zone, and its revisions."""
+    """An action, its next occurrences, its past by days of a zone, and its newest revisions.
+
+    Of the revisions there is one more than MOST_REVISIONS if there are more.
+    """
 
     shown: Action
     next: tuple[Occurrence, ...]
     past: ActionHistory
-    revisions: Revisions
+    revisions: tuple[Revision, ...]
     deleted_at: datetime | None
 
 
-def whole_of(installation: Installation, name: str, count: int, zone: str) -> Whole:
+def whole_of(
+    installation: Installation, name: str, count: int, zone: str, before: int | None = None
+) -> Whole:
     """Return an action with its next `count` occurrences; raises NotFound.
 
-    A deleted one is named by its uid: it has a past and nothing to come.
+    Its revisions are those before the number `before`. A deleted one is named by its uid: it has a
+    past and nothing to come.
     """
     with reading(installation.engine) as connection:
         row = find_ever(connection, installation, name, installation.settings.alert.overdue)
@@ -39,9 +48,10 @@ def whole_of(installation: Installation, name: str, count: int, zone: str) -> Wh
         deleted_at: datetime | None = row["deleted_at"]
         shown = shown_in(connection, installation, row, now, count)
         past = history_in(connection, row, now, zone)
-        revisions = tuple(Revision(**one) for one in actions.revisions_of(connection, row["uid"]))
+        newest = actions.revisions_of(connection, row["uid"], before, MOST_REVISIONS + 1)
     following = () if deleted_at else shown.next
-    return Whole(shown, following, past, Revisions(revisions), deleted_at)
+    revisions = tuple(Revision(**one) for one in newest)
+    return Whole(shown, following, past, revisions, deleted_at)
 
 
 def uid_of(installation: Installation, name: str) -> UUID:

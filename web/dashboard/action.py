@@ -1,5 +1,6 @@
 """The page of one action, and what can be done with it."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -9,7 +10,7 @@ from pydantic import BaseModel, Field
 from models.errors import NotFound, SchedulerError
 from models.roles import Permission
 from views import backfills, explanation
-from views.actions import whole
+from views.actions import Revision, whole
 from web.dashboard import drawing
 from web.dashboard.actions import change, undo_of
 from web.dashboard.documents import difference, pretty
@@ -26,8 +27,12 @@ NEXT = 10
 
 
 class Asked(BaseModel):
-    """What the page of an action is asked: why (not) at an instant; the plan of a backfill."""
+    """What the page of an action is asked: why (not) at an instant; the plan of a backfill.
 
+    `before` is the number of a revision: those before it are shown.
+    """
+
+    before: int | None = Field(None, ge=1, lt=10**9)
     at: str = ""
     first: str = Field("", alias="from")
     last: str = Field("", alias="to")
@@ -45,9 +50,8 @@ def show_action(
     """Show an action, with the answer to "why (not) at …?" and the plan of a backfill if asked."""
     opened = visitor.opened
     zone = Page(request).zone
-    found = whole.whole_of(opened, action, NEXT, zone)
+    found = whole.whole_of(opened, action, NEXT, zone, asked.before)
     shown = found.shown
-    revisions = found.revisions.root
     runs = f"/operations?app={opened.app_name}&action={shown.uid}"
     values: dict[str, Any] = {
         "visitor": visitor,
@@ -58,14 +62,24 @@ def show_action(
         "calendar": drawing.calendar(found.past, runs),
         "durations": drawing.durations(found.past, zone),
         "document": pretty(shown.document),
-        "revisions": [
-            (one, difference(before.document if before else {}, one.document))
-            for one, before in zip(revisions, [*revisions[1:], None], strict=True)
-        ],
+        **revisions(found.revisions),
         "asked": asked,
         **answers(visitor, str(shown.uid), asked.in_zone(zone)),
     }
     return render(request, "action.html", values)
+
+
+def revisions(found: Sequence[Revision]) -> dict[str, Any]:
+    """Return revisions, each with what it changed, and the number before which there are more."""
+    pairs = list(zip(found, [*found[1:], None], strict=True))
+    shown = pairs[: whole.MOST_REVISIONS]
+    return {
+        "revisions": [
+            (one, difference(before.document if before else {}, one.document))
+            for one, before in shown
+        ],
+        "older": shown[-1][0].number if pairs[len(shown) :] else None,
+    }
 
 
 def answers(visitor: Visitor, action: str, asked: Asked) -> dict[str, Any]:

@@ -1,0 +1,45 @@
+"""The part of an action's page that lists its revisions."""
+
+import re
+
+import pytest
+
+from tests.integration.web.conftest import APP, NIGHTLY, Web
+from tests.integration.web.dashboard.conftest import Browse
+from views import changes
+
+
+def test_the_page_of_an_action_shows_a_page_of_its_revisions(
+    web: Web, browse: Browse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = web.opened.for_request(APP, is_bound=True, bearer="tests")
+    for number in range(2, 8):
+        changes.apply(shop, [{**NIGHTLY, "description": f"revision {number}"}])
+    monkeypatch.setattr("views.actions.whole.MOST_REVISIONS", 3)
+    browser = browse(web)
+
+    def shown(query: str) -> tuple[list[int], list[str]]:
+        """The revisions of a page, and what they changed."""
+        text = browser.get(f"/apps/{APP}/actions/nightly{query}").text
+        listed = text[text.index('id="document"') :]
+        numbers = re.findall(r"<summary>revision (\d+)", listed, re.IGNORECASE)
+        return [int(one) for one in numbers], re.findall(r"\?before=\d+#document", listed)
+
+    assert shown("") == ([7, 6, 5], ["?before=5#document"])
+    assert shown("?before=5") == ([4, 3, 2], ["?before=2#document"])
+    assert shown("?before=2") == ([1], [])
+    assert browser.get(f"/apps/{APP}/actions/nightly?before=x").status_code == 422
+
+
+def test_the_oldest_one_shown_is_compared_with_the_one_before_it(
+    web: Web, browse: Browse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = web.opened.for_request(APP, is_bound=True, bearer="tests")
+    changes.apply(shop, [{**NIGHTLY, "description": "second"}])
+    monkeypatch.setattr("views.actions.whole.MOST_REVISIONS", 1)
+
+    page = browse(web).get(f"/apps/{APP}/actions/nightly").text
+
+    changed = re.findall(r'<span class="(?:old|new)">([^<]*)</span>', page)
+    assert [line for line in changed if "second" in line]
+    assert not [line for line in changed if "cron_rule" in line]
