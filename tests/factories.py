@@ -101,10 +101,12 @@ def row_of(engine: sa.Engine, id: UUID) -> dict[str, Any]:
 
 
 def rows_of(engine: sa.Engine, action: Changed) -> list[sa.RowMapping]:
-    """Return an action's operations, oldest occurrence first."""
-    query = sa.select(operations_table).where(operations_table.c.action_uid == action.uid)
+    """Return an action's operations, oldest occurrence first, then by subject and event."""
+    columns = operations_table.c
+    order = (columns.occurrence_at, columns.subject, columns.event_id)
+    query = sa.select(operations_table).where(columns.action_uid == action.uid).order_by(*order)
     with reading(engine) as connection:
-        return list(connection.execute(query.order_by(operations_table.c.occurrence_at)).mappings())
+        return list(connection.execute(query).mappings())
 
 
 def update_operation(engine: sa.Engine, id: UUID, **values: Any) -> None:
