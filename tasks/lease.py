@@ -99,7 +99,6 @@ class Lease:
     unrepeatable: str | None = None
     _cancelled_at: float | None = None
     _interruptible: bool = False
-    _was_interrupted: bool = False
     _ended: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
@@ -152,7 +151,8 @@ class Lease:
         except Interrupted:
             raise
         except BaseException as error:
-            if not self._was_interrupted or self.interruption is None:
+            # The signal ends this, once it has interrupted the block.
+            if self._interruptible or self.interruption is None:
                 raise
             logger.warning(
                 "operation %s attempt %d: its interrupted step raised an error: %s",
@@ -168,7 +168,6 @@ class Lease:
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         if self._interruptible and self.interruption is not None:
             self._interruptible = False
-            self._was_interrupted = True
             raise self.interruption
 
     def _keep(self) -> None:
