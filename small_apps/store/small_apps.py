@@ -22,6 +22,8 @@ from small_apps.store import app_documents
 NO_DOCUMENT: dict[str, Any] = {}
 # The document of the small app of a new installation.
 UNTOUCHED = stored_small_app(SmallAppModel(name=DEFAULT_APP, zone="UTC"))
+# The columns of a SmallApp, in its order.
+_SHOWN = sa.select(small_apps.c.id, small_apps.c.name, small_apps.c.zone)
 
 
 class Applied(StrEnum):
@@ -86,9 +88,7 @@ def has_document(connection: sa.Connection, name: str) -> bool:
 
 def get(connection: sa.Connection, name: str) -> SmallApp:
     """Return the small app `name`. Raises NotFound with the nearest known name."""
-    found = sa.select(small_apps.c.id, small_apps.c.name, small_apps.c.zone).where(
-        small_apps.c.name == name, small_apps.c.deleted_at.is_(None)
-    )
+    found = _SHOWN.where(small_apps.c.name == name, small_apps.c.deleted_at.is_(None))
     row = connection.execute(found).one_or_none()
     if row is None:
         known = [app.name for app in listed(connection)]
@@ -98,8 +98,7 @@ def get(connection: sa.Connection, name: str) -> SmallApp:
 
 def by_id(connection: sa.Connection, small_app_id: int) -> SmallApp:
     """Return the small app with this id, deleted or not. Raises NotFound."""
-    found = sa.select(small_apps.c.id, small_apps.c.name, small_apps.c.zone)
-    row = connection.execute(found.where(small_apps.c.id == small_app_id)).one_or_none()
+    row = connection.execute(_SHOWN.where(small_apps.c.id == small_app_id)).one_or_none()
     if row is None:
         raise NotFound(f"no small app has the id {small_app_id}")
     return SmallApp(*row)
@@ -107,8 +106,7 @@ def by_id(connection: sa.Connection, small_app_id: int) -> SmallApp:
 
 def by_ids(connection: sa.Connection, ids: Collection[int]) -> dict[int, SmallApp]:
     """Return the small apps with these ids, deleted or not, by id."""
-    query = sa.select(small_apps.c.id, small_apps.c.name, small_apps.c.zone)
-    found = connection.execute(query.where(is_among(connection, small_apps.c.id, ids)))
+    found = connection.execute(_SHOWN.where(is_among(connection, small_apps.c.id, ids)))
     return {row.id: SmallApp(*row) for row in found}
 
 
@@ -130,11 +128,7 @@ def set_grants(connection: sa.Connection, small_app_id: int, grants: Grants) -> 
 
 def listed(connection: sa.Connection) -> list[SmallApp]:
     """Return all small apps by name."""
-    found = (
-        sa.select(small_apps.c.id, small_apps.c.name, small_apps.c.zone)
-        .where(small_apps.c.deleted_at.is_(None))
-        .order_by(small_apps.c.name)
-    )
+    found = _SHOWN.where(small_apps.c.deleted_at.is_(None)).order_by(small_apps.c.name)
     return [SmallApp(*row) for row in connection.execute(found)]
 
 
@@ -146,12 +140,8 @@ def page(
     Those after the name `after`; with `only` at most the one of that name.
     """
     names_one = small_apps.c.document.contains('"owner"')
-    query = sa.select(
-        small_apps.c.id,
-        small_apps.c.name,
-        small_apps.c.zone,
-        sa.case((names_one, small_apps.c.document)),
-    ).where(small_apps.c.deleted_at.is_(None))
+    query = _SHOWN.add_columns(sa.case((names_one, small_apps.c.document)))
+    query = query.where(small_apps.c.deleted_at.is_(None))
     if only is not None:
         query = query.where(small_apps.c.name == only)
     if after is not None:
@@ -165,11 +155,8 @@ def page(
 
 def never_maintained(connection: sa.Connection) -> list[SmallApp]:
     """Return the small apps that never had an action `maintenance`, by name."""
-    found = (
-        sa.select(small_apps.c.id, small_apps.c.name, small_apps.c.zone)
-        .where(small_apps.c.deleted_at.is_(None), small_apps.c.maintained_at.is_(None))
-        .order_by(small_apps.c.name)
-    )
+    never = (small_apps.c.deleted_at.is_(None), small_apps.c.maintained_at.is_(None))
+    found = _SHOWN.where(*never).order_by(small_apps.c.name)
     return [SmallApp(*row) for row in connection.execute(found)]
 
 

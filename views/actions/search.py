@@ -18,7 +18,7 @@ from small_apps.store import small_apps
 from views.actions import ActionRow, row_of
 from views.finding import check_all_apps, number_in, wrong_cursor
 from views.installation import Installation
-from views.view import Page
+from views.view import Page, first_of
 from views.words import rules_in_words, zone_of
 
 MOST_DURATIONS = 20
@@ -61,12 +61,13 @@ def list_actions(
     asked = Wanted(scope, (), owner, standing, _place(cursor))
     with reading(installation.engine) as connection:
         rows = found_in.page(connection, asked, limit + 1, alert.overdue)
+        shown, following = first_of(rows, limit, _cursor_at)
         now = read_clock(connection)
-        apps = small_apps.by_ids(connection, {row["small_app_id"] for row in rows})
+        apps = small_apps.by_ids(connection, {row["small_app_id"] for row in shown})
     names = {id: app.name for id, app in apps.items()}
-    found = (row_of(row, now, alert.after, names.get(row["small_app_id"])) for row in rows[:limit])
+    found = (row_of(row, now, alert.after, names.get(row["small_app_id"])) for row in shown)
     items = tuple(one for one in found if not (unhealthy and one.is_healthy))
-    return ActionPage(items=items, next=_next(rows, limit))
+    return ActionPage(items=items, next=following)
 
 
 def search(
@@ -86,7 +87,7 @@ def search(
     asked = Wanted(installation.scope, in_words, owner, standing, _place(cursor))
     with reading(installation.engine) as connection:
         rows = found_in.page(connection, asked, limit + 1, alert.overdue)
-        shown = rows[:limit]
+        shown, following = first_of(rows, limit, _cursor_at)
         uids = [row["uid"] for row in shown if row["uid"] is not None]
         runs = last_runs(connection, uids, MOST_DURATIONS)
         apps = small_apps.by_ids(connection, {row["small_app_id"] for row in shown})
@@ -96,7 +97,7 @@ def search(
         items=tuple(
             one for one in found if standing is not Standing.TROUBLED or not one.is_healthy
         ),
-        next=_next(rows, limit),
+        next=following,
     )
 
 
@@ -117,10 +118,8 @@ def _found(
     )
 
 
-def _next(rows: Sequence[Mapping[str, Any]], limit: int) -> str | None:
-    """Return the cursor of the next page, None if all `rows` are on this one."""
-    last = rows[limit - 1] if len(rows) > limit else None
-    return None if last is None else f"{last['small_app_id']}_{last['name']}"
+def _cursor_at(row: Mapping[str, Any]) -> str:
+    return f"{row['small_app_id']}_{row['name']}"
 
 
 def _place(cursor: str | None) -> tuple[str, int] | None:

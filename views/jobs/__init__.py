@@ -24,7 +24,7 @@ from views.actions import PRIORITY, due_next
 from views.files import Document, located
 from views.finding import wrong_cursor
 from views.installation import Installation
-from views.view import Instant, Listing, Page, View
+from views.view import Instant, Listing, Page, View, first_of
 
 EVERY_S = 300
 MOST_S = 3660 * 86_400
@@ -134,11 +134,8 @@ def list_jobs(installation: Installation, limit: int, cursor: str | None = None)
     with reading(installation.engine) as connection:
         rows = stored.page(connection, installation.small_app.id, after, limit + 1)
         now = read_clock(connection)
-    last = rows[limit - 1] if len(rows) > limit else None
-    return JobPage(
-        items=tuple(_jobs_in(rows[:limit], now)),
-        next=None if last is None else f"{last['job_id']}_{last['name']}",
-    )
+    shown, following = first_of(rows, limit, lambda row: f"{row['job_id']}_{row['name']}")
+    return JobPage(items=tuple(_jobs_in(shown, now)), next=following)
 
 
 def _place(cursor: str) -> tuple[str, str]:

@@ -276,9 +276,9 @@ def revision_document(connection: sa.Connection, uid: UUID, number: int) -> dict
 
 
 def revisions_of(
-    connection: sa.Connection, uid: UUID, before: int | None = None, limit: int | None = None
+    connection: sa.Connection, uid: UUID, before: int | None, limit: int
 ) -> list[dict[str, Any]]:
-    """Return up to `limit` of an action's revisions, the newest first; all of them for None.
+    """Return up to `limit` of an action's revisions, the newest first.
 
     Those before the number `before`. An unreadable document is None.
     """
