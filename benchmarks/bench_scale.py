@@ -16,6 +16,7 @@ from benchmarks.filling import analyze, park, release
 from benchmarks.harness import Database, Figure, Sizes, Stack, main, middle
 from models.store import retention
 from models.store.operations import pages
+from models.store.scope import Scope
 from runtime.database import reading
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
@@ -85,8 +86,8 @@ def _do_nothing(database: Database) -> None:
 
 
 def _acts(stack: Stack, database: Database, sizes: Sizes) -> dict[str, Callable[[], float]]:
-    every = pages.Wanted([1])
-    failed = pages.Wanted([1], states=["failed"])
+    every = pages.Wanted(Scope(1))
+    failed = pages.Wanted(Scope(1), states=["failed"])
     return {
         "an idle tick": lambda: _each(LOADS, lambda: _tick(database)),
         f"a tick with {sizes.due:,} due": lambda: _busy_tick(stack, database, sizes.due),

@@ -13,8 +13,8 @@ from models.operation import Cause, OperationState
 from models.store import notices, operations
 from models.store.operations import pages
 from models.store.operations.attempts import attempts_of
+from models.store.scope import WHOLE_INSTALLATION, Scope
 from runtime.database import glancing, reading
-from small_apps.store import small_apps
 from views.finding import (
     check_all_apps,
     find,
@@ -26,7 +26,6 @@ from views.finding import (
 from views.installation import Installation
 from views.view import Instant, Listing, Page, View
 
-MOST_APPS = 100
 MOST_WORDS = 10
 
 
@@ -86,11 +85,6 @@ class Operations(Listing[OperationRow]):
 
 class OperationPage(Page[OperationRow]):
     """Operations, the last recorded first."""
-
-    apps_left_out: int = Field(
-        description="Of how many small apps no page has an operation: of all, the first 100 are"
-        " looked at. Ask for one of the others by `app`."
-    )
 
 
 class Filter(View):
@@ -178,8 +172,8 @@ def list_operations(
             uid = find(connection, installation, action)["uid"]
             rows = operations.recent(connection, limit, uid=uid, states=states, since=begin)
         else:
-            apps = [one.id for one in small_apps.listed(connection)] if all_apps else [app.id]
-            wanted = pages.Wanted(apps, states=states, occurred_since=begin)
+            scope = WHOLE_INSTALLATION if all_apps else Scope(app.id)
+            wanted = pages.Wanted(scope, states=states, occurred_since=begin)
             rows = pages.newest(connection, wanted, limit)
     return Operations(readable(rows))
 
@@ -200,9 +194,8 @@ def page(
     app = installation.small_app
     with reading(installation.engine) as connection:
         action = wanted.action
-        apps = [one.id for one in small_apps.listed(connection)] if all_apps else [app.id]
         asked = pages.Wanted(
-            apps[:MOST_APPS],
+            WHOLE_INSTALLATION if all_apps else Scope(app.id),
             find(connection, installation, action)["uid"] if action else None,
             wanted.words.split()[:MOST_WORDS],
             wanted.states,
@@ -216,7 +209,6 @@ def page(
     return OperationPage(
         items=readable(shown),
         next=_cursor(shown) if len(rows) > limit else None,
-        apps_left_out=len(apps[MOST_APPS:]),
     )
 
 

@@ -12,6 +12,7 @@ from minutehand.grants import Grants
 from models.limits import PREFIX
 from models.sql import read_clock
 from models.store.operations import pages
+from models.store.scope import Scope
 from runtime.database import glancing, reading
 from small_apps.store import app_limits, app_overview, app_status, small_apps
 from views.finding import find_app
@@ -161,7 +162,7 @@ def show(installation: Installation, name: str) -> App:
     with reading(installation.engine) as connection:
         app = find_app(connection, installation, name)
         now = read_clock(connection)
-        recent = pages.page(connection, pages.Wanted([app.id]), RECENT)
+        recent = pages.page(connection, pages.Wanted(Scope(app.id)), RECENT)
         overview = app_overview.overview(connection, app.id)
         return App(
             name=app.name,

@@ -34,7 +34,7 @@ def list_operations(
     cursor: Cursor = None,
     all_apps: bool = False,
 ) -> operations.OperationPage:
-    """Return a page of the operations of a small app, or of the first 100; last recorded first."""
+    """Return a page of the operations of a small app, or of all; the last recorded first."""
     wanted = operations.Filter(
         action=action,
         states=tuple(state or ()),

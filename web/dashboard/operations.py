@@ -71,7 +71,6 @@ def list_operations(
         "found": found,
         "fault": fault,
         "asked": asked,
-        "first_apps": operations.MOST_APPS,
         "states": list(OperationState),
         "causes": list(Cause),
         "apps": names,

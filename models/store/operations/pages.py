@@ -8,9 +8,9 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.sql import is_among
 from models.store.operations import by_ids, in_states, with_names
-from models.tables import actions, operations
+from models.store.scope import Scope
+from models.tables import actions, operations, small_apps
 
 # The parts of a statement: SQLite takes at most 500, and each takes time to plan.
 APPS_AT_ONCE = 100
@@ -23,13 +23,13 @@ NEVER = datetime.min.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which operations of some small apps to list; an empty field admits all.
+    """Which operations in a scope to list; an empty field admits all.
 
     Each of `words` is in the name of the action. Recorded in [since, until); `after` is the id of
     the last operation of the page before. Of occurrences from `occurred_since` on.
     """
 
-    small_app_ids: Sequence[int]
+    scope: Scope
     uid: UUID | None = None
     words: Sequence[str] = ()
     states: Collection[str] = ()
@@ -42,10 +42,10 @@ class Wanted:
 
 def page(connection: sa.Connection, wanted: Wanted, limit: int) -> list[dict[str, Any]]:
     """Return up to `limit` operations, the last recorded first, then the last occurrence."""
-    if len(wanted.small_app_ids) != 1:
-        return _of_several(connection, wanted, limit)
-    query = _wanted(with_names(), connection, wanted, wanted.small_app_ids[0])
-    ordered = query.order_by(*(one.desc() for one in IN_ORDER)).limit(limit)
+    if wanted.scope.small_app_id is None:
+        return _of_all(connection, wanted, limit)
+    query = _wanted(with_names(), wanted, sa.literal(wanted.scope.small_app_id))
+    ordered = query.order_by(*_last_first(operations)).limit(limit)
     return [dict(row._mapping) for row in connection.execute(ordered)]
 
 
@@ -55,49 +55,66 @@ def newest(connection: sa.Connection, wanted: Wanted, limit: int) -> list[dict[s
     return sorted(by_id, key=lambda row: row["occurrence_at"] or NEVER, reverse=True)
 
 
-def _of_several(connection: sa.Connection, wanted: Wanted, limit: int) -> list[dict[str, Any]]:
-    """Return a page of several apps: each one's part is read by its index, then they are merged."""
-    apps = wanted.small_app_ids
-    places = [
-        place
-        for first in range(0, len(apps), APPS_AT_ONCE)
-        for place in _places(connection, wanted, apps[first : first + APPS_AT_ONCE], limit)
-    ]
-    ordered = sorted(places, key=_place_in_order, reverse=True)
-    ids = [place.id for place in ordered[:limit] if isinstance(place.id, UUID)]
+def _of_all(connection: sa.Connection, wanted: Wanted, limit: int) -> list[dict[str, Any]]:
+    """Return a page of all small apps: each one's part is read by its index, then they are merged.
+
+    The last operations of the apps tell which of them can have one on the page.
+    """
+    lasts = connection.execute(_last_of_each(wanted).limit(limit)).all()
+    places: list[sa.Row[Any]] = []
+    for first in range(0, len(lasts), APPS_AT_ONCE):
+        some = lasts[first : first + APPS_AT_ONCE]
+        if len(places) == limit and _in_order(places[-1]) > _in_order(some[0]):
+            break
+        places += _places(connection, wanted, [one.small_app_id for one in some], limit)
+        places = sorted(places, key=_in_order, reverse=True)[:limit]
+    ids = [place.id for place in places if isinstance(place.id, UUID)]
     found = {row["id"]: row for row in by_ids(connection, ids)}
     return [found[id] for id in ids if id in found]
 
 
+def _last_of_each(wanted: Wanted) -> sa.Select[Any]:
+    """Return the last recorded operation of each small app that has one, in order."""
+    of_app = _wanted(sa.select(operations.c.id), wanted, small_apps.c.id)
+    last = of_app.order_by(*_last_first(operations)).limit(1).correlate(small_apps)
+    apps = sa.select(last.scalar_subquery().label("last")).where(small_apps.c.deleted_at.is_(None))
+    lasts, one = apps.subquery("lasts"), operations.alias()
+    found = sa.select(one.c.small_app_id, *(one.c[column.name] for column in IN_ORDER))
+    return found.join(lasts, lasts.c.last == one.c.id).order_by(*_last_first(one))
+
+
 def _places(
     connection: sa.Connection, wanted: Wanted, small_app_ids: Sequence[int], limit: int
-) -> Sequence[Any]:
+) -> Sequence[sa.Row[Any]]:
     """Return id and instants of up to `limit` operations of these apps, in order."""
     parts = [
-        _wanted(sa.select(*IN_ORDER), connection, wanted, app_id)
-        .order_by(*(one.desc() for one in IN_ORDER))
+        _wanted(sa.select(*IN_ORDER), wanted, sa.literal(app_id))
+        .order_by(*_last_first(operations))
         .limit(limit)
         .subquery(f"of_{app_id}")
         for app_id in small_app_ids
     ]
     both = sa.union_all(*(sa.select(part) for part in parts)).subquery("both")
-    ordered = sa.select(both).order_by(*(both.c[one.name].desc() for one in IN_ORDER))
+    ordered = sa.select(both).order_by(*_last_first(both))
     return connection.execute(ordered.limit(limit)).all()
 
 
-def _place_in_order(row: sa.Row[Any]) -> tuple[datetime, datetime, str]:
+def _last_first(source: sa.FromClause) -> list[sa.ColumnElement[Any]]:
+    return [source.c[column.name].desc() for column in IN_ORDER]
+
+
+def _in_order(row: sa.Row[Any]) -> tuple[datetime, datetime, str]:
     return row.recorded_at or NEVER, row.occurrence_at or NEVER, str(row.id)
 
 
-def _wanted(
-    query: sa.Select[Any], connection: sa.Connection, wanted: Wanted, app_id: int
-) -> sa.Select[Any]:
+def _wanted(query: sa.Select[Any], wanted: Wanted, app_id: sa.ColumnElement[int]) -> sa.Select[Any]:
     query = query.where(operations.c.small_app_id == app_id)
     if wanted.uid is not None:
         query = query.where(operations.c.action_uid == wanted.uid)
     if wanted.words:
         named = [actions.c.name.icontains(word, autoescape=True) for word in wanted.words]
         uids = sa.select(actions.c.uid).where(actions.c.small_app_id == app_id, *named)
+        uids = uids.correlate(small_apps)
         query = query.where(operations.c.action_uid.in_(uids))
     if wanted.states:
         query = query.where(in_states(wanted.states))
@@ -105,7 +122,7 @@ def _wanted(
         query = query.where(operations.c.cause.in_(wanted.causes))
     query = _in_time(query, wanted)
     if wanted.after is not None:
-        last = _place_of(connection, wanted.small_app_ids, wanted.after)
+        last = _place_of(wanted.scope, wanted.after)
         # As one comparison: the index leads to the page, however many come before it.
         query = query.where(sa.tuple_(*IN_ORDER) < sa.tuple_(*last))
     return query
@@ -124,10 +141,8 @@ def _in_time(query: sa.Select[Any], wanted: Wanted) -> sa.Select[Any]:
     return query
 
 
-def _place_of(
-    connection: sa.Connection, small_app_ids: Sequence[int], id: UUID
-) -> list[sa.ColumnElement[Any]]:
+def _place_of(scope: Scope, id: UUID) -> list[sa.ColumnElement[Any]]:
     """Return an operation's place as it is stored: its instants may be unreadable."""
     one = operations.alias()
-    is_one = (one.c.id == id, is_among(connection, one.c.small_app_id, list(small_app_ids)))
+    is_one = (one.c.id == id, scope.has(one.c.small_app_id))
     return [sa.select(one.c[column.name]).where(*is_one).scalar_subquery() for column in IN_ORDER]

@@ -26,7 +26,7 @@ from models.store.operations import pages as operation_pages
 from models.store.operations.admission import NotClaimed
 from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
-from models.store.scope import WHOLE_INSTALLATION
+from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.tables import actions as actions_table
 from models.tables import metadata
 from runtime.config import Settings
@@ -189,8 +189,11 @@ class Furnished:
             found = tokens.listed(connection, WHOLE_INSTALLATION, None, 1000)
             Tokens(tuple(Token(**row) for row in found))
             assert tokens.bearer_of(connection, "mht_0_x") is None
-            wanted = operation_pages.Wanted([1])
-            assert readable(operation_pages.page(connection, wanted, 1000))
+            assert readable(
+                operation_pages.page(connection, operation_pages.Wanted(Scope(1)), 1000)
+            )
+            # Rubbish may have deleted the small app.
+            operation_pages.page(connection, operation_pages.Wanted(WHOLE_INSTALLATION), 1000)
             assert status_in(connection, self.settings).actions.total >= 1
             told = explain(self.healthy.uid, NOON, connection, self.settings, steps=STEPS)
             assert told.verdict == "success"

@@ -24,7 +24,7 @@ from models.store.operations.admission import NotClaimed
 from models.store.operations.claims import Claim
 from models.store.operations.finish import Ending, end
 from models.store.operations.outbox import Message
-from models.store.scope import WHOLE_INSTALLATION
+from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.tables import action_cursor
 from runtime.config import load_settings
 from runtime.database import reading
@@ -398,12 +398,13 @@ def test_documents_that_name_a_program_a_calendar_or_a_summary_are_found(
         assert searches <= statements.indexes()
 
 
+@pytest.mark.parametrize("scope", [Scope(1), WHOLE_INSTALLATION], ids=["one", "all"])
 def test_the_newest_operations_are_read_by_when_they_were_recorded(
-    filled: Filled, statements: Statements
+    filled: Filled, statements: Statements, scope: Scope
 ) -> None:
     with statements.captured(), reading(filled.engine) as connection:
-        found = pages.newest(connection, pages.Wanted([1]), 20)
-        pages.newest(connection, pages.Wanted([1], occurred_since=filled.now - MINUTE), 20)
+        found = pages.newest(connection, pages.Wanted(scope), 20)
+        pages.newest(connection, pages.Wanted(scope, occurred_since=filled.now - MINUTE), 20)
 
     assert len(found) == 20
     assert_indexed(statements, "operations_recent")
@@ -416,8 +417,8 @@ def test_a_page_of_runs_in_a_rare_state_reads_no_history(
         pytest.skip("SQLite takes a partial index only where its condition is written out")
 
     with statements.captured(), reading(filled.engine) as connection:
-        pages.page(connection, pages.Wanted([1], states=["failed"]), 50)
-        pages.newest(connection, pages.Wanted([1], states=["failed", "missed"]), 50)
+        pages.page(connection, pages.Wanted(Scope(1), states=["failed"]), 50)
+        pages.newest(connection, pages.Wanted(Scope(1), states=["failed", "missed"]), 50)
 
     # What other tests left here may make the newest operations cheaper for one of the two.
     assert "operations_troubled" in statements.indexes()

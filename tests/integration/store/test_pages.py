@@ -1,6 +1,7 @@
 """Operations a page at a time: the last recorded of one small app or of many."""
 
 from datetime import timedelta
+from itertools import product
 from uuid import UUID
 
 import pytest
@@ -8,11 +9,13 @@ import sqlalchemy as sa
 
 from models.sql import read_clock
 from models.store.operations import pages
-from models.tables import operations
+from models.store.scope import WHOLE_INSTALLATION, Scope
+from models.tables import operations, small_apps
 from runtime.database import reading
 from tests.factories import make_action, make_app, make_operation
 
 HOUR = timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
 
 
 def newest(engine: sa.Engine, wanted: pages.Wanted, limit: int = 10) -> list[UUID]:
@@ -38,11 +41,11 @@ def test_the_operations_of_many_apps_are_merged_however_many_a_statement_reads(
             its_own = sa.update(operations).where(operations.c.id == ids[-1])
             connection.execute(its_own.values(recorded_at=at))
 
-    wanted = pages.Wanted([app.id for app in apps])
+    wanted = pages.Wanted(WHOLE_INSTALLATION)
 
     assert newest(engine, wanted) == ids
     assert newest(engine, wanted, 4) == ids[:4]
-    assert newest(engine, pages.Wanted([apps[0].id])) == ids[::3]
+    assert newest(engine, pages.Wanted(Scope(apps[0].id))) == ids[::3]
 
 
 def test_older_occurrences_are_left_out_though_they_were_recorded_later(
@@ -53,13 +56,13 @@ def test_older_occurrences_are_left_out_though_they_were_recorded_later(
     action = make_action(engine)
     late, first, last = (make_operation(engine, action, now - hours * HOUR) for hours in (3, 1, 0))
 
-    assert newest(engine, pages.Wanted([1])) == [last, first, late]
-    assert newest(engine, pages.Wanted([1], occurred_since=now - HOUR)) == [last, first]
+    assert newest(engine, pages.Wanted(Scope(1))) == [last, first, late]
+    assert newest(engine, pages.Wanted(Scope(1), occurred_since=now - HOUR)) == [last, first]
 
 
-@pytest.mark.parametrize("apps", [1, 2])
+@pytest.mark.parametrize("scope", [Scope(1), WHOLE_INSTALLATION], ids=["one", "all"])
 def test_what_a_tick_recorded_at_once_is_paged_by_its_occurrences(
-    engine: sa.Engine, apps: int
+    engine: sa.Engine, scope: Scope
 ) -> None:
     with reading(engine) as connection:
         now = read_clock(connection).replace(microsecond=0)
@@ -67,12 +70,41 @@ def test_what_a_tick_recorded_at_once_is_paged_by_its_occurrences(
     ids = [make_operation(engine, action, now - hours * HOUR) for hours in range(9)]
     with engine.begin() as connection:
         connection.execute(sa.update(operations).values(recorded_at=now))
-    app_ids = [1, *(make_app(engine, f"app{number}").id for number in range(1, apps))]
+    make_app(engine, "other")
 
     found: list[UUID] = []
     while len(found) < len(ids):
-        wanted = pages.Wanted(app_ids, after=found[-1] if found else None)
+        wanted = pages.Wanted(scope, after=found[-1] if found else None)
         with reading(engine) as connection:
             found += [row["id"] for row in pages.page(connection, wanted, 2)]
 
     assert found == ids
+
+
+def test_filters_choose_before_the_apps_are_merged(engine: sa.Engine) -> None:
+    with reading(engine) as connection:
+        now = read_clock(connection).replace(microsecond=0)
+    apps = [make_app(engine, name) for name in ("a", "b", "c")]
+    ids = {}
+    for number, (app, name) in enumerate(product(apps, ("mail out", "clean up"))):
+        action = make_action(engine, app=app, name=name)
+        for minutes in range(4):
+            at = now - (4 * number + minutes) * MINUTE
+            ids[app.name, name, minutes] = make_operation(engine, action, at, app=app)
+            with engine.begin() as connection:
+                its_own = sa.update(operations).where(
+                    operations.c.id == ids[app.name, name, minutes]
+                )
+                connection.execute(its_own.values(recorded_at=at))
+    with engine.begin() as connection:
+        gone = sa.update(small_apps).where(small_apps.c.name == "b")
+        connection.execute(gone.values(deleted_at=now))
+    cleaned = [ids[name, "clean up", minutes] for name in ("a", "c") for minutes in range(4)]
+
+    assert newest(engine, pages.Wanted(WHOLE_INSTALLATION, words=["CLEAN"])) == cleaned
+    assert newest(engine, pages.Wanted(WHOLE_INSTALLATION, words=["clean"]), 3) == cleaned[:3]
+    after = pages.Wanted(WHOLE_INSTALLATION, words=["clean"], after=cleaned[2])
+    assert newest(engine, after, 3) == cleaned[3:6]
+    until = pages.Wanted(WHOLE_INSTALLATION, words=["clean"], until=now - 16 * MINUTE)
+    assert newest(engine, until) == cleaned[4:]
+    assert newest(engine, pages.Wanted(WHOLE_INSTALLATION, words=["nothing"])) == []

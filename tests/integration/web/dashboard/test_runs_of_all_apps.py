@@ -2,31 +2,10 @@
 
 import re
 
-import pytest
-
 from tests.integration.web.conftest import APP, Web
 from tests.integration.web.dashboard.conftest import Browse
-from views import operations
 from views.apps import changes
 from views.runs import run
-
-FIRST = "runs of the first 1 small apps"
-
-
-def test_small_apps_that_are_left_out_are_mentioned(
-    web_on_sqlite: Web, browse: Browse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    everything, bound = browse(web_on_sqlite), browse(web_on_sqlite, app=APP)
-    whole = everything.get("/operations").text
-    monkeypatch.setattr(operations, "MOST_APPS", 1)
-
-    assert FIRST not in whole
-    assert FIRST in everything.get("/operations").text
-    assert FIRST not in everything.get("/operations", params={"app": APP}).text
-    assert FIRST not in bound.get("/operations").text
-    api = web_on_sqlite.client()
-    pages = [api.get("/api/operations", params={"all_apps": each}).json() for each in (True, False)]
-    assert [page["apps_left_out"] for page in pages] == [1, 0]
 
 
 def test_the_list_and_the_api_name_the_small_app_of_each_run(
