@@ -19,9 +19,9 @@ from models.store.operations.finish import Ended, Ending, end
 from models.store.operations.jobs import Held
 from models.store.operations.retry_policy import failed
 from models.store.operations.running import Story
-from runtime.config import WorkerSettings
 from runtime.database import DATABASE_AWAY
 from runtime.db_retry import start
+from runtime.process_settings import WorkerSettings
 from runtime.sections import AlertSettings
 
 logger = logging.getLogger("minutehand.jobs")

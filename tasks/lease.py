@@ -27,7 +27,7 @@ from models.store.operations.claims import Claim
 from models.store.operations.finish import Ending, end
 from models.store.operations.running import Story
 from runtime.clock import monotonic
-from runtime.config import WorkerSettings
+from runtime.process_settings import WorkerSettings
 from runtime.sections import AlertSettings
 from tasks.log_lines import LogLines
 

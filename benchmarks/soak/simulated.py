@@ -15,8 +15,8 @@ from benchmarks.soak.findings import Finding, equals, stays_flat
 from minutehand.steps import SmallApp
 from models.operation import OperationState
 from models.tables import operations
-from runtime.config import RetentionSettings
 from runtime.database import reading
+from runtime.process_settings import RetentionSettings
 from scheduler.changes.change import create_all
 from scheduler.changes.validation import ChangeContext
 from scheduler.loop import Daemon

@@ -11,8 +11,9 @@ from models.operation import OperationState
 from models.sql import read_clock
 from models.store import retention
 from models.tables import actions, operations
-from runtime.config import RetentionSettings, Settings
+from runtime.config import Settings
 from runtime.database import reading
+from runtime.process_settings import RetentionSettings
 from scheduler.changes import change
 from scheduler.changes.validation import ChangeContext
 from scheduler.loop import Daemon

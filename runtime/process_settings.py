@@ -1,0 +1,101 @@
+"""Settings of the daemon, the workers, the history that is kept, and log lines."""
+
+from datetime import timedelta
+from typing import Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from runtime.extras import EXTRAS
+from runtime.sections import Names, Section
+
+
+class SchedulerSettings(Section):
+    """The daemon's loop."""
+
+    tick_seconds: int = Field(60, description="seconds between ticks; a divisor of 60, at least 5")
+    batch_size: int = Field(1000, ge=1, le=10_000, description="actions decided in one transaction")
+
+    @field_validator("tick_seconds")
+    @classmethod
+    def _divides_the_minute(cls, value: int) -> int:
+        if value < 5 or 60 % value:
+            raise ValueError("must be 5, 6, 10, 12, 15, 20, 30 or 60")
+        return value
+
+
+class WorkerSettings(Section):
+    """Celery workers and their leases."""
+
+    heartbeat_s: float = Field(10, gt=0, le=300, description="seconds between heartbeats")
+    lease_s: float = Field(
+        45, gt=0, le=3600, description="seconds after which a silent operation is lost"
+    )
+    stop_grace_s: float = Field(
+        5, ge=0, le=600, description="seconds a stopping worker lets steps end"
+    )
+    cancel_grace_s: float = Field(
+        30, ge=0, le=600, description="seconds a cancelled step has to end"
+    )
+    soft_limit_s: float = Field(
+        10, ge=0, le=600, description="seconds after its time limit until a step is interrupted"
+    )
+    hard_limit_s: float = Field(
+        30, ge=0, le=600, description="seconds after its time limit until its process is ended"
+    )
+    quick: int = Field(2, ge=1, le=256, description="processes of the quick worker")
+    heavy: int = Field(1, ge=1, le=256, description="processes of the heavy worker")
+    default: int = Field(2, ge=1, le=256, description="processes of the worker for bulk work")
+    extras: Names = Field(
+        (), description="extras that the workers have and this process may lack: data, mail"
+    )
+
+    @field_validator("extras")
+    @classmethod
+    def _known_extras(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for one in value:
+            if one not in EXTRAS:
+                raise ValueError(f"{one!r} is not an extra of workers; write {' or '.join(EXTRAS)}")
+        return value
+
+    @model_validator(mode="after")
+    def _three_heartbeats(self) -> Self:
+        if self.lease_s < 3 * self.heartbeat_s:
+            raise ValueError(
+                f"lease_s {self.lease_s:g} is under three heartbeats of {self.heartbeat_s:g} s; "
+                f"set it to {3 * self.heartbeat_s:g} or more"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _soft_before_hard(self) -> Self:
+        if self.hard_limit_s < self.soft_limit_s:
+            raise ValueError(
+                f"hard_limit_s {self.hard_limit_s:g} is under soft_limit_s {self.soft_limit_s:g}"
+            )
+        return self
+
+
+class RetentionSettings(Section):
+    """How long history is kept."""
+
+    operations_days: int = Field(90, ge=1, description="finished operations, attempts, log lines")
+    ticks_days: int = Field(7, ge=1, description="tick reports")
+    snapshots: int = Field(
+        5, ge=1, description="snapshots kept of each domain beside the used ones"
+    )
+
+    @property
+    def kept_for(self) -> timedelta:
+        """How long operations are kept."""
+        return timedelta(days=self.operations_days)
+
+
+class LogSettings(Section):
+    """Log lines on stderr."""
+
+    format: Literal["text", "json"] = Field(
+        "text", description="text for people, json for machines"
+    )
+    level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
+        "INFO", description="least level shown"
+    )
