@@ -110,5 +110,7 @@ def _files(home: Path) -> Iterator[tuple[str, int]]:
 
 
 def in_words(size: int) -> str:
-    """Return a size in MiB, or in GiB from one on."""
+    """Return a size in KiB, or in MiB or GiB from one on."""
+    if size < 2**20:
+        return f"{size / 2**10:.0f} KiB"
     return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.1f} MiB"

@@ -25,6 +25,20 @@ def test_each_part_has_its_size(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("size", "shown"),
+    [
+        (0, "0 KiB"),
+        (2**20 - 2**10, "1023 KiB"),
+        (2**20, "1.0 MiB"),
+        (GIB - 2**20, "1023.0 MiB"),
+        (GIB, "1.0 GiB"),
+    ],
+)
+def test_a_size_has_a_unit_that_suits_it(size: int, shown: str) -> None:
+    assert disk.in_words(size) == shown
+
+
+@pytest.mark.parametrize(
     ("free", "size", "expected"),
     [
         pytest.param(5 * GIB, 100 * GIB, False, id="5 %"),
