@@ -193,10 +193,11 @@ def page(
     check_all_apps(installation, all_apps)
     app = installation.small_app
     with reading(installation.engine) as connection:
-        action = wanted.action
+        scope = WHOLE_INSTALLATION if all_apps else Scope(app.id)
+        action = find(connection, installation, wanted.action) if wanted.action else None
         asked = pages.Wanted(
-            WHOLE_INSTALLATION if all_apps else Scope(app.id),
-            find(connection, installation, action)["uid"] if action else None,
+            Scope(action["small_app_id"]) if action else scope,
+            action["uid"] if action else None,
             wanted.words.split()[:MOST_WORDS],
             wanted.states,
             wanted.causes,

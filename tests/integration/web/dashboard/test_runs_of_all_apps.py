@@ -23,3 +23,15 @@ def test_the_list_and_the_api_name_the_small_app_of_each_run(
     for path in ("/api/operations:newest", "/api/operations"):
         assert APP in api.get(path, params={"all_apps": True}).text
         assert APP not in api.get(path).text
+
+
+def test_an_action_is_found_by_its_uid_whatever_its_small_app(web_on_sqlite: Web) -> None:
+    ran = run(web_on_sqlite.opened.for_request(APP, is_bound=True, bearer="tests"), "nightly")
+    everything, bound = web_on_sqlite.client(), web_on_sqlite.client(app=APP)
+    operation = everything.get(f"/api/operations/{ran.id}").json()
+
+    wanted = {"action": operation["action_uid"]}
+    for client in (everything, bound):
+        newest = client.get("/api/operations:newest", params=wanted).json()
+        page = client.get("/api/operations", params=wanted).json()["items"]
+        assert [one["id"] for one in newest] == [one["id"] for one in page] == [operation["id"]]
