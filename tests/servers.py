@@ -215,6 +215,11 @@ class Broker:
             self.process.send_signal(how)
             self.process.wait(START_S)
 
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send a signal to the server."""
+        assert self.process is not None
+        self.process.send_signal(number)
+
     def forget(self) -> None:
         """Remove the data of a stopped server: a folder, before Redis 7 a file."""
         shutil.rmtree(self.folder / "appendonlydir", ignore_errors=True)

@@ -278,13 +278,11 @@ class Installation:
 
     def freeze_broker(self) -> None:
         """Stop the broker where it is: it accepts connections and never answers."""
-        assert self.broker.process is not None
-        self.broker.process.send_signal(signal.SIGSTOP)
+        self.broker.send_signal(signal.SIGSTOP)
 
     def thaw_broker(self) -> None:
         """Let the broker go on."""
-        assert self.broker.process is not None
-        self.broker.process.send_signal(signal.SIGCONT)
+        self.broker.send_signal(signal.SIGCONT)
 
     def repeat_messages(
         self, queue: str = "minutehand.quick", times: int = 1, most: int | None = None

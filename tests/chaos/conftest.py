@@ -3,43 +3,56 @@
 import shutil
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
 import pytest
 from pydantic import SecretStr
 
 from runtime.config import Settings
 from tests.acceptance.installation import Installation
+from tests.chaos.broker_faults import Messages, Server
+from tests.chaos.in_rabbitmq import InRabbitMQ, Node
+from tests.chaos.in_redis import InRedis
 from tests.chaos.storm import Storm, environment
+from tests.rabbitmq import running_node
 from tests.servers import Broker, free_port, temporary_folder
 
-MakeStorm = Callable[[str, int, float], Storm]
+MakeStorm = Callable[[str, str, int, float], Storm]
 
 
 @pytest.fixture
 def make_storm(
     request: pytest.FixtureRequest, home_of: Callable[[str], Settings]
 ) -> Iterator[MakeStorm]:
-    """Return a factory of storms on a store; all their processes end with the test."""
+    """Return a factory of storms on a store and a broker; all their processes end with the test."""
+    with ExitStack() as servers:
+
+        def make(store: str, broker: str, seed: int, seconds: float) -> Storm:
+            redis = servers.enter_context(_redis())
+            node = servers.enter_context(running_node()) if broker == "rabbitmq" else None
+            url = SecretStr(node.url if node else redis.url)
+            settings = home_of(store).model_copy(update={"broker_url": url})
+            installation = Installation(store, settings, redis, environment(settings.home))
+            is_served = store == "postgresql"
+            server = request.getfixturevalue("postgresql") if is_served else None
+            if server is not None:
+                # Other tests use the same server: as fast as before.
+                servers.callback(server.start)
+                servers.callback(server.stop)
+            servers.callback(installation.close)
+            ours: tuple[Server, Messages] = redis, InRedis(installation)
+            if node is not None:
+                ours = Node(node), InRabbitMQ(node)
+            return Storm(installation, (server, *ours), seed, seconds)
+
+        yield make
+
+
+@contextmanager
+def _redis() -> Iterator[Broker]:
     folder = temporary_folder()
     broker = Broker(folder, free_port())
     broker.start()
-    made: list[Storm] = []
-
-    def make(store: str, seed: int, seconds: float) -> Storm:
-        url = SecretStr(broker.url)
-        settings = home_of(store).model_copy(update={"broker_url": url})
-        installation = Installation(store, settings, broker, environment(settings.home))
-        is_served = store == "postgresql"
-        server = request.getfixturevalue("postgresql") if is_served else None
-        made.append(Storm(installation, server, seed, seconds))
-        return made[-1]
-
-    yield make
-    for storm in made:
-        storm.installation.close()
-        if storm.server is not None:
-            # Other tests use the same server: as fast as before.
-            storm.server.stop()
-            storm.server.start()
+    yield broker
     broker.stop(signal.SIGKILL)
     shutil.rmtree(folder, ignore_errors=True)

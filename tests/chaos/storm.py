@@ -7,10 +7,9 @@ from pathlib import Path
 from random import Random
 from threading import Event
 
-import redis
 import sqlalchemy as sa
 
-from broker.app import configure
+from broker.app import BROKER_ERRORS, configure
 from models.operation import ENDED, OperationState
 from models.sql import database_now
 from models.store.operations import recovery
@@ -18,7 +17,7 @@ from models.tables import operations, ticks
 from runtime.clock import monotonic, wait_for
 from runtime.database import reading
 from tests.acceptance.installation import Installation
-from tests.chaos.broker_faults import BrokerFaults
+from tests.chaos.broker_faults import BrokerFaults, Messages, Server
 from tests.chaos.checker import violations
 from tests.chaos.clock import Clock, file_of
 from tests.chaos.crew import GONE, Crew
@@ -38,16 +37,21 @@ PAUSE_S = 0.5
 CALM_FILE = "storm.calm"
 CALM_S = 120.0
 # Another fault may have ended the server or process of this one.
-MET_ANOTHER = (*GONE, redis.RedisError, sa.exc.SQLAlchemyError, sqlite3.Error)
+MET_ANOTHER = (*GONE, *BROKER_ERRORS, sa.exc.SQLAlchemyError, sqlite3.Error)
 
 
 class Storm:
     """One storm over one installation; `run` returns the violations."""
 
     def __init__(
-        self, installation: Installation, server: PostgreSQL | None, seed: int, seconds: float
+        self,
+        installation: Installation,
+        servers: tuple[PostgreSQL | None, Server, Messages],
+        seed: int,
+        seconds: float,
     ) -> None:
-        self.installation, self.server = installation, server
+        self.installation = installation
+        self.server, broker, messages = servers
         self.seed, self.seconds = seed, seconds
         self.log = installation.home / "storm.jsonl"
         self.faults = faults(seed, installation.store, seconds)
@@ -57,11 +61,11 @@ class Storm:
         self.clock = Clock(installation, self.journal)
         self._repairs = Repairs()
         self._crew = Crew(installation, self._repairs.later)
-        self._database = DatabaseFaults(installation, server, self._repairs.later)
-        broker = BrokerFaults(installation, self._repairs.later)
+        self._database = DatabaseFaults(installation, self.server, self._repairs.later)
+        faults_of_broker = BrokerFaults(installation, broker, messages, self._repairs.later)
         self._acts = {
             **self._crew.acts(),
-            **broker.acts(),
+            **faults_of_broker.acts(),
             **self._database.acts(),
             **self.clock.acts(),
         }

@@ -20,6 +20,7 @@ AROUND_S = 240
 FIXED = {"sqlite": 2165, "postgresql": 3205}
 GIVEN = [int(seed) for seed in os.environ.get("CHAOS_SEEDS", "").replace(",", " ").split()]
 STORES = tuple(FIXED)
+PLACES = [*((store, "redis") for store in STORES), ("postgresql", "rabbitmq")]
 
 
 def any_seed() -> int:
@@ -50,11 +51,11 @@ def keep(storm: Storm, facts: Facts) -> str:
     return f"kept: {path}"
 
 
-def judge(make_storm: MakeStorm, store: str, seed: int, seconds: float) -> None:
+def judge(make_storm: MakeStorm, place: tuple[str, str], seed: int, seconds: float) -> None:
     """Run a storm; fail with all violations, the schedule, and how to repeat it."""
-    storm = make_storm(store, seed, seconds)
+    storm = make_storm(*place, seed, seconds)
     again = f"make chaos SECONDS={seconds:g} SEEDS={seed}"
-    say(f"storm on {store}; again: {again}")
+    say(f"storm on {' and '.join(place)}; again: {again}")
     violated = storm.run()
     facts = storm.facts()
     say("\n".join([*violated, counted(storm, facts)]))
@@ -66,14 +67,14 @@ def judge(make_storm: MakeStorm, store: str, seed: int, seconds: float) -> None:
 @pytest.mark.timeout(SHORT_S + AROUND_S)
 @pytest.mark.parametrize("store", STORES)
 def test_no_rule_is_violated_in_a_short_storm(make_storm: MakeStorm, store: str) -> None:
-    judge(make_storm, store, FIXED[store], SHORT_S)
+    judge(make_storm, (store, "redis"), FIXED[store], SHORT_S)
 
 
 @pytest.mark.storm
 @pytest.mark.timeout(2 * LONG_S + AROUND_S)
-@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("place", PLACES, ids="-".join)
 @pytest.mark.parametrize("seed", GIVEN or [None], ids=str if GIVEN else lambda _: "any_seed")
 def test_no_rule_is_violated_in_a_storm(
-    make_storm: MakeStorm, store: str, seed: int | None
+    make_storm: MakeStorm, place: tuple[str, str], seed: int | None
 ) -> None:
-    judge(make_storm, store, any_seed() if seed is None else seed, LONG_S)
+    judge(make_storm, place, any_seed() if seed is None else seed, LONG_S)
