@@ -11,31 +11,19 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import event
 
-from runtime.clock import monotonic
 from runtime.config import Settings, load_settings
 from runtime.folders import make_private
-
-if TYPE_CHECKING:
-    import psycopg
-    from psycopg.abc import Loader
-    from sqlalchemy.pool import ConnectionPoolEntry
+from runtime.postgresql import make_postgresql_engine
 
 BUSY_TIMEOUT_S = 10
 # Above the longest pause between two tries of SQLite's busy handler.
 LONGEST_ASK_S = 0.12
-STATEMENT_TIMEOUT_S = 60
-# A frozen process loses its locks after this long; see docs/explanation/faults.md.
-IDLE_TRANSACTION_TIMEOUT_S = 30
-CONNECT_TIMEOUT_S = 5
 CONNECTIONS = 5
-# PostgreSQL's number of the type.
-TIMESTAMPTZ = 1184
-PING_AFTER_IDLE_S = 5.0
 READ_ONLY = {"read_only": True}
 # Errors of a database that is away: no fault of a row; a later attempt may succeed.
 # InternalError: PostgreSQL ended the transaction of a frozen process.
@@ -57,7 +45,7 @@ def make_engine(settings: Settings, connections: int = CONNECTIONS) -> sa.Engine
     url = settings.effective_database_url
     if url.get_backend_name() == "sqlite":
         return _sqlite_engine(url)
-    return _postgresql_engine(url, connections)
+    return make_postgresql_engine(url, connections, **_of_both())
 
 
 @lru_cache(maxsize=1)
@@ -202,98 +190,3 @@ def give_way(engine: sa.Engine) -> None:
 def _begin_sqlite(connection: sa.Connection) -> None:
     is_reader = connection.get_execution_options().get("read_only", False)
     connection.exec_driver_sql("BEGIN" if is_reader else "BEGIN IMMEDIATE")
-
-
-def _postgresql_engine(url: sa.URL, connections: int) -> sa.Engine:
-    if url.drivername == "postgresql":
-        url = url.set(drivername="postgresql+psycopg")
-    options = " ".join(
-        (
-            f"-c statement_timeout={STATEMENT_TIMEOUT_S}s",
-            f"-c idle_in_transaction_session_timeout={IDLE_TRANSACTION_TIMEOUT_S}s",
-            "-c timezone=UTC",
-            # Of all styles, the driver reads this one; a database may have another by default.
-            "-c datestyle=ISO",
-            # A lock is waited for as long as a statement may take.
-            "-c lock_timeout=0",
-            # Ticks read by key. PostgreSQL's default, made for rotating disks, reads a whole table
-            # of 100,000 rows for a hundredth of it.
-            "-c random_page_cost=1.1",
-            # Compiling a statement for many given rows takes longer than the statement.
-            "-c jit=off",
-        )
-    )
-    arguments: dict[str, Any] = {
-        "connect_timeout": CONNECT_TIMEOUT_S,
-        # By default that of the database.
-        "client_encoding": "utf8",
-        "keepalives_idle": 10,
-        "keepalives_interval": 5,
-        "keepalives_count": 3,
-        "tcp_user_timeout": 30_000,
-        "options": options,
-    }
-    engine = sa.create_engine(
-        url,
-        connect_args=arguments,
-        pool_size=connections,
-        pool_recycle=1800,
-        # Locked rows are read as they are now. A database may have another level by default.
-        isolation_level="READ COMMITTED",
-        **_of_both(),
-    )
-    event.listen(engine, "connect", _read_any_instant)
-    event.listen(engine, "checkin", _note_use)
-    event.listen(engine, "checkout", _ping_if_idle)
-    return engine
-
-
-def _read_any_instant(connection: "psycopg.Connection[object]", _record: object) -> None:
-    """Let instants that Python does not have, such as `infinity`, be None."""
-    from psycopg.pq import Format
-
-    for format in (Format.TEXT, Format.BINARY):
-        strict = connection.adapters.get_loader(TIMESTAMPTZ, format)
-        if strict is not None:
-            connection.adapters.register_loader(TIMESTAMPTZ, _lenient(strict))
-
-
-@lru_cache(maxsize=2)
-def _lenient(strict: type["Loader"]) -> type["Loader"]:
-    from psycopg import DataError
-
-    class Lenient:
-        format = strict.format
-
-        def __init__(self, oid: int, context: Any = None) -> None:
-            self._strict = strict(oid, context)
-
-        def load(self, data: Any) -> Any:
-            try:
-                return self._strict.load(data)
-            except DataError:
-                return None
-
-    return Lenient
-
-
-def _note_use(_connection: object, record: "ConnectionPoolEntry") -> None:
-    record.info["used_at"] = monotonic()
-
-
-def _ping_if_idle(
-    connection: "psycopg.Connection[object]", record: "ConnectionPoolEntry", _proxy: object
-) -> None:
-    """Replace a connection that died while idle.
-
-    SQLAlchemy's ping before each use costs a worker a tenth of its time, and a connection in use
-    may die at any moment anyway.
-    """
-    used_at = record.info.get("used_at")
-    if used_at is None or monotonic() - used_at < PING_AFTER_IDLE_S:
-        return
-    try:
-        connection.execute("SELECT 1")
-        connection.rollback()
-    except Exception as error:  # whatever a dead connection raises
-        raise sa.exc.DisconnectionError(str(error)) from error

@@ -26,6 +26,7 @@ from models.tables import actions as table
 from models.turns import Sharing, capacities
 from runtime.config import Settings
 from runtime.database import READ_ONLY, is_made, is_refusal, reason_of
+from runtime.postgresql import shares_sessions
 from scheduler.kernel_release import TZ_RELEASE
 from small_apps.store import app_limits, small_apps
 from views.actions import health_in
@@ -52,6 +53,7 @@ def check_database(engine: sa.Engine, settings: Settings) -> Iterator[Finding]:
     try:
         with engine.connect() as connection:
             yield from _reachable(connection)
+        yield from _pooled(engine)
     except (sa.exc.DBAPIError, SchedulerError) as error:
         yield _unusable(error)
         return
@@ -84,13 +86,12 @@ def _reachable(connection: sa.Connection) -> Iterator[Finding]:
     if encoding != UTF8:
         text = f"it stores text as {encoding}, which lacks characters of names and texts"
         yield warning("database", text, f"dump it, and restore it to one with ENCODING '{UTF8}'")
-    for name in ("statement_timeout", "idle_in_transaction_session_timeout"):
-        if connection.execute(sa.text(f"SHOW {name}")).scalar_one() == "0":
-            yield warning(
-                "database",
-                f"{name} is off for our connections",
-                "let the pooler in between pass on options, or set it for the role",
-            )
+
+
+def _pooled(engine: sa.Engine) -> Iterator[Finding]:
+    if engine.dialect.name == "postgresql" and shares_sessions(engine):
+        text = "a pooler lends our sessions to others (transaction pooling): time-outs get lost"
+        yield warning("database", text, "let it pool sessions (PgBouncer: pool_mode = session)")
 
 
 def _all_stored(connection: sa.Connection, settings: Settings) -> Iterator[Finding]:

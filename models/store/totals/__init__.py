@@ -21,7 +21,7 @@ from models.tables import (
     operations,
     totals,
 )
-from runtime.database import IDLE_TRANSACTION_TIMEOUT_S
+from runtime.postgresql import IDLE_TRANSACTION_TIMEOUT_S
 
 # The place up to which everything is counted.
 COUNTED_TO = "totals_counted_to"

@@ -14,7 +14,7 @@ from models.errors import Refused
 from models.sql import read_clock
 from models.store import schema
 from models.store.schema import SchemaNewer
-from runtime import database
+from runtime import postgresql as postgresql_engine
 from runtime.clock import utc_now, wait_for
 from runtime.config import Settings
 from runtime.database import glancing, make_engine, unhurried
@@ -37,7 +37,7 @@ def backend(engine: sa.Engine) -> int:
 def test_a_connection_that_died_while_idle_is_replaced(
     engine: sa.Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "PING_AFTER_IDLE_S", 0.0)
+    monkeypatch.setattr(postgresql_engine, "PING_AFTER_IDLE_S", 0.0)
     first = backend(engine)
     other = make_engine(settings)
     with other.begin() as connection:
@@ -72,6 +72,25 @@ def test_what_a_database_has_by_default_changes_nothing(settings: Settings) -> N
     assert abs(now - utc_now()) < timedelta(hours=1)
     assert text == "zwölf ☂"
     assert in_use == ["read committed", "0", "UTC"]
+
+
+def test_what_the_url_sets_holds_beside_what_each_connection_has(settings: Settings) -> None:
+    url = settings.effective_database_url.update_query_dict(
+        {"options": "-csearch_path=elsewhere", "application_name": "shop", "connect_timeout": "9"}
+    )
+    text = SecretStr(url.render_as_string(hide_password=False))
+    made = make_engine(settings.model_copy(update={"database_url": text}))
+    with made.connect() as connection:
+        driver = connection.connection.driver_connection
+        assert driver is not None
+        waits_s = driver.info.get_parameters()["connect_timeout"]
+        in_use = [
+            connection.execute(sa.text(f"SHOW {name}")).scalar_one()
+            for name in ("search_path", "application_name", "jit")
+        ]
+    made.dispose()
+
+    assert (in_use, waits_s) == (["elsewhere", "shop", "off"], "9")
 
 
 @pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])

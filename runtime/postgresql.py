@@ -1,0 +1,149 @@
+"""Connections to PostgreSQL, directly or through a pooler: how they are made, set up and kept."""
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+from sqlalchemy import event
+
+from runtime.clock import monotonic
+
+if TYPE_CHECKING:
+    import psycopg
+    from psycopg.abc import Loader
+    from sqlalchemy.pool import ConnectionPoolEntry
+
+STATEMENT_TIMEOUT_S = 60
+# A frozen process loses its locks after this long; see docs/explanation/faults.md.
+IDLE_TRANSACTION_TIMEOUT_S = 30
+CONNECT_TIMEOUT_S = 5
+# PostgreSQL's number of the type.
+TIMESTAMPTZ = 1184
+PING_AFTER_IDLE_S = 5.0
+# What a URL does not say itself.
+ARGUMENTS = {
+    "connect_timeout": CONNECT_TIMEOUT_S,
+    # By default that of the database.
+    "client_encoding": "utf8",
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+# Not by the start-up parameter `options`: PgBouncer refuses it, and the URL may have its own.
+SET_UP = "; ".join(
+    (
+        f"SET statement_timeout = '{STATEMENT_TIMEOUT_S}s'",
+        f"SET idle_in_transaction_session_timeout = '{IDLE_TRANSACTION_TIMEOUT_S}s'",
+        "SET timezone = 'UTC'",
+        # Of all styles, the driver reads this one; a database may have another by default.
+        "SET datestyle = 'ISO'",
+        # A lock is waited for as long as a statement may take.
+        "SET lock_timeout = 0",
+        # Ticks read by key. PostgreSQL's default, made for rotating disks, reads a whole table of
+        # 100,000 rows for a hundredth of it.
+        "SET random_page_cost = 1.1",
+        # Compiling a statement for many given rows takes longer than the statement.
+        "SET jit = off",
+        "SELECT pg_backend_pid()",
+    )
+)
+
+
+def make_postgresql_engine(url: sa.URL, connections: int, **options: Any) -> sa.Engine:
+    """Return an engine that keeps up to `connections` open; more are closed after each use."""
+    if url.drivername == "postgresql":
+        url = url.set(drivername="postgresql+psycopg")
+    engine = sa.create_engine(
+        url,
+        connect_args={name: one for name, one in ARGUMENTS.items() if name not in url.query},
+        pool_size=connections,
+        pool_recycle=1800,
+        # Locked rows are read as they are now. A database may have another level by default.
+        isolation_level="READ COMMITTED",
+        **options,
+    )
+    event.listen(engine, "connect", _set_up)
+    event.listen(engine, "connect", _read_any_instant)
+    event.listen(engine, "checkin", _note_use)
+    event.listen(engine, "checkout", _ping_if_idle)
+    return engine
+
+
+def shares_sessions(engine: sa.Engine) -> bool:
+    """Return whether a pooler in between lends the session of an open connection to another one.
+
+    PgBouncer's transaction pooling does, and gives the session that was used last.
+    """
+    with engine.connect() as first, engine.connect() as second:
+        own = _session_of(first)
+        first.rollback()
+        return _session_of(second) == own
+
+
+def _session_of(connection: sa.Connection) -> int:
+    return int(connection.execute(sa.text("SELECT pg_backend_pid()")).scalar_one())
+
+
+def _set_up(connection: "psycopg.Connection[object]", _record: object) -> None:
+    # In a transaction, a rollback would undo it.
+    connection.autocommit = True
+    results = connection.execute(SET_UP)
+    connection.autocommit = False
+    while results.nextset():
+        pass
+    if results.fetchone() != (connection.info.backend_pid,):
+        # A pooler may lend the session to others, and a statement prepared here is not there, or
+        # is another one.
+        connection.prepare_threshold = None
+
+
+def _read_any_instant(connection: "psycopg.Connection[object]", _record: object) -> None:
+    """Let instants that Python does not have, such as `infinity`, be None."""
+    from psycopg.pq import Format
+
+    for format in (Format.TEXT, Format.BINARY):
+        strict = connection.adapters.get_loader(TIMESTAMPTZ, format)
+        if strict is not None:
+            connection.adapters.register_loader(TIMESTAMPTZ, _lenient(strict))
+
+
+@lru_cache(maxsize=2)
+def _lenient(strict: type["Loader"]) -> type["Loader"]:
+    from psycopg import DataError
+
+    class Lenient:
+        format = strict.format
+
+        def __init__(self, oid: int, context: Any = None) -> None:
+            self._strict = strict(oid, context)
+
+        def load(self, data: Any) -> Any:
+            try:
+                return self._strict.load(data)
+            except DataError:
+                return None
+
+    return Lenient
+
+
+def _note_use(_connection: object, record: "ConnectionPoolEntry") -> None:
+    record.info["used_at"] = monotonic()
+
+
+def _ping_if_idle(
+    connection: "psycopg.Connection[object]", record: "ConnectionPoolEntry", _proxy: object
+) -> None:
+    """Replace a connection that died while idle.
+
+    SQLAlchemy's ping before each use costs a worker a tenth of its time, and a connection in use
+    may die at any moment anyway.
+    """
+    used_at = record.info.get("used_at")
+    if used_at is None or monotonic() - used_at < PING_AFTER_IDLE_S:
+        return
+    try:
+        connection.execute("SELECT 1")
+        connection.rollback()
+    except Exception as error:  # whatever a dead connection raises
+        raise sa.exc.DisconnectionError(str(error)) from error
