@@ -4,12 +4,12 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import sqlalchemy as sa
 
 from models.errors import Refused
+from runtime.postgresql import only_read
 
 CONNECT_S = 10
 REMEDY = "write sqlite:///PATH or postgresql://USER:PASSWORD@HOST/NAME"
@@ -39,11 +39,11 @@ def _url(text: str) -> sa.URL:
 
 def _engine(url: sa.URL) -> sa.Engine:
     if url.drivername in POSTGRESQL:
-        arguments: dict[str, Any] = {
-            "connect_timeout": CONNECT_S,
-            "options": "-c default_transaction_read_only=on -c timezone=UTC",
-        }
-        return sa.create_engine(url.set(drivername="postgresql+psycopg"), connect_args=arguments)
+        arguments = {"connect_timeout": CONNECT_S}
+        url = url.set(drivername="postgresql+psycopg")
+        engine = sa.create_engine(url, connect_args=arguments)
+        only_read(engine, "timezone = 'UTC'")
+        return engine
     if url.drivername in {"sqlite", "sqlite+pysqlite"}:
         path = Path(url.database or "")
         if not path.is_file():

@@ -70,6 +70,21 @@ def make_postgresql_engine(url: sa.URL, connections: int, **options: Any) -> sa.
     return engine
 
 
+def only_read(engine: sa.Engine, *settings: str) -> None:
+    """Let each transaction by psycopg only read, with settings such as `timezone = 'UTC'`.
+
+    A session by a pooler may be another client's next.
+    """
+    statements = ("SET TRANSACTION READ ONLY", *(f"SET LOCAL {one}" for one in settings))
+    # By no cursor of the server, whatever the connection uses for its rows.
+    plain = {"stream_results": False}
+
+    def begin(connection: sa.Connection) -> None:
+        connection.exec_driver_sql("; ".join(statements), execution_options=plain)
+
+    event.listen(engine, "begin", begin)
+
+
 def shares_sessions(engine: sa.Engine) -> bool:
     """Return whether a pooler in between lends the session of an open connection to another one.
 

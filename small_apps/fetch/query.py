@@ -14,6 +14,7 @@ from models.problems import unknown_name
 from runtime.clock import monotonic
 from runtime.config import Settings
 from runtime.data_sections import FetchSettings
+from runtime.postgresql import only_read
 from runtime.references import OF_SETTINGS, SecretMissing, resolved
 from small_apps.bounded import client
 from small_apps.bounded.child import Call
@@ -113,6 +114,8 @@ def _engine(name: str, written: str, settings: FetchSettings) -> sa.Engine:
         raise SourceFailed(
             f"connection {name} cannot be used: {kind}{text}", permanent=True
         ) from None
+    if _is_psycopg(url):
+        only_read(engine, f"statement_timeout = {int(settings.timeout_s * 1e3)}")
     if url.get_backend_name() == "sqlite":
         sa.event.listen(engine, "connect", _read_only_sqlite)
     if url.get_backend_name() in ("mysql", "mariadb"):
@@ -120,9 +123,16 @@ def _engine(name: str, written: str, settings: FetchSettings) -> sa.Engine:
     return engine
 
 
+def _is_psycopg(url: sa.URL) -> bool:
+    return url.drivername == "postgresql+psycopg"
+
+
 def _options(url: sa.URL, timeout_s: float) -> dict[str, Any]:
     backend = url.get_backend_name()
+    if _is_psycopg(url):
+        return {"connect_timeout": CONNECT_S}
     if backend == "postgresql":
+        # Other drivers send the query as it is, which may begin a transaction of its own.
         session = f"-c default_transaction_read_only=on -c statement_timeout={int(timeout_s * 1e3)}"
         return {"connect_timeout": CONNECT_S, "options": session}
     if backend == "sqlite":

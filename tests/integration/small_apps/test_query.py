@@ -16,6 +16,7 @@ from runtime.config import Settings
 from small_apps.failures import SourceFailed, Stopped
 from small_apps.fetch.query import query
 from small_apps.watch import Watch
+from tests.pgbouncer import pooling
 from tests.servers import PostgreSQL
 
 SLEEP = "SELECT pg_sleep(60)"
@@ -113,6 +114,28 @@ def test_nothing_can_be_written(
     with pytest.raises(SourceFailed, match=refusal):
         asked(sql, url)
     assert len(asked("SELECT id FROM orders", url)) == 2
+
+
+def test_a_query_by_a_pooler_only_reads_and_lets_the_next_client_write(
+    asked: Ask, warehouse: str, postgresql: PostgreSQL
+) -> None:
+    with pooling(postgresql, "transaction") as pooler:
+        url = pooler.url("warehouse").replace("postgresql://", "postgresql+psycopg://")
+        rows = asked("SELECT id FROM orders ORDER BY id", url)
+        with pytest.raises(SourceFailed, match="in a read-only transaction"):
+            asked("SELECT nextval('numbers') AS n", url)
+        engine = sa.create_engine(url, poolclass=sa.NullPool)
+        with engine.begin() as connection:
+            number = connection.exec_driver_sql("SELECT nextval('numbers')").scalar_one()
+
+    assert (rows, number) == ([{"id": 1}, {"id": 2}], 1)
+
+
+def test_what_the_url_sets_for_its_session_holds(asked: Ask, warehouse: str) -> None:
+    url = f"{warehouse}?options=-csearch_path%3Dpg_catalog"
+
+    with pytest.raises(SourceFailed, match='relation "orders" does not exist'):
+        asked("SELECT id FROM orders", url)
 
 
 def test_an_unknown_connection_is_reported_with_the_nearest(asked: Ask, file: str) -> None:
