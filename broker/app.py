@@ -8,32 +8,31 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from amqp.exceptions import AMQPError
 from celery import Celery
 from kombu import Connection
-from kombu.exceptions import KombuError, OperationalError
 from kombu.transport import TRANSPORT_ALIASES
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisError
 from redis.retry import Retry
 
 from broker.celery_rules import celery_broker_url, is_amqp
+from broker.errors import BROKER_ERRORS, SILENT, unavailable
 from broker.in_use import use
 from broker.names import CONTROL_EXCHANGE, EVENT_EXCHANGE, QUICK, UNKNOWN_QUEUE, in_broker
 from broker.stencils import RedisChannel, Stencil, push, stencil_of
-from models.errors import BrokerUnavailable
 from models.store.operations.outbox import Message
+from runtime.clock import monotonic
 from runtime.config import Settings
 from runtime.urls import split_sentinel
 
 logger = logging.getLogger("minutehand.broker")
 
 FLUSH_SIZE = 1_000
-BROKER_ERRORS = (KombuError, OperationalError, RedisError, AMQPError, OSError)
 ORIGIN = "minutehand"
 AMQP = ("amqp", "pyamqp", "amqps")
 # How many seconds RabbitMQ may take to confirm a message.
 ANSWER_S = 5
+# RabbitMQ and proxies close a connection that is idle for longer.
+PING_AFTER_IDLE_S = 5.0
 # Above the longest time limit of an operation: Redis redelivers a message that takes longer. A
 # repeated message finds the operation claimed.
 VISIBILITY_TIMEOUT_S = 8 * 24 * 3600
@@ -48,6 +47,7 @@ class _Kept(threading.local):
 
     key: tuple[int, str] | None = None
     producer: Any = None
+    used_at: float = 0.0
     declared: frozenset[str] = frozenset()
 
     def __init__(self) -> None:
@@ -135,11 +135,6 @@ def celery_connection(url: str, settings: Settings) -> Connection:
         connect_timeout=CONNECT_S,
         transport_options=celery_transport_options(settings),
     )
-
-
-def unavailable(error: Exception) -> BrokerUnavailable:
-    """Return the error to raise for one of BROKER_ERRORS."""
-    return BrokerUnavailable(f"{type(error).__name__}: {error}")
 
 
 def connect(connection: Connection) -> None:
@@ -249,7 +244,7 @@ def kept_producer() -> Any:
     Celery's pool would keep an earlier URL and retry a connection longer than a tick may wait.
     """
     key = (os.getpid(), app.conf.broker_url)
-    if _kept.key != key:
+    if _kept.key != key or _has_closed():
         disconnect()
         connection = app.connection_for_write()
         if connection.transport_cls in AMQP:
@@ -258,7 +253,27 @@ def kept_producer() -> Any:
             connection.transport_options = {**(connection.transport_options or {}), **limits}
         connect(connection)
         _kept.key, _kept.producer = key, app.amqp.Producer(connection, auto_declare=False)
+    _kept.used_at = monotonic()
     return _kept.producer
+
+
+def _has_closed() -> bool:
+    """Return whether the kept connection was closed while it was idle.
+
+    The client of Redis looks by itself. We send no heartbeats to RabbitMQ, which closes a
+    connection after two minutes without any. Raises what a silent broker makes.
+    """
+    connection = _kept.producer.connection
+    if connection.transport_cls not in AMQP or monotonic() - _kept.used_at < PING_AFTER_IDLE_S:
+        return False
+    try:
+        # It concerns consumers, which this channel never has; each account may ask it.
+        _kept.producer.channel.basic_qos(0, 1, False)
+    except SILENT:
+        raise
+    except BROKER_ERRORS:
+        return True
+    return False
 
 
 def is_connected() -> bool:

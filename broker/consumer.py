@@ -7,7 +7,8 @@ from typing import Any
 from celery.worker.consumer import Consumer
 from celery.worker.pidbox import Pidbox
 
-from broker.app import BROKER_ERRORS, keep
+from broker.app import keep
+from broker.errors import BROKER_ERRORS
 from broker.names import UNKNOWN_QUEUE
 from minutehand.error_text import text_of
 from models.errors import BrokerUnavailable

@@ -9,18 +9,13 @@ from socket import gaierror
 from typing import Any
 
 import sqlalchemy as sa
-from amqp.exceptions import AccessRefused, NotFound
+from amqp.exceptions import AccessRefused, MessageNacked, NotFound
 from kombu import Producer
 from redis.exceptions import ResponseError
 
-from broker.app import (
-    BROKER_ERRORS,
-    ORIGIN,
-    app,
-    celery_connection,
-    connect,
-)
+from broker.app import ORIGIN, app, celery_connection, connect
 from broker.celery_rules import celery_broker_url, is_amqp, rules_of, shares_broker
+from broker.errors import BROKER_ERRORS, SILENT
 from broker.in_use import settings_in_use
 from minutehand.error_text import text_of
 from minutehand.followed import HEADER
@@ -36,8 +31,9 @@ logger = logging.getLogger("minutehand.broker")
 AT_A_TIME = 50
 # How long the application's own broker is not tried after a failure: our own messages go on.
 LEFT_ALONE_S = 5.0
-# Answers of RabbitMQ to one message: its exchange is gone, or is forbidden to our account.
-NOT_FOR_US = (NotFound, AccessRefused)
+# Answers of RabbitMQ to one message: its exchange is gone, or is forbidden to our account, or its
+# queue is full.
+NOT_FOR_US = (NotFound, AccessRefused, MessageNacked)
 # What a message needs in the broker: "queue" or "exchange", and a name.
 Place = tuple[str, str]
 # Errors before a connection is open, and answers of a server that took nothing.
@@ -94,17 +90,17 @@ def send_each(url: str, handed: Sequence[Handed]) -> Outcome:
     if not handed:
         return outcome
     try:
-        missing = _link(url).missing({_place(one) for one in handed})
+        missing = _missing(url, {_place(one) for one in handed})
     except BROKER_ERRORS as error:
-        _unlink()
         return Outcome(refused=list(handed), error=text_of(error))
     for number, one in enumerate(handed):
+        is_full = False
         try:
             is_taken = _place(one) not in missing and _link(url).send(one)
-        except NOT_FOR_US:
-            # The broker has closed the channel, and took nothing.
+        except NOT_FOR_US as error:
+            # The broker took nothing, and has closed the channel unless the queue is full.
             _unlink()
-            is_taken = False
+            is_taken, is_full = False, isinstance(error, MessageNacked)
         except BROKER_ERRORS as error:
             _unlink()
             left = number if _took_nothing(error) else number + 1
@@ -113,8 +109,20 @@ def send_each(url: str, handed: Sequence[Handed]) -> Outcome:
             return outcome
         (outcome.accepted if is_taken else outcome.refused).append(one)
         if not is_taken:
-            _log_refused(one, is_missing=_place(one) in missing)
+            _log_refused(one, is_missing=_place(one) in missing, is_full=is_full)
     return outcome
+
+
+def _missing(url: str, places: set[Place]) -> set[Place]:
+    """Return what the broker does not have; ask once more if an idle connection was closed."""
+    was_open = "link" in _links
+    try:
+        return _link(url).missing(places)
+    except BROKER_ERRORS as error:
+        _unlink()
+        if was_open and not isinstance(error, SILENT):
+            return _missing(url, places)
+        raise
 
 
 def _place(one: Handed) -> Place:
@@ -123,8 +131,10 @@ def _place(one: Handed) -> Place:
     return ("queue", one.queue) if exchange is None else ("exchange", exchange)
 
 
-def _log_refused(one: Handed, *, is_missing: bool) -> None:
-    if is_missing:
+def _log_refused(one: Handed, *, is_missing: bool, is_full: bool) -> None:
+    if is_full:
+        logger.warning("the broker refuses what is sent to %s: the queue is full", one.queue)
+    elif is_missing:
         logger.warning("the broker has no %s %s; start a worker for it", *_place(one))
     else:
         logger.warning("no queue is bound to %s; start a worker for it", one.queue)

@@ -13,16 +13,15 @@ from uuid import uuid4
 
 from amqp.exceptions import ChannelError, NotFound
 from redis.exceptions import ResponseError
-from redis.exceptions import TimeoutError as NoAnswer
 
-from broker.app import BROKER_ERRORS, disconnect, is_connected, kept_producer, unavailable
+from broker.app import disconnect, is_connected, kept_producer
+from broker.errors import BROKER_ERRORS, SILENT, unavailable
 
 logger = logging.getLogger("minutehand.broker")
 
 PREFIX = "minutehand.marker."
 # Answers of a broker that forbids the look; they do not show a loss.
 REFUSED = (ResponseError, ChannelError)
-SILENT = (TimeoutError, NoAnswer)
 
 
 @dataclass(frozen=True, slots=True)

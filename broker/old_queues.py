@@ -10,7 +10,8 @@ from typing import Any
 
 from amqp.exceptions import ChannelError
 
-from broker.app import BROKER_ERRORS, ORIGIN, app, connect, unavailable
+from broker.app import ORIGIN, app, connect
+from broker.errors import BROKER_ERRORS, unavailable
 from broker.names import WORKER_TASKS
 
 PAGE = 500

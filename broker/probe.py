@@ -11,14 +11,9 @@ from kombu import Connection, Consumer, Exchange, Producer, Queue
 from kombu.transport.redis import Channel as RedisChannel
 from redis.exceptions import ResponseError
 
-from broker.app import (
-    BROKER_ERRORS,
-    celery_connection,
-    configure,
-    transport_options,
-    unavailable,
-)
+from broker.app import celery_connection, configure, transport_options
 from broker.celery_rules import celery_broker_url
+from broker.errors import BROKER_ERRORS, unavailable
 from broker.names import UNKNOWN_QUEUE, in_broker
 from models.celery_task import QUEUE_PREFIX
 from runtime.config import Settings

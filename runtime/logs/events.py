@@ -116,6 +116,7 @@ EVENTS: Mapping[str, LogEvent] = {
         "broker_mark_unreadable", "error"
     ),
     "no queue is bound to %s; start a worker for it": _event("queue_unbound", "exchange"),
+    "the broker refuses what is sent to %s: the queue is full": _event("queue_full", "queue"),
     "the broker has no %s %s; start a worker for it": _event("queue_missing", "kind name"),
     "the broker lost its messages: %d operations are sent again": _event(
         "broker_lost_messages", "operations"

@@ -82,6 +82,37 @@ def test_a_task_goes_to_the_queues_that_are_bound_to_its_route(
     assert sent(rabbitmq) == [str(id)]
 
 
+def test_a_connection_that_rabbitmq_closed_while_it_was_idle_holds_up_no_task(
+    engine: sa.Engine, rabbitmq: RabbitMQ
+) -> None:
+    with rabbitmq.channel() as channel:
+        channel.queue_declare("plain", durable=True, auto_delete=False)
+    before = due(engine, {"queue": "plain"})
+    dispatch_ready(engine)
+    rabbitmq.stop()
+    rabbitmq.start()
+    after = due(engine, {"queue": "plain"}, 1)
+
+    assert dispatch_ready(engine).error is None
+
+    assert sent(rabbitmq, "plain") == [str(before), str(after)]
+
+
+def test_a_full_queue_that_refuses_more_keeps_back_its_own_tasks_alone(
+    engine: sa.Engine, rabbitmq: RabbitMQ, caplog: pytest.LogCaptureFixture
+) -> None:
+    full = {"x-max-length": 0, "x-overflow": "reject-publish"}
+    with rabbitmq.channel() as channel:
+        channel.queue_declare("full", durable=True, auto_delete=False, arguments=full)
+    refused, other = due(engine, {"queue": "full"}), due(engine, VIDEO, 1)
+
+    assert dispatch_ready(engine).error is None
+
+    assert is_kept(engine, refused)
+    assert sent(rabbitmq) == [str(other)]
+    assert "the broker refuses what is sent to full: the queue is full" in caplog.text
+
+
 @pytest.mark.parametrize(
     "step",
     [

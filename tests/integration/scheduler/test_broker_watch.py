@@ -9,12 +9,14 @@ import pytest
 import sqlalchemy as sa
 from pydantic import SecretStr
 
+from broker import app
 from broker.app import configure, disconnect
 from models.sql import database_now
 from models.store import ticks
 from models.store.operations.claims import claim
 from runtime.config import Settings
 from runtime.database import make_engine, reading
+from scheduler.dispatch import dispatch_ready
 from scheduler.loop import Daemon
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
@@ -249,6 +251,23 @@ def test_a_rabbitmq_that_lost_its_data_gets_what_was_queued_at_the_next_tick(
 
     assert (quiet.lost_messages, noticed.lost_messages, after.lost_messages) == (0, 2, 0)
     assert rabbit.messages() == texts(ids)
+
+
+def test_a_connection_that_rabbitmq_closed_while_it_was_idle_holds_up_no_operation(
+    rabbit: OnRabbitMQ, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "PING_AFTER_IDLE_S", 0.0)
+    before = queued(rabbit.engine, Sweeper(LEASE), 1)
+    rabbit.server.stop()
+    rabbit.server.start()
+    after = make_operation(rabbit.engine, make_action(rabbit.engine, name="after"), NOON)
+    update_operation(rabbit.engine, after, not_before=database_now(-1.0))
+
+    # As in a web process, which never looks whether the broker lost messages.
+    sent = dispatch_ready(rabbit.engine)
+
+    assert (sent.count, sent.error) == (1, None)
+    assert rabbit.messages() == texts([*before, after])
 
 
 def test_a_rabbitmq_that_is_restarted_with_its_data_lost_nothing(rabbit: OnRabbitMQ) -> None:
