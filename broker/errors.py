@@ -1,8 +1,8 @@
 """The errors of a broker's client, and what each says about a message."""
 
-from amqp.exceptions import AMQPError, MessageNacked
+from amqp.exceptions import AccessRefused, AMQPError, MessageNacked
 from kombu.exceptions import KombuError, OperationalError
-from redis.exceptions import RedisError
+from redis.exceptions import NoPermissionError, RedisError
 from redis.exceptions import TimeoutError as NoAnswer
 
 from models.errors import BrokerUnavailable
@@ -10,6 +10,8 @@ from models.errors import BrokerUnavailable
 BROKER_ERRORS = (KombuError, OperationalError, RedisError, AMQPError, MessageNacked, OSError)
 # Those of a broker that would be silent again.
 SILENT = (TimeoutError, NoAnswer)
+# Our account lacks a right.
+FORBIDDEN = (AccessRefused, NoPermissionError)
 
 
 def unavailable(error: Exception) -> BrokerUnavailable:

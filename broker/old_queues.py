@@ -5,13 +5,13 @@ the same queue names are kept. Remove this module with the release after the nex
 """
 
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 from amqp.exceptions import ChannelError
 
 from broker.app import ORIGIN, app, connect
-from broker.errors import BROKER_ERRORS, unavailable
+from broker.errors import BROKER_ERRORS, FORBIDDEN, unavailable
 from broker.names import WORKER_TASKS
 
 PAGE = 500
@@ -27,9 +27,17 @@ def remove_ours(queues: Collection[str]) -> int:
             connect(connection)
             is_redis = connection.transport.driver_type == "redis"
             remove = _from_redis if is_redis else _from_rabbitmq
-            return sum(remove(connection, queue) for queue in queues)
+            return sum(_if_allowed(remove, connection, queue) for queue in queues)
     except BROKER_ERRORS as error:
         raise unavailable(error) from error
+
+
+def _if_allowed(remove: Callable[[Any, str], int], connection: Any, queue: str) -> int:
+    """Remove nothing from a queue that our account may not read: it never sent there."""
+    try:
+        return remove(connection, queue)
+    except FORBIDDEN:
+        return 0
 
 
 def _from_redis(connection: Any, queue: str) -> int:

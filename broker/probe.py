@@ -13,7 +13,7 @@ from redis.exceptions import ResponseError
 
 from broker.app import celery_connection, configure, transport_options
 from broker.celery_rules import celery_broker_url
-from broker.errors import BROKER_ERRORS, unavailable
+from broker.errors import BROKER_ERRORS, FORBIDDEN, unavailable
 from broker.names import UNKNOWN_QUEUE, in_broker
 from models.celery_task import QUEUE_PREFIX
 from runtime.config import Settings
@@ -83,12 +83,18 @@ def _eviction(connection: Connection) -> str | None:
 
 
 def _foreign_workers(url: str) -> tuple[str, ...]:
-    """Return the workers with Celery's default control exchange that consume our queues."""
+    """Return the workers with Celery's default control exchange that consume our queues.
+
+    Return none if our account may not use that exchange.
+    """
     plain, _ = split_sentinel(url)
     with Celery("minutehand.doctor", broker=plain, set_as_current=False) as inspector:
         inspector.conf.broker_transport_options = transport_options(url)
         asked = inspector.control.inspect(timeout=ANSWERS_S)
-        found: dict[str, Any] = asked.active_queues() or {}
+        try:
+            found: dict[str, Any] = asked.active_queues() or {}
+        except FORBIDDEN:
+            return ()
     return tuple(
         sorted(
             name

@@ -54,8 +54,27 @@ class RabbitMQ:
         """Start the node; return when it answers."""
         binary = rabbitmq_binary()
         assert binary is not None
-        plugins = self.folder / "plugins"
-        plugins.write_text("[].")
+        (self.folder / "plugins").write_text("[].")
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [binary],
+                env=self._environment(),
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        if not wait_for(self.answers, START_S):
+            raise RuntimeError((self.folder / "log").read_text()[-2000:])
+
+    def control(self, *arguments: str) -> None:
+        """Run `rabbitmqctl` with arguments."""
+        command = [str(Path(str(rabbitmq_binary())).with_name("rabbitmqctl")), *arguments]
+        done = subprocess.run(
+            command, env=self._environment(), capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+
+    def _environment(self) -> dict[str, str]:
         own = {
             "HOME": self.folder,
             "RABBITMQ_NODENAME": f"minutehand{self.port}@localhost",
@@ -64,7 +83,7 @@ class RabbitMQ:
             "RABBITMQ_MNESIA_BASE": self.folder / "data",
             "RABBITMQ_LOG_BASE": self.folder / "logs",
             "RABBITMQ_LOGS": "-",
-            "RABBITMQ_ENABLED_PLUGINS_FILE": plugins,
+            "RABBITMQ_ENABLED_PLUGINS_FILE": self.folder / "plugins",
             "RABBITMQ_CONFIG_FILE": self.folder / "none",
             "RABBITMQ_CONF_ENV_FILE": self.folder / "none",
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": f"+S 1:1 +sbwt none {self.arguments}",
@@ -73,13 +92,7 @@ class RabbitMQ:
             "ERL_MAX_PORTS": 4096,
             **self.ports,
         }
-        environment = {**os.environ, **{key: str(value) for key, value in own.items()}}
-        with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [binary], env=environment, stdout=log, stderr=log, start_new_session=True
-            )
-        if not wait_for(self.answers, START_S):
-            raise RuntimeError((self.folder / "log").read_text()[-2000:])
+        return {**os.environ, **{key: str(value) for key, value in own.items()}}
 
     def answers(self) -> bool:
         """Whether the node takes connections."""
