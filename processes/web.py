@@ -1,5 +1,6 @@
 """Run the HTTP door: one process, stopped in order within ten seconds."""
 
+import errno
 import gc
 import logging
 import os
@@ -21,7 +22,7 @@ from runtime.supervisor import end_with_parent
 from runtime.web_settings import WebSettings
 from views.installation import Installation
 from web.app import HEADERS, make_app, stop_streams
-from web.guards import BehindProxies, WithHeaders
+from web.guards import BehindProxies, BelowPath, WithHeaders
 
 logger = logging.getLogger("minutehand.web")
 
@@ -32,6 +33,8 @@ THREADS_END_WITHIN_S = 1.0
 KEEP_ALIVE_S = 75
 # The readers of operations, statuses and jobs.
 LOOPS = 3
+# A port that is taken, or that only root may open.
+PORT_REFUSED = (errno.EADDRINUSE, errno.EACCES)
 
 
 class _Server(uvicorn.Server):
@@ -100,7 +103,7 @@ def _open_as_many_as_allowed() -> None:
 
 def configuration(app: FastAPI, settings: WebSettings, root_path: str) -> uvicorn.Config:
     """Return how the application is served."""
-    served: Any = WithHeaders(app, HEADERS)
+    served: Any = WithHeaders(BelowPath(app, root_path) if root_path else app, HEADERS)
     return uvicorn.Config(
         BehindProxies(served, list(settings.proxies)) if settings.proxies else served,
         root_path=root_path,
@@ -116,16 +119,27 @@ def configuration(app: FastAPI, settings: WebSettings, root_path: str) -> uvicor
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """Return a listening socket; raises Refused if the address is taken."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    """Return a listening socket; raises Refused if there is no such address, or it is taken."""
+    try:
+        made = _bound(host, port)
+    except OSError as error:
+        remedy = "set SCHED_WEB_PORT to a free port, or to 0 for any"
+        if error.errno not in PORT_REFUSED:
+            remedy = "set SCHED_WEB_HOST to an address of this machine"
+        raise Refused(f"{host}:{port}: {error.strerror}; {remedy}") from None
+    made.listen(2048)
+    return made
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    found = [one[::4] for one in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+    # A name such as `localhost` may have both kinds of addresses.
+    family, address = max(found, key=lambda one: one[0] == socket.AF_INET)
     made = socket.socket(family, socket.SOCK_STREAM)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        made.bind((host, port))
-    except OSError as error:
+        made.bind(address)
+    except OSError:
         made.close()
-        raise Refused(
-            f"{host}:{port}: {error.strerror}; set SCHED_WEB_PORT to a free port, or to 0 for any"
-        ) from None
-    made.listen(2048)
+        raise
     return made

@@ -1,6 +1,7 @@
 """Settings of the HTTP door."""
 
 import re
+from ipaddress import ip_network
 from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -74,6 +75,17 @@ class WebSettings(Section):
             raise ValueError("must be empty or begin with / and not end with it, as /minutehand")
         return value
 
+    @field_validator("proxies")
+    @classmethod
+    def _are_addresses(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for one in value if value != ("*",) else ():
+            if not _is_network(one):
+                raise ValueError(
+                    f"{one!r} is not an address; write addresses or networks, such as 10.0.0.7 and "
+                    "10.0.0.0/8, or * alone for all"
+                )
+        return value
+
     @field_validator("sso_header")
     @classmethod
     def _is_a_header(cls, value: str) -> str:
@@ -89,3 +101,11 @@ class WebSettings(Section):
                 " SCHED_WEB_PROXIES"
             )
         return self
+
+
+def _is_network(text: str) -> bool:
+    try:
+        ip_network(text)
+    except ValueError:
+        return False
+    return True

@@ -16,10 +16,10 @@ from web.app import stop_streams
 
 @contextmanager
 def serving(app: FastAPI, settings: WebSettings) -> Iterator[str]:
-    """Serve an application; yield its address."""
+    """Serve an application; yield its address on 127.0.0.1."""
     # Its words would go to the stderr of a test that has ended.
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    own = listening("127.0.0.1", 0)
+    own = listening(settings.host, 0)
     server = uvicorn.Server(configuration(app, settings, settings.root_path))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [own]}, daemon=True)
     thread.start()

@@ -56,9 +56,29 @@ class BehindProxies(ProxyHeadersMiddleware):
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         peer = scope.get("client")
+        if peer is not None:
+            # So `::` names a client that came by IPv4.
+            peer = scope["client"] = (peer[0].removeprefix("::ffff:"), peer[1])
         # Now, because the address of the client is about to stand in its place.
         scope[FROM_PROXY] = peer is not None and peer[0] in self.trusted_hosts
         await super().__call__(scope, receive, send)
+
+
+class BelowPath:
+    """Serves a request alike whether the proxy removes the path below which it serves us or not.
+
+    uvicorn puts that path before each, so that it is there twice if the proxy keeps it.
+    """
+
+    def __init__(self, app: ASGIApp, root_path: str) -> None:
+        self._app = app
+        self._root = root_path
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope.get("path", "").removeprefix(self._root)
+        if path == self._root or path.startswith(f"{self._root}/"):
+            scope = {**scope, "path": path}
+        await self._app(scope, receive, send)
 
 
 class WithHeaders:

@@ -153,14 +153,12 @@ def refuse_foreign(request: Request) -> None:
     """
     site = request.headers.get("Sec-Fetch-Site")
     origin = request.headers.get("Origin")
+    foreign = "the change comes from a page of another site"
     if site is not None:
-        is_foreign = site not in {"same-origin", "none"}
-    else:
-        is_foreign = origin is not None and origin.partition("://")[2] != request.headers.get(
-            "Host"
-        )
-    if is_foreign:
-        raise Forbidden("the change comes from a page of another site")
+        if site not in {"same-origin", "none"}:
+            raise Forbidden(foreign)
+    elif origin is not None and origin.partition("://")[2] != request.headers.get("Host"):
+        raise Forbidden(f"{foreign}, or a proxy does not pass on the header Host")
 
 
 def name_by_proxy(request: Request) -> str | None:

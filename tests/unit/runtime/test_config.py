@@ -72,6 +72,8 @@ def test_the_home_folder_comes_from_the_environment(tmp_path: Path) -> None:
     [
         ("SCHED_SCHEDULER_TICK_SECONDS", "7", "must be 5, 6, 10, 12, 15, 20, 30 or 60"),
         ("SCHED_SCHEDULER_TICK_SECONDS", "often", "write a whole number"),
+        ("SCHED_WEB_PROXIES", "10.0.0.7,nginx", "'nginx' is not an address; write addresses or"),
+        ("SCHED_WEB_PROXIES", "10.0.0.7/8", "'10.0.0.7/8' is not an address; write addresses or"),
         ("SCHED_WORKER_LEASE_S", "20", "under three heartbeats of 10 s; set it to 30 or more"),
         ("SCHED_WORKER_QUICK", "0", "write 1 or more"),
         ("SCHED_WEB_SSO_HEADER", "X-Auth", "name its address in SCHED_WEB_PROXIES"),

@@ -1,0 +1,106 @@
+"""The HTTP door behind a real nginx that ends TLS and serves it below a path, as the page says."""
+
+import re
+import ssl
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from models.roles import Role
+from runtime.config import Settings
+from runtime.web_settings import WorkSettings
+from tests.certificate import make_certificate
+from tests.integration.web.conftest import APP, Serve, Web, with_shop
+from tests.integration.web.test_live import events
+from tests.nginx import nginx
+from tests.servers import free_port
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs/how-to/use-the-api.md").read_text(encoding="utf-8")
+[LOCATION] = re.findall(r"^```nginx\n(.*?)^```", PAGE, re.M | re.S)
+BELOW = "/minutehand"
+ADDRESS = "http://127.0.0.1:8265"
+
+
+@pytest.fixture
+def web(home_of: Callable[[str], Settings], serve: Serve) -> Web:
+    """A server that knows its proxy and its path."""
+    settings = home_of("sqlite")
+    changed = {
+        "web": settings.web.model_copy(update={"proxies": ("127.0.0.1",), "root_path": BELOW}),
+        "work": WorkSettings(pop_timeout_s=0.2),
+    }
+    return with_shop(serve(settings.model_copy(update=changed)))
+
+
+@pytest.fixture(params=["kept", "removed"])
+def proxied(request: pytest.FixtureRequest, web: Web, tmp_path: Path) -> Iterator[httpx.Client]:
+    """A client of the site; nginx keeps the path, or removes it."""
+    own = web.url if request.param == "kept" else f"{web.url}/"
+    port, certificate = free_port(), make_certificate(tmp_path)
+    server = f"""server {{
+        listen 127.0.0.1:{port} ssl;
+        ssl_certificate {certificate};
+        ssl_certificate_key {certificate};
+        {LOCATION.replace(ADDRESS, own)}
+    }}"""
+    trusted = ssl.create_default_context(cafile=str(certificate))
+    site = f"https://127.0.0.1:{port}"
+    with nginx(server, port), httpx.Client(base_url=site, verify=trusted, timeout=30) as client:
+        yield client
+
+
+def bearer(web: Web, role: Role = Role.ADMIN, app: str | None = None) -> dict[str, str]:
+    return {"Authorization": f"Bearer {web.token(role, app)}"}
+
+
+def test_a_browser_signs_in_and_changes_something(web: Web, proxied: httpx.Client) -> None:
+    own = {"Origin": str(proxied.base_url).rstrip("/")}
+    asked = proxied.get(f"{BELOW}/actions")
+    form = {"token": web.token(), "next": "/actions"}
+    answer = proxied.post(f"{BELOW}/sign-in", data=form, headers=own)
+    page = proxied.get(f"{BELOW}/actions")
+    csrf = re.search(r'name="csrf" value="(\w+)"', page.text)
+    assert csrf is not None
+    left = proxied.post(f"{BELOW}/sign-out", data={"csrf": csrf[1]}, headers=own)
+
+    assert asked.headers["location"] == f"{BELOW}/sign-in?next=/actions"
+    assert answer.headers["location"] == f"{BELOW}/actions"
+    assert answer.headers["set-cookie"].endswith(f"; Path={BELOW}; SameSite=lax; Secure")
+    assert (page.status_code, left.status_code) == (200, 303)
+
+
+def test_what_the_pages_load_is_found(web: Web, proxied: httpx.Client) -> None:
+    page = proxied.get(f"{BELOW}/sign-in").text
+    loaded = re.findall(r'(?:href|src)="([^"]*/static/[^"]+)"', page)
+
+    assert loaded
+    assert {proxied.get(one).status_code for one in loaded} == {200}
+    assert proxied.get(f"{BELOW}/").headers["location"] == f"{BELOW}/sign-in?next=/"
+
+
+def test_events_come_one_by_one(web: Web, proxied: httpx.Client) -> None:
+    headers = bearer(web, Role.OPERATOR, APP)
+    id = proxied.post(f"{BELOW}/api/actions/nightly:run", headers=headers).json()["id"]
+    path = f"{BELOW}/api/operations/{id}/events"
+    with proxied.stream("GET", path, headers=headers) as response:
+        came = events(response)
+        first = next(came)
+        proxied.post(f"{BELOW}/api/operations/{id}:cancel", headers=headers)
+        second = next(came)
+
+    assert [one[2]["state"] for one in (first, second)] == ["queued", "cancelled"]
+
+
+def test_a_worker_waits_for_a_job_and_many_changes_come_at_once(
+    web: Web, proxied: httpx.Client
+) -> None:
+    waited = proxied.get(f"{BELOW}/jobs/next", headers=bearer(web, Role.WORKER))
+    # More than nginx takes by default.
+    large = {"actions": [], "note": "x" * 2_000_000}
+    answer = proxied.post(f"{BELOW}/api/actions:apply", json=large, headers=bearer(web))
+
+    assert waited.status_code == 204
+    assert answer.headers["content-type"].startswith("application/")
