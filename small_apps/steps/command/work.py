@@ -257,8 +257,7 @@ def _outputs(
 
 
 def _environment(read: CommandParameters, context: WorkContext) -> dict[str, str]:
-    account = pwd.getpwuid(os.getuid())
-    own = {"HOME": account.pw_dir, "LOGNAME": account.pw_name, "PATH": DEFAULT_PATH}
+    own = {**_account(), "PATH": DEFAULT_PATH}
     own |= {name: os.environ[name] for name in PASSED_ON if os.environ.get(name)}
     try:
         named = {
@@ -274,6 +273,15 @@ def _environment(read: CommandParameters, context: WorkContext) -> dict[str, str
         "MINUTEHAND_ATTEMPT": str(context.attempt),
         "MINUTEHAND_OCCURRENCE_AT": format_instant(context.occurrence_at),
     }
+
+
+def _account() -> dict[str, str]:
+    """Return the home folder and the name of this account; a container may run as a bare number."""
+    try:
+        account = pwd.getpwuid(os.getuid())
+    except KeyError:
+        return {"HOME": "/"}
+    return {"HOME": account.pw_dir, "LOGNAME": account.pw_name}
 
 
 def _command(read: CommandParameters, environment: Mapping[str, str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -245,6 +246,25 @@ from tasks.registry import Registry
 settings = load_settings(Path(sys.argv[1]))
 run_attempt(make_engine(settings), settings, Registry(), (UUID(sys.argv[2]), 1), "tests")
 """
+
+
+def test_a_worker_whose_account_has_no_name_runs_programs(
+    engine: sa.Engine, settings: Settings
+) -> None:
+    nameless = ["unshare", "--user", "--map-user=4242", "--map-group=4242"]
+    if not shutil.which("unshare") or subprocess.run([*nameless, "true"], check=False).returncode:
+        pytest.skip("this machine has or allows no namespaces of users")
+    operation = made(engine, {"shell": "echo at $HOME as ${LOGNAME-nobody}"})
+    environment = {**os.environ, "SCHED_COMMANDS": "shell"}
+    for name in ("HOME", "LOGNAME"):
+        environment.pop(name, None)
+    command = [sys.executable, "-P", "-c", WORKER, str(settings.home), str(operation)]
+
+    subprocess.run([*nameless, *command], env=environment, check=True)
+
+    with reading(engine) as connection:
+        (line,) = log_lines(connection, operation)
+    assert (row_of(engine, operation)["state"], line["message"]) == ("success", "at / as nobody")
 
 
 @pytest.mark.parametrize("killed", ["worker", "supervisor"])
