@@ -2,7 +2,7 @@
 
 from amqp.exceptions import AccessRefused, AMQPError, MessageNacked
 from kombu.exceptions import KombuError, OperationalError
-from redis.exceptions import NoPermissionError, RedisError
+from redis.exceptions import AskError, ClusterCrossSlotError, NoPermissionError, RedisError
 from redis.exceptions import TimeoutError as NoAnswer
 
 from models.errors import BrokerUnavailable
@@ -12,10 +12,15 @@ BROKER_ERRORS = (KombuError, OperationalError, RedisError, AMQPError, MessageNac
 SILENT = (TimeoutError, NoAnswer)
 # Our account lacks a right.
 FORBIDDEN = (AccessRefused, NoPermissionError)
+# A node of a Redis Cluster: our queues would be on several, and one command is about all of them.
+OF_CLUSTERS = (AskError, ClusterCrossSlotError)
+NO_CLUSTER = "Redis Cluster is not supported, use Redis without it"
 
 
 def unavailable(error: Exception) -> BrokerUnavailable:
     """Return the error to raise for one of BROKER_ERRORS."""
     if isinstance(error, MessageNacked):
         return BrokerUnavailable("RabbitMQ refuses a message: its queue is full")
-    return BrokerUnavailable(f"{type(error).__name__}: {error}")
+    text = f"{type(error).__name__}: {error}"
+    is_of_cluster = isinstance(error, OF_CLUSTERS) or "cluster mode" in text
+    return BrokerUnavailable(f"{text} ({NO_CLUSTER})" if is_of_cluster else text)
