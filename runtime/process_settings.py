@@ -22,6 +22,11 @@ class SchedulerSettings(Section):
             raise ValueError("must be 5, 6, 10, 12, 15, 20, 30 or 60")
         return value
 
+    @property
+    def tick(self) -> timedelta:
+        """The time from one tick to the next."""
+        return timedelta(seconds=self.tick_seconds)
+
 
 class WorkerSettings(Section):
     """Celery workers and their leases."""
@@ -73,6 +78,11 @@ class WorkerSettings(Section):
                 f"hard_limit_s {self.hard_limit_s:g} is under soft_limit_s {self.soft_limit_s:g}"
             )
         return self
+
+    @property
+    def lease(self) -> timedelta:
+        """How long a worker may be silent before it counts as gone."""
+        return timedelta(seconds=self.lease_s)
 
 
 class RetentionSettings(Section):

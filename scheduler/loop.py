@@ -61,10 +61,9 @@ class Daemon:
     name: str = field(default_factory=daemon_name)
 
     def __post_init__(self) -> None:
-        lease_s = self.settings.worker.lease_s
-        self.sweeper = Sweeper(timedelta(seconds=lease_s), self.settings.alert)
+        self.sweeper = Sweeper(self.settings.worker.lease, self.settings.alert)
         # Often enough to detect every database outage that ages a healthy lease.
-        self._longest_wait_s = min(LONGEST_WAIT_S, lease_s / 4)
+        self._longest_wait_s = min(LONGEST_WAIT_S, self.settings.worker.lease_s / 4)
         self.ping = Ping(self.settings.alert.ping_url.get_secret_value())
         self.machine_clock = SkewWatch(self.settings.clock.max_skew_s)
         # The database's clock minus the monotonic clock.

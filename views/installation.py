@@ -3,7 +3,6 @@
 import getpass
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 from threading import RLock
@@ -179,7 +178,7 @@ class Installation:
             self.actor,
             app,
             self.steps,
-            timedelta(seconds=self.settings.scheduler.tick_seconds),
+            self.settings.scheduler.tick,
             self.settings.retention.kept_for,
             rules_of(self.settings),
             grants,

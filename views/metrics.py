@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
 from itertools import islice
@@ -152,8 +152,7 @@ def quick_samples(installation: Installation) -> Samples:
         settings = installation.settings
         for row in measures.overdue(connection, settings.alert.overdue):
             found.add("operations_overdue", row.times, apps(row.small_app_id))
-        lease = timedelta(seconds=settings.worker.lease_s)
-        found.add("leases_expired", measures.leases_expired(connection, lease))
+        found.add("leases_expired", measures.leases_expired(connection, settings.worker.lease))
         found.add("actions_due", measures.due(connection, MOST_DUE))
         found.add("backfills_active", measures.backfills_active(connection))
         for row in measures.notices_owed(connection):
@@ -198,7 +197,7 @@ def _age_s(now: datetime, at: datetime) -> float:
 def _add_daemon(
     connection: sa.Connection, found: Samples, installation: Installation, now: datetime
 ) -> None:
-    within = timedelta(seconds=2 * installation.settings.scheduler.tick_seconds)
+    within = 2 * installation.settings.scheduler.tick
     found.add("daemon_up", ticks.has_ticked(connection, "", within))
     last = ticks.last(connection)
     if last is None:
@@ -210,8 +209,7 @@ def _add_daemon(
 
 
 def _add_workers(connection: sa.Connection, found: Samples, installation: Installation) -> None:
-    lease = timedelta(seconds=installation.settings.worker.lease_s)
-    live = ticks.live_workers(connection, lease)
+    live = ticks.live_workers(connection, installation.settings.worker.lease)
     queues = [(row, queue.strip()) for row in live for queue in row["queues"].split(",")]
     shown = _shown(queue for _, queue in queues)
     for row, queue in queues:

@@ -87,8 +87,8 @@ def simulation(installation: Installation, asked: Asked) -> Simulation:
         raise Refused(f"--to {instant(end)} is not after --from {instant(begin)}")
     if begin <= BEGINNING:
         raise Refused(f"--from {instant(begin)} is where cron rules begin; write a later instant")
-    tick = timedelta(seconds=installation.settings.scheduler.tick_seconds)
-    timetable = Timetable(tuple(_span(one, zone) for one in asked.down), tick)
+    down = tuple(_span(one, zone) for one in asked.down)
+    timetable = Timetable(down, installation.settings.scheduler.tick)
     actions = _actions(installation, files, app.model_copy(update={"zone": zone}), begin)
     fates = list(simulate(actions, begin - SECOND, end - SECOND, timetable))
     zones = {one.name: zone_of(one.plan, zone) for one in actions}
@@ -196,7 +196,7 @@ def _actions(
         now=datetime.fromtimestamp(0, begin.tzinfo),
         created_at=begin,
         steps=installation.steps,
-        tick=timedelta(seconds=installation.settings.scheduler.tick_seconds),
+        tick=installation.settings.scheduler.tick,
         # Nothing is sent or run.
         celery=None,
         commands=None,

@@ -143,9 +143,8 @@ def status_in(connection: sa.Connection, settings: Settings) -> Status:
     """Return the status of a database's installation."""
     now = read_clock(connection)
     total, active = actions.count(connection)
-    seen_within = timedelta(seconds=settings.worker.lease_s)
     unhealthy = _unhealthy(connection, settings)
-    live = ticks.live_workers(connection, seen_within)
+    live = ticks.live_workers(connection, settings.worker.lease)
     return Status(
         now=now,
         daemon=daemon_in(connection, settings, now),
@@ -169,7 +168,7 @@ def is_ticking(installation: Installation) -> bool:
     """Return whether a daemon, on any host, ticked within the last two ticks."""
     settings = installation.settings
     with reading(installation.engine) as connection:
-        return ticks.has_ticked(connection, "", _two_ticks(settings))
+        return ticks.has_ticked(connection, "", 2 * settings.scheduler.tick)
 
 
 def is_alive(installation: Installation, part: Part) -> Alive:
@@ -179,9 +178,9 @@ def is_alive(installation: Installation, part: Part) -> Alive:
     settings, host = installation.settings, socket.gethostname()
     with reading(installation.engine) as connection:
         if part is Part.DAEMON:
-            lives = ticks.has_ticked(connection, f"{host}:", _two_ticks(settings))
+            lives = ticks.has_ticked(connection, f"{host}:", 2 * settings.scheduler.tick)
         else:
-            live = ticks.live_workers(connection, timedelta(seconds=settings.worker.lease_s))
+            live = ticks.live_workers(connection, settings.worker.lease)
             lives = any(f"@{host}:" in row["name"] for row in live)
     return Alive(part=part, is_alive=lives)
 
@@ -197,20 +196,17 @@ def _serves(settings: WebSettings) -> bool:
     return answer.is_success
 
 
-def _two_ticks(settings: Settings) -> timedelta:
-    return timedelta(seconds=2 * settings.scheduler.tick_seconds)
-
-
 def daemon_in(connection: sa.Connection, settings: Settings, now: datetime) -> Daemon | None:
     """Return the daemon that ticked last, None before the first tick."""
     tick = ticks.last(connection)
     if tick is None:
         return None
     stopped_at = tick["stopped_at"]
+    age = abs(now - tick["finished_at"])
     return Daemon(
         name=tick["daemon"],
         last_tick_at=tick["finished_at"],
-        is_ticking=stopped_at is None and abs(now - tick["finished_at"]) <= _two_ticks(settings),
+        is_ticking=stopped_at is None and age <= 2 * settings.scheduler.tick,
         stopped_at=stopped_at,
         clock_skew_s=tick["report"].get("clock_skew_s", 0.0),
         report=tick["report"],

@@ -104,7 +104,7 @@ def _text(asked: Asked, row: sa.RowMapping) -> str:
     if row["state"] in ENDED:
         return ended(row)
     if row["state"] == OperationState.RUNNING:
-        return runs(row, asked.now, asked.lease)
+        return runs(row, asked.now, asked.settings.worker.lease)
     error = (
         explain_facts.last_error(asked.connection, row["id"]) if (row["attempt"] or 0) > 1 else None
     )

@@ -53,14 +53,9 @@ class Asked:
     subject: str | None
     steps: Steps
 
-    @property
-    def lease(self) -> timedelta:
-        """How long a worker may be silent before it counts as gone."""
-        return timedelta(seconds=self.settings.worker.lease_s)
-
     def status(self) -> Status:
         """Return the installation's status."""
-        return explain_facts.status(self.connection, self.lease)
+        return explain_facts.status(self.connection, self.settings.worker.lease)
 
     def answer(self, verdict: str, text: str) -> Explanation:
         """Return the answer, under the revision in force."""

@@ -177,7 +177,7 @@ def _active_plans(connection: sa.Connection) -> list[str]:
 
 
 def _workers(connection: sa.Connection, settings: Settings, plans: list[str]) -> Iterator[Finding]:
-    live = ticks.live_workers(connection, timedelta(seconds=settings.worker.lease_s))
+    live = ticks.live_workers(connection, settings.worker.lease)
     of_ours = [row for row in live if row["follows"] is None]
     listened = {queue for row in of_ours for queue in row["queues"].split(",")}
     # The queues of the user's application are unknown unless its workers follow.
@@ -250,7 +250,7 @@ def _shared_queues(connection: sa.Connection, settings: Settings) -> Iterator[Fi
     """Yield a warning for each queue whose one process several small apps share."""
     if turns.sharing(connection) is not Sharing.APPS:
         return
-    live = ticks.live_workers(connection, timedelta(seconds=settings.worker.lease_s))
+    live = ticks.live_workers(connection, settings.worker.lease)
     ours = [(row["queues"], row["slots"]) for row in live if row["follows"] is None]
     for queue, slots in sorted(capacities(ours).items()):
         if slots < 2 and queue != DEFAULT:

@@ -1,7 +1,7 @@
 """What becomes of another scheduler's entries: the report of an import."""
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import Field
@@ -90,7 +90,7 @@ def imported(
         now=now,
         created_at=now,
         steps=installation.steps,
-        tick=timedelta(seconds=installation.settings.scheduler.tick_seconds),
+        tick=installation.settings.scheduler.tick,
         # `action apply` checks what may be sent and run.
         celery=None,
         commands=None,

@@ -108,9 +108,8 @@ def _lacks_worker(
     connection: sa.Connection, needs: Sequence[Attention], settings: Settings
 ) -> bool:
     """Return whether something is overdue and no worker lives."""
-    lease = timedelta(seconds=settings.worker.lease_s)
     is_waiting = any(one.kind == "overdue" for one in needs)
-    return is_waiting and not ticks.live_workers(connection, lease)
+    return is_waiting and not ticks.live_workers(connection, settings.worker.lease)
 
 
 def _shown(at: datetime, row: Mapping[str, Any], apps: Mapping[int, str]) -> Coming:

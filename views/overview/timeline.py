@@ -107,7 +107,7 @@ def timeline_of(
             if uid in found
         ),
         load=tuple(_load(ticked)) if has_load else (),
-        outages=tuple(_outages(ticked, now, timedelta(seconds=settings.scheduler.tick_seconds))),
+        outages=tuple(_outages(ticked, now, settings.scheduler.tick)),
     )
 
 

@@ -1,7 +1,5 @@
 """Whether the installation itself works: its daemon, its workers, its queues, its last ticks."""
 
-from datetime import timedelta
-
 from pydantic import Field
 
 from models.sql import read_clock
@@ -43,7 +41,7 @@ def vitals_of(installation: Installation) -> Vitals:
     settings = installation.settings
     with reading(installation.engine) as connection:
         now = read_clock(connection)
-        live = ticks.live_workers(connection, timedelta(seconds=settings.worker.lease_s))
+        live = ticks.live_workers(connection, settings.worker.lease)
         return Vitals(
             daemon=daemon_in(connection, settings, now),
             workers=tuple(Worker.of(row) for row in live),
