@@ -53,10 +53,6 @@ class Templates(Listing[TemplateRow]):
     """The templates of a small app, by name."""
 
 
-class TemplatePage(Page[TemplateRow]):
-    """Templates of a small app, by name."""
-
-
 class TemplatePreview(View):
     """A template with the values of a user, or with sample values."""
 
@@ -113,7 +109,7 @@ def list_templates(
     limit: int,
     cursor: str | None = None,
     known: Mapping[str, Any] | None = None,
-) -> TemplatePage:
+) -> Page[TemplateRow]:
     """Return a page of the templates of the small app and the number of their problems.
 
     `known` are the settings of its document, if they were read already.
@@ -124,7 +120,7 @@ def list_templates(
         for name, parts in _stored(installation, cursor, limit + 1).items()
     ]
     shown, following = first_of(found, limit, lambda template: template.name)
-    return TemplatePage(items=tuple(_row(one, settings) for one in shown), next=following)
+    return Page[TemplateRow](items=tuple(_row(one, settings) for one in shown), next=following)
 
 
 def _row(template: MailTemplate, settings: Mapping[str, Any]) -> TemplateRow:

@@ -41,10 +41,6 @@ class Tokens(Listing[Token]):
     """The tokens that are not revoked, the newest first."""
 
 
-class TokenPage(Page[Token]):
-    """Tokens that are not revoked, the newest first."""
-
-
 class RevokedToken(View):
     """A token that opens nothing any more."""
 
@@ -80,12 +76,12 @@ def create_first(installation: Installation) -> NewToken | None:
     return create(installation, Role.ADMIN, None)
 
 
-def list_tokens(installation: Installation, limit: int, cursor: str | None = None) -> TokenPage:
+def list_tokens(installation: Installation, limit: int, cursor: str | None = None) -> Page[Token]:
     """Return a page of the tokens of the request's scope."""
     with reading(installation.engine) as connection:
         found = tokens.listed(connection, installation.scope, cursor, limit + 1)
     shown, following = first_of(found, limit, lambda row: row["id"])
-    return TokenPage(items=tuple(Token.of(row) for row in shown), next=following)
+    return Page[Token](items=tuple(Token.of(row) for row in shown), next=following)
 
 
 def revoke(installation: Installation, id: str) -> RevokedToken:

@@ -35,10 +35,6 @@ class Users(Listing[User]):
     """The users of a small app, by id."""
 
 
-class UserPage(Page[User]):
-    """Users of a small app, by id."""
-
-
 class AddedUser(View):
     """A user that was added."""
 
@@ -65,10 +61,6 @@ class Group(View):
 
 class Groups(Listing[Group]):
     """The groups of a small app, by name."""
-
-
-class GroupPage(Page[Group]):
-    """Groups of a small app, by name."""
 
 
 class NewUser(View):
@@ -188,21 +180,21 @@ def import_rows(
     return ImportedUsers(**counts, never_activated=never_activated)
 
 
-def list_users(installation: Installation, limit: int, cursor: str | None = None) -> UserPage:
+def list_users(installation: Installation, limit: int, cursor: str | None = None) -> Page[User]:
     """Return a page of the users of the small app."""
     with reading(installation.engine) as connection:
         found = users.page(connection, installation.small_app.id, cursor, limit + 1)
     shown, following = first_of(found, limit, lambda user: user.id)
-    return UserPage(items=tuple(_shown(user) for user in shown), next=following)
+    return Page[User](items=tuple(_shown(user) for user in shown), next=following)
 
 
-def list_groups(installation: Installation, limit: int, cursor: str | None = None) -> GroupPage:
+def list_groups(installation: Installation, limit: int, cursor: str | None = None) -> Page[Group]:
     """Return a page of the groups of the small app."""
     with reading(installation.engine) as connection:
         found = users.group_sizes(connection, installation.small_app.id, cursor, limit + 1)
     shown, following = first_of(found, limit, lambda group: group.name)
     items = tuple(Group(name=one.name, members=one.members) for one in shown)
-    return GroupPage(items=items, next=following)
+    return Page[Group](items=items, next=following)
 
 
 def _shown(user: users.User) -> User:

@@ -162,10 +162,6 @@ class Revisions(Listing[Revision]):
     """The revisions of an action, the newest first."""
 
 
-class RevisionPage(Page[Revision]):
-    """Revisions of an action, the newest first."""
-
-
 def show(installation: Installation, name: str) -> Action:
     """Return an action of the small app with its rule, its last operations and backfills."""
     with reading(installation.engine) as connection:
@@ -215,14 +211,14 @@ def next_of(installation: Installation, name: str, count: int) -> Occurrences:
 
 def revisions_of(
     installation: Installation, name: str, limit: int, cursor: str | None = None
-) -> RevisionPage:
+) -> Page[Revision]:
     """Return a page of the revisions of an action; raises NotFound, or Refused for the cursor."""
     before = None if cursor is None else number_in(cursor)
     with reading(installation.engine) as connection:
         row = find(connection, installation, name)
         rows = actions.revisions_of(connection, row["uid"], before, limit + 1)
     shown, following = first_of(rows, limit, lambda row: row["number"])
-    return RevisionPage(items=tuple(Revision(**row) for row in shown), next=following)
+    return Page[Revision](items=tuple(Revision(**row) for row in shown), next=following)
 
 
 def row_of(

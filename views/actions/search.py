@@ -37,10 +37,6 @@ class FoundActions(Page[FoundAction]):
     """Actions that a search found, by name."""
 
 
-class ActionPage(Page[ActionRow]):
-    """Actions with their status, by name."""
-
-
 def list_actions(
     installation: Installation,
     limit: int,
@@ -49,7 +45,7 @@ def list_actions(
     all_apps: bool = False,
     unhealthy: bool = False,
     owner: str | None = None,
-) -> ActionPage:
+) -> Page[ActionRow]:
     """Return a page of the actions of a small app, or of all; raises Refused for a wrong cursor.
 
     A page of unhealthy ones may have fewer than `limit`, and another page follow it.
@@ -67,7 +63,7 @@ def list_actions(
     names = {id: app.name for id, app in apps.items()}
     found = (row_of(row, now, alert.after, names.get(row["small_app_id"])) for row in shown)
     items = tuple(one for one in found if not (unhealthy and one.is_healthy))
-    return ActionPage(items=items, next=following)
+    return Page[ActionRow](items=items, next=following)
 
 
 def search(

@@ -37,10 +37,6 @@ class Apps(Listing[AppRow]):
     """All small apps, by name."""
 
 
-class AppPage(Page[AppRow]):
-    """Small apps, by name."""
-
-
 class Domain(View):
     """A domain of data: rows that were refreshed, and rows that readers see."""
 
@@ -136,7 +132,7 @@ class App(View):
     operations: tuple[OperationOfApp, ...]
 
 
-def list_apps(installation: Installation, limit: int, cursor: str | None = None) -> AppPage:
+def list_apps(installation: Installation, limit: int, cursor: str | None = None) -> Page[AppRow]:
     """Return a page of the small apps."""
     only = installation.app_name if installation.is_bound else None
     with reading(installation.engine) as connection:
@@ -147,7 +143,7 @@ def list_apps(installation: Installation, limit: int, cursor: str | None = None)
         AppRow(name=app.name, zone=app.zone, owner=owner, domains=domains.get(app.id, ()))
         for app, owner in shown
     )
-    return AppPage(items=tuple(rows), next=following)
+    return Page[AppRow](items=tuple(rows), next=following)
 
 
 def app_names(installation: Installation) -> list[str]:

@@ -69,10 +69,6 @@ class Jobs(Listing[JobRow]):
     """The jobs of a small app, by id."""
 
 
-class JobPage(Page[JobRow]):
-    """Jobs of a small app, by id."""
-
-
 class AddedJob(View):
     """A job that was stored."""
 
@@ -128,14 +124,14 @@ def import_jobs(installation: Installation, documents: Sequence[Document]) -> Im
     return ImportedJobs(**{str(one): made.count(one) for one in Change})
 
 
-def list_jobs(installation: Installation, limit: int, cursor: str | None = None) -> JobPage:
+def list_jobs(installation: Installation, limit: int, cursor: str | None = None) -> Page[JobRow]:
     """Return a page of the jobs of the small app; raises Refused for a wrong cursor."""
     after = None if cursor is None else _place(cursor)
     with reading(installation.engine) as connection:
         rows = stored.page(connection, installation.small_app.id, after, limit + 1)
         now = read_clock(connection)
     shown, following = first_of(rows, limit, lambda row: f"{row['job_id']}_{row['name']}")
-    return JobPage(items=tuple(_jobs_in(shown, now)), next=following)
+    return Page[JobRow](items=tuple(_jobs_in(shown, now)), next=following)
 
 
 def _place(cursor: str) -> tuple[str, str]:
