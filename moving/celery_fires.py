@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 from cron.zone import canonical_name, zone_named
 from moving.celery_rules import Crontab, engine_of
+from scheduler.events import rounded_up
 
 NOTHING = timedelta(0)
 SECOND = timedelta(seconds=1)
@@ -66,5 +67,4 @@ def _asked_next(now: datetime, left: timedelta, changes: Sequence[datetime]) -> 
         left = min(left, ASKED_WITHIN)
     elif near is not None:
         left = min(left, near - AROUND - now)
-    later = now + left
-    return later if not later.microsecond else later.replace(microsecond=0) + SECOND
+    return rounded_up(now + left)

@@ -18,6 +18,7 @@ from moving.celery_fires import CrontabFires
 from moving.celery_rules import Crontab
 from moving.celery_work import POLICY, work_of
 from moving.entries import CannotMove, Entry, Refused, entry_or_refused
+from scheduler.events import rounded_up
 
 TASKS = "django_celery_beat_periodictask"
 # By the column that refers to it.
@@ -37,7 +38,6 @@ PERIODS = {
     "seconds": timedelta(seconds=1),
     "microseconds": timedelta(microseconds=1),
 }
-SECOND = timedelta(seconds=1)
 NOTHING_TO_DO = "there is nothing to do"
 
 Row = Mapping[str, Any]
@@ -162,8 +162,7 @@ def _instant(value: object) -> datetime | None:
     if isinstance(value, datetime) and value.tzinfo is None:
         why = f"its instant {value} has no zone: Django runs with USE_TZ = False"
         raise CannotMove(why, "write the action yourself, with an offset in each instant")
-    at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-    return at if not at.microsecond else at.replace(microsecond=0) + SECOND
+    return rounded_up(at.replace(tzinfo=UTC) if at.tzinfo is None else at)
 
 
 When = tuple[Any, CrontabFires | None, tuple[str, ...]]

@@ -7,8 +7,9 @@ from importlib.util import find_spec
 from typing import Any
 
 from cron.zone import canonical_name
+from scheduler.events import rounded_up
 
-MICROSECOND, SECOND = timedelta(microseconds=1), timedelta(seconds=1)
+MICROSECOND = timedelta(microseconds=1)
 NOT_COMPARED = "its instants were not compared: APScheduler 3 is not installed beside Minutehand"
 
 
@@ -30,16 +31,11 @@ class TriggerFires:
         engine = engine_of(self.trigger)
         found: list[datetime] = []
         at = engine.get_next_fire_time(None, since + MICROSECOND)
-        while at is not None and (last := _whole(at)) <= until and last not in found[-1:]:
+        while at is not None and (last := rounded_up(at)) <= until and last not in found[-1:]:
             found.append(last)
             # In UTC: Python's sums forget which of two equal times on the wall it was.
             at = engine.get_next_fire_time(at, at.astimezone(UTC) + MICROSECOND)
         return found
-
-
-def _whole(at: datetime) -> datetime:
-    at = at.astimezone(UTC)
-    return at if not at.microsecond else at.replace(microsecond=0) + SECOND
 
 
 def engine_of(trigger: Mapping[str, Any]) -> Any:

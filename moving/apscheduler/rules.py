@@ -11,6 +11,7 @@ from moving.beat import every
 from moving.celery_rules import Crontab
 from moving.cron_text import RULES, ranges_of, values_in
 from moving.entries import CannotMove
+from scheduler.events import rounded_up
 
 SECOND = timedelta(seconds=1)
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -161,7 +162,7 @@ def _bounds(trigger: Mapping[str, Any], now: datetime) -> tuple[datetime | None,
 def instant_of(value: object) -> datetime | None:
     """Return an instant in whole seconds, rounded up; raises CannotMove for what is none."""
     at = _parsed(value)
-    return at if at is None or not at.microsecond else at.replace(microsecond=0) + SECOND
+    return None if at is None else rounded_up(at)
 
 
 def _parsed(value: object) -> datetime | None:
