@@ -18,6 +18,7 @@ from models.durations import format_span
 from models.store import actions, ticks, totals
 from models.store.clocks import read_both
 from models.store.schema import check_schema
+from models.values import format_instant
 from runtime.clock import monotonic, utc_now
 from runtime.config import Settings
 from runtime.database import DATABASE_AWAY, reading, unhurried
@@ -208,6 +209,6 @@ def _log(report: TickReport) -> str:
     # A downtime has its own line.
     shown = {key: value for key, value in report.figures().items() if key != "downtime"}
     figures = "".join(f"{key}={value} " for key, value in shown.items())
-    at = report.now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    at = format_instant(report.now)
     logger.info("tick %s %s(%.0f ms)", at, figures, report.duration_ms)
     return f"{at} {figures}({report.duration_ms:.0f} ms)"

@@ -1,7 +1,7 @@
 """Instants, durations and rules in words."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from cron import ClockChange, CronSchedule, SolarEvent, clock_changes, in_words
@@ -16,6 +16,7 @@ from models.action.plan import (
     SolarTrigger,
     Trigger,
 )
+from models.values import format_instant
 from scheduler.events import trigger_delay
 
 # How far ahead clock changes are shown.
@@ -38,7 +39,7 @@ _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 def instant(at: datetime | None) -> str:
     """Return an instant in UTC to the second, `-` for none."""
-    return "-" if at is None else at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return "-" if at is None else format_instant(at)
 
 
 def in_zone(at: datetime, zone: str) -> str:

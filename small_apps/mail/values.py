@@ -7,6 +7,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from minutehand.steps import Recipient
+from models.values import format_instant
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ def shared_values(occasion: Occasion) -> dict[str, Any]:
             "zone": occasion.zone,
             "settings": occasion.settings,
         },
-        "occurrence_at": occasion.at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "occurrence_at": format_instant(occasion.at),
         "date": local.strftime("%Y-%m-%d"),
         "time": local.strftime("%H:%M"),
         "operation_id": occasion.operation_id,
