@@ -102,7 +102,7 @@ def document_in(text: str) -> dict[str, Any] | None:
 
 
 def uuid_in(text: object) -> UUID | None:
-    """Return a stored id; None if it cannot be read."""
+    """Return an id that is stored or written; None if it cannot be read."""
     try:
         return text if isinstance(text, UUID) else UUID(str(text))
     except ValueError:

@@ -17,7 +17,7 @@ from models.store import actions, operations
 from models.store.actions import OVERDUE
 from models.store.actions.status import with_status
 from models.store.scope import Scope
-from models.stored import document_in
+from models.stored import document_in, uuid_in
 from models.values import parse_instant
 from small_apps.store import app_overview, small_apps
 from views.installation import Installation
@@ -91,7 +91,7 @@ def find_ever(
     try:
         return find(connection, installation, name, overdue)
     except NotFound:
-        uid = actions.as_uid(name)
+        uid = uuid_in(name)
         if uid is None or not actions.is_known(connection, uid, installation.scope):
             raise
         return with_status(connection, [uid], overdue, include_deleted=True)[uid]

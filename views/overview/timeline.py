@@ -13,7 +13,7 @@ from models.action.plan import Broken, Plan
 from models.action.schedule import ONE_SECOND
 from models.operation import worst
 from models.store import overview
-from models.store.actions import as_uid
+from models.stored import uuid_in
 from runtime.config import Settings
 from scheduler.occurrence import next_occurrences
 from views.view import Instant, View
@@ -140,7 +140,7 @@ def _bars(rows: Iterable[Mapping[str, Any]]) -> dict[UUID, tuple[Bar, ...]]:
             at=datetime.fromtimestamp(number * SPAN.total_seconds(), UTC),
             state=worst(counts),
             counts=counts,
-            operation_id=as_uid(some[0]["id"]) if is_one else None,
+            operation_id=uuid_in(some[0]["id"]) if is_one else None,
         )
         made[uid] = (*made.get(uid, ()), bar)
     return made

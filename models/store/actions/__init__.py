@@ -14,7 +14,7 @@ from models.sql import dicts, insert_all, is_among
 from models.store.actions.cursors import UNSCHEDULED
 from models.store.actions.status import listing
 from models.store.scope import WHOLE_INSTALLATION, Scope
-from models.stored import document_in
+from models.stored import document_in, uuid_in
 from models.tables import action_cursor, actions, revisions
 
 OVERDUE = timedelta(minutes=15)
@@ -137,7 +137,7 @@ def find(
     query = listing(overdue).where(actions.c.deleted_at.is_(None))
     by_name = (actions.c.small_app_id == small_app_id) & (actions.c.name == name_or_uid)
     row = connection.execute(query.where(by_name)).mappings().one_or_none()
-    if row is None and (uid := as_uid(name_or_uid)) is not None:
+    if row is None and (uid := uuid_in(name_or_uid)) is not None:
         by_uid = (actions.c.uid == uid) & scope.has(actions.c.small_app_id)
         row = connection.execute(query.where(by_uid)).mappings().one_or_none()
     if row is None:
@@ -296,11 +296,3 @@ def revisions_of(
     ordered = query.order_by(revisions.c.number.desc()).limit(limit)
     found = connection.execute(ordered).mappings()
     return [{**row, "document": document_in(row["document"])} for row in found]
-
-
-def as_uid(text: str) -> UUID | None:
-    """Return the uid that a text is; None if it is something else."""
-    try:
-        return UUID(text)
-    except ValueError:
-        return None
