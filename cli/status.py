@@ -20,7 +20,7 @@ def status(
 ) -> None:
     """Show the daemon's last tick, workers, operations of the last day, and quarantined actions."""
     if check is not None:
-        raise typer.Exit(states.is_alive(existing_here(context), check).exit_code)
+        raise typer.Exit(int(not states.is_alive(existing_here(context), check)))
     show(context, existing(context).ask(states.status))
 
 

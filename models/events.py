@@ -94,11 +94,6 @@ class ActionEndModel(Document):
     action: Name
     ends: Ends = (OperationState.SUCCESS.value,)
 
-    @classmethod
-    def written(cls, _value: object, /) -> str:
-        """Return an example."""
-        return cls.example
-
 
 class EventRule(Document):
     """A rule that an event makes due, not the clock."""

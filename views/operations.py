@@ -243,7 +243,7 @@ def show(installation: Installation, id: str) -> Operation:
         )
 
 
-def rows_of(installation: Installation, ids: Sequence[UUID]) -> dict[UUID, OperationRow]:
+def rows_of(installation: Installation, ids: Collection[UUID]) -> dict[UUID, OperationRow]:
     """Return those operations of `ids` that exist, by id, whatever their small app."""
     with reading(installation.engine) as connection:
         rows = operations.by_ids(connection, ids)

@@ -123,17 +123,6 @@ class Status(View):
     disk: Disk | None = Field(None, description="Of the machine that is asked, once a minute.")
 
 
-class Alive(View):
-    """Whether a part of the installation is alive on this host."""
-
-    part: Part
-    is_alive: bool
-
-    @property
-    def exit_code(self) -> int:
-        return int(not self.is_alive)
-
-
 def status(installation: Installation) -> Status:
     with reading(installation.engine) as connection:
         return status_in(connection, installation.settings)
@@ -171,18 +160,16 @@ def is_ticking(installation: Installation) -> bool:
         return ticks.has_ticked(connection, "", 2 * settings.scheduler.tick)
 
 
-def is_alive(installation: Installation, part: Part) -> Alive:
+def is_alive(installation: Installation, part: Part) -> bool:
     """Return whether this host's daemon, worker or HTTP API is alive."""
     if part is Part.WEB:
-        return Alive(part=part, is_alive=_serves(installation.settings.web))
+        return _serves(installation.settings.web)
     settings, host = installation.settings, socket.gethostname()
     with reading(installation.engine) as connection:
         if part is Part.DAEMON:
-            lives = ticks.has_ticked(connection, f"{host}:", 2 * settings.scheduler.tick)
-        else:
-            live = ticks.live_workers(connection, settings.worker.lease)
-            lives = any(f"@{host}:" in row["name"] for row in live)
-    return Alive(part=part, is_alive=lives)
+            return ticks.has_ticked(connection, f"{host}:", 2 * settings.scheduler.tick)
+        live = ticks.live_workers(connection, settings.worker.lease)
+    return any(f"@{host}:" in row["name"] for row in live)
 
 
 def _serves(settings: WebSettings) -> bool:

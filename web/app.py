@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from operator import itemgetter
-from uuid import UUID
 
 import anyio.to_thread
 from fastapi import FastAPI
@@ -14,7 +13,7 @@ from fastapi.middleware.cors import CORSMiddleware
 from runtime.config import Settings
 from views import apps
 from views.installation import Installation
-from views.operations import OperationRow, rows_of
+from views.operations import rows_of
 from views.overview import overview_of
 from views.overview.vitals import vitals_of
 from web import health, metrics
@@ -91,8 +90,8 @@ def make_app(opened: Installation) -> FastAPI:
     app.state.states = Together(_reading(app, operations.read_states), itemgetter(0))
     app.state.shown = Together(_reading(app, operations.read_shown), itemgetter(0, 1))
     app.state.statuses = Together(_reading(app, app_endpoints.read_status), str)
-    app.state.live_operations = Live("operation", partial(_operations, opened), valid_of)
-    app.state.live_statuses = Live("status", partial(_statuses, opened), valid_of)
+    app.state.live_operations = Live("operation", partial(rows_of, opened), valid_of)
+    app.state.live_statuses = Live("status", partial(apps.statuses, opened), valid_of)
     app.state.handout = Handout(opened)
     app.state.overviews = Kept(overview_of)
     app.state.vitals = Kept(vitals_of)
@@ -145,14 +144,6 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     for reader in readers:
         reader.cancel()
     await app.state.handout.note_stop()
-
-
-def _operations(opened: Installation, ids: Collection[UUID]) -> dict[UUID, OperationRow]:
-    return rows_of(opened, tuple(ids))
-
-
-def _statuses(opened: Installation, names: Collection[str]) -> dict[str, apps.DataStatus]:
-    return apps.statuses(opened, names)
 
 
 def _allow_origins(app: FastAPI, settings: Settings) -> None:

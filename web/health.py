@@ -6,7 +6,7 @@ from models.store.schema import check_schema
 from runtime.database import reading
 from views import status
 from views.installation import Installation
-from web.problems import answer
+from web.problems import Described, as_json
 from web.routing import endpoints
 
 router = endpoints("health")
@@ -35,4 +35,5 @@ def ticks(request: Request) -> Response:
     """Answer 204 if a daemon ticked within the last two ticks."""
     if status.is_ticking(request.app.state.installation):
         return Response(status_code=204)
-    return answer(503, "no-tick", "no daemon ended a tick within the last two; is it running?")
+    why = "no daemon ended a tick within the last two; is it running?"
+    return as_json(Described(503, "no-tick", why))

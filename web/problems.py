@@ -98,17 +98,6 @@ class Described:
     on_command_line: str = ""
 
 
-def answer(
-    status: int,
-    kind: str,
-    detail: str,
-    problems: Sequence[Problem] = (),
-    headers: Mapping[str, str] | None = None,
-) -> Response:
-    """Return the answer for a problem; `kind` is its name, such as `not-found`."""
-    return as_json(Described(status, kind, detail, problems, headers or {}))
-
-
 def as_json(error: Described) -> Response:
     """Return problem details."""
     details = ProblemDetails(

@@ -18,7 +18,6 @@ from models.errors import (
 )
 from models.problems import ROOT
 
-MEDIA_TYPE = "application/problem+json"
 PREFIX = "urn:minutehand:problem:"
 # The kinds of `web/problems.py` that are an error here too.
 ERRORS: dict[str, type[SchedulerError]] = {

@@ -82,10 +82,4 @@ def valid(one: Described) -> Iterator[str]:
     yield from described(one, one.warnings)
 
 
-FORMS = {
-    Actions: _list,
-    Action: _action,
-    Upcoming: _upcoming,
-    Occurrences: _occurrences,
-    Described: valid,
-}
+FORMS = {Actions: _list, Action: _action, Occurrences: _occurrences}

@@ -37,9 +37,4 @@ def _cancelled(one: CancelledBackfills) -> Iterator[str]:
     yield f"  cancelled {counted(one.cancelled, 'operation')} that had not started"
 
 
-FORMS = {
-    Backfill: lambda one: [f"backfill {one.id} {in_words(one)}"],
-    StartedBackfill: _started,
-    BackfillPlan: _plan,
-    CancelledBackfills: _cancelled,
-}
+FORMS = {StartedBackfill: _started, BackfillPlan: _plan, CancelledBackfills: _cancelled}

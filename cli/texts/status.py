@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from scheduler.downtime import in_words
 from views.doctor.disk import Disk
 from views.doctor.disk import in_words as in_words_of_disk
-from views.status import Alive, Daemon, Status, Worker
+from views.status import Daemon, Status, Worker
 from views.words import instant, lasting
 
 
@@ -82,8 +82,4 @@ def _skew(whose: str, skew_s: float) -> Iterator[str]:
         yield f"clock       {whose} is {abs(skew_s):.1f} s {word} the database"
 
 
-def _alive(_: Alive) -> Iterator[str]:
-    yield from ()
-
-
-FORMS = {Status: _status, Alive: _alive}
+FORMS = {Status: _status}

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from shlex import join, quote
 from typing import Any
@@ -29,15 +28,6 @@ LEFT_OUT = "its input is left out"
 KEEPS = ("hooks", "time_limit")
 
 
-@dataclass(frozen=True, slots=True)
-class _Fires:
-    schedule: CronSchedule
-
-    def between(self, since: datetime, until: datetime) -> Sequence[datetime]:
-        """Return the instants in (since, until] at which cron runs the line."""
-        return self.schedule.between(since, until)
-
-
 def exported(action: ScheduledActionModel, now: datetime, celery_app: str | None) -> Exported:
     """Return an action as a line of a crontab, compared over two years."""
     plan = plan_of(action)
@@ -56,8 +46,7 @@ def exported(action: ScheduledActionModel, now: datetime, celery_app: str | None
     }
     lines = [f"# {action.name}", *(f"{name}={value}" for name, value in settings.items())]
     text = "\n".join([*lines, f"{rule} {command}", ""])
-    fires = _Fires(CronSchedule(rule, zone))
-    remarks = (*compared(plan, fires, now), *_lost(action, plan, program))
+    remarks = (*compared(plan, CronSchedule(rule, zone), now), *_lost(action, plan, program))
     return Exported.made(action.name, {action.name: text}, remarks)
 
 

@@ -154,7 +154,7 @@ def beginning_with(connection: sa.Connection, digits: str, scope: Scope) -> list
     return list(connection.execute(query.limit(2)).scalars())
 
 
-def by_ids(connection: sa.Connection, ids: Sequence[UUID]) -> list[dict[str, Any]]:
+def by_ids(connection: sa.Connection, ids: Collection[UUID]) -> list[dict[str, Any]]:
     """Return those operations of `ids` that exist, with their actions' names."""
     query = with_names().where(is_among(connection, operations.c.id, ids))
     return [dict(row._mapping) for row in connection.execute(query)]
