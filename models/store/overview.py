@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from models.column_types import UTCDateTime
 from models.operation import UNSTARTED, OperationState
-from models.sql import database_now, is_among, stands_in
+from models.sql import database_now, dicts, is_among, stands_in
 from models.store.operations import with_names
 from models.store.scope import Scope
 from models.tables import action_cursor, actions, operations, ticks
@@ -23,8 +23,7 @@ def running(
     its_own = (is_running, scope.has(operations.c.small_app_id))
     count = sa.select(sa.func.count()).where(*its_own).correlate(None).scalar_subquery()
     query = with_names().add_columns(count.label("running_count")).where(*its_own)
-    found = connection.execute(query.order_by(operations.c.started_at).limit(limit)).mappings()
-    rows = [dict(row) for row in found]
+    rows = dicts(connection, query.order_by(operations.c.started_at).limit(limit))
     return rows, rows[0]["running_count"] if rows else 0
 
 
@@ -55,8 +54,8 @@ def queues(connection: sa.Connection) -> list[dict[str, Any]]:
         running.where(runs).group_by(operations.c.queue),
     )
     found: dict[str, dict[str, Any]] = {}
-    for row in connection.execute(both).mappings():
-        known = found.setdefault(row["queue"], dict(row))
+    for row in dicts(connection, both):
+        known = found.setdefault(row["queue"], row)
         known |= {name: known[name] or row[name] for name in row}
     return [found[name] for name in sorted(found)]
 
@@ -75,7 +74,7 @@ def coming(
     others = _cursors(scope).where(at < database_now(), actions.c.active).order_by(at)
     both = (scheduled.limit(limit).subquery(), others.limit(unscheduled).subquery())
     query = sa.union_all(*(sa.select(one) for one in both))
-    return [dict(row) for row in connection.execute(query).mappings()]
+    return dicts(connection, query)
 
 
 def _cursors(scope: Scope) -> sa.Select[Any]:
@@ -92,7 +91,7 @@ def named(connection: sa.Connection, uids: Collection[UUID]) -> list[dict[str, A
     query = sa.select(actions.c.uid, actions.c.small_app_id, actions.c.name, actions.c.plan).where(
         is_among(connection, actions.c.uid, list(uids)), actions.c.deleted_at.is_(None)
     )
-    return [dict(row) for row in connection.execute(query).mappings()]
+    return dicts(connection, query)
 
 
 def counted(
@@ -124,7 +123,7 @@ def counted(
         .where(operations.c.occurrence_at >= since, operations.c.occurrence_at <= database_now())
         .group_by(operations.c.action_uid, number, operations.c.state)
     )
-    return [dict(row) for row in connection.execute(query).mappings()]
+    return dicts(connection, query)
 
 
 def ticked(connection: sa.Connection, since: datetime) -> list[dict[str, Any]]:
@@ -134,13 +133,12 @@ def ticked(connection: sa.Connection, since: datetime) -> list[dict[str, Any]]:
         .where(ticks.c.finished_at >= since, ticks.c.finished_at <= database_now())
         .order_by(ticks.c.finished_at, ticks.c.id)
     )
-    rows = [dict(row) for row in connection.execute(query).mappings()]
-    return [row for row in rows if row["now"]]
+    return [row for row in dicts(connection, query) if row["now"]]
 
 
 def last_ticks(connection: sa.Connection, limit: int) -> list[dict[str, Any]]:
     """Return the last ticks with their instants, duration and report, in order."""
     shown = (ticks.c.now, ticks.c.finished_at, ticks.c.duration_ms, ticks.c.report)
     query = sa.select(*shown).order_by(ticks.c.id.desc()).limit(limit)
-    rows = [dict(row) for row in connection.execute(query).mappings()]
+    rows = dicts(connection, query)
     return [row for row in reversed(rows) if row["now"] and row["finished_at"]]

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from models.celery_task import queue_in_broker
 from models.column_types import UTCDateTime
 from models.operation import UNSTARTED, OperationState
-from models.sql import database_now, insert_ignoring, read_clock, stands_in, upsert
+from models.sql import database_now, dicts, insert_ignoring, read_clock, stands_in, upsert
 from models.stored import document_in, instant_in
 from models.tables import (
     NEVER_STARTED,
@@ -350,4 +350,4 @@ def live_workers(connection: sa.Connection, within: timedelta) -> list[dict[str,
         .where(workers.c.stopped_at.is_(None))
         .order_by(workers.c.name)
     )
-    return [dict(row) for row in connection.execute(query).mappings()]
+    return dicts(connection, query)

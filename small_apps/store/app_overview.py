@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from models.operation import OperationState
-from models.sql import stands_in
+from models.sql import dicts, stands_in
 from models.store.actions.cursors import UNSCHEDULED
 from models.stored import document_in
 from models.tables import (
@@ -121,7 +121,7 @@ def domains_of(connection: sa.Connection, small_app_id: int) -> list[dict[str, A
         .where(domains.c.small_app_id == small_app_id)
         .order_by(domains.c.name)
     )
-    return [dict(row) for row in connection.execute(query).mappings()]
+    return dicts(connection, query)
 
 
 def _next(connection: sa.Connection, small_app_id: int) -> dict[str, Any] | None:

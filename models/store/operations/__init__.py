@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from models.errors import Hint, NotFound
 from models.operation import REQUESTED, TROUBLED, UNSTARTED, OperationState
-from models.sql import Columns, database_now, insert_all, is_among, stands_in
+from models.sql import Columns, database_now, dicts, insert_all, is_among, stands_in
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.stored import uuid_in
 from models.tables import (
@@ -93,7 +93,7 @@ def active_operations(connection: sa.Connection, uid: UUID) -> list[dict[str, An
     query = sa.select(operations.c.id, operations.c.state).where(
         operations.c.action_uid == uid, operations.c.state.in_(active)
     )
-    return [dict(row) for row in connection.execute(query).mappings()]
+    return dicts(connection, query)
 
 
 def get_operation_state(
@@ -157,7 +157,7 @@ def beginning_with(connection: sa.Connection, digits: str, scope: Scope) -> list
 def by_ids(connection: sa.Connection, ids: Collection[UUID]) -> list[dict[str, Any]]:
     """Return those operations of `ids` that exist, with their actions' names."""
     query = with_names().where(is_among(connection, operations.c.id, ids))
-    return [dict(row._mapping) for row in connection.execute(query)]
+    return dicts(connection, query)
 
 
 def recent(
@@ -178,7 +178,7 @@ def recent(
         query = query.where(in_states(states))
     if since is not None:
         query = query.where(operations.c.occurrence_at >= since)
-    return [dict(row._mapping) for row in connection.execute(query.limit(limit))]
+    return dicts(connection, query.limit(limit))
 
 
 def in_states(states: Collection[str]) -> sa.ColumnElement[bool]:

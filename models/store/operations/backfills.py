@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from models.column_types import UTCDateTime
 from models.errors import NotFound
 from models.operation import UNSTARTED, CausedBy, OperationState
-from models.sql import database_now, is_among, is_still, stands_in
+from models.sql import database_now, dicts, is_among, is_still, stands_in
 from models.store.operations import RESERVED_FOR, is_requested
 from models.store.scope import Scope
 from models.tables import actions, backfills, operations
@@ -51,7 +51,7 @@ def of_action(connection: sa.Connection, uid: UUID, limit: int) -> list[dict[str
     """Return an action's newest backfills first."""
     query = sa.select(backfills).where(backfills.c.action_uid == uid)
     newest = query.order_by(backfills.c.requested_at.desc(), backfills.c.id).limit(limit)
-    return [dict(row) for row in connection.execute(newest).mappings()]
+    return dicts(connection, newest)
 
 
 def any_active(connection: sa.Connection) -> bool:
@@ -173,7 +173,7 @@ def found_in(
         operations.c.occurrence_at > since,
         operations.c.occurrence_at <= until,
     )
-    return {row["id"]: dict(row) for row in connection.execute(query).mappings()}
+    return {row["id"]: row for row in dicts(connection, query)}
 
 
 def states_of(

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from models.sql import dicts
 from models.store.operations import by_ids, in_states, with_names
 from models.store.scope import Scope
 from models.tables import actions, operations, small_apps
@@ -46,7 +47,7 @@ def page(connection: sa.Connection, wanted: Wanted, limit: int) -> list[dict[str
         return _of_all(connection, wanted, limit)
     query = _wanted(with_names(), wanted, sa.literal(wanted.scope.small_app_id))
     ordered = query.order_by(*_last_first(operations)).limit(limit)
-    return [dict(row._mapping) for row in connection.execute(ordered)]
+    return dicts(connection, ordered)
 
 
 def newest(connection: sa.Connection, wanted: Wanted, limit: int) -> list[dict[str, Any]]:
