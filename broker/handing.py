@@ -19,6 +19,7 @@ from broker.errors import BROKER_ERRORS, SILENT
 from broker.in_use import settings_in_use
 from minutehand.error_text import text_of
 from minutehand.followed import HEADER
+from models.sql import parts_of
 from models.store.operations import handing
 from models.store.operations.handing import Handed
 from models.store.operations.outbox import Message
@@ -60,8 +61,7 @@ def hand_over(engine: sa.Engine, messages: Sequence[Message]) -> tuple[int, str 
     if not shares_broker(settings) and failed_at and monotonic() - failed_at < LEFT_ALONE_S:
         # A later tick sends them, once their reservation has expired.
         return 0, "the broker of the Celery application was unavailable a moment ago"
-    for start in range(0, len(messages), AT_A_TIME):
-        chunk = messages[start : start + AT_A_TIME]
+    for chunk in parts_of(messages, AT_A_TIME):
         with engine.begin() as connection:
             handed = handing.begin(connection, chunk, rules, settings.alert)
         outcome = send_each(url, handed)

@@ -1,10 +1,10 @@
 """Differences of PostgreSQL and SQLite in statements: the clock, inserts, updates of many rows."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache, partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import sqlalchemy as sa
 from pydantic_core import to_json
@@ -16,6 +16,8 @@ from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from models.column_types import UTCDateTime
+
+T = TypeVar("T")
 
 
 class DatabaseNow(FunctionElement[datetime]):
@@ -63,6 +65,11 @@ def dicts(connection: sa.Connection, query: sa.Executable) -> list[dict[str, Any
     found = connection.execute(query)
     keys = tuple(found.keys())
     return [dict(zip(keys, row, strict=True)) for row in found]
+
+
+def parts_of(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """Yield the values in parts of at most `size`, as many as one statement takes."""
+    return (values[start : start + size] for start in range(0, len(values), size))
 
 
 def stands_in(column: sa.ColumnElement[str], values: Collection[str]) -> sa.ColumnElement[bool]:

@@ -1,16 +1,15 @@
 """Read, lock and advance the cursors of actions."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.sql import Change, database_now, is_among, select_each, update_each
+from models.sql import Change, database_now, is_among, parts_of, select_each, update_each
 from models.tables import action_cursor, actions
 
-T = TypeVar("T")
 # A cursor with its action.
 Cursor = sa.Row[Any]
 
@@ -114,9 +113,11 @@ def named(
 
     Locks are taken in the order of the uids, so that two callers never deadlock.
     """
-    uids = sorted(uid for some in _parts(names) for uid in _uids(connection, small_app_id, some))
+    uids = sorted(
+        uid for some in parts_of(names, AT_ONCE) for uid in _uids(connection, small_app_id, some)
+    )
     found: dict[str, sa.Row[Any]] = {}
-    for part in _parts(uids):
+    for part in parts_of(uids, AT_ONCE):
         rows = lock_all(connection, part) if locks else _read_locked(connection, part)
         found |= {row.name: row for row in rows if row.deleted_at is None}
     return found
@@ -136,10 +137,6 @@ def _uids(connection: sa.Connection, small_app_id: int, names: Sequence[str]) ->
         actions.c.small_app_id == small_app_id, actions.c.deleted_at.is_(None)
     )
     return connection.execute(select_each(connection, query, actions.c.name, names)).scalars().all()
-
-
-def _parts(values: Sequence[T]) -> Iterator[Sequence[T]]:
-    return (values[start : start + AT_ONCE] for start in range(0, len(values), AT_ONCE))
 
 
 def hold_action(connection: sa.Connection, uid: UUID) -> bool:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.sql import dicts
+from models.sql import dicts, parts_of
 from models.store.operations import by_ids, in_states, with_names
 from models.store.scope import Scope
 from models.tables import actions, operations, small_apps
@@ -63,8 +63,7 @@ def _of_all(connection: sa.Connection, wanted: Wanted, limit: int) -> list[dict[
     """
     lasts = connection.execute(_last_of_each(wanted).limit(limit)).all()
     places: list[sa.Row[Any]] = []
-    for first in range(0, len(lasts), APPS_AT_ONCE):
-        some = lasts[first : first + APPS_AT_ONCE]
+    for some in parts_of(lasts, APPS_AT_ONCE):
         if len(places) == limit and _in_order(places[-1]) > _in_order(some[0]):
             break
         places += _places(connection, wanted, [one.small_app_id for one in some], limit)

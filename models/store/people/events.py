@@ -14,7 +14,7 @@ from sqlalchemy.dialects import postgresql
 from models.column_types import UTCDateTime
 from models.events import ACTIVATED, CREATED, LAST_SEEN, ended_action
 from models.operation import OperationState
-from models.sql import insert_ignoring, is_among
+from models.sql import insert_ignoring, is_among, parts_of
 from models.tables import (
     action_cursor,
     action_ends,
@@ -85,8 +85,8 @@ def happened(connection: sa.Connection, ranges: Sequence[Range]) -> Iterator[lis
         kinds.setdefault(_kind(one.event), []).append(one)
     for kind, asked in kinds.items():
         statement = _asking(connection.dialect.name, kind)
-        for start in range(0, len(asked), RANGES_AT_ONCE):
-            given = _as_json(connection, asked[start : start + RANGES_AT_ONCE])
+        for some_ranges in parts_of(asked, RANGES_AT_ONCE):
+            given = _as_json(connection, some_ranges)
             rows = connection.execute(
                 statement, {"ranges": given}, execution_options={"yield_per": BATCH}
             )

@@ -1,6 +1,6 @@
 """Store the users and groups of a small app, and select recipients."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,7 +11,7 @@ from minutehand.steps import Recipient
 from models.action.recipients import RecipientFilterModel
 from models.errors import Refused
 from models.limits import too_many
-from models.sql import insert_ignoring, read_clock, upsert
+from models.sql import insert_ignoring, parts_of, read_clock, upsert
 from models.store.people.selection import is_named
 from models.tables import group_members, groups, users
 from models.users import UserModel
@@ -70,7 +70,7 @@ def import_users(
     created if missing. A new instant raises an event only with `raises_events`; an unchanged one
     keeps its flag.
     """
-    for some in _batches([model.id for model in models]):
+    for some in parts_of([model.id for model in models], BATCH):
         # Locked, so that an instant that the application writes meanwhile is not overwritten.
         chosen = (users.c.small_app_id == small_app_id) & users.c.id.in_(some)
         connection.execute(
@@ -111,11 +111,11 @@ def remove(
 ) -> None:
     """Remove users and groups with their memberships; operations about them stay."""
     members, of_app = group_members.c, group_members.c.small_app_id == small_app_id
-    for some in _batches(ids):
+    for some in parts_of(ids, BATCH):
         connection.execute(sa.delete(group_members).where(of_app, members.user_id.in_(some)))
         its_own = users.c.small_app_id == small_app_id
         connection.execute(sa.delete(users).where(its_own, users.c.id.in_(some)))
-    for some in _batches(group_names):
+    for some in parts_of(group_names, BATCH):
         connection.execute(sa.delete(group_members).where(of_app, members.group_name.in_(some)))
         its_own = groups.c.small_app_id == small_app_id
         connection.execute(sa.delete(groups).where(its_own, groups.c.name.in_(some)))
@@ -144,7 +144,7 @@ def by_ids(connection: sa.Connection, small_app_id: int, ids: Sequence[str]) -> 
     its_own = users.c.small_app_id == small_app_id
     return {
         user.id: user
-        for some in _batches(ids)
+        for some in parts_of(ids, BATCH)
         for user in _users(connection, small_app_id, its_own & users.c.id.in_(some))
     }
 
@@ -277,7 +277,7 @@ def _replace_groups(
 ) -> None:
     names = sorted({group for model in models for group in model.groups})
     add_groups(connection, small_app_id, names)
-    for some in _batches([model.id for model in models]):
+    for some in parts_of([model.id for model in models], BATCH):
         connection.execute(
             sa.delete(group_members).where(
                 group_members.c.small_app_id == small_app_id, group_members.c.user_id.in_(some)
@@ -290,8 +290,3 @@ def _replace_groups(
     ]
     if rows:
         connection.execute(sa.insert(group_members), rows)
-
-
-def _batches(ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(ids), BATCH):
-        yield ids[start : start + BATCH]
