@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
+from models.errors import InvalidDocument
+
 
 class Fires(Protocol):
     """When the other scheduler's own engine runs an entry."""
@@ -75,6 +77,12 @@ class Refused:
     where: str
     why: str
     instead: str
+
+    @classmethod
+    def by(cls, name: str, where: str, error: InvalidDocument) -> "Refused":
+        """Return an entry that is refused by the faults of its document."""
+        why = "; ".join(f"{one.path} {one.value!r}" for one in error.problems)
+        return cls(name, where, why, "; ".join(one.remedy for one in error.problems))
 
 
 def entry_or_refused(name: str, where: str, make: Callable[[], Entry]) -> Entry | Refused:

@@ -79,7 +79,7 @@ def _outcome(entry: Entry, context: ParseContext, cut_over_at: datetime | None) 
     try:
         model = parse_action(entry.document, context)
     except InvalidAction as error:
-        return _cannot(_refused(entry, error))
+        return _cannot(Refused.by(entry.name, entry.where, error))
     compared = _compared(entry, model, context.now)
     is_same = not entry.remarks and not (compared and compared.count)
     moved = entry if cut_over_at is None else _beginning(entry, cut_over_at)
@@ -93,12 +93,6 @@ def _outcome(entry: Entry, context: ParseContext, cut_over_at: datetime | None) 
         compared,
         entry.remarks,
     )
-
-
-def _refused(entry: Entry, error: InvalidAction) -> Refused:
-    why = "; ".join(f"{one.path} {one.value!r}" for one in error.problems)
-    instead = "; ".join(one.remedy for one in error.problems)
-    return Refused(entry.name, entry.where, why, instead)
 
 
 def _compared(entry: Entry, model: ScheduledActionModel, now: datetime) -> Difference | None:

@@ -20,7 +20,8 @@ def entries_of(documents: Sequence[Document]) -> Iterator[Entry | Refused]:
         try:
             jobs.append((where, new_job(value)))
         except InvalidDocument as error:
-            yield _refused(where, value, error)
+            url = value.get("url") if isinstance(value, dict) else None
+            yield Refused.by(str(url or where), where, error)
     begins = first_runs([job for _, job in jobs], GRID)
     for (where, job), first in zip(jobs, begins, strict=True):
         made = document_of(job, None, first)
@@ -33,10 +34,3 @@ def entries_of(documents: Sequence[Document]) -> Iterator[Entry | Refused]:
             when=made["when"],
             policy=made.get("policy", {}),
         )
-
-
-def _refused(where: str, value: object, error: InvalidDocument) -> Refused:
-    url = value.get("url") if isinstance(value, dict) else None
-    why = "; ".join(f"{one.path} {one.value!r}" for one in error.problems)
-    instead = "; ".join(one.remedy for one in error.problems)
-    return Refused(str(url or where), where, why, instead)
