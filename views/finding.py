@@ -153,6 +153,11 @@ def instant_of(what: str, text: str, zone: str) -> datetime:
         raise Refused(f"{what} {text!r}: {error}") from None
 
 
+def instant_if_any(what: str, text: str | None, zone: str) -> datetime | None:
+    """Return the instant that a user may have written for `what`; raises Refused."""
+    return None if text is None else instant_of(what, text, zone)
+
+
 def past_instant_of(connection: sa.Connection, what: str, text: str, zone: str) -> datetime:
     """Return the instant that a user wrote, or that lies a duration such as P1D back from now.
 

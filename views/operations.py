@@ -1,7 +1,6 @@
 """Views of operations, the runs of actions."""
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +17,7 @@ from runtime.database import glancing, reading
 from views.finding import (
     check_all_apps,
     find,
-    instant_of,
+    instant_if_any,
     operation_of,
     past_instant_of,
     wrong_cursor,
@@ -201,8 +200,8 @@ def page(
             wanted.words.split()[:MOST_WORDS],
             wanted.states,
             wanted.causes,
-            _read("since", wanted.since, app.zone),
-            _read("until", wanted.until, app.zone),
+            instant_if_any("since", wanted.since, app.zone),
+            instant_if_any("until", wanted.until, app.zone),
             None if cursor is None else _place(cursor),
         )
         rows = pages.page(connection, asked, limit + 1)
@@ -211,10 +210,6 @@ def page(
         items=readable(shown),
         next=_cursor(shown) if len(rows) > limit else None,
     )
-
-
-def _read(name: str, text: str | None, zone: str) -> datetime | None:
-    return None if text is None else instant_of(name, text, zone)
 
 
 def _cursor(rows: Sequence[Mapping[str, Any]]) -> str | None:

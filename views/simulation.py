@@ -11,7 +11,6 @@ from models.action import ParseContext, parse_action, plan_of
 from models.action.plan import Plan
 from models.errors import InvalidAction, InvalidDocument, Problem, Refused
 from models.json_text import InvalidJson, read_json
-from models.values import parse_instant
 from runtime.clock import utc_now
 from scheduler.occurrence import BEGINNING
 from scheduler.simulate import SENT, SUCCESS, Fate, Simulated, Timetable, busiest, simulate
@@ -20,6 +19,7 @@ from scheduler.simulate.expectations import parse_expectations
 from small_apps.document import DEFAULT_APP, SmallAppModel, parse_small_app
 from views.change_plan import BusyMinute
 from views.files import EXPECTATIONS, located, read_documents, read_text
+from views.finding import instant_if_any, instant_of
 from views.installation import Installation
 from views.view import Instant, View
 from views.words import daylight_notes, instant, zone_of
@@ -81,8 +81,8 @@ def simulation(installation: Installation, asked: Asked) -> Simulation:
     """Simulate the actions of files; nothing is stored, and no database is read."""
     files, app = _documents_among(asked.files), _small_app(asked.small_app)
     zone = asked.zone or app.zone
-    begin = _instant("--from", asked.since, zone) or utc_now().replace(microsecond=0)
-    end = _instant("--to", asked.until, zone) or begin + WEEK
+    begin = instant_if_any("--from", asked.since, zone) or utc_now().replace(microsecond=0)
+    end = instant_if_any("--to", asked.until, zone) or begin + WEEK
     if end <= begin:
         raise Refused(f"--to {instant(end)} is not after --from {instant(begin)}")
     if begin <= BEGINNING:
@@ -218,18 +218,11 @@ def _actions(
     return list(actions.values())
 
 
-def _instant(option: str, text: str | None, zone: str) -> datetime | None:
-    try:
-        return None if text is None else parse_instant(text, zone)
-    except ValueError as error:
-        raise Refused(f"{option} {text!r}: {error}") from None
-
-
 def _span(text: str, zone: str) -> tuple[datetime, datetime]:
     first, slash, second = text.partition("/")
     if not slash:
         raise Refused(f"--down {text!r}: write FROM/TO")
-    begin, end = _instant("--down", first, zone), _instant("--down", second, zone)
-    if begin is None or end is None or end <= begin:
+    begin, end = instant_of("--down", first, zone), instant_of("--down", second, zone)
+    if end <= begin:
         raise Refused(f"--down {text!r}: write FROM/TO, with TO after FROM")
     return begin, end
