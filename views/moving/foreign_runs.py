@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from secrets import token_hex
-from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -18,16 +17,15 @@ from models.operation import Cause, CausedBy, OperationState, StepState
 from models.sql import read_clock
 from models.store import operations
 from models.store.actions import cursors
-from models.store.operations import running
+from models.store.operations import one_step, running
 from models.store.operations.claims import start_foreign
 from models.store.operations.finish import Ending, end
 from models.store.operations.running import Story
 from runtime.clock import utc_now
-from runtime.database import reading
 from scheduler.changes.change import create_all
 from scheduler.changes.revisions import action_ref
 from scheduler.record import operation_row
-from views.finding import find
+from views.actions.whole import uid_of
 from views.installation import Installation
 
 STEP = OWNER = "exec"
@@ -41,7 +39,7 @@ class Recorded:
 
     installation: Installation
     id: UUID
-    steps: list[dict[str, Any]]
+    step: one_step.Step
 
     def beat(self) -> bool:
         """Renew the lease; return whether a cancel was requested. Raises LeaseLost."""
@@ -53,7 +51,7 @@ class Recorded:
         error = None if code == 0 else how_ended(code)
         details = {"exit_code": code, "duration_s": round(duration_s, 3)}
         state = StepState.FAILED if code else StepState.SUCCESS
-        story = {**self.steps[0], "state": state, "finished_at": utc_now().isoformat()}
+        story = {**self.step, "state": state, "finished_at": utc_now().isoformat()}
         story |= {"details": details} | ({"error": error} if error else {})
         ending = Ending(OperationState.SUCCESS, result={STEP: details})
         if code and was_cancelled:
@@ -75,19 +73,14 @@ def begin(
 ) -> Recorded:
     """Record a run of the action `name`; a new name makes a paused action."""
     try:
-        uid = _uid(installation, name)
+        uid = uid_of(installation, name)
     except NotFound:
         _make(installation, name, program, folder)
-        uid = _uid(installation, name)
+        uid = uid_of(installation, name)
     worker = f"{STEP}@{socket.gethostname()}:{os.getpid()}"
     by = CausedBy(Cause.MANUAL, f"Run by {installation.actor} with `minutehand exec`")
-    story = {
-        "name": STEP,
-        "state": StepState.RUNNING,
-        "started_at": began_at.isoformat(),
-        # If this process is lost, no worker may begin the program again.
-        "repeatable": False,
-    }
+    # If this process is lost, no worker may begin the program again.
+    step = {**one_step.begun(STEP, repeatable=False), "started_at": began_at.isoformat()}
     with installation.engine.begin() as connection:
         row = cursors.lock(connection, uid)
         now = read_clock(connection).replace(microsecond=0)
@@ -96,14 +89,8 @@ def begin(
         operation = operation_row(action_ref(row), plan, id, now, by)
         # The other scheduler decides about overlaps.
         operations.record(connection, [operation | {"overlap_key": None}])
-        start_foreign(connection, id, worker, [story])
-    return Recorded(installation, id, [story])
-
-
-def _uid(installation: Installation, name: str) -> UUID:
-    with reading(installation.engine) as connection:
-        uid: UUID = find(connection, installation, name)["uid"]
-        return uid
+        start_foreign(connection, id, worker, [step])
+    return Recorded(installation, id, step)
 
 
 def _make(installation: Installation, name: str, program: Sequence[str], folder: str) -> None:
