@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 from uuid import UUID
 
-from fastapi import Header, Query, Response
+from fastapi import Depends, Header, Query, Response
 
 from models.roles import Permission
 from models.store.actions.search import Standing
@@ -55,13 +55,21 @@ Notify = Annotated[
     bool | None,
     Query(description="Whether `publish` mails about new data; without it the action decides."),
 ]
-First = Annotated[str, Query(alias="from", description="First instant of the range.")]
-Last = Annotated[str, Query(alias="to", description="Last instant of the range.")]
-Only = Annotated[
-    Literal["missing", "failed"] | None, Query(description="Only these; both without it.")
-]
 
-Pace = Annotated[str | None, Query(description="Most operations a minute: `30/min`.")]
+
+def _range(
+    action: str,
+    first: Annotated[str, Query(alias="from", description="First instant of the range.")],
+    last: Annotated[str, Query(alias="to", description="Last instant of the range.")],
+    only: Annotated[
+        Literal["missing", "failed"] | None, Query(description="Only these; both without it.")
+    ] = None,
+    pace: Annotated[str | None, Query(description="Most operations a minute: `30/min`.")] = None,
+) -> backfills.Range:
+    return backfills.Range(action=action, first=first, last=last, only=only, pace=pace)
+
+
+Range = Annotated[backfills.Range, Depends(_range)]
 
 
 @router.get("/actions", responses=LINKED)
@@ -272,29 +280,15 @@ def resume_action(opened: Operator, action: str, if_match: IfMatch = None) -> ch
 
 
 @router.post("/actions/{action}:plan-backfill")
-def plan_backfill(
-    opened: Operator,
-    action: str,
-    first: First,
-    last: Last,
-    only: Only = None,
-    pace: Pace = None,
-) -> backfills.BackfillPlan:
+def plan_backfill(asked: Range, opened: Operator) -> backfills.BackfillPlan:
     """Return what a backfill would do."""
-    return backfills.plan(opened, _range(action, first, last, only, pace))
+    return backfills.plan(opened, asked)
 
 
 @router.post("/actions/{action}:backfill", status_code=202)
-def start_backfill(
-    opened: Operator,
-    action: str,
-    first: First,
-    last: Last,
-    only: Only = None,
-    pace: Pace = None,
-) -> backfills.StartedBackfill:
+def start_backfill(asked: Range, opened: Operator) -> backfills.StartedBackfill:
     """Run a range of an action's past."""
-    return backfills.start(opened, _range(action, first, last, only, pace))
+    return backfills.start(opened, asked)
 
 
 @router.post("/actions/{action}:cancel-backfill")
@@ -315,9 +309,3 @@ def list_backfills(
 def show_backfill(opened: Reader, id: UUID) -> backfills.StartedBackfill:
     """Show a backfill, with the number of its operations in each state."""
     return backfills.show(opened, id)
-
-
-def _range(
-    action: str, first: str, last: str, only: str | None, pace: str | None
-) -> backfills.Range:
-    return backfills.Range(action=action, first=first, last=last, only=only, pace=pace)
