@@ -1,7 +1,6 @@
 """Templates of mails: whether they can be used, previews, and mails to try them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -80,16 +79,6 @@ class WrittenPart(View):
     file: str
 
 
-@dataclass(frozen=True)
-class Rendered:
-    """A template with a user's values."""
-
-    template: str
-    recipient: Recipient
-    content: Content
-    way_out: str | None
-
-
 def _stored(
     installation: Installation, after: str | None = None, limit: int | None = None
 ) -> dict[str, dict[str, Any]]:
@@ -135,19 +124,24 @@ def _row(template: MailTemplate, settings: Mapping[str, Any]) -> TemplateRow:
 
 def preview(installation: Installation, name: str, user: str | None) -> TemplatePreview:
     """Return a template with its values; raises as `_rendered`."""
-    made = _rendered(installation, name, user)
+    recipient, content, way_out = _rendered(installation, name, user)
     return TemplatePreview(
-        template=made.template,
-        to=made.recipient.address,
-        subject=made.content.subject,
-        text=made.content.text,
-        html=made.content.html,
-        list_unsubscribe=made.way_out,
+        template=name,
+        to=recipient.address,
+        subject=content.subject,
+        text=content.text,
+        html=content.html,
+        list_unsubscribe=way_out,
     )
 
 
-def _rendered(installation: Installation, name: str, user: str | None) -> Rendered:
-    """Return the template with its values; raises NotFound, or InvalidDocument for its problems."""
+def _rendered(
+    installation: Installation, name: str, user: str | None
+) -> tuple[Recipient, Content, str | None]:
+    """Return the recipient, the template with its values, and where the recipient unsubscribes.
+
+    Raises NotFound, or InvalidDocument for the template's problems.
+    """
     found = _stored(installation)
     if name not in found:
         raise NotFound(f'template "{name}" {unknown_name("template", name, found)}')
@@ -165,7 +159,7 @@ def _rendered(installation: Installation, name: str, user: str | None) -> Render
         content = next(rendered(template, values, [own_values(recipient, url)]))
     except (InvalidTemplate, OverLimit) as error:
         raise Refused(str(error)) from None
-    return Rendered(name, recipient, content, url)
+    return recipient, content, url
 
 
 def _recipient(installation: Installation, id: str) -> Recipient:
@@ -212,15 +206,15 @@ def send_test(installation: Installation, name: str, to: str, user: str | None) 
 
     It counts towards the small app's messages a minute, and stands in the audit trail.
     """
-    made = _rendered(installation, name, user)
+    _, content, way_out = _rendered(installation, name, user)
     settings = installation.settings
     with reading(installation.engine) as connection:
         now = read_clock(connection)
     sender = settings.mail.sender
     message_id = f"<test.{uuid4()}@{parse_address(sender).domain}>"
-    envelope = Envelope(sender, to, None, message_id, now, settings.mail.reply_to, made.way_out)
+    envelope = Envelope(sender, to, None, message_id, now, settings.mail.reply_to, way_out)
     try:
-        message = build_message(made.content, envelope)
+        message = build_message(content, envelope)
         _note_test(installation, name, to)
         with open_transport(settings) as transport:
             transport.send(message)
