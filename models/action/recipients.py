@@ -1,7 +1,7 @@
 """The recipients of an action's mails, and the subjects of an event action."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -105,7 +105,3 @@ class RecipientFilterModel(Document):
         Without names every user may, except those that the flags leave out.
         """
         return self.keeps(user) if self.names_nobody else self.selects(user)
-
-    def selected(self, users: Iterable[RecipientUser]) -> list[RecipientUser]:
-        """Return the selected ones of `users`, in order."""
-        return [user for user in users if self.selects(user)]
