@@ -7,7 +7,6 @@ SQLite is this machine's. SQL statements compare liveness. Durations use `monoto
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from threading import Event
 
 __all__ = ["POLL_S", "monotonic", "utc_now", "wait_for"]
 
@@ -24,17 +23,12 @@ def monotonic() -> float:
     return time.monotonic()
 
 
-def wait_for(
-    condition: Callable[[], bool],
-    timeout_s: float,
-    stop: Event | None = None,
-    poll_s: float = POLL_S,
-) -> bool:
-    """Return True once `condition()` holds, False after `timeout_s` or when `stop` is set."""
+def wait_for(condition: Callable[[], bool], timeout_s: float, poll_s: float = POLL_S) -> bool:
+    """Return True once `condition()` holds, False after `timeout_s`."""
     end = monotonic() + timeout_s
-    pause = stop or Event()
     while not condition():
         left_s = end - monotonic()
-        if left_s <= 0 or pause.wait(min(poll_s, left_s)):
+        if left_s <= 0:
             return False
+        time.sleep(min(poll_s, left_s))
     return True

@@ -88,7 +88,7 @@ def read_all(
     return documents, problems
 
 
-def files_in(paths: Sequence[Path], ending: str = ".json") -> list[Path]:
+def files_in(paths: Sequence[Path]) -> list[Path]:
     """Return the paths, each folder replaced by its files; raises Refused for an empty one.
 
     A folder is read with those below it. Hidden files, and what simulations expect, are left out.
@@ -103,9 +103,9 @@ def files_in(paths: Sequence[Path], ending: str = ".json") -> list[Path]:
         for one in shown:
             if one.is_symlink() and one.is_dir():
                 raise Refused(f"{one} is a link to a folder, which is not read; name it as well")
-        inside = sorted(one for one in shown if one.name.endswith(ending) and _is_document(one))
+        inside = sorted(one for one in shown if one.name.endswith(".json") and _is_document(one))
         if not inside:
-            raise Refused(f"the folder {path} holds no *{ending} file; name another one")
+            raise Refused(f"the folder {path} holds no *.json file; name another one")
         found += inside
     return found
 

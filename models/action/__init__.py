@@ -105,16 +105,15 @@ def load_action(
     document: object,
     *,
     steps: Steps | None = None,
-    default_zone: str = "UTC",
     created_at: datetime | None = None,
 ) -> ScheduledActionModel:
     """Return the action of a stored `document`, read tolerantly.
 
-    Unknown keys are ignored, unknown steps are kept by name, a due date may be past. `default_zone`
-    and `created_at` complete documents that were stored unresolved. Raises InvalidAction for a
-    document that cannot be read at all.
+    Unknown keys are ignored, unknown steps are kept by name, a due date may be past. `created_at`
+    completes documents that were stored unresolved. Raises InvalidAction for a document that
+    cannot be read at all.
     """
-    reading = Reading(default_zone, steps or {}, created_at, tolerant=True)
+    reading = Reading(steps=steps or {}, created_at=created_at, tolerant=True)
     try:
         return ScheduledActionModel.model_validate(document, context=reading)
     except ValidationError as error:

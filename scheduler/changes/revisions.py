@@ -76,9 +76,9 @@ def revision_of(document: object, context: ParseContext, author: str) -> Revisio
     )
 
 
-def action_ref(row: sa.Row[Any], *, number: int | None = None) -> ActionRef:
-    """Return the action of a cursor's row, under its revision or `number`."""
-    return ActionRef(row.action_uid, row.small_app_id, row.name, number or row.revision)
+def action_ref(row: sa.Row[Any]) -> ActionRef:
+    """Return the action of a cursor's row, under its revision."""
+    return ActionRef(row.action_uid, row.small_app_id, row.name, row.revision)
 
 
 def decide_until(

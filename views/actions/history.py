@@ -59,11 +59,11 @@ class ActionHistory(View):
     limit_s: float | None = Field(description="Its time limit.")
 
 
-def history_of(installation: Installation, name: str, zone: str = "UTC") -> ActionHistory:
-    """Return what an action did, by days of a zone; raises NotFound."""
+def history_of(installation: Installation, name: str) -> ActionHistory:
+    """Return what an action did, by days of UTC; raises NotFound."""
     with reading(installation.engine) as connection:
         row = find(connection, installation, name)
-        return history_in(connection, row, read_clock(connection), zone)
+        return history_in(connection, row, read_clock(connection), "UTC")
 
 
 def history_in(

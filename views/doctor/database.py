@@ -219,7 +219,7 @@ def _hooks(settings: Settings, plans: list[str]) -> Iterator[Finding]:
     if has_webhooks and not settings.hook.secret.get_secret_value():
         yield warning("hooks", "webhooks are not signed", "set SCHED_HOOK_SECRET")
     yield from unresolved_settings(settings)
-    yield from unresolved("hooks", references_in(plans), settings.secrets)
+    yield from unresolved(references_in(plans), settings.secrets)
 
 
 def _celery_tasks(

@@ -19,14 +19,14 @@ def references_in(plans: Iterable[str]) -> set[str]:
 
 
 def unresolved(
-    what: str, references: Iterable[str], allowed: SecretSettings, prefix: str = ""
+    references: Iterable[str], allowed: SecretSettings, prefix: str = ""
 ) -> Iterator[Finding]:
     """Yield a warning for each reference that cannot be read here; the secret is not shown."""
     for reference in sorted(set(references)):
         try:
             resolved(reference, allowed)
         except SecretMissing as error:
-            yield warning(what, f"{prefix}{error}", REMEDY)
+            yield warning("hooks", f"{prefix}{error}", REMEDY)
 
 
 def unresolved_settings(settings: Settings) -> Iterator[Finding]:
@@ -37,4 +37,4 @@ def unresolved_settings(settings: Settings) -> Iterator[Finding]:
     }
     for name, value in values.items():
         if is_reference(value):
-            yield from unresolved("hooks", [value], OF_SETTINGS, f"{name}: ")
+            yield from unresolved([value], OF_SETTINGS, f"{name}: ")

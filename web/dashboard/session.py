@@ -106,7 +106,7 @@ def viewing(permission: Permission = Permission.READ, *, is_of_installation: boo
     return declared(resolve, Access(permission, is_of_installation))
 
 
-def changing(permission: Permission, *, is_of_installation: bool = False) -> Any:
+def changing(permission: Permission) -> Any:
     """Return the dependency of a change: its Visitor, with the form that was sent.
 
     Refuses what does not come from a page of this session.
@@ -114,7 +114,7 @@ def changing(permission: Permission, *, is_of_installation: bool = False) -> Any
 
     def permitted(request: Request) -> Visitor:
         refuse_foreign(request)
-        return _visitor(request, permission, is_of_installation)
+        return _visitor(request, permission)
 
     async def resolve(request: Request, visitor: Annotated[Visitor, Depends(permitted)]) -> Visitor:
         # Read only now: a request without permission sends its body in vain.
@@ -124,7 +124,7 @@ def changing(permission: Permission, *, is_of_installation: bool = False) -> Any
             raise StaleForm(replace(visitor, form=form))
         return replace(visitor, form=form)
 
-    return declared(resolve, Access(permission, is_of_installation))
+    return declared(resolve, Access(permission))
 
 
 async def read_form(request: Request) -> Form:
@@ -211,7 +211,7 @@ def is_fragment(request: Request) -> bool:
     return "HX-Request" in request.headers
 
 
-def _visitor(request: Request, permission: Permission, is_of_installation: bool) -> Visitor:
+def _visitor(request: Request, permission: Permission, is_of_installation: bool = False) -> Visitor:
     secret = request.cookies.get(COOKIE, "")
     bearer = bearer_of(request, secret, TokenKind.SESSION)
     opened: Installation = request.app.state.installation

@@ -13,7 +13,7 @@ from models.events import END_OF, end_event
 from models.sql import dicts, insert_all, is_among
 from models.store.actions.cursors import UNSCHEDULED
 from models.store.actions.status import listing
-from models.store.scope import WHOLE_INSTALLATION, Scope
+from models.store.scope import Scope
 from models.stored import document_in, uuid_in
 from models.tables import action_cursor, actions, revisions
 
@@ -171,15 +171,12 @@ def due_until(connection: sa.Connection, until: datetime, limit: int) -> Sequenc
     return connection.execute(query).all()
 
 
-def set_aside_actions(
-    connection: sa.Connection, scope: Scope = WHOLE_INSTALLATION
-) -> list[dict[str, Any]]:
-    """Return the quarantined actions of the scope: uid, small app, name, reason, last change."""
+def set_aside_actions(connection: sa.Connection) -> list[dict[str, Any]]:
+    """Return the quarantined actions: uid, small app, name, reason, last change."""
     shown = ("uid", "small_app_id", "name", "set_aside", "updated_at")
     query = (
         sa.select(*(actions.c[name] for name in shown))
         .where(actions.c.set_aside.is_not(None), actions.c.deleted_at.is_(None))
-        .where(scope.has(actions.c.small_app_id))
         .order_by(actions.c.updated_at)
     )
     return dicts(connection, query)

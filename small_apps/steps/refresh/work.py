@@ -133,7 +133,7 @@ class _Refresh:
         # What user code reports is written to the database, which only this thread may do.
         for domain in domains:
             if is_reader[domain.name]:
-                self._here("download", domain, self._fetch, take)
+                self._fetch_here(domain, take)
         return [(one, fetched[one.name]) for one in domains if one.name in fetched]
 
     def discard(self) -> None:
@@ -258,19 +258,13 @@ class _Refresh:
         if self.report.stopped:
             raise Stopped
 
-    def _here(
-        self,
-        phase: str,
-        domain: Domain,
-        act: Callable[[Domain, Watch], T],
-        take: Callable[[Domain, T], None],
-    ) -> None:
-        """Call `act` on one domain, and `take` with its result, in this thread."""
+    def _fetch_here(self, domain: Domain, take: Callable[[Domain, Fetched], None]) -> None:
+        """Fetch one domain, and call `take` with its data, in this thread."""
         if self.context.should_stop():
             raise Stopped
-        self._progress(phase, domain.name)
-        watch = Watch(self.context.should_stop, partial(self._note, phase, domain.name))
-        self._isolated(domain, lambda: take(domain, act(domain, watch)))
+        self._progress("download", domain.name)
+        watch = Watch(self.context.should_stop, partial(self._note, "download", domain.name))
+        self._isolated(domain, lambda: take(domain, self._fetch(domain, watch)))
         self.budget.check()
         if self.report.stopped:
             raise Stopped
