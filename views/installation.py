@@ -1,18 +1,19 @@
 """An opened installation: settings, database, steps, and the small app that a request is about."""
 
 import getpass
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import sqlalchemy as sa
 from pydantic import Field
 
 from minutehand.steps import SmallApp
 from models.errors import NotFound, Refused
+from models.store import audit
 from models.store.schema import check_schema, current_revision
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from runtime.config import Settings, load_settings
@@ -160,6 +161,18 @@ class Installation:
             return getpass.getuser()
         except (KeyError, OSError):
             return "unknown"
+
+    def audit(
+        self,
+        connection: sa.Connection,
+        small_app_id: int | None,
+        verb: str,
+        objects: Mapping[str, dict[str, Any] | None],
+    ) -> None:
+        """Record in the audit trail what the request's actor does to objects."""
+        audit.write(
+            connection, small_app_id=small_app_id, actor=self.actor, verb=verb, objects=objects
+        )
 
     @property
     def author(self) -> "ChangeContext":

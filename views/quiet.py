@@ -8,7 +8,7 @@ from pydantic import Field
 from models.durations import parse_span
 from models.errors import Refused
 from models.sql import read_clock
-from models.store import audit, quiet
+from models.store import quiet
 from models.values import format_instant, parse_instant
 from views.installation import Installation
 from views.view import Instant, View
@@ -36,7 +36,8 @@ def pause(installation: Installation, until: str) -> QuietPeriod:
         ends_at = _end_of(until, now, installation.small_app.zone)
         found = _state(connection, ends_at)
         quiet.begin(connection, ends_at)
-        _audit(connection, installation, "pause", {"until": format_instant(ends_at)})
+        details = {"until": format_instant(ends_at)}
+        installation.audit(connection, None, "installation.pause", {"sending": details})
     return found
 
 
@@ -46,7 +47,7 @@ def resume(installation: Installation) -> QuietPeriod:
         found = _state(connection, None)
         if found.was_until is not None:
             quiet.end(connection)
-            _audit(connection, installation, "resume", {})
+            installation.audit(connection, None, "installation.resume", {"sending": None})
     return found
 
 
@@ -68,15 +69,3 @@ def _state(connection: sa.Connection, until: datetime | None) -> QuietPeriod:
     was_until = quiet.until(connection)
     waiting = 0 if was_until is None else quiet.waiting(connection, was_until)
     return QuietPeriod(until=until, was_until=was_until, waiting=waiting)
-
-
-def _audit(
-    connection: sa.Connection, installation: Installation, verb: str, details: dict[str, str]
-) -> None:
-    audit.write(
-        connection,
-        small_app_id=None,
-        actor=installation.actor,
-        verb=f"installation.{verb}",
-        objects={"sending": details or None},
-    )

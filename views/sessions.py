@@ -119,13 +119,7 @@ def make_link(installation: Installation, role: Role) -> NewLink:
     wanted = Wanted(role, app_id, LINK_LIFE, installation.actor, TokenKind.LINK)
     with installation.engine.begin() as connection:
         id, text = tokens.create(connection, wanted)
-        audit.write(
-            connection,
-            small_app_id=app_id,
-            actor=installation.actor,
-            verb="link.create",
-            objects={id: {"role": role}},
-        )
+        installation.audit(connection, app_id, "link.create", {id: {"role": role}})
     url = f"{_address(installation.settings.web)}/sign-in/{text}"
     return NewLink(url=url, role=role, app=None if app is None else app.name)
 

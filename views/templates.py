@@ -12,7 +12,7 @@ from models.errors import Hint, InvalidDocument, NotFound, Refused, SchedulerErr
 from models.limits import tested_enough
 from models.problems import MOST_COMPARED, unknown_name
 from models.sql import read_clock
-from models.store import audit, usage
+from models.store import usage
 from models.store.people import selection, users
 from models.store.usage import Used
 from runtime.database import reading
@@ -234,10 +234,4 @@ def _note_test(installation: Installation, name: str, to: str) -> None:
     with installation.engine.begin() as connection:
         if not usage.spend(connection, app.id, Used.MESSAGES, 1, most):
             raise Refused(tested_enough(most))
-        audit.write(
-            connection,
-            small_app_id=app.id,
-            actor=installation.actor,
-            verb="template.send_test",
-            objects={name: {"to": to}},
-        )
+        installation.audit(connection, app.id, "template.send_test", {name: {"to": to}})

@@ -7,7 +7,7 @@ from pydantic import Field
 from models.durations import parse_span
 from models.errors import Refused
 from models.roles import Role
-from models.store import audit, tokens
+from models.store import tokens
 from runtime.database import reading
 from views.installation import Installation
 from views.view import Instant, Listing, Page, View, first_of
@@ -58,13 +58,7 @@ def create(installation: Installation, role: Role, expires: str | None) -> NewTo
     with installation.engine.begin() as connection:
         wanted = tokens.Wanted(role, app_id, lifetime, installation.actor)
         id, text = tokens.create(connection, wanted)
-        audit.write(
-            connection,
-            small_app_id=app_id,
-            actor=installation.actor,
-            verb="token.create",
-            objects={id: {"role": role}},
-        )
+        installation.audit(connection, app_id, "token.create", {id: {"role": role}})
     return NewToken(id=id, token=text, role=role, app=None if app is None else app.name)
 
 
@@ -88,13 +82,7 @@ def revoke(installation: Installation, id: str) -> RevokedToken:
     """Revoke a token, a session or a link: its next request is refused. Raises NotFound."""
     with installation.engine.begin() as connection:
         kind, app_id = tokens.revoke(connection, id, installation.scope)
-        audit.write(
-            connection,
-            small_app_id=app_id,
-            actor=installation.actor,
-            verb=f"{kind}.revoke",
-            objects={id: None},
-        )
+        installation.audit(connection, app_id, f"{kind}.revoke", {id: None})
     return RevokedToken(id=id)
 
 

@@ -8,7 +8,6 @@ from pydantic import ConfigDict, Field
 
 from models.errors import Refused
 from models.sql import read_clock
-from models.store import audit
 from models.store.people import users
 from models.users import UserModel, parse_user, parse_users
 from runtime.database import reading
@@ -105,7 +104,7 @@ def add(installation: Installation, new: NewUser) -> AddedUser:
         if not users.add(connection, app.id, model):
             raise Refused(f"user {new.id!r} already exists; use `minutehand user update`")
         users.check_room(connection, app.id, installation.settings.limits.users)
-        _audit(connection, installation, "user.add", model.id, None)
+        installation.audit(connection, app.id, "user.add", {model.id: None})
     return AddedUser(
         id=model.id,
         email=model.email,
@@ -144,16 +143,17 @@ def update(installation: Installation, id: str, changed: ChangedUser) -> User:
         row = {"id": id, "email": old.email, **given}
         model = _model(connection, row, activated_at, app.zone)
         users.import_users(connection, app.id, [model], raises_events=True)
-        _audit(connection, installation, "user.update", id, None)
+        installation.audit(connection, app.id, "user.update", {id: None})
         return _shown(_found(connection, installation, id))
 
 
 def delete(installation: Installation, id: str) -> DeletedUser:
     """Delete a user, with the memberships in groups; raises NotFound."""
+    app_id = installation.small_app.id
     with installation.engine.begin() as connection:
         _found(connection, installation, id)
-        users.remove(connection, installation.small_app.id, [id], [])
-        _audit(connection, installation, "user.delete", id, None)
+        users.remove(connection, app_id, [id], [])
+        installation.audit(connection, app_id, "user.delete", {id: None})
     return DeletedUser(id=id)
 
 
@@ -175,7 +175,7 @@ def import_rows(
         if done.created:
             users.check_room(connection, app.id, installation.settings.limits.users)
         counts = {"created": done.created, "updated": done.updated}
-        _audit(connection, installation, "user.import", app.name, counts)
+        installation.audit(connection, app.id, "user.import", {app.name: counts})
     never_activated = sum(one.activated_at is None for one in models)
     return ImportedUsers(**counts, never_activated=never_activated)
 
@@ -200,19 +200,3 @@ def list_groups(installation: Installation, limit: int, cursor: str | None = Non
 def _shown(user: users.User) -> User:
     values = {key: getattr(user, key) for key in User.model_fields if key != "groups"}
     return User(**values, groups=tuple(sorted(user.groups)))
-
-
-def _audit(
-    connection: sa.Connection,
-    installation: Installation,
-    verb: str,
-    name: str,
-    details: dict[str, Any] | None,
-) -> None:
-    audit.write(
-        connection,
-        small_app_id=installation.small_app.id,
-        actor=installation.actor,
-        verb=verb,
-        objects={name: details},
-    )

@@ -7,7 +7,6 @@ from pydantic import Field
 
 from minutehand.grants import EVERYTHING, Grants
 from models.errors import Refused
-from models.store import audit
 from runtime.database import reading
 from runtime.references import SecretMissing
 from small_apps.document import parse_small_app
@@ -64,13 +63,7 @@ def grant(
         if all_ or lists:
             small_apps.set_grants(connection, app.id, grants)
             details = {app.name: asdict(grants)}
-            audit.write(
-                connection,
-                small_app_id=app.id,
-                actor=installation.actor,
-                verb="app.grant",
-                objects=details,
-            )
+            installation.audit(connection, app.id, "app.grant", details)
     return GrantedTo(name=name, grants=grants)
 
 
