@@ -37,6 +37,8 @@ STOPPED = "daemon_stopped"
 EVENTS_DECIDED = "events_decided_until"
 # The name and number of the mark in the broker.
 BROKER_MARK = "broker_mark"
+# A worker unseen for so long is gone.
+GONE = timedelta(minutes=1)
 
 
 _REPORT = sa.insert(ticks).values(finished_at=database_now())

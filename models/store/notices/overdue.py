@@ -1,6 +1,6 @@
 """Alert on operations that were not started in time: one alert per action."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -26,8 +26,6 @@ NEVER_STARTED = sa.and_(
     operations.c.waiting_for.is_(None),
     operations.c.first_started_at.is_(None),
 )
-# A worker unseen for so long is gone.
-GONE = timedelta(minutes=1)
 
 
 def alert(
@@ -50,7 +48,7 @@ def alert(
     if not found:
         return []
     now = read_clock(connection)
-    listened = ticks.listened_queues(connection, GONE)
+    listened = ticks.listened_queues(connection, ticks.GONE)
     # In one order, so that two daemons never deadlock.
     first = {row.action_uid: row for row in reversed(found)}
     rows = [row for _, row in sorted(first.items()) if _mark(connection, row)]

@@ -28,8 +28,6 @@ from models.turns import GIVEN_OWNER, Sharing, Turn, capacities, share_of
 Lane = tuple[int, str]
 
 ASKED_AGAIN = timedelta(hours=1)
-# A worker unseen for so long is gone.
-GONE = timedelta(minutes=1)
 MOST_AHEAD = 1_000
 WAITS = "waits for its turn: other operations of its small app are before it on this queue"
 # Any number: with an app's id, it is the key of the lock in PostgreSQL.
@@ -255,7 +253,7 @@ def _lock(connection: sa.Connection, apps: Sequence[int]) -> None:
 
 def _rooms(connection: sa.Connection, lanes: Collection[Lane], shared: Sharing) -> dict[Lane, int]:
     """Return how many more turns each app may have on each queue."""
-    live = ticks.live_workers(connection, GONE)
+    live = ticks.live_workers(connection, ticks.GONE)
     ours = ((row["queues"], row["slots"]) for row in live if row["follows"] is None)
     slots = capacities(ours, shared)
     apps = [app for app, _ in lanes]
