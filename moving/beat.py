@@ -1,7 +1,7 @@
 """Entries of `beat_schedule`, as `python -m minutehand beat` writes them."""
 
 from collections.abc import Iterator, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Annotated, Any
 
@@ -11,7 +11,7 @@ from models.document import Document, read_document
 from models.durations import format_span
 from models.errors import InvalidDocument, Problem
 from models.parsing import Reading
-from models.values import Flag, parse_list, parse_text
+from models.values import Flag, format_instant, parse_list, parse_text
 from moving.celery_fires import CrontabFires
 from moving.celery_rules import Crontab
 from moving.celery_work import POLICY, work_of
@@ -20,6 +20,7 @@ from moving.entries import CannotMove, Entry, Refused, check_said, entry_or_refu
 VERSION = 1
 OWNER = "import:beat"
 LONGEST_S = timedelta(days=36_600).total_seconds()
+NOTHING_TO_DO = "there is nothing to do"
 ROUNDED = "its instants are those of the sun, at the nearest full minute"
 
 Text = Annotated[str, BeforeValidator(parse_text)]
@@ -110,6 +111,14 @@ def solar_rule(event: object, lat: Any, lon: Any) -> dict[str, Any]:
     except (TypeError, ValueError):
         why = f"its place {lat!r}, {lon!r} is not a latitude and longitude"
         raise CannotMove(why, "write both as numbers") from None
+
+
+def once(at: datetime | None, now: datetime) -> dict[str, str]:
+    """Return the rule of one instant; raises CannotMove if it is none, or past."""
+    if at is None or at <= now:
+        shown = "unknown" if at is None else format_instant(at)
+        raise CannotMove(f"it runs once, and its time is past ({shown})", NOTHING_TO_DO)
+    return {"due_date": format_instant(at)}
 
 
 def every(seconds: float) -> dict[str, Any]:

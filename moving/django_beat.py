@@ -13,7 +13,7 @@ from cron import CronSchedule
 from minutehand.error_text import text_of
 from models.errors import Refused as RefusedCommand
 from models.values import format_instant
-from moving.beat import ROUNDED, every, solar_rule
+from moving.beat import NOTHING_TO_DO, ROUNDED, every, once, solar_rule
 from moving.celery_fires import CrontabFires
 from moving.celery_rules import Crontab
 from moving.celery_work import POLICY, work_of
@@ -38,7 +38,6 @@ PERIODS = {
     "seconds": timedelta(seconds=1),
     "microseconds": timedelta(microseconds=1),
 }
-NOTHING_TO_DO = "there is nothing to do"
 
 Row = Mapping[str, Any]
 
@@ -177,7 +176,7 @@ def _when(row: Row, tables: Tables, now: datetime) -> When:
     if one_off and row.get("total_run_count"):
         raise CannotMove("it runs once, and has run", NOTHING_TO_DO)
     if column == "clocked_id":
-        return _once(_instant(schedule["clocked_time"]), now), None, ()
+        return once(_instant(schedule["clocked_time"]), now), None, ()
     if column == "solar_id":
         return _solar(schedule, one_off=one_off)
     if column == "interval_id":
@@ -197,20 +196,13 @@ def _schedule(row: Row, tables: Tables) -> tuple[str, Row]:
     return column, schedule
 
 
-def _once(at: datetime | None, now: datetime) -> dict[str, str]:
-    if at is None or at <= now:
-        shown = "unknown" if at is None else format_instant(at)
-        raise CannotMove(f"it runs once, and its time is past ({shown})", NOTHING_TO_DO)
-    return {"due_date": format_instant(at)}
-
-
 def _interval(row: Row, schedule: Row, *, one_off: bool, now: datetime) -> dict[str, Any]:
     starts_at = _instant(row.get("start_time"))
     if one_off and starts_at is None:
         why = "it runs once, one interval after beat has started"
         raise CannotMove(why, "give it a clocked schedule")
     if one_off:
-        return _once(starts_at, now)
+        return once(starts_at, now)
     period = PERIODS.get(str(schedule["period"]))
     if period is None:
         why = f"its period {schedule['period']!r} is unknown"
@@ -232,7 +224,7 @@ def _crontab(row: Row, schedule: Row, *, one_off: bool, now: datetime) -> When:
     rule = crontab.rule
     starts_at = _instant(row.get("start_time"))
     if one_off:
-        return _once(_first(crontab, max(now, starts_at or now)), now), None, ()
+        return once(_first(crontab, max(now, starts_at or now)), now), None, ()
     remarks: tuple[str, ...] = ()
     if starts_at is not None and starts_at > now and row.get("last_run_at") is None:
         remarks = ("django-celery-beat also runs it once at its start_time, the action does not",)

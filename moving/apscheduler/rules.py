@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from models.values import format_instant
-from moving.beat import every
+from moving.beat import NOTHING_TO_DO, every, once
 from moving.celery_rules import Crontab
 from moving.cron_text import RULES, ranges_of, values_in
 from moving.entries import CannotMove
@@ -127,11 +127,7 @@ def _interval(trigger: Mapping[str, Any], now: datetime) -> Rule:
 
 
 def _date(trigger: Mapping[str, Any], now: datetime) -> Rule:
-    at = instant_of(trigger.get("run_date"))
-    if at is None or at <= now:
-        shown = "unknown" if at is None else format_instant(at)
-        raise CannotMove(f"it runs once, and its time is past ({shown})", "there is nothing to do")
-    return Rule({"due_date": format_instant(at)})
+    return Rule(once(instant_of(trigger.get("run_date")), now))
 
 
 def _any_of(trigger: Mapping[str, Any], now: datetime) -> Rule:
@@ -155,7 +151,7 @@ def _bounds(trigger: Mapping[str, Any], now: datetime) -> tuple[datetime | None,
     starts_at, last = instant_of(trigger.get("start_date")), _parsed(trigger.get("end_date"))
     ends_at = None if last is None else last.replace(microsecond=0) + SECOND
     if ends_at is not None and ends_at <= now:
-        raise CannotMove(f"it ended at {format_instant(ends_at)}", "there is nothing to do")
+        raise CannotMove(f"it ended at {format_instant(ends_at)}", NOTHING_TO_DO)
     return (starts_at if starts_at and starts_at > now else None), ends_at
 
 
