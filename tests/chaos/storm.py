@@ -9,7 +9,8 @@ from threading import Event
 
 import sqlalchemy as sa
 
-from broker.app import BROKER_ERRORS, configure
+from broker.app import configure
+from broker.errors import BROKER_ERRORS
 from models.operation import ENDED, OperationState
 from models.sql import database_now
 from models.store.operations import recovery
