@@ -15,7 +15,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from broker.celery_rules import celery_broker_url, is_amqp
-from broker.errors import BROKER_ERRORS, SILENT, unavailable
+from broker.errors import BROKER_ERRORS, SILENT, refuse_blocked, unavailable
 from broker.in_use import use
 from broker.names import CONTROL_EXCHANGE, EVENT_EXCHANGE, QUICK, UNKNOWN_QUEUE, in_broker
 from broker.stencils import RedisChannel, Stencil, push, stencil_of
@@ -153,7 +153,7 @@ def publish(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
         try:
             _flush(chunk)
         except BROKER_ERRORS as error:
-            disconnect()
+            disconnect(is_broken=True)
             raise unavailable(error) from error
         yield chunk
 
@@ -238,6 +238,16 @@ def _declare(producer: Any, queues: set[str]) -> None:
         _kept.declared |= {queue}
 
 
+def sending_connection() -> Connection:
+    """Return a connection to the broker for messages of ours, not open yet."""
+    connection = app.connection_for_write()
+    if connection.transport_cls in AMQP:
+        # Not in the app's options: a worker's own connection waits for messages.
+        limits = {"read_timeout": ANSWER_S, "write_timeout": ANSWER_S, "on_blocked": refuse_blocked}
+        connection.transport_options = {**(connection.transport_options or {}), **limits}
+    return connection
+
+
 def kept_producer() -> Any:
     """Return this thread's producer, a new one after an error, a fork or `configure`.
 
@@ -246,11 +256,7 @@ def kept_producer() -> Any:
     key = (os.getpid(), app.conf.broker_url)
     if _kept.key != key or _has_closed():
         disconnect()
-        connection = app.connection_for_write()
-        if connection.transport_cls in AMQP:
-            # Not in the app's options: a worker's own connection waits for messages.
-            limits = {"read_timeout": ANSWER_S, "write_timeout": ANSWER_S}
-            connection.transport_options = {**(connection.transport_options or {}), **limits}
+        connection = sending_connection()
         connect(connection)
         _kept.key, _kept.producer = key, app.amqp.Producer(connection, auto_declare=False)
     _kept.used_at = monotonic()
@@ -281,12 +287,12 @@ def is_connected() -> bool:
     return _kept.key == (os.getpid(), app.conf.broker_url)
 
 
-def disconnect() -> None:
-    """Close the connection of `kept_producer`; the next call opens a new one."""
+def disconnect(*, is_broken: bool = False) -> None:
+    """Close the connection of `kept_producer`, without asking the broker if it is broken."""
     key, old = _kept.key, _kept.producer
     _kept.key, _kept.producer, _kept.declared = None, None, frozenset()
     _kept.stencils.clear()
     # A connection inherited by a fork belongs to the parent.
     if key is not None and key[0] == os.getpid():
         with suppress(*BROKER_ERRORS):
-            old.connection.close()
+            (old.connection.collect if is_broken else old.connection.close)()

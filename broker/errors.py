@@ -17,6 +17,11 @@ OF_CLUSTERS = (AskError, ClusterCrossSlotError)
 NO_CLUSTER = "Redis Cluster is not supported, use Redis without it"
 
 
+def refuse_blocked(_reason: str) -> None:
+    """Raise for a RabbitMQ that reads no messages, rather than wait for it to confirm one."""
+    raise OperationalError("RabbitMQ takes no messages: it is low on memory or disk, see its log")
+
+
 def unavailable(error: Exception) -> BrokerUnavailable:
     """Return the error to raise for one of BROKER_ERRORS."""
     if isinstance(error, MessageNacked):

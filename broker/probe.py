@@ -11,7 +11,7 @@ from kombu import Connection, Consumer, Exchange, Producer, Queue
 from kombu.transport.redis import Channel as RedisChannel
 from redis.exceptions import ResponseError
 
-from broker.app import celery_connection, configure, transport_options
+from broker.app import celery_connection, configure, sending_connection, transport_options
 from broker.celery_rules import celery_broker_url
 from broker.errors import BROKER_ERRORS, FORBIDDEN, unavailable
 from broker.names import UNKNOWN_QUEUE, in_broker
@@ -45,7 +45,8 @@ def probe(settings: Settings, queues: Collection[str]) -> Probed:
 
     Raises BrokerUnavailable. Leaves nothing in the broker.
     """
-    with _connected(configure(settings).connection_for_write()) as connection:
+    configure(settings)
+    with _connected(sending_connection()) as connection:
         depths = {queue: _depth(connection, in_broker(queue)) for queue in queues}
         put_aside = _depth(connection, UNKNOWN_QUEUE)
         foreign = _foreign_workers(settings.effective_broker_url)
@@ -63,7 +64,12 @@ def _connected(connection: Connection) -> Iterator[Connection]:
     try:
         with connection:
             connection.ensure_connection(max_retries=1, interval_start=0, timeout=WAIT_S)
-            _there_and_back(connection)
+            try:
+                _there_and_back(connection)
+            except BROKER_ERRORS:
+                # It might not answer that it closes, either.
+                connection.collect()
+                raise
             yield connection
     except BROKER_ERRORS as error:
         raise unavailable(error) from error
@@ -108,13 +114,13 @@ def _there_and_back(connection: Connection) -> None:
     name = f"minutehand.doctor.{uuid4().hex[:8]}"
     queue = Queue(name, Exchange(""), name, durable=False, auto_delete=True)
     came: list[object] = []
-    with connection.channel() as channel:
-        bound = queue.bind(channel)
-        bound.queue_declare()
-        Producer(channel).publish("there", exchange="", routing_key=name, serializer="json")
-        with Consumer(channel, [bound], callbacks=[lambda body, _: came.append(body)], no_ack=True):
-            connection.drain_events(timeout=WAIT_S)
-        bound.delete()
+    channel = connection.default_channel
+    bound = queue.bind(channel)
+    bound.queue_declare()
+    Producer(channel).publish("there", exchange="", routing_key=name, serializer="json")
+    with Consumer(channel, [bound], callbacks=[lambda body, _: came.append(body)], no_ack=True):
+        connection.drain_events(timeout=WAIT_S)
+    bound.delete()
     if came != ["there"]:
         raise OSError("a message did not come back")
 

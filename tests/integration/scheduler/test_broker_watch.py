@@ -11,6 +11,8 @@ from pydantic import SecretStr
 
 from broker import app
 from broker.app import configure, disconnect
+from broker.probe import probe
+from models.errors import BrokerUnavailable
 from models.sql import database_now
 from models.store import ticks
 from models.store.operations.claims import claim
@@ -268,6 +270,27 @@ def test_a_connection_that_rabbitmq_closed_while_it_was_idle_holds_up_no_operati
 
     assert (sent.count, sent.error) == (1, None)
     assert rabbit.messages() == texts([*before, after])
+
+
+@pytest.fixture
+def low_on_memory(rabbit: OnRabbitMQ) -> Iterator[None]:
+    """Let the node take no messages."""
+    rabbit.server.control("set_vm_memory_high_watermark", "0.00001")
+    yield
+    rabbit.server.control("set_vm_memory_high_watermark", "0.4")
+
+
+@pytest.mark.usefixtures("low_on_memory")
+def test_a_rabbitmq_that_is_low_on_memory_says_so(rabbit: OnRabbitMQ) -> None:
+    id = make_operation(rabbit.engine, make_action(rabbit.engine), NOON)
+    update_operation(rabbit.engine, id, not_before=database_now(-1.0))
+
+    refused = dispatch_ready(rabbit.engine)
+
+    assert "RabbitMQ takes no messages: it is low on memory or disk" in str(refused.error)
+    assert row_of(rabbit.engine, id)["state"] == "pending"
+    with pytest.raises(BrokerUnavailable, match="it is low on memory or disk"):
+        probe(rabbit.settings, ["quick"])
 
 
 def test_a_rabbitmq_that_is_restarted_with_its_data_lost_nothing(rabbit: OnRabbitMQ) -> None:
