@@ -27,8 +27,10 @@ class BrokerWatch:
 
         Raises BrokerUnavailable. Resending a message that was not lost is harmless.
         """
-        if not self._has_removed_old:
-            self._remove_old(engine)
+        moved = 0 if self._has_removed_old else self._remove_old(engine)
+        return moved + self._look(engine)
+
+    def _look(self, engine: sa.Engine) -> int:
         mark = self._mark or _stored(engine)
         if self._keeps(mark):
             return 0
@@ -57,7 +59,9 @@ class BrokerWatch:
         name = None if lost is None else lost.name
         with engine.begin() as connection:
             is_first = ticks.replace_mark(connection, name, made.name, made.number)
-            count = outbox.release_lost(connection) if is_first else 0
+            # The first mark of an installation tells nothing of the messages before it.
+            has_lost = is_first and lost is not None
+            count = outbox.release_lost(connection) if has_lost else 0
         if not is_first:
             marker.forget(made)
             return 0
@@ -68,13 +72,17 @@ class BrokerWatch:
             logger.warning("the broker lost its messages: %d operations are sent again", count)
         return count
 
-    def _remove_old(self, engine: sa.Engine) -> None:
+    def _remove_old(self, engine: sa.Engine) -> int:
+        """Remove our messages from queues with old names; return how many are sent again."""
         with reading(engine) as connection:
             queues = outbox.queues_in_use(connection)
         count = remove_ours({QUICK, HEAVY, DEFAULT} | queues)
         self._has_removed_old = True
-        if count:
-            logger.info("removed %d Minutehand messages from queues with old names", count)
+        if not count:
+            return 0
+        logger.info("removed %d Minutehand messages from queues with old names", count)
+        with engine.begin() as connection:
+            return outbox.release_lost(connection)
 
 
 def _stored(engine: sa.Engine) -> Mark | None:

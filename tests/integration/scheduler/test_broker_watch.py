@@ -118,6 +118,20 @@ def test_a_daemon_s_number_is_stored_for_the_next_one(
     assert found[1] == 3
 
 
+def test_what_was_sent_before_the_first_daemon_is_not_lost(
+    engine: sa.Engine, broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    id = make_operation(engine, make_action(engine, when=RARELY), NOON)
+    update_operation(engine, id, not_before=database_now(-1.0))
+    dispatch_ready(engine)
+
+    report = run_tick(engine, Sweeper(LEASE))
+
+    assert (report.lost_messages, report.sent) == (0, 0)
+    assert messages(broker) == [str(id)]
+    assert "lost its messages" not in caplog.text
+
+
 def test_two_daemons_send_again_once(engine: sa.Engine, broker: Broker) -> None:
     one, two = Sweeper(LEASE), Sweeper(LEASE)
     ids = queued(engine, one)
