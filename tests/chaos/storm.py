@@ -154,7 +154,10 @@ class Storm:
         is_ours = operations.c.recorded_at < database_now(-5.0)
         with self.installation.engine.begin() as connection:
             for which, wait_s in ((retried, 0.0), (unheard, 3.0)):
-                hastened = sa.update(operations).where(which, is_ours)
+                # What another process is changing now is hastened at the next look.
+                free = sa.select(operations.c.id).where(which, is_ours)
+                ids = free.with_for_update(skip_locked=True).scalar_subquery()
+                hastened = sa.update(operations).where(operations.c.id.in_(ids))
                 connection.execute(hastened.values(not_before=database_now(wait_s)))
             recovery.release_stranded(connection)
         self.installation.send()
