@@ -9,11 +9,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import psycopg
 import pytest
 
-from runtime.clock import wait_for
-from tests.servers import START_S, PostgreSQL, free_port, temporary_folder
+from tests.servers import (
+    START_S,
+    PostgreSQL,
+    await_answer,
+    free_port,
+    launched,
+    takes_connections,
+    temporary_folder,
+)
 
 OF_DEBIAN = "/usr/sbin/pgbouncer"
 CONFIGURATION = """
@@ -57,18 +63,12 @@ class PgBouncer:
         # It refuses to run as root.
         account = ("-u", "nobody") if os.getuid() == 0 else ()
         command = [str(pgbouncer_binary()), "-q", *account, str(file)]
-        with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log)
-        if not wait_for(self.answers, START_S):
-            raise RuntimeError((self.folder / "log").read_text()[-2000:])
+        self.process = launched(command, self.folder)
+        await_answer(self.answers, self.folder)
 
     def answers(self) -> bool:
         """Whether a client gets through to the database."""
-        try:
-            psycopg.connect(self.url("postgres"), connect_timeout=2).close()
-        except psycopg.OperationalError:
-            return False
-        return True
+        return takes_connections(self.url("postgres"))
 
     def stop(self) -> None:
         """Stop the pooler at once, with all connections."""

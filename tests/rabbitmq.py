@@ -15,8 +15,7 @@ import pytest
 from amqp.exceptions import AMQPError
 from kombu import Connection
 
-from runtime.clock import wait_for
-from tests.servers import free_port, temporary_folder
+from tests.servers import await_answer, free_port, launched, temporary_folder
 
 START_S = 90
 OF_DEBIAN = ("/usr/sbin/rabbitmq-server", "/sbin/rabbitmq-server")
@@ -55,16 +54,9 @@ class RabbitMQ:
         binary = rabbitmq_binary()
         assert binary is not None
         (self.folder / "plugins").write_text("[].")
-        with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [binary],
-                env=self._environment(),
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        if not wait_for(self.answers, START_S):
-            raise RuntimeError((self.folder / "log").read_text()[-2000:])
+        own = {"env": self._environment(), "start_new_session": True}
+        self.process = launched([binary], self.folder, **own)
+        await_answer(self.answers, self.folder, START_S)
 
     def control(self, *arguments: str) -> None:
         """Run `rabbitmqctl` with arguments."""

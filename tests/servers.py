@@ -13,9 +13,10 @@ import signal
 import socket
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import redis
@@ -39,6 +40,27 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def launched(command: Sequence[str], folder: Path, **options: Any) -> subprocess.Popen[bytes]:
+    """Start a server that writes to `log` in its folder."""
+    with (folder / "log").open("ab") as log:
+        return subprocess.Popen(command, stdout=log, stderr=log, **options)
+
+
+def await_answer(answers: Callable[[], bool], folder: Path, within_s: float = START_S) -> None:
+    """Return when a server answers; raises the end of its log if it does not."""
+    if not wait_for(answers, within_s):
+        raise RuntimeError((folder / "log").read_text()[-2000:])
+
+
+def takes_connections(url: str) -> bool:
+    """Return whether a PostgreSQL takes connections at that URL."""
+    try:
+        psycopg.connect(url, connect_timeout=2).close()
+    except psycopg.OperationalError:
+        return False
+    return True
 
 
 def _wheel_folder(package: str) -> Path | None:
@@ -110,18 +132,12 @@ class PostgreSQL:
             "-p", str(self.port), "-h", "127.0.0.1", "-k", str(self.folder),
             "-c", "max_connections=200", *options,
         ]  # fmt: skip
-        with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, **self.account)  # type: ignore[call-overload]
-        if not wait_for(self.answers, START_S):
-            raise RuntimeError((self.folder / "log").read_text()[-2000:])
+        self.process = launched(command, self.folder, **self.account)
+        await_answer(self.answers, self.folder)
 
     def answers(self) -> bool:
         """Whether the server takes connections."""
-        try:
-            psycopg.connect(self.url("postgres"), connect_timeout=2).close()
-        except psycopg.OperationalError:
-            return False
-        return True
+        return takes_connections(self.url("postgres"))
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """Stop the server at once; its data stay."""
@@ -196,10 +212,8 @@ class Broker:
             "--dir", str(self.folder), "--appendonly", "yes", "--save", "",
             "--maxmemory-policy", "noeviction",
         ]  # fmt: skip
-        with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log)
-        if not wait_for(self.answers, START_S):
-            raise RuntimeError((self.folder / "log").read_text()[-2000:])
+        self.process = launched(command, self.folder)
+        await_answer(self.answers, self.folder)
 
     def answers(self) -> bool:
         """Whether the server answers PING."""
