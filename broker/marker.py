@@ -45,7 +45,7 @@ def look(mark: Mark) -> Mark | None:
         disconnect()
         return mark
     except BROKER_ERRORS as error:
-        disconnect()
+        disconnect(is_broken=True)
         # A silent broker would be silent again.
         if was_open and not isinstance(error, SILENT):
             return look(mark)
@@ -81,7 +81,7 @@ def make() -> Mark | None:
         disconnect()
         return None
     except BROKER_ERRORS as error:
-        disconnect()
+        disconnect(is_broken=True)
         raise unavailable(error) from error
 
 

@@ -110,11 +110,14 @@ def folder_lock(folder: Path) -> Iterator[IO[str]]:
     with path.open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             file.seek(0)
             raise AlreadyRunning(
                 f"minutehand up already runs on {folder} with pid {file.read().strip()}"
             ) from None
+        except OSError as error:
+            # Some network file systems have no locks.
+            raise OSError(error.errno, f"cannot be locked: {error.strerror}", str(path)) from None
         file.truncate(0)
         file.write(str(os.getpid()))
         file.flush()

@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
+from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
@@ -67,18 +69,23 @@ class BehindProxies(ProxyHeadersMiddleware):
 class BelowPath:
     """Serves a request alike whether the proxy removes the path below which it serves us or not.
 
-    uvicorn puts that path before each, so that it is there twice if the proxy keeps it.
+    uvicorn puts that path before each, so that it is there twice if the proxy keeps it. A path
+    such as `/jobs` is there twice as well if the proxy removes it and the endpoint begins so.
     """
 
-    def __init__(self, app: ASGIApp, root_path: str) -> None:
+    def __init__(self, app: Starlette, root_path: str) -> None:
         self._app = app
         self._root = root_path
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope.get("path", "").removeprefix(self._root)
-        if path == self._root or path.startswith(f"{self._root}/"):
+        is_twice = path == self._root or path.startswith(f"{self._root}/")
+        if is_twice and not self._has_endpoint(scope):
             scope = {**scope, "path": path}
         await self._app(scope, receive, send)
+
+    def _has_endpoint(self, scope: Scope) -> bool:
+        return any(one.matches(scope)[0] is not Match.NONE for one in self._app.routes)
 
 
 class WithHeaders:

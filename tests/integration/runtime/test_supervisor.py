@@ -1,13 +1,16 @@
-"""A child whose parent is gone ends, even if it hangs on the way."""
+"""A child whose parent is gone ends, even if it hangs on the way; a home folder is locked."""
 
+import errno
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from runtime.supervisor import PARENT
+from runtime.supervisor import PARENT, AlreadyRunning, folder_lock
 
 CHILD = """
 import signal, sys
@@ -29,3 +32,25 @@ def test_a_child_whose_parent_is_gone_ends(kind: str, number: int) -> None:
     )
 
     assert child.wait(60) == -number
+
+
+def test_a_locked_home_folder_names_its_holder(tmp_path: Path) -> None:
+    with (
+        folder_lock(tmp_path),
+        pytest.raises(AlreadyRunning, match=f"with pid {os.getpid()}"),
+        folder_lock(tmp_path),
+    ):
+        pass
+
+
+def test_a_file_system_without_locks_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(OSError, match="cannot be locked") as raised, folder_lock(tmp_path):
+        pass
+
+    assert raised.value.filename == str(tmp_path / "up.lock")

@@ -25,11 +25,17 @@ ADDRESS = "http://127.0.0.1:8265"
 
 
 @pytest.fixture
-def web(home_of: Callable[[str], Settings], serve: Serve) -> Web:
+def below() -> str:
+    """The path below which the proxy serves the API."""
+    return BELOW
+
+
+@pytest.fixture
+def web(home_of: Callable[[str], Settings], serve: Serve, below: str) -> Web:
     """A server that knows its proxy and its path."""
     settings = home_of("sqlite")
     changed = {
-        "web": settings.web.model_copy(update={"proxies": ("127.0.0.1",), "root_path": BELOW}),
+        "web": settings.web.model_copy(update={"proxies": ("127.0.0.1",), "root_path": below}),
         "work": WorkSettings(pop_timeout_s=0.2),
     }
     return with_shop(serve(settings.model_copy(update=changed)))
@@ -104,3 +110,13 @@ def test_a_worker_waits_for_a_job_and_many_changes_come_at_once(
 
     assert waited.status_code == 204
     assert answer.headers["content-type"].startswith("application/")
+
+
+@pytest.mark.parametrize("below", ["/jobs", "/api", "/actions"])
+def test_a_proxy_may_remove_a_path_that_begins_like_an_endpoint(web: Web, below: str) -> None:
+    waited = httpx.get(f"{web.url}/jobs/next", headers=bearer(web, Role.WORKER))
+    listed = httpx.get(f"{web.url}/api/actions", headers=bearer(web))
+    asked = httpx.get(f"{web.url}/actions")
+
+    assert (waited.status_code, listed.status_code) == (204, 200)
+    assert asked.headers["location"] == f"{below}/sign-in?next=/actions"
