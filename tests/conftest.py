@@ -1,5 +1,6 @@
 """Fixtures: settings in a folder of their own, and both databases, real ones."""
 
+import gc
 import os
 import shutil
 import tempfile
@@ -70,6 +71,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = {one for one in items if is_on_the_other_store(one)}
     config.hook.pytest_deselected(items=list(left_out))
     items[:] = [one for one in items if one not in left_out]
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage less often, and not among the thousands of tests."""
+    gc.set_threshold(50_000)
+    gc.freeze()
 
 
 def _needs_a_server(item: pytest.Item) -> bool:
