@@ -38,6 +38,7 @@ def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
     """Return the times of a tick with `sizes.due` due, of the bare loop, and a profile."""
     database = stack.filled(sizes.actions, sizes.many_due)
     # The daemon does the same at its start.
+    gc.set_threshold(50_000)
     gc.collect()
     gc.freeze()
     ours, bare, logged = [], [], []

@@ -7,8 +7,9 @@ one, and the others are written by its pattern, in a tenth of the time.
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from secrets import token_hex
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from kombu.transport import redis
 from kombu.utils import json
@@ -36,7 +37,7 @@ class Stencil:
         """Return the text that kombu would push for this message."""
         its = {"id": str(message.id), "attempt": message.attempt}
         body = b64encode((self.body % its).encode()).decode()
-        return self.text % {**its, "tag": uuid4(), "body": body}
+        return self.text % {**its, "tag": token_hex(16), "body": body}
 
 
 class _Catching:
@@ -77,9 +78,12 @@ def _with_places(text: str, places: dict[str, str]) -> str:
 
 
 def push(channel: Any, messages: Sequence[tuple[Stencil, Message]]) -> None:
-    """Push messages in one round trip, in their order."""
+    """Push messages in one round trip, those of each queue in their order and all or none."""
+    texts: dict[str, list[str]] = {}
+    for stencil, message in messages:
+        texts.setdefault(stencil.key, []).append(stencil.of(message))
     # A pipeline is not tried again by the driver, which would take longer than the time limits.
     with channel.conn_or_acquire() as client, client.pipeline(transaction=False) as pipeline:
-        for stencil, message in messages:
-            pipeline.lpush(stencil.key, stencil.of(message))
+        for key, its in texts.items():
+            pipeline.lpush(key, *its)
         pipeline.execute()

@@ -1,6 +1,7 @@
 """Compute an operation's id from its action and occurrence."""
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from hashlib import sha256
 from uuid import NAMESPACE_OID, UUID, uuid5
 
@@ -12,6 +13,7 @@ def str_to_uuid(text: str) -> UUID:
     return uuid5(NAMESPACE_OID, text)
 
 
+@lru_cache(maxsize=1_000)
 def instant_text(instant: datetime) -> str:
     """Return an instant in UTC and whole seconds, such as `2026-11-23T06:00:00Z`.
 
