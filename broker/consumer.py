@@ -76,8 +76,8 @@ def _put_aside(message: Any, reason: str) -> None:
     try:
         keep(message)
     except BrokerUnavailable as error:
-        logger.error("a message in %s stays there, for %s: %s", queue, reason, error)
+        logger.error("a message in %s (%s) cannot be moved away: %s", queue, reason, error)
         message.requeue()
         return
     message.ack()
-    logger.error("a message in %s is put aside in %s: %s", queue, UNKNOWN_QUEUE, reason)
+    logger.error("a message in %s was moved to %s: %s", queue, UNKNOWN_QUEUE, reason)

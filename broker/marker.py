@@ -41,7 +41,7 @@ def look(mark: Mark) -> Mark | None:
     try:
         return _look(mark)
     except REFUSED as error:
-        logger.warning("the broker does not let us see whether it lost messages: %s", error)
+        logger.warning("cannot see whether the broker lost messages: %s", error)
         disconnect()
         return mark
     except BROKER_ERRORS as error:
@@ -77,7 +77,7 @@ def make() -> Mark | None:
         producer.publish(name, exchange="", routing_key=PREFIX + name, serializer="json")
         return Mark(name, 1)
     except REFUSED as error:
-        logger.warning("the broker refuses the mark that would show a loss: %s", error)
+        logger.warning("the broker refuses the mark that shows a loss of messages: %s", error)
         disconnect()
         return None
     except BROKER_ERRORS as error:

@@ -94,13 +94,13 @@ class CeleryTaskParameters(Document):  # type: ignore[no-redef]
         given = raw.get("exchange") is not None, raw.get("routing_key") is not None
         found = []
         if given == (True, False):
-            remedy = "needs routing_key beside it; a fanout exchange ignores its value"
+            remedy = "needs routing_key too; a fanout exchange ignores its value"
             found.append(line_error(("exchange",), raw["exchange"], remedy))
         if given == (False, True):
-            remedy = 'needs exchange beside it; to name a queue, write "queue"'
+            remedy = 'needs exchange too; to name a queue, write "queue"'
             found.append(line_error(("routing_key",), raw["routing_key"], remedy))
         if any(given) and raw.get("queue") is not None:
-            remedy = "has no effect beside exchange and routing_key; write either"
+            remedy = "has no effect with exchange and routing_key; remove one or the other"
             found.append(line_error(("queue",), raw["queue"], remedy))
         return found
 

@@ -177,7 +177,10 @@ def kubernetes(
 def systemd(
     context: typer.Context,
     files: Annotated[
-        list[Path], typer.Argument(help="Timers; their services are beside them.", metavar="FILE…")
+        list[Path],
+        typer.Argument(
+            help="Timer files; their service files are in the same folders.", metavar="FILE…"
+        ),
     ],
     *,
     zone: Annotated[

@@ -54,7 +54,7 @@ def _globals(
     ] = None,
     app: Annotated[
         str | None,
-        typer.Option(help="Small app (tenant) to work on; no other is seen (default: default)."),
+        typer.Option(help="Small app (tenant) to work on; hides all others (default: default)."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     url: Annotated[
@@ -62,7 +62,9 @@ def _globals(
     ] = None,
     token: Annotated[
         str | None,
-        typer.Option(help="Its token. Others can see options; SCHED_TOKEN is safer."),
+        typer.Option(
+            help="Token for that server. Other accounts can see it; SCHED_TOKEN is safer."
+        ),
     ] = None,
     token_file: Annotated[Path | None, typer.Option(help="File with its token.")] = None,
     _version: Annotated[

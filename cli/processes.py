@@ -47,7 +47,7 @@ def down(context: typer.Context) -> None:
 
     settings = here(context).settings
     pid = stop(settings)
-    found = f"stopped minutehand up (pid {pid})" if pid else "nothing of minutehand up runs"
+    found = f"stopped minutehand up (pid {pid})" if pid else "no minutehand up is running"
     sys.stdout.write(visible_line(f"{found} on {settings.home}") + "\n")
 
 

@@ -28,13 +28,14 @@ def simulate(
     ] = None,
     small_app: Annotated[
         Path | None,
-        typer.Option(help="File of the small app, whose zone and calendars hold."),
+        typer.Option(help="File of the small app, whose zone and calendars apply."),
     ] = None,
     limit: Annotated[
         int, typer.Option(min=0, help="How many lines of the timeline to show.")
     ] = 100,
     check: Annotated[
-        bool, typer.Option("--check", help="Fail if there are no expectations beside the files.")
+        bool,
+        typer.Option("--check", help="Fail if no file of expectations (*.expect.json) is found."),
     ] = False,
 ) -> None:
     """Show what would be sent in [from, to), and check expectations. Uses no database."""

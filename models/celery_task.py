@@ -144,7 +144,7 @@ NO_EXCHANGES = (
     "needs a broker of AMQP such as RabbitMQ, and that of the application is another; leave out "
     'exchange and routing_key, and write the queue as "queue"'
 )
-BESIDE_EXCHANGE = "has no effect beside celery_task.exchange, which routes the message; remove one"
+BESIDE_EXCHANGE = "has no effect with celery_task.exchange, which routes the message; remove one"
 OURS = (
     f"names a queue of Minutehand's own workers, which do not know this task ({QUEUE_PREFIX}…); "
     "name one that your application's workers listen to"

@@ -142,7 +142,7 @@ def parse_queue(value: object) -> str:
     """Return the queue name `value`."""
     if isinstance(value, str) and QUEUE_PATTERN.fullmatch(value):
         return value
-    raise ValueError("write 1 to 64 of: small letters, digits, _ and -")
+    raise ValueError("write 1 to 64 of: lowercase letters, digits, _ and -")
 
 
 def parse_celery_queue(value: object) -> str:

@@ -134,14 +134,14 @@ def _print_first_token(installation: Installation) -> None:
     """Print a token of the API if there never was one."""
     made = tokens.create_first(installation)
     if made is not None:
-        sys.stdout.write(f"token of the API for its admin, shown this once: {made.token}\n")
+        sys.stdout.write(f"the admin's token of the HTTP API, shown only this once: {made.token}\n")
         sys.stdout.flush()
 
 
 def _print_link(installation: Installation) -> None:
     """Print a link that signs the admin in to the dashboard once."""
     made = sessions.make_link(installation, Role.ADMIN)
-    sys.stdout.write(f"the dashboard, signed in once and within an hour: {made.url}\n")
+    sys.stdout.write(f"link that signs in to the dashboard, once and within an hour: {made.url}\n")
     sys.stdout.flush()
 
 

@@ -33,7 +33,9 @@ def start(operation_id: UUID, claim: Callable[[], T], otherwise: U) -> T | U:
         try:
             return claim()
         except sa.exc.IntegrityError:
-            logger.info("operation %s: another of its action starts, trying again", operation_id)
+            logger.info(
+                "operation %s: another one of its action is starting; trying again", operation_id
+            )
     return otherwise
 
 

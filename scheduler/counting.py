@@ -48,4 +48,4 @@ def count_ended(engine: sa.Engine) -> None:
     except DATABASE_AWAY:
         raise
     except Exception:  # figures must not stop the loop
-        logger.exception("what ended cannot be counted; the next tick tries again")
+        logger.exception("ended operations were not counted; the next tick tries again")

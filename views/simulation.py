@@ -73,7 +73,7 @@ class Asked:
     zone: str | None = None
     limit: int = 100
     needs_expectations: bool = False
-    # The file of the small app, whose zone and calendars hold.
+    # The file of the small app, whose zone and calendars apply.
     small_app: Path | None = None
 
 

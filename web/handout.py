@@ -183,7 +183,9 @@ class Handout:
                 work.take, self.opened, offer, waiter.worker, limiter=self._limit
             )
         except DATABASE_AWAY as error:
-            logger.warning("a job could not be taken, the database is away: %s", reason_of(error))
+            logger.warning(
+                "a job could not be taken, the database is unavailable: %s", reason_of(error)
+            )
         except Exception:  # the others get theirs
             logger.exception("operation %s could not be taken", offer.id)
         left = self._left(waiter, job)
@@ -202,7 +204,9 @@ class Handout:
         try:
             await anyio.to_thread.run_sync(work.give_back, self.opened, job, limiter=self._limit)
         except (LeaseLost, *DATABASE_AWAY) as error:
-            logger.warning("a job whose worker went away is left to its lease: %s", error)
+            logger.warning(
+                "a job whose worker disconnected waits until its lease expires: %s", error
+            )
 
     async def _note(self) -> None:
         """Record the queues that workers ask for, every few seconds."""

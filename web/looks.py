@@ -55,7 +55,9 @@ class Looks:
         try:
             return 0.0 if await self._look() else self._interval_s
         except DATABASE_AWAY as error:
-            logger.warning("%s while the database is away: %s", self._without, reason_of(error))
+            logger.warning(
+                "%s while the database is unavailable: %s", self._without, reason_of(error)
+            )
         except Exception:  # the next look must come
             logger.exception("%s after an unexpected error", self._without)
         return AWAY_S

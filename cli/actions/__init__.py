@@ -74,10 +74,13 @@ def apply(
     dry_run: DryRun = False,
     verbose: Verbose = False,
     prune: Annotated[
-        bool, typer.Option("--prune", help="Delete what earlier runs stored and no file names.")
+        bool,
+        typer.Option(
+            "--prune", help="Delete actions of earlier --prune runs that are in no file now."
+        ),
     ] = False,
     owner: Annotated[
-        str | None, typer.Option(help=f"With --prune: whose actions they are ({PRUNES}).")
+        str | None, typer.Option(help=f"With --prune: owner of those actions (default: {PRUNES}).")
     ] = None,
     yes: Yes = False,
 ) -> None:

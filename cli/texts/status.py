@@ -18,7 +18,7 @@ def _status(found: Status) -> Iterator[str]:
     if found.downtime is not None:
         yield f"down        {in_words(found.downtime.model_dump())}"
     if found.quiet_until is not None:
-        yield f"quiet       until {instant(found.quiet_until)}; what is due waits for its end"
+        yield f"quiet       until {instant(found.quiet_until)}; due operations wait for its end"
     yield from _workers(found)
     counts = found.actions
     yield f"actions     {counts.total}, {counts.active} active, {counts.unhealthy} unhealthy"

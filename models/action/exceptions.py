@@ -106,7 +106,7 @@ class CalendarException(Document):
         if entries is None:
             near = nearest(self.calendar, reading.calendars)
             hint = f'did you mean "{near}"?' if near else "write it into its `calendars`"
-            raise ValueError(f"is no calendar of this small app; {hint}")
+            raise ValueError(f"is not a calendar of this small app; {hint}")
         return tuple(part for entry in entries for part in entry_of(entry).parts(zone, reading))
 
 
@@ -185,7 +185,7 @@ def entry_of(value: object, reading: Reading | None = None) -> Entry:
         raise ValueError(f"has two kinds, {listed([key for key in KINDS if key in value])}")
     if not kinds:
         unknown = next((f' has the unknown key "{segment(str(key))}";' for key in value), "")
-        raise ValueError(f"is no exception;{unknown} write one of {listed(KINDS)}")
+        raise ValueError(f"is not an exception;{unknown} write one of {listed(KINDS)}")
     return kinds.pop().model_validate(value, context=reading)
 
 
@@ -204,16 +204,16 @@ def _date(text: str) -> date:
         try:
             found = date.fromisoformat(text)
         except ValueError:
-            raise ValueError(f"is no date of the calendar; {_DATE_EXAMPLE}") from None
+            raise ValueError(f"is not an existing date; {_DATE_EXAMPLE}") from None
         if 1970 <= found.year < 2199:
             return found
         raise ValueError("is outside the years 1970 to 2198; write a date within them")
-    raise ValueError(f"is no date; {_DATE_EXAMPLE}")
+    raise ValueError(f"is not a date; {_DATE_EXAMPLE}")
 
 
 def _yearly(month: int, day: int) -> YearlyDay:
     if not (1 <= month <= 12 and 1 <= day <= MONTH_LENGTHS[month]):
-        raise ValueError('is no day of the year; write month and day, such as "12-25"')
+        raise ValueError('is not a day of the year; write month and day, such as "12-25"')
     return YearlyDay(month, day)
 
 

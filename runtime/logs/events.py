@@ -32,7 +32,7 @@ EVENTS: Mapping[str, LogEvent] = {
     "%s cannot be imported: %s": _event("steps_not_imported", "source error"),
     "%s does not stop; killing it": _event("process_killed", "process"),
     "%s ended with %s; starting it again": _event("process_ended", "process code"),
-    "%s while the database is away: %s": _event("look_without_database", "look error"),
+    "%s while the database is unavailable: %s": _event("look_without_database", "look error"),
     "%s after an unexpected error": _event("look_failed", "look"),
     "%s: operation %s ended: %s%s": _event("operation_ended", "triggerer operation state reason"),
     "%s: operation %s started (attempt %d)": _event(
@@ -41,14 +41,18 @@ EVENTS: Mapping[str, LogEvent] = {
     "%s; nothing more is written": _event("lease_lost", "error"),
     "a connection broke: %s": _event("agent_connection_broke", "error"),
     "a connection is closed after an unexpected error": _event("agent_connection_failed"),
-    "a job could not be taken, the database is away: %s": _event("job_not_taken", "error"),
-    "a job whose worker went away is left to its lease: %s": _event("job_left_to_lease", "error"),
-    "a message in %s is put aside in %s: %s": _event("message_put_aside", "queue aside reason"),
-    "a message in %s stays there, for %s: %s": _event("message_stays", "queue reason error"),
+    "a job could not be taken, the database is unavailable: %s": _event("job_not_taken", "error"),
+    "a job whose worker disconnected waits until its lease expires: %s": _event(
+        "job_left_to_lease", "error"
+    ),
+    "a message in %s was moved to %s: %s": _event("message_put_aside", "queue aside reason"),
+    "a message in %s (%s) cannot be moved away: %s": _event("message_stays", "queue reason error"),
     "a part of this sweep failed; the next sweep tries again": _event("sweep_failed"),
     "action %r is overdue: %s": _event("action_overdue", "action reason"),
     "action %s is quarantined: %s": _event("action_quarantined", "action reason"),
-    "action %s: what was due before its edit is lost": _event("edit_lost_occurrences", "action"),
+    "action %s: occurrences due before its edit are lost": _event(
+        "edit_lost_occurrences", "action"
+    ),
     "actions stay locked by another process: %s": _event("actions_locked", "error"),
     "agent serves %s": _event("agent_started", "path"),
     "all files are in %s; Ctrl-C stops everything and loses nothing": _event("home_folder", "home"),
@@ -98,30 +102,30 @@ EVENTS: Mapping[str, LogEvent] = {
     "operation %s is left to the sweep: %s": _event("operation_left_to_sweep", "operation error"),
     "operation %s lost its worker: now %s": _event("operation_lost", "operation state"),
     "operation %s was left in doubt: now %s": _event("operation_in_doubt", "operation state"),
-    "operation %s: another of its action starts, trying again": _event(
+    "operation %s: another one of its action is starting; trying again": _event(
         "operation_start_repeated", "operation"
     ),
     "operation %s: its message was discarded: %s": _event("message_discarded", "operation reason"),
     "removed %d Minutehand messages from queues with old names": _event(
         "old_messages_removed", "messages"
     ),
-    "small app %s gets no action %s: %s": _event("default_action_refused", "app action error"),
+    "small app %s: its action %s was not created: %s": _event(
+        "default_action_refused", "app action error"
+    ),
     "stopped a broker that an earlier start left behind": _event("broker_left_behind"),
     "stopping when the last worker has left; a second signal stops it now": _event(
         "agent_stopping"
     ),
     "stopping; running operations are put back and continue at the next start": _event("stopping"),
     "the API is at http://%s:%d%s/api": _event("web_started", "host port path"),
-    "the broker does not let us see whether it lost messages: %s": _event(
-        "broker_mark_unreadable", "error"
-    ),
+    "cannot see whether the broker lost messages: %s": _event("broker_mark_unreadable", "error"),
     "no queue is bound to %s; start a worker for it": _event("queue_unbound", "exchange"),
     "the broker refuses what is sent to %s: the queue is full": _event("queue_full", "queue"),
     "the broker has no %s %s; start a worker for it": _event("queue_missing", "kind name"),
     "the broker lost its messages: %d operations are sent again": _event(
         "broker_lost_messages", "operations"
     ),
-    "the broker refuses the mark that would show a loss: %s": _event(
+    "the broker refuses the mark that shows a loss of messages: %s": _event(
         "broker_mark_refused", "error"
     ),
     "the clock jumped by %+.1f s": _event("clock_jumped", "seconds"),
@@ -144,7 +148,7 @@ EVENTS: Mapping[str, LogEvent] = {
     "this machine's clock was set by %+.1f s": _event("machine_clock_set", "seconds"),
     "this tick failed; the next one catches up": _event("tick_failed"),
     "tick %s %s(%.0f ms)": _event("tick", "now figures duration_ms"),
-    "what ended cannot be counted; the next tick tries again": _event("counting_failed"),
+    "ended operations were not counted; the next tick tries again": _event("counting_failed"),
     "unknown setting: %s": _event("setting_unknown", "setting"),
     "worker %s is ready for %s": _event("worker_started", "worker queues"),
 }

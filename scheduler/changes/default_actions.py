@@ -70,7 +70,7 @@ def give_maintenance(connection: sa.Connection, app: SmallApp, steps: Steps) -> 
         revision = revision_of(maintenance_document(app.zone), context, OWNER)
     except InvalidAction as error:
         # This tz release lacks the zone; the next one may know it.
-        logger.error("small app %s gets no action %s: %s", app.name, NAME, error)
+        logger.error("small app %s: its action %s was not created: %s", app.name, NAME, error)
         return False
     if not small_apps.note_maintained(connection, app.id):
         return False

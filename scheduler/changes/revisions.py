@@ -242,7 +242,7 @@ def _decided_before(
     except Exception as error:  # the action is quarantined anyway
         if is_of_no_row(error):
             raise
-        logger.exception("action %s: what was due before its edit is lost", row.action_uid)
+        logger.exception("action %s: occurrences due before its edit are lost", row.action_uid)
         return Recorded()
 
 

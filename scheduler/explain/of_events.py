@@ -74,7 +74,8 @@ def _when(asked: Asked, plan: Plan, ended: tuple[datetime, str] | None) -> str:
     if ended is None or ended[0] > in_time_until:
         return "after its time, and nothing was recorded"
     at, how = ended
-    return f"after the action was {how} at {format_instant(at)}: what was known was decided then"
+    changed = f"after the action was {how} at {format_instant(at)}"
+    return f"{changed}, which decided the events known by then"
 
 
 def _ended(asked: Asked, plan: Plan) -> tuple[datetime, str] | None:

@@ -39,7 +39,7 @@ def _app_name(value: object) -> str:
     if isinstance(value, str) and _APP_NAME.fullmatch(value):
         return value
     raise ValueError(
-        "write 1 to 64 of: small letters, digits, _ and -, with a letter or digit first; "
+        "write 1 to 64 of: lowercase letters, digits, _ and -, with a letter or digit first; "
         'other texts fit in "title"'
     )
 

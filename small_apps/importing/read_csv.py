@@ -109,7 +109,7 @@ def _header(file: Path, shown: str) -> tuple[str, ...]:
 
     for sign, name in OTHER_SIGNS.items():
         if len(names) == 1 and sign in names[0]:
-            raise fault(f"is one column; part columns by commas, not by {name}")
+            raise fault(f"is one column; separate columns by commas, not by {name}")
     return checked_names(names, fault)
 
 

@@ -93,7 +93,7 @@ def test_a_task_that_we_do_not_know_is_put_aside_whole(
 
     worker = installation.worker()
     installation.becomes(id, "success")
-    worker.said("is put aside in minutehand.unknown", times=3)
+    worker.said("was moved to minutehand.unknown", times=3)
 
     sent = [("shop.close_day", [number]) for number in (1, 2, 3)]
     assert application.sent("minutehand.unknown") == sent

@@ -93,7 +93,7 @@ def test_up_runs_the_demo_within_two_ticks_and_ends_by_ctrl_c_leaving_nobody(
 def test_the_link_that_it_prints_signs_in_once(home: Installation) -> None:
     up = start_up(home, with_children=True)
     up.said("the API is at")
-    up.said("signed in once and within an hour: /sign-in/")
+    up.said("signs in to the dashboard, once and within an hour: /sign-in/")
     address = re.search(r"the API is at (http://127\.0\.0\.1:\d+)/api", up.text())
     link = re.search(r"an hour: (/sign-in/\S+)", up.text())
     assert address is not None
@@ -195,5 +195,5 @@ def test_down_stops_what_up_started_and_says_so_if_nothing_runs(home: Installati
 
     assert (stopped.returncode, again.returncode) == (0, 0)
     assert f"stopped minutehand up (pid {up.pid})" in stopped.stdout
-    assert "nothing of minutehand up runs" in again.stdout
+    assert "no minutehand up is running" in again.stdout
     assert psutil.wait_procs(children, timeout=10)[1] == []

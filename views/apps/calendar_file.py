@@ -44,7 +44,7 @@ def entries_of(file: Path, years: int) -> CalendarEntries:
     except (ValueError, KeyError, AttributeError, TypeError, IndexError) as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise InvalidDocument(
-            [Problem(str(file), None, f"is no iCalendar file: {reason}")]
+            [Problem(str(file), None, f"is not an iCalendar file: {reason}")]
         ) from None
     if len(found) > MOST_EVENTS:
         raise Refused(f"{file} has more than {MOST_EVENTS} events; write fewer --years")

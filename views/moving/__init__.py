@@ -117,9 +117,9 @@ def refuse_others(present: Iterable[ActionRow], documents: Iterable[Mapping[str,
     ]
     if others:
         raise Refused(
-            f"nothing is stored: {len(others)} of these names are those of actions that this import"
-            f" has not made ({listed(others)}); rename one of each two, or give the actions its"
-            " owner"
+            f"nothing is stored: {len(others)} of these names belong to actions that this import"
+            f" did not make ({listed(others)}); rename the entries or the actions, or give the"
+            " actions the import's owner"
         )
 
 

@@ -75,7 +75,7 @@ def _folder(path: str) -> str:
 def _variables(env: dict[str, str]) -> dict[str, str]:
     for name, value in env.items():
         if not _VARIABLE.fullmatch(name):
-            raise ValueError(f"{name!r} is no name of a variable; write letters, digits and _")
+            raise ValueError(f"{name!r} is not the name of a variable; write letters, digits and _")
         if name.startswith(OWN_PREFIX):
             raise ValueError(f"{name} is a variable of Minutehand's own; rename it")
         if is_reference(value):
@@ -102,7 +102,11 @@ class CommandParameters(Document):
         if "shell" in raw and not str(raw["shell"]).strip():
             return [line_error(("shell",), raw["shell"], "is empty; write the line to run")]
         if "run" in raw and "shell" in raw:
-            return [line_error(("shell",), raw["shell"], 'stands beside "run"; write one of them')]
+            return [
+                line_error(
+                    ("shell",), raw["shell"], 'cannot be combined with "run"; write one of them'
+                )
+            ]
         if "run" not in raw and "shell" not in raw:
             remedy = 'write "run": ["program", "argument"], or "shell": "a line of shell"'
             return [line_error((), dict(raw), remedy)]

@@ -105,8 +105,8 @@ def test_a_calendar_that_is_not_there_is_named(call: Call, write: Write, apply: 
     [
         ({"a/b": []}, "a slash"),
         ({"closed": "12-25"}, 'write a list: ["12-25"]'),
-        ({"closed": ["12-25", "12-32"]}, "calendars.closed[1] '12-32': is no day of the year"),
-        ({"closed": [{"calendar": "other"}]}, "is no calendar of this small app"),
+        ({"closed": ["12-25", "12-32"]}, "calendars.closed[1] '12-32': is not a day of the year"),
+        ({"closed": [{"calendar": "other"}]}, "is not a calendar of this small app"),
     ],
 )
 def test_a_wrong_calendar_is_refused(apply: Apply, calendars: Any, problem: str) -> None:
@@ -175,8 +175,8 @@ def test_an_icalendar_file_becomes_entries_of_a_calendar(events: Apply, apply: A
 @pytest.mark.parametrize(
     ("component", "problem"),
     [
-        ("junk\n", "is no iCalendar file"),
-        (CHRISTMAS.replace("20201225", "20209999"), "is no iCalendar file"),
+        ("junk\n", "is not an iCalendar file"),
+        (CHRISTMAS.replace("20201225", "20209999"), "is not an iCalendar file"),
         (CHRISTMAS.replace("YEARLY", "SECONDLY"), "repeats more often than daily"),
         (CHRISTMAS.replace("YEARLY", "DAILY;BYSECOND=1,2"), "repeats more often than daily"),
     ],

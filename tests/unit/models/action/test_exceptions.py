@@ -180,10 +180,10 @@ def test_a_search_ends_though_nothing_is_left() -> None:
 @pytest.mark.parametrize(
     ("entry", "problem"),
     [
-        ("2026-02-30", "is no date of the calendar"),
+        ("2026-02-30", "is not an existing date"),
         ("2026-12-25/2026-12-24", 'ends before it begins; write "2026-12-24/2026-12-25"'),
-        ("13-01", "is no day of the year"),
-        ("christmas", "is no date; write a date"),
+        ("13-01", "is not a day of the year"),
+        ("christmas", "is not a date; write a date"),
         ("2199-01-01", "is outside the years 1970 to 2198"),
         (5, "write a date"),
         (None, "write a date"),
@@ -196,7 +196,7 @@ def test_a_search_ends_though_nothing_is_left() -> None:
         ({"from": "2026-12-25T10:00", "until": "2026-12-25T09:00"}, "ends before it begins"),
         ({"days": "mun"}, 'has no days in "mun"'),
         ({"date": "2026-12-12", "days": "mon"}, 'has two kinds, "date", "days"'),
-        ({"calendar": "french"}, "is no calendar of this small app"),
+        ({"calendar": "french"}, "is not a calendar of this small app"),
     ],
 )
 def test_a_wrong_entry_is_named_with_what_to_write(entry: Any, problem: str) -> None:

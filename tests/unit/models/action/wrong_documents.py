@@ -207,7 +207,7 @@ WRONG_DOCUMENTS: list[Wrong] = [
     _policy("priority 1.5", "priority", 1.5, "-100 to 100"),
     _policy("time_limit a year", "time_limit", "P1Y", "no fixed length"),
     _policy("time_limit over a week", "time_limit", "P8D", '"P7D"'),
-    _policy("queue", "queue", "Heavy Queue", "small letters"),
+    _policy("queue", "queue", "Heavy Queue", "lowercase letters"),
     _policy("starts_at", "starts_at", "2027-13-01T00:00", "is not a date"),
     _policy("policy key", "lookback", "PT5M", '"look_back"'),
     Wrong("ends before it starts",
