@@ -105,6 +105,21 @@ def test_a_command_that_a_sentence_names_is_there(line: str) -> None:
         command = command.commands[words.pop(0)]
 
 
+def _indexed() -> Iterator[str]:
+    """Yield the commands of the table at the top: "`group`: `name`, …" or "`name`, …"."""
+    cells = re.findall(r"^\| \[.*\| (.+) \|$", TEXT.partition("\n## ")[0], re.M)
+    for part in "; ".join(cells).split("; "):
+        group, _, names = part.rpartition(": ")
+        yield from (
+            " ".join(["minutehand", *re.findall(r"`(.+)`", group), name])
+            for name in re.findall(r"`(.+?)`", names)
+        )
+
+
+def test_the_index_has_every_command_once() -> None:
+    assert sorted(COMMANDS) == sorted(_indexed())
+
+
 def test_the_global_options_are_on_the_page() -> None:
     intro = TEXT.split("## Processes")[0]
 

@@ -232,7 +232,7 @@ def _speaking_web_server(_: Stage) -> str:
         servers.test_the_reason_of_a_web_server_is_not_passed_on(folder)
         for answer in (b"\x1b]0;title\x07", b"HTTP/1.1 200 OK\r\n\x1b[2J: x\r\n\r\n"):
             servers.test_an_answer_that_is_no_http_has_an_error_of_ours(folder, answer)
-    return "its words are not passed on"
+    return "its text is not passed on"
 
 
 def _terminal(stage: Stage) -> str:
@@ -481,8 +481,8 @@ ATTACKS = [
          "test_no_broken_broadcast_disturbs_a_worker"), _remote_control,
     ),
     Attack(
-        "B8", "a peer of an agent's socket that sends no end of a line, a process id that no table "
-        "takes, or opens thousands of connections",
+        "B8", "a peer of an agent's socket that sends an endless line or an impossible process id, "
+        "or opens thousands of connections",
         "its connection is closed, and workers go on",
         ("test_a_line_without_end_closes_its_connection",
          "test_a_worker_with_an_impossible_pid_keeps_no_other_off_the_record",
@@ -501,8 +501,8 @@ ATTACKS = [
          "test_what_the_library_lets_through_is_refused"), _mail,
     ),
     Attack(
-        "C2", "a web server whose reason or headers speak to the terminal",
-        "its words are not passed on",
+        "C2", "a web server with control characters for the terminal in its reason or headers",
+        "its text is not passed on",
         ("test_the_reason_of_a_web_server_is_not_passed_on",
          "test_an_answer_that_is_no_http_has_an_error_of_ours"), _speaking_web_server,
     ),
