@@ -230,7 +230,7 @@ def run(
         bool | None,
         typer.Option(
             "--notify/--no-notify",
-            help="Mail about newly published data, or not (default: the action's, or a question).",
+            help="Mail about newly published data (default: the action's; on a terminal, ask).",
         ),
     ] = None,
 ) -> None:
