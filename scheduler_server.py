@@ -7,8 +7,10 @@ import sys
 gc.set_threshold(50_000)
 
 from processes.daemon import main  # noqa: E402
+from runtime.init import leave_first_place  # noqa: E402
 
 if __name__ == "__main__":
+    leave_first_place()
     code = main(sys.argv[1:])
     # Python's end looks for garbage once more, among all that the start made.
     gc.freeze()

@@ -19,6 +19,7 @@ from cli.render import print_error, print_line
 from cli.tree import Tree, hoisted
 from models.errors import InvalidDocument, NotFound, Refused, SchedulerError
 from runtime.folders import work_privately
+from runtime.init import leave_first_place
 from runtime.logs.lines import LineFormatter
 
 FAILED = 1
@@ -89,7 +90,14 @@ def _globals(
             context.obj.notes.append(f"the token goes to {server.url} unencrypted; use https")
 
 
+def main(arguments: Sequence[str]) -> int:
+    """Run a command as this process; return its exit code."""
+    leave_first_place()
+    return run(arguments)
+
+
 def run(arguments: Sequence[str]) -> int:
+    """Run a command in this process; return its exit code."""
     _open_closed_streams()
     work_privately()
     know_shells()

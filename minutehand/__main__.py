@@ -39,7 +39,7 @@ def main() -> None:
     if not is_server_here():
         sys.exit(CLIENT_ALONE)
     try:
-        from cli.main import run
+        from cli.main import main as run
 
         code = run(sys.argv[1:])
     except KeyboardInterrupt:
