@@ -97,11 +97,14 @@ def _remove_if_empty(folder: Path) -> None:
 def down(settings: Settings) -> int | None:
     """Stop what `up` started for this home folder; return its pid, None if nothing runs.
 
-    Raises SchedulerError if it does not stop in time.
+    Raises SchedulerError if it runs elsewhere, or does not stop in time.
     """
-    pid = lock_holder(settings.home)
-    if pid is None:
+    holder = lock_holder(settings.home)
+    if holder is None:
         return None
+    if holder.is_elsewhere:
+        raise SchedulerError(f"minutehand up runs with {holder}; run `minutehand down` there")
+    pid = holder.pid
     try:
         os.kill(pid, signal.SIGTERM)
     except ProcessLookupError:
@@ -109,7 +112,7 @@ def down(settings: Settings) -> int | None:
     except PermissionError:
         raise SchedulerError(f"pid {pid} is another account's: run this as that account") from None
     within_s = settings.worker.stop_grace_s + STOP_MARGIN_S + BROKER_STOP_S + STOP_MARGIN_S
-    if not wait_for(lambda: lock_holder(settings.home) != pid, within_s):
+    if not wait_for(lambda: lock_holder(settings.home) != holder, within_s):
         raise SchedulerError(
             f"minutehand up with pid {pid} did not stop within {within_s:.0f} s; "
             f"`kill -9 {pid}` ends it, and loses nothing that was recorded"

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple, Self
 
 from runtime.clock import monotonic, wait_for
 
@@ -33,6 +33,28 @@ PR_SET_PDEATHSIG = 1
 
 class AlreadyRunning(RuntimeError):
     """Another process holds the folder's lock; the text names its pid."""
+
+
+class Holder(NamedTuple):
+    """The process that holds a folder's lock: its pid, and where that pid has a meaning."""
+
+    pid: int
+    place: str
+
+    @classmethod
+    def of(cls, text: str) -> Self | None:
+        """Read what a holder wrote; None if it has not written yet."""
+        pid, _, place = text.strip().partition(" ")
+        return cls(int(pid), place) if pid else None
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether it runs in another container or on another machine."""
+        return bool(self.place) and self.place != _place()
+
+    def __str__(self) -> str:
+        where = " of another container or machine" if self.is_elsewhere else ""
+        return f"pid {self.pid}{where}"
 
 
 @dataclass
@@ -112,29 +134,36 @@ def folder_lock(folder: Path) -> Iterator[IO[str]]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.seek(0)
+            holder = Holder.of(file.read())
             raise AlreadyRunning(
-                f"minutehand up already runs on {folder} with pid {file.read().strip()}"
+                f"minutehand up already runs on {folder} with {holder or 'an unknown pid'}"
             ) from None
         except OSError as error:
             # Some network file systems have no locks.
             raise OSError(error.errno, f"cannot be locked: {error.strerror}", str(path)) from None
         file.truncate(0)
-        file.write(str(os.getpid()))
+        file.write(f"{os.getpid()} {_place()}")
         file.flush()
         yield file
 
 
-def lock_holder(folder: Path) -> int | None:
-    """Return the pid of the process that holds a home folder's lock; None for no process."""
-    try:
-        with (folder / "up.lock").open() as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return int(file.read())
-    except (FileNotFoundError, ValueError):
-        pass
+def lock_holder(folder: Path) -> Holder | None:
+    """Return the process that holds a home folder's lock; None for no process."""
+    with contextlib.suppress(FileNotFoundError), (folder / "up.lock").open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return Holder.of(file.read())
     return None
+
+
+def _place() -> str:
+    """Name this start of the machine and this container: a pid means this process only there."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot}/{os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return ""
 
 
 def end_with_parent(within_s: float = STOPS_WITHIN_S) -> None:

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from models.errors import SchedulerError
+from processes.up import down
+from runtime.config import load_settings
 from runtime.supervisor import PARENT, AlreadyRunning, folder_lock
 
 CHILD = """
@@ -41,6 +44,16 @@ def test_a_locked_home_folder_names_its_holder(tmp_path: Path) -> None:
         folder_lock(tmp_path),
     ):
         pass
+
+
+def test_no_process_gets_a_signal_for_one_of_another_container(tmp_path: Path) -> None:
+    with folder_lock(tmp_path) as file:
+        # The same number there; a signal would end this test.
+        file.write("-elsewhere")
+        file.flush()
+
+        with pytest.raises(SchedulerError, match="of another container or machine; run"):
+            down(load_settings(tmp_path, {}))
 
 
 def test_a_file_system_without_locks_is_named(
