@@ -3,6 +3,7 @@
 0 done (also partial); 1 tried and failed; 2 refused before anything was done.
 """
 
+import errno
 import logging
 import os
 import signal
@@ -15,7 +16,7 @@ from typing import Annotated
 import typer
 
 from cli.completion import know_shells
-from cli.render import print_error, print_line
+from cli.render import print_error, print_exactly, print_line
 from cli.tree import Tree, hoisted
 from models.errors import InvalidDocument, NotFound, Refused, SchedulerError
 from runtime.folders import work_privately
@@ -26,6 +27,8 @@ FAILED = 1
 REFUSED = 2
 # Of a command that Ctrl-C ends: 128 and the number of the signal, as shells have it.
 INTERRUPTED = 128 + signal.SIGINT
+# Of a file that was opened before, as stdout was: such an error names none.
+UNWRITTEN = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 cli = typer.Typer(
     cls=Tree,
@@ -106,21 +109,43 @@ def run(arguments: Sequence[str]) -> int:
         if isinstance(stream, TextIOWrapper):
             # An ASCII terminal shows \u2026 instead of a traceback.
             stream.reconfigure(errors="backslashreplace")
+    text, code = _outcome(arguments)
+    unwritten = _output_error()
+    if isinstance(unwritten, BrokenPipeError):
+        return 0
+    if unwritten is not None:
+        text, code = _explained(unwritten)
+    if text:
+        print_error(text)
+    return code
+
+
+def _outcome(arguments: Sequence[str]) -> tuple[str, int]:
+    """Run a command; return the text of its error, or nothing, and its exit code."""
     try:
         code = cli(args=hoisted(arguments), standalone_mode=False, prog_name="minutehand")
-    except BrokenPipeError:
-        # The reader of the pipe is gone; Python would report that again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except typer.Exit as stop:
-        return stop.exit_code
+        return "", stop.exit_code
+    except BrokenPipeError:
+        # The reader of the pipe has what it wanted.
+        return "", 0
     except Exception as error:
         if isinstance(error.__cause__, KeyboardInterrupt):
             # Ctrl-C while pydantic writes a value: it makes an error of its own of everything.
-            return INTERRUPTED
-        text, code = _explained(error)
-        print_error(text)
-    return code if isinstance(code, int) else 0
+            return "", INTERRUPTED
+        return _explained(error)
+    return "", code if isinstance(code, int) else 0
+
+
+def _output_error() -> OSError | None:
+    """Write what is still buffered; return why it cannot be."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        # Python would try, and report, that again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return error
+    return None
 
 
 def _open_closed_streams() -> None:
@@ -145,7 +170,7 @@ def _explained(error: Exception) -> tuple[str, int]:
             return "aborted", FAILED
         case typer.TyperException() if "NoArgs" in type(error).__name__:
             # For a group without a command, print its help.
-            print_line(str(getattr(error, "format_message", lambda: error)()))
+            print_exactly(f"{getattr(error, 'format_message', lambda: error)()}\n")
             return "name one of these commands", REFUSED
         case typer.TyperException():
             format_message = getattr(error, "format_message", lambda: str(error))
@@ -171,5 +196,7 @@ def _unavailable(error: Exception) -> tuple[str, int]:
             return text, FAILED
         case OSError() if error.filename is not None:
             return f"{error.filename}: {error.strerror}", FAILED
+        case OSError() if error.errno in UNWRITTEN:
+            return f"cannot write: {error.strerror}", FAILED
         case _:
             raise error

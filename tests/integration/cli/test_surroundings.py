@@ -23,6 +23,28 @@ def test_closed_streams_are_no_error(home: Path, closed: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_reader_that_leaves_is_no_error(home: Path) -> None:
+    # The pipe has no reader any more when the command writes its few lines, at its end.
+    done = in_shell('{ { "$@"; echo $? >&3; } | true; } 3>&1', "step", "list")
+
+    assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["step", "list", "--json"]])
+def test_output_that_no_disk_takes_is_named(home: Path, arguments: list[str]) -> None:
+    done = in_shell('"$@" >/dev/full', *arguments)
+
+    assert (done.returncode, done.stderr) == (1, "error: cannot write: No space left on device\n")
+
+
+def test_a_group_without_a_command_prints_its_help_line_by_line(home: Path) -> None:
+    done = in_shell('"$@"', "step")
+
+    assert done.returncode == 2
+    assert done.stdout.splitlines()[0] == "Usage: minutehand step [OPTIONS] COMMAND [ARGS]..."
+
+
 def test_a_current_folder_that_is_gone_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
