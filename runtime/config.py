@@ -154,7 +154,7 @@ class Settings(Section):
         if len(os.fsencode(path)) <= LONGEST_SOCKET_PATH and quote(os.fsencode(path)) == str(path):
             return path
         digest = sha256(os.fsencode(self.home)).hexdigest()[:16]
-        return Path(gettempdir()) / f"minutehand-{os.getuid()}-{digest}" / "broker.sock"
+        return temporary_folder() / f"minutehand-{os.getuid()}-{digest}" / "broker.sock"
 
     @property
     def effective_broker_url(self) -> str:
@@ -202,6 +202,17 @@ def load_settings(home: Path | None = None, environ: Mapping[str, str] | None = 
     if settings.uses_embedded_broker:
         check_socket_folder(settings)
     return settings
+
+
+def temporary_folder() -> Path:
+    """Return the system's folder for temporary files; raises InvalidSetting if it has none."""
+    try:
+        return Path(gettempdir())
+    except FileNotFoundError:
+        raise InvalidSetting(
+            "TMPDIR: no folder for temporary files can be written; name one, or make room or mount "
+            "one at /tmp"
+        ) from None
 
 
 def check_socket_folder(settings: Settings) -> None:

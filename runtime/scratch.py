@@ -13,8 +13,9 @@ import stat
 from contextlib import closing, suppress
 from multiprocessing import process
 from pathlib import Path
-from tempfile import gettempdir, mkdtemp
+from tempfile import mkdtemp
 
+from runtime.config import temporary_folder
 from runtime.folders import make_private
 
 # The locks of this process: closing one frees it.
@@ -43,7 +44,7 @@ def hold(folder: Path) -> None:
 
 def use_scratch(name: str) -> Path:
     """Give this process and its pool a folder for what they share, removed at the end."""
-    folder = Path(mkdtemp(prefix=f"{prefix()}{name}-"))
+    folder = Path(mkdtemp(prefix=f"{prefix()}{name}-", dir=temporary_folder()))
     hold(folder)
     # Celery's pool makes a folder here for its shared memory, and leaves it when it is killed.
     process.current_process()._config["tempdir"] = str(folder)  # type: ignore[attr-defined]
@@ -53,8 +54,11 @@ def use_scratch(name: str) -> Path:
 
 
 def sweep() -> list[Path]:
-    """Remove this account's folders whose processes are gone; return them."""
-    found = Path(gettempdir()).glob(f"{prefix()}*")
+    """Remove this account's folders whose processes are gone; return them.
+
+    Raises InvalidSetting if the system has no folder for temporary files.
+    """
+    found = temporary_folder().glob(f"{prefix()}*")
     return [folder for folder in found if _is_left(folder)]
 
 

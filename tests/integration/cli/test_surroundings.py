@@ -56,3 +56,11 @@ def test_a_current_folder_that_is_gone_is_named(
     assert (done.returncode, done.stderr) == (
         2, "error: SCHED_HOME: the current folder no longer exists; change to another one\n"
     )  # fmt: skip
+
+
+def test_a_worker_without_a_folder_for_temporary_files_says_what_to_mount(home: Path) -> None:
+    # No file may have a byte, so none of the folders in question passes Python's trial.
+    done = in_shell('ulimit -f 0; "$@"', "worker")
+
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: TMPDIR: no folder for temporary files can be written; ")
