@@ -57,7 +57,7 @@ def up(installation: Installation, *, load_demo: bool, run_now: bool) -> None:
         for child in children:
             child.start()
         _log_places(settings)
-        _print_link(installation)
+        print_link(installation)
         if run_now:
             _run_all(installation)
         # From here on only the children ask the database.
@@ -141,11 +141,15 @@ def _print_first_token(installation: Installation) -> None:
         sys.stdout.flush()
 
 
-def _print_link(installation: Installation) -> None:
-    """Print a link that signs the admin in to the dashboard once."""
+def print_link(installation: Installation) -> None:
+    """Print a link that signs the admin in to the dashboard once; go on without a reader."""
     made = sessions.make_link(installation, Role.ADMIN)
-    sys.stdout.write(f"link that signs in to the dashboard, once and within an hour: {made.url}\n")
-    sys.stdout.flush()
+    # A log on a full disk, or a reader that has left: `minutehand token link` makes another.
+    with suppress(OSError):
+        sys.stdout.write(
+            f"link that signs in to the dashboard, once and within an hour: {made.url}\n"
+        )
+        sys.stdout.flush()
 
 
 def _run_all(installation: Installation) -> None:

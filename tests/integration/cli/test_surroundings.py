@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+NO_SEMAPHORES = (
+    *("unshare", "--user", "--map-root-user", "--mount"),
+    *("sh", "-c", 'mount -t tmpfs -o ro none /dev/shm && exec "$@"', "sh"),
+)
 COMMAND = [sys.executable, "-P", "-m", "minutehand"]
 
 
@@ -64,3 +68,35 @@ def test_a_worker_without_a_folder_for_temporary_files_says_what_to_mount(home: 
 
     assert done.returncode == 2
     assert done.stderr.startswith("error: TMPDIR: no folder for temporary files can be written; ")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
+def test_up_goes_on_when_nobody_can_read_its_link(home: Path) -> None:
+    # Without Python's end, which would try to write it again.
+    script = """
+import os, pathlib, sys
+from processes.up import print_link
+from views.installation import Installation
+print_link(Installation(pathlib.Path(sys.argv[1]), "default"))
+os._exit(7)
+"""
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([sys.executable, "-c", script, home], check=False, stdout=full)
+
+    assert done.returncode == 7
+
+
+@pytest.mark.skipif(
+    subprocess.run([*NO_SEMAPHORES, "true"], check=False, capture_output=True).returncode != 0,
+    reason="this account may make no namespaces",
+)
+def test_a_worker_without_semaphores_says_what_to_mount() -> None:
+    check = "from processes.worker import check_semaphores; check_semaphores()"
+
+    done = subprocess.run(
+        [*NO_SEMAPHORES, sys.executable, "-c", check], check=False, capture_output=True, text=True
+    )
+
+    assert (
+        "Read-only file system; mount a file system that can be written at /dev/shm" in done.stderr
+    )
