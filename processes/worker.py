@@ -1,6 +1,7 @@
 """Run a Celery worker: it records that it is alive, and stops without losing work."""
 
 import logging
+import multiprocessing
 import os
 import signal
 import socket
@@ -21,6 +22,7 @@ from broker.app import configure
 from broker.consumer import take_broadcasts_unread
 from broker.kombu_patch import survive_the_broker
 from broker.names import DEFAULT, HEAVY, in_broker, parse_queues
+from models.errors import SchedulerError
 from models.store import ticks
 from models.store.clocks import read_both
 from runtime.config import Settings
@@ -141,9 +143,21 @@ def run(settings: Settings, queues: str, concurrency: int | None) -> int:
     make_home(settings.home)
     sweep()
     use_scratch("worker")
+    check_semaphores()
     end_with_parent(settings.worker.stop_grace_s + STOPS_WITHIN_S)
     own = {HEAVY: settings.worker.heavy, DEFAULT: settings.worker.default}
     return serve(settings, queues, concurrency or own.get(queues, settings.worker.quick), name)
+
+
+def check_semaphores() -> None:
+    """Raise SchedulerError if this system has no semaphores for the processes of a worker."""
+    try:
+        multiprocessing.get_context("fork").Lock()
+    except OSError as error:
+        raise SchedulerError(
+            f"a worker's processes need semaphores, and this system has none: {error.strerror}; "
+            "mount a file system that can be written at /dev/shm"
+        ) from None
 
 
 def _keep_our_logs(**_: object) -> None:
