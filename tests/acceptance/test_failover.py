@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from pydantic import SecretStr
 
 from models.store.schema import migrate
@@ -150,6 +151,19 @@ def test_a_standby_of_postgresql_takes_over_and_daemon_and_worker_go_on(
         assert worker.is_alive
     finally:
         installation.close()
+
+
+def test_an_engine_of_one_address_keeps_no_connection_to_a_standby(
+    databases: tuple[PostgreSQL, PostgreSQL], tmp_path: Path
+) -> None:
+    """A proxy has one address for both, and leads to the standby while the primary is away."""
+    _, standby = databases
+    engine = make_engine(load_settings(tmp_path, {"SCHED_DATABASE_URL": standby.url("failing")}))
+    with pytest.raises(sa.exc.OperationalError, match="server is in hot standby mode"):
+        migrate(engine)
+
+    standby.promote()
+    migrate(engine)
 
 
 def _is_reached(installation: Installation) -> bool:
