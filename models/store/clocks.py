@@ -16,6 +16,9 @@ def read_both(connection: sa.Connection) -> tuple[datetime, float]:
 
 
 def skew_s(asked: datetime, now: datetime, answered: datetime) -> float:
-    """Return by how many seconds the middle of `asked` and `answered` is ahead of `now`."""
-    middle = asked + (answered - asked) / 2
-    return round((middle - now).total_seconds(), 3)
+    """Return by how many seconds this machine's clock is ahead of `now` at least.
+
+    `now` was read at any moment from `asked` to `answered`: a pooler may hold a question for long.
+    """
+    nearest = min(max(now, asked), answered)
+    return round((nearest - now).total_seconds(), 3)
