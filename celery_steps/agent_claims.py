@@ -11,7 +11,7 @@ from celery_steps.followed import Held
 from models.store.operations.admission import NotClaimed
 from models.store.operations.claims import Claim
 from runtime.clock import monotonic
-from runtime.database import DATABASE_AWAY
+from runtime.database import DATABASE_AWAY, reason_of
 from runtime.db_retry import start
 
 logger = logging.getLogger("minutehand.agent")
@@ -50,6 +50,7 @@ class Claims:
         try:
             return start(its[0], claimed, NotClaimed.TAKEN)
         except DATABASE_AWAY as error:
-            logger.warning("database unavailable, a claim is put off: %s", error)
-            self._away = Away(f"database unavailable: {error}", monotonic() + LEFT_ALONE_S)
+            reason = reason_of(error)
+            logger.warning("database unavailable, a claim is put off: %s", reason)
+            self._away = Away(f"database unavailable: {reason}", monotonic() + LEFT_ALONE_S)
             return self._away

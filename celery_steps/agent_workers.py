@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from models.store import ticks
 from models.store.clocks import read_both
 from runtime.clock import monotonic
+from runtime.database import reason_of
 from runtime.skew import SkewWatch
 
 logger = logging.getLogger("minutehand.agent")
@@ -93,11 +94,11 @@ class Workers:
                         connection, ticks.Seen(one.name, one.queues, one.pid, skew_s, one.follows)
                     )
         except sa.exc.SQLAlchemyError as error:
-            logger.warning("database unavailable: %s", error)
+            logger.warning("database unavailable: %s", reason_of(error))
 
     def _record_stop(self, worker: Worker) -> None:
         try:
             with self._engine.begin() as connection:
                 ticks.worker_stopped(connection, worker.name)
         except sa.exc.SQLAlchemyError as error:
-            logger.warning("database unavailable while stopping: %s", error)
+            logger.warning("database unavailable while stopping: %s", reason_of(error))

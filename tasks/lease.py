@@ -27,6 +27,7 @@ from models.store.operations.claims import Claim
 from models.store.operations.finish import Ending, end
 from models.store.operations.running import Story
 from runtime.clock import monotonic
+from runtime.database import reason_of
 from runtime.process_settings import WorkerSettings
 from runtime.sections import AlertSettings
 from tasks.log_lines import LogLines
@@ -193,7 +194,9 @@ class Lease:
             self.lost = True
         except sa.exc.SQLAlchemyError as error:
             # After a database error the sweep does not trust a lease's age either: go on.
-            logger.warning("heartbeat of %s: database unavailable: %s", self.claim.id, error)
+            logger.warning(
+                "heartbeat of %s: database unavailable: %s", self.claim.id, reason_of(error)
+            )
             return min(1.0, self.settings.heartbeat_s)
         else:
             if is_cancelled and self._cancelled_at is None:

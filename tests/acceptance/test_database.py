@@ -33,6 +33,7 @@ def test_a_database_that_is_restarted_costs_no_lease_and_no_outcome(
 
     assert (row["attempt"], row["losses"]) == (1, 0)
     assert installation.trace.story(id) == [(1, "trace_one", "start"), (1, "trace_one", "end")]
+    assert "[SQL: " not in worker.text()
 
 
 @pytest.mark.parametrize(
