@@ -21,6 +21,7 @@ from celery.exceptions import SecurityWarning
 from broker.app import configure
 from broker.consumer import take_broadcasts_unread
 from broker.kombu_patch import survive_the_broker
+from broker.lost_connections import log_lost_connections_calmly
 from broker.names import DEFAULT, HEAVY, in_broker, parse_queues
 from models.errors import SchedulerError
 from models.store import ticks
@@ -105,6 +106,7 @@ def serve(settings: Settings, queues: str, concurrency: int, name: str) -> int:
     # The worker accepts JSON only, and running it as root is the operator's choice.
     warnings.filterwarnings("ignore", category=SecurityWarning)
     survive_the_broker()
+    log_lost_connections_calmly()
     take_broadcasts_unread()
     app = configure(settings)
     hostname = f"{name}@{socket.gethostname()}:{os.getpid()}"

@@ -39,6 +39,9 @@ EVENTS: Mapping[str, LogEvent] = {
         "operation_started", "triggerer operation attempt"
     ),
     "%s; nothing more is written": _event("lease_lost", "error"),
+    "a connection broke before its message was acknowledged: the broker repeats it": _event(
+        "message_not_acknowledged"
+    ),
     "a connection broke: %s": _event("agent_connection_broke", "error"),
     "a connection is closed after an unexpected error": _event("agent_connection_failed"),
     "a job could not be taken, the database is unavailable: %s": _event("job_not_taken", "error"),

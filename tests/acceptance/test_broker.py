@@ -49,7 +49,7 @@ def test_a_worker_outlives_a_broker_that_is_restarted_empty(installation: Instal
     gate = {"until": str(installation.file("go"))}
     running = installation.operation(installation.action(operations={"trace_one": gate}))
     installation.tick()
-    installation.worker(concurrency=2)
+    worker = installation.worker(concurrency=2)
     installation.step_starts(running)
     waiting = installation.operation(installation.action("waiting"))
 
@@ -61,6 +61,9 @@ def test_a_worker_outlives_a_broker_that_is_restarted_empty(installation: Instal
     installation.file("go").touch()
     installation.becomes(running, "success")
 
+    worker.said("a connection broke before its message was acknowledged")
+    assert "Traceback" not in worker.text()
+    assert "DeprecationWarning" not in worker.text()
     assert [row["attempt"] for row in installation.rows()] == [1, 1]
     assert len(installation.trace.starts()) == 2
 

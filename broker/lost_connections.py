@@ -1,0 +1,30 @@
+"""What a worker logs of a lost connection to its broker: no operation is lost by it."""
+
+import logging
+
+logger = logging.getLogger("minutehand.worker")
+
+UNACKNOWLEDGED = "Couldn't ack"
+ADVICE = "CPendingDeprecationWarning"
+
+
+def log_lost_connections_calmly() -> None:
+    """Replace what Celery logs at each lost connection, in this process.
+
+    It advises a setting that would cut off running operations. For each of them that ends later, it
+    logs a critical error with a traceback.
+    """
+    logging.getLogger("py.warnings").addFilter(_is_no_advice)
+    logging.getLogger("celery.worker.request").addFilter(_replace_unacknowledged)
+
+
+def _is_no_advice(record: logging.LogRecord) -> bool:
+    return ADVICE not in record.getMessage()
+
+
+def _replace_unacknowledged(record: logging.LogRecord) -> bool:
+    """Whether Celery's record is to be logged."""
+    if not str(record.msg).startswith(UNACKNOWLEDGED):
+        return True
+    logger.info("a connection broke before its message was acknowledged: the broker repeats it")
+    return False
