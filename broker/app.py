@@ -117,6 +117,8 @@ def transport_options(url: str) -> dict[str, object]:
         "unacked_restore_throttle": 1,
         "socket_timeout": 5,
         "socket_connect_timeout": 2,
+        # A worker may speak at every other check only, and proxies close what is idle for 30 s.
+        "health_check_interval": 10,
         **({} if url.startswith("redis+socket") else {"socket_keepalive": True}),
     }
 
