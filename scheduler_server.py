@@ -7,7 +7,7 @@ import sys
 gc.set_threshold(50_000)
 
 from processes.daemon import main  # noqa: E402
-from runtime.init import leave_first_place  # noqa: E402
+from processes.init import leave_first_place  # noqa: E402
 
 if __name__ == "__main__":
     leave_first_place()

@@ -19,8 +19,8 @@ from cli.completion import know_shells
 from cli.render import print_error, print_exactly, print_line
 from cli.tree import Tree, hoisted
 from models.errors import InvalidDocument, NotFound, Refused, SchedulerError
+from processes.init import leave_first_place
 from runtime.folders import work_privately
-from runtime.init import leave_first_place
 from runtime.logs.lines import LineFormatter
 
 FAILED = 1

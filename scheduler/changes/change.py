@@ -109,7 +109,7 @@ def create_all(
         drafts = Drafts(documents, nothing, revisions, since)
         _validate_again(connection, drafts, nothing, author, now)
         _check_circles(connection, author.small_app.id, nothing, revisions)
-        return _insert_all(connection, revisions, author, now)
+        return _insert_all(connection, revisions, author, now, since)
 
 
 def apply_all(
@@ -133,7 +133,7 @@ def apply_all(
         drafts = Drafts(documents, seen, revisions, since)
         _validate_again(connection, drafts, rows, author, now)
         _check_circles(connection, author.small_app.id, rows, revisions)
-        changes, messages = _store(connection, rows, revisions, author, now)
+        changes, messages = _store(connection, rows, drafts, author, now)
     send_reserved(engine, messages)
     return changes
 
@@ -155,7 +155,7 @@ def _validate_again(
     for number, (seen, row) in enumerate(zip(drafts.seen, rows, strict=True)):
         has_come = has_due_date_in(drafts.revisions[number].plan, drafts.since, now)
         if has_come or _basis(seen) != _basis(row):
-            context = contexts_of(connection, [row], author, now)[0]
+            context = contexts_of(connection, [row], author, now, drafts.since)[0]
             document = drafts.documents[number]
             drafts.revisions[number] = revision_of(document, context, author.name)
 
@@ -167,14 +167,16 @@ def _basis(row: Stored | None) -> tuple[object, ...] | None:
 def _store(
     connection: sa.Connection,
     rows: Rows,
-    revisions: Sequence[Revision],
+    drafts: Drafts,
     author: ChangeContext,
     now: datetime,
 ) -> tuple[list[Changed], list[Message]]:
     changes: dict[int, Changed] = {}
     messages: list[Message] = []
+    revisions = drafts.revisions
     new = [number for number, row in enumerate(rows) if row is None]
-    inserted = _insert_all(connection, [revisions[number] for number in new], author, now)
+    firsts = [revisions[number] for number in new]
+    inserted = _insert_all(connection, firsts, author, now, drafts.since)
     changes |= zip(new, inserted, strict=True)
     for number, (row, revision) in enumerate(zip(rows, revisions, strict=True)):
         if row is not None:
@@ -316,9 +318,13 @@ def rows_named(
 
 
 def _insert_all(
-    connection: sa.Connection, revisions: Sequence[Revision], author: ChangeContext, now: datetime
+    connection: sa.Connection,
+    revisions: Sequence[Revision],
+    author: ChangeContext,
+    now: datetime,
+    since: datetime,
 ) -> list[Changed]:
-    """Store new actions, many per statement."""
+    """Store new actions, many per statement; their documents were validated at `since`."""
     if revisions:
         small_apps.hold(connection, author.small_app.id)
         _check_calendars(connection, revisions, author)
@@ -327,7 +333,7 @@ def _insert_all(
         some = slice(start, start + ACTIONS_AT_ONCE)
         firsts = zip(made[some], revisions[some], strict=True)
         rows = {one.uid: dict(revision.columns) for one, revision in firsts}
-        if not actions.insert(connection, author.small_app.id, rows, now):
+        if not actions.insert(connection, author.small_app.id, rows, now, since):
             raise _refused(connection, made[some], author)
         _audit(connection, author, "create", {one.uid: one.name for one in made[some]})
     return made

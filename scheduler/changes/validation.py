@@ -100,11 +100,20 @@ def _check_look_back(plan: Plan, kept_for: timedelta | None) -> None:
 
 
 def contexts_of(
-    connection: sa.Connection, rows: Sequence[Stored | None], author: ChangeContext, now: datetime
+    connection: sa.Connection,
+    rows: Sequence[Stored | None],
+    author: ChangeContext,
+    now: datetime,
+    since: datetime | None = None,
 ) -> list[ParseContext]:
-    """Return the parse context of each document, by its stored action, if any."""
+    """Return the parse context of each document, by its stored action, if any.
+
+    New actions are created at `since`, or `now` if not given.
+    """
     return [
-        context_of(row, author, now, None if row is None else _previous(connection, row))
+        context_of(None, author, now, since=since)
+        if row is None
+        else context_of(row, author, now, _previous(connection, row))
         for row in rows
     ]
 
@@ -114,13 +123,14 @@ def context_of(
     author: ChangeContext,
     now: datetime,
     previous: Mapping[str, object] | None = None,
+    since: datetime | None = None,
 ) -> ParseContext:
     """Return a document's parse context; `previous` is the document that it edits."""
     return ParseContext(
         default_zone=author.small_app.zone,
         now=now,
         steps=author.steps,
-        created_at=None if row is None else row.created_at,
+        created_at=since if row is None else row.created_at,
         previous=previous,
         tick=author.tick,
         celery=author.celery,

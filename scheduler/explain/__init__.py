@@ -117,7 +117,7 @@ def _of_revision(asked: Asked) -> Explanation:
     action, revision = asked.known.action, asked.known.revision
     if revision is None:
         created = format_instant(action["created_at"])
-        text = f"the action was created at {created}; it did not exist yet"
+        text = f"the action, created at {created}, was not in force yet"
         return asked.answer(NOT_AN_OCCURRENCE, text)
     gone = _gone(asked, revision)
     if gone is not None:

@@ -26,8 +26,11 @@ def insert(
     small_app_id: int,
     revisions_of: Mapping[UUID, dict[str, Any]],
     now: datetime,
+    created_at: datetime | None = None,
 ) -> bool:
     """Store new actions with their first revisions; their occurrences begin after `now`.
+
+    `created_at` is the instant by which their documents were completed, `now` if not given.
 
     A revision has name, owner, active, document, document_hash, plan (texts) and author. Returns
     False if a name is taken: the caller then rolls back.
@@ -44,7 +47,7 @@ def insert(
         {
             "small_app_id": sa.literal(small_app_id),
             "revision": sa.literal(1),
-            "created_at": at,
+            "created_at": at if created_at is None else sa.literal(created_at, UTCDateTime()),
             "updated_at": at,
         },
     )

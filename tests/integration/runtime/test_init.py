@@ -12,7 +12,7 @@ CONTAINER = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount
 # A subreaper adopts orphans as the first process of a container does.
 ADOPTS = """
 import ctypes, os, signal, subprocess, sys
-from runtime.init import go_on_as_child
+from processes.init import go_on_as_child
 PR_SET_CHILD_SUBREAPER = 36
 assert ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1) == 0
 go_on_as_child()

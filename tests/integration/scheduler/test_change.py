@@ -148,6 +148,21 @@ def test_a_past_due_date_may_stay_but_not_come(engine: sa.Engine) -> None:
     assert action.plan.triggers[0].kind == "due_date"
 
 
+@pytest.mark.parametrize("store", [create_all, apply_all])
+def test_an_interval_that_was_stored_a_second_later_is_unchanged(
+    engine: sa.Engine, store: StoreAll
+) -> None:
+    document = make_document(when={"every": "PT15M"})
+    began = clock(engine)
+
+    def wait(_done: int, _total: int) -> None:
+        assert wait_for(lambda: clock(engine).second != began.second, 5)
+
+    store(engine, [document], author(), wait)
+
+    assert apply_all(engine, [document], author())[0].change is Change.UNCHANGED
+
+
 def test_every_change_is_audited(engine: sa.Engine) -> None:
     action = make_action(engine)
     change.set_active(engine, action.uid, active=False, author=author())

@@ -80,7 +80,7 @@ def test_before_its_creation_an_action_has_no_occurrence(engine: sa.Engine, why:
     found = why(make_weekly(engine), SEVEN - WEEK)
 
     assert found.verdict == "not_an_occurrence"
-    assert "was created at" in found.text
+    assert "was not in force yet" in found.text
 
 
 def test_what_lies_ahead_is_not_due_yet(engine: sa.Engine, why: Why) -> None:
