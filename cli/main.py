@@ -126,9 +126,11 @@ def _outcome(arguments: Sequence[str]) -> tuple[str, int]:
         code = cli(args=hoisted(arguments), standalone_mode=False, prog_name="minutehand")
     except typer.Exit as stop:
         return "", stop.exit_code
-    except BrokenPipeError:
-        # The reader of the pipe has what it wanted.
-        return "", 0
+    except SystemExit as stop:
+        # Typer ends so when the reader of a pipe has left, and has what it wanted.
+        if isinstance(stop.__context__, BrokenPipeError):
+            return "", 0
+        raise
     except Exception as error:
         if isinstance(error.__cause__, KeyboardInterrupt):
             # Ctrl-C while pydantic writes a value: it makes an error of its own of everything.

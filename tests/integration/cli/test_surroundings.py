@@ -27,8 +27,13 @@ def test_closed_streams_are_no_error(home: Path, closed: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_reader_that_leaves_is_no_error(home: Path) -> None:
-    # The pipe has no reader any more when the command writes its few lines, at its end.
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_leaves_is_no_error(
+    home: Path, monkeypatch: pytest.MonkeyPatch, unbuffered: str
+) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+
+    # The pipe has no reader any more when the command writes its few lines.
     done = in_shell('{ { "$@"; echo $? >&3; } | true; } 3>&1', "step", "list")
 
     assert (done.stdout, done.stderr) == ("0\n", "")
