@@ -31,7 +31,7 @@ ORIGIN = "minutehand"
 AMQP = ("amqp", "pyamqp", "amqps")
 # How many seconds RabbitMQ may take to confirm a message.
 ANSWER_S = 5
-# RabbitMQ and proxies close a connection that is idle for longer.
+# Proxies close a connection that is idle for longer.
 PING_AFTER_IDLE_S = 5.0
 # Above the longest time limit of an operation: Redis redelivers a message that takes longer. A
 # repeated message finds the operation claimed.
@@ -247,6 +247,8 @@ def sending_connection() -> Connection:
         # Not in the app's options: a worker's own connection waits for messages.
         limits = {"read_timeout": ANSWER_S, "write_timeout": ANSWER_S, "on_blocked": refuse_blocked}
         connection.transport_options = {**(connection.transport_options or {}), **limits}
+        # No process would send them between two batches.
+        connection.heartbeat = 0
     return connection
 
 
@@ -268,8 +270,8 @@ def kept_producer() -> Any:
 def _has_closed() -> bool:
     """Return whether the kept connection was closed while it was idle.
 
-    The client of Redis looks by itself. We send no heartbeats to RabbitMQ, which closes a
-    connection after two minutes without any. Raises what a silent broker makes.
+    The client of Redis looks by itself. Proxies close connections to RabbitMQ, for there are no
+    heartbeats on this one. Raises what a silent broker makes.
     """
     connection = _kept.producer.connection
     if connection.transport_cls not in AMQP or monotonic() - _kept.used_at < PING_AFTER_IDLE_S:

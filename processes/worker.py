@@ -41,6 +41,8 @@ logger = logging.getLogger("minutehand.worker")
 
 
 BACKFILL = "tasks.backfill"
+# Each side of a connection to RabbitMQ speaks twice as often; proxies close what is idle for 30 s.
+BROKER_HEARTBEAT_S = 20
 
 
 class Presence:
@@ -109,6 +111,7 @@ def serve(settings: Settings, queues: str, concurrency: int, name: str) -> int:
     log_lost_connections_calmly()
     take_broadcasts_unread()
     app = configure(settings)
+    app.conf.broker_heartbeat = BROKER_HEARTBEAT_S
     hostname = f"{name}@{socket.gethostname()}:{os.getpid()}"
     presence = Presence(settings, hostname, queues, concurrency)
     signals.setup_logging.connect(_keep_our_logs, weak=False)

@@ -1,16 +1,17 @@
-"""No connection to Redis is silent for as long as proxies let one be."""
+"""No connection to a broker is silent for as long as proxies let one be."""
 
 from collections.abc import Callable
 from typing import Any
 
 from broker.app import configure
+from processes.worker import BROKER_HEARTBEAT_S
 from runtime.config import Settings
 
 # HAProxy's in many configurations.
 PROXY_CLOSES_AFTER_S = 30
 
 
-def test_a_worker_speaks_on_each_connection_before_a_proxy_closes_it(
+def test_a_worker_speaks_on_each_connection_to_redis_before_a_proxy_closes_it(
     home_of: Callable[[str], Settings],
 ) -> None:
     app = configure(home_of("sqlite"))
@@ -22,3 +23,8 @@ def test_a_worker_speaks_on_each_connection_before_a_proxy_closes_it(
 
     # The check sends something only if the driver finds that it is time, as late as the next one.
     assert checks_each_s + driver_s < PROXY_CLOSES_AFTER_S
+
+
+def test_a_worker_speaks_to_rabbitmq_before_a_proxy_closes_the_connection() -> None:
+    # Half of it apart, as Celery's `broker_heartbeat_checkrate` has it.
+    assert BROKER_HEARTBEAT_S / 2 < PROXY_CLOSES_AFTER_S

@@ -269,6 +269,13 @@ def test_a_rabbitmq_that_lost_its_data_gets_what_was_queued_at_the_next_tick(
     assert rabbit.messages() == texts(ids)
 
 
+@pytest.mark.usefixtures("rabbit")
+def test_rabbitmq_waits_for_no_heartbeats_of_a_connection_that_rests() -> None:
+    connection = app.kept_producer().connection
+
+    assert connection.connection.heartbeat == 0
+
+
 def test_a_connection_that_rabbitmq_closed_while_it_was_idle_holds_up_no_operation(
     rabbit: OnRabbitMQ, monkeypatch: pytest.MonkeyPatch
 ) -> None:
