@@ -10,7 +10,10 @@ PUSH = b"LPUSH"
 
 @dataclass
 class Proxy:
-    """Lets so many messages through, then stands still, or breaks off if `breaks`, once."""
+    """Lets so many commands that push through, then stands still, or breaks off if `breaks`, once.
+
+    A command has all messages of a batch to one queue.
+    """
 
     broker_port: int
     most_pushes: int
@@ -79,7 +82,7 @@ class Proxy:
                 one.shutdown(socket.SHUT_RDWR)
 
     def _through(self, data: bytes) -> bytes:
-        """Return what goes through of `data`: up to the middle of the first message too many."""
+        """Return what goes through of `data`: up to the middle of the first command too many."""
         with self._lock:
             if self.is_cut.is_set():
                 return data

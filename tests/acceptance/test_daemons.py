@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
+from broker.names import HEAVY, QUICK
 from models.store import ticks
 from models.tables import operations
 from runtime.database import reading
@@ -15,6 +16,7 @@ from tests.acceptance.processes import until
 from tests.acceptance.proxy import Proxy
 from tests.acceptance.standstill import freeze_in_a_transaction, slow_down
 
+QUEUES = (QUICK, HEAVY)
 FROZEN_S = 2
 # Holds the transaction of whoever records an operation of the action "frozen", as long as the test
 # holds the advisory lock; its idle time-out is shortened, from the 30 s of every connection.
@@ -155,34 +157,50 @@ def test_a_daemon_frozen_in_a_transaction_on_sqlite_holds_up_all_who_say_so_unti
 
 @pytest.fixture
 def cut_way(installation: Installation, breaks: bool) -> Iterator[Proxy]:
-    """A way to the broker that is cut after seven messages."""
-    proxy = Proxy(installation.broker.port, most_pushes=7, breaks=breaks)
+    """A way to the broker that is cut after the messages of one of two queues."""
+    proxy = Proxy(installation.broker.port, most_pushes=1, breaks=breaks)
     yield proxy
     proxy.close()
+
+
+def due_in_two_queues(installation: Installation, count: int) -> None:
+    """Store due actions, every other one for the queue `heavy`."""
+    for number in range(count):
+        installation.due_action(f"due {number}", policy={"queue": QUEUES[number % len(QUEUES)]})
+
+
+def kept(installation: Installation) -> int:
+    """Return how many messages wait in the two queues."""
+    return sum(len(installation.kept_messages(f"minutehand.{queue}")) for queue in QUEUES)
+
+
+def all_are_taken(installation: Installation) -> bool:
+    """Whether nothing waits in the two queues, nor is held by a worker."""
+    return all(installation.queue_is_empty(f"minutehand.{queue}") for queue in QUEUES)
 
 
 @pytest.mark.parametrize("breaks", [False], ids=["stands_still"])
 def test_a_daemon_killed_in_the_middle_of_a_batch_sends_the_rest_and_runs_each_once(
     installation: Installation, cut_way: Proxy
 ) -> None:
-    for number in range(40):
-        installation.due_action(f"due {number}")
+    due_in_two_queues(installation, 40)
     batches = {"SCHED_SCHEDULER_BATCH_SIZE": "20", "SCHED_BROKER_URL": cut_way.url}
     daemon = installation.daemon(batches)
-    until(cut_way.is_cut.is_set, "the first batch is half sent")
+    until(cut_way.is_cut.is_set, "a part of the first batch is sent")
     daemon.kill()
     half = installation.rows()
     assert [row["state"] for row in half] == ["pending"] * 20
-    until(lambda: len(installation.kept_messages()) == 7, "seven messages are in the broker")
+    until(lambda: 0 < kept(installation) < 20, "the messages of one queue are in the broker")
+    before = kept(installation)
 
     installation.make_sendable(*(row["id"] for row in half))
     installation.tick()
-    installation.worker(concurrency=2)
+    assert kept(installation) == before + 40
+    installation.worker(",".join(QUEUES), concurrency=2)
 
     ids = [row["id"] for row in installation.rows()]
-    assert len(installation.kept_messages()) <= 47
     assert installation.all_end(ids) == ["success"] * 40
-    until(installation.queue_is_empty, "all messages are taken")
+    until(lambda: all_are_taken(installation), "all messages are taken")
     assert sorted(line.operation for line in installation.trace.starts()) == sorted(ids)
 
 
@@ -191,17 +209,16 @@ def test_a_daemon_killed_in_the_middle_of_a_batch_sends_the_rest_and_runs_each_o
 def test_a_connection_that_breaks_in_the_middle_of_a_batch_costs_no_message_and_no_second_run(
     installation: Installation, cut_way: Proxy
 ) -> None:
-    for number in range(20):
-        installation.due_action(f"due {number}")
+    due_in_two_queues(installation, 20)
     daemon = installation.daemon({"SCHED_BROKER_URL": cut_way.url})
 
     daemon.said("broker unavailable, 20 operations wait")
-    until(lambda: len(installation.kept_messages()) == 27, "what was uncertain is sent again")
-    installation.worker(concurrency=2)
+    until(lambda: kept(installation) == 30, "what was uncertain is sent again")
+    installation.worker(",".join(QUEUES), concurrency=2)
 
     ids = [row["id"] for row in installation.rows()]
     assert installation.all_end(ids) == ["success"] * 20
-    until(installation.queue_is_empty, "all messages are taken")
+    until(lambda: all_are_taken(installation), "all messages are taken")
     assert sorted(line.operation for line in installation.trace.starts()) == sorted(ids)
     assert daemon.is_alive
 
