@@ -15,6 +15,7 @@ import pytest
 from amqp.exceptions import AMQPError
 from kombu import Connection
 
+from runtime.clock import wait_for
 from tests.servers import await_answer, free_port, launched, temporary_folder
 
 START_S = 90
@@ -119,10 +120,26 @@ class RabbitMQ:
         """Let the node take connections and answer nothing."""
         assert self.process is not None
         os.killpg(self.process.pid, signal.SIGSTOP)
+        # Its other threads may answer once more meanwhile.
+        assert wait_for(self._stands_still, START_S)
         try:
             yield
         finally:
             os.killpg(self.process.pid, signal.SIGCONT)
+
+    def _stands_still(self) -> bool:
+        """Whether each thread of the node's group of processes is stopped."""
+        assert self.process is not None
+        node = psutil.Process(self.process.pid)
+        group = [
+            one.pid
+            for one in (node, *node.children(recursive=True))
+            if os.getpgid(one.pid) == node.pid
+        ]
+        threads = (thread for pid in group for thread in Path(f"/proc/{pid}/task").iterdir())
+        return all(
+            (one / "stat").read_text().rpartition(") ")[2].startswith("T") for one in threads
+        )
 
     def lose_everything(self) -> None:
         """Start it anew without its data."""
