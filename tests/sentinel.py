@@ -44,7 +44,7 @@ class Replicated:
 
     def _has_taken_over(self) -> bool:
         # For a moment a Sentinel names the replica, but still calls it down.
-        watching: Any = Sentinel([("127.0.0.1", self.port)])
+        watching: Any = Sentinel([("127.0.0.1", self.port)])  # type: ignore[no-untyped-call]
         with watching.sentinels[0], suppress(MasterNotFoundError):
             _, port = watching.discover_master(MASTER_NAME)
             return bool(port == self.replica.port)
