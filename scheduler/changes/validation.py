@@ -106,14 +106,9 @@ def contexts_of(
     now: datetime,
     since: datetime | None = None,
 ) -> list[ParseContext]:
-    """Return the parse context of each document, by its stored action, if any.
-
-    New actions are created at `since`, or `now` if not given.
-    """
+    """Return the parse context of each document, by its stored action, if any; see `context_of`."""
     return [
-        context_of(None, author, now, since=since)
-        if row is None
-        else context_of(row, author, now, _previous(connection, row))
+        context_of(row, author, now, None if row is None else _previous(connection, row), since)
         for row in rows
     ]
 
@@ -125,7 +120,10 @@ def context_of(
     previous: Mapping[str, object] | None = None,
     since: datetime | None = None,
 ) -> ParseContext:
-    """Return a document's parse context; `previous` is the document that it edits."""
+    """Return a document's parse context; `previous` is the document that it edits.
+
+    A new action is created at `since`, or `now` if not given.
+    """
     return ParseContext(
         default_zone=author.small_app.zone,
         now=now,

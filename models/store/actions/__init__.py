@@ -53,6 +53,17 @@ def insert(
     )
     if len(stored) < len(rows):
         return False
+    _begin(connection, rows, authors, at)
+    return True
+
+
+def _begin(
+    connection: sa.Connection,
+    rows: Sequence[Mapping[str, Any]],
+    authors: Mapping[UUID, str],
+    at: sa.ColumnElement[datetime],
+) -> None:
+    """Store the first revisions and the cursors of new actions."""
     firsts = [
         {
             "action_uid": row["uid"],
@@ -73,7 +84,6 @@ def insert(
             "next_occurrence_at": sa.literal(UNSCHEDULED, UTCDateTime()),
         },
     )
-    return True
 
 
 def replace(
