@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-NO_SEMAPHORES = (
-    *("unshare", "--user", "--map-root-user", "--mount"),
-    *("sh", "-c", 'mount -t tmpfs -o ro none /dev/shm && exec "$@"', "sh"),
-)
+from tests.namespaces import own_namespaces
+
+NO_SEMAPHORES = ["sh", "-c", 'mount -t tmpfs -o ro none /dev/shm && exec "$@"', "sh"]
 COMMAND = [sys.executable, "-P", "-m", "minutehand"]
 
 
@@ -91,15 +90,15 @@ os._exit(7)
     assert done.returncode == 7
 
 
-@pytest.mark.skipif(
-    subprocess.run([*NO_SEMAPHORES, "true"], check=False, capture_output=True).returncode != 0,
-    reason="this account may make no namespaces",
-)
 def test_a_worker_without_semaphores_says_what_to_mount() -> None:
+    alone = own_namespaces("--map-root-user", "--mount", first=NO_SEMAPHORES)
     check = "from processes.worker import check_semaphores; check_semaphores()"
 
     done = subprocess.run(
-        [*NO_SEMAPHORES, sys.executable, "-c", check], check=False, capture_output=True, text=True
+        [*alone, sys.executable, "-c", check],
+        check=False,
+        capture_output=True,
+        text=True,
     )
 
     assert (

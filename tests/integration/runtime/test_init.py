@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.namespaces import own_namespaces
+
 ROOT = Path(__file__).resolve().parents[3]
-CONTAINER = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc")
 # A subreaper adopts orphans as the first process of a container does.
 ADOPTS = """
 import ctypes, os, signal, subprocess, sys
@@ -53,16 +54,13 @@ def test_a_signal_reaches_the_child_whose_exit_code_is_kept() -> None:
         assert first.wait(60) == 7
 
 
-@pytest.mark.skipif(
-    subprocess.run([*CONTAINER, "true"], check=False, capture_output=True).returncode != 0,
-    reason="this account may make no namespaces",
-)
 def test_a_command_leaves_the_first_place_in_a_container(tmp_path: Path) -> None:
+    container = own_namespaces("--map-root-user", "--pid", "--fork", "--mount-proc")
     command = ["-P", "-m", "minutehand", "--home", str(tmp_path), "exec", "any", "--"]
     program = ["sh", "-c", 'test "$PPID" -ne 1 && exit 7']
 
     ended = subprocess.run(
-        [*CONTAINER, sys.executable, *command, *program], cwd=ROOT, timeout=60, check=False
+        [*container, sys.executable, *command, *program], cwd=ROOT, timeout=60, check=False
     )
 
     assert ended.returncode == 7

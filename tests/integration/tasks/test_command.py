@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -29,6 +28,7 @@ from tasks.execute import run_attempt
 from tasks.registry import Registry
 from tests.acceptance.processes import until
 from tests.factories import DEFAULT_APP, author, make_document, make_operation, row_of
+from tests.namespaces import own_namespaces
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 ALL = ("*",)
@@ -251,9 +251,7 @@ run_attempt(make_engine(settings), settings, Registry(), (UUID(sys.argv[2]), 1),
 def test_a_worker_whose_account_has_no_name_runs_programs(
     engine: sa.Engine, settings: Settings
 ) -> None:
-    nameless = ["unshare", "--user", "--map-user=4242", "--map-group=4242"]
-    if not shutil.which("unshare") or subprocess.run([*nameless, "true"], check=False).returncode:
-        pytest.skip("this machine has or allows no namespaces of users")
+    nameless = own_namespaces("--map-user=4242", "--map-group=4242")
     operation = made(engine, {"shell": "echo at $HOME as ${LOGNAME-nobody}"})
     environment = {**os.environ, "SCHED_COMMANDS": "shell"}
     for name in ("HOME", "LOGNAME"):
