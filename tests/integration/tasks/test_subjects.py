@@ -1,6 +1,5 @@
 """Operations about a user, run in this process: the user still counts, and is the recipient."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -9,7 +8,6 @@ import pytest
 import sqlalchemy as sa
 
 import minutehand
-from minutehand.steps import _registered
 from models.errors import NotFound, Refused
 from models.operation import OperationState
 from models.store import ticks
@@ -32,7 +30,7 @@ ON_SEEN = {"on": "instance.user.last_seen"}
 
 
 @pytest.fixture
-def contexts() -> Iterator[list[minutehand.StepContext]]:
+def contexts(own_steps: None) -> list[minutehand.StepContext]:
     """What the step `greet` was given, each time it ran."""
     given: list[minutehand.StepContext] = []
 
@@ -41,8 +39,7 @@ def contexts() -> Iterator[list[minutehand.StepContext]]:
         given.append(context)
         context.checkpoint["times"] = context.checkpoint.get("times", 0) + 1
 
-    yield given
-    _registered.clear()
+    return given
 
 
 def make_users(engine: sa.Engine, *ids: str, **values: Any) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from minutehand.steps import _registered, registered_steps
+from minutehand.steps import registered_steps
 from models.action import ParseContext, parse_action
 from models.errors import InvalidAction, UnknownStep
 from tasks.registry import Registry
@@ -43,9 +43,8 @@ def run(context):
 
 
 @pytest.fixture
-def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
+def module(own_steps: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
     """Write a module that can be imported; return its name."""
-    before = dict(_registered)
     path, folder = list(sys.path), os.getcwd()
     monkeypatch.syspath_prepend(tmp_path)
 
@@ -55,8 +54,6 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
         return name
 
     yield write
-    _registered.clear()
-    _registered.update(before)
     sys.path[:] = path
     os.chdir(folder)
 
