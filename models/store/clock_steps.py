@@ -15,6 +15,7 @@ from models.column_types import UTCDateTime
 from models.operation import OperationState
 from models.store.actions.cursors import UNSCHEDULED
 from models.store.actions.missed import spans
+from models.store.conditions import IS_LIVE
 from models.tables import action_cursor, actions, missed_spans, operations, revisions
 
 SECOND = timedelta(seconds=1)
@@ -127,8 +128,7 @@ def _unscheduled() -> sa.ColumnElement[datetime]:
     """Return UNSCHEDULED for scheduled or runnable actions, else NULL."""
     can_run = sa.exists().where(
         actions.c.uid == action_cursor.c.action_uid,
-        actions.c.active,
-        actions.c.deleted_at.is_(None),
+        IS_LIVE,
         actions.c.set_aside.is_(None),
         actions.c.event.is_(None),
     )

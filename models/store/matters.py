@@ -8,10 +8,10 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.operation import TICKED, TROUBLED, OperationState
+from models.operation import TROUBLED, OperationState
 from models.sql import database_now, stands_in
 from models.store.actions.status import MISSED_MATTERS
-from models.store.notices.overdue import NEVER_STARTED
+from models.store.conditions import IS_EXPECTED, IS_LIVE, NOT_DELETED, state_of
 from models.store.scope import Scope
 from models.tables import action_state, actions, operations
 
@@ -127,11 +127,8 @@ def _troubled(scope: Scope, since: datetime) -> sa.Select[Any]:
     return (
         _matter(last.c.action_uid, last.c.finished_at, stands, last.c.id, last.c.times)
         .join(actions, actions.c.uid == last.c.action_uid)
-        .outerjoin(
-            action_state,
-            (action_state.c.action_uid == last.c.action_uid) & (action_state.c.subject == ""),
-        )
-        .where(last.c.place == 1, actions.c.deleted_at.is_(None))
+        .outerjoin(action_state, state_of(last.c.action_uid))
+        .where(last.c.place == 1, NOT_DELETED)
         .order_by(is_over, last.c.finished_at.desc(), last.c.id)
     )
 
@@ -139,8 +136,7 @@ def _troubled(scope: Scope, since: datetime) -> sa.Select[Any]:
 def _overdue(scope: Scope, late: timedelta) -> sa.Select[Any]:
     oldest = (
         sa.select(operations.c.id, operations.c.action_uid, operations.c.recorded_at)
-        .where(NEVER_STARTED, stands_in(operations.c.cause, TICKED))
-        .where(operations.c.recorded_at < database_now(-late))
+        .where(IS_EXPECTED, operations.c.recorded_at < database_now(-late))
         .where(scope.has(operations.c.small_app_id))
         .order_by(operations.c.recorded_at)
         .limit(MOST_OVERDUE)
@@ -157,7 +153,7 @@ def _overdue(scope: Scope, late: timedelta) -> sa.Select[Any]:
 def _set_aside(scope: Scope) -> sa.Select[Any]:
     its_own = scope.has(actions.c.small_app_id)
     query = _matter(actions.c.uid, actions.c.updated_at).where(its_own)
-    broken = query.where(actions.c.set_aside.is_not(None), actions.c.deleted_at.is_(None))
+    broken = query.where(actions.c.set_aside.is_not(None), NOT_DELETED)
     return broken.order_by(actions.c.updated_at)
 
 
@@ -173,7 +169,7 @@ def _failing(scope: Scope) -> sa.Select[Any]:
     query = _matter(actions.c.uid, state.c.last_run_at, state.c.failures_in_row)
     return (
         query.join(state, state.c.action_uid == actions.c.uid)
-        .where(actions.c.active, actions.c.deleted_at.is_(None))
+        .where(IS_LIVE)
         .where(scope.has(actions.c.small_app_id))
         .order_by(state.c.failures_in_row.desc(), state.c.last_run_at.desc())
     )

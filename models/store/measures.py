@@ -6,14 +6,19 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from models.operation import TICKED, UNSTARTED, OperationState
-from models.sql import database_now, stands_in
-from models.store.notices.overdue import NEVER_STARTED
+from models.sql import database_now
+from models.store.conditions import (
+    IS_ACTIVE_BACKFILL,
+    IS_EXPECTED,
+    IS_OWED,
+    IS_RUNNING,
+    IS_UNSTARTED,
+    NOT_DELETED,
+)
 from models.tables import (
     action_cursor,
     action_state,
     actions,
-    backfills,
     domains,
     notices,
     operations,
@@ -36,29 +41,24 @@ def operations_now(connection: sa.Connection) -> Rows:
     oldest = sa.func.min(operations.c.recorded_at).label("oldest_at")
     # One query a state: each has a partial index.
     parts = [
-        sa.select(*grouped, _COUNT.label("times"), oldest)
-        .where(stands_in(operations.c.state, states))
-        .group_by(*grouped)
-        for states in (UNSTARTED, {OperationState.RUNNING})
+        sa.select(*grouped, _COUNT.label("times"), oldest).where(stands).group_by(*grouped)
+        for stands in (IS_UNSTARTED, IS_RUNNING)
     ]
     return connection.execute(sa.union_all(*parts)).all()
 
 
 def overdue(connection: sa.Connection, late: timedelta) -> Rows:
     """Return app and count of operations that a tick recorded `late` ago and none started."""
-    query = (
-        sa.select(operations.c.small_app_id, _COUNT.label("times"))
-        .where(NEVER_STARTED, stands_in(operations.c.cause, TICKED))
-        .where(operations.c.recorded_at < database_now(-late))
+    query = sa.select(operations.c.small_app_id, _COUNT.label("times")).where(
+        IS_EXPECTED, operations.c.recorded_at < database_now(-late)
     )
     return connection.execute(query.group_by(operations.c.small_app_id)).all()
 
 
 def leases_expired(connection: sa.Connection, lease: timedelta) -> int:
     """Return how many running operations have been silent for longer than a lease."""
-    runs = stands_in(operations.c.state, {OperationState.RUNNING})
     silent = operations.c.heartbeat_at < database_now(-lease)
-    return _number(connection, sa.select(_COUNT).where(runs, silent))
+    return _number(connection, sa.select(_COUNT).where(IS_RUNNING, silent))
 
 
 def due(connection: sa.Connection, most: int) -> int:
@@ -71,13 +71,12 @@ def due(connection: sa.Connection, most: int) -> int:
 def notices_owed(connection: sa.Connection) -> Rows:
     """Return app and count of the hooks and alerts that are to be delivered."""
     query = sa.select(notices.c.small_app_id, _COUNT.label("times"))
-    owed = stands_in(notices.c.state, {"owed"})
-    return connection.execute(query.where(owed).group_by(notices.c.small_app_id)).all()
+    return connection.execute(query.where(IS_OWED).group_by(notices.c.small_app_id)).all()
 
 
 def backfills_active(connection: sa.Connection) -> int:
     """Return how many backfills are being worked off."""
-    return _number(connection, sa.select(_COUNT).where(stands_in(backfills.c.state, {"active"})))
+    return _number(connection, sa.select(_COUNT).where(IS_ACTIVE_BACKFILL))
 
 
 def actions_by_app(connection: sa.Connection) -> Rows:
@@ -88,7 +87,7 @@ def actions_by_app(connection: sa.Connection) -> Rows:
         else_="paused",
     ).label("kind")
     query = sa.select(actions.c.small_app_id, kind, _COUNT.label("times"))
-    grouped = query.where(actions.c.deleted_at.is_(None)).group_by(actions.c.small_app_id, kind)
+    grouped = query.where(NOT_DELETED).group_by(actions.c.small_app_id, kind)
     return connection.execute(grouped).all()
 
 
@@ -102,7 +101,7 @@ def alerts_open(connection: sa.Connection) -> Rows:
             sa.func.count(late).label("overdue"),
         )
         .join(actions, actions.c.uid == action_state.c.action_uid)
-        .where(failing.is_not(None) | late.is_not(None), actions.c.deleted_at.is_(None))
+        .where(failing.is_not(None) | late.is_not(None), NOT_DELETED)
         .where(action_state.c.subject == "")
     )
     return connection.execute(query.group_by(actions.c.small_app_id)).all()

@@ -8,8 +8,8 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.column_types import UTCDateTime
-from models.operation import UNSTARTED, OperationState
-from models.sql import database_now, dicts, is_among, stands_in
+from models.sql import database_now, dicts, is_among
+from models.store.conditions import IS_RUNNING, IS_UNSTARTED, NOT_DELETED
 from models.store.operations import with_names
 from models.store.scope import Scope
 from models.tables import action_cursor, actions, operations, ticks
@@ -19,8 +19,7 @@ def running(
     connection: sa.Connection, scope: Scope, limit: int
 ) -> tuple[list[dict[str, Any]], int]:
     """Return up to `limit` running operations, the longest first, and how many run."""
-    is_running = stands_in(operations.c.state, {OperationState.RUNNING})
-    its_own = (is_running, scope.has(operations.c.small_app_id))
+    its_own = (IS_RUNNING, scope.has(operations.c.small_app_id))
     count = sa.select(sa.func.count()).where(*its_own).correlate(None).scalar_subquery()
     query = with_names().add_columns(count.label("running_count")).where(*its_own)
     rows = dicts(connection, query.order_by(operations.c.started_at).limit(limit))
@@ -32,8 +31,6 @@ def queues(connection: sa.Connection) -> list[dict[str, Any]]:
 
     `beaten_at` is the oldest heartbeat of a running one: its lease ends some time after it.
     """
-    waits = stands_in(operations.c.state, UNSTARTED)
-    runs = stands_in(operations.c.state, {OperationState.RUNNING})
     zero, nothing = sa.literal(0), sa.null()
     waiting = sa.select(
         operations.c.queue,
@@ -50,8 +47,8 @@ def queues(connection: sa.Connection) -> list[dict[str, Any]]:
         sa.func.min(operations.c.heartbeat_at),
     )
     both = sa.union_all(
-        waiting.where(waits).group_by(operations.c.queue),
-        running.where(runs).group_by(operations.c.queue),
+        waiting.where(IS_UNSTARTED).group_by(operations.c.queue),
+        running.where(IS_RUNNING).group_by(operations.c.queue),
     )
     found: dict[str, dict[str, Any]] = {}
     for row in dicts(connection, both):
@@ -89,7 +86,7 @@ def _cursors(scope: Scope) -> sa.Select[Any]:
 def named(connection: sa.Connection, uids: Collection[UUID]) -> list[dict[str, Any]]:
     """Return uid, small app, name and plan of actions that are not deleted."""
     query = sa.select(actions.c.uid, actions.c.small_app_id, actions.c.name, actions.c.plan).where(
-        is_among(connection, actions.c.uid, list(uids)), actions.c.deleted_at.is_(None)
+        NOT_DELETED, is_among(connection, actions.c.uid, list(uids))
     )
     return dicts(connection, query)
 

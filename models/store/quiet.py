@@ -8,9 +8,9 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from models.operation import UNSTARTED
-from models.sql import database_now, read_clock, stands_in
+from models.sql import database_now, read_clock
 from models.store import ticks
+from models.store.conditions import IS_UNSTARTED
 from models.stored import instant_in
 from models.tables import operations
 from models.values import format_instant
@@ -69,4 +69,4 @@ def _move(connection: sa.Connection, at: datetime) -> None:
 
 
 def _waits(ends_at: datetime) -> tuple[sa.ColumnElement[bool], ...]:
-    return stands_in(operations.c.state, UNSTARTED), operations.c.not_before == ends_at
+    return IS_UNSTARTED, operations.c.not_before == ends_at

@@ -8,7 +8,8 @@ import sqlalchemy as sa
 from models.action.plan import Broken, Plan
 from models.durations import format_span, parse_delay
 from models.operation import ENDED
-from models.sql import database_now, read_clock, stands_in
+from models.sql import database_now, read_clock
+from models.store.conditions import IS_ACTIVE_BACKFILL
 from models.store.ticks import EVENTS_DECIDED, instant_fact
 from models.tables import (
     action_cursor,
@@ -48,7 +49,7 @@ def prune_operations(
     is_of_event = operations.c.subject.is_not(None) | operations.c.event_at.is_not(None)
     is_being_filled = sa.exists().where(
         backfills.c.action_uid == operations.c.action_uid,
-        stands_in(backfills.c.state, {"active"}),
+        IS_ACTIVE_BACKFILL,
         backfills.c.since < operations.c.occurrence_at,
         backfills.c.until >= operations.c.occurrence_at,
     )

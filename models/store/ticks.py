@@ -10,11 +10,17 @@ import sqlalchemy as sa
 
 from models.celery_task import queue_in_broker
 from models.column_types import UTCDateTime
-from models.operation import UNSTARTED, OperationState
-from models.sql import database_now, dicts, insert_ignoring, read_clock, stands_in, upsert
+from models.sql import database_now, dicts, insert_ignoring, read_clock, upsert
+from models.store.conditions import (
+    IS_ACTIVE_BACKFILL,
+    IS_OWED,
+    IS_RUNNING,
+    IS_UNSTARTED,
+    NEVER_STARTED,
+    WAITS_TURN,
+)
 from models.stored import document_in, instant_in
 from models.tables import (
-    NEVER_STARTED,
     SENDABLE,
     action_cursor,
     actions,
@@ -26,8 +32,6 @@ from models.tables import (
     workers,
 )
 
-# The condition of the index operations_waiting_turn.
-WAITS_TURN = sa.text("operations.turn = 'waits' AND operations.state IN ('pending', 'queued')")
 LAST_NOW = "last_tick_now"
 CLOCK_SET_BACK = "clock_set_back"
 DOWNTIME = "downtime"
@@ -79,7 +83,7 @@ def _looking() -> sa.Select[Any]:
     """
     sendable = sa.text(SENDABLE)
     not_before, beat = operations.c.not_before, operations.c.heartbeat_at
-    beating = stands_in(operations.c.state, {OperationState.RUNNING}) & beat.is_not(None)
+    beating = IS_RUNNING & beat.is_not(None)
     first_due = sa.select(sa.func.min(action_cursor.c.next_occurrence_at)).scalar_subquery()
     an_event_action = sa.select(sa.func.min(actions.c.small_app_id)).where(
         actions.c.event.is_not(None)
@@ -87,19 +91,16 @@ def _looking() -> sa.Select[Any]:
     first_sendable = sa.select(sa.func.min(not_before)).where(sendable).scalar_subquery()
     first_beat = sa.select(sa.func.min(beat)).where(beating).scalar_subquery()
     last_beat = sa.select(sa.func.max(beat)).where(beating).scalar_subquery()
-    first_owed = (
-        sa.select(sa.func.min(notices.c.not_before))
-        .where(stands_in(notices.c.state, {"owed"}))
-        .scalar_subquery()
-    )
-    never_started = sa.select(sa.func.min(operations.c.recorded_at)).where(sa.text(NEVER_STARTED))
+    first_owed = sa.select(sa.func.min(notices.c.not_before)).where(IS_OWED).scalar_subquery()
+    never_started = sa.select(sa.func.min(operations.c.recorded_at)).where(NEVER_STARTED)
     first_overdue = never_started.scalar_subquery()
     waiting = sa.select(operations.c.waiting_for).where(
-        operations.c.waiting_for.is_not(None), stands_in(operations.c.state, UNSTARTED)
+        operations.c.waiting_for.is_not(None), IS_UNSTARTED
     )
     turns = sa.select(operations.c.id).where(WAITS_TURN)
-    active = stands_in(backfills.c.state, {"active"})
-    first_backfill = sa.select(sa.func.min(backfills.c.not_before)).where(active).scalar_subquery()
+    first_backfill = (
+        sa.select(sa.func.min(backfills.c.not_before)).where(IS_ACTIVE_BACKFILL).scalar_subquery()
+    )
     lease_s = sa.bindparam("lease_s", type_=sa.Float)
     at = sa.bindparam("at", type_=UTCDateTime())
     now = sa.func.coalesce(at, database_now(), type_=UTCDateTime())

@@ -13,6 +13,7 @@ from models.events import END_OF, end_event
 from models.sql import dicts, insert_all, is_among
 from models.store.actions.cursors import UNSCHEDULED
 from models.store.actions.status import listing
+from models.store.conditions import NOT_DELETED, of_app
 from models.store.scope import Scope
 from models.stored import document_in, uuid_in
 from models.tables import action_cursor, actions, revisions
@@ -147,7 +148,7 @@ def find(
 
     Raises NotFound. Operations recorded more than `overdue` ago and not started are overdue.
     """
-    query = listing(overdue).where(actions.c.deleted_at.is_(None))
+    query = listing(overdue).where(NOT_DELETED)
     by_name = (actions.c.small_app_id == small_app_id) & (actions.c.name == name_or_uid)
     row = connection.execute(query.where(by_name)).mappings().one_or_none()
     if row is None and (uid := uuid_in(name_or_uid)) is not None:
@@ -166,7 +167,7 @@ def is_known(connection: sa.Connection, uid: UUID, scope: Scope) -> bool:
 
 def listed(connection: sa.Connection, small_app_id: int | None) -> list[dict[str, Any]]:
     """Return the actions of a small app, or of all, with their status, by name."""
-    query = listing(OVERDUE).where(actions.c.deleted_at.is_(None)).order_by(actions.c.name)
+    query = listing(OVERDUE).where(NOT_DELETED).order_by(actions.c.name)
     if small_app_id is not None:
         query = query.where(actions.c.small_app_id == small_app_id)
     return dicts(connection, query)
@@ -189,7 +190,7 @@ def set_aside_actions(connection: sa.Connection) -> list[dict[str, Any]]:
     shown = ("uid", "small_app_id", "name", "set_aside", "updated_at")
     query = (
         sa.select(*(actions.c[name] for name in shown))
-        .where(actions.c.set_aside.is_not(None), actions.c.deleted_at.is_(None))
+        .where(actions.c.set_aside.is_not(None), NOT_DELETED)
         .order_by(actions.c.updated_at)
     )
     return dicts(connection, query)
@@ -201,7 +202,7 @@ def longest_look_back(
     """Return name and look-back of the action with the longest one above `over`, or None."""
     query = (
         sa.select(actions.c.name, actions.c.look_back_s)
-        .where(actions.c.look_back_s > int(over.total_seconds()), actions.c.deleted_at.is_(None))
+        .where(actions.c.look_back_s > int(over.total_seconds()), NOT_DELETED)
         .order_by(actions.c.look_back_s.desc())
     )
     if small_app_id is not None:
@@ -215,7 +216,7 @@ def count(connection: sa.Connection) -> tuple[int, int]:
     row = connection.execute(
         sa.select(
             sa.func.count(), sa.func.coalesce(sa.func.sum(sa.cast(actions.c.active, sa.Integer)), 0)
-        ).where(actions.c.deleted_at.is_(None))
+        ).where(NOT_DELETED)
     ).one()
     return row[0], row[1]
 
@@ -223,11 +224,10 @@ def count(connection: sa.Connection) -> tuple[int, int]:
 def watched_by_name(connection: sa.Connection, small_app_id: int) -> dict[str, str]:
     """Return the actions of a small app that are due by another one's ends, with its name."""
     found = sa.select(actions.c.name, actions.c.event).where(
-        actions.c.small_app_id == small_app_id,
+        of_app(small_app_id),
         # All events that begin like this; the index holds them in order.
         actions.c.event >= END_OF,
         actions.c.event < END_OF[:-1] + chr(ord(END_OF[-1]) + 1),
-        actions.c.deleted_at.is_(None),
     )
     return {row.name: row.event.removeprefix(END_OF) for row in connection.execute(found)}
 
@@ -237,9 +237,7 @@ def dependants(
 ) -> Sequence[Any]:
     """Return uid and name of the actions that are due by the ends of the named one, by name."""
     found = sa.select(actions.c.uid, actions.c.name).where(
-        actions.c.small_app_id == small_app_id,
-        actions.c.event == end_event(name),
-        actions.c.deleted_at.is_(None),
+        of_app(small_app_id), actions.c.event == end_event(name)
     )
     return connection.execute(found.order_by(actions.c.name).limit(limit)).all()
 
@@ -247,18 +245,14 @@ def dependants(
 def names_among(connection: sa.Connection, small_app_id: int, names: Collection[str]) -> set[str]:
     """Return those of these names that an action of the small app has."""
     found = sa.select(actions.c.name).where(
-        actions.c.small_app_id == small_app_id,
-        actions.c.deleted_at.is_(None),
-        is_among(connection, actions.c.name, sorted(names)),
+        of_app(small_app_id), is_among(connection, actions.c.name, sorted(names))
     )
     return set(connection.execute(found).scalars())
 
 
 def first_names(connection: sa.Connection, small_app_id: int, limit: int) -> list[str]:
     """Return the names of up to `limit` actions of the small app, in order."""
-    query = sa.select(actions.c.name).where(
-        actions.c.small_app_id == small_app_id, actions.c.deleted_at.is_(None)
-    )
+    query = sa.select(actions.c.name).where(of_app(small_app_id))
     return list(connection.execute(query.order_by(actions.c.name).limit(limit)).scalars())
 
 
@@ -266,13 +260,8 @@ def uid_named(connection: sa.Connection, small_app_id: int, name: object) -> UUI
     """Return the uid of the action of that name in the small app, or None."""
     if not isinstance(name, str):
         return None
-    return connection.execute(
-        sa.select(actions.c.uid).where(
-            actions.c.small_app_id == small_app_id,
-            actions.c.name == name,
-            actions.c.deleted_at.is_(None),
-        )
-    ).scalar_one_or_none()
+    found = sa.select(actions.c.uid).where(of_app(small_app_id), actions.c.name == name)
+    return connection.execute(found).scalar_one_or_none()
 
 
 def revision_document(connection: sa.Connection, uid: UUID, number: int) -> dict[str, Any] | None:

@@ -8,6 +8,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.sql import Change, database_now, is_among, parts_of, select_each, update_each
+from models.store.conditions import of_app
 from models.tables import action_cursor, actions
 
 # A cursor with its action.
@@ -133,9 +134,7 @@ def lock_all(connection: sa.Connection, uids: Sequence[UUID]) -> Sequence[sa.Row
 
 
 def _uids(connection: sa.Connection, small_app_id: int, names: Sequence[str]) -> Sequence[UUID]:
-    query = sa.select(actions.c.uid).where(
-        actions.c.small_app_id == small_app_id, actions.c.deleted_at.is_(None)
-    )
+    query = sa.select(actions.c.uid).where(of_app(small_app_id))
     return connection.execute(select_each(connection, query, actions.c.name, names)).scalars().all()
 
 

@@ -8,6 +8,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.sql import is_among
+from models.store.conditions import of_app
 from models.tables import action_cursor, actions, revisions
 
 
@@ -37,9 +38,7 @@ def owned_beside(
 ) -> list[sa.Row[Any]]:
     """Return uid, name and revision of an owner's actions in a small app, but those of `names`."""
     query = sa.select(actions.c.uid, actions.c.name, actions.c.revision).where(
-        actions.c.small_app_id == small_app_id,
-        actions.c.deleted_at.is_(None),
-        actions.c.owner == owner,
+        of_app(small_app_id), actions.c.owner == owner
     )
     rows: Sequence[Any] = connection.execute(query.order_by(actions.c.name)).all()
     return [row for row in rows if row.name not in names]
@@ -49,9 +48,7 @@ def of_owner(
     connection: sa.Connection, small_app_id: int, owner: str | None, limit: int
 ) -> list[UUID]:
     """Return the uids of up to `limit` actions of a small app, or of one owner in it, by uid."""
-    query = sa.select(actions.c.uid).where(
-        actions.c.small_app_id == small_app_id, actions.c.deleted_at.is_(None)
-    )
+    query = sa.select(actions.c.uid).where(of_app(small_app_id))
     if owner is not None:
         query = query.where(actions.c.owner == owner)
     return list(connection.execute(query.order_by(actions.c.uid).limit(limit)).scalars())

@@ -5,6 +5,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from models.sql import dicts, follows
+from models.store.conditions import state_of
 from models.tables import IS_JOB, action_cursor, action_state, actions
 
 # The order of a page.
@@ -24,12 +25,11 @@ def page(
 
     `after` are those of the last row of the page before.
     """
-    state = (action_state.c.action_uid == actions.c.uid) & (action_state.c.subject == "")
     query = (
         _of_app(small_app_id)
         .add_columns(actions.c.uid, action_cursor.c.next_occurrence_at, action_state.c.last_state)
         .join(action_cursor, action_cursor.c.action_uid == actions.c.uid)
-        .outerjoin(action_state, state)
+        .outerjoin(action_state, state_of(actions.c.uid))
     )
     if after is not None:
         query = query.where(follows(IN_ORDER, after))

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from models.sql import dicts, follows, is_among
 from models.store.actions.status import listing, may_be_unhealthy
+from models.store.conditions import NOT_DELETED, state_of
 from models.store.scope import Scope
 from models.tables import action_state, actions
 
@@ -43,13 +44,11 @@ def page(
 ) -> list[dict[str, Any]]:
     """Return up to `limit` actions with their status, by name, then by small app."""
     in_order = (actions.c.name, actions.c.small_app_id)
-    state = (action_state.c.action_uid == actions.c.uid) & (action_state.c.subject == "")
     query = (
         sa.select(actions.c.uid)
-        .outerjoin(action_state, state)
-        .where(actions.c.deleted_at.is_(None))
+        .outerjoin(action_state, state_of(actions.c.uid))
+        .where(NOT_DELETED, wanted.scope.has(actions.c.small_app_id))
     )
-    query = query.where(wanted.scope.has(actions.c.small_app_id))
     for word in wanted.words:
         query = query.where(
             actions.c.name.icontains(word, autoescape=True)

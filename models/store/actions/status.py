@@ -8,9 +8,9 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.operation import TICKED, TROUBLED, UNRUN, OperationState
+from models.operation import TROUBLED, UNRUN, OperationState
 from models.sql import database_now, dicts, is_among, stands_in
-from models.store.notices.overdue import NEVER_STARTED
+from models.store.conditions import IS_EXPECTED, NOT_DELETED, state_of
 from models.tables import action_cursor, action_state, actions, operations
 
 # A missed occurrence needs attention for so long, if the action does nothing meanwhile.
@@ -22,7 +22,6 @@ NO_UID = UUID(int=0)
 @lru_cache
 def listing(overdue: timedelta) -> sa.Select[Any]:
     """Return the query of actions with their cursors and their status, built once."""
-    state = (action_state.c.action_uid == actions.c.uid) & (action_state.c.subject == "")
     its_own = operations.c.action_uid == actions.c.uid
     is_late = operations.c.recorded_at < database_now(-overdue)
     # If each operation replaces the one before, none grows old.
@@ -50,7 +49,7 @@ def listing(overdue: timedelta) -> sa.Select[Any]:
             ).label("was_due"),
         )
         .join(action_cursor, action_cursor.c.action_uid == actions.c.uid)
-        .outerjoin(action_state, state)
+        .outerjoin(action_state, state_of(actions.c.uid))
     )
 
 
@@ -66,7 +65,7 @@ def with_status(
         return {}
     query = listing(overdue).where(is_among(connection, actions.c.uid, uids))
     if not include_deleted:
-        query = query.where(actions.c.deleted_at.is_(None))
+        query = query.where(NOT_DELETED)
     return {row["uid"]: row for row in dicts(connection, query)}
 
 
@@ -75,7 +74,7 @@ def perhaps_unhealthy(connection: sa.Connection, overdue: timedelta) -> list[dic
 
     They are in the order of their names; `health_of` decides.
     """
-    query = listing(overdue).where(actions.c.deleted_at.is_(None), may_be_unhealthy(overdue))
+    query = listing(overdue).where(NOT_DELETED, may_be_unhealthy(overdue))
     return dicts(connection, query.order_by(actions.c.name))
 
 
@@ -109,16 +108,15 @@ def _never_ran() -> sa.Select[Any]:
     each = first.cte("with_unrun", recursive=True)
     following = unrun.where(uid > each.c.uid).correlate(each).scalar_subquery()
     each = each.union_all(sa.select(following).where(each.c.uid.is_not(None)))
-    is_known = (state.action_uid == each.c.uid) & (state.subject == "")
     return (
         sa.select(each.c.uid)
-        .outerjoin(action_state, is_known)
+        .outerjoin(action_state, state_of(each.c.uid))
         .where(each.c.uid.is_not(None), state.last_state.is_(None))
     )
 
 
 def _expected() -> sa.Select[Any]:
-    return sa.select(operations).where(NEVER_STARTED, stands_in(operations.c.cause, TICKED))
+    return sa.select(operations).where(IS_EXPECTED)
 
 
 def _is_unrun() -> sa.ColumnElement[bool]:

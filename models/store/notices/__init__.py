@@ -14,7 +14,8 @@ import sqlalchemy as sa
 from minutehand.grants import Grants
 from models.action.plan import Target
 from models.notices import NoticeKind, backoff, notice_id
-from models.sql import database_now, insert_ignoring, is_still, stands_in
+from models.sql import database_now, insert_ignoring, is_still
+from models.store.conditions import IS_OWED
 from models.store.operations import RESERVED_FOR
 from models.tables import notices, small_apps
 
@@ -29,7 +30,6 @@ _GRANTS = (
     .scalar_subquery()
     .label("grants")
 )
-OWED = stands_in(notices.c.state, {"owed"})
 _IS_STILL_OWED = is_still(notices.c.state, {"owed"})
 
 
@@ -135,7 +135,7 @@ def reserve(connection: sa.Connection, limit: int, by: datetime) -> list[Owed]:
     """Reserve up to `limit` notices for 30 s, oldest first, that were sendable at `by`."""
     ready = (
         sa.select(notices.c.id)
-        .where(OWED, notices.c.not_before <= by)
+        .where(IS_OWED, notices.c.not_before <= by)
         .order_by(notices.c.not_before)
         .limit(limit)
         .with_for_update(skip_locked=True)
@@ -152,7 +152,7 @@ def reserve(connection: sa.Connection, limit: int, by: datetime) -> list[Owed]:
 def release_after_clock(connection: sa.Connection) -> None:
     """Release notices that wait longer than quiet hours and backoffs: the clock was ahead."""
     ahead = notices.c.not_before > database_now(LONGEST_WAIT)
-    connection.execute(sa.update(notices).where(OWED, ahead).values(not_before=database_now()))
+    connection.execute(sa.update(notices).where(IS_OWED, ahead).values(not_before=database_now()))
 
 
 def begin(connection: sa.Connection, id: UUID, number: int) -> Notice | None:
@@ -206,7 +206,7 @@ def withdraw_held(connection: sa.Connection, uid: UUID, kind: NoticeKind) -> set
     """
     held = (
         sa.update(notices)
-        .where(notices.c.action_uid == uid, notices.c.kind == kind, notices.c.tries == 0, OWED)
+        .where(notices.c.action_uid == uid, notices.c.kind == kind, notices.c.tries == 0, IS_OWED)
         .where(notices.c.not_before > database_now())
         .values(state="done", finished_at=database_now(), error="over before the quiet hours ended")
         .returning(notices.c.target)
@@ -228,7 +228,7 @@ def withdraw_stale(connection: sa.Connection, uid: UUID, kind: NoticeKind) -> No
     """
     stale = (
         sa.update(notices)
-        .where(notices.c.action_uid == uid, notices.c.kind == kind, notices.c.tries > 0, OWED)
+        .where(notices.c.action_uid == uid, notices.c.kind == kind, notices.c.tries > 0, IS_OWED)
         .where(notices.c.not_before > database_now())
     )
     error = "over before it could be delivered"

@@ -12,6 +12,7 @@ from models.notices import OF_HOOKS, OPPOSITE, NoticeKind, hook_kind, quiet_unti
 from models.operation import OperationState
 from models.sql import database_now
 from models.store import notices
+from models.store.conditions import state_of
 from models.store.notices import Origin, Owed
 from models.tables import action_state, actions, operation_logs, operations, small_apps
 from models.values import format_instant
@@ -138,9 +139,7 @@ def _as_alert(
     """Open or close the alert; return its notice, after the quiet hours, and the targets."""
     origin, kind = what
     until = quiet_until(now, alerts.quiet, alerts.timezone)
-    state = sa.update(action_state).where(
-        action_state.c.action_uid == origin.action_uid, action_state.c.subject == ""
-    )
+    state = sa.update(action_state).where(state_of(origin.action_uid))
     if kind is NoticeKind.ALERT:
         connection.execute(state.values(alerted_at=database_now()))
     else:

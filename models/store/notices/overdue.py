@@ -9,9 +9,10 @@ from models.action.plan import hooks_of
 from models.celery_task import BY_EXCHANGE
 from models.job import JOB, listened_queue
 from models.notices import NoticeKind, quiet_until, targets_of
-from models.operation import TICKED, UNSTARTED, OperationState
+from models.operation import OperationState
 from models.sql import database_now, insert_ignoring, read_clock, stands_in
 from models.store import notices, quiet, ticks
+from models.store.conditions import IS_EXPECTED, IS_LIVE, state_of
 from models.store.notices import Origin
 from models.store.notices.alerting import alert_targets
 from models.store.operations import MORE_WAITED, OVERTAKEN
@@ -19,13 +20,6 @@ from models.tables import action_state, actions, operations, small_apps
 from models.turns import Turn
 from models.values import format_instant
 from runtime.sections import AlertSettings
-
-# The condition of the index operations_overdue.
-NEVER_STARTED = sa.and_(
-    stands_in(operations.c.state, UNSTARTED),
-    operations.c.waiting_for.is_(None),
-    operations.c.first_started_at.is_(None),
-)
 
 
 def alert(
@@ -85,12 +79,8 @@ _EXPECTED = (
     )
     .join(actions, actions.c.uid == operations.c.action_uid)
     .join(small_apps, small_apps.c.id == operations.c.small_app_id)
-    .outerjoin(
-        action_state,
-        (action_state.c.action_uid == operations.c.action_uid) & (action_state.c.subject == ""),
-    )
-    .where(NEVER_STARTED, stands_in(operations.c.cause, TICKED))
-    .where(actions.c.active, actions.c.deleted_at.is_(None))
+    .outerjoin(action_state, state_of(operations.c.action_uid))
+    .where(IS_EXPECTED, IS_LIVE)
     .where(action_state.c.overdue_alerted_at.is_(None))
     # An instant in the future comes from a clock that was ahead: ignore it.
     .where(
@@ -126,8 +116,7 @@ def _mark(connection: sa.Connection, row: sa.Row[Any]) -> bool:
     connection.execute(insert_ignoring(connection, action_state).values(**key))
     marked = (
         sa.update(action_state)
-        .where(action_state.c.action_uid == row.action_uid, action_state.c.subject == "")
-        .where(action_state.c.overdue_alerted_at.is_(None))
+        .where(state_of(row.action_uid), action_state.c.overdue_alerted_at.is_(None))
         .values(overdue_alerted_at=database_now())
     )
     return connection.execute(marked).rowcount == 1

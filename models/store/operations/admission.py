@@ -10,8 +10,9 @@ import sqlalchemy as sa
 
 from minutehand.grants import Grants
 from models.action.plan import Plan
-from models.operation import REQUESTED, TICKED, UNSTARTED, Cause, OperationState
-from models.sql import database_now, read_clock, stands_in
+from models.operation import REQUESTED, TICKED, Cause, OperationState
+from models.sql import database_now, read_clock
+from models.store.conditions import IS_RUNNING, IS_UNSTARTED
 from models.store.operations import is_requested, restart, unstarted
 from models.store.operations.move import fenced, move
 from models.store.operations.subjects import why_not
@@ -164,7 +165,7 @@ def _earlier_in_order(connection: sa.Connection, recorded: Recorded) -> UUID | N
     return connection.execute(
         sa.select(operations.c.id)
         .where(operations.c.action_uid == recorded.action_uid)
-        .where(stands_in(operations.c.state, UNSTARTED), operations.c.id != recorded.id)
+        .where(IS_UNSTARTED, operations.c.id != recorded.id)
         .where(operations.c.occurrence_at < its_occurrence.scalar_subquery())
         .where(is_other_requested if recorded.is_requested else sa.not_(is_other_requested))
         .order_by(operations.c.occurrence_at.desc())
@@ -193,8 +194,7 @@ def _yield_to_running(
     """Apply the action's overlap policy; None if the running operation has ended meanwhile."""
     found = connection.execute(
         sa.select(operations.c.id, operations.c.cause)
-        .where(operations.c.overlap_key == recorded.overlap_key)
-        .where(stands_in(operations.c.state, {OperationState.RUNNING}))
+        .where(operations.c.overlap_key == recorded.overlap_key, IS_RUNNING)
         .with_for_update()
     ).one_or_none()
     if found is None:

@@ -9,8 +9,9 @@ import sqlalchemy as sa
 
 from models.column_types import UTCDateTime
 from models.errors import NotFound
-from models.operation import UNSTARTED, CausedBy, OperationState
-from models.sql import database_now, dicts, is_among, is_still, stands_in
+from models.operation import CausedBy, OperationState
+from models.sql import database_now, dicts, is_among, is_still
+from models.store.conditions import IS_ACTIVE_BACKFILL, IS_UNSTARTED
 from models.store.operations import RESERVED_FOR, is_requested
 from models.store.scope import Scope
 from models.tables import actions, backfills, operations
@@ -56,7 +57,7 @@ def of_action(connection: sa.Connection, uid: UUID, limit: int) -> list[dict[str
 
 def any_active(connection: sa.Connection) -> bool:
     """Return whether a backfill is active."""
-    active = sa.exists().where(stands_in(backfills.c.state, {ACTIVE}))
+    active = sa.exists().where(IS_ACTIVE_BACKFILL)
     return bool(connection.execute(sa.select(active)).scalar_one())
 
 
@@ -67,7 +68,7 @@ def reserve_sendable(connection: sa.Connection, limit: int, by: datetime) -> lis
     """
     ready = (
         sa.select(backfills.c.id)
-        .where(stands_in(backfills.c.state, {ACTIVE}), backfills.c.not_before <= by)
+        .where(IS_ACTIVE_BACKFILL, backfills.c.not_before <= by)
         .order_by(backfills.c.not_before)
         .limit(limit)
         .with_for_update(skip_locked=True)
@@ -92,7 +93,7 @@ def put_off(connection: sa.Connection, turns: Sequence[Turn], by: timedelta) -> 
 def release_after_clock(connection: sa.Connection) -> None:
     """Release backfills that wait longer than any backfill should: the clock was ahead."""
     ahead = backfills.c.not_before > database_now(RESENT_AFTER)
-    released = sa.update(backfills).where(stands_in(backfills.c.state, {ACTIVE}), ahead)
+    released = sa.update(backfills).where(IS_ACTIVE_BACKFILL, ahead)
     connection.execute(released.values(not_before=database_now()))
 
 
@@ -154,7 +155,7 @@ def count_unstarted(connection: sa.Connection, uid: UUID) -> int:
     """Return the number of an action's requested operations that have not started."""
     unstarted = sa.select(sa.func.count()).where(
         operations.c.action_uid == uid,
-        stands_in(operations.c.state, UNSTARTED),
+        IS_UNSTARTED,
         is_requested(operations.c),
     )
     return int(connection.execute(unstarted).scalar_one())

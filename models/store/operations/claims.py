@@ -15,6 +15,7 @@ from models.action.plan import NOTHING_PLANNED, Broken, Plan
 from models.operation import UNSTARTED, Cause, OperationState
 from models.sql import Change, Columns, is_among, is_still, read_each, stands_in, update_each
 from models.store import notices
+from models.store.conditions import IS_LIVE, ITS_REVISION
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.admission import NotClaimed, Recorded, keep_back, refuse
 from models.store.operations.finish import Ending, end
@@ -85,7 +86,7 @@ def claim(
 def is_wanted(row: Columns) -> sa.ColumnElement[bool]:
     """Return the condition that an operation's action is active."""
     its_action = actions.c.uid == row["action_uid"]
-    return sa.exists().where(its_action, actions.c.active, actions.c.deleted_at.is_(None))
+    return sa.exists().where(its_action, IS_LIVE)
 
 
 def _can_start(row: Columns, attempt: sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
@@ -124,11 +125,8 @@ def _recorded(id: sa.ColumnElement[UUID], attempt: sa.ColumnElement[int]) -> sa.
         revisions.c.document,
         revisions.c.plan,
     )
-    its_revision = (revisions.c.action_uid == operations.c.action_uid) & (
-        revisions.c.number == operations.c.revision
-    )
     in_app = query.join(small_apps, small_apps.c.id == operations.c.small_app_id)
-    return in_app.join(revisions, its_revision).where(operations.c.id == id)
+    return in_app.join(revisions, ITS_REVISION).where(operations.c.id == id)
 
 
 _ITS_ID = sa.bindparam("its_id", type_=operations.c.id.type)

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from models.events import END_OF, ENDS
 from models.operation import Cause
 from models.sql import insert_ignoring
+from models.store.conditions import IS_LIVE
 from models.tables import action_ends, actions, operations
 
 # SQLite's RETURNING drops table names: columns of a subquery need distinct names.
@@ -18,7 +19,7 @@ _watched = sa.select(
 ).subquery("watched")
 _dependant = (
     sa.select(actions.c.small_app_id.label("due_app"), actions.c.event.label("due_event"))
-    .where(actions.c.active, actions.c.deleted_at.is_(None))
+    .where(IS_LIVE)
     .subquery("dependant")
 )
 # Returned with an end: whether another action is due by the ends of this one.

@@ -20,6 +20,7 @@ from models.errors import LeaseLost
 from models.operation import OperationState
 from models.sql import database_now, is_still
 from models.store import notices, ticks
+from models.store.conditions import ITS_REVISION
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import RESERVED_FOR, unstarted
 from models.store.operations.claims import is_wanted, recorded_of
@@ -107,11 +108,7 @@ _READY = (
         small_apps.c.grants,
     )
     .join(small_apps, small_apps.c.id == operations.c.small_app_id)
-    .join(
-        revisions,
-        (revisions.c.action_uid == operations.c.action_uid)
-        & (revisions.c.number == operations.c.revision),
-    )
+    .join(revisions, ITS_REVISION)
     .where(is_still(operations.c.state, PENDING))
     .where(operations.c.handing_at.is_(None), operations.c.waiting_for.is_(None))
     .with_for_update(of=operations, skip_locked=True)

@@ -13,6 +13,7 @@ from models.errors import LeaseLost, NotFound
 from models.job import JOB, Job, id_of
 from models.operation import OperationState
 from models.sql import Columns, database_now, is_still, read_each, stands_in
+from models.store.conditions import ITS_REVISION
 from models.store.operations.running import lease_lost
 from models.store.scope import Scope
 from models.tables import JOB_TO_TAKE, action_cursor, operations, revisions, small_apps
@@ -118,11 +119,7 @@ _HELD = (
         database_now().label("now"),
         revisions.c.plan,
     )
-    .join(
-        revisions,
-        (revisions.c.action_uid == operations.c.action_uid)
-        & (revisions.c.number == operations.c.revision),
-    )
+    .join(revisions, ITS_REVISION)
     .where(operations.c.task == JOB)
 )
 

@@ -16,6 +16,7 @@ from models.job import JOB
 from models.operation import UNSTARTED, OperationState
 from models.sql import Change, Columns, database_now, is_still, stands_in, update_each
 from models.store import ticks
+from models.store.conditions import IS_UNSTARTED
 from models.store.operations import RESERVED_FOR
 from models.store.operations.move import becomes
 from models.tables import SENDABLE, operations
@@ -124,7 +125,7 @@ def release_after_clock(connection: sa.Connection, ahead: timedelta) -> None:
     """
     connection.execute(
         sa.update(operations)
-        .where(stands_in(operations.c.state, UNSTARTED), operations.c.not_before > database_now())
+        .where(IS_UNSTARTED, operations.c.not_before > database_now())
         .where(ticks.clock_was_ahead(ahead))
         # An operation being sent keeps its reservation, so that it is not in doubt too soon.
         .values(

@@ -6,8 +6,9 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.operation import UNSTARTED, OperationState, StepState, after_loss
-from models.sql import database_now, stands_in
+from models.sql import database_now
 from models.store import notices
+from models.store.conditions import IS_RUNNING
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.finish import Ending, end, release_waiting
 from models.store.operations.move import RUNNING, move
@@ -60,7 +61,7 @@ def take_back_lost(
     lost = (
         connection.execute(
             sa.select(operations)
-            .where(stands_in(operations.c.state, {OperationState.RUNNING}), stale)
+            .where(IS_RUNNING, stale)
             .where(operations.c.heartbeat_at.is_not(None))
             .order_by(operations.c.heartbeat_at)
             .limit(limit)

@@ -18,9 +18,9 @@ from models.job import JOB
 from models.operation import UNSTARTED, OperationState
 from models.sql import Columns, database_now, is_among, is_still, read_each, stands_in
 from models.store import ticks
+from models.store.conditions import HAS_TURN, IS_LIVE, WAITS_TURN
 from models.store.operations import RESERVED_FOR
 from models.store.operations.outbox import Message
-from models.store.ticks import WAITS_TURN
 from models.tables import JOB_TO_TAKE, WITH_PRIORITY, actions, operations, small_apps
 from models.turns import GIVEN_OWNER, Sharing, Turn, capacities, share_of
 
@@ -32,10 +32,6 @@ MOST_AHEAD = 1_000
 WAITS = "waits for its turn: other operations of its small app are before it on this queue"
 # Any number: with an app's id, it is the key of the lock in PostgreSQL.
 LOCK = 20_261_122
-# The condition of the index operations_with_turn.
-_HAS_TURN = sa.text(
-    "operations.turn = 'taken' AND operations.state IN ('pending', 'queued', 'running')"
-)
 
 
 def sharing(connection: sa.Connection) -> Sharing:
@@ -54,8 +50,7 @@ _A_BUSY_ACTION = (
     sa.select(sa.func.min(actions.c.name))
     .where(
         actions.c.small_app_id == small_apps.c.id,
-        actions.c.deleted_at.is_(None),
-        actions.c.active,
+        IS_LIVE,
         # Every small app gets a maintenance action.
         sa.func.coalesce(actions.c.owner, "") != GIVEN_OWNER,
     )
@@ -259,7 +254,7 @@ def _rooms(connection: sa.Connection, lanes: Collection[Lane], shared: Sharing) 
     apps = [app for app, _ in lanes]
     taken = (
         sa.select(operations.c.small_app_id, operations.c.queue, sa.func.count())
-        .where(_HAS_TURN, is_among(connection, operations.c.small_app_id, apps))
+        .where(HAS_TURN, is_among(connection, operations.c.small_app_id, apps))
         .group_by(operations.c.small_app_id, operations.c.queue)
     )
     counted = {(row[0], row[1]): row[2] for row in connection.execute(taken)}

@@ -9,11 +9,10 @@ import sqlalchemy as sa
 
 from models.operation import UNSTARTED, CausedBy, OperationState
 from models.sql import Change, Columns, is_among, stands_in, update_each
+from models.store.conditions import IS_UNSTARTED
 from models.store.operations import MORE_WAITED, OVERTAKEN, is_being_sent, is_requested
 from models.store.operations.move import becomes, fenced, move
 from models.tables import actions, operations
-
-_IS_UNSTARTED = stands_in(operations.c.state, UNSTARTED)
 
 
 def skip(connection: sa.Connection, id: UUID, attempt: int, reason: str) -> bool:
@@ -94,7 +93,7 @@ def _surplus(uid: UUID) -> sa.Select[Any]:
     """Return an action's unstarted scheduled operations, newest first."""
     return (
         sa.select(operations.c.id)
-        .where(operations.c.action_uid == uid, _IS_UNSTARTED)
+        .where(operations.c.action_uid == uid, IS_UNSTARTED)
         .where(sa.not_(is_requested(operations.c)))
         .order_by(operations.c.occurrence_at.desc(), operations.c.id)
     )
@@ -116,13 +115,13 @@ def cancel(connection: sa.Connection, id: UUID, reason: str) -> bool:
 def cancel_all(connection: sa.Connection, uids: Sequence[UUID], reason: str) -> int:
     """Cancel the unstarted operations of actions; return how many."""
     its_own = is_among(connection, operations.c.action_uid, uids)
-    return _cancel(connection, its_own & _IS_UNSTARTED, reason)
+    return _cancel(connection, its_own & IS_UNSTARTED, reason)
 
 
 def cancel_backfill(connection: sa.Connection, uid: UUID, by: CausedBy, reason: str) -> int:
     """Cancel an action's unstarted operations of a backfill; return how many."""
     its_own = (operations.c.action_uid == uid) & (operations.c.triggerer == by.triggerer)
-    return _cancel(connection, its_own & _IS_UNSTARTED, reason)
+    return _cancel(connection, its_own & IS_UNSTARTED, reason)
 
 
 def _cancel(connection: sa.Connection, which: sa.ColumnElement[bool], reason: str) -> int:

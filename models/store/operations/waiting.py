@@ -7,12 +7,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from models.operation import UNSTARTED
-from models.sql import stands_in
+from models.store.conditions import IS_UNSTARTED
 from models.tables import operations
 
 Rows = Sequence[dict[str, Any]]
-_IS_UNSTARTED = stands_in(operations.c.state, UNSTARTED)
 
 
 def room(connection: sa.Connection, small_app_id: int, most: int) -> int:
@@ -81,10 +79,10 @@ def counting() -> sa.Select[Any]:
     """Return the query of `app` and the `number` of its operations that wait to start."""
     # Not the column itself: SQLite would read all operations in the order of an index on it.
     app = (operations.c.small_app_id + 0).label("app")
-    return sa.select(app, sa.func.count().label("number")).where(_IS_UNSTARTED).group_by(app)
+    return sa.select(app, sa.func.count().label("number")).where(IS_UNSTARTED).group_by(app)
 
 
 def _total(connection: sa.Connection, most: int) -> int:
     """Return how many operations wait to start, at most `most`."""
-    some = sa.select(sa.literal(1)).select_from(operations).where(_IS_UNSTARTED).limit(most)
+    some = sa.select(sa.literal(1)).select_from(operations).where(IS_UNSTARTED).limit(most)
     return connection.execute(sa.select(sa.func.count()).select_from(some.subquery())).scalar_one()

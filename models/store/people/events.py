@@ -15,6 +15,7 @@ from models.column_types import UTCDateTime
 from models.events import ACTIVATED, CREATED, LAST_SEEN, ended_action
 from models.operation import OperationState
 from models.sql import insert_ignoring, is_among, parts_of
+from models.store.conditions import IS_LIVE, of_app
 from models.tables import (
     action_cursor,
     action_ends,
@@ -152,8 +153,7 @@ def event_actions(connection: sa.Connection, *only: sa.ColumnElement[bool]) -> S
         .join(action_cursor, action_cursor.c.action_uid == actions.c.uid)
         .where(
             actions.c.event.is_not(None),
-            actions.c.active,
-            actions.c.deleted_at.is_(None),
+            IS_LIVE,
             actions.c.set_aside.is_(None),
             *only,
         )
@@ -177,7 +177,7 @@ def hold_all(connection: sa.Connection, uids: Collection[UUID]) -> dict[UUID, in
         sa.select(actions.c.uid, actions.c.revision)
         .join(action_cursor, action_cursor.c.action_uid == actions.c.uid)
         .where(is_among(connection, actions.c.uid, held), action_cursor.c.edited_at.is_(None))
-        .where(actions.c.active, actions.c.deleted_at.is_(None), actions.c.set_aside.is_(None))
+        .where(IS_LIVE, actions.c.set_aside.is_(None))
     )
     return {row.uid: row.revision for row in connection.execute(unchanged)}
 
@@ -258,9 +258,8 @@ def _one_range(kind: str, given: Any, *first: Any) -> sa.Select[Any]:
         event_id = sa.cast(action_ends.c.operation_id, sa.Text).label("event_id")
         found = _ends(sa.select(*first, at.label("at"), event_id, *user, action_ends.c.state))
         where: tuple[Any, ...] = (
-            actions.c.small_app_id == app,
+            of_app(app),
             actions.c.name == given["event"],
-            actions.c.deleted_at.is_(None),
             action_ends.c.subject.is_(None) | users.c.id.is_not(None),
         )
     elif kind == CUSTOM:

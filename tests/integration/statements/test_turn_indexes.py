@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from benchmarks.filling import analyze, bulk_insert, instant
 from minutehand.steps import SmallApp
 from models.operation import OperationState
-from models.store import ticks
+from models.store.conditions import WAITS_TURN
 from models.store.operations import outbox, turns, waiting
 from models.store.operations.claims import claim
 from models.store.operations.finish import Ending, end
@@ -104,7 +104,7 @@ def test_what_goes_before_one_that_waits_is_found_by_its_index(
     filled: Filled, crowded: list[tuple[SmallApp, Changed]], statements: Statements
 ) -> None:
     with filled.engine.connect() as connection:
-        waiting = sa.select(operations).where(ticks.WAITS_TURN).order_by(*turns.IN_ORDER)
+        waiting = sa.select(operations).where(WAITS_TURN).order_by(*turns.IN_ORDER)
         row = connection.execute(waiting.offset(3).limit(1)).mappings().one()
         with statements.captured():
             assert turns.ahead(connection, row).count == 3

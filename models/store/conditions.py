@@ -1,0 +1,47 @@
+"""The conditions that many statements share, as the partial indexes have them."""
+
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.operation import TICKED, UNSTARTED, OperationState
+from models.sql import stands_in
+from models.tables import action_state, actions, backfills, notices, operations, revisions
+from models.turns import Turn
+
+NOT_DELETED = actions.c.deleted_at.is_(None)
+# What a tick may decide, apart from the clock.
+IS_LIVE = sa.and_(actions.c.active, NOT_DELETED)
+IS_UNSTARTED = stands_in(operations.c.state, UNSTARTED)
+IS_RUNNING = stands_in(operations.c.state, {OperationState.RUNNING})
+# The condition of the index operations_overdue.
+NEVER_STARTED = sa.and_(
+    IS_UNSTARTED,
+    operations.c.waiting_for.is_(None),
+    operations.c.first_started_at.is_(None),
+)
+# Recorded by a tick and not started: overdue when it is old.
+IS_EXPECTED = sa.and_(NEVER_STARTED, stands_in(operations.c.cause, TICKED))
+# The condition of the index operations_waiting_turn, and that of operations_with_turn.
+WAITS_TURN = sa.and_(stands_in(operations.c.turn, {Turn.WAITS}), IS_UNSTARTED)
+HAS_TURN = sa.and_(
+    stands_in(operations.c.turn, {Turn.TAKEN}),
+    stands_in(operations.c.state, UNSTARTED | {OperationState.RUNNING}),
+)
+IS_OWED = stands_in(notices.c.state, {"owed"})
+IS_ACTIVE_BACKFILL = stands_in(backfills.c.state, {"active"})
+# The revision that an operation runs.
+ITS_REVISION = sa.and_(
+    revisions.c.action_uid == operations.c.action_uid,
+    revisions.c.number == operations.c.revision,
+)
+
+
+def of_app(small_app_id: int | sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
+    """Return the condition of the actions of a small app that are not deleted."""
+    return sa.and_(actions.c.small_app_id == small_app_id, NOT_DELETED)
+
+
+def state_of(uid: UUID | sa.ColumnElement[UUID]) -> sa.ColumnElement[bool]:
+    """Return the condition of the state of an action as a whole, not of one of its subjects."""
+    return sa.and_(action_state.c.action_uid == uid, action_state.c.subject == "")
