@@ -16,7 +16,7 @@ from models.action.plan import Target
 from models.notices import NoticeKind, backoff, notice_id
 from models.sql import database_now, insert_ignoring, is_still
 from models.store.conditions import IS_OWED
-from models.store.operations import RESERVED_FOR
+from models.store.operations import RESERVED_FOR, outbox
 from models.tables import notices, small_apps
 
 # Longer than a try may take; then another one may begin.
@@ -133,20 +133,8 @@ def _change(connection: sa.Connection, owed: Sequence[Owed], values: dict[str, A
 
 def reserve(connection: sa.Connection, limit: int, by: datetime) -> list[Owed]:
     """Reserve up to `limit` notices for 30 s, oldest first, that were sendable at `by`."""
-    ready = (
-        sa.select(notices.c.id)
-        .where(IS_OWED, notices.c.not_before <= by)
-        .order_by(notices.c.not_before)
-        .limit(limit)
-        .with_for_update(skip_locked=True)
-    )
-    reserved = (
-        sa.update(notices)
-        .where(notices.c.id.in_(ready.scalar_subquery()))
-        .values(not_before=database_now(RESERVED_FOR))
-        .returning(notices.c.id, notices.c.tries)
-    )
-    return [Owed(*row) for row in connection.execute(reserved)]
+    shown = (notices.c.id, notices.c.tries)
+    return [Owed(*row) for row in outbox.reserve(connection, shown, [IS_OWED], limit, by)]
 
 
 def release_after_clock(connection: sa.Connection) -> None:

@@ -13,6 +13,7 @@ from models.operation import CausedBy, OperationState
 from models.sql import database_now, dicts, is_among, is_still
 from models.store.conditions import IS_ACTIVE_BACKFILL, IS_UNSTARTED
 from models.store.operations import RESERVED_FOR, is_requested
+from models.store.operations.outbox import reserve
 from models.store.scope import Scope
 from models.tables import actions, backfills, operations
 
@@ -66,20 +67,9 @@ def reserve_sendable(connection: sa.Connection, limit: int, by: datetime) -> lis
 
     The caller commits.
     """
-    ready = (
-        sa.select(backfills.c.id)
-        .where(IS_ACTIVE_BACKFILL, backfills.c.not_before <= by)
-        .order_by(backfills.c.not_before)
-        .limit(limit)
-        .with_for_update(skip_locked=True)
-    )
-    reserved = (
-        sa.update(backfills)
-        .where(backfills.c.id.in_(ready.scalar_subquery()))
-        .values(not_before=database_now(RESERVED_FOR))
-        .returning(backfills.c.id, backfills.c.attempt)
-    )
-    return [(row.id, row.attempt) for row in connection.execute(reserved)]
+    shown = (backfills.c.id, backfills.c.attempt)
+    rows = reserve(connection, shown, [IS_ACTIVE_BACKFILL], limit, by)
+    return [(row.id, row.attempt) for row in rows]
 
 
 def put_off(connection: sa.Connection, turns: Sequence[Turn], by: timedelta) -> None:

@@ -16,7 +16,7 @@ from models.store.notices import Owed, alerting
 from models.store.notices.alerting import LATEST, NO_ALERTS, STATUS, End
 from models.store.operations import attempts, ends, is_requested
 from models.store.operations.move import RUNNING, move
-from models.store.operations.outbox import Message
+from models.store.operations.outbox import MESSAGE, Message, in_order
 from models.store.operations.running import ATTEMPT, Story, fence, lease_lost, write_lines
 from models.store.operations.turns import HAS_WAITING, Lane
 from models.tables import action_state, operations, revisions
@@ -284,14 +284,13 @@ def release_waiting(connection: sa.Connection, ended: UUID) -> list[Message]:
         connection.execute(
             sa.update(operations).where(operations.c.id.in_(others)).values(waiting_for=heads[kind])
         )
-    in_order = list(heads.values())
-    if not in_order:
+    first = list(heads.values())
+    if not first:
         return []
     released = (
         sa.update(operations)
-        .where(operations.c.id.in_(in_order), is_still(operations.c.state, UNSTARTED))
+        .where(operations.c.id.in_(first), is_still(operations.c.state, UNSTARTED))
         .values(waiting_for=None, reason=None, not_before=database_now(), sendings=0)
-        .returning(operations.c.id, operations.c.attempt, operations.c.task, operations.c.queue)
+        .returning(*MESSAGE)
     )
-    messages = [Message(*row) for row in connection.execute(released)]
-    return sorted(messages, key=lambda message: in_order.index(message.id))
+    return in_order(connection.execute(released), first)

@@ -4,7 +4,7 @@ A pending or queued row may be (re)sent from `not_before` on, by the database's 
 happens outside these transactions.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -38,6 +38,15 @@ class Message:
     queue: str
 
 
+# The columns of a message.
+MESSAGE = (operations.c.id, operations.c.attempt, operations.c.task, operations.c.queue)
+
+
+def in_order(rows: Iterable[Any], ids: Sequence[UUID]) -> list[Message]:
+    """Return the messages of rows of these columns, in the order of `ids`."""
+    return sorted((Message(*row) for row in rows), key=lambda message: ids.index(message.id))
+
+
 def reserve_sendable(
     connection: sa.Connection,
     limit: int,
@@ -50,25 +59,39 @@ def reserve_sendable(
     Oldest first, of `only` these ids; without `by`, what is sendable now. The caller commits
     before it sends.
     """
-    ready = (
-        sa.select(operations.c.id)
-        .where(sa.text(SENDABLE))
-        .where(operations.c.not_before <= (database_now() if by is None else by))
+    ready: list[Any] = [
+        sa.text(SENDABLE),
         # A message to the user's own application may have been accepted: handing.py.
-        .where(operations.c.handing_at.is_(None))
-        .order_by(operations.c.not_before)
+        operations.c.handing_at.is_(None),
+    ]
+    if only is not None:
+        ready.append(operations.c.id.in_(only))
+    return [Message(*row) for row in reserve(connection, MESSAGE, ready, limit, by)]
+
+
+def reserve(
+    connection: sa.Connection,
+    shown: Sequence[sa.Column[Any]],
+    ready: Sequence[Any],
+    limit: int,
+    by: datetime | None = None,
+) -> Sequence[Any]:
+    """Reserve up to `limit` ready rows for 30 s that were due at `by` (None: now), oldest first.
+
+    Returns the columns `shown`, the first of which is the table's key.
+    """
+    key = shown[0]
+    not_before = key.table.c.not_before
+    those = (
+        sa.select(key)
+        .where(*ready, not_before <= (database_now() if by is None else by))
+        .order_by(not_before)
         .limit(limit)
         .with_for_update(skip_locked=True)
     )
-    if only is not None:
-        ready = ready.where(operations.c.id.in_(only))
-    reserved = (
-        sa.update(operations)
-        .where(operations.c.id.in_(ready.scalar_subquery()))
-        .values(not_before=database_now(RESERVED_FOR))
-        .returning(operations.c.id, operations.c.attempt, operations.c.task, operations.c.queue)
-    )
-    return [Message(*row) for row in connection.execute(reserved)]
+    reserved = sa.update(key.table).where(key.in_(those.scalar_subquery()))
+    later = reserved.values(not_before=database_now(RESERVED_FOR))
+    return connection.execute(later.returning(*shown)).all()
 
 
 def mark_sent(connection: sa.Connection, messages: Sequence[Message]) -> None:

@@ -10,7 +10,7 @@ from models.operation import OperationState
 from models.sql import database_now, is_still
 from models.store.operations import RESERVED_FOR, attempts
 from models.store.operations.move import RUNNING, fenced, move
-from models.store.operations.outbox import Message
+from models.store.operations.outbox import MESSAGE, Message
 from models.tables import operations
 from models.turns import head_start
 
@@ -44,10 +44,8 @@ def run_again(
     }
     attempts.keep_last(connection, seen["id"], seen["attempt"])
     its_attempt = fenced(seen["id"], seen["attempt"])
-    again = move(OperationState.PENDING, its_attempt, since=states, **values).returning(
-        operations.c.id, operations.c.attempt, operations.c.task, operations.c.queue
-    )
-    row = connection.execute(again).one_or_none()
+    again = move(OperationState.PENDING, its_attempt, since=states, **values)
+    row = connection.execute(again.returning(*MESSAGE)).one_or_none()
     return None if row is None else Message(*row)
 
 

@@ -20,7 +20,7 @@ from models.sql import Columns, database_now, is_among, is_still, read_each, sta
 from models.store import ticks
 from models.store.conditions import HAS_TURN, IS_LIVE, WAITS_TURN
 from models.store.operations import RESERVED_FOR
-from models.store.operations.outbox import Message
+from models.store.operations.outbox import MESSAGE, Message, in_order
 from models.tables import JOB_TO_TAKE, WITH_PRIORITY, actions, operations, small_apps
 from models.turns import GIVEN_OWNER, Sharing, Turn, capacities, share_of
 
@@ -179,18 +179,17 @@ def give(
         if room > 0
     ]
     names = {"its_app": "small_app_id", "its_queue": "queue", "room": "attempt"}
-    in_order = [row.id for row in read_each(connection, operations, rows, names, _first_waiting)]
-    if not in_order:
+    first = [row.id for row in read_each(connection, operations, rows, names, _first_waiting)]
+    if not first:
         return []
     taken = {"turn": Turn.TAKEN, "reason": None, "not_before": database_now(reserved_for)}
     changed = (
         sa.update(operations)
-        .where(is_among(connection, operations.c.id, in_order))
+        .where(is_among(connection, operations.c.id, first))
         .values(taken)
-        .returning(operations.c.id, operations.c.attempt, operations.c.task, operations.c.queue)
+        .returning(*MESSAGE)
     )
-    messages = [Message(*row) for row in connection.execute(changed)]
-    return sorted(messages, key=lambda message: in_order.index(message.id))
+    return in_order(connection.execute(changed), first)
 
 
 def _first_waiting(given: Columns) -> sa.Select[Any]:
