@@ -57,6 +57,11 @@ class Decision:
     watermark: datetime
     next_occurrence_at: datetime | None
 
+    @property
+    def missed_count(self) -> int:
+        """How many occurrences are missed, those of the span included."""
+        return len(self.missed) + (self.missed_span.count if self.missed_span else 0)
+
 
 @dataclass(frozen=True, slots=True)
 class _Windowed:
@@ -165,22 +170,27 @@ def decide(
     return Decision(tuple(due), missed, span, upto, _next(windowed, upto))
 
 
-def foretold(
-    plan: Plan, uid: UUID, window: tuple[datetime, datetime, datetime], at: datetime
-) -> str | None:
-    """Return why deciding (since, until] at `now` would miss an occurrence; None if it is sent.
+# The ends of (since, until], and the `now` at which it is decided.
+Window = tuple[datetime, datetime, datetime]
 
-    `window` is (since, until, now).
-    """
+
+def decisions(plan: Plan, uid: UUID, window: Window) -> Iterator[Decision]:
+    """Yield the decisions about a window, each with at most 1,000 due occurrences."""
     since, until, now = window
     while since < until:
         decision = decide(plan, uid, since, now, until)
+        yield decision
+        since = decision.watermark
+
+
+def foretold(plan: Plan, uid: UUID, window: Window, at: datetime) -> str | None:
+    """Return why deciding a window would miss an occurrence; None if it is sent."""
+    for decision in decisions(plan, uid, window):
         if at in decision.due:
             return None
         if at <= decision.watermark:
             break
-        since = decision.watermark
-    return missed_reason(plan, uid, at, now)
+    return missed_reason(plan, uid, at, window[2])
 
 
 def missed_reason(plan: Plan, uid: UUID, at: datetime, now: datetime) -> str:

@@ -15,13 +15,12 @@ from models.action.when import WhenModel
 from models.errors import InvalidDocument, Problem
 from models.parsing import Reading
 from models.sql import read_clock
-from models.store import actions
 from models.store.actions import cursors
 from models.store.operations import outbox
 from models.stored import document_in
 from models.tables import actions as action_table
 from models.tables import naming
-from scheduler.changes.revisions import decide_until, not_ahead, restart, settle
+from scheduler.changes.revisions import revise, settle
 from scheduler.changes.validation import ChangeContext
 from scheduler.record import Recorded
 
@@ -95,12 +94,8 @@ def _replan(
     if not all(leaves_some(one, now) for one in repeating):
         remedy = f"the action {row.name!r} would never be due again; leave some of its times"
         raise InvalidDocument([Problem("calendars", None, remedy)])
-    row = not_ahead(connection, row, now)
-    recorded += decide_until(connection, row, now)
     columns = {"document": row.document, "plan": plan.to_json(), "author": author.name}
-    actions.replace(connection, row.action_uid, row.revision + 1, columns, now)
-    restart(connection, row, plan, now)
-    return recorded
+    return recorded + revise(connection, row, columns, plan, now)
 
 
 def _with(plan: Plan, document: Mapping[str, Any], reading: Reading) -> Plan:

@@ -26,10 +26,8 @@ from scheduler.changes.deletion import delete
 from scheduler.changes.dependencies import follow_name
 from scheduler.changes.revisions import (
     Revision,
-    decide_until,
     dependencies_of,
-    not_ahead,
-    restart,
+    revise,
     revision_of,
     set_aside,
     settle,
@@ -278,16 +276,12 @@ def _revise(
         return unchanged, recorded.messages
     check_name(connection, row, name)
     _check_calendars(connection, [revision], author)
-    row = not_ahead(connection, row, now)
-    if row.set_aside is None:
-        recorded += decide_until(connection, row, now)
     if name != row.name:
+        # While the action has its old name, by which the ends that make them due are found.
         recorded += follow_name(connection, row, name, author, now)
-    number = row.revision + 1
-    actions.replace(connection, uid, number, dict(revision.columns), now)
-    restart(connection, row, revision.plan, now)
+    recorded += revise(connection, row, revision.columns, revision.plan, now)
     _audit(connection, author, "change", {uid: name})
-    return _changed(uid, revision, Change.CHANGED, number), recorded.messages
+    return _changed(uid, revision, Change.CHANGED, row.revision + 1), recorded.messages
 
 
 def _check_circles(

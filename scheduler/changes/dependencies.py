@@ -14,7 +14,7 @@ from models.events import end_event
 from models.store import actions
 from models.store.actions import cursors
 from models.stored import document_in
-from scheduler.changes.revisions import decide_until, not_ahead, restart, settle
+from scheduler.changes.revisions import revise, settle
 from scheduler.changes.validation import ChangeContext, Stored
 from scheduler.events.decide import on_its_way_since
 from scheduler.record import Recorded
@@ -51,8 +51,6 @@ def _follow(
     document, plan = document_in(row.document), row.plan
     if row.set_aside is not None or not isinstance(plan, Plan) or document is None:
         return recorded
-    row = not_ahead(connection, row, now)
-    recorded += decide_until(connection, row, now)
     document, renamed = _renamed(document, name), _with_event(plan, end_event(name))
     columns = {
         "document": json.dumps(document, ensure_ascii=False),
@@ -61,8 +59,7 @@ def _follow(
         "event": end_event(name),
         "author": author.name,
     }
-    actions.replace(connection, row.action_uid, row.revision + 1, columns, now)
-    restart(connection, row, renamed, now)
+    recorded += revise(connection, row, columns, renamed, now)
     if plan.active:
         on_its_way = on_its_way_since(connection, plan, row.effective_from, now)
         cursors.restart(connection, row.action_uid, now, min(now, on_its_way))

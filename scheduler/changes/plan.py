@@ -19,7 +19,7 @@ from scheduler.changes.pending import edit_of
 from scheduler.changes.revisions import Revision, action_ref, dependencies_of
 from scheduler.changes.validation import ChangeContext, Stored, contexts_of, revisions_of
 from scheduler.events import decide as events
-from scheduler.occurrence import decide, next_occurrences, occurrences_between
+from scheduler.occurrence import Window, decisions, next_occurrences, occurrences_between
 
 DAY = timedelta(days=1)
 MINUTE = timedelta(minutes=1)
@@ -188,20 +188,13 @@ def _changed(
     )
 
 
-# The ends of (since, until], and `now`, at which the look-back begins.
-Window = tuple[datetime, datetime, datetime]
-
-
 def _decided(plan: Plan, uid: UUID, window: Window) -> tuple[list[datetime], int]:
     """Return the instants a plan would send in a window, and how many it would miss."""
     sent: list[datetime] = []
-    missed, (since, until, now) = 0, window
-    while since < until:
-        decision = decide(plan, uid, since, now, until)
+    missed = 0
+    for decision in decisions(plan, uid, window):
         sent += decision.due
-        missed += len(decision.missed)
-        missed += decision.missed_span.count if decision.missed_span else 0
-        since = decision.watermark
+        missed += decision.missed_count
     return sent, missed
 
 

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -30,7 +30,7 @@ from runtime.database import is_of_no_row
 from scheduler.changes.circles import Dependency, check_circles
 from scheduler.events.decide import Window, on_its_way_since
 from scheduler.events.decide import decide_until as decide_events_until
-from scheduler.occurrence import decide
+from scheduler.occurrence import decide, decisions
 from scheduler.record import ActionRef, Decided, Recorded, advance, record
 from small_apps.store import small_apps
 
@@ -94,18 +94,32 @@ def decide_until(
     plan, now = row.plan, instant if now is None else max(now, instant)
     if isinstance(plan, Broken):
         return Recorded()
-    since, recorded = row.watermark, Recorded()
-    while True:
-        # At most 1,000 of catch-up `all` at a time.
-        decision = decide(plan, row.action_uid, since, now, instant)
+    recorded = Recorded()
+    for decision in decisions(plan, row.action_uid, (row.watermark, instant, now)):
         recorded += record(connection, [Decided(action_ref(row), plan, decision)])
-        if decision.watermark >= instant:
-            break
-        since = decision.watermark
     if not plan.active or plan.on_event is None:
         return recorded
     window = Window(row.effective_from, instant, now)
     return recorded + decide_events_until(connection, action_ref(row), plan, window)
+
+
+def revise(
+    connection: sa.Connection,
+    row: sa.Row[Any],
+    columns: Mapping[str, Any],
+    plan: Plan,
+    instant: datetime,
+    now: datetime | None = None,
+) -> Recorded:
+    """Decide a locked action up to `instant`, then make `columns` and `plan` its next revision.
+
+    The look-back ends at `now`, by default at `instant`. A quarantined action was decided before.
+    """
+    row = not_ahead(connection, row, instant)
+    recorded = Recorded() if row.set_aside else decide_until(connection, row, instant, now)
+    actions.replace(connection, row.action_uid, row.revision + 1, dict(columns), instant)
+    restart(connection, row, plan, instant, now)
+    return recorded
 
 
 def goes_on(row: sa.Row[Any], next_plan: Plan) -> bool:
@@ -161,13 +175,9 @@ def adopt_edit(
         edited_at = max(edited_at, row.watermark)
     row = not_ahead(connection, row, edited_at)
     revision = revision_edited(connection, row, edited_at, steps)
-    before = Recorded()
-    if not row.set_aside:
-        before = decide_until(connection, row, edited_at, now)
-    number = row.revision + 1
-    actions.replace(connection, row.action_uid, number, dict(revision.columns), edited_at)
-    restart(connection, row, revision.plan, edited_at, now)
-    action = ActionRef(row.action_uid, row.small_app_id, revision.columns["name"], number)
+    before = revise(connection, row, revision.columns, revision.plan, edited_at, now)
+    name, number = revision.columns["name"], row.revision + 1
+    action = ActionRef(row.action_uid, row.small_app_id, name, number)
     decision = decide(revision.plan, row.action_uid, edited_at, now)
     return before, Decided(action, revision.plan, decision)
 

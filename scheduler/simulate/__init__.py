@@ -12,7 +12,7 @@ from models.action.plan import Plan
 from models.fingerprint import str_to_uuid
 from models.operation import OperationState
 from scheduler.events import is_within, trigger_delay
-from scheduler.occurrence import TOO_LATE, Decision, decide, next_occurrence
+from scheduler.occurrence import TOO_LATE, Decision, decide, decisions, next_occurrence
 
 MINUTE = timedelta(minutes=1)
 SECOND = timedelta(seconds=1)
@@ -187,15 +187,10 @@ def _fates(action: Simulated, decision: Decision, at: datetime, until: datetime)
 def _undecided(action: Simulated, watermark: datetime, until: datetime) -> Iterator[Fate]:
     """Yield the occurrences that no tick decides, as one fate."""
     found, ends = 0, []
-    while watermark < until:
-        # At most 1,000 of catch-up `all` at a time.
-        rest = decide(action.plan, action.uid, watermark, until)
+    for rest in decisions(action.plan, action.uid, (watermark, until, until)):
         ends += [*rest.due, *(one.at for one in rest.missed)]
-        found += len(rest.due) + len(rest.missed)
-        if rest.missed_span is not None:
-            ends.append(rest.missed_span.first_at)
-            found += rest.missed_span.count
-        watermark = rest.watermark
+        ends += [rest.missed_span.first_at] if rest.missed_span else []
+        found += len(rest.due) + rest.missed_count
     yield Fate(action, min(ends), max(ends), found, UNDECIDED, "the daemon is down", until)
 
 
