@@ -36,13 +36,20 @@ def app_names(connection: sa.Connection) -> dict[int, str]:
 
 
 def operations_now(connection: sa.Connection) -> Rows:
-    """Return app, queue, state, count and the oldest instant of what waits or runs."""
+    """Return app, queue, state and count of what waits or runs.
+
+    `oldest_at` is when the oldest was recorded, `beaten_at` the oldest heartbeat.
+    """
     grouped = (operations.c.small_app_id, operations.c.queue, operations.c.state)
-    oldest = sa.func.min(operations.c.recorded_at).label("oldest_at")
+    shown = (
+        *grouped,
+        _COUNT.label("times"),
+        sa.func.min(operations.c.recorded_at).label("oldest_at"),
+        sa.func.min(operations.c.heartbeat_at).label("beaten_at"),
+    )
     # One query a state: each has a partial index.
     parts = [
-        sa.select(*grouped, _COUNT.label("times"), oldest).where(stands).group_by(*grouped)
-        for stands in (IS_UNSTARTED, IS_RUNNING)
+        sa.select(*shown).where(stands).group_by(*grouped) for stands in (IS_UNSTARTED, IS_RUNNING)
     ]
     return connection.execute(sa.union_all(*parts)).all()
 

@@ -7,9 +7,10 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.column_types import UTCDateTime
+from models.operation import OperationState
 from models.sql import database_now, dicts, is_among
-from models.store.conditions import IS_RUNNING, IS_UNSTARTED, NOT_DELETED
+from models.store import measures
+from models.store.conditions import IS_RUNNING, NOT_DELETED
 from models.store.operations import with_names
 from models.store.scope import Scope
 from models.tables import action_cursor, actions, operations, ticks
@@ -31,30 +32,21 @@ def queues(connection: sa.Connection) -> list[dict[str, Any]]:
 
     `beaten_at` is the oldest heartbeat of a running one: its lease ends some time after it.
     """
-    zero, nothing = sa.literal(0), sa.null()
-    waiting = sa.select(
-        operations.c.queue,
-        sa.func.count().label("waiting"),
-        zero.label("running"),
-        sa.func.min(operations.c.recorded_at).label("oldest_at"),
-        sa.cast(nothing, UTCDateTime()).label("beaten_at"),
-    )
-    running = sa.select(
-        operations.c.queue,
-        zero,
-        sa.func.count(),
-        sa.cast(nothing, UTCDateTime()),
-        sa.func.min(operations.c.heartbeat_at),
-    )
-    both = sa.union_all(
-        waiting.where(IS_UNSTARTED).group_by(operations.c.queue),
-        running.where(IS_RUNNING).group_by(operations.c.queue),
-    )
     found: dict[str, dict[str, Any]] = {}
-    for row in dicts(connection, both):
-        known = found.setdefault(row["queue"], row)
-        known |= {name: known[name] or row[name] for name in row}
-    return [found[name] for name in sorted(found)]
+    nothing = {"waiting": 0, "running": 0, "oldest_at": None, "beaten_at": None}
+    for row in sorted(measures.operations_now(connection), key=lambda row: row.queue):
+        one = found.setdefault(row.queue, {"queue": row.queue, **nothing})
+        if row.state == OperationState.RUNNING:
+            one["running"] += row.times
+            one["beaten_at"] = _earliest(one["beaten_at"], row.beaten_at)
+        else:
+            one["waiting"] += row.times
+            one["oldest_at"] = _earliest(one["oldest_at"], row.oldest_at)
+    return list(found.values())
+
+
+def _earliest(*instants: datetime | None) -> datetime | None:
+    return min((at for at in instants if at is not None), default=None)
 
 
 def coming(

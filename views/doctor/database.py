@@ -15,10 +15,10 @@ from models.errors import SchedulerError
 from models.job import QUEUE_PREFIX, listed_queue
 from models.limits import PREFIX
 from models.sql import read_clock
-from models.store import actions, ticks
+from models.store import actions, measures, ticks
 from models.store.actions.status import perhaps_unhealthy
 from models.store.clocks import read_both
-from models.store.operations import backfills, turns
+from models.store.operations import turns
 from models.store.operations.handing import FOLLOWED_WITHIN
 from models.store.schema import UTF8, SchemaNewer, check_schema, encoding_of
 from models.tables import action_cursor, installation
@@ -187,7 +187,7 @@ def _workers(connection: sa.Connection, settings: Settings, plans: list[str]) ->
     if has_alerts or any(HOOKS in plan for plan in plans):
         # It delivers notices.
         used.add(QUICK)
-    if backfills.any_active(connection):
+    if measures.backfills_active(connection):
         used.add(DEFAULT)
     for queue in sorted(used - listened):
         yield fault("workers", f"no worker listens to queue {queue}", _starts(queue))

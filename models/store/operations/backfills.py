@@ -56,12 +56,6 @@ def of_action(connection: sa.Connection, uid: UUID, limit: int) -> list[dict[str
     return dicts(connection, newest)
 
 
-def any_active(connection: sa.Connection) -> bool:
-    """Return whether a backfill is active."""
-    active = sa.exists().where(IS_ACTIVE_BACKFILL)
-    return bool(connection.execute(sa.select(active)).scalar_one())
-
-
 def reserve_sendable(connection: sa.Connection, limit: int, by: datetime) -> list[Turn]:
     """Reserve up to `limit` backfills for 30 s that no worker processed at the instant `by`.
 
