@@ -4,6 +4,7 @@ Its append-only file keeps queued messages across a restart. The database remain
 """
 
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import redis
@@ -55,26 +56,21 @@ def broker_command(settings: Settings) -> list[str]:
 
 def broker_answers(socket_path: Path) -> bool:
     """Return whether a broker answers at `socket_path`."""
-    client = redis.Redis(
-        unix_socket_path=str(socket_path), retry=Retry(NoBackoff(), 0), socket_timeout=2
-    )
-    try:
+    with suppress(redis.RedisError, OSError), _client(socket_path, 2) as client:
         return bool(client.ping())
-    except (redis.RedisError, OSError):
-        return False
-    finally:
-        client.close()
+    return False
 
 
 def stop_orphan(socket_path: Path) -> bool:
     """Stop the broker that a killed `up` left behind; return whether there was one."""
     if not broker_answers(socket_path):
         return False
-    client = redis.Redis(unix_socket_path=str(socket_path), retry=Retry(NoBackoff(), 0))
-    try:
+    with suppress(redis.RedisError, OSError), _client(socket_path) as client:
         client.shutdown()
-    except (redis.RedisError, OSError):
-        pass
-    finally:
-        client.close()
     return True
+
+
+def _client(socket_path: Path, timeout_s: float | None = None) -> redis.Redis:
+    """Return a client that asks once."""
+    once = Retry(NoBackoff(), 0)
+    return redis.Redis(unix_socket_path=str(socket_path), retry=once, socket_timeout=timeout_s)
