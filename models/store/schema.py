@@ -1,13 +1,12 @@
 """Check and migrate the database's schema."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
 import migrations
 from models.errors import Refused, SchedulerError
-from models.tables import metadata
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -93,18 +92,3 @@ def _check_is_not_newer(current: str | None) -> None:
         raise SchemaNewer(
             f"the database's schema {current} is of a newer release than {HEAD}; use that release"
         )
-
-
-def differences(connection: sa.Connection) -> list[object]:
-    """Return the differences between the database's schema and `models.tables`."""
-    from alembic.autogenerate import compare_metadata
-    from alembic.migration import MigrationContext
-
-    dialect = connection.dialect.name
-
-    def belongs(item: Any, *_: object) -> bool:
-        return bool(item.info.get("only", dialect) == dialect)
-
-    opts = {"compare_type": True, "include_object": belongs}
-    context = MigrationContext.configure(connection, opts=opts)
-    return list(compare_metadata(context, metadata))

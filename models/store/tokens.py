@@ -97,23 +97,14 @@ def any_made(connection: sa.Connection) -> bool:
     return connection.execute(query).first() is not None
 
 
-def bearer_of(
-    connection: sa.Connection, text: str, kind: TokenKind = TokenKind.TOKEN
-) -> tuple[Bearer, bool] | None:
-    """Return the bearer of a token of a kind, and whether its use is to be noted.
-
-    None if the token is unknown, wrong, of another kind, expired or revoked, if the token that it
-    comes from is, or if its small app is deleted.
-    """
-    return bearers_of(connection, [text], kind).get(text)
-
-
 def bearers_of(
     connection: sa.Connection, texts: Collection[str], kind: TokenKind
 ) -> dict[str, tuple[Bearer, bool]]:
-    """Return the bearers of those tokens of a kind that are valid, as `bearer_of` does.
+    """Return the bearers of those tokens of a kind that are valid, and whether to note their use.
 
-    The time that this takes says nothing of the secrets.
+    A token is not if it is unknown, wrong, of another kind, expired or revoked, if the token that
+    it comes from is, or if its small app is deleted. The time that this takes says nothing of the
+    secrets.
     """
     ids = {text: _id_in(text, kind) for text in texts}
     rows = connection.execute(_bearers(kind), {"ids": list(set(ids.values()))}).all()

@@ -3,7 +3,6 @@
 A recorded batch survives the worker's death; the sweep lets another worker continue.
 """
 
-import logging
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -32,8 +31,6 @@ from scheduler.on_demand.backfill_range import (
     sort_out,
 )
 from scheduler.on_demand.restart import runnable_plan
-
-logger = logging.getLogger("minutehand.backfill")
 
 
 def rehearse(engine: sa.Engine, wanted: Wanted, kept_for: timedelta) -> dict[str, Any]:

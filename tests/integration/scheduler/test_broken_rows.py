@@ -20,6 +20,7 @@ from models.column_types import Number, StorableText, Switch, UTCDateTime, Whole
 from models.errors import InvalidAction, Refused
 from models.fingerprint import operation_id
 from models.operation import OperationState
+from models.roles import TokenKind
 from models.sql import database_now
 from models.store import actions, ticks, tokens
 from models.store.operations import pages as operation_pages
@@ -188,7 +189,7 @@ class Furnished:
             assert shown["healthy"].last_state == "success"
             found = tokens.listed(connection, WHOLE_INSTALLATION, None, 1000)
             Tokens(tuple(Token(**row) for row in found))
-            assert tokens.bearer_of(connection, "mht_0_x") is None
+            assert not tokens.bearers_of(connection, ["mht_0_x"], TokenKind.TOKEN)
             assert readable(
                 operation_pages.page(connection, operation_pages.Wanted(Scope(1)), 1000)
             )
