@@ -71,10 +71,6 @@ class WholeNumber(TypeDecorator[int]):
     impl = sa.Integer
     cache_ok = True
 
-    def process_bind_param(self, value: int | None, dialect: Dialect) -> int | None:
-        """Return the value as it is."""
-        return value
-
     def process_result_value(self, value: Any, dialect: Dialect) -> int | None:
         """Return the stored number."""
         return value if isinstance(value, int) else None
@@ -103,10 +99,6 @@ class Number(TypeDecorator[float]):
     impl = sa.Float
     cache_ok = True
 
-    def process_bind_param(self, value: float | None, dialect: Dialect) -> float | None:
-        """Return the value as it is."""
-        return value
-
     def process_result_value(self, value: Any, dialect: Dialect) -> float | None:
         """Return the stored number."""
         return value if isinstance(value, int | float) and isfinite(value) else None
@@ -121,10 +113,6 @@ class Switch(TypeDecorator[bool]):
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         """Return the numbers that SQLite stores, as they are."""
         return dialect.type_descriptor(_AnySwitch() if dialect.name == "sqlite" else sa.Boolean())
-
-    def process_bind_param(self, value: bool | None, dialect: Dialect) -> bool | None:
-        """Return the value as it is."""
-        return value
 
     def process_result_value(self, value: Any, dialect: Dialect) -> bool | None:
         """Return the stored value."""

@@ -187,7 +187,8 @@ def _bound(table: sa.Table, names: Names) -> dict[str, sa.ColumnElement[Any]]:
 
 def _bind_of(kind: TypeEngine[Any], dialect: Dialect) -> Callable[[Any], Any] | None:
     """Return what makes a value of a type of ours storable; None for what is so as it is."""
-    if isinstance(kind, TypeDecorator):
+    binds = getattr(type(kind), "process_bind_param", None)
+    if isinstance(kind, TypeDecorator) and binds is not TypeDecorator.process_bind_param:
         return partial(kind.process_bind_param, dialect=dialect)
     return None
 
