@@ -16,6 +16,7 @@ from models.events import ACTIVATED, CREATED, LAST_SEEN, ended_action
 from models.operation import OperationState
 from models.sql import insert_ignoring, is_among, parts_of
 from models.store.conditions import IS_LIVE, of_app
+from models.store.people.selection import groups_of
 from models.tables import (
     action_cursor,
     action_ends,
@@ -127,14 +128,10 @@ def with_groups(
     connection: sa.Connection, small_app_id: int, found: Sequence[Happened]
 ) -> list[Happened]:
     """Return events of a small app with the groups of their users."""
-    groups: dict[str, set[str]] = {}
-    members = sa.select(group_members.c.user_id, group_members.c.group_name).where(
-        group_members.c.small_app_id == small_app_id,
-        is_among(connection, group_members.c.user_id, [one.id for one in found if one.id]),
-    )
-    for user_id, group in connection.execute(members):
-        groups.setdefault(user_id, set()).add(group)
-    return [replace(one, groups=frozenset(groups.get(one.id, ()))) for one in found]
+    ids = [one.id for one in found if one.id]
+    theirs = is_among(connection, group_members.c.user_id, ids)
+    groups = groups_of(connection, small_app_id, theirs)
+    return [replace(one, groups=groups.get(one.id, frozenset())) for one in found]
 
 
 def event_actions(connection: sa.Connection, *only: sa.ColumnElement[bool]) -> Sequence[Any]:

@@ -60,6 +60,19 @@ def _is_kept(small_app_id: int, rule: RecipientFilterModel) -> sa.ColumnElement[
     return sa.and_(*conditions)
 
 
+def groups_of(
+    connection: sa.Connection, small_app_id: int, chosen: sa.ColumnElement[bool]
+) -> dict[str, frozenset[str]]:
+    """Return the groups of each chosen member of the small app's groups, by user id."""
+    members = sa.select(group_members.c.user_id, group_members.c.group_name)
+    found: dict[str, frozenset[str]] = {}
+    for user, group in connection.execute(
+        members.where(group_members.c.small_app_id == small_app_id, chosen)
+    ):
+        found[user] = found.get(user, frozenset()) | {group}
+    return found
+
+
 def groups_among(connection: sa.Connection, small_app_id: int, names: Collection[str]) -> set[str]:
     """Return those of these names that a group of the small app has; `all` is not one of them."""
     found = sa.select(groups.c.name).where(

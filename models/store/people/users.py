@@ -12,7 +12,7 @@ from models.action.recipients import RecipientFilterModel
 from models.errors import Refused
 from models.limits import too_many
 from models.sql import insert_ignoring, parts_of, read_clock, upsert
-from models.store.people.selection import is_named
+from models.store.people.selection import groups_of, is_named
 from models.tables import group_members, groups, users
 from models.users import UserModel
 
@@ -222,15 +222,8 @@ def _users(
 ) -> list[User]:
     query = sa.select(users).where(chosen).order_by(users.c.id).limit(limit)
     rows = connection.execute(query).all()
-    memberships: dict[str, set[str]] = {}
-    found = connection.execute(
-        sa.select(group_members.c.user_id, group_members.c.group_name).where(
-            group_members.c.small_app_id == small_app_id,
-            group_members.c.user_id.in_(query.with_only_columns(users.c.id)),
-        )
-    )
-    for user_id, group in found:
-        memberships.setdefault(user_id, set()).add(group)
+    theirs = group_members.c.user_id.in_(query.with_only_columns(users.c.id))
+    memberships = groups_of(connection, small_app_id, theirs)
     return [
         User(
             id=row.id,
@@ -240,7 +233,7 @@ def _users(
             created_at=row.created_at,
             activated_at=row.activated_at,
             last_seen_at=row.last_seen_at,
-            groups=frozenset(memberships.get(row.id, ())),
+            groups=memberships.get(row.id, frozenset()),
             silent=frozenset(name for name, flag in SILENT.items() if getattr(row, flag)),
         )
         for row in rows
