@@ -10,12 +10,13 @@ import sqlalchemy as sa
 
 from minutehand.grants import Grants
 from models.action.plan import Plan
+from models.events import LAST_SEEN
 from models.operation import REQUESTED, TICKED, Cause, OperationState
 from models.sql import database_now, read_clock
 from models.store.conditions import IS_RUNNING, IS_UNSTARTED
 from models.store.operations import is_requested, restart, unstarted
 from models.store.operations.move import fenced, move
-from models.store.operations.subjects import why_not
+from models.store.people import users
 from models.tables import operations
 
 # How many of an action's newest operations that started are read to find its last start.
@@ -117,6 +118,22 @@ def keep_back(connection: sa.Connection, recorded: Recorded, attempt: int) -> No
     if recorded.can_start and recorded.running is not None:
         return _yield_to_running(connection, recorded, attempt)
     return None
+
+
+def why_not(connection: sa.Connection, recorded: Recorded) -> str | None:
+    """Return why an operation about a user must not start now; None if it may.
+
+    The filter excludes the user, the user is gone, or was seen again since the event.
+    """
+    if recorded.subject is None:
+        return None
+    user = users.find(connection, recorded.small_app_id, recorded.subject)
+    trigger = recorded.plan.on_event
+    if user is None or (trigger is not None and not trigger.subjects.counts(user)):
+        return "recipient"
+    if trigger is None or trigger.event != LAST_SEEN or recorded.event_at is None:
+        return None
+    return None if user.last_seen_at == recorded.event_at else "seen again"
 
 
 def _ruled_out(connection: sa.Connection, recorded: Recorded) -> str | None:

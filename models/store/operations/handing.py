@@ -23,12 +23,12 @@ from models.store import notices, ticks
 from models.store.conditions import ITS_REVISION
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import RESERVED_FOR, unstarted
+from models.store.operations.admission import why_not
 from models.store.operations.claims import is_wanted, recorded_of
 from models.store.operations.finish import Ending, end
 from models.store.operations.handed_over import hand_over
 from models.store.operations.move import PENDING, fenced, move
 from models.store.operations.outbox import Message
-from models.store.operations.subjects import why_not
 from models.tables import SENDABLE, operations, revisions, small_apps
 from models.values import format_instant
 from runtime.sections import AlertSettings
