@@ -101,10 +101,10 @@ def lock(connection: sa.Connection, uid: UUID) -> sa.Row[Any]:
     The action is locked first, in the order of an edit by plain SQL and its trigger, so that they
     never deadlock. Raises sqlalchemy.exc.NoResultFound for an unknown action.
     """
-    connection.execute(_actions_locked(connection, [uid])).all()
-    one = sa.select(action_cursor.c.action_uid).where(action_cursor.c.action_uid == uid)
-    connection.execute(one.with_for_update(key_share=True)).one()
-    return _read_locked(connection, [uid])[0]
+    found = lock_all(connection, [uid])
+    if not found:
+        raise sa.exc.NoResultFound(f"no action has the uid {uid}")
+    return found[0]
 
 
 def named(
