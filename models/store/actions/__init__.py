@@ -167,10 +167,9 @@ def is_known(connection: sa.Connection, uid: UUID, scope: Scope) -> bool:
 
 def listed(connection: sa.Connection, small_app_id: int | None) -> list[dict[str, Any]]:
     """Return the actions of a small app, or of all, with their status, by name."""
-    query = listing(OVERDUE).where(NOT_DELETED).order_by(actions.c.name)
-    if small_app_id is not None:
-        query = query.where(actions.c.small_app_id == small_app_id)
-    return dicts(connection, query)
+    its_own = Scope(small_app_id).has(actions.c.small_app_id)
+    query = listing(OVERDUE).where(NOT_DELETED, its_own)
+    return dicts(connection, query.order_by(actions.c.name))
 
 
 def due_until(connection: sa.Connection, until: datetime, limit: int) -> Sequence[Any]:
@@ -203,11 +202,11 @@ def longest_look_back(
     query = (
         sa.select(actions.c.name, actions.c.look_back_s)
         .where(actions.c.look_back_s > int(over.total_seconds()), NOT_DELETED)
+        .where(Scope(small_app_id).has(actions.c.small_app_id))
         .order_by(actions.c.look_back_s.desc())
+        .limit(1)
     )
-    if small_app_id is not None:
-        query = query.where(actions.c.small_app_id == small_app_id)
-    row = connection.execute(query.limit(1)).one_or_none()
+    row = connection.execute(query).one_or_none()
     return None if row is None else (row.name, timedelta(seconds=row.look_back_s))
 
 
