@@ -172,19 +172,19 @@ def prune_missed_spans(
         )
         .limit(limit)
     )
-    return _delete(connection, missed_spans, old)
+    return _delete(connection, old)
 
 
 def prune_backfills(
     connection: sa.Connection, small_app_id: int, age: timedelta, limit: int
 ) -> int:
     """Delete backfills that ended more than `age` ago."""
-    return _delete(connection, backfills, _ended(backfills, small_app_id, age).limit(limit))
+    return _delete(connection, _ended(backfills, small_app_id, age).limit(limit))
 
 
 def prune_notices(connection: sa.Connection, small_app_id: int, age: timedelta, limit: int) -> int:
     """Delete notices that ended more than `age` ago."""
-    return _delete(connection, notices, _ended(notices, small_app_id, age).limit(limit))
+    return _delete(connection, _ended(notices, small_app_id, age).limit(limit))
 
 
 def _ended(table: sa.Table, small_app_id: int, age: timedelta) -> sa.Select[Any]:
@@ -196,15 +196,13 @@ def _ended(table: sa.Table, small_app_id: int, age: timedelta) -> sa.Select[Any]
 def prune_ticks(connection: sa.Connection, age: timedelta, limit: int) -> int:
     """Delete tick reports older than `age`, of the whole installation."""
     old = sa.select(ticks.c.id).where(ticks.c.finished_at < database_now(-age)).limit(limit)
-    return _delete(connection, ticks, old)
+    return _delete(connection, old)
 
 
 def prune_workers(connection: sa.Connection, age: timedelta, limit: int) -> int:
     """Delete workers of the whole installation last seen more than `age` ago."""
     gone = sa.select(workers.c.name).where(workers.c.seen_at < database_now(-age)).limit(limit)
-    names = connection.execute(gone).scalars().all()
-    connection.execute(sa.delete(workers).where(workers.c.name.in_(names)))
-    return len(names)
+    return _delete(connection, gone)
 
 
 def prune_memories(connection: sa.Connection, small_app_id: int, age: timedelta, limit: int) -> int:
@@ -227,8 +225,10 @@ def prune_memories(connection: sa.Connection, small_app_id: int, age: timedelta,
     return connection.execute(sa.delete(action_state).where(sa.tuple_(*key).in_(old))).rowcount
 
 
-def _delete(connection: sa.Connection, table: sa.Table, chosen: sa.Select[Any]) -> int:
-    ids = connection.execute(chosen).scalars().all()
-    if ids:
-        connection.execute(sa.delete(table).where(table.c.id.in_(ids)))
-    return len(ids)
+def _delete(connection: sa.Connection, chosen: sa.Select[Any]) -> int:
+    """Delete the rows of these keys; return how many."""
+    (key,) = chosen.selected_columns
+    keys = connection.execute(chosen).scalars().all()
+    if keys:
+        connection.execute(sa.delete(key.table).where(key.in_(keys)))
+    return len(keys)
