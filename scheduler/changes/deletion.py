@@ -30,8 +30,11 @@ GONE = "the action was deleted"
 class Deleted:
     """The names of deleted actions, and the number of their cancelled operations."""
 
-    names: tuple[str, ...]
-    cancelled: int
+    names: tuple[str, ...] = ()
+    cancelled: int = 0
+
+    def __add__(self, other: "Deleted") -> "Deleted":
+        return Deleted(self.names + other.names, self.cancelled + other.cancelled)
 
 
 def delete(engine: sa.Engine, uid: UUID, author: ChangeContext) -> int:
@@ -75,7 +78,7 @@ def _delete(connection: sa.Connection, uids: Sequence[UUID], author: ChangeConte
             decide_until(connection, row, now)
     names = {row.action_uid: row.name for row in rows}
     if not names:
-        return Deleted((), 0)
+        return Deleted()
     deletion.mark_deleted(connection, list(names), now)
     audit.write(
         connection,
@@ -89,17 +92,15 @@ def _delete(connection: sa.Connection, uids: Sequence[UUID], author: ChangeConte
 
 def delete_all(engine: sa.Engine, author: ChangeContext, owner: str | None = None) -> Deleted:
     """Delete all actions of the author's small app or of one owner, also new ones."""
-    names: list[str] = []
-    cancelled = in_vain = 0
+    deleted, in_vain = Deleted(), 0
     while in_vain < MOST_IN_VAIN:
         with engine.begin() as connection:
             uids = deletion.of_owner(connection, author.small_app.id, owner, AT_ONCE)
             if not uids:
-                return Deleted(tuple(names), cancelled)
+                return deleted
             some = _delete(connection, uids, author)
         give_way(engine)
-        names += some.names
-        cancelled += some.cancelled
+        deleted += some
         # The first try quarantines actions with unreadable instants, the next one deletes them.
         in_vain = 0 if some.names else in_vain + 1
     raise Refused(f"some actions of {author.small_app.name!r} cannot be deleted; try again")
@@ -107,19 +108,17 @@ def delete_all(engine: sa.Engine, author: ChangeContext, owner: str | None = Non
 
 def delete_each(engine: sa.Engine, uids: Sequence[UUID], author: ChangeContext) -> Deleted:
     """Delete these actions; one that is deleted already is left out."""
-    names: list[str] = []
-    cancelled = 0
+    deleted = Deleted()
     for start in range(0, len(uids), AT_ONCE):
         # See `delete_all` for what a second try deletes.
         for _ in range(MOST_IN_VAIN):
             with engine.begin() as connection:
                 some = _delete(connection, uids[start : start + AT_ONCE], author)
             give_way(engine)
-            names += some.names
-            cancelled += some.cancelled
-            if len(names) == min(start + AT_ONCE, len(uids)):
+            deleted += some
+            if len(deleted.names) == min(start + AT_ONCE, len(uids)):
                 break
-    return Deleted(tuple(names), cancelled)
+    return deleted
 
 
 def delete_app(engine: sa.Engine, author: ChangeContext) -> Deleted:
@@ -128,15 +127,12 @@ def delete_app(engine: sa.Engine, author: ChangeContext) -> Deleted:
     The app is deleted last: after a kill it still exists, with fewer actions.
     """
     app = author.small_app
-    names: list[str] = []
-    cancelled = 0
+    deleted = Deleted()
     for _ in range(MOST_IN_VAIN):
-        some = delete_all(engine, author)
-        names += some.names
-        cancelled += some.cancelled
+        deleted += delete_all(engine, author)
         with engine.begin() as connection:
             if small_apps.mark_deleted(connection, app.id):
-                details = {"actions": len(names), "cancelled": cancelled}
+                details = {"actions": len(deleted.names), "cancelled": deleted.cancelled}
                 audit.write(
                     connection,
                     small_app_id=app.id,
@@ -144,5 +140,5 @@ def delete_app(engine: sa.Engine, author: ChangeContext) -> Deleted:
                     verb="app.delete",
                     objects={app.name: details},
                 )
-                return Deleted(tuple(names), cancelled)
+                return deleted
     raise Refused(f"actions are being added to {app.name!r}; try again")
