@@ -4,7 +4,6 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TypeVar
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -21,8 +20,6 @@ from scheduler.broker_watch import BrokerWatch
 from scheduler.dispatch import dispatch_backfills, dispatch_notices, dispatch_ready
 
 logger = logging.getLogger("minutehand.sweep")
-
-T = TypeVar("T")
 
 BATCH = 500
 
@@ -66,12 +63,12 @@ class Sweeper:
         """
         count = 0
         if monotonic() >= self._trusted_from:
-            count = _isolated(lambda: self._take_back(engine), 0)
-        released = _isolated(lambda: _release_stranded(engine), 0)
-        _isolated(lambda: self._decide_doubtful(engine), 0)
-        released += _isolated(lambda: _release_turns(engine), 0)
+            count = _isolated(self._take_back, engine)
+        released = _isolated(_in_one, engine, recovery.release_stranded)
+        _isolated(self._decide_doubtful, engine)
+        released += _isolated(_in_one, engine, turns.release_free)
         sent = dispatch_ready(engine) if send else Sent(0)
-        late = _isolated(lambda: self._alert_overdue(engine, overtook), 0)
+        late = _isolated(self._alert_overdue, engine, overtook)
         notices, error = Sent(0), sent.error
         if send and error is None:
             notices = dispatch_notices(engine)
@@ -115,22 +112,18 @@ def _in_batches(
             return count
 
 
-def _isolated(part: Callable[[], T], nothing: T) -> T:
-    """Return what a part of the sweep did, `nothing` if it failed: the other parts go on."""
+def _isolated(part: Callable[..., int], *given: object) -> int:
+    """Return how much a part of the sweep did, 0 if it failed: the other parts go on."""
     try:
-        return part()
+        return part(*given)
     except DATABASE_AWAY:
         raise
     except Exception:  # an unforeseen row
         logger.exception("a part of this sweep failed; the next sweep tries again")
-        return nothing
+        return 0
 
 
-def _release_turns(engine: sa.Engine) -> int:
+def _in_one(engine: sa.Engine, act: Callable[[sa.Connection], int]) -> int:
+    """Return the result of `act` in a transaction of its own."""
     with engine.begin() as connection:
-        return turns.release_free(connection)
-
-
-def _release_stranded(engine: sa.Engine) -> int:
-    with engine.begin() as connection:
-        return recovery.release_stranded(connection)
+        return act(connection)
