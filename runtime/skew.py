@@ -12,26 +12,22 @@ class SkewWatch:
 
     limit_s: float
     skew_s: float = 0.0
+    # Whether that is more than `limit_s`.
+    is_off: bool = False
     # The wall clock minus the monotonic clock.
     _leads_s: float | None = None
-    _is_off: bool = False
-
-    @property
-    def is_off(self) -> bool:
-        """Whether the clock is off by more than `limit_s`."""
-        return self._is_off
 
     def note(self, skew_s: float) -> None:
         """Record how many seconds the machine's clock is ahead of the database's."""
-        was_off, self.skew_s = self._is_off, skew_s
-        self._is_off = abs(skew_s) > self.limit_s
-        if self._is_off and not was_off:
+        was_off, self.skew_s = self.is_off, skew_s
+        self.is_off = abs(skew_s) > self.limit_s
+        if self.is_off and not was_off:
             logger.warning(
                 "this machine's clock is %+.1f s off the database's, which alone decides; "
                 "set it right (NTP)",
                 skew_s,
             )
-        elif was_off and not self._is_off:
+        elif was_off and not self.is_off:
             logger.info("this machine's clock is right again")
 
     def note_wall(self, wall_s: float, monotonic_s: float) -> None:
