@@ -157,8 +157,7 @@ def begin(connection: sa.Connection, id: UUID, number: int) -> Notice | None:
     target = _target(row.target)
     if target is None or row.payload is None or row.created_at is None:
         failed = sa.update(notices).where(notices.c.id == id)
-        unread = {"state": "failed", "finished_at": database_now(), "error": UNREADABLE}
-        connection.execute(failed.values(unread))
+        connection.execute(failed.values(_ended("failed", UNREADABLE)))
         return None
     return Notice(
         row.id, row.tries, NoticeKind(row.kind), target, row.payload, row.created_at, row.grants
@@ -167,7 +166,7 @@ def begin(connection: sa.Connection, id: UUID, number: int) -> Notice | None:
 
 def finish(connection: sa.Connection, notice: Notice) -> None:
     """Record that the notice was delivered."""
-    _write(connection, notice, {"state": "done", "finished_at": database_now(), "error": None})
+    _write(connection, notice, _ended("done"))
 
 
 def put_off(connection: sa.Connection, notice: Notice, error: str) -> None:
@@ -178,7 +177,11 @@ def put_off(connection: sa.Connection, notice: Notice, error: str) -> None:
 
 def give_up(connection: sa.Connection, notice: Notice, error: str) -> None:
     """Record that the notice cannot be delivered, and why."""
-    _write(connection, notice, {"state": "failed", "finished_at": database_now(), "error": error})
+    _write(connection, notice, _ended("failed", error))
+
+
+def _ended(state: str, error: str | None = None) -> dict[str, Any]:
+    return {"state": state, "finished_at": database_now(), "error": error}
 
 
 def _write(connection: sa.Connection, notice: Notice, values: dict[str, Any]) -> None:
@@ -192,14 +195,9 @@ def withdraw_held(connection: sa.Connection, uid: UUID, kind: NoticeKind) -> set
 
     Returns their targets, which need no notice of the opposite.
     """
-    held = (
-        sa.update(notices)
-        .where(notices.c.action_uid == uid, notices.c.kind == kind, notices.c.tries == 0, IS_OWED)
-        .where(notices.c.not_before > database_now())
-        .values(state="done", finished_at=database_now(), error="over before the quiet hours ended")
-        .returning(notices.c.target)
-    )
-    found = map(_target, connection.execute(held).scalars())
+    is_held = notices.c.tries == 0
+    held = _withdraw(uid, kind, is_held, "over before the quiet hours ended")
+    found = map(_target, connection.execute(held.returning(notices.c.target)).scalars())
     return {target for target in found if target is not None}
 
 
@@ -214,14 +212,15 @@ def withdraw_stale(connection: sa.Connection, uid: UUID, kind: NoticeKind) -> No
 
     Delivered later, they would look like the newer ones.
     """
-    stale = (
-        sa.update(notices)
-        .where(notices.c.action_uid == uid, notices.c.kind == kind, notices.c.tries > 0, IS_OWED)
-        .where(notices.c.not_before > database_now())
-    )
-    error = "over before it could be delivered"
-    ended = stale.values(state="done", finished_at=database_now(), error=error)
-    connection.execute(ended)
+    is_stale = notices.c.tries > 0
+    connection.execute(_withdraw(uid, kind, is_stale, "over before it could be delivered"))
+
+
+def _withdraw(uid: UUID, kind: NoticeKind, which: sa.ColumnElement[bool], why: str) -> sa.Update:
+    """Return the statement that ends those of an action's notices that wait for an instant."""
+    its_own = (notices.c.action_uid == uid, notices.c.kind == kind, which, IS_OWED)
+    waiting = sa.update(notices).where(*its_own, notices.c.not_before > database_now())
+    return waiting.values(_ended("done", why))
 
 
 def of_operation(connection: sa.Connection, operation_id: UUID) -> list[dict[str, Any]]:
