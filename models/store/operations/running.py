@@ -48,12 +48,7 @@ ATTEMPT = sa.and_(
 )
 _FENCED = sa.and_(ATTEMPT, is_still(operations.c.state, {OperationState.RUNNING}))
 _WRITE = sa.update(operations).where(_FENCED).values(heartbeat_at=database_now())
-_BEAT = (
-    sa.update(operations)
-    .where(_FENCED)
-    .values(heartbeat_at=database_now())
-    .returning(operations.c.cancel_requested_at)
-)
+_BEAT = _WRITE.returning(operations.c.cancel_requested_at)
 
 
 def fence(operation_id: UUID, attempt: int) -> dict[str, Any]:
