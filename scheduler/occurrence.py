@@ -170,7 +170,8 @@ def decide(
     return Decision(tuple(due), missed, span, upto, _next(windowed, upto))
 
 
-# The ends of (since, until], and the `now` at which it is decided.
+# The ends of (since, until], and `now`, at which the look-back ends: it is later than a change that
+# was not detected at once.
 Window = tuple[datetime, datetime, datetime]
 
 

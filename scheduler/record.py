@@ -1,7 +1,7 @@
 """Record decisions before sending: operations, missed occurrences and cursors."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -92,32 +92,40 @@ def record(
     connection: sa.Connection, decided: Sequence[Decided], room: Room | None = None
 ) -> Recorded:
     """Record decisions in the caller's transaction; a duplicate is a no-op."""
-    rows = [row for one in decided for row in _due_rows(one)]
-    due, beyond = within_limit(connection, rows, room or new_room())
-    new = operations.record(connection, due)
-    recorded = [row for row in due if row["id"] in new]
-    missed = [row for one in decided for row in _missed_rows(one)] + beyond
+    due = [row for one in decided for row in _due_rows(one)]
+    missed = [row for one in decided for row in _missed_rows(one)]
     spans = _span_rows(connection, decided)
+    recorded = record_rows(connection, due, room or new_room(), missed, spans)
+    new = {message.id for message in recorded.messages}
+    uids = {row["action_uid"] for row in due if row["id"] in new}
+    return replace(recorded, overtaken=_overtake(connection, decided, uids))
+
+
+def record_rows(
+    connection: sa.Connection,
+    due: Sequence[dict[str, Any]],
+    room: Room,
+    missed: Sequence[dict[str, Any]] = (),
+    spans: Sequence[dict[str, Any]] = (),
+) -> Recorded:
+    """Record operations to run, reserved for the caller, and missed ones.
+
+    Those for which there is no room are missed.
+    """
+    kept, beyond = room.within(connection, due)
+    new = operations.record(connection, kept)
+    reason = too_many_wait(room.most, "raise the limit or start more workers, then rerun it")
+    too_many = {"state": OperationState.MISSED.value, "reason": reason}
+    missed = [*missed, *(row | too_many for row in beyond)]
     return Recorded(
-        messages=tuple(Message(row["id"], 1, row["task"], row["queue"]) for row in recorded),
+        tuple(Message(row["id"], 1, row["task"], row["queue"]) for row in kept if row["id"] in new),
         missed=operations.record_missed(connection, missed, spans),
-        overtaken=_overtake(connection, decided, {row["action_uid"] for row in recorded}),
     )
 
 
 def new_room() -> Room:
     """Return the room for operations that wait, by the limit of this process's settings."""
     return Room(settings_in_use().limits.waiting)
-
-
-def within_limit(
-    connection: sa.Connection, due: Sequence[dict[str, Any]], room: Room
-) -> tuple[Sequence[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the operations to run, and those missed because too many of their apps wait."""
-    kept, beyond = room.within(connection, due)
-    reason = too_many_wait(room.most, "raise the limit or start more workers, then rerun it")
-    missed = {"state": OperationState.MISSED.value, "reason": reason}
-    return kept, [row | missed for row in beyond]
 
 
 def advance(connection: sa.Connection, decided: Sequence[Decided]) -> None:

@@ -207,7 +207,7 @@ def _decided_events(
     since, until, now = window
     is_newest = plan == row.plan
     began = row.effective_from if is_newest else since
-    of_it = events.Window(began, until, now)
+    of_it = (began, until, now)
     batches = events.undecided_until(connection, action_ref(row), plan, of_it)
     found = [one for some in batches for one in some]
     return sorted(one.due_at for one in found if not one.is_late), sum(one.is_late for one in found)

@@ -28,8 +28,8 @@ from models.store import actions, clock_steps
 from models.store.actions import cursors
 from runtime.database import is_of_no_row
 from scheduler.changes.circles import Dependency, check_circles
-from scheduler.events.decide import Window, on_its_way_since
 from scheduler.events.decide import decide_until as decide_events_until
+from scheduler.events.decide import on_its_way_since
 from scheduler.occurrence import decide, decisions
 from scheduler.record import ActionRef, Decided, Recorded, advance, record
 from small_apps.store import small_apps
@@ -99,7 +99,7 @@ def decide_until(
         recorded += record(connection, [Decided(action_ref(row), plan, decision)])
     if not plan.active or plan.on_event is None:
         return recorded
-    window = Window(row.effective_from, instant, now)
+    window = (row.effective_from, instant, now)
     return recorded + decide_events_until(connection, action_ref(row), plan, window)
 
 

@@ -14,12 +14,11 @@ from models.action.plan import EventTrigger, Plan
 from models.fingerprint import fingerprint, str_to_uuid
 from models.operation import Cause, OperationState, by_action
 from models.store import operations, ticks
-from models.store.operations.outbox import Message
 from models.store.people import events
 from models.store.people.events import Happened, Range
 from scheduler.events import Delay, counts, is_within, trigger_delay
-from scheduler.occurrence import MOST_MISSED_SHOWN, TOO_LATE, MissedSpan
-from scheduler.record import ActionRef, Recorded, new_room, operation_row, span_row, within_limit
+from scheduler.occurrence import MOST_MISSED_SHOWN, TOO_LATE, MissedSpan, Window
+from scheduler.record import ActionRef, Recorded, new_room, operation_row, record_rows, span_row
 
 # The longest regular time between two ticks; more is a downtime.
 MOST_BETWEEN_TICKS = timedelta(minutes=2)
@@ -39,18 +38,6 @@ class Watched:
     def delay(self) -> Delay:
         """How long after the event it is due."""
         return trigger_delay(self.trigger)
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """The window in which a change decides an event action: from its start until the change.
-
-    The look-back ends at `now`, which is later than a change that was not detected at once.
-    """
-
-    effective_from: datetime
-    until: datetime
-    now: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,20 +139,19 @@ def undecided(
 def undecided_until(
     connection: sa.Connection, action: ActionRef, plan: Plan, window: Window
 ) -> Iterator[list[Occurrence]]:
-    """Yield the undecided occurrences of a changing event action, in batches."""
+    """Yield the undecided occurrences of a changing event action, in batches.
+
+    The window reaches from the action's start until the change.
+    """
+    effective_from, until, now = window
     decided = ticks.instant_fact(connection, ticks.EVENTS_DECIDED)
-    watched = watched_of(action, plan, window.effective_from, window.now, decided)
-    return undecided(connection, [watched], window.until)
+    watched = watched_of(action, plan, effective_from, now, decided)
+    return undecided(connection, [watched], until)
 
 
 def record_due(connection: sa.Connection, due: Sequence[Occurrence]) -> Recorded:
     """Record occurrences as operations, reserved for the caller; a duplicate is a no-op."""
-    rows, beyond = within_limit(connection, [one.row() for one in due], new_room())
-    new = operations.record(connection, rows)
-    return Recorded(
-        tuple(Message(row["id"], 1, row["task"], row["queue"]) for row in rows if row["id"] in new),
-        missed=operations.record_missed(connection, beyond, []),
-    )
+    return record_rows(connection, [one.row() for one in due], new_room())
 
 
 def decide_until(
