@@ -5,7 +5,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.operation import UNSTARTED, OperationState, StepState, after_loss
+from models.operation import ENDED, UNSTARTED, OperationState, StepState, after_loss
 from models.sql import database_now
 from models.store import notices
 from models.store.conditions import IS_RUNNING
@@ -24,12 +24,7 @@ def release_stranded(connection: sa.Connection) -> int:
         sa.select(operations.c.waiting_for)
         .outerjoin(holder, holder.c.id == operations.c.waiting_for)
         .where(operations.c.waiting_for.is_not(None), operations.c.state.in_(UNSTARTED))
-        .where(
-            holder.c.id.is_(None)
-            | holder.c.state.not_in(
-                [OperationState.RUNNING, OperationState.PENDING, OperationState.QUEUED]
-            )
-        )
+        .where(holder.c.id.is_(None) | holder.c.state.in_(ENDED))
         .distinct()
     )
     ended = connection.execute(stranded).scalars().all()
