@@ -15,7 +15,7 @@ from broker.sending import send_reserved
 from models.action import ScheduledActionModel
 from models.action.plan import NOTHING_PLANNED, Plan
 from models.errors import Hint, InvalidAction, Outdated, Refused
-from models.sql import read_clock
+from models.sql import parts_of, read_clock
 from models.store import actions, audit
 from models.store.actions import cursors
 from models.store.operations.outbox import Message
@@ -323,13 +323,11 @@ def _insert_all(
         small_apps.hold(connection, author.small_app.id)
         _check_calendars(connection, revisions, author)
     made = [_changed(uuid4(), one, Change.CREATED, 1) for one in revisions]
-    for start in range(0, len(made), ACTIONS_AT_ONCE):
-        some = slice(start, start + ACTIONS_AT_ONCE)
-        firsts = zip(made[some], revisions[some], strict=True)
-        rows = {one.uid: dict(revision.columns) for one, revision in firsts}
+    for some in parts_of(list(zip(made, revisions, strict=True)), ACTIONS_AT_ONCE):
+        rows = {one.uid: dict(revision.columns) for one, revision in some}
         if not actions.insert(connection, author.small_app.id, rows, now, since):
-            raise _refused(connection, made[some], author)
-        _audit(connection, author, "create", {one.uid: one.name for one in made[some]})
+            raise _refused(connection, [one for one, _ in some], author)
+        _audit(connection, author, "create", {one.uid: one.name for one, _ in some})
     return made
 
 
