@@ -1,7 +1,7 @@
 """Start, plan, cancel and show backfills: runs of a past range of an action."""
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -115,11 +115,8 @@ class Range(View):
 
 def backfill_of(row: Mapping[str, Any]) -> Backfill:
     """Return the view of a stored backfill."""
-    return Backfill.of(row, **_ends(row))
-
-
-def _ends(row: Mapping[str, Any]) -> dict[str, datetime]:
-    return {"first_at": row["since"] + timedelta(seconds=1), "last_at": row["until"]}
+    first_at = row["since"] + timedelta(seconds=1)
+    return Backfill.of(row, first_at=first_at, last_at=row["until"])
 
 
 class Backfills(Listing[Backfill]):
@@ -165,8 +162,7 @@ def show(installation: Installation, id: UUID) -> StartedBackfill:
         stored = backfills.get(connection, id, installation.scope)
         states = backfills.states_of(connection, stored, by_backfill(id, stored["actor"]))
     return StartedBackfill(
-        **Backfill.values_of(stored, (ends := _ends(stored))),
-        **ends,
+        **dict(backfill_of(stored)),
         uid=stored["action_uid"],
         name=stored["action_name"],
         operations={str(state): count for state, count in states.items()},

@@ -92,7 +92,7 @@ def plan_changes(
             gone = pruning.beside(connection, installation, documents, prune)
         planned = plan.plan_changes(connection, documents, author, now)
         made = _plan(connection, planned, installation.small_app.zone, now)
-    return made.model_copy(update={"pruned": tuple(Pruned.of(one._mapping) for one in gone)})
+    return made.model_copy(update={"pruned": tuple(map(Pruned.of, gone))})
 
 
 def plan_put(installation: Installation, name: str, document: object) -> ChangePlan:
@@ -145,20 +145,16 @@ def _busy(minute: tuple[datetime, int] | None) -> BusyMinute | None:
 
 
 def _shown(one: plan.PlannedChange, now: datetime, zone: str) -> PlannedChange:
-    return PlannedChange(
-        name=one.name,
-        uid=one.uid,
-        change=one.change,
+    return PlannedChange.of(
+        one,
         revision=one.number,
         is_on_events=one.plan.on_event is not None,
         when=rules_in_words(one.plan, zone_of(one.plan, zone)),
         next_before=one.before,
         next_after=one.after,
         sent_at_once=one.sent,
-        missed=one.missed,
         edited_by_sql=one.is_edited,
         daylight_saving=daylight_notes(one.plan, now, now + YEAR),
         zone=zone_of(one.plan, zone),
-        priority_before=one.priority_before,
         priority=one.plan.priority,
     )

@@ -52,4 +52,4 @@ def explain(
         zone = zone_of(row["plan"], app_of(connection, installation, row).zone)
         wanted, settings = instant_of("the instant", at, zone), installation.settings
         found = explained(row["uid"], wanted, connection, settings, subject, built_in_steps())
-    return Explanation(**{name: getattr(found, name) for name in found.__slots__}, zone=zone)
+    return Explanation.of(found, zone=zone)

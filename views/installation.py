@@ -265,10 +265,9 @@ def migrate(installation: Installation) -> Migrated:
         installation.note_new()
     engine = make_engine(installation.settings)
     try:
-        done = _migrate(engine)
+        return Migrated.of(_migrate(engine))
     finally:
         engine.dispose()
-    return Migrated(before=done.before, after=done.after, maintained=done.maintained)
 
 
 def _migrate(engine: sa.Engine) -> "default_actions.Migrated":

@@ -230,9 +230,8 @@ def show(installation: Installation, id: str) -> Operation:
         row = operations.get(
             connection, operation_of(connection, id, installation.scope), installation.scope
         )
-        return Operation(
-            **OperationRow.values_of(row),
-            zone=row["zone"],
+        return Operation.of(
+            row,
             attempts=tuple(Attempt(**one) for one in attempts_of(connection, row["id"])),
             notices=tuple(_notice(one) for one in notices.of_operation(connection, row["id"])),
         )

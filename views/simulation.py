@@ -119,10 +119,8 @@ def _small_app(file: Path | None) -> SmallAppModel:
 
 
 def _shown(one: Fate, zone: str) -> SimulatedFate:
-    keys = ("first_at", "last_at", "count", "fate", "reason", "decided_at")
-    values = {key: getattr(one, key) for key in keys}
     action = one.action
-    return SimulatedFate(**values, action=action.name, zone=zone, priority=action.plan.priority)
+    return SimulatedFate.of(one, action=action.name, zone=zone, priority=action.plan.priority)
 
 
 def _counts(fates: Sequence[Fate]) -> dict[str, int]:

@@ -105,12 +105,7 @@ def add(installation: Installation, new: NewUser) -> AddedUser:
             raise Refused(f"user {new.id!r} already exists; use `minutehand user update`")
         users.check_room(connection, app.id, installation.settings.limits.users)
         installation.audit(connection, app.id, "user.add", {model.id: None})
-    return AddedUser(
-        id=model.id,
-        email=model.email,
-        groups=tuple(model.groups),
-        is_activated=model.activated_at is not None,
-    )
+    return AddedUser.of(model, is_activated=model.activated_at is not None)
 
 
 def _model(
@@ -193,10 +188,8 @@ def list_groups(installation: Installation, limit: int, cursor: str | None = Non
     with reading(installation.engine) as connection:
         found = users.group_sizes(connection, installation.small_app.id, cursor, limit + 1)
     shown, following = first_of(found, limit, lambda group: group.name)
-    items = tuple(Group(name=one.name, members=one.members) for one in shown)
-    return Page[Group](items=items, next=following)
+    return Page[Group](items=tuple(map(Group.of, shown)), next=following)
 
 
 def _shown(user: users.User) -> User:
-    values = {key: getattr(user, key) for key in User.model_fields if key != "groups"}
-    return User(**values, groups=tuple(sorted(user.groups)))
+    return User.of(user, groups=tuple(sorted(user.groups)))

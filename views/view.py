@@ -5,8 +5,9 @@ are aware UTC, written as `2026-11-23T06:00:00Z`.
 """
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any, Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, RootModel, WithJsonSchema
@@ -31,14 +32,13 @@ class View(BaseModel):
     model_config = ConfigDict(frozen=True, populate_by_name=True, defer_build=True)
 
     @classmethod
-    def of(cls, row: Mapping[Any, Any], **own: Any) -> Self:
-        """Return the view of a stored row; `own` are the fields that it does not have so."""
-        return cls(**cls.values_of(row, own), **own)
+    def of(cls, found: object, **own: Any) -> Self:
+        """Return the view of a stored row, or of an object with attributes of the same names.
 
-    @classmethod
-    def values_of(cls, row: Mapping[Any, Any], but: Collection[str] = ()) -> dict[str, Any]:
-        """Return the values of the view's fields in a stored row, without those of `but`."""
-        return {key: row[key] for key in cls.model_fields if key not in but}
+        `own` are the fields that it does not have so.
+        """
+        read = found.__getitem__ if isinstance(found, Mapping) else partial(getattr, found)
+        return cls(**{key: read(key) for key in cls.model_fields if key not in own}, **own)
 
     @property
     def complaints(self) -> tuple[str, ...]:

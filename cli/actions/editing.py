@@ -38,15 +38,10 @@ def edit(
     with _draft_of(found) as draft:
         edited = _valid(door, named, draft, is_repeatable=is_repeatable)
         if edited is None:
-            return _unchanged(found)
+            return changes.Changed.of(found, change="unchanged", warnings=())
         document, plan = edited
         agreed(plan)
         return door.ask(changes.put, named, document, found.revision)
-
-
-def _unchanged(found: actions.Action) -> changes.Changed:
-    same = changes.Changed.values_of(dict(found), {"change", "warnings"})
-    return changes.Changed(change="unchanged", **same)
 
 
 @dataclass

@@ -193,10 +193,10 @@ def shown_in(
     return Action(
         **(dict(summary) | dict(upcoming)),
         document=document_of(row),
-        operations=tuple(RecentOperation.of(one) for one in recent),
+        operations=tuple(map(RecentOperation.of, recent)),
         backfills=tuple(backfill_of(one) for one in filled),
         after_uid=actions.uid_named(connection, row["small_app_id"], upcoming.after),
-        dependants=tuple(NamedAction(uid=one.uid, name=one.name) for one in after_it),
+        dependants=tuple(map(NamedAction.of, after_it)),
     )
 
 

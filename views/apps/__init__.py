@@ -166,7 +166,7 @@ def show(installation: Installation, name: str) -> App:
             document_tag=tag_of(overview["document"]),
             **overview,
             limits=tuple(
-                LimitOfApp(setting=PREFIX + use.limit.upper(), used=use.used, most=use.most)
+                LimitOfApp.of(use, setting=PREFIX + use.limit.upper())
                 for use in app_limits.close(connection, installation.settings.limits, now, app.id)
             ),
             data=DataStatus(**app_status.statuses_of(connection, [app.id], now)[app.id]),

@@ -177,11 +177,10 @@ def _shown(
     installation: Installation, models: Sequence[Located], done: Sequence[app_apply.AppliedApp]
 ) -> tuple[AppliedApp, ...]:
     return tuple(
-        AppliedApp(
+        AppliedApp.of(
+            one,
             name=one.app.name,
             zone=one.app.zone,
-            change=one.change,
-            changes=tuple(one.changes),
             warnings=app_warnings(installation, model),
         )
         for (_, model), one in zip(models, done, strict=True)

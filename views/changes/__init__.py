@@ -126,7 +126,7 @@ def check(
         reach = [_reach(connection, app, one.model) if is_few else None for one in made]
     return Checked(
         tuple(
-            Described(name=one.model.name, warnings=found, reach=whom, **dict(when))
+            Described.of(when, name=one.model.name, warnings=found, reach=whom)
             for one, found, whom, when in zip(made, warnings, reach, upcoming, strict=True)
         )
     )
@@ -179,7 +179,7 @@ def apply(
     made = _store(installation, mine, change.apply_all, watch, details=details)
     gone = pruning.prune(installation, mine, prune)
     own = {"change": "deleted", "warnings": (), "upcoming": None}
-    return Changes((*made.root, *(Stored.of(one._mapping, **own) for one in gone)))
+    return Changes((*made.root, *(Stored.of(one, **own) for one in gone)))
 
 
 def _store(
@@ -198,14 +198,7 @@ def _store(
         upcoming = _upcoming(connection, installation, made) if details else [None] * len(made)
     return Changes(
         tuple(
-            Stored(
-                uid=one.uid,
-                name=one.name,
-                change=one.change,
-                revision=one.revision,
-                warnings=found,
-                upcoming=when,
-            )
+            Stored.of(one, warnings=found, upcoming=when)
             for one, found, when in zip(made, warnings, upcoming, strict=True)
         )
     )
@@ -254,13 +247,7 @@ def _create_named(
 def _result(installation: Installation, app: SmallApp, done: change.Changed) -> Changed:
     with reading(installation.engine) as connection:
         warnings = action_warnings(connection, app, [done.model] if done.model else [])
-    return Changed(
-        uid=done.uid,
-        name=done.name,
-        change=done.change,
-        revision=done.revision,
-        warnings=warnings[0] if warnings else (),
-    )
+    return Changed.of(done, warnings=warnings[0] if warnings else ())
 
 
 def rename(installation: Installation, name: str, to: str, expects: int | None = None) -> Renamed:
@@ -274,7 +261,7 @@ def rename(installation: Installation, name: str, to: str, expects: int | None =
         app = app_of(connection, installation, row)
     author = installation.author_in(app, expects)
     done = change.rename(installation.engine, row["uid"], to, author)
-    return Renamed(old_name=row["name"], **dict(_result(installation, app, done)))
+    return Renamed.of(_result(installation, app, done), old_name=row["name"])
 
 
 def pause(installation: Installation, name: str, expects: int | None = None) -> Switched:
@@ -328,9 +315,7 @@ def _switched(
     installation: Installation, uid: UUID, author: ChangeContext, *, active: bool
 ) -> Switched:
     done = change.set_active(installation.engine, uid, active=active, author=author)
-    return Switched(
-        uid=uid, name=done.name, change=done.change, revision=done.revision, active=active
-    )
+    return Switched.of(done, warnings=(), active=active)
 
 
 def delete(installation: Installation, name: str, expects: int | None = None) -> DeletedAction:

@@ -145,18 +145,13 @@ def cut_over_of(text: str, now: datetime) -> datetime:
 def _moved(one: Outcome) -> Moved:
     found = one.difference
     where = None if found is None or not found.count else found.is_here
-    return Moved(
-        name=one.name,
-        where=one.where,
+    return Moved.of(
+        one,
         outcome=one.kind,
         occurrences=found.total if found else None,
         differing=found.count if found else None,
         first_differing_at=found.first_at if found else None,
         only_in=None if where is None else "action" if where else "original",
-        remarks=one.remarks,
-        why=one.why,
-        instead=one.instead,
-        document=one.document,
     )
 
 

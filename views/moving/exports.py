@@ -91,7 +91,7 @@ def export(
         zone = zone or _most_common_zone(parsed)
     exported, text_of = _writers(zone or "UTC", now, place)[format]
     found += [_without_exceptions(one) or exported(one) for one in parsed]
-    actions = tuple(map(_shown, found))
+    actions = tuple(ExportedAction.of(one, outcome=one.kind) for one in found)
     return Export(format=format, zone=zone, actions=actions, text=text_of(found))
 
 
@@ -127,12 +127,6 @@ def _writers(zone: str, now: datetime, place: Place) -> Mapping[Format, Write]:
             to_systemd.text_of,
         ),
     }
-
-
-def _shown(one: Exported) -> ExportedAction:
-    return ExportedAction(
-        name=one.name, outcome=one.kind, remarks=one.remarks, why=one.why, instead=one.instead
-    )
 
 
 def _most_common_zone(actions: Sequence[Any]) -> str:

@@ -198,7 +198,7 @@ def run_all(installation: Installation) -> RanAll:
     asked, sent = manual.run_all(installation.engine, installation.actor, app.id)
     unsent = why_unsent(installation, sent)
     made: list[RanOfAll | NotRun] = [
-        NotRun(action=one.name, uid=one.uid, refused=one.refused)
+        NotRun.of(one, action=one.name)
         if one.operation_id is None
         else RanOfAll(
             action=one.name,
@@ -250,11 +250,8 @@ def plan(
             now=read_clock(connection),
             active=row["active"],
             queue=sound(row["plan"]).queue,
-            steps=tuple(
-                PlannedStep(name=step.name, parameters=step.parameters)
-                for step in model.operations.steps
-            ),
-            recipients=tuple(Reached(id=one.id, address=one.address) for one in reached),
+            steps=tuple(map(PlannedStep.of, model.operations.steps)),
+            recipients=tuple(map(Reached.of, reached)),
             warnings=action_warnings(connection, app, [model])[0],
             is_about_users=model.when.is_about_users,
             sends=rule is not None,
