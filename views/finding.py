@@ -16,7 +16,7 @@ from models.sql import read_clock
 from models.store import actions, operations
 from models.store.actions import OVERDUE
 from models.store.actions.status import with_status
-from models.store.scope import Scope
+from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.stored import document_in, uuid_in
 from models.values import parse_instant
 from small_apps.store import app_overview, small_apps
@@ -129,6 +129,12 @@ def check_all_apps(installation: Installation, all_apps: bool) -> None:
         raise Refused(
             f"all_apps cannot be combined with the small app {installation.app_name!r}; choose one"
         )
+
+
+def scope_of(installation: Installation, *, all_apps: bool) -> Scope:
+    """Return the request's small app as a scope, or all of them; raises as `check_all_apps`."""
+    check_all_apps(installation, all_apps)
+    return WHOLE_INSTALLATION if all_apps else Scope(installation.small_app.id)
 
 
 def find_app(connection: sa.Connection, installation: Installation, name: str) -> SmallApp:

@@ -12,14 +12,14 @@ from models.operation import Cause, OperationState
 from models.store import notices, operations
 from models.store.operations import pages
 from models.store.operations.attempts import attempts_of
-from models.store.scope import WHOLE_INSTALLATION, Scope
+from models.store.scope import Scope
 from runtime.database import glancing, reading
 from views.finding import (
-    check_all_apps,
     find,
     instant_if_any,
     operation_of,
     past_instant_of,
+    scope_of,
     wrong_cursor,
 )
 from views.installation import Installation
@@ -163,15 +163,13 @@ def list_operations(
     The last occurrence comes first; those of one action are chosen by their occurrences too. With
     `since`, an instant or a duration back from now, only those of occurrences from then on.
     """
-    check_all_apps(installation, all_apps)
-    app = installation.small_app
+    scope, app = scope_of(installation, all_apps=all_apps), installation.small_app
     with reading(installation.engine) as connection:
         begin = None if since is None else past_instant_of(connection, "since", since, app.zone)
         if action:
             uid = find(connection, installation, action)["uid"]
             rows = operations.recent(connection, limit, uid=uid, states=states, since=begin)
         else:
-            scope = WHOLE_INSTALLATION if all_apps else Scope(app.id)
             wanted = pages.Wanted(scope, states=states, occurred_since=begin)
             rows = pages.newest(connection, wanted, limit)
     return Operations(readable(rows))
@@ -189,10 +187,8 @@ def page(
 
     Rows that are recorded meanwhile stand before the first page, so that none is shown twice.
     """
-    check_all_apps(installation, all_apps)
-    app = installation.small_app
+    scope, app = scope_of(installation, all_apps=all_apps), installation.small_app
     with reading(installation.engine) as connection:
-        scope = WHOLE_INSTALLATION if all_apps else Scope(app.id)
         action = find(connection, installation, wanted.action) if wanted.action else None
         asked = pages.Wanted(
             Scope(action["small_app_id"]) if action else scope,
