@@ -15,7 +15,6 @@ from scheduler.on_demand import backfill as filling
 from scheduler.on_demand.backfill_range import Mode, Wanted, parse_pace
 from views.finding import app_of, find, past_instant_of
 from views.installation import Installation
-from views.unsent import why_unsent
 from views.view import Instant, Listing, View
 from views.words import zone_of
 
@@ -152,8 +151,7 @@ def start(installation: Installation, asked: Range) -> StartedBackfill:
     _, wanted = _wanted(installation, asked)
     kept_for = installation.settings.retention.kept_for
     id, sent = filling.start(installation.engine, wanted, installation.actor, kept_for)
-    unsent = why_unsent(installation, sent)
-    return show(installation, id).model_copy(update={"unsent": unsent})
+    return show(installation, id).model_copy(update={"unsent": installation.why_unsent(sent)})
 
 
 def show(installation: Installation, id: UUID) -> StartedBackfill:

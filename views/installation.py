@@ -29,6 +29,7 @@ ACTION = "hello.yaml"
 SETTINGS = "config.yaml"
 
 if TYPE_CHECKING:
+    from broker.sending import Sent
     from models.parsing import KnownSteps
     from scheduler.changes import default_actions
     from scheduler.changes.validation import ChangeContext
@@ -212,6 +213,13 @@ class Installation:
         from broker.app import configure
 
         configure(self.settings)
+
+    def why_unsent(self, sent: "Sent") -> str | None:
+        """Return why messages were not sent yet, None if they were."""
+        if sent.error is None:
+            return None
+        hint = "; is `minutehand up` running?" if self.settings.uses_embedded_broker else ""
+        return f"broker unavailable; the daemon sends it later{hint}"
 
 
 class StartFile(View):

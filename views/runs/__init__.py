@@ -24,7 +24,6 @@ from tasks.built_in import built_in_steps
 from views.finding import app_of, document_of, find, named_elsewhere, operation_of
 from views.installation import Installation
 from views.runs.outgoing import Outbound, Outgoing, outgoing_of
-from views.unsent import why_unsent
 from views.view import Instant, Listing, View
 from views.warnings import action_warnings
 
@@ -187,7 +186,7 @@ def run(
         id=id,
         state=stored["state"],
         error=stored["error"],
-        unsent=why_unsent(installation, sent),
+        unsent=installation.why_unsent(sent),
     )
 
 
@@ -196,7 +195,7 @@ def run_all(installation: Installation) -> RanAll:
     installation.publish()
     app = installation.small_app
     asked, sent = manual.run_all(installation.engine, installation.actor, app.id)
-    unsent = why_unsent(installation, sent)
+    unsent = installation.why_unsent(sent)
     made: list[RanOfAll | NotRun] = [
         NotRun.of(one, action=one.name)
         if one.operation_id is None
@@ -279,5 +278,5 @@ def _repeated(installation: Installation, id: str, again: Restart) -> Repeated:
         attempt=done.attempt,
         revision=done.revision,
         old_revision=done.old_revision,
-        unsent=why_unsent(installation, sent),
+        unsent=installation.why_unsent(sent),
     )
