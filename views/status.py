@@ -132,7 +132,7 @@ def status_in(connection: sa.Connection, settings: Settings) -> Status:
     """Return the status of a database's installation."""
     now = read_clock(connection)
     total, active = actions.count(connection)
-    unhealthy = _unhealthy(connection, settings)
+    unhealthy = unhealthy_in(connection, settings)
     live = ticks.live_workers(connection, settings.worker.lease)
     return Status(
         now=now,
@@ -141,16 +141,19 @@ def status_in(connection: sa.Connection, settings: Settings) -> Status:
         clock_set_back=_clock_set_back(connection, now),
         downtime=last_downtime(connection, now - DAY),
         quiet_until=quiet.until(connection),
-        workers=tuple(Worker.of(row) for row in live),
+        workers=tuple(map(Worker.of, live)),
         actions=ActionCounts(total=total, active=active, unhealthy=unhealthy),
         notices=NoticeCounts(failed=notices.failed_since(connection, now - DAY)),
         operations=operations.counts_by_state(connection, now - DAY),
-        set_aside=tuple(
-            SetAside(uid=row["uid"], name=row["name"], reason=row["set_aside"])
-            for row in actions.set_aside_actions(connection)
-        ),
+        set_aside=set_aside_in(connection),
         disk=disk_of(settings),
     )
+
+
+def set_aside_in(connection: sa.Connection) -> tuple[SetAside, ...]:
+    """Return the quarantined actions of all small apps."""
+    rows = actions.set_aside_actions(connection)
+    return tuple(SetAside.of(row, reason=row["set_aside"]) for row in rows)
 
 
 def is_ticking(installation: Installation) -> bool:
@@ -200,7 +203,7 @@ def daemon_in(connection: sa.Connection, settings: Settings, now: datetime) -> D
     )
 
 
-def _unhealthy(connection: sa.Connection, settings: Settings) -> int:
+def unhealthy_in(connection: sa.Connection, settings: Settings) -> int:
     """Return the number of unhealthy actions; see `action list --unhealthy --all-apps`."""
     rows = perhaps_unhealthy(connection, settings.alert.overdue)
     after = settings.alert.after

@@ -16,7 +16,6 @@ from models.job import QUEUE_PREFIX, listed_queue
 from models.limits import PREFIX
 from models.sql import read_clock
 from models.store import actions, measures, ticks
-from models.store.actions.status import perhaps_unhealthy
 from models.store.clocks import read_both
 from models.store.operations import turns
 from models.store.operations.handing import FOLLOWED_WITHIN
@@ -29,10 +28,10 @@ from runtime.database import READ_ONLY, is_made, is_refusal, reason_of
 from runtime.postgresql import shares_sessions
 from scheduler.kernel_release import TZ_RELEASE
 from small_apps.store import app_limits, small_apps
-from views.actions import health_in
 from views.doctor.allowed import check_allowed
 from views.doctor.references import references_in, unresolved, unresolved_settings
 from views.doctor.report import Finding, fault, ok, warning
+from views.status import daemon_in, unhealthy_in
 from views.words import instant
 
 SYSTEM_TZ = Path("/usr/share/zoneinfo/tzdata.zi")
@@ -148,15 +147,15 @@ def _system_release() -> str | None:
 
 def _daemon(connection: sa.Connection, settings: Settings, now: datetime) -> Finding:
     remedy = "start `minutehand up`, or `minutehand daemon`"
-    last = ticks.last(connection)
-    if last is None:
+    daemon = daemon_in(connection, settings, now)
+    if daemon is None:
         return fault("daemon", "has never ticked", remedy)
-    if last["stopped_at"] is not None:
-        return fault("daemon", f"was stopped at {instant(last['stopped_at'])}", remedy)
-    age_s = (now - last["finished_at"]).total_seconds()
-    if abs(age_s) > 2 * settings.scheduler.tick_seconds:
+    if daemon.stopped_at is not None:
+        return fault("daemon", f"was stopped at {instant(daemon.stopped_at)}", remedy)
+    age_s = (now - daemon.last_tick_at).total_seconds()
+    if not daemon.is_ticking:
         return fault("daemon", f"does not tick: its last tick was {age_s:.0f} s ago", remedy)
-    return ok("daemon", f"{last['daemon']} ticks, last {max(0.0, age_s):.0f} s ago")
+    return ok("daemon", f"{daemon.name} ticks, last {max(0.0, age_s):.0f} s ago")
 
 
 def _active_plans(connection: sa.Connection) -> list[str]:
@@ -285,10 +284,9 @@ def _actions(connection: sa.Connection, settings: Settings) -> Iterator[Finding]
     for one in broken:
         remedy = f"correct it and `minutehand action apply` it: {one['set_aside']}"
         yield fault("actions", f"{one['name']!r} is set aside", remedy)
-    rows = perhaps_unhealthy(connection, settings.alert.overdue)
-    ill = [row for row in rows if not health_in(row, settings.alert.after).is_healthy]
-    if len(ill) > len(broken):
-        yield warning("actions", f"{len(ill)} unhealthy", ALERT_HINT)
+    ill = unhealthy_in(connection, settings)
+    if ill > len(broken):
+        yield warning("actions", f"{ill} unhealthy", ALERT_HINT)
     elif not broken:
         total, active = actions.count(connection)
         yield ok("actions", f"{total}, {active} active, none unhealthy")

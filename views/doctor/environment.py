@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
@@ -46,19 +46,15 @@ def examine(installation: Installation) -> Report:
 def _checks(settings: Settings) -> dict[str, Check]:
     # Before the other checks, because importing modules redirects stdout.
     registry = Registry(settings.step_modules, packages=True, within_s=STEPS_WITHIN_S)
-
-    def whole(check: Callable[[], Iterator[Finding]]) -> Check:
-        return lambda: list(check())
-
     return {
-        "settings": whole(_check_settings),
-        "home": whole(lambda: _check_home(settings.home)),
-        "disk": whole(lambda: check_disk(settings)),
-        "database": whole(lambda: _check_database(settings)),
-        "broker": whole(lambda: _check_broker(settings)),
-        "celery broker": whole(lambda: _check_celery_broker(settings)),
-        "mail": whole(lambda: _check_mail(settings)),
-        "steps": whole(lambda: _check_steps(registry, settings)),
+        "settings": _check_settings,
+        "home": lambda: _check_home(settings.home),
+        "disk": lambda: check_disk(settings),
+        "database": lambda: _check_database(settings),
+        "broker": lambda: _check_broker(settings),
+        "celery broker": lambda: _check_celery_broker(settings),
+        "mail": lambda: _check_mail(settings),
+        "steps": lambda: _check_steps(registry, settings),
     }
 
 

@@ -1,6 +1,6 @@
 """The findings of `minutehand doctor`, and the parallel run of its checks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from threading import Thread
 
@@ -35,7 +35,7 @@ class Report(Listing[Finding]):
         return int(any(one.level is Level.FAULT for one in self.root))
 
 
-Check = Callable[[], Sequence[Finding]]
+Check = Callable[[], Iterable[Finding]]
 
 
 def ok(what: str, text: str) -> Finding:
@@ -58,11 +58,11 @@ def look(checks: dict[str, Check], within_s: float) -> list[Finding]:
 
     The checks run in parallel; one without an answer in time is a fault.
     """
-    found: dict[str, Sequence[Finding]] = {}
+    found: dict[str, list[Finding]] = {}
 
     def run(what: str, check: Check) -> None:
         try:
-            found[what] = check()
+            found[what] = list(check())
         except Exception as error:  # a broken server may make a driver raise anything
             text = (str(error).strip().splitlines() or [""])[0]
             found[what] = [fault(what, f"{type(error).__name__}: {text}", "see what it says")]

@@ -3,12 +3,12 @@
 from pydantic import Field
 
 from models.sql import read_clock
-from models.store import actions, operations, overview, ticks
+from models.store import operations, overview, ticks
 from runtime.database import reading
 from views.doctor.disk import Disk, disk_of
 from views.installation import Installation
 from views.overview.timeline import Ticked, ticked_of
-from views.status import DAY, Daemon, SetAside, Worker, daemon_in
+from views.status import DAY, Daemon, SetAside, Worker, daemon_in, set_aside_in
 from views.view import Instant, View
 
 TICKS = 120
@@ -44,13 +44,10 @@ def vitals_of(installation: Installation) -> Vitals:
         live = ticks.live_workers(connection, settings.worker.lease)
         return Vitals(
             daemon=daemon_in(connection, settings, now),
-            workers=tuple(Worker.of(row) for row in live),
-            queues=tuple(Queue(**row) for row in overview.queues(connection)),
+            workers=tuple(map(Worker.of, live)),
+            queues=tuple(map(Queue.of, overview.queues(connection))),
             ticks=tuple(ticked_of(overview.last_ticks(connection, TICKS))),
-            set_aside=tuple(
-                SetAside(uid=row["uid"], name=row["name"], reason=row["set_aside"])
-                for row in actions.set_aside_actions(connection)
-            ),
+            set_aside=set_aside_in(connection),
             disk=disk_of(settings),
             day=operations.counts_by_state(connection, now - DAY),
         )
