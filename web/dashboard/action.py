@@ -16,13 +16,10 @@ from web.dashboard.actions import change, undo_of
 from web.dashboard.documents import difference, pretty
 from web.dashboard.instants import in_zone
 from web.dashboard.rendering import Page, Undo, ask, render, see
-from web.dashboard.session import Visitor, changing, viewing
+from web.dashboard.session import Editor, Operator, Viewer, Visitor
 from web.dashboard.texts import say
 
 router = APIRouter(include_in_schema=False)
-Viewer = Annotated[Visitor, viewing()]
-Operator = Annotated[Visitor, changing(Permission.OPERATE)]
-Editor = Annotated[Visitor, changing(Permission.EDIT)]
 NEXT = 10
 
 
@@ -54,7 +51,6 @@ def show_action(
     shown = found.shown
     runs = f"/operations?app={opened.app_name}&action={shown.uid}"
     values: dict[str, Any] = {
-        "visitor": visitor,
         "app": opened.app_name,
         "shown": shown,
         "deleted_at": found.deleted_at,
@@ -119,7 +115,7 @@ def delete_action(request: Request, visitor: Editor, app: str, action: str) -> R
     if "sure" not in visitor.form:
         (name,) = whole.names_of(visitor.opened, [uid])
         here = f"/apps/{app}/actions/{uid}"
-        return ask(request, visitor, say("change.ask_delete", name=name), here)
+        return ask(request, say("change.ask_delete", name=name), here)
     change(visitor.opened, uid, "delete")
     undo = Undo(f"/apps/{app}/actions/{uid}/restore", say("change.restore"))
     return see(request, "/actions", say("change.done_delete", count=1), undo)

@@ -1,7 +1,5 @@
 """The search for actions, and what can be done with several of them."""
 
-from typing import Annotated
-
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
@@ -13,12 +11,10 @@ from views.actions import search, whole
 from views.installation import Installation
 from web.dashboard import drawing
 from web.dashboard.rendering import Undo, ask, render, see
-from web.dashboard.session import Visitor, changing, is_fragment, page_asked, viewing
+from web.dashboard.session import Operator, Viewer, is_fragment, page_asked
 from web.dashboard.texts import say
 
 router = APIRouter(include_in_schema=False)
-Viewer = Annotated[Visitor, viewing()]
-Operator = Annotated[Visitor, changing(Permission.OPERATE)]
 PAGE = 50
 MOST_CHOSEN = 500
 # As many as the script names.
@@ -47,7 +43,6 @@ def list_actions(
         request,
         "actions_found.html" if is_fragment(request) else "actions.html",
         {
-            "visitor": visitor,
             "found": found,
             "q": q,
             "owner": owner,
@@ -72,7 +67,7 @@ def change_several(request: Request, visitor: Operator) -> Response:
         names = whole.names_of(visitor.opened, uids[:MOST_NAMED])
         if uids[MOST_NAMED:]:
             names.append(say("change.ask_more", count=len(uids) - MOST_NAMED))
-        return ask(request, visitor, say("change.ask_delete_several"), "/actions", names)
+        return ask(request, say("change.ask_delete_several"), "/actions", names)
     refusals, done = [], []
     for uid in uids:
         try:

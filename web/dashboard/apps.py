@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Annotated
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
@@ -11,10 +10,9 @@ from fastapi.responses import HTMLResponse
 from views import apps, templates, users
 from web.dashboard.documents import pretty
 from web.dashboard.rendering import render
-from web.dashboard.session import Visitor, is_fragment, viewing
+from web.dashboard.session import Viewer, is_fragment
 
 router = APIRouter(include_in_schema=False)
-Viewer = Annotated[Visitor, viewing()]
 MOST_PEOPLE = 100
 MOST_ENTRIES = 12
 MOST_TEMPLATES = 100
@@ -32,7 +30,7 @@ def list_apps(request: Request, visitor: Viewer, cursor: str | None = None) -> H
     """Show a page of the small apps and how fresh their data are."""
     found = apps.list_apps(visitor.opened, MOST_APPS, cursor)
     statuses = apps.statuses(visitor.opened, [one.name for one in found.items])
-    values = {"visitor": visitor, "found": found, "statuses": statuses, "data_tone": _tone}
+    values = {"found": found, "statuses": statuses, "data_tone": _tone}
     return render(request, "apps.html", values)
 
 
@@ -57,7 +55,6 @@ def show_app(
     grants = asdict(shown.grants)
     settings = shown.document.get("settings", {})
     values = {
-        "visitor": visitor,
         "shown": shown,
         "data": shown.data,
         "domains": shown.domains,

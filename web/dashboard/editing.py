@@ -15,11 +15,10 @@ from models.turns import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from views import actions, apps, change_plan, changes, steps
 from web.dashboard.documents import pretty
 from web.dashboard.rendering import ZONES, render, see
-from web.dashboard.session import Form, Visitor, changing, viewing
+from web.dashboard.session import Editor, Form, Visitor, viewing
 from web.dashboard.texts import say
 
 router = APIRouter(include_in_schema=False)
-Editor = Annotated[Visitor, changing(Permission.EDIT)]
 ReaderOfEditor = Annotated[Visitor, viewing(Permission.EDIT)]
 # The rules that the form can write; static/form.js knows them by these names.
 RHYTHMS = ("minutes", "hours", "hour", "day", "weekdays", "week", "month", "event", "end", "own")
@@ -121,7 +120,6 @@ def _edit(
         shown = actions.stored(opened, draft.uid)
     names = apps.names(opened)
     values = {
-        "visitor": visitor,
         "app": app,
         "shown": shown,
         "draft": draft,
@@ -147,7 +145,7 @@ def _edit(
 
 def _meaning(visitor: Visitor, app: str, draft: Draft) -> dict[str, Any]:
     """Return what the page says of a document: its faults, or its meaning and what it changes."""
-    values: dict[str, Any] = {**NOTHING, "visitor": visitor, "app": app, "text": draft.text}
+    values: dict[str, Any] = {**NOTHING, "app": app, "text": draft.text}
     try:
         document = read_json(draft.text.encode())
         known = changes.author_now(visitor.opened)

@@ -35,7 +35,6 @@ def show_health(
     is_admin = visitor.may(Permission.ADMINISTER)
     vitals = request.app.state.vitals.of(opened, KEPT_S if is_part else FRESH_S)
     live = {
-        "visitor": visitor,
         "vitals": vitals,
         "ticks": list(_ticks(vitals.ticks, Page(request).zone)),
     }

@@ -1,20 +1,15 @@
 """Pages of mails: a template as it looks to a person, a test of it, the executive summary."""
 
-from typing import Annotated
-
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from models.errors import InvalidDocument, Refused
-from models.roles import Permission
 from views import summary, templates
 from web.dashboard.rendering import POLICY, render, see
-from web.dashboard.session import Visitor, changing, viewing
+from web.dashboard.session import Editor, Viewer
 from web.dashboard.texts import say
 
 router = APIRouter(include_in_schema=False)
-Viewer = Annotated[Visitor, viewing()]
-Editor = Annotated[Visitor, changing(Permission.EDIT)]
 # The page shows the mail in a frame.
 FRAMED = f"{POLICY}; frame-src 'self'"
 # Of a mail: it styles itself, and neither loads nor runs anything.
@@ -35,7 +30,6 @@ def show_template(
     except (InvalidDocument, Refused) as error:
         fault = error.on_page
     values = {
-        "visitor": visitor,
         "app": app,
         "template": template,
         "user": user,
@@ -57,7 +51,7 @@ def show_summary(request: Request, visitor: Viewer, app: str) -> HTMLResponse:
     """Show the executive summary as it would be mailed now."""
     # The frame asks for the mail with its charts.
     made = summary.preview(visitor.opened, has_charts=False)
-    values = {"visitor": visitor, "app": app, "made": made}
+    values = {"app": app, "made": made}
     return render(request, "summary.html", values, headers={"Content-Security-Policy": FRAMED})
 
 

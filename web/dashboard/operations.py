@@ -13,18 +13,15 @@ from pydantic import BaseModel
 
 from models.errors import NotFound, SchedulerError
 from models.operation import ENDED, Cause, OperationState
-from models.roles import Permission
 from views import apps, operations, runs
 from web.dashboard import drawing
 from web.dashboard.instants import in_zone
 from web.dashboard.rendering import Page, render, render_part, see
-from web.dashboard.session import Visitor, changing, viewing
+from web.dashboard.session import Operator, Viewer, Visitor
 from web.dashboard.texts import say
 from web.live import UNAUTHORIZED
 
 router = APIRouter(include_in_schema=False)
-Viewer = Annotated[Visitor, viewing()]
-Operator = Annotated[Visitor, changing(Permission.OPERATE)]
 PAGE = 50
 STATES = frozenset(OperationState)
 CHANGES = {"cancel": runs.cancel, "retry": runs.retry, "rerun": runs.rerun}
@@ -67,7 +64,6 @@ def list_operations(
         fault, status = error.on_page, 404 if isinstance(error, NotFound) else 422
     names = apps.app_names(visitor.whole)
     values = {
-        "visitor": visitor,
         "found": found,
         "fault": fault,
         "asked": asked,
@@ -134,7 +130,6 @@ def _values(visitor: Visitor, id: str) -> dict[str, Any]:
         ("ended", shown.finished_at),
     )
     return {
-        "visitor": visitor,
         "app": shown.app,
         "shown": shown,
         "is_over": shown.state in ENDED,

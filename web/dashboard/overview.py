@@ -1,18 +1,15 @@
 """The first page: whether all is well."""
 
-from typing import Annotated
-
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
 from views.overview import Overview
 from web.dashboard import drawing
 from web.dashboard.rendering import Page, render
-from web.dashboard.session import Visitor, is_fragment, viewing
+from web.dashboard.session import Viewer, is_fragment
 from web.kept import Kept
 
 router = APIRouter(include_in_schema=False)
-Viewer = Annotated[Visitor, viewing()]
 # A page that is opened is at most so old; one that stays open shows an older one, so that many open
 # pages ask the database no more often than one.
 FRESH_S = 2.0
@@ -27,4 +24,4 @@ def overview(request: Request, visitor: Viewer) -> HTMLResponse:
     shown = overviews.of(visitor.opened, KEPT_S if is_part else FRESH_S)
     drawn = drawing.timeline(shown.timeline, Page(request).zone)
     template = "overview_live.html" if is_part else "overview.html"
-    return render(request, template, {"visitor": visitor, "shown": shown, "drawn": drawn})
+    return render(request, template, {"shown": shown, "drawn": drawn})

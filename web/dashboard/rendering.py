@@ -70,6 +70,8 @@ class Page:
         self.query = f"?{request.url.query}" if request.url.query else ""
         self.zone = _zone(request.cookies.get(ZONE_COOKIE))
         self.now = utc_now()
+        # Who looks: a Visitor; None for a page that needs no session.
+        self.visitor = getattr(request.state, "visitor", None)
         # Told once.
         self.notice = _notice(request.cookies.get(NOTICE_COOKIE, ""), _key(request))
 
@@ -139,7 +141,7 @@ def render(
 ) -> HTMLResponse:
     """Return a page, or a part of one."""
     page = Page(request)
-    text = _templates().get_template(template).render(page=page, **values)
+    text = _text(page, template, values)
     # What a cookie or a document holds may be half a character, which UTF-8 cannot write.
     body = text.encode("utf-8", "backslashreplace")
     made = HTMLResponse(body, status, {**HEADERS, **(headers or {})})
@@ -148,17 +150,19 @@ def render(
     return made
 
 
-def ask(
-    request: Request, visitor: Any, question: str, back: str, names: Sequence[str] = ()
-) -> HTMLResponse:
+def ask(request: Request, question: str, back: str, names: Sequence[str] = ()) -> HTMLResponse:
     """Return a page that asks before a change, for a browser without scripts: the form again."""
-    values = {"visitor": visitor, "question": question, "back": back, "names": names}
-    return render(request, "ask.html", values)
+    return render(request, "ask.html", {"question": question, "back": back, "names": names})
 
 
 def render_part(request: Request, template: str, values: Mapping[str, Any]) -> str:
     """Return a part of a page, for a stream."""
-    return _templates().get_template(template).render(page=Page(request), **values)
+    return _text(Page(request), template, values)
+
+
+def _text(page: Page, template: str, values: Mapping[str, Any]) -> str:
+    known = {"page": page, "visitor": page.visitor, **values}
+    return _templates().get_template(template).render(known)
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,12 +119,18 @@ def changing(permission: Permission) -> Any:
     async def resolve(request: Request, visitor: Annotated[Visitor, Depends(permitted)]) -> Visitor:
         # Read only now: a request without permission sends its body in vain.
         form = await read_form(request)
+        visitor = request.state.visitor = replace(visitor, form=form)
         sent = request.headers.get(CSRF_HEADER) or form.one(CSRF_FIELD)
         if not hmac.compare_digest(sent.encode(), visitor.csrf.encode()):
-            raise StaleForm(replace(visitor, form=form))
-        return replace(visitor, form=form)
+            raise StaleForm(visitor)
+        return visitor
 
     return declared(resolve, Access(permission))
+
+
+Viewer = Annotated[Visitor, viewing()]
+Operator = Annotated[Visitor, changing(Permission.OPERATE)]
+Editor = Annotated[Visitor, changing(Permission.EDIT)]
 
 
 async def read_form(request: Request) -> Form:
@@ -223,7 +229,7 @@ def _visitor(request: Request, permission: Permission, is_of_installation: bool 
     visitor = Visitor(
         whole, whole, bearer.role, bearer.app_name, bearer.token_id, bearer.parent, csrf
     )
-    # For the page of an error, which this request may end with.
+    # For the frame of the page, also if this request ends with an error.
     request.state.visitor = visitor
     require(bearer, permission)
     if is_of_installation and bearer.app_name is not None:

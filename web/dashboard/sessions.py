@@ -10,7 +10,7 @@ from models.roles import Permission
 from views import sessions, tokens
 from views.sessions import Session
 from web.dashboard.rendering import ZONES, ask, choose_zone, render, see
-from web.dashboard.session import Visitor, changing, forget, viewing
+from web.dashboard.session import Viewer, Visitor, changing, forget
 from web.dashboard.texts import say
 
 router = APIRouter(include_in_schema=False)
@@ -18,13 +18,10 @@ MOST_TOKENS = 100
 
 
 @router.get("/sessions")
-def sessions_page(
-    request: Request, visitor: Annotated[Visitor, viewing()], tokens_after: str | None = None
-) -> Response:
+def sessions_page(request: Request, visitor: Viewer, tokens_after: str | None = None) -> Response:
     """List the sessions that the visitor may end, and for an admin a page of the tokens."""
     is_admin = visitor.may(Permission.ADMINISTER)
     values = {
-        "visitor": visitor,
         "sessions": _sessions_of(visitor),
         "zones": ZONES,
         "tokens": tokens.list_tokens(visitor.opened, MOST_TOKENS, tokens_after)
@@ -63,7 +60,7 @@ def revoke_token(
 ) -> Response:
     """Revoke a token, with the sessions that it opened."""
     if "sure" not in visitor.form:
-        return ask(request, visitor, say("sessions.asks", id=id), "/sessions")
+        return ask(request, say("sessions.asks", id=id), "/sessions")
     tokens.revoke(visitor.opened, id)
     return see(request, "/sessions", say("sessions.revoked"))
 

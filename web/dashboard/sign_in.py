@@ -71,7 +71,7 @@ def sign_in(request: Request, form: SentForm) -> Response:
 @router.get("/sign-in/{link}")
 def link_page(request: Request, link: str) -> Response:
     """Show a button that uses the link: a program that only previews it does not."""
-    return render(request, "sign_in_link.html", {"visitor": None, "link": link})
+    return render(request, "sign_in_link.html", {"link": link})
 
 
 @router.post("/sign-in/{link}")
@@ -128,10 +128,5 @@ def _open(request: Request, text: str, kind: TokenKind, asked: Wanted) -> Respon
 
 
 def _form(request: Request, asked: Wanted, error: str = "", status: int = 200) -> Response:
-    values = {
-        "visitor": None,
-        "asked": asked,
-        "error": error,
-        "name": name_by_proxy(request),
-    }
+    values = {"asked": asked, "error": error, "name": name_by_proxy(request)}
     return render(request, "sign_in.html", values, status)
