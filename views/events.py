@@ -6,7 +6,7 @@ from typing import Any
 from uuid import uuid4
 
 import sqlalchemy as sa
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from models.errors import InvalidDocument, NotFound, Problem, Refused
 from models.events import ACTIVATED, CREATED, EVENTS, LAST_SEEN, event_id, event_name
@@ -16,16 +16,14 @@ from models.values import parse_instant
 from scheduler.events.preview import too_late_for
 from views.finding import unknown_user
 from views.installation import Installation
-from views.view import Instant, View
+from views.view import Instant, RequestBody, View
 from views.words import instant
 
 COLUMNS = {ACTIVATED: "activated_at", LAST_SEEN: "last_seen_at"}
 
 
-class NewEvent(View):
+class NewEvent(RequestBody):
     """An event of a user, as a request describes it."""
-
-    model_config = ConfigDict(extra="forbid")
 
     event: str = Field(description="Its name.")
     user: str = Field(description="Id of the user.")

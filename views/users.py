@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from models.errors import Refused
 from models.sql import read_clock
@@ -13,7 +13,7 @@ from models.users import UserModel, parse_user, parse_users
 from runtime.database import reading
 from views.finding import unknown_user
 from views.installation import Installation
-from views.view import Instant, Listing, Page, View, first_of
+from views.view import Instant, Listing, Page, RequestBody, View, first_of
 from views.words import instant
 
 
@@ -62,10 +62,8 @@ class Groups(Listing[Group]):
     """The groups of a small app, by name."""
 
 
-class NewUser(View):
+class NewUser(RequestBody):
     """A new user as a request describes it; instants may be local times of the small app."""
-
-    model_config = ConfigDict(extra="forbid")
 
     id: str
     email: str | None = None
@@ -75,10 +73,8 @@ class NewUser(View):
     active: bool = Field(True, strict=True)
 
 
-class ChangedUser(View):
+class ChangedUser(RequestBody):
     """What changes of a user; without a field it stays. Instants as for a new user."""
-
-    model_config = ConfigDict(extra="forbid")
 
     email: str | None = None
     name: str | None = None

@@ -57,6 +57,12 @@ class View(BaseModel):
         return 0
 
 
+class RequestBody(BaseModel):
+    """What a request sends; a key that is not known is refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+
 Item = TypeVar("Item", bound=View)
 
 

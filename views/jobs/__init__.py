@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import Field, JsonValue, ValidationError
 
 from models.action.plan import Plan
 from models.errors import InvalidDocument, NotFound, Refused
@@ -24,7 +24,7 @@ from views.actions import PRIORITY, due_next
 from views.files import Document, located
 from views.finding import wrong_cursor
 from views.installation import Installation
-from views.view import Instant, Listing, Page, View, first_of
+from views.view import Instant, Listing, Page, RequestBody, View, first_of
 
 EVERY_S = 300
 MOST_S = 3660 * 86_400
@@ -34,10 +34,8 @@ SOON = timedelta(seconds=2)
 SOON_EACH = timedelta(milliseconds=5)
 
 
-class NewJob(BaseModel):
+class NewJob(RequestBody):
     """A job as a request describes it."""
-
-    model_config = ConfigDict(extra="forbid")
 
     url: Url = Field(description="Of its work.")
     interval_s: int = Field(EVERY_S, ge=1, le=MOST_S, strict=True, description="Seconds.")

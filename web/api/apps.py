@@ -1,16 +1,18 @@
 """Endpoints of small apps (tenants): documents, status, grants, data and templates."""
 
 from collections.abc import Collection, Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, ConfigDict
+from pydantic import create_model
 
+from minutehand.grants import KINDS
 from models.roles import Permission
 from views import apps, data, summary, templates
 from views.apps import changes, grants
 from views.installation import Installation
+from views.view import RequestBody
 from web.access import in_app, of_app, of_installation
 from web.bodies import (
     JSON_LINES,
@@ -46,21 +48,13 @@ ROWS_AT_ONCE = 500
 Everything = Annotated[bool, Query(description="Grant all that the settings allow first.")]
 
 
-class GrantChanges(BaseModel):
-    """What a small app may reach, by kind; a list that is left out stays as it is."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    files: tuple[str, ...] | None = None
-    connections: tuple[str, ...] | None = None
-    readers: tuple[str, ...] | None = None
-    env: tuple[str, ...] | None = None
-    mail: tuple[str, ...] | None = None
-    tasks: tuple[str, ...] | None = None
-    queues: tuple[str, ...] | None = None
-    exchanges: tuple[str, ...] | None = None
-    steps: tuple[str, ...] | None = None
-    commands: tuple[str, ...] | None = None
+_GIVEN: Any = (tuple[str, ...] | None, None)
+GrantChanges = create_model(
+    "GrantChanges",
+    __base__=RequestBody,
+    __doc__="What a small app may reach, by kind; a list that is left out stays as it is.",
+    **dict.fromkeys(KINDS, _GIVEN),
+)
 
 
 @router.get("/apps", responses=LINKED)

@@ -3,13 +3,14 @@
 from typing import Annotated
 
 from fastapi import Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from models.json_text import LARGEST_NUMBER
 from models.roles import Permission, Role
 from views import audit, overview, quiet, status, steps, tokens
 from views.doctor import environment, report
 from views.installation import Installation
+from views.view import RequestBody
 from web.access import in_app, of_installation
 from web.bodies import Body, reads_model, value_of
 from web.paging import LINKED, Linked
@@ -22,10 +23,8 @@ Admin = Annotated[Installation, of_installation(Permission.ADMINISTER)]
 AdminOfApp = Annotated[Installation, in_app(Permission.ADMINISTER)]
 
 
-class TokenRequest(BaseModel):
+class TokenRequest(RequestBody):
     """A token to make; `?app=` binds it to one small app."""
-
-    model_config = ConfigDict(extra="forbid")
 
     role: Role
     expires: str | None = Field(None, description="Lifetime as ISO 8601, such as `P90D`.")

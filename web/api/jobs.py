@@ -4,7 +4,7 @@ from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Depends, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from models.roles import Permission
 from models.values import QUEUE_PATTERN
@@ -12,6 +12,7 @@ from views import jobs
 from views.installation import Installation
 from views.jobs import work
 from views.jobs.work import JobStanding, JobToDo
+from views.view import RequestBody
 from web.access import by_id, in_app, of_app
 from web.bodies import Body, ContentType, documents, reads, reads_model, value_of, with_places
 from web.handout import Handout
@@ -32,10 +33,8 @@ NEXT: dict[int | str, dict[str, Any]] = {
 }
 
 
-class JobReport(BaseModel):
+class JobReport(RequestBody):
     """What a worker says of the job that it holds."""
-
-    model_config = ConfigDict(extra="forbid")
 
     lease: str = Field(max_length=100, description="As it was handed out with the job.")
 
