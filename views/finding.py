@@ -1,7 +1,8 @@
 """Find the action or operation that a user names."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -153,8 +154,15 @@ def unknown_app(name: str) -> NotFound:
 
 def instant_of(what: str, text: str, zone: str) -> datetime:
     """Return the instant that a user wrote for `what`; raises Refused."""
-    try:
+    with refusing(what, text):
         return parse_instant(text, zone)
+
+
+@contextmanager
+def refusing(what: str, text: str) -> Iterator[None]:
+    """Raise Refused for a text of which reading it as `what` raises ValueError."""
+    try:
+        yield
     except ValueError as error:
         raise Refused(f"{what} {text!r}: {error}") from None
 
@@ -171,10 +179,8 @@ def past_instant_of(connection: sa.Connection, what: str, text: str, zone: str) 
     """
     if not text.upper().startswith("P"):
         return instant_of(what, text, zone)
-    try:
+    with refusing(what, text):
         return read_clock(connection).replace(microsecond=0) - parse_span(text)
-    except ValueError as error:
-        raise Refused(f"{what} {text!r}: {error}") from None
 
 
 SHORTEST_PREFIX = 4

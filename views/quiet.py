@@ -10,6 +10,7 @@ from models.errors import Refused
 from models.sql import read_clock
 from models.store import quiet
 from models.values import format_instant, parse_instant
+from views.finding import refusing
 from views.installation import Installation
 from views.view import Instant, View
 
@@ -52,13 +53,11 @@ def resume(installation: Installation) -> QuietPeriod:
 
 
 def _end_of(text: str, now: datetime, zone: str) -> datetime:
-    try:
+    with refusing("until", text):
         if text.startswith("P"):
             ends_at = now.replace(microsecond=0) + parse_span(text, most=LONGEST)
         else:
             ends_at = parse_instant(text, zone)
-    except ValueError as error:
-        raise Refused(f"until {text!r}: {error}") from None
     if not now < ends_at <= now + LONGEST:
         last = format_instant(now + LONGEST)
         raise Refused(f"until {text!r} is not within the next 30 days; write one up to {last}")

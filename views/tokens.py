@@ -5,10 +5,10 @@ from datetime import timedelta
 from pydantic import Field
 
 from models.durations import parse_span
-from models.errors import Refused
 from models.roles import Role
 from models.store import tokens
 from runtime.database import reading
+from views.finding import refusing
 from views.installation import Installation
 from views.view import Instant, Listing, Page, View, first_of
 
@@ -53,7 +53,8 @@ def create(installation: Installation, role: Role, expires: str | None) -> NewTo
     `expires` is an ISO 8601 duration; without it the token lasts until it is revoked.
     """
     app = installation.small_app if installation.is_bound else None
-    lifetime = None if expires is None else _lifetime(expires)
+    with refusing("expires", expires or ""):
+        lifetime = None if expires is None else parse_span(expires, most=LONGEST_LIFE)
     app_id = None if app is None else app.id
     with installation.engine.begin() as connection:
         wanted = tokens.Wanted(role, app_id, lifetime, installation.actor)
@@ -84,10 +85,3 @@ def revoke(installation: Installation, id: str) -> RevokedToken:
         kind, app_id = tokens.revoke(connection, id, installation.scope)
         installation.audit(connection, app_id, f"{kind}.revoke", {id: None})
     return RevokedToken(id=id)
-
-
-def _lifetime(text: str) -> timedelta:
-    try:
-        return parse_span(text, least=timedelta(seconds=1), most=LONGEST_LIFE)
-    except ValueError as error:
-        raise Refused(f"expires {text!r}: {error}") from None
