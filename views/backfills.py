@@ -66,16 +66,12 @@ class StartedBackfill(Backfill):
 
     @property
     def complaints(self) -> tuple[str, ...]:
-        if not self._is_late:
+        if not self.is_awaited or self.is_over:
             return ()
         left = sum(count for state, count in self.operations.items() if state not in ENDED)
         state = f"backfill {self.id} is {self.state}, not ended: {counted(left, 'operation')}"
         look = f"to look again: minutehand action show {self.uid}"
         return (f"the time to wait is over: {state}; {look}",)
-
-    @property
-    def _is_late(self) -> bool:
-        return self.is_awaited and not self.is_over
 
 
 class BackfillPlan(View):

@@ -13,7 +13,8 @@ from runtime.database import reading
 from runtime.visible import visible_line
 from runtime.web_settings import WebSettings
 from views.installation import Installation
-from views.view import Instant, Listing, View
+from views.tokens import Token
+from views.view import Listing, View
 
 LINK_LIFE = timedelta(hours=1)
 LONGEST_BROWSER = 60
@@ -35,15 +36,9 @@ SYSTEMS = {
 }
 
 
-class Session(View):
-    """A session of the dashboard that is open."""
+class Session(Token):
+    """A session of the dashboard that is open: a token in a browser's cookie."""
 
-    id: str
-    role: str
-    app: str | None = Field(description="Its small app; null for the whole installation.")
-    created_at: Instant | None = Field(description="Null if it cannot be read.")
-    expires_at: Instant | None
-    last_used_at: Instant | None = Field(description="To the minute.")
     created_by: str = Field(description="What opened it: a token, a link, or `sso` and a name.")
     parent: str | None = Field(description="The token that it ends with; null without one.")
     browser: str | None = Field(description="What the browser calls itself.")

@@ -49,11 +49,6 @@ def error_of(response: httpx.Response, places: Sequence[str] = ()) -> SchedulerE
     return ERRORS.get(kind, by_status)(detail + HINTS.get(kind, ""))
 
 
-def text_of(response: httpx.Response) -> bytes:
-    """Return the JSON of an answer."""
-    return response.content
-
-
 def page_text(response: httpx.Response) -> bytes:
     """Return the JSON of a page, of which the answer has the items and its header the next."""
     link = response.links.get("next")

@@ -9,7 +9,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 import httpx
 from pydantic import TypeAdapter, ValidationError
 
-from cli.remote.answers import error_of, not_ours, page_text, text_of
+from cli.remote.answers import error_of, not_ours, page_text
 from cli.remote.endpoints import Endpoint
 from cli.remote.requests import Request, arguments_of, endpoint_of, request_of
 from models.errors import SchedulerError
@@ -77,8 +77,8 @@ class Server:
         request = self._request(endpoint, given)
         if cast(Any, function) is open_rows:
             return cast(Answer, self._rows(request))
-        text = page_text if endpoint.is_linked else text_of
-        return cast(Answer, self._value(request, function.__annotations__["return"], text))
+        kind = function.__annotations__["return"]
+        return cast(Answer, self._value(request, kind, is_linked=endpoint.is_linked))
 
     def _request(self, endpoint: Endpoint, given: Mapping[str, Any]) -> Request:
         """Return the request; raises NotFound for another small app than the command's."""
@@ -98,15 +98,14 @@ class Server:
         names = [one.name for one in seen.root]
         return DEFAULT_APP if len(names) != 1 else str(names[0])
 
-    def _value(
-        self, request: Request, kind: Any, text: Callable[[httpx.Response], bytes] = text_of
-    ) -> Any:
+    def _value(self, request: Request, kind: Any, *, is_linked: bool = False) -> Any:
         with self._sent(request) as response:
             response.read()
             if not response.is_success:
                 raise error_of(response, request.places)
+            text = page_text(response) if is_linked else response.content
             try:
-                return TypeAdapter(kind).validate_json(text(response))
+                return TypeAdapter(kind).validate_json(text)
             except ValidationError:
                 raise not_ours(response) from None
 

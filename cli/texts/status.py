@@ -43,7 +43,8 @@ def _daemon(found: Status) -> Iterator[str]:
     if daemon is None:
         yield "daemon      has never ticked; start it with `minutehand up`"
         return
-    yield f"daemon      {_ticks(daemon)}: {daemon.name}, {_last_tick(found, daemon)}"
+    ago = lasting(found.now - daemon.last_tick_at)
+    yield f"daemon      {_ticks(daemon)}: {daemon.name}, last tick {ago} ago"
     report = daemon.report if isinstance(daemon.report, dict) else {}
     if "broker_error" in report:
         yield f"            broker_error: {report['broker_error']}"
@@ -54,10 +55,6 @@ def _ticks(daemon: Daemon) -> str:
     if daemon.stopped_at is not None:
         return f"stopped at {instant(daemon.stopped_at)}"
     return "ticks" if daemon.is_ticking else "DOES NOT TICK"
-
-
-def _last_tick(found: Status, daemon: Daemon) -> str:
-    return f"last tick {lasting(found.now - daemon.last_tick_at)} ago"
 
 
 def _workers(found: Status) -> Iterator[str]:

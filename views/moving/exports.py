@@ -36,9 +36,6 @@ class Place:
     celery_app: str | None = None
 
 
-ANYWHERE = Place()
-
-
 class ExportedAction(View):
     """What becomes of one action."""
 
@@ -67,8 +64,8 @@ def export(
     installation: Installation,
     documents: Mapping[str, Any],
     format: Format,
-    zone: str | None = None,
-    place: Place = ANYWHERE,
+    zone: str | None,
+    place: Place,
 ) -> Export:
     """Return stored documents, by their actions' names, in a format; no database is read."""
     if format == "json":
