@@ -6,8 +6,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from functools import cached_property
-from itertools import islice
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -102,6 +100,8 @@ class Histogram:
 
 
 Labels = tuple[str, ...]
+# The label of each small app by its id.
+AppLabels = Mapping[int, str]
 
 
 @dataclass
@@ -126,22 +126,6 @@ class Samples:
         of[labels] = max(of.get(labels, 0.0), value)
 
 
-@dataclass(frozen=True)
-class Apps:
-    """The labels of small apps: the oldest have series of their own, so that counts only grow."""
-
-    names: Mapping[int, str]
-    most: int
-
-    def __call__(self, id: int) -> str:
-        """Return the label of a small app."""
-        return self._shown.get(id, OTHER)
-
-    @cached_property
-    def _shown(self) -> dict[int, str]:
-        return dict(islice(self.names.items(), self.most))
-
-
 def quick_samples(installation: Installation) -> Samples:
     """Return what changes from second to second, and all totals."""
     found = Samples()
@@ -151,12 +135,12 @@ def quick_samples(installation: Installation) -> Samples:
         _add_operations(connection, found, apps, now)
         settings = installation.settings
         for row in measures.overdue(connection, settings.alert.overdue):
-            found.add("operations_overdue", row.times, apps(row.small_app_id))
+            found.add("operations_overdue", row.times, apps.get(row.small_app_id, OTHER))
         found.add("leases_expired", measures.leases_expired(connection, settings.worker.lease))
         found.add("actions_due", measures.due(connection, MOST_DUE))
         found.add("backfills_active", measures.backfills_active(connection))
         for row in measures.notices_owed(connection):
-            found.add("notices_owed", row.times, apps(row.small_app_id))
+            found.add("notices_owed", row.times, apps.get(row.small_app_id, OTHER))
         _add_totals(found, totals.all_of(connection), apps)
     return found
 
@@ -166,28 +150,31 @@ def slow_samples(installation: Installation) -> Samples:
     found = Samples()
     with _bounded(installation) as (connection, now, apps):
         for row in measures.actions_by_app(connection):
-            found.add("actions", row.times, apps(row.small_app_id), row.kind)
+            found.add("actions", row.times, apps.get(row.small_app_id, OTHER), row.kind)
         for row in measures.alerts_open(connection):
+            app = apps.get(row.small_app_id, OTHER)
             for reason in ("failing", "overdue"):
-                found.add("alerts_open", getattr(row, reason), apps(row.small_app_id), reason)
+                found.add("alerts_open", getattr(row, reason), app, reason)
         for row in measures.data_ages(connection):
             for name, at in (("refresh", row.refreshed_at), ("publish", row.published_at)):
                 if at is not None:
-                    app = apps(row.small_app_id)
+                    app = apps.get(row.small_app_id, OTHER)
                     found.most(f"data_{name}_age_seconds", _age_s(now, at), app)
         found.add("database_size_bytes", measures.database_bytes(connection))
     return found
 
 
 @contextmanager
-def _bounded(installation: Installation) -> Iterator[tuple[sa.Connection, datetime, Apps]]:
+def _bounded(installation: Installation) -> Iterator[tuple[sa.Connection, datetime, AppLabels]]:
     """Read within a limit of time; yield the database's clock and the labels of small apps, too."""
     with reading(installation.engine) as connection:
         if connection.dialect.name == "postgresql":
             connection.exec_driver_sql(f"SET LOCAL statement_timeout = '{TIMEOUT_S}s'")
         now = read_clock(connection)
-        apps = Apps(measures.app_names(connection), installation.settings.web.metrics_apps)
-        yield connection, now, apps
+        most = installation.settings.web.metrics_apps
+        names = enumerate(measures.app_names(connection).items())
+        # The oldest have series of their own, so that counts only grow.
+        yield connection, now, {id: name if n < most else OTHER for n, (id, name) in names}
 
 
 def _age_s(now: datetime, at: datetime) -> float:
@@ -218,17 +205,19 @@ def _add_workers(connection: sa.Connection, found: Samples, installation: Instal
         found.most("clock_skew_seconds", abs(row["skew_s"] or 0.0))
 
 
-def _add_operations(connection: sa.Connection, found: Samples, apps: Apps, now: datetime) -> None:
+def _add_operations(
+    connection: sa.Connection, found: Samples, apps: AppLabels, now: datetime
+) -> None:
     rows = measures.operations_now(connection)
     shown = _shown(row.queue for row in rows)
     for row in rows:
         queue = shown[row.queue]
-        found.add("operations", row.times, apps(row.small_app_id), queue, row.state)
+        found.add("operations", row.times, apps.get(row.small_app_id, OTHER), queue, row.state)
         if row.state != "running" and row.oldest_at is not None:
             found.most("oldest_waiting_age_seconds", _age_s(now, row.oldest_at), queue)
 
 
-def _add_totals(found: Samples, stored: Iterable[tuple[Key, float]], apps: Apps) -> None:
+def _add_totals(found: Samples, stored: Iterable[tuple[Key, float]], apps: AppLabels) -> None:
     by_total = {one.total: one for one in METRICS if one.total is not None}
     known = [(by_total[key.name], key, by) for key, by in stored if key.name in by_total]
     shown = _shown(key.label for _, key, _ in known)
@@ -238,11 +227,12 @@ def _add_totals(found: Samples, stored: Iterable[tuple[Key, float]], apps: Apps)
             its = (label,) if metric.labels else ()
             _observe(found.histograms[metric.name].setdefault(its, Histogram()), key.part, amount)
         else:
-            app = (apps(key.small_app_id),) if key.small_app_id != INSTALLATION else ()
+            is_of_app = key.small_app_id != INSTALLATION
+            app = (apps.get(key.small_app_id, OTHER),) if is_of_app else ()
             found.add(metric.name, amount, *app, *((label,) if label else ()))
     for name, labels in FROM_ZERO:
-        for small_app_id in apps.names:
-            found.values[name].setdefault((apps(small_app_id), *labels), 0.0)
+        for label in apps.values():
+            found.values[name].setdefault((label, *labels), 0.0)
     found.values["broker_errors_total"].setdefault((), 0.0)
 
 
