@@ -18,6 +18,8 @@ from views.view import Instant, View
 
 # Of each kind so many are looked at; `status` counts all.
 MOST = 48
+# Kind, reason, remedy and instant of what did not go well, and its operation.
+Trouble = tuple[str, str, str | None, datetime | None, UUID | None]
 
 
 class Attention(View):
@@ -75,38 +77,37 @@ def _attention(
 ) -> Attention:
     """Return an action with its last operation that did not go well, if there is one."""
     health = health_in(action, alert_after)
-    common: dict[str, Any] = {
-        "app": apps.get(action["small_app_id"], ""),
-        "action": action["name"],
-        "uid": action["uid"],
-        "is_over": health.is_healthy,
-        "health": health.sentence,
-        "times": 1 if last is None else last["times"],
-    }
-    if action["set_aside"] or last is None:
-        return Attention(**common, **_without_operation(action, health.sentence))
-    kind, reason, remedy, at = _trouble(last, health.sentence)
+    kind, reason, remedy, at, id = (
+        _without_operation(action, health.sentence)
+        if action["set_aside"] or last is None
+        else _trouble(last, health.sentence)
+    )
     return Attention(
-        **common, kind=kind, reason=reason, remedy=remedy, at=at, operation_id=last["id"]
+        app=apps.get(action["small_app_id"], ""),
+        action=action["name"],
+        uid=action["uid"],
+        kind=kind,
+        reason=reason,
+        times=1 if last is None else last["times"],
+        at=at,
+        operation_id=id,
+        remedy=remedy,
+        is_over=health.is_healthy,
+        health=health.sentence,
     )
 
 
-def _without_operation(action: Mapping[str, Any], sentence: str) -> dict[str, Any]:
-    is_aside = bool(action["set_aside"])
-    return {
-        "kind": "set aside" if is_aside else action["last_state"] or "overdue",
-        "reason": action["set_aside"] or sentence,
-        "remedy": "edit" if is_aside else None,
-        "at": action["updated_at"] if is_aside else action["last_run_at"],
-        "operation_id": None,
-    }
+def _without_operation(action: Mapping[str, Any], sentence: str) -> Trouble:
+    if action["set_aside"]:
+        return "set aside", action["set_aside"], "edit", action["updated_at"], None
+    return action["last_state"] or "overdue", sentence, None, action["last_run_at"], None
 
 
-def _trouble(row: Mapping[str, Any], sentence: str) -> tuple[str, str, str | None, datetime | None]:
-    """Return kind, reason, remedy and instant of an operation that did not go well."""
+def _trouble(row: Mapping[str, Any], sentence: str) -> Trouble:
     state, said = row["state"], row["error"] or row["reason"]
     if state == "missed":
-        return state, said or "no daemon ran in time", "rerun", row["finished_at"]
+        why = said or "no daemon ran in time"
+        return state, why, "rerun", row["finished_at"], row["id"]
     if state in TROUBLED:
-        return state, said or "it gave no reason", "retry", row["finished_at"]
-    return "overdue", sentence, None, row["occurrence_at"]
+        return state, said or "it gave no reason", "retry", row["finished_at"], row["id"]
+    return "overdue", sentence, None, row["occurrence_at"], row["id"]
