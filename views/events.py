@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import sqlalchemy as sa
@@ -19,6 +19,7 @@ from views.installation import Installation
 from views.view import Instant, RequestBody, View
 from views.words import instant
 
+T = TypeVar("T")
 COLUMNS = {ACTIVATED: "activated_at", LAST_SEEN: "last_seen_at"}
 
 
@@ -88,18 +89,15 @@ def _add(
     return {"id": id, "at": at, "change": "sent" if is_new else "known"}
 
 
-def _read(where: str, read: Callable[[Any], Any], value: str) -> str:
+def _read(where: str, read: Callable[[str], T], value: str) -> T:
     try:
-        return str(read(value))
+        return read(value)
     except ValueError as error:
         raise InvalidDocument([Problem(where, value, str(error))]) from None
 
 
 def _instant(text: str, zone: str, now: datetime) -> datetime:
-    try:
-        at = parse_instant(text, zone, round_up=True)
-    except ValueError as error:
-        raise InvalidDocument([Problem("at", text, str(error))]) from None
+    at = _read("at", lambda value: parse_instant(value, zone, round_up=True), text)
     if at > now:
         raise Refused(f"at {text!r} is in the future (now is {instant(now)}); write one up to now")
     return at

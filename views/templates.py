@@ -15,6 +15,7 @@ from models.sql import read_clock
 from models.store import usage
 from models.store.people import selection, users
 from models.store.usage import Used
+from models.values import counted
 from runtime.database import reading
 from small_apps.bounded.limits import OverLimit
 from small_apps.mail.checks import problems_of_template
@@ -118,7 +119,7 @@ def _row(template: MailTemplate, settings: Mapping[str, Any]) -> TemplateRow:
         name=template.name,
         subject=template.subject,
         parts=("text",) if template.html is None else ("text", "html"),
-        state=f"{count} problem{'s' if count > 1 else ''}" if count else "ok",
+        state=counted(count, "problem") if count else "ok",
     )
 
 

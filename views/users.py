@@ -92,9 +92,7 @@ class DeletedUser(View):
 def add(installation: Installation, new: NewUser) -> AddedUser:
     """Store a new user, which raises the events created and activated."""
     app = installation.small_app
-    row: dict[str, Any] = {"id": new.id, "groups": list(new.groups), "active": new.active}
-    row |= {"email": new.email} if new.email is not None else {}
-    row |= {"name": new.name} if new.name is not None else {}
+    row = new.model_dump(exclude_none=True, exclude={"activated_at"})
     with installation.engine.begin() as connection:
         model = _model(connection, row, new.activated_at, app.zone)
         if not users.add(connection, app.id, model):
