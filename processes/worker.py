@@ -8,6 +8,7 @@ import socket
 import threading
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
@@ -45,6 +46,7 @@ BACKFILL = "tasks.backfill"
 BROKER_HEARTBEAT_S = 20
 
 
+@dataclass
 class Presence:
     """Records in the table `workers` that this worker is alive, from its pool's processes.
 
@@ -52,12 +54,11 @@ class Presence:
     transaction inherits its lock state and would find the database locked for ever.
     """
 
-    def __init__(self, settings: Settings, name: str, queues: str, slots: int) -> None:
-        self.settings = settings
-        self.name = name
-        self.queues = queues
-        self.slots = slots
-        self._step_failures: dict[str, str] | None = None
+    settings: Settings
+    name: str
+    queues: str
+    slots: int
+    _step_failures: dict[str, str] | None = None
 
     def log_ready(self, **_: object) -> None:
         """Log that the worker is ready."""

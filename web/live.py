@@ -33,6 +33,7 @@ class _Listener(Generic[Key]):
     wake: asyncio.Event = field(default_factory=asyncio.Event)
 
 
+@dataclass(eq=False)
 class Live(Generic[Key]):
     """Sends each new version of what is watched to its listeners.
 
@@ -42,19 +43,15 @@ class Live(Generic[Key]):
     A stream ends soon after its token or session has expired or was revoked.
     """
 
-    def __init__(
-        self,
-        name: str,
-        read: Callable[[Collection[Key]], Mapping[Key, View]],
-        still_valid: Callable[[Collection[str]], Collection[str]],
-    ) -> None:
-        self._name = name
-        self._read = read
-        self._still_valid = still_valid
-        self._looked_up_at = 0.0
-        self._watched: Counter[Key] = Counter()
-        self._seen: dict[Key, tuple[str, str]] = {}
-        self._listeners: set[_Listener[Key]] = set()
+    _name: str
+    _read: Callable[[Collection[Key]], Mapping[Key, View]]
+    _still_valid: Callable[[Collection[str]], Collection[str]]
+    _looked_up_at: float = 0.0
+    _watched: Counter[Key] = field(default_factory=Counter)
+    _seen: dict[Key, tuple[str, str]] = field(default_factory=dict)
+    _listeners: set[_Listener[Key]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
         self.looks = Looks(
             self._look, lambda: bool(self._watched), INTERVAL_S, "nothing new is sent"
         )

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 
 from runtime.database import DATABASE_AWAY, reason_of
 
@@ -12,26 +13,20 @@ logger = logging.getLogger("minutehand.web")
 AWAY_S = 1.0
 
 
+@dataclass(eq=False)
 class Looks:
     """Looks again and again as long as somebody waits, until `stop`.
 
     `look()` returns whether to look again at once. It may fail: the next look comes all the same.
     """
 
-    def __init__(
-        self,
-        look: Callable[[], Awaitable[bool]],
-        somebody_waits: Callable[[], bool],
-        interval_s: float,
-        without: str,
-    ) -> None:
-        self._look = look
-        self._somebody_waits = somebody_waits
-        self._interval_s = interval_s
-        # What the log says cannot be done while the database is away.
-        self._without = without
-        self._wanted = asyncio.Event()
-        self.stopped = False
+    _look: Callable[[], Awaitable[bool]]
+    _somebody_waits: Callable[[], bool]
+    _interval_s: float
+    # What the log says cannot be done while the database is away.
+    _without: str
+    _wanted: asyncio.Event = field(default_factory=asyncio.Event)
+    stopped: bool = False
 
     def wake(self) -> None:
         """Look, because somebody waits now."""

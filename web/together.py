@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Hashable, Mapping
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 import anyio.to_thread
@@ -13,6 +14,7 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
+@dataclass(eq=False)
 class Together(Generic[Key, Value]):
     """Answers requests of the event loop; each read takes all that came during the one before.
 
@@ -21,16 +23,11 @@ class Together(Generic[Key, Value]):
     is called in a thread; the answer to a key that it leaves out is None.
     """
 
-    def __init__(
-        self,
-        read: Callable[[Collection[Key]], Mapping[Key, Value]],
-        series_of: Callable[[Key], Hashable],
-    ) -> None:
-        self._read = read
-        self._series_of = series_of
-        # What was asked since the last read began, for each series of reads that goes on now.
-        self._asked: dict[Hashable, dict[Key, asyncio.Future[Value | None]]] = {}
-        self._series: set[asyncio.Task[None]] = set()
+    _read: Callable[[Collection[Key]], Mapping[Key, Value]]
+    _series_of: Callable[[Key], Hashable]
+    # What was asked since the last read began, for each series of reads that goes on now.
+    _asked: dict[Hashable, dict[Key, asyncio.Future[Value | None]]] = field(default_factory=dict)
+    _series: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def get(self, key: Key) -> Value | None:
         """Return the value of a key, None if the read leaves it out; raises what the read does."""

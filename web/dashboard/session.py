@@ -45,11 +45,11 @@ class StaleForm(Forbidden):
         self.visitor = visitor
 
 
+@dataclass(frozen=True)
 class Form:
     """The fields of a form, as a browser sends them."""
 
-    def __init__(self, fields: Mapping[str, list[str]]) -> None:
-        self._fields = fields
+    _fields: Mapping[str, list[str]] = field(default_factory=dict)
 
     def one(self, name: str, default: str = "") -> str:
         """Return the last value of a field, or `default` without one."""
@@ -86,7 +86,7 @@ class Visitor:
     # To be sent back with every change.
     csrf: str
     # The fields of a change's form.
-    form: Form = field(default_factory=lambda: Form({}))
+    form: Form = field(default_factory=Form)
 
     def may(self, permission: str) -> bool:
         """Return whether the role permits something: `operate`, `edit`."""
