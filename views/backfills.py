@@ -55,10 +55,6 @@ class StartedBackfill(Backfill):
         return self.state != ACTIVE and set(self.operations) <= set(ENDED)
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        return (self.unsent,) if self.unsent else ()
-
-    @property
     def exit_code(self) -> int:
         """1 if the command waited for it and it did not succeed."""
         is_well = self.state == DONE and set(self.operations) <= set(WENT_WELL)

@@ -43,13 +43,17 @@ class View(BaseModel):
     @property
     def complaints(self) -> tuple[str, ...]:
         """What was refused, and what has not ended in time, each with the reason."""
-        why: str | None = getattr(self, "refused", None)
-        return (why,) if why else ()
+        return self._said_in("refused")
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Warnings for the user."""
-        return ()
+        """Warnings for the user: why the broker has not taken a message yet."""
+        return self._said_in("unsent")
+
+    def _said_in(self, name: str) -> tuple[str, ...]:
+        """Return what a field says; nothing if the view has none, or it is empty."""
+        said: str | None = getattr(self, name, None)
+        return (said,) if said else ()
 
     @property
     def exit_code(self) -> int:

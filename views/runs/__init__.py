@@ -42,10 +42,6 @@ class Done(View):
     unsent: str | None = Field(None, description="Why the broker has not taken it yet.")
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        return (self.unsent,) if self.unsent else ()
-
-    @property
     def complaints(self) -> tuple[str, ...]:
         if not self.is_late:
             return ()
