@@ -17,19 +17,16 @@ class Over(StrEnum):
     TIME = "time"
 
 
-class OverLimit(Exception):
-    """A child exceeded a limit, or crashed; the text completes a sentence about its input."""
-
-    def __init__(self, text: str, *, permanent: bool) -> None:
-        self.permanent = permanent
-        super().__init__(text)
+class OverLimit(SourceFailed):
+    """A child exceeded a limit, or crashed, so its input cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The limits of one child, and the setting of each, if it has one.
 
-    `memory_mb` is the address space beyond that of an idle child: no child can use more memory.
+    Errors begin with `shown`, the name of the child's input. `memory_mb` is the address space
+    beyond that of an idle child: no child can use more memory.
     """
 
     memory_mb: int
@@ -38,9 +35,19 @@ class Limits:
     settings: Mapping[Over, str] = field(default_factory=dict)
     # What the child gets beyond `time_s` to end in order by itself.
     slack_s: float = 0.0
+    shown: str = ""
+
+    def error(self, text: str, *, permanent: bool = False) -> OverLimit:
+        """Return an error about the child's input, of which `text` says what is wrong."""
+        return OverLimit(f"{self.shown} {text}".lstrip(), permanent=permanent)
 
     def over(self, kind: Over) -> OverLimit:
         """Return the error of a child that exceeded the limit `kind`."""
+        # A busy machine may have been slow; memory and CPU are the same at each try.
+        return self.error(self.exceeded(kind), permanent=kind is not Over.TIME)
+
+    def exceeded(self, kind: Over) -> str:
+        """Return what exceeded the limit `kind`, and what to do about it."""
         shown = {
             Over.MEMORY: f"needs more than {self._shown(kind, self.memory_mb, 'MiB')} of memory",
             Over.CPU: f"needs more than {self._shown(kind, self.cpu_s, 's')} of CPU time",
@@ -49,8 +56,7 @@ class Limits:
         remedy = "make it smaller"
         if kind in self.settings:
             remedy += f", or raise {self.settings[kind]}"
-        # A busy machine may have been slow; memory and CPU are the same at each try.
-        return OverLimit(f"{shown[kind]}; {remedy}", permanent=kind is not Over.TIME)
+        return f"{shown[kind]}; {remedy}"
 
     def _shown(self, kind: Over, value: float, unit: str) -> str:
         setting = self.settings.get(kind)
@@ -83,18 +89,17 @@ def result_of(answer: Mapping[str, Any] | None, exit_: Exit | None, limits: Limi
         raise SourceFailed(answer["failed"], permanent=answer["permanent"])
     if "stopped" in answer:
         raise Stopped
-    raise OverLimit(f"failed: {answer['error']}", permanent=False)
+    raise limits.error(f"failed: {answer['error']}")
 
 
 def _ended(exit_: Exit | None, limits: Limits) -> OverLimit:
     """Return the error of a child that ended without an answer."""
     if exit_ is None:
-        return OverLimit("cannot be read: its process was lost", permanent=False)
+        return limits.error("cannot be read: its process was lost")
     if exit_.signal in (signal.SIGXCPU, signal.SIGPROF):
         return limits.over(Over.CPU)
     if not exit_.signal:
-        return OverLimit(f"ended its process with the code {exit_.code}", permanent=False)
+        return limits.error(f"ended its process with the code {exit_.code}")
     name = signal.Signals(exit_.signal).name
-    over = limits.over(Over.MEMORY)
     # C++ code that gets no memory often aborts.
-    return OverLimit(f"ended its process with {name}; perhaps it {over}", permanent=False)
+    return limits.error(f"ended its process with {name}; perhaps it {limits.exceeded(Over.MEMORY)}")

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,10 @@ from runtime.postgresql import only_read
 from runtime.references import OF_SETTINGS, SecretMissing, resolved
 from small_apps.bounded import client
 from small_apps.bounded.child import Call
-from small_apps.bounded.limits import Limits, Over, OverLimit
 from small_apps.failures import SourceFailed, Stopped, first_line
 from small_apps.fetch.rows import Bounds, write_rows
 from small_apps.importing.bad_rows import BadRows
-from small_apps.importing.in_child import READING
+from small_apps.importing.in_child import reading_limits
 from small_apps.watch import Watch
 
 CONNECT_S = 10
@@ -44,16 +43,9 @@ def query(sql: str, name: str, target: Path, settings: Settings, watch: Watch) -
         "settings": settings.fetch.model_dump(mode="json"),
     }
     call = client.Call(f"{__name__}:answer", arguments)
-    try:
-        return BadRows.of_json(client.run(call, _limits_of(settings.fetch), watch))
-    except OverLimit as error:
-        raise SourceFailed(f"connection {name} {error}", permanent=error.permanent) from None
-
-
-def _limits_of(settings: FetchSettings) -> Limits:
-    names = READING | {Over.TIME: "SCHED_FETCH_TIMEOUT_S"}
-    slack_s = CONNECT_S + client.GRACE_S
-    return Limits(settings.memory_mb, settings.cpu_s, settings.timeout_s, names, slack_s)
+    limits = reading_limits(settings.fetch, f"connection {name}", "timeout_s")
+    limits = replace(limits, slack_s=CONNECT_S + client.GRACE_S)
+    return BadRows.of_json(client.run(call, limits, watch))
 
 
 def answer(call: Call) -> Mapping[str, Any]:

@@ -13,11 +13,10 @@ from models.references import is_reference
 from runtime.config import Settings
 from runtime.references import SecretMissing, resolved
 from small_apps.bounded import client
-from small_apps.bounded.limits import Limits, Over, OverLimit
 from small_apps.failures import SourceFailed
-from small_apps.fetch.rows import Bounds
 from small_apps.importing.bad_rows import BadRows
-from small_apps.importing.in_child import READING
+from small_apps.importing.in_child import reading_limits
+from small_apps.watch import Watch
 
 ANSWER = "small_apps.fetch.reader_child:answer"
 
@@ -28,7 +27,7 @@ def read(
     target: Path,
     context: StepContext,
     settings: Settings,
-    bounds: Bounds,
+    watch: Watch,
 ) -> BadRows:
     """Write the rows of the reader `name` to `target`, as JSON Lines; return the rows left out.
 
@@ -48,13 +47,9 @@ def read(
         "settings": settings.fetch.model_dump(mode="json"),
         "context": _written(context),
     }
-    names = READING | {Over.TIME: "SCHED_FETCH_READER_S"}
-    limits = Limits(settings.fetch.memory_mb, settings.fetch.cpu_s, settings.fetch.reader_s, names)
+    limits = reading_limits(settings.fetch, f"reader {name}", "reader_s")
     call = client.Call(ANSWER, arguments, loads=True)
-    try:
-        made = client.run(call, limits, bounds.watch, _noted(context))
-    except OverLimit as error:
-        raise SourceFailed(f"reader {name} {error}", permanent=error.permanent) from None
+    made = client.run(call, limits, watch, _noted(context))
     if made["checkpoint"] != context.checkpoint:
         context.checkpoint.clear()
         context.checkpoint.update(made["checkpoint"])

@@ -20,7 +20,6 @@ from small_apps.failures import SourceFailed
 from small_apps.fetch import downloads, readers
 from small_apps.fetch.downloads import Wanted
 from small_apps.fetch.query import query
-from small_apps.fetch.rows import Bounds
 from small_apps.importing import Data, Rules
 from small_apps.watch import Watch
 
@@ -205,9 +204,8 @@ def _rows_of(
     elif context is None:
         raise SourceFailed(f"{source.shown} can only be read by a refresh", permanent=True)
     else:
-        bounds = Bounds(source.shown, settings.fetch, watch)
         name = str(source.reader)
-        bad_rows = readers.read(name, source.parameters, private, context, settings, bounds)
+        bad_rows = readers.read(name, source.parameters, private, context, settings, watch)
     return Fetched(Data(private, "jsonl", source.shown, source.rules, watch, bad_rows), {}, kept)
 
 

@@ -9,21 +9,20 @@ from typing import Any
 from runtime.data_sections import FetchSettings
 from small_apps.bounded import client
 from small_apps.bounded.child import Call
-from small_apps.bounded.limits import Exit, Limits, Over, OverLimit
-from small_apps.failures import SourceFailed
+from small_apps.bounded.limits import Exit, Limits, Over
 from small_apps.importing import Data, Imported, Rules, import_data
 from small_apps.importing.bad_rows import BadRows
 
-READING = {
-    Over.MEMORY: "SCHED_FETCH_MEMORY_MB",
-    Over.CPU: "SCHED_FETCH_CPU_S",
-    Over.TIME: "SCHED_FETCH_IMPORT_S",
-}
 
-
-def limits_of(settings: FetchSettings) -> Limits:
-    """Return the limits of one import."""
-    return Limits(settings.memory_mb, settings.cpu_s, settings.import_s, READING)
+def reading_limits(settings: FetchSettings, shown: str, time: str) -> Limits:
+    """Return the limits of a child that reads `shown`; `time` is a setting, such as `import_s`."""
+    names = {
+        Over.MEMORY: "SCHED_FETCH_MEMORY_MB",
+        Over.CPU: "SCHED_FETCH_CPU_S",
+        Over.TIME: f"SCHED_FETCH_{time.upper()}",
+    }
+    time_s = getattr(settings, time)
+    return Limits(settings.memory_mb, settings.cpu_s, time_s, names, shown=shown)
 
 
 def import_in_child(
@@ -49,10 +48,8 @@ def import_in_child(
     }
     with data.opened() as stream:
         call = client.Call(f"{__name__}:answer", arguments, [stream.fileno()])
-        try:
-            made = client.run(call, limits_of(settings), data.watch, ended=ended)
-        except OverLimit as error:
-            raise SourceFailed(f"{data.shown} {error}", permanent=error.permanent) from None
+        limits = reading_limits(settings, data.shown, "import_s")
+        made = client.run(call, limits, data.watch, ended=ended)
     return Imported(made["digest"], made["figures"], BadRows.of_json(made["bad_rows"]))
 
 

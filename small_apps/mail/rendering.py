@@ -1,11 +1,11 @@
 """Rendering of a template for many recipients, in child processes with limits."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from small_apps.bounded import client
-from small_apps.bounded.limits import Limits, OverLimit
+from small_apps.bounded.limits import Limits
 from small_apps.mail.message import Content
 from small_apps.mail.templates import InvalidTemplate, MailTemplate
 from small_apps.watch import Watch
@@ -37,9 +37,6 @@ def _asked(
 ) -> dict[str, Any]:
     arguments = {"template": asdict(template), "shared": dict(shared), "each": each}
     call = client.Call("small_apps.mail.child:render_mails", arguments)
-    try:
-        made: dict[str, Any] = client.run(call, RENDERING, Watch())
-    except OverLimit as error:
-        text = f"template {template.name} {error}"
-        raise OverLimit(text, permanent=error.permanent) from None
+    limits = replace(RENDERING, shown=f"template {template.name}")
+    made: dict[str, Any] = client.run(call, limits, Watch())
     return made

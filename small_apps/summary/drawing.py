@@ -7,13 +7,13 @@ from pathlib import Path
 
 from small_apps.bounded import client
 from small_apps.bounded.child import Call
-from small_apps.bounded.limits import Limits, OverLimit
+from small_apps.bounded.limits import Limits
 from small_apps.summary.charts import columns_png, load_matplotlib
 from small_apps.summary.history import Point
 from small_apps.watch import Watch
 
 # Most of the address space is Matplotlib's own.
-DRAWING = Limits(memory_mb=1024, cpu_s=20, time_s=60)
+DRAWING = Limits(memory_mb=1024, cpu_s=20, time_s=60, shown="the charts of the summary: drawing")
 
 
 def drawn(charts: Sequence[Sequence[Point]], home: Path) -> list[bytes | None]:
@@ -24,11 +24,7 @@ def drawn(charts: Sequence[Sequence[Point]], home: Path) -> list[bytes | None]:
     call = client.Call(
         "small_apps.summary.drawing:draw_charts", {"charts": points, "home": str(home)}
     )
-    try:
-        pictures = client.run(call, DRAWING, Watch())
-    except OverLimit as error:
-        text = f"the charts of the summary: drawing {error}"
-        raise OverLimit(text, permanent=error.permanent) from None
+    pictures = client.run(call, DRAWING, Watch())
     return [None if one is None else b64decode(one) for one in pictures]
 
 
