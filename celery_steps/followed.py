@@ -11,7 +11,6 @@ import sqlalchemy as sa
 from celery_steps.celery_task import STEP
 from models.action.plan import Plan
 from models.errors import LeaseLost
-from models.notices import TIME_BOX
 from models.operation import UNSTARTED, OperationState, after_loss
 from models.sql import is_still
 from models.store.operations import handed_over, handing, one_step, restart, running, unstarted
@@ -20,7 +19,7 @@ from models.store.operations.claims import Claim, claim, recorded_of
 from models.store.operations.finish import Ended, Ending, end, release_waiting
 from models.store.operations.handed_over import hand_over
 from models.store.operations.move import RUNNING
-from models.store.operations.retry_policy import failed
+from models.store.operations.retry_policy import CANCELLED, STOPPED_IN_TIME, TIME_LIMIT, failed
 from models.store.operations.running import Story
 from models.tables import operations
 from runtime.clock import monotonic, utc_now
@@ -178,11 +177,9 @@ def write_end(
 
 _ENDINGS: Mapping[str, Ending] = {
     "success": Ending(OperationState.SUCCESS, result={STEP: {}}),
-    "time box": Ending(OperationState.PARTIAL, reason=TIME_BOX),
-    "cancelled": Ending(OperationState.CANCELLED, reason="cancelled"),
-    "time limit": Ending(
-        OperationState.FAILED, error="time limit", reason="time limit", is_failure=True
-    ),
+    "time box": STOPPED_IN_TIME,
+    "cancelled": CANCELLED,
+    "time limit": TIME_LIMIT,
 }
 
 

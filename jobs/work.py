@@ -17,7 +17,7 @@ from models.store.operations.admission import NotClaimed, Recorded
 from models.store.operations.claims import Claim, Wanted, claim, lock_unstarted, start_all
 from models.store.operations.finish import Ended, Ending, end
 from models.store.operations.jobs import Held
-from models.store.operations.retry_policy import failed
+from models.store.operations.retry_policy import CANCELLED, TIME_LIMIT, failed
 from models.store.operations.running import Story
 from runtime.database import DATABASE_AWAY
 from runtime.db_retry import start
@@ -28,8 +28,6 @@ logger = logging.getLogger("minutehand.jobs")
 
 NOTHING = timedelta(0)
 SUCCEEDED = OperationState.SUCCESS
-CANCELLED = Ending(OperationState.CANCELLED, reason="cancelled")
-TIME_LIMIT = Ending(OperationState.FAILED, error="time limit", reason="time limit", is_failure=True)
 NO_JOB = Ending(OperationState.FAILED, error="its action names no job", is_failure=True)
 GIVEN_BACK = Ending(OperationState.PENDING, reason="given back: its worker went away")
 

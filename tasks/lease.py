@@ -19,12 +19,12 @@ import sqlalchemy as sa
 
 from minutehand.error_text import text_of
 from models.errors import LeaseLost
-from models.notices import TIME_BOX as STOPPED_IN_TIME
 from models.operation import OperationState
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import running
 from models.store.operations.claims import Claim
 from models.store.operations.finish import Ending, end
+from models.store.operations.retry_policy import CANCELLED, STOPPED_IN_TIME, TIME_LIMIT
 from models.store.operations.running import Story
 from runtime.clock import monotonic
 from runtime.database import reason_of
@@ -75,10 +75,6 @@ class Interrupted(BaseException):
 
 
 GIVEN_BACK = Ending(OperationState.PENDING, reason="given back: the worker stopped")
-CANCELLED = Ending(OperationState.CANCELLED, reason="cancelled")
-TIME_LIMIT = Ending(OperationState.FAILED, error="time limit", reason="time limit", is_failure=True)
-# A stop in time: the next operation goes on from the checkpoint.
-TIME_BOX = Ending(OperationState.PARTIAL, reason=STOPPED_IN_TIME)
 LOST = Ending(OperationState.FAILED, reason="lease lost")
 
 
@@ -122,7 +118,7 @@ class Lease:
             return GIVEN_BACK
         if self._cancelled_at is not None:
             return CANCELLED
-        return None if self.time_left() else TIME_BOX
+        return None if self.time_left() else STOPPED_IN_TIME
 
     @contextmanager
     def held(self) -> Iterator[None]:

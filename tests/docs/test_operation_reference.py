@@ -9,9 +9,10 @@ import pytest
 from models.fingerprint import str_to_uuid
 from models.operation import OUTCOMES, OperationState, StepState
 from models.store.operations.admission import EXPIRED
+from models.store.operations.retry_policy import CANCELLED, STOPPED_IN_TIME, TIME_LIMIT
 from models.tables import operations
 from scheduler.occurrence import OVERTAKEN, TOO_LATE
-from tasks.lease import CANCELLED, GIVEN_BACK, TIME_BOX, TIME_LIMIT
+from tasks.lease import GIVEN_BACK
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "operation.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -45,7 +46,7 @@ def test_each_field_has_a_row(column: str) -> None:
         TOO_LATE,
         OVERTAKEN,
         EXPIRED,
-        *(end.reason for end in (GIVEN_BACK, CANCELLED, TIME_BOX, TIME_LIMIT)),
+        *(end.reason for end in (GIVEN_BACK, CANCELLED, STOPPED_IN_TIME, TIME_LIMIT)),
     ],
 )
 def test_each_fixed_reason_has_a_row(reason: str) -> None:

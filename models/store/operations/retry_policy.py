@@ -1,12 +1,18 @@
-"""Decide how a failed attempt ends: retried after its backoff, or failed for good."""
+"""How attempts end that are cut short or fail; a failed one may be retried after its backoff."""
 
 from datetime import timedelta
 from typing import Protocol
 
 from models.action.plan import Plan
 from models.column_types import shown
+from models.notices import TIME_BOX
 from models.operation import OperationState
 from models.store.operations.finish import Ending
+
+CANCELLED = Ending(OperationState.CANCELLED, reason="cancelled")
+TIME_LIMIT = Ending(OperationState.FAILED, error="time limit", reason="time limit", is_failure=True)
+# A stop in time: the next operation goes on from the checkpoint.
+STOPPED_IN_TIME = Ending(OperationState.PARTIAL, reason=TIME_BOX)
 
 
 class Tried(Protocol):
