@@ -79,25 +79,18 @@ def keep(part: Path, target: Path) -> None:
 
 
 def download(wanted: Wanted, target: Path, settings: FetchSettings, watch: Watch) -> Answer:
-    """Download to `target`, whole or not at all. Raises SourceFailed, Stopped."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = private_part(target)
+    """Download to `target`, which a failure leaves unfinished. Raises SourceFailed, Stopped."""
     deadline = Deadline(settings.timeout_s)
-    try:
-        with (
-            watch.interrupted_by(deadline.cut),
-            _opened(wanted, settings, deadline, {}, watch) as response,
-            part.open("wb") as stream,
-        ):
-            for chunk in _bounded(response, wanted.shown, settings, watch):
-                stream.write(chunk)
-            stream.flush()
-            os.fsync(stream.fileno())
-            answer = _answer(response)
-        part.replace(target)
-        return answer
-    finally:
-        part.unlink(missing_ok=True)
+    with (
+        watch.interrupted_by(deadline.cut),
+        _opened(wanted, settings, deadline, {}, watch) as response,
+        target.open("wb") as stream,
+    ):
+        for chunk in _bounded(response, wanted.shown, settings, watch):
+            stream.write(chunk)
+        stream.flush()
+        os.fsync(stream.fileno())
+        return _answer(response)
 
 
 @contextmanager

@@ -160,7 +160,7 @@ def fetch(
     kept: Path,
     settings: Settings,
     watch: Watch,
-    context: StepContext | None = None,
+    context: StepContext,
 ) -> Fetched:
     """Return the source's data on this machine: a file stays put, all else is downloaded.
 
@@ -197,12 +197,10 @@ def _rows_of(
     kept: Path,
     settings: Settings,
     watch: Watch,
-    context: StepContext | None,
+    context: StepContext,
 ) -> Fetched:
     if source.sql is not None:
         bad_rows = query(source.sql, source.connection, private, settings, watch)
-    elif context is None:
-        raise SourceFailed(f"{source.shown} can only be read by a refresh", permanent=True)
     else:
         name = str(source.reader)
         bad_rows = readers.read(name, source.parameters, private, context, settings, watch)

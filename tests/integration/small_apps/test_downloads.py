@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
+from minutehand.testing import make_context
 from runtime.clock import monotonic
 from runtime.config import Settings
 from runtime.data_sections import FetchSettings
 from small_apps.failures import SourceFailed, Stopped
 from small_apps.fetch.downloads import Wanted, download, probe
-from small_apps.fetch.sources import fetch, source_of
+from small_apps.fetch.sources import Fetched, fetch, source_of
 from small_apps.watch import Watch
 from tests.servers import free_port
 from tests.web_source import Page, WebSource, web_source
@@ -30,9 +31,17 @@ def web() -> Iterator[WebSource]:
 
 
 def fetched(web: WebSource, folder: Path, path: str = "/a", fetch: FetchSettings = OPEN) -> bytes:
-    """Download `path` and return what came."""
-    download(Wanted(web.url + path), folder / "a", fetch, Watch())
+    """Download `path`, keep it as the last one, and return what came."""
+    fetch_csv(web.url + path, folder, fetch).keep()
     return (folder / "a").read_bytes()
+
+
+def fetch_csv(
+    url: str, folder: Path, limits: FetchSettings = OPEN, watch: Watch | None = None
+) -> Fetched:
+    """Fetch the CSV of a URL, to be kept in `folder` as the file `a`."""
+    source, settings = source_of({"url": url, "format": "csv"}), Settings(home=folder, fetch=limits)
+    return fetch(source, folder / "a", settings, watch or Watch(), make_context())
 
 
 def test_what_comes_is_kept_whole_with_its_validators(web: WebSource, tmp_path: Path) -> None:
@@ -203,7 +212,7 @@ def test_a_stop_ends_a_download_before_its_first_byte(tmp_path: Path) -> None:
     stopper = threading.Thread(target=stop_once_asked)
     stopper.start()
     with trickled_headers(asked) as url, pytest.raises(Stopped):
-        download(Wanted(url), tmp_path / "a", OPEN, watch)
+        fetch_csv(url, tmp_path, watch=watch)
     stopper.join()
 
     assert list(tmp_path.iterdir()) == []
@@ -224,25 +233,23 @@ def test_a_download_that_breaks_off_leaves_the_last_one(web: WebSource, tmp_path
 def test_two_refreshes_at_once_each_read_what_they_downloaded(
     web: WebSource, tmp_path: Path
 ) -> None:
-    settings, kept = Settings(home=tmp_path, fetch=OPEN), tmp_path / "kept" / "a"
-    source = source_of({"url": f"{web.url}/a", "format": "csv"})
     web.pages["/a"] = Page(b"id\n1\n2\n", headers={"ETag": '"one"'})
-    one = fetch(source, kept, settings, Watch())
+    one = fetch_csv(f"{web.url}/a", tmp_path / "kept")
     web.pages["/a"] = Page(b"id\n7\n", headers={"ETag": '"two"'})
-    two = fetch(source, kept, settings, Watch())
+    two = fetch_csv(f"{web.url}/a", tmp_path / "kept")
 
     assert [one.data.file.read_bytes(), two.data.file.read_bytes()] == [b"id\n1\n2\n", b"id\n7\n"]
     two.keep()
     one.keep()
     assert [one.validators["etag"], two.validators["etag"]] == ['"one"', '"two"']
-    assert list(kept.parent.iterdir()) == [kept]
+    assert list((tmp_path / "kept").iterdir()) == [tmp_path / "kept" / "a"]
 
 
 def test_a_stop_ends_a_download(web: WebSource, tmp_path: Path) -> None:
     web.pages["/a"] = Page(b"x" * 10_000, trickle_s=0.01)
 
     with pytest.raises(Stopped):
-        download(Wanted(f"{web.url}/a"), tmp_path / "a", OPEN, Watch(should_stop=lambda: True))
+        fetch_csv(f"{web.url}/a", tmp_path, watch=Watch(should_stop=lambda: True))
 
     assert list(tmp_path.iterdir()) == []
 

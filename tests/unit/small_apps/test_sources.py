@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from minutehand.testing import make_context
 from runtime.config import Settings
 from small_apps.beneath import opened_beneath
 from small_apps.failures import SourceFailed, Stopped
@@ -20,6 +21,11 @@ def settings(tmp_path: Path) -> Settings:
     (made.effective_data_root / "a.csv").write_text("id\n1\n")
     (tmp_path / "outside.csv").write_text("secret\n")
     return made
+
+
+def fetch_file(document: dict[str, str], settings: Settings) -> None:
+    """Fetch a file of the data root."""
+    fetch(source_of(document), settings.home / "k", settings, Watch(), make_context())
 
 
 @pytest.mark.parametrize(
@@ -44,14 +50,14 @@ def test_nothing_outside_the_data_root_is_reached(settings: Settings, name: str)
 )
 def test_what_is_no_file_is_refused(settings: Settings, name: str, error: str) -> None:
     with pytest.raises(SourceFailed, match=error):
-        fetch(source_of({"file": name, "format": "csv"}), settings.home / "k", settings, Watch())
+        fetch_file({"file": name, "format": "csv"}, settings)
 
 
 def test_a_pipe_is_refused_and_not_waited_on(settings: Settings) -> None:
     os.mkfifo(settings.effective_data_root / "pipe.csv")
 
     with pytest.raises(SourceFailed, match=r"pipe\.csv is not a file"):
-        fetch(source_of({"file": "pipe.csv"}), settings.home / "k", settings, Watch())
+        fetch_file({"file": "pipe.csv"}, settings)
 
 
 @pytest.mark.parametrize("document", [{}, {"file": "a.csv", "url": "https://example.com/a.csv"}])
