@@ -10,7 +10,7 @@ from uuid import uuid4
 import httpx
 
 from runtime.data_sections import FetchSettings
-from small_apps.failures import SourceFailed
+from small_apps.failures import SourceFailed, check_size
 from small_apps.fetch.addresses import FETCHING
 from small_apps.fetch.deadline import Deadline
 from small_apps.fetch.guard import Guard
@@ -183,23 +183,15 @@ def _bounded(
     response: httpx.Response, shown: str, settings: FetchSettings, watch: Watch
 ) -> Iterator[bytes]:
     total = int(response.headers.get("content-length", 0)) or None
-    done = 0
-    _check_size(total or 0, shown, settings)
+    done, what = 0, f"{shown} is larger"
+    check_size(what, total or 0, settings.max_bytes)
     # A chunk size would hold back the bytes of a slow server, and delay the checks.
     for chunk in response.iter_raw():
         done += len(chunk)
-        _check_size(done, shown, settings)
+        check_size(what, done, settings.max_bytes)
         watch.check()
         watch.progress(done, total)
         yield chunk
-
-
-def _check_size(size: int, shown: str, settings: FetchSettings) -> None:
-    if size > settings.max_bytes:
-        raise SourceFailed(
-            f"{shown} is larger than SCHED_FETCH_MAX_BYTES={settings.max_bytes}",
-            permanent=True,
-        )
 
 
 def _answer(response: httpx.Response) -> Answer:

@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from runtime.data_sections import FetchSettings
-from small_apps.failures import SourceFailed
+from small_apps.failures import check_size
 from small_apps.importing.bad_rows import BadRow, BadRows, short
 from small_apps.watch import Watch
 
@@ -49,11 +49,7 @@ def write_rows(
 
 
 def _check(number: int, size: int, bounds: Bounds) -> None:
-    if size > bounds.settings.max_bytes:
-        raise SourceFailed(
-            f"{bounds.shown} returns more than SCHED_FETCH_MAX_BYTES={bounds.settings.max_bytes}",
-            permanent=True,
-        )
+    check_size(f"{bounds.shown} returns more", size, bounds.settings.max_bytes)
     if number % REPORT_ROWS == 0:
         bounds.watch.check()
         bounds.watch.progress(number, None)

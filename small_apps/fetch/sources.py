@@ -16,7 +16,7 @@ from runtime.references import SecretMissing, resolved
 from runtime.urls import check_web_url
 from small_apps.beneath import opened_beneath
 from small_apps.document.sources import PLACES, format_of_name
-from small_apps.failures import SourceFailed
+from small_apps.failures import SourceFailed, check_size
 from small_apps.fetch import downloads, readers
 from small_apps.fetch.downloads import Wanted
 from small_apps.fetch.query import query
@@ -224,11 +224,7 @@ def _local(source: Source, settings: Settings, watch: Watch) -> Fetched:
     root, path = granted_place(name, settings)
     with opened_beneath(root, path) as stream:
         state = os.fstat(stream.fileno())
-    if state.st_size > settings.fetch.max_bytes:
-        raise SourceFailed(
-            f"{name} is larger than SCHED_FETCH_MAX_BYTES={settings.fetch.max_bytes}",
-            permanent=True,
-        )
+    check_size(f"{name} is larger", state.st_size, settings.fetch.max_bytes)
     format_name = source.format or format_of(name)
     data = Data(Path(path), format_name, name, source.rules, watch, root=root)
     return Fetched(data, file_validators(source, state))

@@ -5,11 +5,12 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
 from runtime.data_sections import FetchSettings
-from small_apps.failures import SourceFailed
+from small_apps.failures import SourceFailed, check_size
 from small_apps.watch import Watch
 
 CHUNK = 1 << 20
@@ -114,26 +115,14 @@ def _unpacked(
     stream: BinaryIO, shown: str, settings: FetchSettings, watch: Watch
 ) -> Iterator[bytes]:
     first = stream.read(CHUNK)
-    rest = iter(lambda: stream.read(CHUNK), b"")
-    chunks = _chained(first, rest)
+    chunks = chain([first], iter(lambda: stream.read(CHUNK), b""))
     is_packed = first.startswith(GZIP_MARK)
-    size = 0
+    size, what = 0, f"{shown} is larger{' unpacked' if is_packed else ''}"
     for chunk in _gunzipped(chunks, shown, watch) if is_packed else chunks:
         watch.check()
         size += len(chunk)
-        if size > settings.max_bytes:
-            what = " unpacked" if is_packed else ""
-            raise SourceFailed(
-                f"{shown} is larger{what} than SCHED_FETCH_MAX_BYTES={settings.max_bytes}",
-                permanent=True,
-            )
+        check_size(what, size, settings.max_bytes)
         yield chunk
-
-
-def _chained(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    if first:
-        yield first
-        yield from rest
 
 
 def _sliced(chunks: Iterable[bytes]) -> Iterator[bytes]:
