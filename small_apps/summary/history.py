@@ -42,7 +42,7 @@ class Past:
     @property
     def last_at(self) -> datetime | None:
         """The instant of the last summary; None before the first."""
-        return _instant(self.summaries[-1]["at"]) if self.summaries else None
+        return datetime.fromisoformat(self.summaries[-1]["at"]) if self.summaries else None
 
     def points(self, domain: str, column: str | None) -> tuple[Point, ...]:
         """Return the values of a column, or of the rows, oldest first."""
@@ -51,7 +51,7 @@ class Past:
             part = summary["domains"].get(domain) or {}
             value = part.get("rows") if column is None else part.get("sums", {}).get(column)
             if value is not None:
-                found.append(Point(_instant(summary["at"]), value))
+                found.append(Point(datetime.fromisoformat(summary["at"]), value))
         return tuple(found)
 
     def checkpoint(self, operation_id: str, now: datetime, after: dict[str, Any]) -> dict[str, Any]:
@@ -68,7 +68,3 @@ def _thinned(summary: Mapping[str, Any]) -> dict[str, Any]:
         for name, part in list(summary["domains"].items())[:MOST_TRENDS]
     }
     return {"at": summary["at"], "domains": domains}
-
-
-def _instant(text: str) -> datetime:
-    return datetime.fromisoformat(text)

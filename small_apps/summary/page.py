@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from importlib.resources import files
@@ -26,27 +25,9 @@ def in_order(summary: Summary) -> tuple[DomainSummary, ...]:
     return tuple(sorted(summary.domains, key=lambda part: not part.has_changed))
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A summary and the names of its pictures, by domain."""
-
-    summary: Summary
-    pictures: Mapping[str, str]
-
-    @property
-    def cards(self) -> tuple[DomainSummary, ...]:
-        """The domains with a card."""
-        return in_order(self.summary)[:MOST_CARDS]
-
-    @property
-    def lines(self) -> tuple[DomainSummary, ...]:
-        """The other domains."""
-        return in_order(self.summary)[MOST_CARDS:]
-
-
 def render_text(summary: Summary) -> str:
     """Return the summary as plain text."""
-    return _rendered("page.txt", Shown(summary, {}))
+    return _rendered("page.txt", summary, {})
 
 
 def render_html(summary: Summary, pictures: Mapping[str, str] | None = None) -> str:
@@ -54,7 +35,7 @@ def render_html(summary: Summary, pictures: Mapping[str, str] | None = None) -> 
 
     `pictures` maps a domain to the message part of its chart (`cid:NAME`).
     """
-    return _rendered("page.html", Shown(summary, pictures or {}))
+    return _rendered("page.html", summary, pictures or {})
 
 
 def described(trend: Trend) -> str:
@@ -66,15 +47,17 @@ def described(trend: Trend) -> str:
     )
 
 
-def _rendered(name: str, shown: Shown) -> str:
+def _rendered(name: str, summary: Summary, pictures: Mapping[str, str]) -> str:
     source = files("small_apps.summary").joinpath(name).read_text(encoding="utf-8")
     template = _environment(escapes=name.endswith(".html")).from_string(source)
-    failures = shown.summary.failures
+    parts = in_order(summary)
     return template.render(
-        shown=shown,
-        summary=shown.summary,
-        failures=failures[:MOST_FAILURES],
-        more_failures=max(0, len(failures) - MOST_FAILURES),
+        summary=summary,
+        cards=parts[:MOST_CARDS],
+        others=parts[MOST_CARDS:],
+        pictures=pictures,
+        failures=summary.failures[:MOST_FAILURES],
+        more_failures=max(0, len(summary.failures) - MOST_FAILURES),
     )
 
 
