@@ -1,10 +1,7 @@
 """The Celery app, and the publishing of operations in batches with time limits."""
 
 import logging
-import os
-import threading
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from itertools import islice
 from typing import Any
 
@@ -17,6 +14,7 @@ from redis.retry import Retry
 from broker.celery_rules import celery_broker_url, is_amqp
 from broker.errors import BROKER_ERRORS, SILENT, refuse_blocked, unavailable
 from broker.in_use import use
+from broker.kept import Kept
 from broker.names import CONTROL_EXCHANGE, EVENT_EXCHANGE, QUICK, UNKNOWN_QUEUE, in_broker
 from broker.stencils import RedisChannel, Stencil, push, stencil_of
 from models.store.operations.outbox import Message
@@ -40,21 +38,6 @@ VISIBILITY_TIMEOUT_S = 8 * 24 * 3600
 TRANSPORT_ALIASES["amqps"] = "broker.amqps:NamedServer"
 
 app = Celery("minutehand", include=["tasks.execute", "tasks.notices"])
-
-
-class _Kept(threading.local):
-    """A thread's connection to the broker, for kombu's channels are not thread-safe."""
-
-    key: tuple[int, str] | None = None
-    producer: Any = None
-    used_at: float = 0.0
-    declared: frozenset[str] = frozenset()
-
-    def __init__(self) -> None:
-        self.stencils: dict[tuple[str, str], Stencil] = {}
-
-
-_kept = _Kept()
 
 
 def configure(settings: Settings) -> Celery:
@@ -172,9 +155,9 @@ def keep(message: Any) -> None:
         if isinstance(one := message.properties.get(key), kind)
     }
     try:
-        producer = kept_producer()
-        _declare(producer, {UNKNOWN_QUEUE})
-        producer.publish(
+        sender = _sender()
+        sender.declare({UNKNOWN_QUEUE})
+        sender.producer.publish(
             message.body,
             exchange="",
             routing_key=UNKNOWN_QUEUE,
@@ -191,21 +174,15 @@ def keep(message: Any) -> None:
 
 def _flush(chunk: Sequence[Message]) -> None:
     """Send one batch in one round trip."""
-    producer = kept_producer()
-    _declare(producer, {in_broker(message.queue) for message in chunk})
+    sender = _sender()
+    sender.declare({in_broker(message.queue) for message in chunk})
+    producer = sender.producer
     if isinstance(producer.channel, RedisChannel):
-        push(producer.channel, [(_stencil(producer, message), message) for message in chunk])
+        push(producer.channel, [(sender.stencil(message), message) for message in chunk])
         return
     with producer.batch(max_size=len(chunk) + 1):
         for message in chunk:
             publish_one(producer, message)
-
-
-def _stencil(producer: Any, message: Message) -> Stencil:
-    its = (message.task, message.queue)
-    if its not in _kept.stencils:
-        _kept.stencils[its] = stencil_of(producer, *its, publish_one)
-    return _kept.stencils[its]
 
 
 def publish_one(producer: Any, message: Message) -> None:
@@ -233,13 +210,6 @@ def publish_one(producer: Any, message: Message) -> None:
     )
 
 
-def _declare(producer: Any, queues: set[str]) -> None:
-    """Declare new queues of this producer: RabbitMQ drops a message without a queue."""
-    for queue in queues - _kept.declared:
-        app.amqp.queues[queue].bind(producer.channel).declare()
-        _kept.declared |= {queue}
-
-
 def sending_connection() -> Connection:
     """Return a connection to the broker for messages of ours, not open yet."""
     connection = app.connection_for_write()
@@ -252,51 +222,67 @@ def sending_connection() -> Connection:
     return connection
 
 
+class _Sender:
+    """A producer for our messages, and what was declared and made for it."""
+
+    def __init__(self) -> None:
+        self.connection = sending_connection()
+        connect(self.connection)
+        self.producer: Any = app.amqp.Producer(self.connection, auto_declare=False)
+        self.used_at = monotonic()
+        self.declared: set[str] = set()
+        self.stencils: dict[tuple[str, str], Stencil] = {}
+
+    def declare(self, queues: set[str]) -> None:
+        """Declare queues that are new to it: RabbitMQ drops a message without a queue."""
+        for queue in queues - self.declared:
+            app.amqp.queues[queue].bind(self.producer.channel).declare()
+            self.declared.add(queue)
+
+    def stencil(self, message: Message) -> Stencil:
+        its = (message.task, message.queue)
+        if its not in self.stencils:
+            self.stencils[its] = stencil_of(self.producer, *its, publish_one)
+        return self.stencils[its]
+
+    def has_closed(self) -> bool:
+        """Return whether the connection was closed while it was idle.
+
+        The client of Redis looks by itself. Proxies close connections to RabbitMQ, for there are no
+        heartbeats on this one. Raises what a silent broker makes.
+        """
+        is_amqp = self.connection.transport_cls in AMQP
+        if not is_amqp or monotonic() - self.used_at < PING_AFTER_IDLE_S:
+            return False
+        try:
+            # It concerns consumers, which this channel never has; each account may ask it.
+            self.producer.channel.basic_qos(0, 1, False)
+        except SILENT:
+            raise
+        except BROKER_ERRORS:
+            return True
+        return False
+
+
+kept: Kept[_Sender] = Kept()
+
+
 def kept_producer() -> Any:
-    """Return this thread's producer, a new one after an error, a fork or `configure`.
+    """Return this thread's producer, another one if its connection was closed.
 
     Celery's pool would keep an earlier URL and retry a connection longer than a tick may wait.
     """
-    key = (os.getpid(), app.conf.broker_url)
-    if _kept.key != key or _has_closed():
-        disconnect()
-        connection = sending_connection()
-        connect(connection)
-        _kept.key, _kept.producer = key, app.amqp.Producer(connection, auto_declare=False)
-    _kept.used_at = monotonic()
-    return _kept.producer
+    return _sender().producer
 
 
-def _has_closed() -> bool:
-    """Return whether the kept connection was closed while it was idle.
-
-    The client of Redis looks by itself. Proxies close connections to RabbitMQ, for there are no
-    heartbeats on this one. Raises what a silent broker makes.
-    """
-    connection = _kept.producer.connection
-    if connection.transport_cls not in AMQP or monotonic() - _kept.used_at < PING_AFTER_IDLE_S:
-        return False
-    try:
-        # It concerns consumers, which this channel never has; each account may ask it.
-        _kept.producer.channel.basic_qos(0, 1, False)
-    except SILENT:
-        raise
-    except BROKER_ERRORS:
-        return True
-    return False
-
-
-def is_connected() -> bool:
-    """Whether this thread has a connection that has not failed yet."""
-    return _kept.key == (os.getpid(), app.conf.broker_url)
+def _sender() -> _Sender:
+    if kept.is_open and kept.link(app.conf.broker_url, _Sender).has_closed():
+        kept.drop()
+    sender = kept.link(app.conf.broker_url, _Sender)
+    sender.used_at = monotonic()
+    return sender
 
 
 def disconnect(*, is_broken: bool = False) -> None:
     """Close the connection of `kept_producer`, without asking the broker if it is broken."""
-    key, old = _kept.key, _kept.producer
-    _kept.key, _kept.producer, _kept.declared = None, None, frozenset()
-    _kept.stencils.clear()
-    # A connection inherited by a fork belongs to the parent.
-    if key is not None and key[0] == os.getpid():
-        with suppress(*BROKER_ERRORS):
-            (old.connection.collect if is_broken else old.connection.close)()
+    kept.drop(is_broken=is_broken)

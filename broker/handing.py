@@ -1,9 +1,7 @@
 """Send tasks to the user's Celery application one by one, recording the outcome of each."""
 
 import logging
-import os
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from socket import gaierror
 from typing import Any
@@ -15,8 +13,9 @@ from redis.exceptions import ResponseError
 
 from broker.app import ORIGIN, app, celery_connection, connect
 from broker.celery_rules import celery_broker_url, is_amqp, rules_of, shares_broker
-from broker.errors import BROKER_ERRORS, SILENT
+from broker.errors import BROKER_ERRORS
 from broker.in_use import settings_in_use
+from broker.kept import Kept
 from minutehand.error_text import text_of
 from minutehand.followed import HEADER
 from models.sql import parts_of
@@ -90,7 +89,8 @@ def send_each(url: str, handed: Sequence[Handed]) -> Outcome:
     if not handed:
         return outcome
     try:
-        missing = _missing(url, {_place(one) for one in handed})
+        places = {_place(one) for one in handed}
+        missing = _kept.ask(lambda: _link(url).missing(places))
     except BROKER_ERRORS as error:
         return Outcome(refused=list(handed), error=text_of(error))
     for number, one in enumerate(handed):
@@ -99,10 +99,10 @@ def send_each(url: str, handed: Sequence[Handed]) -> Outcome:
             is_taken = _place(one) not in missing and _link(url).send(one)
         except NOT_FOR_US as error:
             # The broker took nothing, and has closed the channel unless the queue is full.
-            _unlink()
+            _kept.drop()
             is_taken, is_full = False, isinstance(error, MessageNacked)
         except BROKER_ERRORS as error:
-            _unlink()
+            _kept.drop()
             left = number if _took_nothing(error) else number + 1
             outcome.refused += handed[left:]
             outcome.error = text_of(error)
@@ -111,18 +111,6 @@ def send_each(url: str, handed: Sequence[Handed]) -> Outcome:
         if not is_taken:
             _log_refused(one, is_missing=_place(one) in missing, is_full=is_full)
     return outcome
-
-
-def _missing(url: str, places: set[Place]) -> set[Place]:
-    """Return what the broker does not have; ask once more if an idle connection was closed."""
-    was_open = "link" in _links
-    try:
-        return _link(url).missing(places)
-    except BROKER_ERRORS as error:
-        _unlink()
-        if was_open and not isinstance(error, SILENT):
-            return _missing(url, places)
-        raise
 
 
 def _place(one: Handed) -> Place:
@@ -210,23 +198,10 @@ class _Link:
         return not self.is_returned
 
 
-_links: dict[str, Any] = {}
+_kept: Kept[_Link] = Kept()
 _failed_at: dict[str, float] = {}
 
 
 def _link(url: str) -> _Link:
-    """Return this process's link; a new one after an error or a fork."""
-    key = (os.getpid(), url, settings_in_use().celery.global_keyprefix)
-    if _links.get("key") != key:
-        _unlink()
-        _links.update(key=key, link=_Link(url))
-    link: _Link = _links["link"]
-    return link
-
-
-def _unlink() -> None:
-    old, key = _links.pop("link", None), _links.pop("key", None)
-    # A connection inherited by a fork belongs to the parent.
-    if old is not None and key[0] == os.getpid():
-        with suppress(*BROKER_ERRORS):
-            old.connection.close()
+    key = (url, settings_in_use().celery.global_keyprefix)
+    return _kept.link(key, lambda: _Link(url))

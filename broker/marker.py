@@ -14,8 +14,8 @@ from uuid import uuid4
 from amqp.exceptions import ChannelError, NotFound
 from redis.exceptions import ResponseError
 
-from broker.app import disconnect, is_connected, kept_producer
-from broker.errors import BROKER_ERRORS, SILENT, unavailable
+from broker.app import disconnect, kept, kept_producer
+from broker.errors import BROKER_ERRORS, unavailable
 
 logger = logging.getLogger("minutehand.broker")
 
@@ -37,31 +37,26 @@ def look(mark: Mark) -> Mark | None:
 
     Takes one round trip. Reopens a connection that broke since the last look.
     """
-    was_open = is_connected()
     try:
-        return _look(mark)
-    except REFUSED as error:
-        logger.warning("cannot see whether the broker lost messages: %s", error)
-        disconnect()
-        return mark
+        return kept.ask(lambda: _look(mark))
     except BROKER_ERRORS as error:
-        disconnect(is_broken=True)
-        # A silent broker would be silent again.
-        if was_open and not isinstance(error, SILENT):
-            return look(mark)
         raise unavailable(error) from error
 
 
 def _look(mark: Mark) -> Mark | None:
-    producer = kept_producer()
-    if _is_redis(producer):
-        number = int(producer.channel.client.incr(PREFIX + mark.name))
-        return Mark(mark.name, number) if number > mark.number else None
     try:
+        producer = kept_producer()
+        if _is_redis(producer):
+            number = int(producer.channel.client.incr(PREFIX + mark.name))
+            return Mark(mark.name, number) if number > mark.number else None
         queue = producer.channel.queue_declare(queue=PREFIX + mark.name, passive=True)
     except NotFound:
         disconnect()
         return None
+    except REFUSED as error:
+        logger.warning("cannot see whether the broker lost messages: %s", error)
+        disconnect()
+        return mark
     return mark if queue.message_count else None
 
 

@@ -1,6 +1,7 @@
 """Tasks by an exchange of RabbitMQ: sent if a queue is bound to their route, otherwise kept."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -8,10 +9,11 @@ from uuid import UUID
 import pytest
 import sqlalchemy as sa
 from amqp.exceptions import NotFound
+from kombu import Connection
 from pydantic import SecretStr
 
 from broker.app import configure
-from broker.handing import _link, _unlink
+from broker.handing import _kept, _link
 from minutehand.grants import Grants
 from models.sql import database_now
 from models.store.operations import handing, outbox
@@ -43,7 +45,7 @@ def engine(rabbitmq: RabbitMQ, home_of: Callable[[str], Settings]) -> Iterator[s
         channel.queue_bind("videos", "media", "video.*")
     engine = make_engine(settings)
     yield engine
-    _unlink()
+    _kept.drop()
     engine.dispose()
 
 
@@ -168,6 +170,28 @@ def test_what_disappears_between_question_and_message_took_nothing(
     assert link.send(by_queue) is False
     with pytest.raises(NotFound):
         link.send(by_exchange)
+
+
+def test_each_thread_sends_over_a_connection_of_its_own(
+    engine: sa.Engine, rabbitmq: RabbitMQ
+) -> None:
+    def sent_there() -> tuple[Connection, bool]:
+        link = _link(rabbitmq.url)
+        is_taken = link.send(two)
+        _kept.drop()
+        return link.connection, is_taken
+
+    due(engine, VIDEO)
+    due(engine, VIDEO, 1)
+    with engine.begin() as connection:
+        messages = outbox.reserve_sendable(connection, 10)
+        one, two = handing.begin(connection, messages, RULES)
+    here = _link(rabbitmq.url)
+    with ThreadPoolExecutor(1) as pool:
+        there, is_taken = pool.submit(sent_there).result()
+
+    assert there is not here.connection
+    assert [here.send(one), is_taken] == [True, True]
 
 
 def test_an_exchange_that_is_granted_no_longer_gets_nothing(
