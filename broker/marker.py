@@ -8,7 +8,6 @@ message. Its name is random, so that installations do not share marks.
 import logging
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 from uuid import uuid4
 
 from amqp.exceptions import ChannelError, NotFound
@@ -16,6 +15,7 @@ from redis.exceptions import ResponseError
 
 from broker.app import disconnect, kept, kept_producer
 from broker.errors import BROKER_ERRORS, unavailable
+from broker.stencils import RedisChannel
 
 logger = logging.getLogger("minutehand.broker")
 
@@ -46,7 +46,7 @@ def look(mark: Mark) -> Mark | None:
 def _look(mark: Mark) -> Mark | None:
     try:
         producer = kept_producer()
-        if _is_redis(producer):
+        if isinstance(producer.channel, RedisChannel):
             number = int(producer.channel.client.incr(PREFIX + mark.name))
             return Mark(mark.name, number) if number > mark.number else None
         queue = producer.channel.queue_declare(queue=PREFIX + mark.name, passive=True)
@@ -66,7 +66,7 @@ def make() -> Mark | None:
     name = uuid4().hex
     try:
         producer = kept_producer()
-        if _is_redis(producer):
+        if isinstance(producer.channel, RedisChannel):
             return Mark(name, int(producer.channel.client.incr(PREFIX + name)))
         producer.channel.queue_declare(queue=PREFIX + name, durable=True, auto_delete=False)
         producer.publish(name, exchange="", routing_key=PREFIX + name, serializer="json")
@@ -84,11 +84,7 @@ def forget(mark: Mark) -> None:
     """Remove the rest of a mark, if the broker allows it."""
     with suppress(*BROKER_ERRORS):
         producer = kept_producer()
-        if _is_redis(producer):
+        if isinstance(producer.channel, RedisChannel):
             producer.channel.client.delete(PREFIX + mark.name)
         else:
             producer.channel.queue_delete(queue=PREFIX + mark.name)
-
-
-def _is_redis(producer: Any) -> bool:
-    return bool(producer.connection.transport.driver_type == "redis")

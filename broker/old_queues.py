@@ -13,6 +13,7 @@ from amqp.exceptions import ChannelError
 from broker.app import ORIGIN, app, connect
 from broker.errors import BROKER_ERRORS, FORBIDDEN, unavailable
 from broker.names import WORKER_TASKS
+from broker.stencils import RedisChannel
 
 PAGE = 500
 NO_SUCH_QUEUE = "404"
@@ -25,7 +26,7 @@ def remove_ours(queues: Collection[str]) -> int:
     try:
         with app.connection_for_write() as connection:
             connect(connection)
-            is_redis = connection.transport.driver_type == "redis"
+            is_redis = isinstance(connection.default_channel, RedisChannel)
             remove = _from_redis if is_redis else _from_rabbitmq
             return sum(_if_allowed(remove, connection, queue) for queue in queues)
     except BROKER_ERRORS as error:

@@ -8,13 +8,13 @@ from uuid import uuid4
 
 from celery import Celery
 from kombu import Connection, Consumer, Exchange, Producer, Queue
-from kombu.transport.redis import Channel as RedisChannel
 from redis.exceptions import ResponseError
 
 from broker.app import celery_connection, configure, sending_connection, transport_options
 from broker.celery_rules import celery_broker_url
 from broker.errors import BROKER_ERRORS, FORBIDDEN, unavailable
 from broker.names import UNKNOWN_QUEUE, in_broker
+from broker.stencils import RedisChannel
 from models.celery_task import QUEUE_PREFIX
 from runtime.config import Settings
 from runtime.urls import split_sentinel
