@@ -38,9 +38,10 @@ def failures_since(
     that a retry or a rerun repaired do not count.
     """
     found: dict[UUID, dict[str, Any]] = {}
-    ended = connection.execute(_ended(small_app_id, since, but))
-    singly = connection.execute(_missed(small_app_id, since))
-    for row in chain(ended, singly, _in_spans(connection, small_app_id, since)):
+    ended = _counted(operations.c.finished_at, *_ended_after(small_app_id, since, but))
+    singly = _counted(operations.c.recorded_at, *_missed_after(small_app_id, since))
+    spans = _in_spans(connection, small_app_id, since)
+    for row in chain(connection.execute(ended), connection.execute(singly), spans):
         uid, name, state, count, last_at = tuple(row)
         one = found.setdefault(uid, {"action": name, "last_at": last_at, "error": None})
         one[state] = one.get(state, 0) + int(count)
@@ -62,22 +63,20 @@ def _ended_after(small_app_id: int, since: datetime, but: UUID) -> tuple[Any, ..
     )
 
 
-def _ended(small_app_id: int, since: datetime, but: UUID) -> sa.Select[Any]:
-    columns = (actions.c.uid, actions.c.name, operations.c.state)
-    query = sa.select(*columns, sa.func.count(), sa.func.max(operations.c.finished_at))
-    joined = query.join_from(operations, actions, actions.c.uid == operations.c.action_uid)
-    return joined.where(*_ended_after(small_app_id, since, but)).group_by(*columns)
-
-
-def _missed(small_app_id: int, since: datetime) -> sa.Select[Any]:
-    columns = (actions.c.uid, actions.c.name, operations.c.state)
-    query = sa.select(*columns, sa.func.count(), sa.func.max(operations.c.recorded_at))
-    joined = query.join_from(operations, actions, actions.c.uid == operations.c.action_uid)
-    return joined.where(
+def _missed_after(small_app_id: int, since: datetime) -> tuple[Any, ...]:
+    return (
         operations.c.small_app_id == small_app_id,
         operations.c.recorded_at > since,
         operations.c.state == OperationState.MISSED,
-    ).group_by(*columns)
+    )
+
+
+def _counted(at: sa.Column[datetime], *where: Any) -> sa.Select[Any]:
+    """Return the operations counted by action and state, each with the latest `at`."""
+    columns = (actions.c.uid, actions.c.name, operations.c.state)
+    query = sa.select(*columns, sa.func.count(), sa.func.max(at))
+    joined = query.join_from(operations, actions, actions.c.uid == operations.c.action_uid)
+    return joined.where(*where).group_by(*columns)
 
 
 def _in_spans(connection: sa.Connection, small_app_id: int, since: datetime) -> Iterator[Any]:

@@ -23,7 +23,8 @@ NO_DOCUMENT: dict[str, Any] = {}
 # The document of the small app of a new installation.
 UNTOUCHED = stored_small_app(SmallAppModel(name=DEFAULT_APP, zone="UTC"))
 # The columns of a SmallApp, in its order.
-_SHOWN = sa.select(small_apps.c.id, small_apps.c.name, small_apps.c.zone)
+_COLUMNS = (small_apps.c.id, small_apps.c.name, small_apps.c.zone)
+_SHOWN = sa.select(*_COLUMNS)
 
 
 class Applied(StrEnum):
@@ -98,10 +99,7 @@ def get(connection: sa.Connection, name: str) -> SmallApp:
 
 def by_id(connection: sa.Connection, small_app_id: int) -> SmallApp:
     """Return the small app with this id, deleted or not. Raises NotFound."""
-    row = connection.execute(_SHOWN.where(small_apps.c.id == small_app_id)).one_or_none()
-    if row is None:
-        raise NotFound(f"no small app has the id {small_app_id}")
-    return SmallApp(*row)
+    return SmallApp(*_its(connection, small_app_id, *_COLUMNS))
 
 
 def by_ids(connection: sa.Connection, ids: Collection[int]) -> dict[int, SmallApp]:
@@ -112,11 +110,7 @@ def by_ids(connection: sa.Connection, ids: Collection[int]) -> dict[int, SmallAp
 
 def grants_of(connection: sa.Connection, small_app_id: int) -> Grants:
     """Return what the small app may reach. Raises NotFound."""
-    query = sa.select(small_apps.c.grants).where(small_apps.c.id == small_app_id)
-    row = connection.execute(query).one_or_none()
-    if row is None:
-        raise NotFound(f"no small app has the id {small_app_id}")
-    grants: Grants = row.grants
+    grants: Grants = _its(connection, small_app_id, small_apps.c.grants).grants
     return grants
 
 
@@ -187,11 +181,7 @@ def calendars_of(connection: sa.Connection, small_app_id: int) -> dict[str, list
 
 def document_of(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
     """Return the stored document. Raises NotFound."""
-    text = connection.execute(
-        sa.select(small_apps.c.document).where(small_apps.c.id == small_app_id)
-    ).scalar_one_or_none()
-    if text is None:
-        raise NotFound(f"no small app has the id {small_app_id}")
+    text = _its(connection, small_app_id, small_apps.c.document).document
     document: dict[str, Any] = json.loads(text)
     return document
 
@@ -306,6 +296,15 @@ def _replace(
         sa.delete(table).where(table.c.small_app_id == small_app_id, table.c.name.not_in(kept))
     )
     upsert(connection, table, rows)
+
+
+def _its(connection: sa.Connection, small_app_id: int, *columns: Any) -> Any:
+    """Return a row with columns of the small app with this id. Raises NotFound."""
+    its = sa.select(*columns).where(small_apps.c.id == small_app_id)
+    row = connection.execute(its).one_or_none()
+    if row is None:
+        raise NotFound(f"no small app has the id {small_app_id}")
+    return row
 
 
 def _written(value: dict[str, Any]) -> str:
