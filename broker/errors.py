@@ -5,6 +5,7 @@ from kombu.exceptions import KombuError, OperationalError
 from redis.exceptions import AskError, ClusterCrossSlotError, NoPermissionError, RedisError
 from redis.exceptions import TimeoutError as NoAnswer
 
+from minutehand.error_text import text_of
 from models.errors import BrokerUnavailable
 
 BROKER_ERRORS = (KombuError, OperationalError, RedisError, AMQPError, MessageNacked, OSError)
@@ -26,6 +27,6 @@ def unavailable(error: Exception) -> BrokerUnavailable:
     """Return the error to raise for one of BROKER_ERRORS."""
     if isinstance(error, MessageNacked):
         return BrokerUnavailable("RabbitMQ refuses a message: its queue is full")
-    text = f"{type(error).__name__}: {error}"
+    text = text_of(error)
     is_of_cluster = isinstance(error, OF_CLUSTERS) or "cluster mode" in text
     return BrokerUnavailable(f"{text} ({NO_CLUSTER})" if is_of_cluster else text)

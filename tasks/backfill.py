@@ -17,6 +17,7 @@ from broker.app import app
 from broker.in_use import settings_in_use
 from broker.names import METATASK_SCHEDULE
 from broker.sending import send_reserved
+from minutehand.error_text import text_of
 from models.action.plan import Plan
 from models.errors import Refused
 from models.fingerprint import operation_id
@@ -144,5 +145,5 @@ def run_turn(engine: sa.Engine, turn: Turn) -> str:
     except Exception as error:
         logger.exception("backfill %s failed", turn[0])
         with engine.begin() as connection:
-            backfills.finish(connection, turn[0], "failed", f"{type(error).__name__}: {error}")
+            backfills.finish(connection, turn[0], "failed", text_of(error))
         return "failed"

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from minutehand.error_text import text_of
 from small_apps.bounded.limits import Over
 from small_apps.failures import SourceFailed, Stopped
 from small_apps.watch import Watch
@@ -88,7 +89,7 @@ def _answered(name: str, request: Mapping[str, Any], call: Call) -> str:
     except BaseException as error:
         if "can't start new thread" in str(error):
             return json.dumps({"over": Over.MEMORY})
-        return json.dumps({"error": f"{type(error).__name__}: {error}"})
+        return json.dumps({"error": text_of(error)})
 
 
 def _await_stop(stream: BinaryIO, watch: Watch) -> None:

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ValidationError
 
+from minutehand.error_text import text_of
 from minutehand.readers import RegisteredReader, registered_readers
 from minutehand.steps import Recipient, SmallApp, StepContext, StepFailed
 from models.problems import path_of, remedy_of
@@ -76,7 +77,7 @@ def _loaded(name: str, module: str) -> RegisteredReader:
     try:
         resolve_name(module)
     except (Exception, SystemExit) as error:  # user code
-        text = f"reader {name}: {module} cannot be imported: {type(error).__name__}: {error}"
+        text = f"reader {name}: {module} cannot be imported: {text_of(error)}"
         raise SourceFailed(text) from None
     known = registered_readers()
     if name not in known:
@@ -101,7 +102,7 @@ def _read(
         text = str(error) if isinstance(error, SourceFailed) else f"{bounds.shown}: {error}"
         raise SourceFailed(hidden(text, secrets), permanent=error.permanent) from None
     except (Exception, SystemExit) as error:  # user code, whose errors may quote its parameters
-        shown = hidden(f"{type(error).__name__}: {error}", secrets)
+        shown = hidden(text_of(error), secrets)
         raise SourceFailed(f"{bounds.shown}: {shown}") from None
     finally:
         close = getattr(rows, "close", None)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from minutehand.error_text import text_of
 from runtime.data_sections import FetchSettings
 from small_apps.failures import check_size
 from small_apps.importing.bad_rows import BadRow, BadRows, short
@@ -67,7 +68,7 @@ def _line(row: Any, number: int, mapper: Mapper | None, bad_rows: BadRows) -> st
     except MemoryError:
         raise
     except Exception as error:  # one bad row, or an error of a user's mapper
-        why = str(error) if mapper is None else f"{type(error).__name__}: {error}"
+        why = str(error) if mapper is None else text_of(error)
         bad_rows.add(1, [BadRow(number, None, short(row), why)])
         return ""
 

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from broker.app import app
 from broker.in_use import settings_in_use
 from broker.names import DELIVER_NOTICE
+from minutehand.error_text import text_of
 from minutehand.grants import not_granted
 from models.notices import shown_target
 from models.store import notices
@@ -49,7 +50,7 @@ def deliver(engine: sa.Engine, settings: Settings, message: tuple[UUID, int]) ->
         return _not_delivered(engine, settings, notice, error)
     except Exception as error:  # no notice may end the worker's task
         logger.exception("notice %s: %s", notice.id, where)
-        unexpected = Undelivered(f"{type(error).__name__}: {error}", permanent=False)
+        unexpected = Undelivered(text_of(error), permanent=False)
         return _not_delivered(engine, settings, notice, unexpected)
     persist(engine, lambda c: notices.finish(c, notice))
     logger.info("notice %s: %s delivered", notice.id, where)
