@@ -10,10 +10,10 @@ import os
 import signal
 import socketserver
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -35,8 +35,6 @@ from runtime.skew import SkewWatch
 from runtime.supervisor import PARENT
 
 logger = logging.getLogger("minutehand.agent")
-
-T = TypeVar("T")
 
 WATCH_S = 0.5
 CHECK_S = 0.05
@@ -222,7 +220,9 @@ class Session:
     def _resume(self, asked: dict[str, Any]) -> dict[str, Any]:
         its = (UUID(asked["id"]), int(asked["attempt"]))
         try:
-            self.held = self._persist(lambda connection: followed.resume(connection, *its))
+            self.held = persist(
+                self.agent.engine, lambda connection: followed.resume(connection, *its)
+            )
         except LeaseLost as error:
             return {"state": "lost", "reason": str(error)}
         return {"state": "resumed"}
@@ -241,7 +241,7 @@ class Session:
     def _end(self, held: Held, asked: dict[str, Any]) -> dict[str, Any]:
         alerts = self.agent.settings.alert
         try:
-            ended = self._persist(lambda c: followed.write_end(c, held, asked, alerts))
+            ended = persist(self.agent.engine, lambda c: followed.write_end(c, held, asked, alerts))
         except LeaseLost as error:
             self.held = None
             logger.warning("%s; nothing more is written", error)
@@ -266,7 +266,7 @@ class Session:
         """End an attempt whose process is gone, without waiting for its lease to expire."""
         alerts = self.agent.settings.alert
         try:
-            ended = self._persist(lambda c: followed.end_left_behind(c, held, alerts))
+            ended = persist(self.agent.engine, lambda c: followed.end_left_behind(c, held, alerts))
             self._report_end(held, ended)
         except (LeaseLost, sa.exc.SQLAlchemyError) as error:
             logger.warning("operation %s is left to the sweep: %s", held.id, error)
@@ -281,9 +281,6 @@ class Session:
         if self.agent.settings.celery.tasks:
             send_released(self.agent.engine, [one.id for one in ended.released])
         send_notices(self.agent.engine, ended.owed)
-
-    def _persist(self, act: Callable[[sa.Connection], T]) -> T:
-        return persist(self.agent.engine, act)
 
 
 def stop_on_signals(agent: Agent) -> None:

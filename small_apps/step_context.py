@@ -4,21 +4,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import sqlalchemy as sa
 
 from minutehand.steps import StepContext
 from runtime.config import Settings
-
-
-class Reporter(Protocol):
-    """Takes a running step's progress; `tasks.progress.Progress` implements it."""
-
-    def report(
-        self, done: int | None, total: int | None, message: str | None, phase: str | None
-    ) -> None:
-        """Take the values that are not None; write at most once a second."""
 
 
 class LazySettings(Mapping[str, Any]):
@@ -51,7 +42,8 @@ class WorkContext(StepContext):
     engine: sa.Engine
     settings: Settings
     is_manual: bool
-    reporter: Reporter
+    # Takes what is done, the total, a message and a phase; None for what did not change.
+    reporter: Callable[[int | None, int | None, str | None, str | None], None]
     time_left_source: Callable[[], timedelta]
     should_stop_source: Callable[[], bool]
     # Whether the user of a manual run wants the mail about new data; None: the step decides.
@@ -71,7 +63,7 @@ class WorkContext(StepContext):
         phase: str | None = None,
     ) -> None:
         """Report the step's progress; written at most once a second."""
-        self.reporter.report(done, total, message, phase)
+        self.reporter(done, total, message, phase)
 
     def time_left(self) -> timedelta:
         """Return how long the operation may still run; never negative."""

@@ -179,7 +179,7 @@ class Runner:
             settings=self.settings.granted(claim.grants),
             is_manual=claim.cause in BY_USERS,
             notify=claim.notify,
-            reporter=self.progress,
+            reporter=self.progress.report,
             time_left_source=self.lease.time_left,
             should_stop_source=self.lease.should_stop,
             attempts_left=max(0, claim.plan.max_attempts - claim.failures - 1),

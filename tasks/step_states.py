@@ -7,6 +7,7 @@ from minutehand.steps import Steps
 from models.action import ScheduledActionModel, load_action
 from models.action.steps import StepModel
 from models.operation import OperationState, StepState
+from models.store.operations import one_step
 from models.store.operations.finish import Ending
 from runtime.clock import utc_now
 
@@ -50,14 +51,8 @@ class Script:
     def begin(self, index: int) -> dict[str, Any]:
         """Record that a step starts; return the row's values, with the counts cleared."""
         self._change(index, state=StepState.RUNNING, started_at=utc_now().isoformat(), error=None)
-        return {
-            "steps": self.stories,
-            "phase": self.stories[index]["name"],
-            "message": None,
-            "processed": None,
-            "total": None,
-            "progress": self.progress(),
-        }
+        shown = one_step.columns_of(self.stories[index])
+        return {**shown, "steps": self.stories, "progress": self.progress()}
 
     def end(self, index: int, state: StepState, **story: Any) -> None:
         """Record how a step ended: `message`, `details` or `error`."""

@@ -5,7 +5,7 @@ It runs in a child process: see `in_child`.
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -64,10 +64,6 @@ class Data:
             raise SourceFailed(f"{self.shown}: {error.strerror}") from None
         with stream:
             yield stream
-
-    def with_watch(self, watch: Watch) -> "Data":
-        """Return the same data with another watch."""
-        return replace(self, watch=watch)
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,40 +53,26 @@ class Version:
 
 
 class OpenVersion:
-    """One open version of a small app's data; close it, or use it in a `with` statement."""
+    """One open version of a small app's data, as `minutehand.Production` describes it.
+
+    Close it, or use it in a `with` statement.
+    """
 
     def __init__(self, settings: Settings, version: Version) -> None:
         """Open the files of `version`. Raises VersionGone if one is missing."""
         self._settings = settings
-        self._version = version
+        self._snapshots = version.domains
+        self.domains = tuple(version.domains)
+        self.design, self.permissions = version.design, version.permissions
+        self.published_at = version.published_at
         self._stack = ExitStack()
         self._begun: dict[str, Iterator[Row]] = {}
         try:
-            for name in version.domains:
+            for name in self.domains:
                 self._begun[name] = self._opened(name)
         except BaseException:
             self.close()
             raise
-
-    @property
-    def domains(self) -> tuple[str, ...]:
-        """The names of the readable domains."""
-        return tuple(self._version.domains)
-
-    @property
-    def design(self) -> Mapping[str, dict[str, Any]]:
-        """The design documents, by name."""
-        return self._version.design
-
-    @property
-    def permissions(self) -> Mapping[str, dict[str, Any]]:
-        """The permission documents, by name."""
-        return self._version.permissions
-
-    @property
-    def published_at(self) -> datetime | None:
-        """The newest publish instant; None for staging, or before the first publish."""
-        return self._version.published_at
 
     def snapshot_id(self, domain: str) -> str:
         """Return the id of the domain's snapshot; different data have a different id."""
@@ -114,11 +100,10 @@ class OpenVersion:
         self.close()
 
     def _snapshot(self, domain: str) -> Snapshot:
-        known = self._version.domains
-        if domain not in known:
-            text = unknown_name("domain of this version", domain, known)
+        if domain not in self._snapshots:
+            text = unknown_name("domain of this version", domain, self.domains)
             raise NotFound(f'domain "{domain}" {text}')
-        return known[domain]
+        return self._snapshots[domain]
 
     def _opened(self, domain: str) -> Iterator[Row]:
         snapshot = self._snapshot(domain)

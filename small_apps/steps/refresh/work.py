@@ -6,12 +6,14 @@ others. Probes and downloads run in parallel; user-defined readers, and imports,
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future
+from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import Enum
 from functools import partial
 from typing import TypeVar, cast
 from uuid import uuid4
 
+from minutehand.error_text import text_of
 from minutehand.readers import registered_readers
 from minutehand.steps import StepFailed, StepResult
 from models.problems import unknown_name
@@ -178,8 +180,9 @@ class _Refresh:
     def _write(self, fetched: Fetched, domain: Domain, watch: Watch) -> Written:
         place = Place(self.context.small_app.name, domain.name, uuid4())
         last = domain.staging.path if domain.staging else None
+        data = replace(fetched.data, watch=watch)
         try:
-            return files.write(self.context.settings, place, fetched.data.with_watch(watch), last)
+            return files.write(self.context.settings, place, data, last)
         finally:
             fetched.keep()
 
@@ -308,7 +311,7 @@ def _guarded(act: Callable[[Domain, Watch], T], domain: Domain, watch: Watch) ->
     except (SourceFailed, Stopped, OSError):
         raise
     except Exception as error:  # a failed domain must not stop the others
-        raise SourceFailed(f"{type(error).__name__}: {error}") from error
+        raise SourceFailed(text_of(error)) from error
 
 
 def _snapshot(domain: Domain, written: Written, fetched: Fetched) -> Snapshot:

@@ -133,7 +133,7 @@ class Work:
             settings=changed,
             is_manual=is_manual,
             notify=notify,
-            reporter=self.progress,
+            reporter=self.progress.report,
             time_left_source=lambda: timedelta(hours=1),
             should_stop_source=should_stop,
             attempts_left=attempts_left,
