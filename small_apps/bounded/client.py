@@ -111,7 +111,7 @@ class _Asked:
         self.channel.settimeout(limits.time_s)
         # A child that ended at once is reported by its end.
         with contextlib.suppress(OSError):
-            self.channel.sendall(json.dumps(request, default=str).encode() + b"\n")
+            self.channel.sendall(json.dumps(request, default=_plain).encode() + b"\n")
         self.channel.settimeout(CHECK_S)
 
     def _take(self, piece: bytes, watch: Watch, note: Note | None) -> None:
@@ -127,6 +127,11 @@ class _Asked:
                     note(*found["note"])
             else:
                 self.answer = found
+
+
+def _plain(value: object) -> object:
+    """Return an immutable mapping, such as an app's settings, as an object; all else as text."""
+    return dict(value) if isinstance(value, Mapping) else str(value)
 
 
 @contextmanager

@@ -24,7 +24,12 @@ from tests.integration.tasks.test_notices import NOON
 APP = {
     "name": "default",
     "settings": {"currency": "EUR", "limits": {"rows": [5, 7]}},
-    "templates": {"hello": {"subject": "In {{ small_app.settings.currency }}", "text": "Hello"}},
+    "templates": {
+        "hello": {
+            "subject": "In {{ small_app.settings.currency }}",
+            "text": "{{ small_app.settings.limits.rows|join(' to ') }} rows",
+        }
+    },
 }
 
 
@@ -70,7 +75,8 @@ def test_a_template_reads_them(engine: sa.Engine, settings: Settings) -> None:
 
     assert run(engine, settings, action) == "success"
     [file] = (settings.home / "mail").iterdir()
-    assert message_from_bytes(file.read_bytes(), policy=default)["Subject"] == "In EUR"
+    message = message_from_bytes(file.read_bytes(), policy=default)
+    assert (message["Subject"], message.get_content().strip()) == ("In EUR", "5 to 7 rows")
 
 
 def test_parameters_that_a_new_version_refuses_fail_the_operation_at_once(

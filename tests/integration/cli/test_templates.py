@@ -103,6 +103,21 @@ def test_a_preview_has_sample_values_and_sends_nothing(shop: Call, home: Path) -
     assert not (home / "mail").exists()
 
 
+def test_a_preview_has_the_settings_of_the_small_app(call: Call, tmp_path: Path) -> None:
+    text = "{{ small_app.settings.currency }}, {{ small_app.settings.limits.rows|max }} rows"
+    app = {
+        "name": "till",
+        "settings": {"currency": "EUR", "limits": {"rows": [5, 7]}},
+        "templates": {"limits": {"subject": "Limits", "text": text}},
+    }
+    (tmp_path / "till.json").write_text(json.dumps(app))
+    call("app", "add", str(tmp_path / "till.json"))
+
+    shown = call("--app", "till", "template", "preview", "limits", "--text")
+
+    assert shown == (0, "EUR, 7 rows\n", "")
+
+
 def test_a_preview_has_a_users_values(shop: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCHED_MAIL_UNSUBSCRIBE", "https://example.com/{app}/{recipient}")
     shop("--app", "shop", "user", "add", "b&b", "--email", "ben@example.com", "--name", "B & B")

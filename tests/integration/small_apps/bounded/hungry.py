@@ -21,6 +21,11 @@ def double(call: Call) -> Any:
     return 2 * call.arguments["number"]
 
 
+def repeat(call: Call) -> Any:
+    """Return the arguments."""
+    return call.arguments
+
+
 def eat(_call: Call) -> Any:
     """Take memory without end."""
     eaten = []

@@ -15,6 +15,7 @@ from runtime.clock import monotonic, wait_for
 from small_apps.bounded import client
 from small_apps.bounded.client import Call
 from small_apps.bounded.limits import Exit, Limits, Over, OverLimit
+from small_apps.document.settings import read_only
 from small_apps.failures import SourceFailed, Stopped
 from small_apps.watch import Watch
 
@@ -50,6 +51,12 @@ def test_a_call_returns_its_result_notes_and_progress() -> None:
     assert client.run(call, limits, watch, lambda *note: notes.append(note)) == 42
 
     assert (notes, seen) == ([("log", "doubling")], [(1, 2)])
+
+
+def test_arguments_that_cannot_change_arrive_as_they_are() -> None:
+    settings = read_only({"limits": {"rows": [5, 7]}})
+
+    assert asked("repeat", settings=settings) == {"settings": {"limits": {"rows": [5, 7]}}}
 
 
 @pytest.mark.parametrize(
