@@ -22,11 +22,12 @@ from broker.sending import send_notices, send_released
 from celery_steps import followed
 from celery_steps.agent_claims import Away, Claims
 from celery_steps.agent_socket import listening
-from celery_steps.agent_workers import Worker, Workers, described_worker
+from celery_steps.agent_workers import Workers, described_worker
 from celery_steps.followed import Held
 from minutehand.error_text import text_of
 from models.errors import LeaseLost
 from models.store.operations.finish import Ended
+from models.store.ticks import Seen
 from runtime.clock import monotonic
 from runtime.config import Settings
 from runtime.database import DATABASE_AWAY
@@ -51,7 +52,7 @@ class Agent:
     """
 
     def __init__(
-        self, engine: sa.Engine, settings: Settings, worker: Worker | None, group: str | None = None
+        self, engine: sa.Engine, settings: Settings, worker: Seen | None, group: str | None = None
     ) -> None:
         self.engine = engine
         self.settings = settings
@@ -141,7 +142,7 @@ class Session:
         self.sink = sink
         self.held: Held | None = None
         # Told by a worker of a sidecar, on a connection of its own.
-        self.worker: Worker | None = None
+        self.worker: Seen | None = None
 
     def serve(self) -> None:
         """Answer until the connection closes; then put back or end an operation still held."""

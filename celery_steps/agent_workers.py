@@ -3,13 +3,14 @@
 import logging
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
 
 from models.store import ticks
 from models.store.clocks import read_both
+from models.store.ticks import Seen
 from runtime.clock import monotonic
 from runtime.database import reason_of
 from runtime.skew import SkewWatch
@@ -22,17 +23,7 @@ HEARD_S = 10.0
 LARGEST_PID = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Worker:
-    """A worker whose tasks are followed."""
-
-    name: str
-    queues: str
-    follows: tuple[str, ...]
-    pid: int
-
-
-def described_worker(given: Mapping[str, Any]) -> Worker:
+def described_worker(given: Mapping[str, Any]) -> Seen:
     """Return the worker that a client describes.
 
     Raises KeyError, TypeError, ValueError or OverflowError.
@@ -42,20 +33,20 @@ def described_worker(given: Mapping[str, Any]) -> Worker:
     pid = int(given["pid"])
     if not 0 <= pid <= LARGEST_PID:
         raise ValueError(f"pid {pid} is no process's")
-    return Worker(str(given["name"]), queues, follows, pid)
+    return Seen(str(given["name"]), queues, pid, follows=follows)
 
 
 class Workers:
     """The workers known now, each recorded as alive in the table `workers`."""
 
-    def __init__(self, engine: sa.Engine, clock: SkewWatch, own: Worker | None) -> None:
+    def __init__(self, engine: sa.Engine, clock: SkewWatch, own: Seen | None) -> None:
         self._engine = engine
         self._clock = clock
         self._own = own
-        self._heard: dict[str, tuple[Worker, float]] = {}
+        self._heard: dict[str, tuple[Seen, float]] = {}
         self._lock = threading.Lock()
 
-    def heard(self, worker: Worker) -> None:
+    def heard(self, worker: Seen) -> None:
         """Note that a worker is alive, and record it at once if that is news."""
         with self._lock:
             known = self._heard.get(worker.name)
@@ -63,7 +54,7 @@ class Workers:
         if known is None or known[0] != worker:
             self._record([worker])
 
-    def left(self, worker: Worker) -> None:
+    def left(self, worker: Seen) -> None:
         """Record that a worker has stopped, unless another of its name has taken its place."""
         with self._lock:
             known = self._heard.get(worker.name)
@@ -84,19 +75,17 @@ class Workers:
         if self._own is not None:
             self._record_stop(self._own)
 
-    def _record(self, workers: list[Worker]) -> None:
+    def _record(self, workers: list[Seen]) -> None:
         try:
             with self._engine.begin() as connection:
                 _, skew_s = read_both(connection)
                 self._clock.note(skew_s)
                 for one in workers:
-                    ticks.worker_seen(
-                        connection, ticks.Seen(one.name, one.queues, one.pid, skew_s, one.follows)
-                    )
+                    ticks.worker_seen(connection, replace(one, skew_s=skew_s))
         except sa.exc.SQLAlchemyError as error:
             logger.warning("database unavailable: %s", reason_of(error))
 
-    def _record_stop(self, worker: Worker) -> None:
+    def _record_stop(self, worker: Seen) -> None:
         try:
             with self._engine.begin() as connection:
                 ticks.worker_stopped(connection, worker.name)

@@ -10,9 +10,10 @@ import sqlalchemy as sa
 
 from broker.app import configure
 from celery_steps.agent import Agent, stop_on_signals
-from celery_steps.agent_workers import Worker, described_worker
+from celery_steps.agent_workers import described_worker
 from models.errors import Refused
 from models.store.schema import SchemaNewer, SchemaOutdated, check_schema
+from models.store.ticks import Seen
 from runtime.config import Settings
 from runtime.database import DATABASE_AWAY, make_engine, reading, reason_of
 from runtime.logs import set_up_logs
@@ -46,7 +47,7 @@ def _check(engine: sa.Engine, settings: Settings) -> None:
         logger.warning("database unavailable at the start: %s", reason_of(error))
 
 
-def _worker(line: str) -> Worker:
+def _worker(line: str) -> Seen:
     try:
         return described_worker(json.loads(line))
     except (ValueError, KeyError, TypeError, OverflowError):

@@ -14,7 +14,6 @@ from pydantic import SecretStr
 
 from broker.app import configure
 from celery_steps.agent import Agent
-from celery_steps.agent_workers import Worker
 from minutehand.channel import AgentAway, Channel
 from models.sql import database_now
 from models.store import ticks
@@ -31,7 +30,7 @@ from tests.factories import make_operation, row_of, update_operation
 from tests.servers import temporary_folder
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-WORKER = Worker("shop@host", "shop,orders", (TASK,), 4711)
+WORKER = ticks.Seen("shop@host", "shop,orders", 4711, follows=(TASK,))
 ANSWER_S = 30.0
 MINUTE = timedelta(minutes=1)
 
@@ -62,7 +61,7 @@ def listens(path: Path) -> bool:
 
 
 def serving(
-    engine: sa.Engine, settings: Settings, path: Path, worker: Worker | None = WORKER
+    engine: sa.Engine, settings: Settings, path: Path, worker: ticks.Seen | None = WORKER
 ) -> Iterator[Agent]:
     agent = Agent(engine, settings, worker)
     # One that a failed test leaves behind must not keep the others from ending.
