@@ -106,20 +106,12 @@ def transport_options(url: str) -> dict[str, object]:
     }
 
 
-def celery_transport_options(settings: Settings) -> dict[str, object]:
-    """Return the transport options for the broker of the user's application."""
-    options = transport_options(celery_broker_url(settings))
-    prefix = settings.celery.global_keyprefix
-    return {**options, "global_keyprefix": prefix} if prefix else options
-
-
-def celery_connection(url: str, settings: Settings) -> Connection:
-    """Return a connection, not open yet, to `url`, the broker of the user's application."""
-    return Connection(
-        split_sentinel(url)[0],
-        connect_timeout=CONNECT_S,
-        transport_options=celery_transport_options(settings),
-    )
+def celery_connection(settings: Settings) -> Connection:
+    """Return a connection, not open yet, to the broker of the user's application."""
+    url, prefix = celery_broker_url(settings), settings.celery.global_keyprefix
+    options = transport_options(url) | ({"global_keyprefix": prefix} if prefix else {})
+    plain, _ = split_sentinel(url)
+    return Connection(plain, connect_timeout=CONNECT_S, transport_options=options)
 
 
 def connect(connection: Connection) -> None:

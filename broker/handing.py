@@ -23,6 +23,7 @@ from models.store.operations import handing
 from models.store.operations.handing import Handed
 from models.store.operations.outbox import Message
 from runtime.clock import monotonic
+from runtime.config import Settings
 from runtime.tracing import trace_headers
 
 logger = logging.getLogger("minutehand.broker")
@@ -63,7 +64,7 @@ def hand_over(engine: sa.Engine, messages: Sequence[Message]) -> tuple[int, str 
     for chunk in parts_of(messages, AT_A_TIME):
         with engine.begin() as connection:
             handed = handing.begin(connection, chunk, rules, settings.alert)
-        outcome = send_each(url, handed)
+        outcome = send_each(handed)
         with engine.begin() as connection:
             handing.settle(connection, outcome.accepted, outcome.refused, settings.alert)
         count += len(outcome.accepted)
@@ -83,20 +84,20 @@ def _log(outcome: Outcome, begun: int) -> None:
     )
 
 
-def send_each(url: str, handed: Sequence[Handed]) -> Outcome:
+def send_each(handed: Sequence[Handed]) -> Outcome:
     """Send tasks one by one until the broker fails; return the outcome of each."""
     outcome = Outcome()
     if not handed:
         return outcome
     try:
         places = {_place(one) for one in handed}
-        missing = _kept.ask(lambda: _link(url).missing(places))
+        missing = _kept.ask(lambda: _link().missing(places))
     except BROKER_ERRORS as error:
         return Outcome(refused=list(handed), error=text_of(error))
     for number, one in enumerate(handed):
         is_full = False
         try:
-            is_taken = _place(one) not in missing and _link(url).send(one)
+            is_taken = _place(one) not in missing and _link().send(one)
         except NOT_FOR_US as error:
             # The broker took nothing, and has closed the channel unless the queue is full.
             _kept.drop()
@@ -139,12 +140,12 @@ def _took_nothing(error: BaseException | None) -> bool:
 class _Link:
     """A connection to the broker of the user's application; it never retries."""
 
-    def __init__(self, url: str) -> None:
-        self.connection = celery_connection(url, settings_in_use())
+    def __init__(self, settings: Settings) -> None:
+        self.connection = celery_connection(settings)
         connect(self.connection)
         channel: Any = self.connection.default_channel
         self.producer: Any = Producer(channel, auto_declare=False)
-        self.is_amqp = is_amqp(url)
+        self.is_amqp = is_amqp(celery_broker_url(settings))
         self.is_returned = False
         if self.is_amqp:
             channel.events["basic_return"].add(self._on_return)
@@ -202,6 +203,7 @@ _kept: Kept[_Link] = Kept()
 _failed_at: dict[str, float] = {}
 
 
-def _link(url: str) -> _Link:
-    key = (url, settings_in_use().celery.global_keyprefix)
-    return _kept.link(key, lambda: _Link(url))
+def _link() -> _Link:
+    settings = settings_in_use()
+    key = (celery_broker_url(settings), settings.celery.global_keyprefix)
+    return _kept.link(key, lambda: _Link(settings))

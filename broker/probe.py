@@ -11,7 +11,6 @@ from kombu import Connection, Consumer, Exchange, Producer, Queue
 from redis.exceptions import ResponseError
 
 from broker.app import celery_connection, configure, sending_connection, transport_options
-from broker.celery_rules import celery_broker_url
 from broker.errors import BROKER_ERRORS, FORBIDDEN, unavailable
 from broker.names import UNKNOWN_QUEUE, in_broker
 from broker.stencils import RedisChannel
@@ -55,7 +54,7 @@ def probe(settings: Settings, queues: Collection[str]) -> Probed:
 
 def probe_celery_broker(settings: Settings) -> None:
     """Send a message to the application's broker and back; raises BrokerUnavailable."""
-    with _connected(celery_connection(celery_broker_url(settings), settings)):
+    with _connected(celery_connection(settings)):
         pass
 
 

@@ -162,7 +162,7 @@ def test_what_disappears_between_question_and_message_took_nothing(
         messages = outbox.reserve_sendable(connection, 10)
         begun = handing.begin(connection, messages, RULES)
         by_exchange, by_queue = sorted(begun, key=lambda one: one.queue)
-    link = _link(rabbitmq.url)
+    link = _link()
     with rabbitmq.channel() as channel:
         channel.exchange_delete("media")
         channel.queue_delete("videos")
@@ -176,7 +176,7 @@ def test_each_thread_sends_over_a_connection_of_its_own(
     engine: sa.Engine, rabbitmq: RabbitMQ
 ) -> None:
     def sent_there() -> tuple[Connection, bool]:
-        link = _link(rabbitmq.url)
+        link = _link()
         is_taken = link.send(two)
         _kept.drop()
         return link.connection, is_taken
@@ -186,7 +186,7 @@ def test_each_thread_sends_over_a_connection_of_its_own(
     with engine.begin() as connection:
         messages = outbox.reserve_sendable(connection, 10)
         one, two = handing.begin(connection, messages, RULES)
-    here = _link(rabbitmq.url)
+    here = _link()
     with ThreadPoolExecutor(1) as pool:
         there, is_taken = pool.submit(sent_there).result()
 
