@@ -1,6 +1,7 @@
 """Templates of mails: whether they can be used, previews, and mails to try them."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -31,7 +32,7 @@ from small_apps.mail.message import (
 from small_apps.mail.rendering import rendered
 from small_apps.mail.templates import InvalidTemplate, MailTemplate
 from small_apps.mail.transport import open_transport
-from small_apps.mail.values import Occasion, own_values, sample_of, shared_values
+from small_apps.mail.values import own_values, sample_of, shared_values
 from small_apps.store import small_apps
 from views.finding import named_elsewhere
 from views.installation import Installation
@@ -155,8 +156,7 @@ def _rendered(
     app = installation.small_app
     url = unsubscribe_url(installation.settings.mail.unsubscribe, recipient.id, app.name)
     try:
-        occasion = _occasion(installation, settings)
-        values = {**sample_of(name, settings), **shared_values(occasion)}
+        values = {**sample_of(name, settings), **_values_now(installation, settings)}
         content = next(rendered(template, values, [own_values(recipient, url)]))
     except (InvalidTemplate, OverLimit) as error:
         raise Refused(str(error)) from None
@@ -174,14 +174,14 @@ def _recipient(installation: Installation, id: str) -> Recipient:
     raise elsewhere or NotFound(f'user "{id}" {unknown_name("user", id, known)}')
 
 
-def _occasion(installation: Installation, settings: Mapping[str, Any]) -> Occasion:
-    """Return an occasion in this minute, with the id of an operation that does not exist."""
-    app = installation.small_app
+def _values_now(installation: Installation, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a mail of this minute, with the id of an unknown operation."""
+    app = replace(installation.small_app, settings=settings)
     with reading(installation.engine) as connection:
         title = small_apps.document_of(connection, app.id).get("title") or app.name
         now = read_clock(connection)
     at = now.replace(second=0, microsecond=0)
-    return Occasion(app.name, title, app.zone, at, str(uuid4()), settings)
+    return shared_values(app, title, at, str(uuid4()))
 
 
 def write_html(name: str, page: str, file: Path) -> WrittenPart:

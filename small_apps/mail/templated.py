@@ -9,7 +9,7 @@ from small_apps.mail.delivery import deliver
 from small_apps.mail.message import Content, unsubscribe_url
 from small_apps.mail.rendering import rendered
 from small_apps.mail.templates import MailTemplate
-from small_apps.mail.values import Occasion, own_values, shared_values
+from small_apps.mail.values import own_values, shared_values
 from small_apps.step_context import WorkContext
 
 
@@ -20,17 +20,17 @@ def deliver_template(
 
     `title` is the small app's. Raises StepFailed for an invalid template, and as `deliver` does.
     """
-    app, at, id = context.small_app, context.occurrence_at, str(context.operation_id)
+    app = context.small_app
     problems = problems_of_template(template, app.settings)
     if problems:
         raise StepFailed("; ".join(map(str, problems)), permanent=True)
-    occasion = Occasion(app.name, title, app.zone, at, id, dict(app.settings))
+    shared = shared_values(app, title, context.occurrence_at, str(context.operation_id))
 
     def contents(recipients: Sequence[Recipient]) -> Iterator[Content]:
         each = [
             own_values(one, unsubscribe_url(context.settings.mail.unsubscribe, one.id, app.name))
             for one in recipients
         ]
-        return rendered(template, {**values, **shared_values(occasion)}, each)
+        return rendered(template, {**values, **shared}, each)
 
     return deliver(context, step, contents)

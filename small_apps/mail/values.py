@@ -1,25 +1,12 @@
 """The variables of mail templates."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from minutehand.steps import Recipient
+from minutehand.steps import Recipient, SmallApp
 from models.values import format_instant
-
-
-@dataclass(frozen=True, slots=True)
-class Occasion:
-    """The values shared by all recipients of a mail; `at` is aware, and shown in `zone`."""
-
-    app: str
-    title: str
-    zone: str
-    at: datetime
-    operation_id: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 def own_values(recipient: Recipient, unsubscribe_url: str | None) -> dict[str, Any]:
@@ -37,20 +24,20 @@ def own_values(recipient: Recipient, unsubscribe_url: str | None) -> dict[str, A
     }
 
 
-def shared_values(occasion: Occasion) -> dict[str, Any]:
-    """Return the variables that all recipients of a mail share."""
-    local = occasion.at.astimezone(ZoneInfo(occasion.zone))
+def shared_values(app: SmallApp, title: str, at: datetime, operation_id: str) -> dict[str, Any]:
+    """Return the variables that all recipients of a mail share; `at` is shown in the app's zone."""
+    local = at.astimezone(ZoneInfo(app.zone))
     return {
         "small_app": {
-            "name": occasion.app,
-            "title": occasion.title,
-            "zone": occasion.zone,
-            "settings": occasion.settings,
+            "name": app.name,
+            "title": title,
+            "zone": app.zone,
+            "settings": dict(app.settings),
         },
-        "occurrence_at": format_instant(occasion.at),
+        "occurrence_at": format_instant(at),
         "date": local.strftime("%Y-%m-%d"),
         "time": local.strftime("%H:%M"),
-        "operation_id": occasion.operation_id,
+        "operation_id": operation_id,
     }
 
 
@@ -75,13 +62,10 @@ SAMPLE: Mapping[str, Any] = {
         "https://example.com/unsubscribe?who=ann",
     ),
     **shared_values(
-        Occasion(
-            app="shop",
-            title="The Shop",
-            zone="Europe/Paris",
-            at=datetime(2026, 11, 23, 6, tzinfo=UTC),
-            operation_id="1dd03b83-7b34-516e-8a7c-7ff8626a8a85",
-        )
+        SmallApp(1, "shop", "Europe/Paris"),
+        "The Shop",
+        datetime(2026, 11, 23, 6, tzinfo=UTC),
+        "1dd03b83-7b34-516e-8a7c-7ff8626a8a85",
     ),
 }
 SAMPLE_NEWS = news_of({"sales": 1200, "stores": 48}, ["start"], [])
