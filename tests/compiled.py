@@ -8,6 +8,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.util import LRUCache
 
+from runtime.database import written_json
+
 MOST = 2_000
 
 
@@ -24,13 +26,17 @@ class _OfAllEngines(LRUCache[Any, Any]):
 def _of_kind(key: Any) -> Any:
     dialect, *rest = key
     release = getattr(dialect, "server_version_info", None)
-    return type(dialect), release, dialect._json_serializer, *rest
+    return type(dialect), release, *rest
 
 
 def share_compiled() -> None:
-    """Let all engines of this process share what is compiled."""
+    """Let all of our engines in this process share what is compiled.
+
+    Those of others' databases may not: two have tables of one name with different columns.
+    """
     cache = _OfAllEngines(MOST)
 
     @sa.event.listens_for(sa.Engine, "engine_connect")
     def _share(connection: sa.Connection) -> None:
-        connection.execution_options(compiled_cache=cache)
+        if connection.dialect._json_serializer is written_json:
+            connection.execution_options(compiled_cache=cache)

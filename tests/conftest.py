@@ -23,7 +23,7 @@ from runtime.scratch import use_scratch
 from tests.compiled import share_compiled
 from tests.legal_moves import hold_to_legal_moves
 from tests.rabbitmq import RabbitMQ, running_node
-from tests.scheduling import is_on_the_other_store, make_scheduler, spread
+from tests.scheduling import is_on_the_other_store, make_scheduler
 from tests.servers import Broker, PostgreSQL, free_port, temporary_folder
 
 # A test proves what is right, not how fast this machine is.
@@ -62,17 +62,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--both-stores", action="store_true", help=both)
 
 
-@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is not asked for; mix what several processes run."""
+    """Leave out what is not asked for."""
     left_out = set()
     if config.getoption("quick"):
         left_out = {one for one in items if _needs_a_server(one)}
     elif not config.getoption("both_stores"):
         left_out = {one for one in items if is_on_the_other_store(one)}
     config.hook.pytest_deselected(items=list(left_out))
-    kept = [one for one in items if one not in left_out]
-    items[:] = spread(kept) if hasattr(config, "workerinput") else kept
+    items[:] = [one for one in items if one not in left_out]
 
 
 def pytest_collection_finish() -> None:

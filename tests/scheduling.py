@@ -1,8 +1,6 @@
 """Which tests run, and which of them one process of the run takes together."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from heapq import merge
-from operator import itemgetter
+from collections.abc import Iterable, Mapping
 from typing import Any
 from zlib import crc32
 
@@ -36,28 +34,6 @@ ON_EITHER = {
     "test_subjects", "test_time_box",
 }  # fmt: skip
 STORES = ("sqlite", "postgresql")
-# They wait for processes more than they compute.
-WAITING = ("tests/acceptance/", "tests/chaos/", "tests/docs/", "tests/hostile/", "tests/packages/")
-# The part of a run in which those are begun: the last to begin ends with the others.
-BEGUN_WITHIN = 0.8
-
-
-def spread(items: Iterable[pytest.Item]) -> list[pytest.Item]:
-    """Return the tests in an order in which some wait for processes while others compute.
-
-    One after the other, the first kind would leave the machine half idle and the second crowd it.
-    """
-    kinds: dict[bool, list[pytest.Item]] = {True: [], False: []}
-    for item in items:
-        kinds[item.nodeid.startswith(WAITING)].append(item)
-    both = (_places(kinds[True], BEGUN_WITHIN), _places(kinds[False], 1.0))
-    return [item for _, item in merge(*both, key=itemgetter(0))]
-
-
-def _places(items: Sequence[pytest.Item], end: float) -> Iterator[tuple[float, pytest.Item]]:
-    """Yield each test with its place in a run, evenly over [0, end)."""
-    for number, item in enumerate(items):
-        yield end * number / len(items), item
 
 
 def is_on_the_other_store(item: pytest.Item) -> bool:
@@ -87,7 +63,8 @@ def _names_its_store(item: pytest.Function) -> bool:
 class TogetherWhereItSaves(LoadGroupScheduling):  # type: ignore[misc]
     """Gives out one test at a time, but together those of BY_STORE and of BY_START.
 
-    These are the largest and go first; the others follow in their order. By place, not by the mark
+    These are the largest and go first; the others follow in the order of their folders, so that
+    what is long (`acceptance`) comes before what is short (`unit`). By place, not by the mark
     `xdist_group`: its name is lost under the newest pytest.
     """
 

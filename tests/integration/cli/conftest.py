@@ -1,6 +1,7 @@
 """`minutehand` called as a user calls it: its exit code, and what it printed."""
 
 import json
+import logging
 import os
 import pty
 import shutil
@@ -37,6 +38,16 @@ class Result(NamedTuple):
 
 Call = Callable[..., Result]
 Write = Callable[..., str]
+
+
+@pytest.fixture(autouse=True)
+def _same_logs_after() -> Iterator[None]:
+    """A daemon in this process logs to the stderr of its test; no later one writes there."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
-"""URLs of Redis Sentinel: the primary's name goes apart, and is required."""
+"""URLs of Redis Sentinel: the primary's name goes apart, and is required. Addresses in texts."""
 
 import pytest
 
 from broker.app import transport_options
-from runtime.urls import check_broker_url, split_sentinel
+from runtime.urls import check_broker_url, host_and_port, split_sentinel
 
 
 @pytest.mark.parametrize(
@@ -34,3 +34,10 @@ def test_the_name_of_the_primary_is_split_off(url: str, plain: str, name: str) -
 def test_a_sentinel_without_a_name_or_with_a_named_database_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="master_name=NAME"):
         check_broker_url(url)
+
+
+@pytest.mark.parametrize(
+    ("host", "text"), [("mail.example.com", "mail.example.com:25"), ("::1", "[::1]:25")]
+)
+def test_an_ipv6_address_before_a_port_has_brackets(host: str, text: str) -> None:
+    assert host_and_port(host, 25) == text
