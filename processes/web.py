@@ -19,6 +19,7 @@ from models.errors import Refused
 from processes.http_protocol import bounded
 from runtime.logs import set_up_logs
 from runtime.supervisor import end_with_parent
+from runtime.urls import host_and_port
 from runtime.web_settings import WebSettings
 from views.installation import Installation
 from web.app import HEADERS, make_app, stop_streams
@@ -126,7 +127,7 @@ def listening(host: str, port: int) -> socket.socket:
         remedy = "set SCHED_WEB_PORT to a free port, or to 0 for any"
         if error.errno not in PORT_REFUSED:
             remedy = "set SCHED_WEB_HOST to an address of this machine"
-        raise Refused(f"{host}:{port}: {error.strerror}; {remedy}") from None
+        raise Refused(f"{host_and_port(host, port)}: {error.strerror}; {remedy}") from None
     made.listen(2048)
     return made
 

@@ -17,6 +17,11 @@ _URL_TEXT = re.compile(r"[!#-;=?-\[\]_a-z~]+")
 _DOMAIN = re.compile(r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*")
 
 
+def host_and_port(host: str, port: int) -> str:
+    """Return both as a URL holds them: an IPv6 address stands in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def check_database_url(text: str) -> None:
     """Raise ValueError unless `text` is the URL of a durable database."""
     remedy = "write sqlite:///PATH or postgresql://USER:PASSWORD@HOST/NAME"

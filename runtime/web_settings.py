@@ -7,6 +7,7 @@ from typing import Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from runtime.sections import Names, Section
+from runtime.urls import host_and_port
 
 _ROOT_PATH = re.compile(r"(/[A-Za-z0-9._~-]+)*")
 _HEADER = re.compile(r"[A-Za-z0-9-]*")
@@ -66,7 +67,7 @@ class WebSettings(Section):
         """Where this machine finds it, without `root_path`."""
         every = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - nothing listens here
         host = every.get(self.host, self.host)
-        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+        return f"http://{host_and_port(host, self.port)}"
 
     @field_validator("root_path")
     @classmethod

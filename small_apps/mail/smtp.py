@@ -14,6 +14,7 @@ from email.message import EmailMessage
 from urllib.parse import unquote, urlsplit
 
 from runtime.clock import monotonic
+from runtime.urls import host_and_port
 from small_apps.mail.bounded_smtp import Client, SecureClient
 from small_apps.mail.failures import MailRefused, MailServerFailed
 from small_apps.mail.payload import Payload, payload_of
@@ -89,7 +90,7 @@ class SmtpTransport:
     def probe(self) -> str:
         """Return the server as text after a login. Raises MailServerFailed."""
         self._connected()
-        return f"sent by {self.server.host}:{self.server.port}"
+        return f"sent by {host_and_port(self.server.host, self.server.port)}"
 
     def told(self, count: int) -> str:
         """Return the number of sent messages and the server as text."""
@@ -146,7 +147,7 @@ class SmtpTransport:
 
     def _connected(self) -> smtplib.SMTP:
         if self._client is None:
-            where = f"{self.server.host}:{self.server.port}"
+            where = host_and_port(self.server.host, self.server.port)
             try:
                 self._client = _connect(self.server, self.timeout_s)
             except smtplib.SMTPAuthenticationError as error:
