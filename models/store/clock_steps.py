@@ -24,8 +24,9 @@ SECOND = timedelta(seconds=1)
 def wind_back(connection: sa.Connection, now: datetime, uid: UUID | None = None) -> int:
     """Reset decisions and changes after `now` to `now`, for one action or all; return how many.
 
-    A span across `now` is decided again as a whole. If it belongs to an old revision, it is cut at
-    `now` instead: its earlier part was missed.
+    A span across `now` is decided again as a whole. If no tick would do so, because it belongs to
+    an old revision or to a deleted or quarantined action, it is cut at `now` instead: its earlier
+    part was missed.
     """
     ahead = _ahead(now, uid)
     again = _cut_spans(connection, now, ahead)
@@ -62,7 +63,7 @@ def _cut_spans(
     again: dict[UUID, datetime] = {}
     for span in spans(connection, missed_spans.c.action_uid.in_(ahead), *is_across):
         uid, plan = span["action_uid"], span["plan"]
-        if span["revision"] == span["newest_revision"]:
+        if span["is_decided"] and span["revision"] == span["newest_revision"]:
             again[uid] = min(span["first_at"], again.get(uid, now))
         elif not isinstance(plan, Plan) or plan.on_event is None:
             its = sa.update(missed_spans).where(missed_spans.c.id == span["id"])

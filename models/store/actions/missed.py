@@ -18,10 +18,16 @@ import sqlalchemy as sa
 from models.action.plan import Plan
 from models.action.schedule import count_union, schedules_of
 from models.fingerprint import operation_id
+from models.store.conditions import NOT_DELETED
 from models.tables import actions, missed_spans, operations, revisions
 
 SECOND = timedelta(seconds=1)
-_OF_ACTION = (actions.c.name.label("action_name"), actions.c.revision.label("newest_revision"))
+_OF_ACTION = (
+    actions.c.name.label("action_name"),
+    actions.c.revision.label("newest_revision"),
+    # Ticks decide neither a deleted nor a quarantined action.
+    sa.and_(NOT_DELETED, actions.c.set_aside.is_(None)).label("is_decided"),
+)
 # Counted in the statement, by the index on an action's occurrences: nearly always 0.
 _RECORDED = (
     sa.select(sa.func.count())
@@ -41,7 +47,9 @@ def spans(
 ) -> Sequence[sa.RowMapping]:
     """Return missed spans, the newest first, in the form that `count` takes.
 
-    Each has the plan of its revision, and its action's name and newest revision."""
+    Each has the plan of its revision, and of its action the name, the newest revision and whether
+    ticks decide it.
+    """
     its_revision = sa.and_(
         revisions.c.action_uid == missed_spans.c.action_uid,
         revisions.c.number == missed_spans.c.revision,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from threading import Thread
 from typing import Any
+from uuid import UUID
 
 import pytest
 import sqlalchemy as sa
@@ -218,6 +219,45 @@ def test_what_was_missed_before_the_right_clock_by_an_older_revision_stays_misse
     assert said == ["missed", "missed", "not_an_occurrence"]
     ((span, count),) = spans_of(engine)
     assert (span["last_at"], count) == (SEVEN + 90 * MINUTE, 90)
+
+
+def quarantine(engine: sa.Engine, clock: VirtualClock, now: datetime) -> None:
+    with engine.begin() as connection:
+        connection.execute(sa.update(actions).values(document="{"))
+    assert run_tick(engine, clock, now).set_aside == 1
+
+
+def repair(engine: sa.Engine) -> None:
+    change.apply_all(engine, [make_document(name="one", when=HOURLY)], author())
+
+
+def delete(engine: sa.Engine, clock: VirtualClock, now: datetime) -> None:
+    clock.set(now)
+    with reading(engine) as connection:
+        uid: UUID = connection.execute(sa.select(actions.c.uid)).scalar_one()
+    change.delete(engine, uid, author())
+
+
+@pytest.mark.parametrize("ended", [quarantine, delete])
+def test_what_was_missed_before_the_right_clock_stays_missed_if_nothing_decides_it_again(
+    engine: sa.Engine,
+    clock: VirtualClock,
+    settings: Settings,
+    ended: Callable[[sa.Engine, VirtualClock, datetime], None],
+) -> None:
+    action = make_action(engine, name="one", when=EVERY_MINUTE)
+    run_tick(engine, clock, SEVEN)
+    run_tick(engine, clock, SEVEN + 3 * HOUR)
+    ended(engine, clock, SEVEN + 3 * HOUR + MINUTE)
+
+    run_tick(engine, clock, SEVEN + HOUR + 30 * MINUTE)
+    run_tick(engine, clock, SEVEN + HOUR + 31 * MINUTE)
+    if ended is quarantine:
+        repair(engine)
+
+    ((span, count),) = spans_of(engine)
+    assert (span["last_at"], count) == (SEVEN + 90 * MINUTE, 90)
+    assert verdict(engine, settings, action, SEVEN + 7 * MINUTE) == "missed"
 
 
 def test_a_tick_that_began_by_a_wrong_clock_decides_nothing_after_it_was_set_right(
