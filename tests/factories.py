@@ -1,6 +1,6 @@
 """Plain factories of what tests need: valid and dull by default."""
 
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -48,6 +48,12 @@ def make_document(**changes: Any) -> dict[str, Any]:
         "when": {"cron_rule": "* * * * *", "timezone": "UTC"},
     }
     return {**document, **changes}
+
+
+def yearly(instant: datetime, days: int = 0) -> dict[str, str]:
+    """Return a cron rule that fires once a year, in the minute of `instant` moved by `days`."""
+    at = instant.astimezone(UTC) + timedelta(days=days)
+    return {"cron_rule": f"{at.minute} {at.hour} {at.day} {at.month} *", "timezone": "UTC"}
 
 
 def make_action(

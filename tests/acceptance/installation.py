@@ -5,7 +5,7 @@ import json
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,14 @@ from tasks.registry import Registry
 from tests.acceptance import steps_for_tests
 from tests.acceptance.processes import ROOT, Process, Processes, python, until
 from tests.acceptance.trace import Trace
-from tests.factories import DEFAULT_APP, author, make_document, make_operation, update_operation
+from tests.factories import (
+    DEFAULT_APP,
+    author,
+    make_document,
+    make_operation,
+    update_operation,
+    yearly,
+)
 from tests.servers import Broker
 
 HEARTBEAT_S = 0.5
@@ -329,9 +336,3 @@ def _again(raw: bytes, id: UUID | None = None) -> str:
         message["body"] = base64.b64encode(body.encode()).decode()
     message["properties"]["delivery_tag"] = str(uuid4())
     return json.dumps(message)
-
-
-def yearly(instant: datetime, days: int = 0) -> dict[str, str]:
-    """Return a cron rule that fires once a year, in the minute of `instant` moved by `days`."""
-    at = instant.astimezone(UTC) + timedelta(days=days)
-    return {"cron_rule": f"{at.minute} {at.hour} {at.day} {at.month} *", "timezone": "UTC"}

@@ -15,9 +15,9 @@ from models.celery_task import CeleryRules
 from models.store import ticks
 from runtime.database import reading
 from scheduler.changes.change import Changed, create_all
-from tests.acceptance.installation import Installation, yearly
+from tests.acceptance.installation import Installation
 from tests.acceptance.processes import ROOT, Process, python, until
-from tests.factories import author, make_document
+from tests.factories import author, make_document, yearly
 
 EXAMPLE = ROOT / "examples" / "from_celery_beat"
 RULES = CeleryRules(("tasks.*",))

@@ -27,7 +27,7 @@ def test_what_is_due_while_the_disk_is_full_runs_once_there_is_room(
     daemon.said("database unavailable, trying again")
     assert installation.rows() == []
     disk.make_room()
-    until(lambda: len(installation.rows()) == 3, "all are recorded")
+    until(lambda: len(installation.rows()) == 3, daemon.text)
 
     ids = [row["id"] for row in installation.rows(*(action.uid for action in actions))]
     assert installation.all_end(ids) == ["success"] * 3

@@ -31,6 +31,7 @@ from tests.factories import (
     rows_of,
     update_operation,
     waits_for_lock,
+    yearly,
 )
 from tests.servers import Broker
 from views import quiet as period
@@ -60,8 +61,9 @@ def run_tick(engine: sa.Engine) -> TickReport:
 
 
 def make_due(engine: sa.Engine, **changes: Any) -> Changed:
-    """Store an action that was due within the last minute."""
-    return make_action(engine, since=clock(engine) - MINUTE, **changes)
+    """Store an action with one occurrence, at the last full minute; the next is in a year."""
+    now = clock(engine)
+    return make_action(engine, since=now - MINUTE, when=yearly(now), **changes)
 
 
 @pytest.mark.parametrize("is_ended_early", [True, False])
