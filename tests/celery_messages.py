@@ -10,11 +10,10 @@ import sqlalchemy as sa
 
 from models.celery_task import CeleryRules
 from models.store import ticks
-from models.tables import action_cursor
 from runtime.config import Settings
 from runtime.sections import CelerySettings
 from scheduler.changes.change import Changed, create_all
-from tests.factories import author, make_document
+from tests.factories import author, make_document, set_back
 from tests.servers import Broker
 
 TASK = "shop.tasks.close_day"
@@ -43,9 +42,7 @@ def celery_action(
     document = make_document(**{"name": "close the day", "operations": operations, **changes})
     changed = create_all(engine, [document], replace(author(), celery=RULES))[0]
     if since is not None:
-        with engine.begin() as connection:
-            its = sa.update(action_cursor).where(action_cursor.c.action_uid == changed.uid)
-            connection.execute(its.values(watermark=since, effective_from=since))
+        set_back(engine, changed.uid, since)
     return changed
 
 

@@ -12,7 +12,7 @@ from models.fingerprint import operation_id
 from models.operation import Cause, CausedBy
 from models.sql import read_clock
 from models.store import actions, operations
-from models.store.actions import missed
+from models.store.actions import cursors, missed
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_cursor, revisions
 from models.tables import operations as operations_table
@@ -66,15 +66,16 @@ def make_action(
     """Store an action; `since` is the instant it was created at, for deciding (default: now)."""
     changed = create_all(engine, [make_document(**changes)], author(app=app))[0]
     if since is not None:
-        with engine.begin() as connection:
-            connection.execute(
-                sa.update(action_cursor)
-                .where(action_cursor.c.action_uid == changed.uid)
-                .values(watermark=since, effective_from=since)
-            )
-            its = revisions.c.action_uid == changed.uid
-            connection.execute(sa.update(revisions).where(its).values(effective_from=since))
+        set_back(engine, changed.uid, since)
     return changed
+
+
+def set_back(engine: sa.Engine, uid: UUID, since: datetime) -> None:
+    """Let an action be decided from `since`, as if it had been stored then and no tick had come."""
+    with engine.begin() as connection:
+        cursors.restart(connection, uid, since, since)
+        its = revisions.c.action_uid == uid
+        connection.execute(sa.update(revisions).where(its).values(effective_from=since))
 
 
 def caused_by(triggerer: str) -> CausedBy:

@@ -34,6 +34,7 @@ from tests.factories import (
     author,
     make_document,
     make_operation,
+    set_back,
     update_operation,
     yearly,
 )
@@ -149,12 +150,7 @@ class Installation:
         now = self.now()
         when = yearly(now.replace(second=0, microsecond=0))
         action = self.action(name, when=when, **changes)
-        with self.engine.begin() as connection:
-            connection.execute(
-                sa.update(action_cursor)
-                .where(action_cursor.c.action_uid == action.uid)
-                .values(watermark=now - 2 * MINUTE, effective_from=now - 2 * MINUTE)
-            )
+        set_back(self.engine, action.uid, now - 2 * MINUTE)
         return action
 
     def due_at_ticks(self, count: int, ticks: int, in_s: int) -> list[Changed]:

@@ -16,11 +16,12 @@ from pydantic import SecretStr
 from models.store.actions import find
 from models.store.schema import migrate
 from models.store.scope import WHOLE_INSTALLATION
-from models.tables import action_cursor
 from runtime.config import load_settings
+from runtime.database import reading
 from small_apps.store.small_apps import get
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import Process, kill, until
+from tests.factories import set_back
 from tests.servers import Broker
 
 
@@ -58,14 +59,9 @@ def pids_of(up: Process, word: str) -> list[int]:
 
 def make_due(home: Installation, name: str, app: str) -> None:
     """Set an action's watermark two minutes back, as if the daemon had slept."""
-    with home.engine.begin() as connection:
+    with reading(home.engine) as connection:
         uid = find(connection, get(connection, app).id, name, WHOLE_INSTALLATION)["uid"]
-        back = home.now() - timedelta(minutes=2)
-        connection.execute(
-            sa.update(action_cursor)
-            .where(action_cursor.c.action_uid == uid)
-            .values(watermark=back, effective_from=back, next_occurrence_at=back)
-        )
+    set_back(home.engine, uid, home.now() - timedelta(minutes=2))
 
 
 def sent_rows(home: Installation) -> list[sa.RowMapping]:

@@ -7,11 +7,10 @@ from typing import Any
 from uuid import NAMESPACE_OID, UUID, uuid5
 
 import pytest
-import sqlalchemy as sa
 
-from models.tables import action_cursor
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import ROOT
+from tests.factories import set_back
 
 DEMO = ROOT / "examples" / "demo"
 SEVEN = datetime(2027, 1, 4, 6, 0, tzinfo=UTC)  # a Monday, 07:00 in Paris
@@ -24,10 +23,9 @@ def add_the_demo(installation: Installation) -> str:
     installation.cli("user", "import", str(DEMO / "users.json"), "--app", "demo")
     weekly = str(DEMO / "actions" / "weekly-update.json")
     [added] = installation.cli("action", "add", weekly, "--app", "demo")
-    # As if it had been added a minute before seven: whatever day the test runs.
-    with installation.engine.begin() as connection:
-        before = SEVEN - timedelta(minutes=1)
-        connection.execute(sa.update(action_cursor).values(watermark=before, effective_from=before))
+    # As if it, and the app's maintenance, had been added a minute before seven: on whatever day.
+    for one in installation.cli("action", "list", "--app", "demo"):
+        set_back(installation.engine, UUID(one["uid"]), SEVEN - timedelta(minutes=1))
     return str(added["uid"])
 
 

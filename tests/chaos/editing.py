@@ -24,7 +24,7 @@ from tests.chaos import storm_steps
 from tests.chaos.documents import random_broken_text, random_document
 from tests.chaos.faults import Fault
 from tests.chaos.journal import Journal
-from tests.factories import DEFAULT_APP
+from tests.factories import DEFAULT_APP, set_back
 
 TICK = timedelta(seconds=5)
 # An edit is refused, like an admin's, while the database or the broker is away.
@@ -50,7 +50,8 @@ class Editor:
         documents = [random_document(random, f"storm {n}", now) for n in range(count)]
         for changed in create_all(self.installation.engine, documents, self.author):
             if random.random() < 0.4:
-                self._set_back(changed.uid, now - timedelta(seconds=random.randint(30, 1200)))
+                since = now - timedelta(seconds=random.randint(30, 1200))
+                set_back(self.installation.engine, changed.uid, since)
 
     def follow(self, schedule: list[Fault]) -> Thread:
         """Start the edits."""
@@ -163,10 +164,3 @@ class Editor:
     def _set_by_sql(self, uid: UUID, *, active: bool) -> None:
         with self.installation.engine.begin() as connection:
             connection.execute(sa.update(actions).where(actions.c.uid == uid).values(active=active))
-
-    def _set_back(self, uid: UUID, since: Any) -> None:
-        with self.installation.engine.begin() as connection:
-            cursor = sa.update(action_cursor).where(action_cursor.c.action_uid == uid)
-            connection.execute(cursor.values(watermark=since, effective_from=since))
-            revision = sa.update(revisions).where(revisions.c.action_uid == uid)
-            connection.execute(revision.values(effective_from=since))

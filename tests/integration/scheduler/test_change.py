@@ -14,11 +14,20 @@ from runtime.clock import wait_for
 from runtime.database import reading
 from scheduler.broker_watch import BrokerWatch
 from scheduler.changes import change
-from scheduler.changes.change import Change, Changed, StoreAll, apply_all, create_all
+from scheduler.changes.change import Change, StoreAll, apply_all, create_all
 from scheduler.on_demand import manual
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
-from tests.factories import STEPS, author, cursor_of, make_action, make_document, rows_of, spans_of
+from tests.factories import (
+    STEPS,
+    author,
+    cursor_of,
+    make_action,
+    make_document,
+    rows_of,
+    set_back,
+    spans_of,
+)
 from tests.servers import Broker
 
 MINUTE = timedelta(minutes=1)
@@ -29,17 +38,10 @@ def clock(engine: sa.Engine) -> datetime:
         return read_clock(connection)
 
 
-def decided_until(engine: sa.Engine, action: Changed, instant: datetime) -> None:
-    """Pretend that no tick came since `instant`."""
-    with engine.begin() as connection:
-        cursor = sa.update(action_cursor).where(action_cursor.c.action_uid == action.uid)
-        connection.execute(cursor.values(watermark=instant, effective_from=instant))
-
-
 def test_an_edit_decides_the_old_rule_first(engine: sa.Engine, broker: Broker) -> None:
     action = make_action(engine)
     before = clock(engine)
-    decided_until(engine, action, before - 2 * MINUTE)
+    set_back(engine, action.uid, before - 2 * MINUTE)
 
     changed = apply_all(
         engine, [make_document(when={"cron_rule": "0 0 1 1 *", "timezone": "UTC"})], author()
@@ -73,7 +75,7 @@ def test_a_change_behind_what_is_decided_gives_no_occurrence_a_second_outcome(
 def test_a_new_rule_never_runs_the_past(engine: sa.Engine) -> None:
     never = {"cron_rule": "0 0 1 1 *", "timezone": "UTC"}
     action = make_action(engine, when=never)
-    decided_until(engine, action, clock(engine) - timedelta(minutes=4))
+    set_back(engine, action.uid, clock(engine) - timedelta(minutes=4))
 
     apply_all(engine, [make_document()], author())
     edited_at = cursor_of(engine, action)["watermark"]
@@ -84,7 +86,7 @@ def test_a_new_rule_never_runs_the_past(engine: sa.Engine) -> None:
 
 def test_pausing_decides_what_was_due_and_resuming_catches_nothing_up(engine: sa.Engine) -> None:
     action = make_action(engine)
-    decided_until(engine, action, clock(engine) - 2 * MINUTE)
+    set_back(engine, action.uid, clock(engine) - 2 * MINUTE)
 
     change.set_active(engine, action.uid, active=False, author=author())
     recorded = len(rows_of(engine, action))
@@ -102,7 +104,7 @@ def test_pausing_decides_what_was_due_and_resuming_catches_nothing_up(engine: sa
 
 def test_deleting_records_and_cancels_what_was_due(engine: sa.Engine) -> None:
     action = make_action(engine)
-    decided_until(engine, action, clock(engine) - 2 * MINUTE)
+    set_back(engine, action.uid, clock(engine) - 2 * MINUTE)
 
     cancelled = change.delete(engine, action.uid, author())
 
@@ -201,7 +203,7 @@ def test_an_edit_races_a_tick_and_nothing_is_doubled(engine: sa.Engine, broker: 
     from concurrent.futures import ThreadPoolExecutor
 
     action = make_action(engine)
-    decided_until(engine, action, clock(engine) - MINUTE)
+    set_back(engine, action.uid, clock(engine) - MINUTE)
     now = datetime.now(UTC)  # noqa: TID251 - both servers run on this machine
     # As after the first tick ever: the broker has our mark, so nothing counts as lost.
     BrokerWatch().look(engine)
@@ -239,7 +241,7 @@ def test_applying_undoes_an_edit_by_sql_that_no_tick_has_seen(engine: sa.Engine)
 def test_a_pause_by_sql_counts_from_its_own_instant(engine: sa.Engine) -> None:
     action = make_action(engine)
     now = clock(engine)
-    decided_until(engine, action, now - 10 * MINUTE)
+    set_back(engine, action.uid, now - 10 * MINUTE)
     with engine.begin() as connection:
         connection.execute(sa.update(actions).values(active=False))
         connection.execute(sa.update(action_cursor).values(edited_at=now - 9.5 * MINUTE))
