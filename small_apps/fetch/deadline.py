@@ -2,13 +2,22 @@
 
 import socket
 import threading
-from typing import Any, Self
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future, InvalidStateError
+from contextlib import suppress
+from time import monotonic
+from typing import Any, Self, TypeVar
 
+import httpx
+
+T = TypeVar("T")
 _CONNECTED = ("connection.connect_tcp.complete", "connection.start_tls.complete")
+# A time-out of 0 would mean not to wait at all, and fail in another way.
+_LEAST_S = 0.001
 
 
 class Deadline:
-    """Closes the connection of a request after `seconds`, or on an earlier `cut`.
+    """Ends a request after `seconds`, or on an earlier `cut`.
 
     Its reader then fails or finds the end of the body: check `is_over` in either case.
     """
@@ -16,19 +25,52 @@ class Deadline:
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.is_over = False
+        self._ends_at = monotonic() + seconds
         self._socket: Any = None
+        self._asked: Future[Any] = Future()
         self._timer = threading.Timer(seconds, self.cut)
         self._timer.daemon = True
 
+    @property
+    def left_s(self) -> float:
+        """The seconds that are left, above 0, for a time-out."""
+        return max(self._ends_at - monotonic(), _LEAST_S)
+
     def cut(self) -> None:
-        """End the connection; any thread may call this, repeatedly."""
+        """End the wait or the connection; any thread may call this, repeatedly."""
         self.is_over = True
+        self._asked.cancel()
         if self._socket is not None:
             try:
                 # Of the plain socket: TLS's own `shutdown` would detach the connection's reader.
                 socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
             except OSError:
                 return
+
+    def within(self, ask: Callable[[], T]) -> T:
+        """Return what `ask` returns. Raises its error, or httpx.ConnectTimeout once it is over.
+
+        `ask` runs on in its own thread, where nothing can end it: a resolver, for one.
+        """
+        asked: Future[T] = Future()
+
+        def run() -> None:
+            with suppress(InvalidStateError):
+                try:
+                    answer = ask()
+                except Exception as error:
+                    asked.set_exception(error)
+                else:
+                    asked.set_result(answer)
+
+        self._asked = asked
+        if self.is_over:
+            asked.cancel()
+        threading.Thread(target=run, name="deadline", daemon=True).start()
+        try:
+            return asked.result()
+        except CancelledError:
+            raise httpx.ConnectTimeout("") from None
 
     def trace(self, event: str, info: dict[str, Any]) -> None:
         """Take the connection from httpcore, as the extension `trace` of a request."""
@@ -38,6 +80,7 @@ class Deadline:
                 self.cut()
 
     def __enter__(self) -> Self:
+        self._ends_at = monotonic() + self.seconds
         self._timer.start()
         return self
 

@@ -13,7 +13,7 @@ from runtime.data_sections import FetchSettings
 from small_apps.failures import SourceFailed, check_size
 from small_apps.fetch.addresses import FETCHING
 from small_apps.fetch.deadline import Deadline
-from small_apps.fetch.guard import Guard
+from small_apps.fetch.guard import guarded_client
 from small_apps.fetch.http_errors import reason_of, status_line
 from small_apps.importing.bad_rows import short
 from small_apps.watch import Watch
@@ -103,14 +103,9 @@ def _opened(
 ) -> Iterator[httpx.Response]:
     """Yield the response after all redirects, its body unread; every failure is SourceFailed."""
     shown = wanted.shown
-    client = httpx.Client(
-        transport=Guard(allow_private=settings.allow_private, setting=FETCHING),
-        timeout=deadline.seconds,
-        # A proxy of the environment would bypass the check of the address.
-        trust_env=False,
-    )
+    client = guarded_client(deadline, allow_private=settings.allow_private, setting=FETCHING)
     try:
-        with deadline, client, closing(_followed(client, wanted, headers, deadline)) as response:
+        with deadline, client, closing(_followed(client, wanted, headers)) as response:
             if response.status_code not in (200, 206):
                 raise SourceFailed(f"{shown} answered {status_line(response.status_code)}")
             _check_encoding(response, shown)
@@ -153,15 +148,12 @@ def _unnamed(error: SourceFailed, wanted: Wanted) -> SourceFailed:
     return SourceFailed(text, permanent=error.permanent)
 
 
-def _followed(
-    client: httpx.Client, wanted: Wanted, headers: dict[str, str], deadline: Deadline
-) -> httpx.Response:
+def _followed(client: httpx.Client, wanted: Wanted, headers: dict[str, str]) -> httpx.Response:
     # httpx's own following reads the whole body of every redirect.
     own = HEADERS | headers
     request = client.build_request("GET", wanted.url, headers=dict(wanted.headers) | own)
     origin = _origin(request.url)
     for _hop in range(MOST_REDIRECTS + 1):
-        request.extensions = request.extensions | {"trace": deadline.trace}
         response = client.send(request, stream=True)
         if response.next_request is None:
             return response

@@ -5,9 +5,6 @@ If the target refers to a secret URL, no error and no log line contains a part o
 
 import json
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass
-from threading import Thread
 from typing import Any
 from urllib.parse import unquote, urlsplit
 from uuid import UUID
@@ -25,7 +22,8 @@ from runtime.sections import HookSettings
 from runtime.tracing import trace_headers
 from runtime.urls import check_web_url
 from small_apps.failures import SourceFailed
-from small_apps.fetch.guard import Guard
+from small_apps.fetch.deadline import Deadline
+from small_apps.fetch.guard import guarded_client
 from small_apps.fetch.http_errors import reason_of
 from tasks.notices.signing import secrets_of, signature
 from tasks.notices.undelivered import Undelivered
@@ -59,7 +57,7 @@ def post(
         headers[SIGNATURE] = signature(secrets, app, url, body, utc_now())
     try:
         request = {"url": url, "content": body, "headers": headers}
-        status = _Call(request, shown_target(target), settings.hook).status()
+        status = _status(request, shown_target(target), settings.hook)
     except Undelivered as error:
         if not is_reference(target.to):
             raise
@@ -112,47 +110,18 @@ def _check(status: int, host: str) -> None:
     raise Undelivered(f"{host} answered {status}", permanent=is_refused)
 
 
-@dataclass(repr=False)
-class _Call:
-    """One POST in its own thread: a timeout per read would not end a slow trickle of bytes."""
-
-    request: dict[str, Any]
-    host: str
-    settings: HookSettings
-    _status: int | None = None
-    _error: Undelivered | None = None
-
-    def status(self) -> int:
-        """Return the status of the answer. Raises Undelivered."""
-        client = httpx.Client(
-            transport=Guard(allow_private=self.settings.allow_private, setting=PRIVATE),
-            timeout=self.settings.timeout_s,
-            follow_redirects=False,
-            trust_env=False,
-        )
-        thread = Thread(target=self._run, args=(client,), name="webhook", daemon=True)
-        thread.start()
-        thread.join(self.settings.timeout_s)
-        # Closing the client ends a request that still waits.
-        with suppress(RuntimeError, OSError):
-            client.close()
-        if self._error is not None:
-            raise self._error
-        if self._status is None:
-            text = f"{self.host} gave no answer within {self.settings.timeout_s:g} s"
-            raise Undelivered(text, permanent=False)
-        return self._status
-
-    def _run(self, client: httpx.Client) -> None:
-        try:
-            with client.stream("POST", **self.request) as response:
-                self._status = response.status_code
-        except SourceFailed as error:
-            self._error = Undelivered(str(error), permanent=error.permanent)
-        except httpx.TimeoutException:
-            return
-        except (httpx.HTTPError, httpx.InvalidURL, OSError, RuntimeError, ValueError) as error:
-            text = f"{self.host}: {reason_of(error)}"
-            self._error = Undelivered(
-                text, permanent=isinstance(error, httpx.InvalidURL | ValueError)
-            )
+def _status(request: Mapping[str, Any], host: str, settings: HookSettings) -> int:
+    """Return the status of the answer. Raises Undelivered."""
+    deadline = Deadline(settings.timeout_s)
+    client = guarded_client(deadline, allow_private=settings.allow_private, setting=PRIVATE)
+    try:
+        with deadline, client, client.stream("POST", **request) as response:
+            return response.status_code
+    except SourceFailed as error:
+        raise Undelivered(str(error), permanent=error.permanent) from None
+    except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
+        if deadline.is_over or isinstance(error, httpx.TimeoutException):
+            text = f"{host} gave no answer within {settings.timeout_s:g} s"
+            raise Undelivered(text, permanent=False) from None
+        is_permanent = isinstance(error, httpx.InvalidURL | ValueError)
+        raise Undelivered(f"{host}: {reason_of(error)}", permanent=is_permanent) from None

@@ -1,9 +1,9 @@
-import httpx
 import pytest
 
 from small_apps.failures import SourceFailed
 from small_apps.fetch.addresses import checked_addresses, is_public
-from small_apps.fetch.guard import Guard
+from small_apps.fetch.deadline import Deadline
+from small_apps.fetch.guard import guarded_client
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,9 @@ def test_an_unknown_host_is_reported() -> None:
 
 
 def test_a_name_is_looked_up_as_it_is_sent() -> None:
-    guard = Guard(allow_private=True, setting="IT")
-
-    with pytest.raises(SourceFailed, match=r"^xn--fa-hia\.invalid cannot be found"):
-        guard.handle_request(httpx.Request("GET", "http://faß.invalid/"))
+    with (
+        Deadline(5) as deadline,
+        guarded_client(deadline, allow_private=True, setting="IT") as client,
+        pytest.raises(SourceFailed, match=r"^xn--fa-hia\.invalid cannot be found"),
+    ):
+        client.get("http://faß.invalid/")
