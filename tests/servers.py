@@ -8,6 +8,7 @@ import base64
 import importlib.util
 import json
 import os
+import select
 import shutil
 import signal
 import socket
@@ -63,6 +64,11 @@ def takes_connections(url: str) -> bool:
     return True
 
 
+def _is_alive(connection: "psycopg.Connection[Any]") -> bool:
+    """Return whether the server has not closed the connection: what is closed can be read."""
+    return not connection.closed and not select.select([connection], [], [], 0)[0]
+
+
 def _wheel_folder(package: str) -> Path | None:
     spec = importlib.util.find_spec(package)
     return None if spec is None or spec.origin is None else Path(spec.origin).parent
@@ -97,6 +103,7 @@ class PostgreSQL:
     folder: Path
     port: int
     process: subprocess.Popen[bytes] | None = None
+    _kept: "psycopg.Connection[Any] | None" = None
 
     def __post_init__(self) -> None:
         self.binaries = postgresql_binaries()
@@ -141,14 +148,15 @@ class PostgreSQL:
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """Stop the server at once; its data stay."""
+        if self._kept is not None:
+            self._kept.close()
         if self.process is not None:
             self.process.send_signal(how)
             self.process.wait(START_S)
 
     def execute(self, statement: str) -> None:
         """Run one statement outside any transaction in the database `postgres`."""
-        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
-            connection.execute(statement.encode())
+        self._connected().execute(statement.encode())
 
     def follow_with(self, standby: "PostgreSQL") -> None:
         """Start another cluster as a standby of this one."""
@@ -168,11 +176,16 @@ class PostgreSQL:
 
         By files: through the log, as is usual, it costs more than twice the time.
         """
-        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
-            # Before PostgreSQL 15 this was the only way.
-            by_files = " STRATEGY FILE_COPY" if connection.info.server_version >= 150_000 else ""
-            copied = f"CREATE DATABASE {name} TEMPLATE {template}{by_files}"
-            connection.execute(copied.encode())
+        # Before PostgreSQL 15 this was the only way.
+        is_asked = self._connected().info.server_version >= 150_000
+        by_files = " STRATEGY FILE_COPY" if is_asked else ""
+        self.execute(f"CREATE DATABASE {name} TEMPLATE {template}{by_files}")
+
+    def _connected(self) -> "psycopg.Connection[Any]":
+        """Return a connection that is kept: its start costs as much as a copy of a database."""
+        if self._kept is None or not _is_alive(self._kept):
+            self._kept = psycopg.connect(self.url("postgres"), autocommit=True)
+        return self._kept
 
     def _run(self, command: list[str]) -> None:
         full = [*self.prefix, str(self.binaries / command[0]), *command[1:]]

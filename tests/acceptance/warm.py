@@ -6,6 +6,7 @@ workers of other applications and, where a test looks for them, the children of 
 through in full.
 """
 
+import atexit
 import ctypes
 import gc
 import importlib
@@ -19,11 +20,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVER = str(ROOT / "scheduler_server.py")
@@ -183,7 +185,6 @@ def _fork_own_children() -> None:
     if os.fork() == 0:
         ours.close()
         _run(_serve(theirs))
-        sys.exit()
     theirs.close()
     supervisor = importlib.import_module("runtime.supervisor")
     forking = Warm(ours)
@@ -199,17 +200,40 @@ def _fork_own_children() -> None:
     )
 
 
-def _run(asked: Mapping[str, Any]) -> None:
-    """Run one of our two entries as Python would."""
+def _run(asked: Mapping[str, Any]) -> NoReturn:
+    """Run one of our two entries as Python would, and end as Python does, but for the clearing.
+
+    To clear what is loaded, Python would write to all of it: a fork would copy it all before.
+    """
     command = asked["command"]
     if asked["with_children"]:
         _fork_own_children()
-    if command[1] == SERVER:
-        sys.argv = list(command[1:])
-        runpy.run_path(SERVER, run_name="__main__")
-    else:
-        sys.argv = ["minutehand", *command[4:]]
-        runpy.run_module("minutehand", run_name="__main__", alter_sys=True)
+    try:
+        if command[1] == SERVER:
+            sys.argv = list(command[1:])
+            runpy.run_path(SERVER, run_name="__main__")
+        else:
+            sys.argv = ["minutehand", *command[4:]]
+            runpy.run_module("minutehand", run_name="__main__", alter_sys=True)
+        code = 0
+    except SystemExit as ending:
+        code = _exit_code(ending)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        code = 1
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
+
+
+def _exit_code(ending: SystemExit) -> int:
+    if ending.code is None or isinstance(ending.code, int):
+        return ending.code or 0
+    sys.stderr.write(f"{ending.code}\n")
+    return 1
 
 
 if __name__ == "__main__":
