@@ -19,7 +19,7 @@ logger = logging.getLogger("minutehand.agent")
 
 # A worker repeats what it follows every two seconds.
 HEARD_S = 10.0
-# What the table takes: all workers are recorded together, and none may keep the others out.
+# The largest that the table takes: all workers are recorded together, and none may block others.
 LARGEST_PID = 2**31 - 1
 
 

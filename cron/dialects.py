@@ -31,7 +31,7 @@ def in_another_notation(text: str, fields: Sequence[str]) -> str | None:
 def _too_long(fields: list[str]) -> str | None:
     if re.search("[a-z]", fields[5]) and _is_rule(fields[:5]):
         return f"holds a command; write '{' '.join(fields[:5])}', and make the command a step"
-    # A last * may be a year, and the first number then no second.
+    # If the last field is *, it may be a year; the first number is then not a second.
     is_clear = fields[5] != "*" or not _is_rule(fields[:5])
     if len(fields) == 6 and is_clear and fields[0].isdigit() and _is_rule(fields[1:]):
         return f"has 6 fields, and seconds are not supported; write '{' '.join(fields[1:])}'"
