@@ -193,7 +193,7 @@ class AgentBeside(Agent):
 
 
 class NowhereAgent(Agent):
-    """No agent: the messages of Minutehand's tasks go back on their queue."""
+    """No agent: the messages of Minutehand's tasks go back to their queue."""
 
     def __init__(self, reason: str, wait_s: float) -> None:
         # No file may have this path.

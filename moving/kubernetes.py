@@ -30,7 +30,7 @@ DEADLINE_DIFFERS = (
 )
 _ZONED = re.compile(r"(?:CRON_)?TZ=(\S+)\s+(.*)", re.ASCII)
 _REFERENCE = re.compile(r"\$\$|\$\(([^()]+)\)")
-# In characters: a variable may repeat others, which do so too.
+# In characters: a variable may expand to others, which expand in turn.
 LONGEST_VALUE = 100_000
 
 
@@ -254,7 +254,7 @@ def _text_of(parent: Any, key: str) -> str:
 def _expanded(text: str, env: Mapping[str, str | None]) -> str:
     """Return a text with its variables, as Kubernetes writes $(NAME), and $$ for a dollar sign.
 
-    One that is None has a value that the manifest does not name.
+    A variable that is None has a value that the manifest does not contain.
     """
     size = len(text)
 

@@ -76,7 +76,7 @@ def _call(handed: HandOver, queue: str, celery_app: str | None) -> Program:
 
 
 def crontab_of(trigger: Trigger) -> tuple[str, str]:
-    """Return the rule and zone of a trigger; raises CannotMove for other than those of a clock."""
+    """Return the rule and zone of a trigger; raises CannotMove if it is not due by the clock."""
     match trigger:
         case CronTrigger(rule=rule, zone=zone):
             return rule, zone
@@ -87,7 +87,7 @@ def crontab_of(trigger: Trigger) -> tuple[str, str]:
 
 
 def _of_interval(trigger: IntervalTrigger) -> str:
-    """Return the rule of a grid; raises CannotMove for one that no rule has, never rounds."""
+    """Return the rule of a grid, never rounded; raises CannotMove if no rule expresses it."""
     every, first = trigger.every, trigger.starting_at
     shown = format_span(every)
     if every % MINUTE or first.second or first.microsecond:

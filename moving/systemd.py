@@ -40,9 +40,9 @@ DAYS = {name: day for day, name in enumerate(WEEKDAYS)} | {
         ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
     )
 }
-# What limits the run of a program: a service of the type `oneshot` is starting all the while.
+# The setting that limits a program's run: a `oneshot` service counts as starting until its end.
 OF_ONESHOT, OF_OTHERS = ("TimeoutStartSec", "TimeoutSec"), ("RuntimeMaxSec",)
-# What is read of each section, or says nothing of what runs when. All else is reported.
+# The settings of each section that are read, or do not affect what runs when. Others are reported.
 READ: Mapping[str, frozenset[str]] = {
     "Unit": frozenset({"After", "Before", "Description", "Documentation"}),
     "Timer": frozenset({"AccuracySec", "OnCalendar", "Persistent", "Unit"}),

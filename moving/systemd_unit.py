@@ -66,7 +66,7 @@ def span_of(section: Section, key: str) -> timedelta | None:
 
 
 def literal(text: str, signs: str) -> str:
-    """Return a text with each doubled sign once; raises CannotMove where one stands for more."""
+    """Return a text with each doubled sign once; raises CannotMove for a single one."""
     for sign in signs:
         if sign in text.replace(2 * sign, ""):
             why = f"{text[:60]!r} has specifiers or variables ({sign})"

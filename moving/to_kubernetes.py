@@ -58,7 +58,7 @@ def _written(manifest: object) -> str:
 
 
 def _name_of(name: str) -> str:
-    """Return a name that Kubernetes takes; one that has to change keeps a sign of the first."""
+    """Return a name that Kubernetes takes; a changed one ends with a hash of the original."""
     made = re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")[:LONGEST_NAME].strip("-")
     sign = sha256(name.encode()).hexdigest()[:6]
     return made if made == name else f"{made}-{sign}".lstrip("-")

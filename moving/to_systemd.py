@@ -122,7 +122,7 @@ def _service(name: str, plan: Plan, program: Program) -> str:
 
 
 def _refuse(program: Program) -> None:
-    """Raise CannotMove for what a unit would say otherwise, with no way to write it."""
+    """Raise CannotMove for text that a unit would change, and has no way to write."""
     folder = program.cwd or ""
     if folder.endswith("\\") or folder != " ".join(folder.split()):
         raise CannotMove(f"its folder {folder!r} ends in \\ or has breaks", "rename the folder")

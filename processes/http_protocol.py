@@ -22,7 +22,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._sending: asyncio.TimerHandle | None = None
         self._reading: asyncio.TimerHandle | None = None
         self._is_in_head = False
-        # Bytes that came since the last one that the application was handed.
+        # Bytes received since the application was last handed any.
         self._unheard = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]

@@ -125,7 +125,7 @@ class Settings(Section):
             _URL_CHECKS[str(info.field_name)](text)
         return SecretStr(text)
 
-    # What the small app may reach whose work these settings are for.
+    # What the small app that these settings serve may reach.
     _grants: Grants = PrivateAttr(EVERYTHING)
 
     @property

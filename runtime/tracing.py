@@ -110,7 +110,7 @@ def _context_of(operation: UUID | None) -> "Context | None":
 
 
 def _root(operation: UUID) -> "SpanContext":
-    """Return the beginning of an operation's trace, which all processes know by the id alone."""
+    """Return the root of an operation's trace, which every process derives from the id."""
     from opentelemetry.trace import SpanContext, TraceFlags
 
     first_half = operation.int >> 64

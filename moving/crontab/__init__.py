@@ -51,7 +51,7 @@ class _Reader:
     settings: dict[str, str] = field(default_factory=dict)
 
     def lines(self, text: str) -> Iterator[_Line | tuple[int, str]]:
-        """Yield what runs; a line that is nothing by its number and text."""
+        """Yield the lines that run something; of an invalid line, its number and text."""
         # Cron ends a line at a line feed only.
         for number, line in enumerate(text.split("\n"), 1):
             stripped = line.strip()
@@ -161,7 +161,7 @@ def _parameters(line: _Line) -> dict[str, Any]:
 
 
 def _parted(command: str) -> tuple[str, str]:
-    """Return a command and its input: a bare `%` ends the command, and is a line break after it.
+    """Return a command and its input: the first bare `%` ends the command, each later one a line.
 
     In the command a backslash may itself stand behind one: `\\\\%` has a bare `%`.
     """

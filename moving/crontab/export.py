@@ -24,7 +24,7 @@ SHELL = ("/bin/sh", "-c")
 # Cron takes one backslash before a percent sign, but only from an odd number of them.
 _KEPT_BACKSLASH = re.compile(r"(?<!\\)\\(?:\\\\)*%")
 LEFT_OUT = "its input is left out"
-# Said here in other words.
+# Differences that this module reports in its own words.
 KEEPS = ("hooks", "time_limit")
 
 
