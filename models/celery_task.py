@@ -19,7 +19,7 @@ DEFAULT_QUEUE = "celery"
 QUEUE_PREFIX = "minutehand."
 # Those of its own exchanges there, which carry control commands and answers.
 EXCHANGE_PREFIXES = ("minutehand", "reply.minutehand")
-# Between exchange and routing key where a queue is shown; no queue has it in its name.
+# Stands between exchange and routing key where a queue is shown; no queue's name contains it.
 BY_EXCHANGE = "/"
 SETTING = "SCHED_CELERY_TASKS"
 # The tasks of Minutehand's own workers; `broker.names` uses these names.

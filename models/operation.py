@@ -77,7 +77,7 @@ def by_backfill(id: UUID, actor: str) -> CausedBy:
 
 UNSTARTED = frozenset({_S.PENDING, _S.QUEUED})
 ENDED = frozenset(_S) - UNSTARTED - {_S.RUNNING}
-# Of several operations the first of these says how they stand.
+# Several operations together have the first of these states that any of them has.
 _WORST = (_S.FAILED, _S.MISSED, _S.PARTIAL, _S.RUNNING, _S.PENDING, _S.QUEUED, _S.SUCCESS)
 # States in which a run ends.
 OUTCOMES = frozenset({_S.SUCCESS, _S.PARTIAL, _S.FAILED, _S.CANCELLED})

@@ -384,7 +384,7 @@ missed_spans = sa.Table(
     sa.Column("count", LargeNumber, nullable=False),
     _text("reason"),
     _at("recorded_at", optional=False),
-    # The tick's `now`: it tells those that were too late from those that were overtaken.
+    # The tick's `now`, which separates those that were too late from those that were overtaken.
     _at("decided_at"),
     sa.CheckConstraint("count >= 1", name="count"),
     sa.Index("missed_spans_of_action", "action_uid", "last_at"),

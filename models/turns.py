@@ -33,7 +33,7 @@ class Sharing(StrEnum):
 
 # Of an action's policy; 0 is the default, and the highest goes first.
 LOWEST_PRIORITY, HIGHEST_PRIORITY = -100, 100
-# So much longer may an operation wait than one whose priority is higher by one, and go before it.
+# An operation goes before one whose priority is higher by one if it has waited this much longer.
 A_POINT = timedelta(hours=1)
 # The owner of the actions that every small app gets by itself: they make no app a busy one.
 GIVEN_OWNER = "minutehand"

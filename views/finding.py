@@ -58,12 +58,12 @@ def unknown_user(connection: sa.Connection, installation: Installation, id: str)
 
 
 def wrong_cursor(cursor: str) -> Refused:
-    """Return the error for a place in a list that is none."""
+    """Return the error for a cursor that is not a place in the list."""
     return Refused(f"cursor {cursor!r} is not valid; use `next` of the previous page")
 
 
 def number_in(cursor: str) -> int:
-    """Return the number that a place in a list is; raises Refused for another text."""
+    """Return the number in a cursor; raises Refused for any other text."""
     if not (cursor.isascii() and cursor.isdecimal() and len(cursor) < MOST_DIGITS):
         raise wrong_cursor(cursor)
     return int(cursor)
@@ -160,7 +160,7 @@ def instant_of(what: str, text: str, zone: str) -> datetime:
 
 @contextmanager
 def refusing(what: str, text: str) -> Iterator[None]:
-    """Raise Refused for a text of which reading it as `what` raises ValueError."""
+    """Raise Refused if reading a text as `what` raises ValueError."""
     try:
         yield
     except ValueError as error:

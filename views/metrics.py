@@ -25,7 +25,7 @@ FROM_ZERO: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("deliveries_total", ("failed",)),
     ("notices_total", ("failed",)),
 )
-# In the place of the small apps, queues and steps beyond the most that have series of their own.
+# Stands for the small apps, queues and steps beyond those that have series of their own.
 OTHER = "(other)"
 MOST_LABELS = 100
 MOST_DUE = 10_000

@@ -79,7 +79,7 @@ def open_session(installation: Installation, bearer: Bearer, user_agent: str) ->
 
 
 def open_for(installation: Installation, name: str, user_agent: str) -> str:
-    """Open a session for somebody whom a proxy names; return its secret, kept nowhere."""
+    """Open a session for a person whom a proxy names; return its secret, kept nowhere."""
     wanted = Wanted(
         Role(installation.settings.web.sso_role),
         None,
@@ -93,7 +93,7 @@ def open_for(installation: Installation, name: str, user_agent: str) -> str:
 
 
 def still_named(installation: Installation, bearer: Bearer, name: str | None) -> bool:
-    """Return whether a proxy names now, for the same role, the person whose session it is.
+    """Return whether a proxy still names the person whose session it is, for the same role.
 
     A session that a token or a link opened needs no name.
     """

@@ -35,7 +35,7 @@ class View(BaseModel):
     def of(cls, found: object, **own: Any) -> Self:
         """Return the view of a stored row, or of an object with attributes of the same names.
 
-        `own` are the fields that it does not have so.
+        `own` are the fields that it lacks, or has in another form.
         """
         read = found.__getitem__ if isinstance(found, Mapping) else partial(getattr, found)
         return cls(**{key: read(key) for key in cls.model_fields if key not in own}, **own)

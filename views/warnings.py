@@ -20,14 +20,14 @@ from small_apps.store import app_overview
 from views.installation import Installation
 
 Keeps = Callable[[RecipientFilterModel], int]
-# A hint to the right name is looked for among so many.
+# How many names are searched for a hint to the right one.
 MOST_NEAR = 1_000
 
 
 def action_warnings(
     connection: sa.Connection, app: SmallApp, models: Sequence[ScheduledActionModel]
 ) -> list[tuple[str, ...]]:
-    """Return the warnings of each action; of the small app is read what they name."""
+    """Return the warnings of each action; only what they name is read of the small app."""
     rules = [one.recipients for one in models if one.recipients is not None]
     people = users.by_ids(connection, app.id, sorted({id for rule in rules for id in rule.users}))
     names = app_overview.names_in(connection, app.id)

@@ -1,4 +1,4 @@
-"""What changes while it is watched: one reader asks the database for all listeners."""
+"""What changes while it is watched: one reader asks the database on behalf of all listeners."""
 
 import asyncio
 from collections import Counter

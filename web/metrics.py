@@ -28,7 +28,7 @@ from web.routing import endpoints
 
 router = endpoints("health")
 
-# One reading serves all who scrape within these times.
+# One reading serves all scrapes within these times.
 QUICK_S = 5.0
 SLOW_S = 60.0
 NO_ROUTE = "(none)"

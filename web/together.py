@@ -58,7 +58,7 @@ class Together(Generic[Key, Value]):
 def _fail(answers: Collection[asyncio.Future[Value | None]], error: Exception) -> None:
     for answer in answers:
         answer.set_exception(error)
-        # Seen here, for the case that all who asked have gone.
+        # Retrieved here, in case all requests have gone.
         answer.exception()
 
 

@@ -27,7 +27,7 @@ from models.values import Name, format_instant, parse_instant, parse_list
 from models.zones import instant_of
 
 MOST_ENTRIES = 1_000
-# Each window closes a part of each day, so a search ahead may meet all of them on each.
+# Each window closes a part of a day, so a search ahead may meet all windows on every day.
 MOST_WINDOWS = 10
 A_DAY = timedelta(days=1)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")

@@ -25,8 +25,8 @@ from models.fingerprint import jitter_offset
 
 ONE_SECOND = timedelta(seconds=1)
 NO_UID = UUID(int=0)
-# How many closed times in a row are searched for an open occurrence: no stall by exceptions that
-# leave nothing.
+# How many closed times in a row are searched for an open occurrence, so that exceptions that leave
+# nothing cannot stall the search.
 MOST_CLOSED = 2_000
 
 

@@ -175,7 +175,7 @@ def show(installation: Installation, name: str) -> App:
 
 
 def names(installation: Installation) -> NamesOfApp:
-    """Return what the request's small app may be asked for by name, in order."""
+    """Return the names of what the request's small app has, in order."""
     with reading(installation.engine) as connection:
         app = installation.small_app.id
         return NamesOfApp.of(app_overview.names_in(connection, app, MOST_NAMES))

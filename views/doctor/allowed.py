@@ -41,7 +41,7 @@ def check_allowed(connection: sa.Connection, settings: Settings) -> Iterator[Fin
             yield fault("grants", f"{names[0]}{more}", remedy)
 
 
-# As it is written, for the index actions_with_command.
+# Written exactly as in the index actions_with_command.
 _MAY_NAME_A_PROGRAM = sa.select(actions.c.uid).where(sa.text(naming(COMMAND))).correlate(None)
 _OF_A_LIMITED_APP = (
     sa.select(actions.c.uid)

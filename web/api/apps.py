@@ -114,7 +114,7 @@ async def show_status(request: Request, opened: Reader) -> Response:
 
 
 def read_status(opened: Installation, names: Collection[str]) -> dict[str, bytes]:
-    """Return the status of each small app for those who asked at the same time."""
+    """Return the status of each small app for the requests that asked at the same time."""
     return {name: json_of(apps.status(opened, name)) for name in names}
 
 
@@ -130,7 +130,7 @@ def change_grants(
 ) -> grants.GrantedTo:
     """Change what a small app may reach."""
     given = value_of(body, GrantChanges).model_dump(exclude_none=True)
-    # An empty text takes all of its kind away.
+    # An empty text removes all of its kind.
     lists = {kind: names or ("",) for kind, names in given.items()}
     return grants.grant(opened, app, lists, all_=everything)
 

@@ -1,4 +1,4 @@
-"""Find actions a page at a time, by words, owner and standing."""
+"""Find actions a page at a time, by words, owner and status."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

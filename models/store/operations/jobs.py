@@ -52,11 +52,11 @@ class Held:
 def offers(
     connection: sa.Connection, asked: Mapping[Lane, int]
 ) -> dict[tuple[int, str], list[Offer]]:
-    """Return operations for those who ask, by small app and queue, in the order of their ranks.
+    """Return operations for waiting workers, by small app and queue, in the order of their ranks.
 
-    `asked` has the number of those who ask for a lane. The app whose first operation was recorded
-    first comes first, whatever its priority. A pending operation counts as well: it was not sent
-    while the broker was away, or its backoff ended.
+    `asked` has the number of workers that wait for each lane. The app whose first operation was
+    recorded first comes first, whatever its priority. A pending operation counts as well: it was
+    not sent while the broker was away, or its backoff ended.
     """
     queues = [{"its_queue": queue} for app, queue in asked if app is None]
     rows = read_each(connection, operations, queues, {"its_queue": "queue"}, _apps_with_jobs)

@@ -59,7 +59,7 @@ _A_BUSY_ACTION = (
 _BUSY_APPS = sa.select(small_apps.c.id).where(_A_BUSY_ACTION.is_not(None)).limit(2)
 _A_PRIORITY = (
     sa.select(actions.c.active)
-    # As it is written, for the index actions_with_priority.
+    # Written exactly as in the index actions_with_priority.
     .where(sa.text(WITH_PRIORITY), actions.c.active)
     .limit(1)
 )

@@ -49,7 +49,7 @@ class Place:
 
     @classmethod
     def of(cls, text: str | None, first: datetime) -> "Place":
-        """Return the stored place; `first` where none is stored, or none that can be read."""
+        """Return the stored place; `first` if there is none that can be read."""
         stored = document_in(text or "") or {}
         at, others_at = instant_in(stored.get("at")), instant_in(stored.get("others_at"))
         id = uuid_in(stored.get("id"))
