@@ -32,7 +32,7 @@ def described_worker(given: Mapping[str, Any]) -> Seen:
     queues = ",".join(str(name) for name in given["queues"])
     pid = int(given["pid"])
     if not 0 <= pid <= LARGEST_PID:
-        raise ValueError(f"pid {pid} is no process's")
+        raise ValueError(f"pid {pid} is not the id of a process")
     return Seen(str(given["name"]), queues, pid, follows=follows)
 
 

@@ -202,7 +202,7 @@ class NowhereAgent(Agent):
 
     def start(self) -> None:
         """Report that there is none."""
-        logger.error("%s; until then Minutehand's tasks go back on their queue", self.reason)
+        logger.error("%s; until then Minutehand's tasks go back to their queue", self.reason)
 
     def stop(self) -> None:
         """Do nothing."""

@@ -149,7 +149,7 @@ def _value(response: httpx.Response) -> Any:
     except ValueError:
         found = None
         if response.is_success:
-            detail = f"{response.url.host} answered with no JSON; is it Minutehand's address?"
+            detail = f"{response.url.host} answered without JSON; is it Minutehand's address?"
             raise ApiError(response.status_code, "", detail, ()) from None
     if response.is_success:
         return found

@@ -34,7 +34,7 @@ class Document(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
-    # An example for errors, if the value is no object.
+    # An example for errors, if the value is not an object.
     example: ClassVar[str] = ""
 
     @classmethod

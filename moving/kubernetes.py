@@ -66,7 +66,7 @@ def _mapping(parent: Any, key: str) -> Mapping[str, Any]:
     if found is None:
         return {}
     if not isinstance(found, Mapping):
-        raise CannotMove(f"its {key} {str(found)[:60]!r} is no object", "correct the manifest")
+        raise CannotMove(f"its {key} {str(found)[:60]!r} is not an object", "correct the manifest")
     return found
 
 
@@ -109,7 +109,7 @@ def _go_duration(text: str) -> timedelta:
     found = re.fullmatch(r"(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?", text, re.ASCII)
     parts = [int(one or 0) for one in found.groups()] if found else []
     if not any(parts):
-        raise CannotMove(f"its interval {text[:60]!r} is no whole number of seconds", RULES)
+        raise CannotMove(f"its interval {text[:60]!r} is not a whole number of seconds", RULES)
     return timedelta(hours=parts[0], minutes=parts[1], seconds=parts[2])
 
 
@@ -188,7 +188,7 @@ def _whole(parent: Mapping[str, Any], key: str) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 10**9:
-        raise CannotMove(f"its {key} {str(value)[:60]!r} is no number", "correct the manifest")
+        raise CannotMove(f"its {key} {str(value)[:60]!r} is not a number", "correct the manifest")
     return value
 
 
@@ -225,7 +225,7 @@ def _environment(container: Any) -> tuple[dict[str, str | None], tuple[str, ...]
     left_out = []
     variables = written.get("env") or ()
     if not isinstance(variables, Sequence):
-        raise CannotMove(f"its env {str(variables)[:60]!r} is no list", "correct the manifest")
+        raise CannotMove(f"its env {str(variables)[:60]!r} is not a list", "correct the manifest")
     for one in variables:
         name, value = _text_of(one, "name"), one.get("value") if isinstance(one, Mapping) else None
         if isinstance(value, str) and not value.startswith(("env:", "file:")):
@@ -243,7 +243,7 @@ def _environment(container: Any) -> tuple[dict[str, str | None], tuple[str, ...]
 def _texts(container: Any, key: str) -> list[str]:
     found = _mapping({"it": container}, "it").get(key) or []
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-        raise CannotMove(f"its {key} is no list of texts", "correct the manifest")
+        raise CannotMove(f"its {key} is not a list of texts", "correct the manifest")
     return found
 
 

@@ -211,7 +211,7 @@ def _program(line: str) -> list[str]:
         raise CannotMove(f"its ExecStart {line[:60]!r} has a prefix", "write it without")
     found = words(literal(line, "%$"))
     if ";" in found:
-        why = f"its ExecStart {line[:60]!r} holds several programs, parted by ;"
+        why = f"its ExecStart {line[:60]!r} holds several programs, separated by ;"
         raise CannotMove(why, "write a script that runs all of them in turn")
     return found
 

@@ -37,7 +37,7 @@ def exported(action: ScheduledActionModel, now: datetime, celery_app: str | None
     try:
         program = program_of(action, plan, celery_app)
         if not plan.active:
-            raise CannotMove("it is paused, and timers are enabled apart", "resume it first")
+            raise CannotMove("it is paused, and a timer file cannot say so", "resume it first")
         _refuse(program)
         calendars = [text for one in plan.triggers for text in _calendars(one)]
     except CannotMove as error:
@@ -125,7 +125,8 @@ def _refuse(program: Program) -> None:
     """Raise CannotMove for text that a unit would change, and has no way to write."""
     folder = program.cwd or ""
     if folder.endswith("\\") or folder != " ".join(folder.split()):
-        raise CannotMove(f"its folder {folder!r} ends in \\ or has breaks", "rename the folder")
+        why = f"its folder {folder!r} ends in \\, or has line breaks or repeated spaces"
+        raise CannotMove(why, "rename the folder")
     if program.run[0].startswith(PREFIXES):
         why = f"systemd would read the first character of {program.run[0]!r} as a prefix"
         raise CannotMove(why, "write the program's whole path")

@@ -82,7 +82,7 @@ def notices_owed(connection: sa.Connection) -> Rows:
 
 
 def backfills_active(connection: sa.Connection) -> int:
-    """Return how many backfills are being worked off."""
+    """Return how many backfills are in progress."""
     return _number(connection, sa.select(_COUNT).where(IS_ACTIVE_BACKFILL))
 
 

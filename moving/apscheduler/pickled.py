@@ -30,7 +30,7 @@ class _Record:
 
     def __setstate__(self, state: object) -> None:
         if not isinstance(state, Mapping):
-            raise pickle.UnpicklingError(f"the state of {self.kind} is no dictionary")
+            raise pickle.UnpicklingError(f"the state of {self.kind} is not a dictionary")
         self.__dict__.update({str(key): value for key, value in state.items()})
 
 

@@ -28,7 +28,7 @@ _BARE_PERCENT = re.compile(r"(?<!\\)(?:\\\\)*%")
 MAILTO, ZONE, DELAY = "MAILTO", "CRON_TZ", "RANDOM_DELAY"
 OF_CRON = frozenset({MAILTO, ZONE, DELAY, "MAILFROM", "LOGNAME", "CONTENT_TYPE"})
 OF_MAIL = "MAILTO: failures are mailed, and output is in the log"
-AT_BOOT = "it runs when the machine starts, which is no instant of a schedule"
+AT_BOOT = "it runs when the machine starts, not at an instant of a schedule"
 INSTEAD_OF_BOOT = "start it as a service of the machine, such as a systemd unit"
 _HEADING = re.compile(r"#.*\bdow\b.*\buser\b", re.IGNORECASE)
 

@@ -77,7 +77,7 @@ class DataStatus(View):
     eta: Instant | None = Field(description="Estimated end of the refresh.")
     started_at: Instant | None = Field(description="Start of the refresh that runs.")
     elapsed_s: float | None = Field(description="How long it has run.")
-    eta_s: float | None = Field(description="How long it will take yet, estimated.")
+    eta_s: float | None = Field(description="Estimated time that it still takes.")
 
 
 class DataOfApp(View):

@@ -68,7 +68,7 @@ def run(context: WorkContext) -> StepResult:
     details["mail"] = mail.details
     message += f"; mail about it: {mail.message}"
     if mail.outcome is StepOutcome.PARTIAL:
-        message += "; `minutehand operation retry` sends it to those who have not had it"
+        message += "; `minutehand operation retry` sends it to those who did not get it"
     return StepResult(message, mail.outcome, details)
 
 

@@ -218,7 +218,7 @@ def test_no_text_becomes_a_line_of_its_own(command: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"operations": {"maintenance": True}}, "its steps (maintenance) are no program"),
+        ({"operations": {"maintenance": True}}, "its steps (maintenance) are not a program"),
         ({"active": False}, "it is paused"),
         ({"operations": {"command": {"shell": "a\nb"}}}, "its command has several lines"),
         (
