@@ -1,4 +1,4 @@
-"""RabbitMQ over TLS. kombu verifies who signed the certificate; this module verifies its name."""
+"""RabbitMQ over TLS. kombu verifies the certificate's signature, and this module the name in it."""
 
 from typing import Any
 

@@ -43,7 +43,7 @@ NOTHING_TAKEN = (ConnectionRefusedError, FileNotFoundError, gaierror, ResponseEr
 
 @dataclass
 class Outcome:
-    """What the broker certainly took and certainly did not take; the rest is in doubt."""
+    """Messages that the broker certainly took or certainly did not take; the rest is in doubt."""
 
     accepted: list[Handed] = field(default_factory=list)
     refused: list[Handed] = field(default_factory=list)

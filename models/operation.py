@@ -42,9 +42,9 @@ class Cause(StrEnum):
 # Requested by occurrence. Such operations wait for their turn, in order: no policy skips, drops or
 # replaces them.
 REQUESTED = frozenset({Cause.RERUN, Cause.RETRY, Cause.BACKFILL})
-# What did not go well; the condition of the index operations_troubled.
+# States that did not go well; the condition of the index operations_troubled.
 TROUBLED = frozenset({OperationState.FAILED, OperationState.PARTIAL, OperationState.MISSED})
-# What was due and did not run; the condition of the index operations_unrun.
+# States of what was due and did not run; the condition of the index operations_unrun.
 UNRUN = frozenset({OperationState.DROPPED, OperationState.MISSED, OperationState.SKIPPED})
 # Recorded by a tick.
 TICKED = frozenset({Cause.SCHEDULE, Cause.EVENT})

@@ -31,7 +31,7 @@ class Sharing(StrEnum):
     APPS = "apps"
 
 
-# Of an action's policy; 0 is the default, and the highest goes first.
+# The range of priorities in a policy; 0 is the default, and the highest goes first.
 LOWEST_PRIORITY, HIGHEST_PRIORITY = -100, 100
 # An operation goes before one whose priority is higher by one if it has waited this much longer.
 A_POINT = timedelta(hours=1)

@@ -20,7 +20,7 @@ from moving.wall_fires import WallFires
 # Before each unit, so that a script can write the files.
 FILE = "# file: "
 PERSISTENT_FROM = timedelta(days=1)
-# Of a program; a task runs on after it has been sent.
+# What is carried over for a program; a Celery task runs on after it has been sent.
 KEEPS = ("time_limit", "overlap")
 # A carriage return ends a line of a unit too.
 _ESCAPED = str.maketrans(

@@ -130,7 +130,7 @@ class Settings(Section):
 
     @property
     def grants(self) -> Grants:
-        """What may be reached of what the settings allow: everything, unless `granted` said so."""
+        """What may be reached of what the settings allow: all, unless `granted` narrowed it."""
         return self._grants
 
     def granted(self, grants: Grants) -> Self:

@@ -77,7 +77,7 @@ def read_stored(text: str | bytes) -> Any:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return in one line what the driver said, or else the error itself."""
+    """Return the driver's error in one line, or else the error itself."""
     lines = str(getattr(error, "orig", None) or error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
 

@@ -1,4 +1,4 @@
-"""Retry writes while the database is away, whose restart must not lose an outcome, and claims."""
+"""Retry claims, and writes while the database is away: its restart must not lose an outcome."""
 
 import logging
 from collections.abc import Callable

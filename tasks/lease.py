@@ -86,7 +86,7 @@ class Lease:
     claim: Claim
     settings: WorkerSettings
     alerts: AlertSettings = NO_ALERTS
-    # What the steps logged: the heartbeat writes what they do not.
+    # The lines that the steps logged; the heartbeat writes those that the steps did not.
     lines: LogLines = field(default_factory=LogLines)
     interruption: Interrupted | None = None
     lost: bool = False

@@ -24,7 +24,7 @@ from small_apps.store import app_overview, small_apps
 from views.installation import Installation
 
 MOST_NAMED = 5
-# Of a number in a cursor.
+# The longest number in a cursor.
 MOST_DIGITS = 10
 
 

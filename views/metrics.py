@@ -52,7 +52,7 @@ class Metric(NamedTuple):
 
 _G, _C, _H = Kind.GAUGE, Kind.COUNTER, Kind.HISTOGRAM
 _APP = ("app",)
-# What every web process answers alike, because it stands in the database.
+# Metrics that every web process answers alike, because they are in the database.
 METRICS = (
     Metric("database_up", _G, (), "1 if the database answered this scrape, else 0."),
     Metric("last_tick_age_seconds", _G, (), "Time since the last tick ended."),

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, RootModel, W
 from models.values import format_instant
 from runtime.visible import visible_json
 
-# Of a list.
+# The most items on a page of a list.
 LARGEST_PAGE = 1_000
 INSTANT_SCHEMA = {"type": "string", "format": "date-time", "examples": ["2026-11-23T06:00:00Z"]}
 

@@ -1,4 +1,4 @@
-"""Who asks, and what they may do: each endpoint names its permission by one of these."""
+"""Who sends a request, and what they may do: each endpoint names its permission by one of these."""
 
 from collections import deque
 from collections.abc import Callable, Collection

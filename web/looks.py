@@ -33,7 +33,7 @@ class Looks:
         self._wanted.set()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop looking."""
         self.stopped = True
         self._wanted.set()
 

@@ -119,7 +119,7 @@ def as_json(error: Described) -> Response:
     return Response(text, error.status, dict(error.headers), MEDIA_TYPE)
 
 
-# By the most special class: the status, the kind, and headers of the answer.
+# The status, the kind and the headers of the answer, by the most specific class of the error.
 KNOWN: dict[type[Exception], tuple[int, str, dict[str, str]]] = {
     InvalidDocument: (422, "invalid-document", {}),
     NotFound: (404, "not-found", {}),

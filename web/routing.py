@@ -36,9 +36,9 @@ def _name(route: APIRoute) -> str:
 class SharedRead(APIRoute):
     """A read that many requests may ask for at once: FastAPI describes it, and does not call it.
 
-    FastAPI finds out anew for each request what an endpoint wants, and prepares for files and
-    tasks that such a read never has. Its endpoint gets the request, `opened`, and the values of
-    its path, and returns the response; its permission is declared as everywhere.
+    For each request, FastAPI works out what an endpoint wants, and prepares for files and tasks
+    that such a read never has. Its endpoint gets the request, `opened`, and the values of its path,
+    and returns the response; its permission is declared as everywhere.
     """
 
     def __init__(self, *arguments: Any, **named: Any) -> None:

@@ -47,7 +47,7 @@ def operations_now(connection: sa.Connection) -> Rows:
         sa.func.min(operations.c.recorded_at).label("oldest_at"),
         sa.func.min(operations.c.heartbeat_at).label("beaten_at"),
     )
-    # One query a state: each has a partial index.
+    # One query per state, because each state has a partial index.
     parts = [
         sa.select(*shown).where(stands).group_by(*grouped) for stands in (IS_UNSTARTED, IS_RUNNING)
     ]

@@ -52,7 +52,7 @@ class Bearer:
 
     @property
     def is_signed_on(self) -> bool:
-        """Whether a proxy says who it is, which no token does."""
+        """Whether a proxy names the person; a token never does."""
         return self.kind is TokenKind.SESSION and self.author.startswith(SIGNED_ON)
 
 

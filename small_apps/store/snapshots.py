@@ -72,10 +72,10 @@ class MergedInto:
 
 
 class Staged(Enum):
-    """What became of read data."""
+    """What became of the data that were read."""
 
     DONE = auto()
-    # What is staged was read by one that began later.
+    # The staged data come from a refresh that began later.
     OVERTAKEN = auto()
     # The domain is gone, or staging moved to what an older reading found.
     CHANGED = auto()

@@ -21,7 +21,7 @@ from views.doctor.report import Finding, fault, warning
 
 # Documents are read one by one: a sample shows the same in less time.
 MOST_ACTIONS = 2_000
-# What the settings forbid is another check's.
+# Another check reports what the settings forbid.
 ANY_TASK = CeleryRules(("*",), shares_broker=False)
 
 

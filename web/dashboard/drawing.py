@@ -293,7 +293,7 @@ def durations(history: ActionHistory, zone: str) -> Durations | None:
     )
     lines: list[tuple[float, str]] = []
     for name, seconds in named:
-        # Of two lines that nearly meet, one is named.
+        # If two lines nearly meet, only one of them is named.
         if (
             seconds is not None
             and seconds <= most

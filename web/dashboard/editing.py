@@ -48,7 +48,7 @@ class Draft:
     text: str
     error: SchedulerError | None = None
     revision: str = ""
-    # Of the action; empty for a new one.
+    # The uid of the action; empty for a new one.
     uid: str = ""
     # Whether it comes from another session, and is not saved yet.
     is_kept: bool = False

@@ -12,7 +12,7 @@ from web.dashboard.texts import say
 router = APIRouter(include_in_schema=False)
 # The page shows the mail in a frame.
 FRAMED = f"{POLICY}; frame-src 'self'"
-# Of a mail: it styles itself, and neither loads nor runs anything.
+# The policy of a mail's HTML: it styles itself, and neither loads nor runs anything.
 HEADERS = {
     "Content-Security-Policy": "sandbox; default-src 'none'; style-src 'unsafe-inline';"
     " img-src data:; frame-ancestors 'self'"

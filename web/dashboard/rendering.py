@@ -142,7 +142,7 @@ def render(
     """Return a page, or a part of one."""
     page = Page(request)
     text = _text(page, template, values)
-    # What a cookie or a document holds may be half a character, which UTF-8 cannot write.
+    # A cookie or a document may hold half a character, which UTF-8 cannot write.
     body = text.encode("utf-8", "backslashreplace")
     made = HTMLResponse(body, status, {**HEADERS, **(headers or {})})
     if page.notice.text:

@@ -13,9 +13,9 @@ from models.store.operations import by_ids, in_states, with_names
 from models.store.scope import Scope
 from models.tables import actions, operations, small_apps
 
-# The parts of a statement: SQLite takes at most 500, and each takes time to plan.
+# How many parts a statement has: SQLite takes at most 500, and each takes time to plan.
 APPS_AT_ONCE = 100
-# A manual run's occurrence is a whole second, which may begin after its record.
+# A manual run's occurrence is a whole second, so it may lie after the record of the run.
 RECORDED_BEFORE = timedelta(minutes=1)
 # The order of a page is the opposite; a tick records many at the same instant.
 IN_ORDER = (operations.c.recorded_at, operations.c.occurrence_at, operations.c.id)

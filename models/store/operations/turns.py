@@ -92,7 +92,8 @@ def admit(
         )
         .where(is_among(connection, operations.c.id, list(wanted)))
         .where(is_still(operations.c.state, UNSTARTED), operations.c.waiting_for.is_(None))
-        # What another process is changing is asked about again when its reservation ends.
+        # Rows that another process is changing are skipped, and looked at again when their
+        # reservation ends.
         .with_for_update(skip_locked=True, key_share=True)
     )
     rows = [row for row in connection.execute(found) if row.attempt == wanted[row.id]]
@@ -110,7 +111,7 @@ def admit(
     return in_turn + give(connection, lanes, RESERVED_FOR, shared)
 
 
-# Its claim only decides, by the overlap policy, what becomes of it or of the running one.
+# If so, its claim only applies the overlap policy, to it or to the running one.
 _running = operations.alias("running")
 _IS_BEHIND_ITS_OWN = (
     sa.exists()

@@ -25,7 +25,7 @@ from runtime.postgresql import IDLE_TRANSACTION_TIMEOUT_S
 
 # The place up to which everything is counted.
 COUNTED_TO = "totals_counted_to"
-# What is younger may still be uncommitted: the database ends transactions that idle for so long.
+# A younger row may still be uncommitted: the database ends transactions that idle for this long.
 SETTLED_AFTER_S = IDLE_TRANSACTION_TIMEOUT_S
 # The rows of one transaction, so that memory and locks stay small after a long downtime.
 PAGE = 5_000

@@ -152,12 +152,12 @@ class _Running:
             self.process.wait()
             self._reported()
         for pipe, output in self.pipes.items():
-            # What left the group may still write.
+            # Processes that left the group may still write.
             for _ in range(MOST_READS_AT_END):
                 if not self._take(pipe):
                     break
             output.end()
-            # That of stderr, if there is one.
+            # The last line of stderr, if there is one.
             self.last_line = output.last or self.last_line
 
     def _reported(self) -> bytes | None:
@@ -239,7 +239,8 @@ def _supervised(
                 start_new_session=True,
             )
         except OSError as error:
-            # What is too long stays so; the machine's other limits may have room later.
+            # A command line that is too long stays so; other limits of the machine may have room
+            # later.
             is_permanent = error.errno == errno.E2BIG
             text = f"cannot start: {error.strerror}"
             raise StepFailed(text, permanent=is_permanent) from None
