@@ -26,7 +26,7 @@ KEEPS = ("time_limit", "overlap")
 _ESCAPED = str.maketrans(
     {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "%": "%%"}
 )
-# Before a program they change how systemd runs it, also inside quotes.
+# Before a program they change how systemd runs it, even inside quotes.
 PREFIXES = tuple("@-:+!|")
 WEEKDAY_NAMES = [name.title() for name in WEEKDAYS]
 

@@ -139,7 +139,7 @@ def scope_of(installation: Installation, *, all_apps: bool) -> Scope:
 
 
 def find_app(connection: sa.Connection, installation: Installation, name: str) -> SmallApp:
-    """Return the small app of that name; raises NotFound, also for one outside the scope."""
+    """Return the small app of that name; raises NotFound, even if it exists outside the scope."""
     if not installation.may_see(name):
         raise unknown_app(name)
     if name == installation.app_name:

@@ -229,7 +229,7 @@ def _visitor(request: Request, permission: Permission, is_of_installation: bool 
     visitor = Visitor(
         whole, whole, bearer.role, bearer.app_name, bearer.token_id, bearer.parent, csrf
     )
-    # For the frame of the page, also if this request ends with an error.
+    # For the frame of the page, even if this request ends with an error.
     request.state.visitor = visitor
     require(bearer, permission)
     if is_of_installation and bearer.app_name is not None:

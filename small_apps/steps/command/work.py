@@ -200,7 +200,7 @@ def _started(read: CommandParameters, context: WorkContext) -> Iterator[_Running
     command = [folder, *_command(read, environment)]
     with ExitStack() as stack:
         life, our_life = os.pipe()
-        # Its end kills the group, also if this process is killed.
+        # Its end kills the group, even if this process is killed.
         pipe = stack.enter_context(open(our_life, "wb", buffering=0))
         our_report, report = os.pipe()
         stack.callback(os.close, our_report)
