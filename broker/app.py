@@ -27,7 +27,7 @@ logger = logging.getLogger("minutehand.broker")
 FLUSH_SIZE = 1_000
 ORIGIN = "minutehand"
 AMQP = ("amqp", "pyamqp", "amqps")
-# How many seconds RabbitMQ may take to confirm a message.
+# Seconds that RabbitMQ may take to confirm a message.
 ANSWER_S = 5
 # Proxies close a connection that is idle for longer.
 PING_AFTER_IDLE_S = 5.0

@@ -170,7 +170,7 @@ def _time_limit(job: Mapping[str, Any], *, is_retried: bool) -> tuple[timedelta,
     of_job, of_pod = _whole(job, DEADLINE), _whole(pod, DEADLINE)
     seconds = min((one for one in (of_job, of_pod) if one is not None), default=None)
     if seconds is None:
-        # A CronJob without a limit has none, and the policy has no longer one.
+        # A CronJob without a limit may run for ever; this is the longest limit of a policy.
         return LONGEST_TIME_LIMIT, ()
     remarks = []
     # A pod that is not restarted is one attempt.

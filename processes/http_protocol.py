@@ -12,7 +12,7 @@ class BoundedProtocol(HttpToolsProtocol):
     """Ends a connection whose client does not do its part within `patience_s`.
 
     A client has to send the head of its request, at most 64 KiB, and to read what it is sent.
-    uvicorn waits for both without an end, and its parser keeps a head of any length.
+    uvicorn waits for both without a limit, and its parser keeps a head of any length.
     """
 
     patience_s = 30.0

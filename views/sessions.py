@@ -158,6 +158,6 @@ def _may_look(role: Role) -> None:
 
 
 def _address(settings: WebSettings) -> str:
-    """Return where a browser of this machine finds the dashboard; the path alone if unknown."""
+    """Return where a browser of this machine finds the dashboard; only the path if unknown."""
     has_address = settings.port and not settings.root_path
     return settings.local_url if has_address else settings.root_path

@@ -57,7 +57,7 @@ def _known_users(
     rules: Iterable[RecipientFilterModel],
     people: Mapping[str, User],
 ) -> Collection[str]:
-    """Return those of the named users that exist; with the first ones if one does not."""
+    """Return the named users that exist; if one does not, the first users of the app as well."""
     if all(id in people for rule in rules for id in rule.users):
         return people.keys()
     return dict.fromkeys([*people, *selection.first_ids(connection, app.id, MOST_NEAR)])
@@ -66,7 +66,7 @@ def _known_users(
 def _known_groups(
     connection: sa.Connection, app: SmallApp, rules: Iterable[RecipientFilterModel]
 ) -> Collection[str]:
-    """Return those of the named groups that exist; with the first ones if one does not."""
+    """Return the named groups that exist; if one does not, the first groups of the app as well."""
     named = {name for rule in rules for name in rule.groups} - {EVERYBODY}
     there = selection.groups_among(connection, app.id, named) if named else set()
     if there == named:

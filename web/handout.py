@@ -27,9 +27,9 @@ from web.problems import Stopping
 logger = logging.getLogger("minutehand.web")
 
 INTERVAL_S = 0.05
-# Jobs taken in one transaction: the first workers have theirs before the last are looked for.
+# Jobs taken in one transaction: the first workers get theirs before the last are looked up.
 BATCH = 250
-# Jobs taken alone at once: each takes a thread and a database connection.
+# How many jobs are taken separately at the same time: each takes a thread and a connection.
 AT_ONCE = 4
 # A worker that asked within this span counts as listening.
 ASKED_WITHIN_S = 60.0

@@ -34,7 +34,7 @@ class Endpoint:
     fields: tuple[str, ...] = ()
     # Parameters that have another name than their argument.
     names: Mapping[str, str] = field(default_factory=dict)
-    # Arguments that matter on this machine alone.
+    # Arguments that matter only on this machine.
     unsent: frozenset[str] = frozenset()
     # The answer is a list, and the header Link names the next page.
     is_linked: bool = False

@@ -156,7 +156,7 @@ def _bounds(trigger: Mapping[str, Any], now: datetime) -> tuple[datetime | None,
 
 
 def instant_of(value: object) -> datetime | None:
-    """Return an instant in whole seconds, rounded up; raises CannotMove for what is none."""
+    """Return an instant in whole seconds, rounded up; raises CannotMove for any other value."""
     at = _parsed(value)
     return None if at is None else rounded_up(at)
 

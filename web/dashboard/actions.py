@@ -36,7 +36,7 @@ def list_actions(
     standing: str = "",
     cursor: str | None = None,
 ) -> HTMLResponse:
-    """Show a page of the actions that a search finds; htmx asks for the rows alone."""
+    """Show a page of the actions that a search finds; htmx asks only for the rows."""
     asked = Standing(standing) if standing in set(Standing) else None
     found = search.search(visitor.opened, q, owner or None, asked, PAGE, cursor)
     return render(

@@ -1,6 +1,6 @@
 """The visitor of a page, and what they may do: a session that a token or a link opened.
 
-Pages accept the cookie of a session alone, the API a bearer token alone: no page of another site
+Pages accept only the cookie of a session, and the API only a bearer token: no page of another site
 can reach the API by a visitor's cookie.
 """
 

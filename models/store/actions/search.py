@@ -60,7 +60,7 @@ def page(
         query = query.where(_has(wanted.standing, overdue))
     if wanted.after is not None:
         query = query.where(follows(in_order, wanted.after))
-    # The status of those on the page alone is read.
+    # Only the status of those on the page is read.
     chosen = _among(connection, query.order_by(*in_order).limit(limit))
     return dicts(connection, listing(overdue).where(chosen).order_by(*in_order))
 

@@ -127,7 +127,7 @@ _HELD = (
 def held(
     connection: sa.Connection, operation_id: UUID, attempt: int, job_id: str, scope: Scope
 ) -> Held:
-    """Return a job that a worker holds; raises NotFound, or LeaseLost if it holds it no more."""
+    """Return a job that a worker holds; raises NotFound, or LeaseLost if it is no longer held."""
     its = (operations.c.id == operation_id, scope.has(operations.c.small_app_id))
     row = connection.execute(_HELD.where(*its)).one_or_none()
     job = row.plan.job if row is not None and isinstance(row.plan, Plan) else None

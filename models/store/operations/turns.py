@@ -238,7 +238,7 @@ def ahead(connection: sa.Connection, row: sa.RowMapping) -> Ahead:
 def _lock(connection: sa.Connection, apps: Sequence[int]) -> None:
     """Let no other process count the turns of these apps until the transaction ends."""
     if connection.dialect.name != "postgresql":
-        # A writing transaction of SQLite is alone.
+        # SQLite has one writing transaction at a time.
         return
     given = sa.cast(list(apps), postgresql.ARRAY(sa.Integer))
     ordered = sa.select(sa.func.unnest(given, type_=sa.Integer).label("app"))
