@@ -43,7 +43,7 @@ class Agent:
 
     def __init__(self, path: str, wait_s: float) -> None:
         self.path = path
-        # How long a task waits for an agent or database that is away.
+        # How long a task waits for an agent or database that is unavailable.
         self.wait_s = wait_s
         # Celery's time limit for all tasks of the worker.
         self.time_limit_s: float | None = None

@@ -30,7 +30,7 @@ logger = logging.getLogger("minutehand.web")
 STOP_WITHIN_S = 10
 # How long threads may take to end when no request is left.
 THREADS_END_WITHIN_S = 1.0
-# Idle connections of clients that went away without a word.
+# Closes idle connections of clients that disappeared.
 KEEP_ALIVE_S = 75
 # The readers of operations, statuses and jobs.
 LOOPS = 3
@@ -46,7 +46,7 @@ class _Server(uvicorn.Server):
         self._served = app
 
     def end_soon(self, _number: int, _frame: FrameType | None) -> None:
-        """End right after the start."""
+        """Let the server end right after its start."""
         self.should_exit = True
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:

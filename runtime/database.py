@@ -25,7 +25,7 @@ BUSY_TIMEOUT_S = 10
 LONGEST_ASK_S = 0.12
 CONNECTIONS = 5
 READ_ONLY = {"read_only": True}
-# Errors of a database that is away: no fault of a row; a later attempt may succeed.
+# Errors of a database that is unavailable: not a row's fault, and a later attempt may succeed.
 # InternalError: PostgreSQL ended the transaction of a frozen process.
 DATABASE_AWAY = (
     sa.exc.OperationalError,
@@ -88,7 +88,7 @@ def is_refusal(error: BaseException) -> bool:
 
 
 def not_usable(error: BaseException) -> str | None:
-    """Return what to show for an error if the database is away or refuses; None for any other."""
+    """Return the text of an error of an unavailable or refusing database; None for any other."""
     if isinstance(error, DATABASE_AWAY):
         return f"database unavailable (SCHED_DATABASE_URL): {reason_of(error)}"
     if is_refusal(error):

@@ -29,7 +29,7 @@ ARGUMENTS = {
     "keepalives_interval": 5,
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
-    # A proxy may lead to a standby while the primary is away, and would leave us there.
+    # A proxy may lead to a standby while the primary is unavailable, and would leave us there.
     "target_session_attrs": "primary",
 }
 # Not by the start-up parameter `options`: PgBouncer refuses it, and the URL may have its own.

@@ -23,7 +23,7 @@ class Looks:
     _look: Callable[[], Awaitable[bool]]
     _somebody_waits: Callable[[], bool]
     _interval_s: float
-    # What cannot be done while the database is away, for the log.
+    # What is not done while the database is unavailable, for the log: "no job is handed out".
     _without: str
     _wanted: asyncio.Event = field(default_factory=asyncio.Event)
     stopped: bool = False

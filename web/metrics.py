@@ -36,7 +36,7 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
 class Stored(Collector):
-    """The metrics in the database; only `database_up`, as 0, while the database is away."""
+    """The metrics in the database; only `database_up`, as 0, while the database is unavailable."""
 
     def __init__(self, opened: Installation) -> None:
         self._opened = opened

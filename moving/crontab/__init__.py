@@ -22,7 +22,7 @@ _SETTING = re.compile(
 # A program by its whole path, and words that a shell would not change.
 _PLAIN = re.compile(r"/[\w./:@%+,=-]*(?: +[\w./:@%+,=-]+)*", re.ASCII)
 _ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
-# After an even number of backslashes.
+# A percent sign after an even number of backslashes, which do not escape it.
 _BARE_PERCENT = re.compile(r"(?<!\\)(?:\\\\)*%")
 # Settings of cron itself, which no command gets.
 MAILTO, ZONE, DELAY = "MAILTO", "CRON_TZ", "RANDOM_DELAY"

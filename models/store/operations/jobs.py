@@ -56,7 +56,7 @@ def offers(
 
     `asked` has the number of workers that wait for each lane. The app whose first operation was
     recorded first comes first, whatever its priority. A pending operation counts as well: it was
-    not sent while the broker was away, or its backoff ended.
+    not sent while the broker was unavailable, or its backoff ended.
     """
     queues = [{"its_queue": queue} for app, queue in asked if app is None]
     rows = read_each(connection, operations, queues, {"its_queue": "queue"}, _apps_with_jobs)

@@ -29,7 +29,7 @@ def release_stranded(connection: sa.Connection) -> int:
     )
     ended = connection.execute(stranded).scalars().all()
     if None in ended:
-        # An unreadable id.
+        # They wait for an id that cannot be read.
         _release_orphans(connection)
     return sum(len(release_waiting(connection, one)) for one in ended if one is not None)
 
