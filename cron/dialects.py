@@ -21,10 +21,10 @@ def in_another_notation(text: str, fields: Sequence[str]) -> str | None:
         return f"is a time of day; write '{int(clock[2])} {int(clock[1])} * * *'"
     zone = _ZONE.match(text)
     if zone is not None:
-        return f'names a zone; write the rule alone, and "timezone": "{zone[1]}" beside it'
+        return f'names a zone; write only the rule, and "timezone": "{zone[1]}" beside it'
     aws = _AWS.fullmatch(text)
     if aws is not None:
-        return "is a rule of AWS; write its first five fields alone, * for ?, and mon to sun"
+        return "is a rule of AWS; write only its first five fields, * for ?, and mon to sun"
     return _too_long(list(fields)) if len(fields) > 5 else None
 
 

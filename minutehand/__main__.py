@@ -16,7 +16,7 @@ from minutehand.agent_place import is_server_here
 ROOT = str(Path(__file__).resolve().parent.parent)
 
 CLIENT_ALONE = (
-    "error: this environment has minutehand-client alone; the command is part of the server: run "
+    "error: this environment has only minutehand-client; the command is part of the server: run "
     "pip install minutehand, in an environment of its own"
 )
 # 128 plus the number of SIGINT, as in shells.

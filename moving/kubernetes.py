@@ -23,7 +23,7 @@ OVERLAPS = {"Allow": "allow", "Forbid": "skip", "Replace": "replace"}
 BACKOFF = ["PT10S", "PT20S", "PT40S", "PT1M20S", "PT2M40S", "PT5M20S", "PT6M"]
 RETRIES = 6
 # A program asks for another attempt by EX_TEMPFAIL; any other failure of `command` is for good.
-RETRIES_DIFFER = "Kubernetes tries again after any failure, the action after exit code 75 alone"
+RETRIES_DIFFER = "Kubernetes tries again after any failure, the action only after exit code 75"
 DEADLINE = "activeDeadlineSeconds"
 DEADLINE_DIFFERS = (
     "its activeDeadlineSeconds is for all tries together, the time limit for each attempt"
@@ -197,7 +197,7 @@ def _command(job: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     pod = _mapping(_mapping(job, "template"), "spec")
     containers = pod.get("containers")
     if not isinstance(containers, list) or len(containers) != 1 or pod.get("initContainers"):
-        why = "its pod has not one container alone, and the step command runs one program"
+        why = "its pod does not have exactly one container, and the step command runs one program"
         raise CannotMove(why, "write a script that runs all of them in turn")
     (container,) = containers
     variables, left_out = _environment(container)

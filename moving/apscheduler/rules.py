@@ -103,7 +103,7 @@ def _crontab_fields(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 def _weeks(positions: Sequence[re.Match[str]], parts: int) -> str:
     """Return the days of the month of the n-th weekdays: the 1st is one of the days 1 to 7."""
     if len(positions) != parts or len({one[2] for one in positions}) > 1:
-        raise CannotMove("its days are positions of several weekdays", "make a job of each")
+        raise CannotMove("its days are the n-th of several weekdays", "make a job of each")
     weeks = [POSITIONS.index(one[1]) for one in positions]
     return ranges_of(
         {day for week in weeks for day in range(7 * week + 1, 7 * week + 8) if day < 32}

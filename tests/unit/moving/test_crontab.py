@@ -167,7 +167,7 @@ def test_an_export_is_the_same_crontab_again() -> None:
     again = moved(text)
 
     assert {remark for one in found for remark in one.remarks} == {
-        "MAILTO: cron mails all output, not failures alone"
+        "MAILTO: cron mails all output, not only failures"
     }
     assert [one.kind for one in again].count("cannot") == 0
     assert text.count("CRON_TZ=") == 3

@@ -89,7 +89,7 @@ def test_a_cron_job_becomes_an_action_with_its_command() -> None:
     assert made.remarks == (
         "it runs on a worker's machine, not in the image shop:7",
         "its variable TOKEN is left out: its value is not in the manifest",
-        "Kubernetes tries again after any failure, the action after exit code 75 alone",
+        "Kubernetes tries again after any failure, the action only after exit code 75",
         DEADLINE_DIFFERS,
     )
 
@@ -207,7 +207,11 @@ def test_instants_that_differ_where_the_clocks_change_are_counted() -> None:
         ("env: [", "env: 5\n            ports: [", "its env '5' is not a list"),
         ("$(PLACE)", "$(PLACE)" * 20_000, "is longer than 100,000 characters"),
         ("$(PLACE)", "$(TOKEN)", "needs the variable TOKEN"),
-        ("          - name: it\n", "          - {}\n          - name: it\n", "not one container"),
+        (
+            "          - name: it\n",
+            "          - {}\n          - name: it\n",
+            "not have exactly one container",
+        ),
         ("spec:\n  schedule", "spec: 5\nother:\n  schedule", "its spec '5' is not an object"),
     ],
 )

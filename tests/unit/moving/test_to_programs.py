@@ -228,4 +228,4 @@ def test_what_kubernetes_tries_again_is_reported() -> None:
     made = action(policy={"retry": {"max_attempts": 3}})
 
     (remark,) = (one for one in in_kubernetes(made).remarks if "tries again" in one)
-    assert remark.startswith("Kubernetes tries again after any failure, the action after exit code")
+    assert remark.startswith("Kubernetes tries again after any failure, the action only after")
