@@ -159,9 +159,10 @@ def read_entries(entries: Any, zone: str, reading: Reading) -> list[Part]:
 
 
 def work_of(rule: object) -> int:
-    """Return how much work the exceptions of an unread rule are, in dates.
+    """Return what the exceptions of an unread rule cost, counted in dates.
 
-    Times of the day are searched one by one, and calendars hold many dates: 20 are allowed.
+    An entry that is an object counts as 50 dates: times of the day are searched one by one, and a
+    calendar holds many dates.
     """
     entries = rule.get("except") if isinstance(rule, Mapping) else None
     if not isinstance(entries, list | tuple):

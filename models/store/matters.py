@@ -49,12 +49,12 @@ def matters_of(
 ) -> Matters:
     """Return the actions that may matter, up to `limit` of each kind, by one statement.
 
-    - `overdue`: with the oldest operation that a tick recorded `late` ago and none started, of
-      the `MOST_OVERDUE` oldest of all.
+    - `overdue`: with the oldest operation that a tick recorded `late` ago and no worker started,
+      of the `MOST_OVERDUE` oldest of all.
     - `troubled`: with the last operation that failed, ended partially or was missed within
       `MISSED_MATTERS`; first those after which no run succeeded, then the last ended.
     - `set_aside`, the earliest first, and `failing`: their last run failed or was partial.
-    - `ended`: those of the operations that ended last, within a day.
+    - `ended`: the actions of the operations that ended last, within a day.
     """
     parts = {
         "overdue": _overdue(scope, late).limit(limit),

@@ -55,7 +55,7 @@ def operations_now(connection: sa.Connection) -> Rows:
 
 
 def overdue(connection: sa.Connection, late: timedelta) -> Rows:
-    """Return app and count of operations that a tick recorded `late` ago and none started."""
+    """Return app and count of operations that a tick recorded `late` ago and no worker started."""
     query = sa.select(operations.c.small_app_id, _COUNT.label("times")).where(
         IS_EXPECTED, operations.c.recorded_at < database_now(-late)
     )

@@ -91,8 +91,9 @@ def stage(
 ) -> Staged:
     """Record `snapshot`, whose reading began at `begun_at`, and move its domain's staging to it.
 
-    Unless it is DONE, nothing is recorded: staging never moves from what began later. Merged into
-    `base`, it is CHANGED if staging is another: rows added meanwhile would be lost.
+    Unless the result is DONE, nothing is recorded: a reading never replaces one that began later.
+    If it was merged into `base` and staging is another snapshot by now, the result is CHANGED: rows
+    added meanwhile would be lost.
     """
     moved = _of(small_app_id, snapshot.domain).values(
         staging_id=snapshot.id, staging_begun_at=begun_at, refreshed_at=database_now()

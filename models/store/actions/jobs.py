@@ -23,7 +23,7 @@ def page(
 ) -> list[dict[str, Any]]:
     """Return up to `limit` actions of jobs, with their status, by job_id, then by name.
 
-    `after` are those of the last row of the page before.
+    `after` are those of the last row of the previous page.
     """
     query = (
         _of_app(small_app_id)

@@ -29,7 +29,7 @@ class Wanted:
     """Which actions to list; an empty field admits all.
 
     Each word of `words` is in the name or in the owner. `after` is the name and the small app of
-    the last row of the page before.
+    the last row of the previous page.
     """
 
     scope: Scope

@@ -26,8 +26,9 @@ NEVER = datetime.min.replace(tzinfo=UTC)
 class Wanted:
     """Which operations in a scope to list; an empty field admits all.
 
-    Each of `words` is in the name of the action. Recorded in [since, until); `after` is the id of
-    the last operation of the page before. Of occurrences from `occurred_since` on.
+    Each of `words` is in the name of the action. The operations were recorded in [since, until),
+    for occurrences from `occurred_since` on. `after` is the id of the last operation of the
+    previous page.
     """
 
     scope: Scope
