@@ -3,7 +3,7 @@
 import gc
 import sys
 
-# What a start makes stays: to look for garbage after every 700 objects would take a tenth of it.
+# Objects made at the start stay: looking for garbage after every 700 takes a tenth of its time.
 gc.set_threshold(50_000)
 
 from processes.daemon import main  # noqa: E402
@@ -12,6 +12,6 @@ from processes.init import leave_first_place  # noqa: E402
 if __name__ == "__main__":
     leave_first_place()
     code = main(sys.argv[1:])
-    # Python's end looks for garbage once more, among all that the start made.
+    # Otherwise Python looks for garbage at exit once more, among all that the start made.
     gc.freeze()
     sys.exit(code)

@@ -1,4 +1,4 @@
-"""RabbitMQ over TLS. kombu checks who signed its certificate; the name in it is checked here."""
+"""RabbitMQ over TLS. kombu verifies the certificate's signature, and this module the name in it."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ class NamedServer(SSLTransport):
     client: Any
 
     def establish_connection(self) -> Any:
-        """Connect to the host that it is the turn of, if the URL names several."""
+        """Connect to the host whose turn it is, if the URL names several."""
         host = self.client.hostname
         options = self.client.ssl if isinstance(self.client.ssl, dict) else {}
         self.client.ssl = {**options, "server_hostname": host}

@@ -27,7 +27,7 @@ logger = logging.getLogger("minutehand.broker")
 FLUSH_SIZE = 1_000
 ORIGIN = "minutehand"
 AMQP = ("amqp", "pyamqp", "amqps")
-# How many seconds RabbitMQ may take to confirm a message.
+# Seconds that RabbitMQ may take to confirm a message.
 ANSWER_S = 5
 # Proxies close a connection that is idle for longer.
 PING_AFTER_IDLE_S = 5.0
@@ -92,7 +92,7 @@ def transport_options(url: str) -> dict[str, object]:
     return {
         **({"master_name": master_name, "sentinel_kwargs": _SENTINEL} if master_name else {}),
         "visibility_timeout": VISIBILITY_TIMEOUT_S,
-        # Our own keys: an application's workers redeliver what is in theirs after an hour.
+        # Keys of our own: an application's workers redeliver the messages in theirs after an hour.
         "unacked_key": "minutehand.unacked",
         "unacked_index_key": "minutehand.unacked_index",
         "unacked_mutex_key": "minutehand.unacked_mutex",
@@ -100,7 +100,7 @@ def transport_options(url: str) -> dict[str, object]:
         "unacked_restore_throttle": 1,
         "socket_timeout": 5,
         "socket_connect_timeout": 2,
-        # A worker may speak at every other check only, and proxies close what is idle for 30 s.
+        # A worker may send only at every other check, and proxies close connections idle for 30 s.
         "health_check_interval": 10,
         **({} if url.startswith("redis+socket") else {"socket_keepalive": True}),
     }
@@ -115,7 +115,7 @@ def celery_connection(settings: Settings) -> Connection:
 
 
 def connect(connection: Connection) -> None:
-    """Open the connection; unlike its own `connect()`, retry without a pause of two seconds."""
+    """Open the connection; unlike kombu's `connect()`, retry without a pause of two seconds."""
     connection.ensure_connection(max_retries=1, interval_start=0, reraise_as_library_errors=False)
 
 
@@ -209,7 +209,7 @@ def sending_connection() -> Connection:
         # Not in the app's options: a worker's own connection waits for messages.
         limits = {"read_timeout": ANSWER_S, "write_timeout": ANSWER_S, "on_blocked": refuse_blocked}
         connection.transport_options = {**(connection.transport_options or {}), **limits}
-        # No process would send them between two batches.
+        # No process would send heartbeats between two batches.
         connection.heartbeat = 0
     return connection
 
@@ -240,14 +240,15 @@ class _Sender:
     def has_closed(self) -> bool:
         """Return whether the connection was closed while it was idle.
 
-        The client of Redis looks by itself. Proxies close connections to RabbitMQ, for there are no
-        heartbeats on this one. Raises what a silent broker makes.
+        The client of Redis checks this by itself. Proxies close idle connections to RabbitMQ,
+        because this one has no heartbeats. Raises the errors of a silent broker.
         """
         is_amqp = self.connection.transport_cls in AMQP
         if not is_amqp or monotonic() - self.used_at < PING_AFTER_IDLE_S:
             return False
         try:
-            # It concerns consumers, which this channel never has; each account may ask it.
+            # A harmless call: it sets a limit of consumers, which this channel never has, and needs
+            # no rights.
             self.producer.channel.basic_qos(0, 1, False)
         except SILENT:
             raise
@@ -260,7 +261,7 @@ kept: Kept[_Sender] = Kept()
 
 
 def kept_producer() -> Any:
-    """Return this thread's producer, another one if its connection was closed.
+    """Return this thread's producer, a new one if its connection was closed.
 
     Celery's pool would keep an earlier URL and retry a connection longer than a tick may wait.
     """

@@ -9,17 +9,17 @@ from minutehand.error_text import text_of
 from models.errors import BrokerUnavailable
 
 BROKER_ERRORS = (KombuError, OperationalError, RedisError, AMQPError, MessageNacked, OSError)
-# Those of a broker that would be silent again.
+# Errors of a broker that would not answer another attempt either.
 SILENT = (TimeoutError, NoAnswer)
 # Our account lacks a right.
 FORBIDDEN = (AccessRefused, NoPermissionError)
-# A node of a Redis Cluster: our queues would be on several, and one command is about all of them.
+# Errors of a Redis Cluster: our queues would be on several nodes, but one command names them all.
 OF_CLUSTERS = (AskError, ClusterCrossSlotError)
 NO_CLUSTER = "Redis Cluster is not supported, use Redis without it"
 
 
 def refuse_blocked(_reason: str) -> None:
-    """Raise for a RabbitMQ that reads no messages, rather than wait for it to confirm one."""
+    """Raise if RabbitMQ stopped reading messages, rather than wait for it to confirm one."""
     raise OperationalError("RabbitMQ takes no messages: it is low on memory or disk, see its log")
 
 

@@ -28,9 +28,9 @@ from runtime.tracing import trace_headers
 
 logger = logging.getLogger("minutehand.broker")
 
-# The most tasks on their way at a time: if the sender is killed, no more are in doubt.
+# The most tasks on their way at a time, and so in doubt if the sender is killed.
 AT_A_TIME = 50
-# How long the application's own broker is not tried after a failure: our own messages go on.
+# How long to leave the application's own broker alone after a failure; our messages are still sent.
 LEFT_ALONE_S = 5.0
 # Answers of RabbitMQ to one message: its exchange is gone, or is forbidden to our account, or its
 # queue is full.
@@ -43,7 +43,7 @@ NOTHING_TAKEN = (ConnectionRefusedError, FileNotFoundError, gaierror, ResponseEr
 
 @dataclass
 class Outcome:
-    """What the broker certainly took and certainly did not take; the rest is in doubt."""
+    """Messages that the broker certainly took or certainly did not take; the rest is in doubt."""
 
     accepted: list[Handed] = field(default_factory=list)
     refused: list[Handed] = field(default_factory=list)
@@ -115,7 +115,7 @@ def send_each(handed: Sequence[Handed]) -> Outcome:
 
 
 def _place(one: Handed) -> Place:
-    """Return the kind and name of what the broker has to have for a message."""
+    """Return the kind and name of what a message needs in the broker."""
     exchange = one.hand_over.exchange
     return ("queue", one.queue) if exchange is None else ("exchange", exchange)
 
@@ -165,7 +165,7 @@ class _Link:
         return {place for place in places if not self._has(*place)}
 
     def _has(self, kind: str, name: str) -> bool:
-        # Its own channel: asking for what is missing closes it.
+        # A separate channel, because asking for something missing closes it.
         channel: Any = self.connection.channel()
         with channel:
             try:

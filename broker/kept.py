@@ -52,8 +52,8 @@ class Kept(threading.local, Generic[L]):
     def ask(self, ask: Callable[[], T]) -> T:
         """Return the result of `ask`, which uses the connection.
 
-        It is called once more if the connection was closed since its last use. A silent broker
-        would be silent again. Raises BROKER_ERRORS.
+        If the connection was closed since its last use, `ask` is called once more; not if the
+        broker was silent, because it would be silent again. Raises BROKER_ERRORS.
         """
         was_open = self.is_open
         try:

@@ -24,8 +24,8 @@ def survive_the_broker() -> None:
     host. The AttributeError would end the worker; Celery survives the driver's own error. The
     broker keeps the message as unacknowledged.
 
-    An item that is no message in JSON would end the worker too, once for each restart. It arrives
-    as a message of the content type `application/data`, which the consumer sets aside.
+    An item that is not a JSON message would end the worker too, again after each restart. It
+    arrives as a message of the content type `application/data`, which the consumer sets aside.
     """
     transport.Channel._connparams = _parameters_of_an_open_one
     transport.bytes_to_str = _text_of
@@ -58,7 +58,7 @@ def _deliver_any(self: Any, message: Any, queue: str) -> None:
     elif queue and queue.startswith(QUEUE_PREFIX):
         _deliver(self, _wrapped(message, queue), queue)
     else:
-        # A broadcast of remote control, which nobody needs.
+        # A broadcast of remote control, which our workers do not need.
         raise Empty
 
 

@@ -1,4 +1,4 @@
-"""What a worker logs of a lost connection to its broker: no operation is lost by it."""
+"""What a worker logs when it loses its connection to the broker. No operation is lost."""
 
 import logging
 
@@ -11,8 +11,8 @@ ADVICE = "CPendingDeprecationWarning"
 def log_lost_connections_calmly() -> None:
     """Replace what Celery logs at each lost connection, in this process.
 
-    It advises a setting that would cut off running operations. For each of them that ends later, it
-    logs a critical error with a traceback.
+    Celery's text advises a setting that would cut off running operations. For each of them that
+    ends later, Celery logs a critical error with a traceback.
     """
     logging.getLogger("py.warnings").addFilter(_is_no_advice)
     logging.getLogger("celery.worker.request").addFilter(_replace_unacknowledged)

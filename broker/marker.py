@@ -20,7 +20,7 @@ from broker.stencils import RedisChannel
 logger = logging.getLogger("minutehand.broker")
 
 PREFIX = "minutehand.marker."
-# Answers of a broker that forbids the look; they do not show a loss.
+# Answers of a broker that does not let us read the mark; they do not show a loss.
 REFUSED = (ResponseError, ChannelError)
 
 

@@ -34,7 +34,7 @@ def remove_ours(queues: Collection[str]) -> int:
 
 
 def _if_allowed(remove: Callable[[Any, str], int], connection: Any, queue: str) -> int:
-    """Remove nothing from a queue that our account may not read: it never sent there."""
+    """Remove nothing from a queue that our account may not read: the account never sent there."""
     try:
         return remove(connection, queue)
     except FORBIDDEN:

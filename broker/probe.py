@@ -21,7 +21,7 @@ from runtime.urls import split_sentinel
 WAIT_S = 3
 # How many seconds the workers of other applications have to answer.
 ANSWERS_S = 1.0
-# Such a policy removes any key; those of messages never expire, so that others leave them alone.
+# These policies remove any key. The others remove only keys that expire, and messages never do.
 EVICTS_ANY_KEY = "allkeys"
 
 
@@ -66,7 +66,7 @@ def _connected(connection: Connection) -> Iterator[Connection]:
             try:
                 _there_and_back(connection)
             except BROKER_ERRORS:
-                # It might not answer that it closes, either.
+                # A broken connection might not confirm its close, either.
                 connection.collect()
                 raise
             yield connection
@@ -81,7 +81,7 @@ def _eviction(connection: Connection) -> str | None:
     try:
         memory = channel.client.info("memory")
     except ResponseError:
-        # Its account may not ask.
+        # Our account may not ask.
         return None
     policy = str(memory.get("maxmemory_policy", ""))
     return policy if memory.get("maxmemory") and policy.startswith(EVICTS_ANY_KEY) else None
@@ -125,7 +125,7 @@ def _there_and_back(connection: Connection) -> None:
 
 
 def _depth(connection: Connection, queue: str) -> int:
-    # Its own channel: asking for a missing queue closes it.
+    # A separate channel, because asking for a missing queue closes it.
     with connection.channel() as channel:
         try:
             declared: Any = Queue(queue, channel=channel).queue_declare(passive=True)

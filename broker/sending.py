@@ -55,10 +55,10 @@ class _Kind(Generic[T]):
 def send_reserved(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
     """Send operations that the caller has reserved; never raises if the broker is down.
 
-    Operations that were certainly not sent are released, so that the next tick sends them. Where
-    several small apps are busy, or actions have priorities, what is beyond an app's share waits for
-    its turn. Tasks of the user's application are sent one by one. Jobs need no broker: workers take
-    them over HTTP. In a quiet period all wait for its end.
+    Operations that were certainly not sent are released, so that the next tick sends them. If
+    several small apps are busy, or actions have priorities, operations beyond an app's share wait
+    for their turn. Tasks of the user's application are sent one by one. Jobs need no broker:
+    workers take them over HTTP. In a quiet period, all operations wait for its end.
     """
     if _waits_for_quiet(engine, messages):
         return Sent(0)
@@ -86,7 +86,7 @@ def send_reserved(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
 
 
 def _waits_for_quiet(engine: sa.Engine, messages: Sequence[Message]) -> bool:
-    """Put messages off to the end of the quiet period, if there is one; return whether."""
+    """Put messages off until the end of the quiet period; return whether there is one."""
     if not messages:
         return False
     with reading(engine) as connection:
@@ -122,7 +122,7 @@ def send_next(engine: sa.Engine, lane: Lane | None) -> None:
 
 
 def send_behind(engine: sa.Engine, operation_id: UUID) -> None:
-    """Send what waited for the turn of an operation that did not start."""
+    """Send operations that waited for the turn of one that did not start."""
     with reading(engine) as connection:
         lane = turns.lane_behind(connection, operation_id)
     send_next(engine, lane)

@@ -17,7 +17,7 @@ from kombu.utils import json
 from models.store.operations.outbox import Message
 
 RedisChannel: Any = redis.Channel
-# Unlike anything else in a message.
+# Texts that occur nowhere else in a message.
 _ID = UUID("5e0a8c1e-57e9-4c11-8a3b-c0ffee57e9c1")
 _ATTEMPT = 1_618_033_988
 
@@ -78,11 +78,11 @@ def _with_places(text: str, places: dict[str, str]) -> str:
 
 
 def push(channel: Any, messages: Sequence[tuple[Stencil, Message]]) -> None:
-    """Push messages in one round trip, those of each queue in their order and all or none."""
+    """Push messages in one round trip, all or none, in their order within each queue."""
     texts: dict[str, list[str]] = {}
     for stencil, message in messages:
         texts.setdefault(stencil.key, []).append(stencil.of(message))
-    # A pipeline is not tried again by the driver, which would take longer than the time limits.
+    # The driver does not retry a pipeline, which would take longer than the time limits.
     with channel.conn_or_acquire() as client, client.pipeline(transaction=False) as pipeline:
         for key, its in texts.items():
             pipeline.lpush(key, *its)

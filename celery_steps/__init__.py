@@ -1,1 +1,1 @@
-"""Steps that workers of others run: tasks of other Celery applications, followed by an agent."""
+"""Steps that other applications' workers run: their Celery tasks, followed by an agent."""

@@ -40,7 +40,7 @@ logger = logging.getLogger("minutehand.agent")
 WATCH_S = 0.5
 CHECK_S = 0.05
 QUIET_S = 1.0
-# Of a request, in bytes: a task's progress and end are the longest.
+# The longest request, in bytes: a task's progress or end.
 LONGEST_LINE = 16 * 2**20
 
 
@@ -48,7 +48,7 @@ class Agent:
     """Serves workers' processes until told to stop.
 
     An agent that a worker started serves that one, and ends when the worker is gone and none of its
-    processes holds anything. A sidecar (`worker` is None) serves all that connect.
+    processes holds an operation. A sidecar (`worker` is None) serves all that connect.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class Agent:
 
     @contextmanager
     def _recording(self) -> Iterator[None]:
-        """Record the workers again and again during the block, and never after it."""
+        """Keep recording the workers during the block, and never after it."""
         ended = threading.Event()
 
         def keep_recording() -> None:
@@ -141,7 +141,7 @@ class Session:
         self.source = source
         self.sink = sink
         self.held: Held | None = None
-        # Told by a worker of a sidecar, on a connection of its own.
+        # Set when a sidecar's worker introduces itself, on a connection for that purpose.
         self.worker: Seen | None = None
 
     def serve(self) -> None:
@@ -285,7 +285,7 @@ class Session:
 
 
 def stop_on_signals(agent: Agent) -> None:
-    """Stop at once on a signal; a sidecar on the second one, after the first when it is free."""
+    """Stop at once on a signal; a sidecar on the second one, or once it is free after the first."""
 
     def end(*_: object) -> None:
         is_asked_first = agent.worker is None and not agent.leave.is_set()

@@ -19,7 +19,7 @@ logger = logging.getLogger("minutehand.agent")
 
 # A worker repeats what it follows every two seconds.
 HEARD_S = 10.0
-# What the table takes: all workers are recorded together, and none may keep the others out.
+# The largest that the table takes: all workers are recorded together, and none may block others.
 LARGEST_PID = 2**31 - 1
 
 
@@ -32,7 +32,7 @@ def described_worker(given: Mapping[str, Any]) -> Seen:
     queues = ",".join(str(name) for name in given["queues"])
     pid = int(given["pid"])
     if not 0 <= pid <= LARGEST_PID:
-        raise ValueError(f"pid {pid} is no process's")
+        raise ValueError(f"pid {pid} is not the id of a process")
     return Seen(str(given["name"]), queues, pid, follows=follows)
 
 

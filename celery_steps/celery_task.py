@@ -23,7 +23,7 @@ LONGEST_WAIT = timedelta(days=366)
 # In bytes, of a name in AMQP.
 AMQP_MOST = 255
 AS_ISO_OR_NULL = PlainSerializer(format_span, return_type=str, when_used="unless-none")
-# What Celery and Minutehand write themselves.
+# Headers that Celery and Minutehand write themselves.
 OWN_HEADERS = frozenset(
     {
         HEADER, "argsrepr", "eta", "expires", "group", "group_index", "id", "ignore_result",
@@ -31,8 +31,8 @@ OWN_HEADERS = frozenset(
         "root_id", "shadow", "stamped_headers", "stamps", "task", "timelimit",
     }
 )  # fmt: skip
-# What brokers and their clients obey: RabbitMQ sends a copy to each queue that CC and BCC name,
-# which no grant admits, and a receiver unpacks a body that `compression` names.
+# Headers that brokers and their clients obey: RabbitMQ sends a copy to each queue that CC and BCC
+# name, whatever is granted, and `compression` makes the receiver unpack the body.
 OF_BROKERS = frozenset({"BCC", "CC", "compression"})
 
 

@@ -28,12 +28,12 @@ from runtime.sections import AlertSettings
 # The message came before its attempt was recorded: its task was just put back.
 EARLY = "early"
 CELERY_RETRY = "Celery's retry"
-# As `minutehand.discarded` reports it.
+# The reason that `minutehand.discarded` reports.
 REVOKED = "revoked"
 PUT_BACK = "put back by its task"
 # Celery checks time limits once a second, and our clock starts slightly later.
 ABOUT_S = 0.5
-# A pruned operation, or another installation's.
+# The operation was pruned, or belongs to another installation.
 UNKNOWN = (
     "unknown: the agent's database has no such operation; check SCHED_DATABASE_URL or SCHED_HOME of"
     " this worker"

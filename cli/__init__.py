@@ -1,1 +1,1 @@
-"""The same as the web, from a terminal."""
+"""The command line: what the web does, from a terminal."""

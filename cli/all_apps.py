@@ -1,4 +1,4 @@
-"""Lists to their ends, of the small app or of all that may be seen."""
+"""Whole lists, of one small app or of all that the user may see."""
 
 import json
 from collections.abc import Callable
@@ -21,7 +21,7 @@ def show_list(
     *,
     all_apps: bool,
 ) -> None:
-    """Print what `read` lists; with `all_apps` of each small app, named in each row."""
+    """Print what `read` lists; with `all_apps` for every small app, with its name in each row."""
     opened = existing(context)
     if not all_apps:
         show(context, read(opened))
@@ -56,7 +56,7 @@ def _table(found: dict[str, Listing[Any]]) -> Table:
 def every(
     opened: Door, function: Callable[..., Page[Item]], most: int | None = None, **options: Any
 ) -> tuple[Item, ...]:
-    """Return what all pages of a list have, or its first `most`."""
+    """Return the items of all pages of a list, or the first `most`."""
     found: list[Item] = []
     cursor = None
     while True:

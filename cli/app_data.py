@@ -50,7 +50,7 @@ class _Output:
 
 
 def _print_csv(rows: Iterable[Row]) -> None:
-    """Print rows as CSV with a header; lines end with a newline alone."""
+    """Print rows as CSV with a header; each line ends with only a newline."""
     writer = csv.writer(_Output(), lineterminator="\n")
     for number, row in enumerate(rows):
         if number == 0:

@@ -29,7 +29,7 @@ def completion(
 
 
 def know_shells() -> None:
-    """Let the command answer a shell's question, if this call is one."""
+    """Let the command answer a shell that asks for completions, if this call comes from one."""
     if VARIABLE in os.environ:
         from typer._completion_classes import completion_init
 

@@ -135,7 +135,7 @@ def apscheduler(
     ] = None,
     python: Annotated[
         str | None,
-        typer.Option(help="Run functions that are no Celery tasks as commands of this Python."),
+        typer.Option(help="Run functions that are not Celery tasks as commands of this Python."),
     ] = None,
     queue: Queue = "celery",
     apply: Apply = False,

@@ -25,9 +25,9 @@ from runtime.logs.lines import LineFormatter
 
 FAILED = 1
 REFUSED = 2
-# Of a command that Ctrl-C ends: 128 and the number of the signal, as shells have it.
+# The exit code of a command that Ctrl-C ends: 128 plus the signal's number, as in shells.
 INTERRUPTED = 128 + signal.SIGINT
-# Of a file that was opened before, as stdout was: such an error names none.
+# Errors of a file that is already open, such as stdout; they name no file.
 UNWRITTEN = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 cli = typer.Typer(
@@ -127,13 +127,13 @@ def _outcome(arguments: Sequence[str]) -> tuple[str, int]:
     except typer.Exit as stop:
         return "", stop.exit_code
     except SystemExit as stop:
-        # Typer ends so when the reader of a pipe has left, and has what it wanted.
+        # Typer ends like this when the reader of a pipe has gone: it has what it wanted.
         if isinstance(stop.__context__, BrokenPipeError):
             return "", 0
         raise
     except Exception as error:
         if isinstance(error.__cause__, KeyboardInterrupt):
-            # Ctrl-C while pydantic writes a value: it makes an error of its own of everything.
+            # Ctrl-C while pydantic writes a value: pydantic wraps every exception in its own error.
             return "", INTERRUPTED
         return _explained(error)
     return "", code if isinstance(code, int) else 0
@@ -144,14 +144,14 @@ def _output_error() -> OSError | None:
     try:
         sys.stdout.flush()
     except OSError as error:
-        # Python would try, and report, that again at exit.
+        # Python would try again at exit, and report the error a second time.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return error
     return None
 
 
 def _open_closed_streams() -> None:
-    """Let the streams that the caller closed, such as with `>&-`, lead nowhere."""
+    """Point streams that the caller closed, such as with `>&-`, to the null device."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115

@@ -13,7 +13,7 @@ from views import operations
 
 commands = group("Operations: the runs of actions.")
 
-# What a cancelled operation should end as.
+# The states in which a cancelled operation should end.
 GONE = frozenset({OperationState.CANCELLED})
 
 Id = Annotated[str, typer.Argument(help="Id of an operation.", metavar="ID")]

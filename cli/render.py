@@ -51,7 +51,7 @@ MARKS = {
 }
 
 
-# A column that is too wide goes on in the next line, and keeps so many characters at least.
+# A cell that is too wide wraps; its column keeps at least this many characters.
 LEAST = 8
 
 

@@ -33,7 +33,7 @@ COMMANDS: Places = {
     "backfill": ("backfills:backfill", "Run a range of an action's past."),
     "import": ("importing:commands", "Import the schedules of other schedulers."),
     "export": ("exporting:export", "Print actions for another scheduler."),
-    "exec": ("processes:execute", "Run a program for another scheduler, on record."),
+    "exec": ("processes:execute", "Run a program for another scheduler, and record it."),
     "init": ("processes:init", "Write a commented action and settings to begin with."),
     "up": ("processes:up", "Run broker, daemon, workers and the API here."),
     "down": ("processes:down", "Stop what `up` started, from another terminal."),

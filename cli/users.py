@@ -89,7 +89,7 @@ def update(
         bool | None, typer.Option("--active/--inactive", help="Enable or disable the user.")
     ] = None,
 ) -> None:
-    """Change a user; what is not named stays. Raises the event activated with --activated-at."""
+    """Change the given values of a user. --activated-at raises the event activated."""
     groups = None if group is None else tuple(filter(None, group))
     changed = users.ChangedUser(
         email=email, name=name, groups=groups, activated_at=activated_at, active=active

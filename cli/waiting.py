@@ -1,4 +1,4 @@
-"""Wait for the ends of what was asked for, here or elsewhere."""
+"""Wait until what was requested has ended, here or on another server."""
 
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -29,7 +29,7 @@ def each(ids: Sequence[str], act: Callable[[str], Done]) -> tuple[Any, ...]:
 
 
 def awaited(door: Door, ran: Ran, timeout_s: float | None) -> Ran:
-    """Return an operation as it ended, or as it is after `timeout_s`; as it was without one."""
+    """Return an operation when it has ended, or after `timeout_s`; at once without a time-out."""
     if timeout_s is None:
         return ran
     end = _end_of(door, ran.id, timeout_s, WENT_WELL)

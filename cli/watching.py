@@ -33,7 +33,7 @@ def watch(context: typer.Context, door: Door, id: str) -> None:
     as_json = of(context).as_json
     for one in changes(door, id):
         print_line(json_text(one, None) if as_json else in_one_line(one), is_safe=as_json)
-        # In a pipe, what comes now must not wait for more.
+        # In a pipe, a line must not wait in the buffer.
         sys.stdout.flush()
     if one.state not in WENT_WELL:
         raise typer.Exit(1)
@@ -55,7 +55,7 @@ def follow_log(context: typer.Context, door: Door, id: str) -> None:
 
 
 def changes(door: Door, id: str) -> Iterator["Operation"]:
-    """Yield an operation as it is, at each change that a person would notice, and as it ended."""
+    """Yield an operation now, at each change that a person would notice, and at its end."""
     before: tuple[object, ...] = ()
     for one in until_ended(door, id):
         now = (one.state, one.attempt, one.reason, one.phase, one.message, one.processed, one.total)

@@ -21,17 +21,17 @@ def in_another_notation(text: str, fields: Sequence[str]) -> str | None:
         return f"is a time of day; write '{int(clock[2])} {int(clock[1])} * * *'"
     zone = _ZONE.match(text)
     if zone is not None:
-        return f'names a zone; write the rule alone, and "timezone": "{zone[1]}" beside it'
+        return f'names a zone; write only the rule, and "timezone": "{zone[1]}" beside it'
     aws = _AWS.fullmatch(text)
     if aws is not None:
-        return "is a rule of AWS; write its first five fields alone, * for ?, and mon to sun"
+        return "is a rule of AWS; write only its first five fields, * for ?, and mon to sun"
     return _too_long(list(fields)) if len(fields) > 5 else None
 
 
 def _too_long(fields: list[str]) -> str | None:
     if re.search("[a-z]", fields[5]) and _is_rule(fields[:5]):
         return f"holds a command; write '{' '.join(fields[:5])}', and make the command a step"
-    # A last * may be a year, and the first number then no second.
+    # If the last field is *, it may be a year; the first number is then not a second.
     is_clear = fields[5] != "*" or not _is_rule(fields[:5])
     if len(fields) == 6 and is_clear and fields[0].isdigit() and _is_rule(fields[1:]):
         return f"has 6 fields, and seconds are not supported; write '{' '.join(fields[1:])}'"

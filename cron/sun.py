@@ -17,7 +17,7 @@ BEGINNING = int(datetime(1970, 1, 1, tzinfo=UTC).timestamp())
 END = int(datetime(2200, 1, 1, tzinfo=UTC).timestamp())
 # At the poles an event comes once a year.
 MOST_DAYS_APART = 800
-# What refraction at the horizon lifts, and half the sun's width at its mean distance.
+# How far refraction lifts the sun at the horizon; half the sun's width at its mean distance.
 REFRACTION, HALF_WIDTH = 34 / 60, 959.63 / 3600
 
 
@@ -144,7 +144,7 @@ def _culmination(lon: float, near: float, angle: float) -> float:
 
 
 def _change(schedule: SolarSchedule, begin: float, end: float) -> float:
-    """Return the second, within one, at which the sun comes up or goes down in between."""
+    """Return the second, to within one, at which the sun rises or sets between the two."""
     was_up = _is_up(schedule, begin)
     while end - begin > 1:
         middle = (begin + end) / 2
@@ -156,7 +156,7 @@ def _change(schedule: SolarSchedule, begin: float, end: float) -> float:
 
 
 def _is_up(schedule: SolarSchedule, second: float) -> bool:
-    """Return whether the sun stands above the height that is meant by the event."""
+    """Return whether the sun stands above the height that defines the event."""
     right_ascension, declination, distance = _position(second)
     hour_angle = radians(_sidereal(second) + schedule.lon - right_ascension)
     lat, dec = radians(schedule.lat), radians(declination)

@@ -53,7 +53,7 @@ def _read(data: bytes) -> tuple[list[Transition], str]:
     block = _HEADER.size + 5 * count + 6 * types + letters + 8 * leap + isstd + isut
     magic, _, isut, isstd, leap, count, types, letters = _HEADER.unpack_from(data, block)
     if magic != b"TZif":
-        raise ValueError("is no TZif file of version 2 or later")
+        raise ValueError("is not a TZif file of version 2 or later")
     at = block + _HEADER.size
     seconds = struct.unpack_from(f">{count}q", data, at)
     kinds = data[at + 8 * count : at + 9 * count]

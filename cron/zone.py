@@ -121,7 +121,7 @@ def _nearest(name: str) -> str | None:
     if place is not None:
         return f"'{place}'" if place == "UTC" else f"'{place}', or another place with your clock"
     in_city = [known for known in spelled if known.rpartition("/")[2] == wanted]
-    # Short names are alike by chance: CEST is no EST.
+    # Short names are alike by chance: CEST is not EST.
     alike = difflib.get_close_matches(wanted, spelled) if len(wanted) > 4 else []
     near = [wanted] if wanted in spelled else in_city or alike
     return f"'{spelled[near[0]]}'" if near else None

@@ -34,7 +34,7 @@ GIVEN_BACK = Ending(OperationState.PENDING, reason="given back: its worker went 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What a worker learns when it renews its lease: to go on, or why to stop, and by when."""
+    """What a worker learns when it renews its lease: whether to go on, or why and when to stop."""
 
     stop: str | None
     time_left: timedelta
@@ -69,10 +69,10 @@ class Taken:
 
 
 def take_all(engine: sa.Engine, wanted: Sequence[Wanted]) -> Taken:
-    """Start attempts of jobs, in one transaction, where no rule has to look at anything else.
+    """Start attempts of jobs, in one transaction, if no rule has to look at anything else.
 
-    If one of them spoils the transaction, all are undecided. What another process is claiming is
-    neither started nor undecided.
+    If one of them makes the transaction fail, all are undecided. A job that another process is
+    claiming is neither started nor undecided.
     """
     try:
         with engine.begin() as connection:
@@ -82,7 +82,7 @@ def take_all(engine: sa.Engine, wanted: Sequence[Wanted]) -> Taken:
         pass
     except DATABASE_AWAY:
         raise
-    except Exception:  # of one job; each is taken alone then
+    except Exception:  # caused by one job; the caller then takes each alone
         logger.exception("%d jobs could not be taken together", len(wanted))
     return Taken(undecided={one.id for one in wanted})
 

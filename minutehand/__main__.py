@@ -16,10 +16,10 @@ from minutehand.agent_place import is_server_here
 ROOT = str(Path(__file__).resolve().parent.parent)
 
 CLIENT_ALONE = (
-    "error: this environment has minutehand-client alone; the command is part of the server: run "
+    "error: this environment has only minutehand-client; the command is part of the server: run "
     "pip install minutehand, in an environment of its own"
 )
-# 128 and the number of SIGINT, as shells have it.
+# 128 plus the number of SIGINT, as in shells.
 INTERRUPTED = 130
 # Commands that write another scheduler's entries for `minutehand import`.
 WRITERS = (["beat"], ["apscheduler"])
@@ -30,7 +30,7 @@ def main() -> None:
         # In the environment of an application, which has nothing else of ours.
         writer = import_module(f"minutehand.{sys.argv[1]}")
         sys.exit(writer.main(sys.argv[2:]))
-    # What a start makes stays: to look for garbage after every 700 objects, as is Python's default,
+    # Objects made at the start stay: looking for garbage after every 700 objects, Python's default,
     # takes a seventh of a command's time.
     gc.set_threshold(50_000)
     if ROOT in sys.path:
@@ -43,9 +43,9 @@ def main() -> None:
 
         code = run(sys.argv[1:])
     except KeyboardInterrupt:
-        # While modules are loaded, or what a command opened is closed.
+        # Raised while modules load, or while a command closes what it opened.
         code = INTERRUPTED
-    # The end of a command looks for garbage once more, among all that its start made.
+    # Otherwise Python looks for garbage at exit once more, among all that the start made.
     gc.freeze()
     sys.exit(code)
 

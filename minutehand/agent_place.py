@@ -62,7 +62,7 @@ def find_agent(agent: str | os.PathLike[str] | None, environ: Mapping[str, str])
     if on_path is not None and os.path.isabs(on_path):
         return Program((on_path,))
     raise NoAgent(
-        "no agent: this environment has minutehand-client alone; install the server into an "
+        "no agent: this environment has only minutehand-client; install the server into an "
         f"environment of its own and set {VARIABLE}=/path/to/its/bin/minutehand"
     )
 

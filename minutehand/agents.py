@@ -43,7 +43,7 @@ class Agent:
 
     def __init__(self, path: str, wait_s: float) -> None:
         self.path = path
-        # How long a task waits for an agent or database that is away.
+        # How long a task waits for an agent or database that is unavailable.
         self.wait_s = wait_s
         # Celery's time limit for all tasks of the worker.
         self.time_limit_s: float | None = None
@@ -193,7 +193,7 @@ class AgentBeside(Agent):
 
 
 class NowhereAgent(Agent):
-    """No agent: the messages of Minutehand's tasks go back on their queue."""
+    """No agent: the messages of Minutehand's tasks go back to their queue."""
 
     def __init__(self, reason: str, wait_s: float) -> None:
         # No file may have this path.
@@ -202,7 +202,7 @@ class NowhereAgent(Agent):
 
     def start(self) -> None:
         """Report that there is none."""
-        logger.error("%s; until then Minutehand's tasks go back on their queue", self.reason)
+        logger.error("%s; until then Minutehand's tasks go back to their queue", self.reason)
 
     def stop(self) -> None:
         """Do nothing."""

@@ -246,7 +246,7 @@ def _put_back(task: Any, message: dict[str, Any], cause: str | None) -> None:
     request, times = task.request, int(message.get("put_back", 0))
     countdown = min(LONGEST_PUT_BACK_S, 2**times)
     reason = f"operation {request.id} cannot be claimed now: {cause}"
-    logger.error("%s; its message goes back on its queue for %d s", reason, countdown)
+    logger.error("%s; its message goes back to its queue for %d s", reason, countdown)
     request.headers = {**headers_of(request), HEADER: {**message, "put_back": times + 1}}
     again = task.signature_from_request(
         request, request.args, request.kwargs, retries=request.retries, countdown=countdown

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 ENDED = frozenset(
     {"success", "partial", "failed", "missed", "skipped", "dropped", "cancelled", "handed_over"}
 )
-# How often an awaited operation is asked for its state, in seconds.
+# How often to ask for the state of an awaited operation, in seconds.
 POLL_S = 1.0
 TIMEOUT_S = 30.0
 # The most items that a page has.
@@ -90,7 +90,7 @@ class _Request:
 
 @dataclass(frozen=True)
 class _Api:
-    """The requests, and the meaning of their answers; what sends them is another's."""
+    """Makes requests and reads their answers; `Client` and `AsyncClient` send them."""
 
     app: str | None
 
@@ -149,7 +149,7 @@ def _value(response: httpx.Response) -> Any:
     except ValueError:
         found = None
         if response.is_success:
-            detail = f"{response.url.host} answered with no JSON; is it Minutehand's address?"
+            detail = f"{response.url.host} answered without JSON; is it Minutehand's address?"
             raise ApiError(response.status_code, "", detail, ()) from None
     if response.is_success:
         return found
@@ -161,13 +161,13 @@ def _value(response: httpx.Response) -> Any:
 
 @dataclass(frozen=True)
 class _Patience:
-    """How long an operation is awaited: not at all for None."""
+    """How long to wait for an operation; None: not at all."""
 
     wait_s: float | None
     begun: float = field(default_factory=time.monotonic)
 
     def pause_s(self, ran: Run) -> float | None:
-        """Return how long to wait until it is asked for its state again, None for the end."""
+        """Return how long to wait before the next request for its state, None to stop waiting."""
         if self.wait_s is None or ran.has_ended:
             return None
         left_s = self.begun + self.wait_s - time.monotonic()

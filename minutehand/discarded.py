@@ -52,7 +52,7 @@ def note_discarded(app: Celery, agent_of: AgentOf) -> None:
 def headers_of(request: Any) -> dict[str, Any]:
     """Return the headers of a task's request, ours included."""
     headers = dict(request.headers or {})
-    # Before Celery 5.3 a header of one's own is an attribute of the request alone.
+    # Before Celery 5.3 a custom header is only an attribute of the request.
     its_own = getattr(request, HEADER, None)
     return headers if its_own is None or HEADER in headers else {**headers, HEADER: its_own}
 

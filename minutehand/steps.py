@@ -190,8 +190,8 @@ def step(
 ) -> Callable[[Function], Function]:
     """Register the decorated function as the step `name`.
 
-    The function takes the StepContext and returns a StepResult or None. `heavy` sends the action
-    to the heavy queue; `repeatable=False` forbids to start a step again that was cut off; `sends`
+    The function takes the StepContext and returns a StepResult or None. `heavy` sends the action to
+    the heavy queue; `repeatable=False` keeps a step that was cut off from starting again; `sends`
     requires the action to name recipients; `private` is for Minutehand's own steps. Raises
     TypeError or ValueError for an invalid step and for a name that another module has registered.
     """

@@ -17,9 +17,9 @@ DEFAULT_QUEUE = "celery"
 # The prefix of Minutehand's own queues in the broker: an application that shares the broker may use
 # any other name.
 QUEUE_PREFIX = "minutehand."
-# Those of its own exchanges there, which carry control commands and answers.
+# The prefixes of its own exchanges there, which carry control commands and answers.
 EXCHANGE_PREFIXES = ("minutehand", "reply.minutehand")
-# Between exchange and routing key where a queue is shown; no queue has it in its name.
+# Stands between exchange and routing key where a queue is shown; no queue's name contains it.
 BY_EXCHANGE = "/"
 SETTING = "SCHED_CELERY_TASKS"
 # The tasks of Minutehand's own workers; `broker.names` uses these names.
@@ -48,13 +48,13 @@ class HandOver:
     headers: dict[str, JsonValue] = field(default_factory=dict)
     # How long after its sending a message may wait for its task to start.
     expires: timedelta | None = None
-    # Of the application's broker: leads the message to its queues by the routing key.
+    # An exchange of the application's broker: it leads the message to queues by the routing key.
     exchange: str | None = None
     routing_key: str = ""
 
     @property
     def route(self) -> str | None:
-        """What stands for the queue of a message that an exchange routes; None without one."""
+        """The text in place of a queue if an exchange routes the message; None without one."""
         return self.exchange and f"{self.exchange}{BY_EXCHANGE}{self.routing_key}"
 
 
@@ -69,7 +69,7 @@ class CeleryRules:
     shares_broker: bool = True
     # Whether the application's broker is one of AMQP.
     has_exchanges: bool = True
-    # What the small app may send, of these.
+    # The grants of the small app, which narrow the above.
     grants: Grants = EVERYTHING
 
     def granted(self, grants: Grants) -> "CeleryRules":

@@ -1,4 +1,4 @@
-"""The columns' types on PostgreSQL and SQLite: what cannot be read is None, and ends nothing."""
+"""The columns' types on PostgreSQL and SQLite: an unreadable value is None, and stops nothing."""
 
 from datetime import UTC, datetime
 from math import isfinite
@@ -148,14 +148,14 @@ class StorableText(TypeDecorator[str]):
         return storable(text)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> str | None:
-        """Return the stored text; bytes that a hand wrote are shown."""
+        """Return the stored text; bytes that were written by hand are shown."""
         return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
 
 
 class ShownText(StorableText):
-    """One line for people that may hold what came from outside: what hides or breaks is escaped.
+    """One visible line that may hold text from outside: what hides or breaks is escaped.
 
-    The one place for errors and messages, whoever writes them and whoever prints them.
+    The one place where errors and messages are escaped, whatever code writes or prints them.
     """
 
     cache_ok = True

@@ -34,7 +34,7 @@ class Document(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
-    # An example for errors, if the value is no object.
+    # An example for errors, if the value is not an object.
     example: ClassVar[str] = ""
 
     @classmethod
@@ -109,7 +109,7 @@ def read_document(
 ) -> tuple[Model | None, list[Problem]]:
     """Return the document as `model`, None if it is unreadable, and all its problems.
 
-    A value that no store can keep is a problem too, also inside free JSON.
+    A value that no store can keep is a problem too, even inside free JSON.
     """
     unkept = unstorable(document)
     if any(problem.remedy == TOO_DEEP for problem in unkept):

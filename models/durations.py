@@ -58,7 +58,7 @@ def parse_delay(value: object) -> tuple[relativedelta, timedelta]:
     """Return the calendar part (years and months) and the exact part of an event's delay.
 
     The calendar part is added first, on the wall clock. Raises ValueError with what to write
-    instead, also for a zero delay.
+    instead, even for a zero delay.
     """
     parts = _parts(value)
     months = parts.pop("years") * 12 + parts.pop("months")

@@ -27,7 +27,7 @@ class SchedulerError(Exception):
     """The base of all errors that a user or an operator can act on.
 
     Its text is the one for a command line; `on_page` is the one for a page, `over_http` the one for
-    a program. They differ by the hint alone: the fact before it is put in words that every door
+    a program. They differ only in the hint: the fact before it is put in words that every door
     understands, and names an argument as a request does.
     """
 

@@ -9,7 +9,7 @@ from models.celery_task import queue_in_broker
 
 # The step, and the task of its operations: the broker never gets it.
 JOB = "job"
-# Stands before a queue's name where queues of all kinds are listed.
+# The prefix of a queue's name where queues of all kinds are listed.
 QUEUE_PREFIX = "job:"
 ID_DIGITS = 12
 

@@ -1,4 +1,4 @@
-"""What is said of a limit of a small app that is reached: which one, its setting, what to do."""
+"""Messages about a limit that a small app has reached: which one, its setting, what to do."""
 
 PREFIX = "SCHED_LIMITS_"
 # A limit is close from this share on.

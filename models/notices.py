@@ -28,7 +28,7 @@ class NoticeKind(StrEnum):
     SEEN = "seen"
 
 
-# Those of an operation's end; the others are alerts.
+# The kinds for an operation's end; the others are alerts.
 OF_HOOKS = frozenset({NoticeKind.SUCCESS, NoticeKind.FAILURE})
 # A notice makes its opposite untrue.
 OPPOSITE = {

@@ -42,9 +42,9 @@ class Cause(StrEnum):
 # Requested by occurrence. Such operations wait for their turn, in order: no policy skips, drops or
 # replaces them.
 REQUESTED = frozenset({Cause.RERUN, Cause.RETRY, Cause.BACKFILL})
-# What did not go well; the condition of the index operations_troubled.
+# States that did not go well; the condition of the index operations_troubled.
 TROUBLED = frozenset({OperationState.FAILED, OperationState.PARTIAL, OperationState.MISSED})
-# What was due and did not run; the condition of the index operations_unrun.
+# States of what was due and did not run; the condition of the index operations_unrun.
 UNRUN = frozenset({OperationState.DROPPED, OperationState.MISSED, OperationState.SKIPPED})
 # Recorded by a tick.
 TICKED = frozenset({Cause.SCHEDULE, Cause.EVENT})
@@ -77,7 +77,7 @@ def by_backfill(id: UUID, actor: str) -> CausedBy:
 
 UNSTARTED = frozenset({_S.PENDING, _S.QUEUED})
 ENDED = frozenset(_S) - UNSTARTED - {_S.RUNNING}
-# Of several operations the first of these says how they stand.
+# Several operations together have the first of these states that any of them has.
 _WORST = (_S.FAILED, _S.MISSED, _S.PARTIAL, _S.RUNNING, _S.PENDING, _S.QUEUED, _S.SUCCESS)
 # States in which a run ends.
 OUTCOMES = frozenset({_S.SUCCESS, _S.PARTIAL, _S.FAILED, _S.CANCELLED})

@@ -92,7 +92,7 @@ def reading_of(info: ValidationInfo) -> Reading:
     return info.context if isinstance(info.context, Reading) else PLAIN
 
 
-# What other schedulers call our keys; the first that is known at its place is meant.
+# Our keys, by the words of other schedulers; the first key that is known at its place is meant.
 _MEANT: Mapping[str, tuple[str, ...]] = {
     "bash": ("command",), "exec": ("command",), "program": ("command",), "script": ("command",),
     "sh": ("command",), "shell": ("command",), "subprocess": ("command",),
@@ -145,5 +145,5 @@ def meant_by(word: object, known: Collection[str]) -> str | None:
 
 
 def place_of(word: object, known: Collection[str]) -> str | None:
-    """Return the known key below which a key belongs that stands one level too high."""
+    """Return the known key that should hold a key which was written one level too high."""
     return next((key for key, held in _BELOW.items() if word in held and key in known), None)

@@ -20,7 +20,7 @@ class TokenKind(StrEnum):
     TOKEN = "token"  # noqa: S105 - a kind, no secret
     # The pages, as a cookie.
     SESSION = "session"
-    # One session, once.
+    # A link: it opens one session, once.
     LINK = "link"
 
 

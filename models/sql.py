@@ -83,10 +83,10 @@ def stands_in(column: sa.ColumnElement[str], values: Collection[str]) -> sa.Colu
 
 
 def is_still(column: sa.ColumnElement[str], values: Collection[str]) -> sa.ColumnElement[bool]:
-    """Return `column IN (values)` for rows that are found by other values: their keys, as a rule.
+    """Return `column IN (values)` for rows that are found by another column, usually their key.
 
-    No partial index serves it. By statistics of a quiet moment such an index is empty, and
-    PostgreSQL would read all that is in it by now instead of using the key.
+    No partial index serves it. By the statistics of a quiet moment such an index is empty, so
+    PostgreSQL would read all that it holds by now instead of using the key.
     """
     return stands_in(column.concat(sa.literal_column("''")), values)
 
@@ -186,7 +186,7 @@ def _bound(table: sa.Table, names: Names) -> dict[str, sa.ColumnElement[Any]]:
 
 
 def _bind_of(kind: TypeEngine[Any], dialect: Dialect) -> Callable[[Any], Any] | None:
-    """Return what makes a value of a type of ours storable; None for what is so as it is."""
+    """Return the function that makes a value of a type storable; None if values need none."""
     binds = getattr(type(kind), "process_bind_param", None)
     if isinstance(kind, TypeDecorator) and binds is not TypeDecorator.process_bind_param:
         return partial(kind.process_bind_param, dialect=dialect)
@@ -332,10 +332,11 @@ def upsert(
     added: tuple[str, ...] = (),
     latest: tuple[str, ...] = (),
 ) -> None:
-    """Insert `rows`, or overwrite the columns given of those whose primary key is there already.
+    """Insert `rows`, or overwrite the given columns of rows whose primary key exists.
 
-    To those named in `added` the value given is added instead. Those named in `latest` keep an
-    instant that is later than the given one, unless it lies ahead: then the clock was set back.
+    In columns named in `added`, the given value is added instead. Columns named in `latest` keep an
+    instant that is later than the given one, unless it lies in the future: then the clock was set
+    back.
     """
     if rows:
         changed = _upsert(connection.dialect.name, table, tuple(rows[0]), added, latest)
@@ -345,7 +346,7 @@ def upsert(
 def upsert_from(
     connection: sa.Connection, table: sa.Table, names: tuple[str, ...], source: sa.Select[Any]
 ) -> None:
-    """Do with the rows of a query, whose columns are `names`, what `upsert` does."""
+    """Upsert the rows of a query, whose columns are `names`; see `upsert`."""
     changed = _upsert(connection.dialect.name, table, names, (), ())
     connection.execute(changed.from_select(list(names), source))
 
@@ -358,9 +359,9 @@ def upsert_one(
     added: tuple[str, ...] = (),
     latest: tuple[str, ...] = (),
 ) -> sa.Row[Any]:
-    """Do with one row what `upsert` does, and return these columns as they stand then.
+    """Upsert one row, and return these columns as they are stored then; see `upsert`.
 
-    What is no column of the table is a parameter of `returning`.
+    A key that is not a column of the table is a parameter of `returning`.
     """
     names = tuple(name for name in row if name in table.c)
     changed = _upsert(connection.dialect.name, table, names, added, latest)

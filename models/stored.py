@@ -66,7 +66,7 @@ class StoredList(StoredJson):
         return None if value is None else [_shown_in(one) for one in value]
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
-        """Return the readable entries; None for a value that is no list."""
+        """Return the readable entries; None for a value that is not a list."""
         if not isinstance(value, list):
             return None
         return [one for one in value if isinstance(one, dict) and self._has_texts(one)]

@@ -171,9 +171,9 @@ actions = sa.Table(
     _text("event", optional=True),
     # The longest look-back of its triggers.
     _count("look_back_s"),
-    # Of its policy: while an active action has one, operations take turns.
+    # The priority of its policy: while an active action has one, operations take turns.
     _count("priority"),
-    # Of the job that it is the work of; null for another action.
+    # The id of the job that it does the work of; null for another action.
     _text("job_id", optional=True),
     sa.Column("revision", WholeNumber, nullable=False),
     _line("set_aside"),
@@ -252,7 +252,7 @@ _RUNNING = "state = 'running'"
 _BEATING = f"{_RUNNING} AND heartbeat_at IS NOT NULL"
 # With the second half only what names an instant reads it.
 _TROUBLED = "state IN ('failed', 'missed', 'partial') AND finished_at IS NOT NULL"
-# Those that were due and never ran.
+# Operations that were due and never ran.
 _UNRUN = "state IN ('dropped', 'missed', 'skipped')"
 _WAITS_TURN = f"turn = 'waits' AND {_UNSTARTED}"
 _HAS_TURN = "turn = 'taken' AND state IN ('pending', 'queued', 'running')"
@@ -276,7 +276,7 @@ operations = sa.Table(
     _at("event_at"),
     _text("state"),
     _line("reason"),
-    # What policies go by, beside a text for people.
+    # The cause, by which policies decide; `triggerer` is the same as a text for people.
     sa.Column("cause", sa.Text, nullable=False, server_default=Cause.SCHEDULE),
     _text("triggerer"),
     _text("queue"),
@@ -293,10 +293,10 @@ operations = sa.Table(
     sa.Column("waiting_for", HyphenatedUuid),
     # Null where operations take no turns: models/turns.py.
     _text("turn", optional=True),
-    # Of its action when it was recorded.
+    # The priority of its action when it was recorded.
     _count("priority"),
     # The order among those that wait: recorded_at, earlier by an hour for each point of priority.
-    # What the release before wrote goes first, in the order of recorded_at.
+    # Rows that the previous release wrote go first, in the order of recorded_at.
     sa.Column("ranked_at", UTCDateTime(), nullable=False, server_default=LONG_AGO),
     # Whether a manual run mails about new data; null if the user did not say.
     sa.Column("notify", sa.Boolean),
@@ -384,7 +384,7 @@ missed_spans = sa.Table(
     sa.Column("count", LargeNumber, nullable=False),
     _text("reason"),
     _at("recorded_at", optional=False),
-    # The tick's `now`: it tells those that were too late from those that were overtaken.
+    # The tick's `now`, which separates those that were too late from those that were overtaken.
     _at("decided_at"),
     sa.CheckConstraint("count >= 1", name="count"),
     sa.Index("missed_spans_of_action", "action_uid", "last_at"),
@@ -448,7 +448,7 @@ users = sa.Table(
     "users",
     metadata,
     sa.Column("small_app_id", sa.ForeignKey("small_apps.id"), primary_key=True),
-    # What a request asks for may be a text that no store takes.
+    # A request may ask for a text that no store takes.
     sa.Column("id", StorableText, primary_key=True),
     _text("email", optional=True),
     _text("name", optional=True),
@@ -600,7 +600,7 @@ tokens = sa.Table(
     _states("kind", [kind.value for kind in TokenKind]),
     # The token that opened a session: the session ends with it.
     sa.Column("parent", sa.ForeignKey("tokens.id")),
-    # What the browser of a session calls itself.
+    # The name that a session's browser gives itself.
     _line("browser"),
 )
 
@@ -612,7 +612,7 @@ installation = sa.Table(
     _text("value"),
 )
 
-# What only grows: models/store/totals/. A row is one counter, or a part of one histogram.
+# Totals that only grow: models/store/totals/. A row is one counter, or a part of one histogram.
 totals = sa.Table(
     "totals",
     metadata,

@@ -1,10 +1,10 @@
 """How operations that wait for a queue are ordered, and how small apps take turns: pure.
 
-Where no order is asked for, an app alone in an installation sends all that is due. Where several
-small apps have actions, each may have so many operations of a queue with the workers at once that
-one process of the queue stays free for the others. Where an action has a priority, an app alone may
-have as many as there are processes. What an app has beyond this waits in the database, not in the
-broker, so that no message of another app, and none of a higher priority, is behind it.
+If no order is asked for, an app that is alone in an installation sends all that is due. If several
+small apps have actions, each may have operations with all processes of a queue but one, which stays
+free for the others. If an action has a priority, an app that is alone may have operations with all
+processes. Any further operations wait in the database, not in the broker, so that no message of
+another app, and none of a higher priority, is behind them.
 
 Among operations of one app that wait, a priority counts as hours that the operation has waited.
 """
@@ -31,9 +31,9 @@ class Sharing(StrEnum):
     APPS = "apps"
 
 
-# Of an action's policy; 0 is the default, and the highest goes first.
+# The range of priorities in a policy; 0 is the default, and the highest goes first.
 LOWEST_PRIORITY, HIGHEST_PRIORITY = -100, 100
-# So much longer may an operation wait than one whose priority is higher by one, and go before it.
+# An operation goes before one whose priority is higher by one if it has waited this much longer.
 A_POINT = timedelta(hours=1)
 # The owner of the actions that every small app gets by itself: they make no app a busy one.
 GIVEN_OWNER = "minutehand"

@@ -1,5 +1,5 @@
-"""Move in from other schedulers: what they have becomes actions, compared with their own engines.
+"""Move from other schedulers: their entries become actions, compared with their own engines.
 
-A reader makes an `Entry` of each thing that another scheduler runs, `outcomes` says what becomes of
-it here: the same, different, or nothing.
+A reader makes an `Entry` of each thing that another scheduler runs. `outcomes` decides what it
+becomes here: the same, something different, or nothing.
 """

@@ -122,7 +122,7 @@ def once(at: datetime | None, now: datetime) -> dict[str, str]:
 
 
 def every(seconds: float) -> dict[str, Any]:
-    """Return the rule of an interval; raises CannotMove for parts of a second, and for ages."""
+    """Return the rule of an interval; raises CannotMove for parts of a second, or if too long."""
     if seconds > LONGEST_S:
         raise CannotMove(f"its interval of {seconds:g} s is too long", "write a shorter one")
     if seconds <= 0 or seconds != int(seconds):

@@ -1,4 +1,4 @@
-"""What beat sends, as the step `celery_task`."""
+"""The tasks that beat sends, as the step `celery_task`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -18,7 +18,7 @@ BEGINNING = timedelta(days=2)
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How many instants of two schedules differ, of how many here, and the first that does.
+    """How many instants of two schedules differ, of how many of the action, and which is the first.
 
     `is_here`: the first one is the action's, and not the other scheduler's.
     """

@@ -56,10 +56,10 @@ def _of_part(name: str, part: str, bounds: tuple[int, int], names: Mapping[str, 
     found = _PART.fullmatch(part)
     low, high = bounds
     if found is None:
-        raise CannotMove(f"its {name} {part[:60]!r} is no part of a cron rule", RULES)
+        raise CannotMove(f"its {name} {part[:60]!r} is not part of a cron rule", RULES)
     first, last, step = (_number(one, names) for one in found.groups())
     if step == 0 or -1 in (first, last):
-        raise CannotMove(f"its {name} {part[:60]!r} is no part of a cron rule", RULES)
+        raise CannotMove(f"its {name} {part[:60]!r} is not part of a cron rule", RULES)
     if first is None:
         return range(low, high + 1, step or 1)
     end = last if last is not None else high if step else first

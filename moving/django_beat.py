@@ -21,7 +21,7 @@ from moving.entries import CannotMove, Entry, Refused, entry_or_refused
 from scheduler.events import rounded_up
 
 TASKS = "django_celery_beat_periodictask"
-# By the column that refers to it.
+# Tables of schedules, by the column that refers to each.
 SCHEDULES = {
     "crontab_id": "django_celery_beat_crontabschedule",
     "interval_id": "django_celery_beat_intervalschedule",
@@ -150,7 +150,7 @@ def _bounds(row: Row, now: datetime) -> dict[str, str]:
 def _instant(value: object) -> datetime | None:
     """Return an instant of a column in whole seconds, rounded up; raises CannotMove.
 
-    In a text of SQLite one without an offset is UTC. Of PostgreSQL it is in a zone of Django's.
+    An instant without an offset is UTC in SQLite's texts. PostgreSQL's are in a zone of Django's.
     """
     if value is None:
         return None

@@ -25,7 +25,7 @@ class CannotMove(ValueError):
 
 
 def check_said(unsaid: Sequence[object], taker: str) -> None:
-    """Raise CannotMove for parts of an entry that JSON cannot hold, and `taker` was given."""
+    """Raise CannotMove for what an entry passes to `taker` and JSON cannot hold."""
     if unsaid:
         parts = "; ".join(map(str, unsaid))
         raise CannotMove(f"JSON cannot hold {parts}", f"pass texts and numbers to the {taker}")

@@ -1,4 +1,4 @@
-"""The database of another scheduler, which is only read."""
+"""Read-only access to the database of another scheduler."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ def _engine(url: sa.URL) -> sa.Engine:
         path = Path(url.database or "")
         if not path.is_file():
             raise Refused(f"there is no file {str(path)!r}; {REMEDY}")
-        # Opened as a file that is only read: nothing is made or changed.
+        # Opened as a read-only file: nothing is made or changed.
         opened = f"file:{quote(str(path.absolute()))}?mode=ro"
         return sa.create_engine("sqlite://", creator=lambda: sqlite3.connect(opened, uri=True))
     raise Refused(f"{url.drivername} is not supported; {REMEDY}")

@@ -23,14 +23,14 @@ OVERLAPS = {"Allow": "allow", "Forbid": "skip", "Replace": "replace"}
 BACKOFF = ["PT10S", "PT20S", "PT40S", "PT1M20S", "PT2M40S", "PT5M20S", "PT6M"]
 RETRIES = 6
 # A program asks for another attempt by EX_TEMPFAIL; any other failure of `command` is for good.
-RETRIES_DIFFER = "Kubernetes tries again after any failure, the action after exit code 75 alone"
+RETRIES_DIFFER = "Kubernetes tries again after any failure, the action only after exit code 75"
 DEADLINE = "activeDeadlineSeconds"
 DEADLINE_DIFFERS = (
     "its activeDeadlineSeconds is for all tries together, the time limit for each attempt"
 )
 _ZONED = re.compile(r"(?:CRON_)?TZ=(\S+)\s+(.*)", re.ASCII)
 _REFERENCE = re.compile(r"\$\$|\$\(([^()]+)\)")
-# In characters: a variable may repeat others, which do so too.
+# In characters: a variable may expand to others, which expand in turn.
 LONGEST_VALUE = 100_000
 
 
@@ -66,7 +66,7 @@ def _mapping(parent: Any, key: str) -> Mapping[str, Any]:
     if found is None:
         return {}
     if not isinstance(found, Mapping):
-        raise CannotMove(f"its {key} {str(found)[:60]!r} is no object", "correct the manifest")
+        raise CannotMove(f"its {key} {str(found)[:60]!r} is not an object", "correct the manifest")
     return found
 
 
@@ -109,7 +109,7 @@ def _go_duration(text: str) -> timedelta:
     found = re.fullmatch(r"(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?", text, re.ASCII)
     parts = [int(one or 0) for one in found.groups()] if found else []
     if not any(parts):
-        raise CannotMove(f"its interval {text[:60]!r} is no whole number of seconds", RULES)
+        raise CannotMove(f"its interval {text[:60]!r} is not a whole number of seconds", RULES)
     return timedelta(hours=parts[0], minutes=parts[1], seconds=parts[2])
 
 
@@ -170,7 +170,7 @@ def _time_limit(job: Mapping[str, Any], *, is_retried: bool) -> tuple[timedelta,
     of_job, of_pod = _whole(job, DEADLINE), _whole(pod, DEADLINE)
     seconds = min((one for one in (of_job, of_pod) if one is not None), default=None)
     if seconds is None:
-        # A CronJob without a limit has none, and the policy has no longer one.
+        # A CronJob without a limit may run for ever; this is the longest limit of a policy.
         return LONGEST_TIME_LIMIT, ()
     remarks = []
     # A pod that is not restarted is one attempt.
@@ -188,7 +188,7 @@ def _whole(parent: Mapping[str, Any], key: str) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 10**9:
-        raise CannotMove(f"its {key} {str(value)[:60]!r} is no number", "correct the manifest")
+        raise CannotMove(f"its {key} {str(value)[:60]!r} is not a number", "correct the manifest")
     return value
 
 
@@ -197,7 +197,7 @@ def _command(job: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     pod = _mapping(_mapping(job, "template"), "spec")
     containers = pod.get("containers")
     if not isinstance(containers, list) or len(containers) != 1 or pod.get("initContainers"):
-        why = "its pod has not one container alone, and the step command runs one program"
+        why = "its pod does not have exactly one container, and the step command runs one program"
         raise CannotMove(why, "write a script that runs all of them in turn")
     (container,) = containers
     variables, left_out = _environment(container)
@@ -225,7 +225,7 @@ def _environment(container: Any) -> tuple[dict[str, str | None], tuple[str, ...]
     left_out = []
     variables = written.get("env") or ()
     if not isinstance(variables, Sequence):
-        raise CannotMove(f"its env {str(variables)[:60]!r} is no list", "correct the manifest")
+        raise CannotMove(f"its env {str(variables)[:60]!r} is not a list", "correct the manifest")
     for one in variables:
         name, value = _text_of(one, "name"), one.get("value") if isinstance(one, Mapping) else None
         if isinstance(value, str) and not value.startswith(("env:", "file:")):
@@ -243,7 +243,7 @@ def _environment(container: Any) -> tuple[dict[str, str | None], tuple[str, ...]
 def _texts(container: Any, key: str) -> list[str]:
     found = _mapping({"it": container}, "it").get(key) or []
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-        raise CannotMove(f"its {key} is no list of texts", "correct the manifest")
+        raise CannotMove(f"its {key} is not a list of texts", "correct the manifest")
     return found
 
 
@@ -254,7 +254,7 @@ def _text_of(parent: Any, key: str) -> str:
 def _expanded(text: str, env: Mapping[str, str | None]) -> str:
     """Return a text with its variables, as Kubernetes writes $(NAME), and $$ for a dollar sign.
 
-    One that is None has a value that the manifest does not name.
+    A variable that is None has a value that the manifest does not contain.
     """
     size = len(text)
 

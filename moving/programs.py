@@ -38,7 +38,7 @@ def program_of(action: ScheduledActionModel, plan: Plan, celery_app: str | None)
     steps = action.operations.steps
     if [one.name for one in steps] != [STEP]:
         named = ", ".join(one.name for one in steps)
-        raise CannotMove(f"its steps ({named}) are no program", KEEP)
+        raise CannotMove(f"its steps ({named}) are not a program", KEEP)
     written: Any = steps[0].written
     if not isinstance(written, Mapping):
         raise CannotMove("its command cannot be read", "correct it first")
@@ -76,7 +76,7 @@ def _call(handed: HandOver, queue: str, celery_app: str | None) -> Program:
 
 
 def crontab_of(trigger: Trigger) -> tuple[str, str]:
-    """Return the rule and zone of a trigger; raises CannotMove for other than those of a clock."""
+    """Return the rule and zone of a trigger; raises CannotMove if it is not due by the clock."""
     match trigger:
         case CronTrigger(rule=rule, zone=zone):
             return rule, zone
@@ -87,7 +87,7 @@ def crontab_of(trigger: Trigger) -> tuple[str, str]:
 
 
 def _of_interval(trigger: IntervalTrigger) -> str:
-    """Return the rule of a grid; raises CannotMove for one that no rule has, never rounds."""
+    """Return the rule of a grid, never rounded; raises CannotMove if no rule expresses it."""
     every, first = trigger.every, trigger.starting_at
     shown = format_span(every)
     if every % MINUTE or first.second or first.microsecond:
@@ -101,7 +101,7 @@ def _of_interval(trigger: IntervalTrigger) -> str:
     if not rest and hours <= DAY_HOURS and DAY_HOURS % hours == 0:
         values = range(first.hour % hours, DAY_HOURS, hours)
         return f"{first.minute} {_stepped(values, hours)} * * *"
-    why = f"its interval of {shown} is no cron rule: it does not divide an hour or a day"
+    why = f"its interval of {shown} is not a cron rule: it does not divide an hour or a day"
     raise CannotMove(why, f"{KEEP}, or choose one that does, such as PT30M or PT6H")
 
 
@@ -124,7 +124,7 @@ def either_day(rule: str) -> tuple[str, str, str, str, str]:
     )
     both = texts[DAY].startswith("*") or texts[WEEKDAY].startswith("*")
     if both and "*" not in (day, weekday):
-        why = f"day of month {day} and weekday {weekday} must both match, and there either would do"
+        why = f"day of month {day} and weekday {weekday} must both match; either is enough there"
         raise CannotMove(why, KEEP)
     if not both and "*" in (day, weekday):
         day = weekday = "*"

@@ -27,7 +27,7 @@ def read_definitions(url: str, prefix: str = PREFIX) -> dict[str, str]:
         with redis.Redis.from_url(url, socket_timeout=TIMEOUT_S, decode_responses=True) as client:
             return dict(_definitions(client, prefix))
     except UnicodeDecodeError:
-        raise RefusedCommand("Redis has keys that are no text; write RedBeat's prefix") from None
+        raise RefusedCommand("Redis has keys that are not text; write RedBeat's prefix") from None
     except ValueError:
         raise RefusedCommand("the URL is not understood; write redis://HOST:PORT/0") from None
     except redis.RedisError as error:

@@ -40,9 +40,9 @@ DAYS = {name: day for day, name in enumerate(WEEKDAYS)} | {
         ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
     )
 }
-# What limits the run of a program: a service of the type `oneshot` is starting all the while.
+# The setting that limits a program's run: a `oneshot` service counts as starting until its end.
 OF_ONESHOT, OF_OTHERS = ("TimeoutStartSec", "TimeoutSec"), ("RuntimeMaxSec",)
-# What is read of each section, or says nothing of what runs when. All else is reported.
+# The settings of each section that are read, or do not affect what runs when. Others are reported.
 READ: Mapping[str, frozenset[str]] = {
     "Unit": frozenset({"After", "Before", "Description", "Documentation"}),
     "Timer": frozenset({"AccuracySec", "OnCalendar", "Persistent", "Unit"}),
@@ -211,7 +211,7 @@ def _program(line: str) -> list[str]:
         raise CannotMove(f"its ExecStart {line[:60]!r} has a prefix", "write it without")
     found = words(literal(line, "%$"))
     if ";" in found:
-        why = f"its ExecStart {line[:60]!r} holds several programs, parted by ;"
+        why = f"its ExecStart {line[:60]!r} holds several programs, separated by ;"
         raise CannotMove(why, "write a script that runs all of them in turn")
     return found
 

@@ -60,13 +60,13 @@ def span_of(section: Section, key: str) -> timedelta | None:
         return None
     parts = _SPAN.findall(text)
     if not parts or _SPAN.sub("", text).strip() or any(unit not in _UNITS for _, unit in parts):
-        raise CannotMove(f"its {key} {text[:60]!r} is no span of time", "correct the unit")
+        raise CannotMove(f"its {key} {text[:60]!r} is not a span of time", "correct the unit")
     seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
     return timedelta(seconds=min(math.ceil(seconds), MOST_SECONDS))
 
 
 def literal(text: str, signs: str) -> str:
-    """Return a text with each doubled sign once; raises CannotMove where one stands for more."""
+    """Return a text with each doubled sign once; raises CannotMove for a single one."""
     for sign in signs:
         if sign in text.replace(2 * sign, ""):
             why = f"{text[:60]!r} has specifiers or variables ({sign})"

@@ -83,7 +83,7 @@ def _entries(
             text = f"solar({str(event)!r}, {lat!r}, {lon!r})"
             return {name: _entry(handed, plan.queue, text)}, ("beat does not round to a minute",)
         case DueDateTrigger():
-            raise CannotMove("beat has no single instants", KEEP)
+            raise CannotMove("beat cannot run an entry once, at an instant", KEEP)
         case _:
             raise CannotMove("beat knows no events", KEEP)
 
@@ -94,7 +94,7 @@ def _crontabs(
     zone, now = place
     if trigger.zone != zone:
         why = f"its zone is {trigger.zone}, and that of the schedule {zone}"
-        raise CannotMove(why, f"export it apart, with --zone {trigger.zone}")
+        raise CannotMove(why, f"export it separately, with --zone {trigger.zone}")
     crontabs = [Crontab(fields, zone) for fields in crontabs_of(trigger.rule)]
     names = (name, name + WEEKDAYS)
     handed = task_of(plan)

@@ -18,7 +18,7 @@ from moving.programs import Program, crontab_of, either_day, program_of
 from moving.wall_fires import WallFires
 
 CONCURRENCY = {"allow": "Allow", "skip": "Forbid", "queue": "Forbid", "replace": "Replace"}
-# Of a program; a task runs on after it has been sent.
+# What is carried over for a program; a Celery task runs on after it has been sent.
 KEEPS = ("overlap", "retry", "time_limit")
 LONGEST_NAME = 45
 _REPLACED = re.compile(r"\$(?:\$+|(?=\())")
@@ -58,7 +58,7 @@ def _written(manifest: object) -> str:
 
 
 def _name_of(name: str) -> str:
-    """Return a name that Kubernetes takes; one that has to change keeps a sign of the first."""
+    """Return a name that Kubernetes takes; a changed one ends with a hash of the original."""
     made = re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")[:LONGEST_NAME].strip("-")
     sign = sha256(name.encode()).hexdigest()[:6]
     return made if made == name else f"{made}-{sign}".lstrip("-")
@@ -96,7 +96,7 @@ def _job(action: ScheduledActionModel, plan: Plan, program: Program, image: str)
         ]
     pod: dict[str, Any] = {"restartPolicy": "Never", "containers": [container]}
     if plan.time_limit < NO_TIME_LIMIT:
-        # Of the pod, which is one attempt; that of the job is for all of them together.
+        # The pod's limit, because a pod is one attempt; the job's is for all attempts together.
         pod[DEADLINE] = int(plan.time_limit.total_seconds())
     return {
         "backoffLimit": plan.max_attempts - 1,
@@ -113,7 +113,7 @@ def _plain(text: str) -> str:
 
 
 def _differing(plan: Plan) -> Iterator[str]:
-    # Of a Celery task only the sending would be repeated.
+    # For a Celery task, only the sending would be repeated.
     if plan.hand_over:
         return
     if plan.overlap == "queue":

@@ -20,13 +20,13 @@ from moving.wall_fires import WallFires
 # Before each unit, so that a script can write the files.
 FILE = "# file: "
 PERSISTENT_FROM = timedelta(days=1)
-# Of a program; a task runs on after it has been sent.
+# What is carried over for a program; a Celery task runs on after it has been sent.
 KEEPS = ("time_limit", "overlap")
 # A carriage return ends a line of a unit too.
 _ESCAPED = str.maketrans(
     {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "%": "%%"}
 )
-# Before a program they change how systemd runs it, also inside quotes.
+# Before a program they change how systemd runs it, even inside quotes.
 PREFIXES = tuple("@-:+!|")
 WEEKDAY_NAMES = [name.title() for name in WEEKDAYS]
 
@@ -37,7 +37,7 @@ def exported(action: ScheduledActionModel, now: datetime, celery_app: str | None
     try:
         program = program_of(action, plan, celery_app)
         if not plan.active:
-            raise CannotMove("it is paused, and timers are enabled apart", "resume it first")
+            raise CannotMove("it is paused, and a timer file cannot say so", "resume it first")
         _refuse(program)
         calendars = [text for one in plan.triggers for text in _calendars(one)]
     except CannotMove as error:
@@ -122,10 +122,11 @@ def _service(name: str, plan: Plan, program: Program) -> str:
 
 
 def _refuse(program: Program) -> None:
-    """Raise CannotMove for what a unit would say otherwise, with no way to write it."""
+    """Raise CannotMove for text that a unit would change, and has no way to write."""
     folder = program.cwd or ""
     if folder.endswith("\\") or folder != " ".join(folder.split()):
-        raise CannotMove(f"its folder {folder!r} ends in \\ or has breaks", "rename the folder")
+        why = f"its folder {folder!r} ends in \\, or has line breaks or repeated spaces"
+        raise CannotMove(why, "rename the folder")
     if program.run[0].startswith(PREFIXES):
         why = f"systemd would read the first character of {program.run[0]!r} as a prefix"
         raise CannotMove(why, "write the program's whole path")

@@ -1,4 +1,4 @@
-"""When schedulers run a rule that go by the clock on the wall alone."""
+"""When a rule runs in schedulers that follow the wall clock alone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

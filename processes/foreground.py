@@ -23,7 +23,7 @@ OF_TERMINALS = (signal.SIGINT, signal.SIGQUIT)
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 SIGNALLED = 128
 LAST_BEAT_S = 10.0
-# How long the program waits for its record: then it is made beside the program, or after it.
+# How long the program waits for its record, which is later made beside the program or after it.
 START_S = 5.0
 # Above the longest time that a database takes to answer or to fail.
 RECORD_S = 90.0
@@ -154,7 +154,7 @@ def _passed_on() -> tuple[signal.Signals, ...]:
 
 
 def _is_nowhere(name: str) -> bool:
-    """Whether a name stands in no folder of PATH that this account may read, as a shell sees it."""
+    """Whether no folder of PATH that this account may read has a program of that name."""
     return "/" not in name and not any(
         os.path.exists(os.path.join(folder, name)) for folder in os.get_exec_path()
     )

@@ -12,7 +12,7 @@ class BoundedProtocol(HttpToolsProtocol):
     """Ends a connection whose client does not do its part within `patience_s`.
 
     A client has to send the head of its request, at most 64 KiB, and to read what it is sent.
-    uvicorn waits for both without an end, and its parser keeps a head of any length.
+    uvicorn waits for both without a limit, and its parser keeps a head of any length.
     """
 
     patience_s = 30.0
@@ -22,7 +22,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._sending: asyncio.TimerHandle | None = None
         self._reading: asyncio.TimerHandle | None = None
         self._is_in_head = False
-        # Bytes that came since the last one that the application was handed.
+        # Bytes received since the application was last handed any.
         self._unheard = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]

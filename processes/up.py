@@ -28,7 +28,7 @@ logger = logging.getLogger("minutehand.up")
 
 BROKER_START_S = 20.0
 WATCH_S = 0.5
-# Beyond the grace of running steps.
+# How long a worker may take to stop beyond the grace of its running steps.
 STOP_MARGIN_S = 10.0
 BROKER_STOP_S = 10.0
 SCHEDULER_SERVER = Path(__file__).resolve().parent.parent / "scheduler_server.py"

@@ -30,7 +30,7 @@ logger = logging.getLogger("minutehand.web")
 STOP_WITHIN_S = 10
 # How long threads may take to end when no request is left.
 THREADS_END_WITHIN_S = 1.0
-# Idle connections of clients that went away without a word.
+# Closes idle connections of clients that disappeared.
 KEEP_ALIVE_S = 75
 # The readers of operations, statuses and jobs.
 LOOPS = 3
@@ -46,7 +46,7 @@ class _Server(uvicorn.Server):
         self._served = app
 
     def end_soon(self, _number: int, _frame: FrameType | None) -> None:
-        """End right after the start."""
+        """Let the server end right after its start."""
         self.should_exit = True
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -54,7 +54,7 @@ class _Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop serving; then end, also if threads still wait for a database that is silent."""
+        """Stop serving; then end, even if threads still wait for a database that is silent."""
         await super().shutdown(sockets)
         leaving = Timer(THREADS_END_WITHIN_S, _end)
         leaving.daemon = True
@@ -73,9 +73,9 @@ def serve(
     settings = installation.settings
     below = settings.web.root_path if root_path is None else root_path
     set_up_logs(settings.log, "web")
-    # Its words about the start and the stop; ours say more.
+    # Leave out its lines about start and stop; ours say more.
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    # A connection for each thread, and for each of the loops that look for many.
+    # A connection for each thread, and for each loop that reads for many requests at once.
     installation.connections = settings.web.threads + LOOPS
     app = make_app(installation)
     config = configuration(app, settings.web, below)
@@ -89,7 +89,7 @@ def serve(
             signal.signal(number, server.end_soon)
         end_with_parent()
         _open_as_many_as_allowed()
-        # What lives as long as the process need not be looked through again and again.
+        # Objects that live as long as the process need not be scanned at each collection.
         gc.collect()
         gc.freeze()
         server.run(sockets=[own])

@@ -42,7 +42,7 @@ logger = logging.getLogger("minutehand.worker")
 
 
 BACKFILL = "tasks.backfill"
-# Each side of a connection to RabbitMQ speaks twice as often; proxies close what is idle for 30 s.
+# Both sides of a connection to RabbitMQ send twice as often; proxies close one idle for 30 s.
 BROKER_HEARTBEAT_S = 20
 
 

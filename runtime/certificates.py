@@ -1,4 +1,4 @@
-"""What the certificates of servers are verified by."""
+"""The authorities by which the certificates of servers are verified."""
 
 import ssl
 from functools import cache
@@ -8,5 +8,5 @@ import httpx
 
 @cache
 def authorities() -> ssl.SSLContext:
-    """Return the known authorities, read once in a process: to read them takes 25 ms."""
+    """Return the known authorities, read once per process, because reading them takes 25 ms."""
     return httpx.create_ssl_context()

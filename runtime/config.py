@@ -125,12 +125,12 @@ class Settings(Section):
             _URL_CHECKS[str(info.field_name)](text)
         return SecretStr(text)
 
-    # What the small app may reach whose work these settings are for.
+    # What the small app that these settings serve may reach.
     _grants: Grants = PrivateAttr(EVERYTHING)
 
     @property
     def grants(self) -> Grants:
-        """What may be reached of what the settings allow: everything, unless `granted` said so."""
+        """What may be reached of what the settings allow: all, unless `granted` narrowed it."""
         return self._grants
 
     def granted(self, grants: Grants) -> Self:

@@ -25,7 +25,7 @@ BUSY_TIMEOUT_S = 10
 LONGEST_ASK_S = 0.12
 CONNECTIONS = 5
 READ_ONLY = {"read_only": True}
-# Errors of a database that is away: no fault of a row; a later attempt may succeed.
+# Errors of a database that is unavailable: not a row's fault, and a later attempt may succeed.
 # InternalError: PostgreSQL ended the transaction of a frozen process.
 DATABASE_AWAY = (
     sa.exc.OperationalError,
@@ -77,7 +77,7 @@ def read_stored(text: str | bytes) -> Any:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return in one line what the driver said, or else the error itself."""
+    """Return the driver's error in one line, or else the error itself."""
     lines = str(getattr(error, "orig", None) or error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
 
@@ -88,7 +88,7 @@ def is_refusal(error: BaseException) -> bool:
 
 
 def not_usable(error: BaseException) -> str | None:
-    """Return what to show for an error if the database is away or refuses; None for any other."""
+    """Return the text of an error of an unavailable or refusing database; None for any other."""
     if isinstance(error, DATABASE_AWAY):
         return f"database unavailable (SCHED_DATABASE_URL): {reason_of(error)}"
     if is_refusal(error):
@@ -97,7 +97,7 @@ def not_usable(error: BaseException) -> str | None:
 
 
 def is_of_no_row(error: BaseException) -> bool:
-    """Return whether an error is no fault of a row: the same happens whatever is stored."""
+    """Return whether an error is not a row's fault: it would occur whatever is stored."""
     return isinstance(error, DATABASE_AWAY) or is_refusal(error)
 
 
@@ -112,7 +112,7 @@ def reading(engine: sa.Engine) -> Iterator[sa.Connection]:
 def glancing(engine: sa.Engine) -> Iterator[sa.Connection]:
     """Yield a connection for statements that read a few rows each, without a transaction.
 
-    PostgreSQL is asked once a statement instead of three times. What streams needs `reading`.
+    PostgreSQL gets one round trip per statement instead of three. To stream rows, use `reading`.
     """
     if engine.dialect.name == "postgresql":
         with engine.connect() as connection:
@@ -153,7 +153,7 @@ def _of_both() -> dict[str, Any]:
     return {
         "json_serializer": written_json,
         "json_deserializer": read_stored,
-        # Documents hold the addresses of webhooks: what a statement was given is not for logs.
+        # Documents hold the addresses of webhooks: the values of a statement are not for logs.
         "hide_parameters": True,
     }
 
@@ -180,8 +180,8 @@ def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:
 def give_way(engine: sa.Engine) -> None:
     """Let others write between the batches of a long change.
 
-    SQLite wakes nobody when a lock is free: who waits asks again within 0.1 s, and would find the
-    next batch.
+    SQLite wakes no waiting process when a lock is free: it asks again within 0.1 s, and would find
+    the lock taken by the next batch.
     """
     if engine.dialect.name == "sqlite":
         Event().wait(LONGEST_ASK_S)

@@ -1,4 +1,4 @@
-"""Retry writes while the database is away, whose restart must not lose an outcome, and claims."""
+"""Retry claims and writes: a restart of the database must not lose an outcome."""
 
 import logging
 from collections.abc import Callable
@@ -40,7 +40,7 @@ def start(operation_id: UUID, claim: Callable[[], T], otherwise: U) -> T | U:
 
 
 def persist(engine: sa.Engine, act: Callable[[sa.Connection], T]) -> T:
-    """Run `act` in its own transaction; retry while the database is away.
+    """Run `act` in its own transaction; retry while the database is unavailable.
 
     Raises SQLAlchemy's error after ten minutes, any other error of `act` at once.
     """

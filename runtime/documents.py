@@ -54,7 +54,7 @@ def _as_written(loader: _Loader, node: yaml.ScalarNode) -> str:
 
 
 def _number(loader: _Loader, node: yaml.ScalarNode) -> int:
-    """Return a whole number; Python does not write those with more digits as texts."""
+    """Return a whole number; Python refuses to write longer ones as text."""
     if len(node.value) > LONGEST_NUMBER:
         raise yaml.MarkedYAMLError(
             problem=f"this number is too long; write at most {LONGEST_NUMBER} digits",

@@ -12,7 +12,7 @@ PRIVATE_UMASK = 0o077
 PRIVATE = 0o700
 
 
-# What the process that started this one had.
+# The umask of the process that started this one.
 _umasks: list[int] = []
 
 

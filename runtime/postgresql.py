@@ -20,16 +20,16 @@ CONNECT_TIMEOUT_S = 5
 # PostgreSQL's number of the type.
 TIMESTAMPTZ = 1184
 PING_AFTER_IDLE_S = 5.0
-# What a URL does not say itself.
+# Values for what a URL does not set itself.
 ARGUMENTS = {
     "connect_timeout": CONNECT_TIMEOUT_S,
-    # By default that of the database.
+    # By default, the encoding of the database.
     "client_encoding": "utf8",
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
-    # A proxy may lead to a standby while the primary is away, and would leave us there.
+    # A proxy may lead to a standby while the primary is unavailable, and would leave us there.
     "target_session_attrs": "primary",
 }
 # Not by the start-up parameter `options`: PgBouncer refuses it, and the URL may have its own.
@@ -78,7 +78,7 @@ def only_read(engine: sa.Engine, *settings: str) -> None:
     A session by a pooler may be another client's next.
     """
     statements = ("SET TRANSACTION READ ONLY", *(f"SET LOCAL {one}" for one in settings))
-    # By no cursor of the server, whatever the connection uses for its rows.
+    # Without a cursor of the server, whatever the connection uses for its rows.
     plain = {"stream_results": False}
 
     def begin(connection: sa.Connection) -> None:

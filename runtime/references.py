@@ -44,7 +44,7 @@ def resolved(
 
 
 def hidden(text: str, secrets: Iterable[str]) -> str:
-    """Return `text` with every secret hidden, also where it is quoted as in a URL."""
+    """Return `text` with every secret hidden, even where it is quoted as in a URL."""
     for secret in sorted(filter(None, secrets), key=len, reverse=True):
         for written in (secret, quote(secret, safe=""), quote(secret), quote_plus(secret)):
             text = text.replace(written, "***")

@@ -87,7 +87,7 @@ def _is_ours(folder: Path) -> bool:
 
 
 def _answers(path: Path) -> bool:
-    """Return whether a server listens: one that outlived whoever started it."""
+    """Return whether a server listens there: it may have outlived the process that started it."""
     if not stat.S_ISSOCK(path.lstat().st_mode):
         return False
     with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as probe:

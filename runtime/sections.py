@@ -45,7 +45,7 @@ class HookSettings(Section):
 
     secret: SecretStr = Field(SecretStr(""), description="signs webhooks, or env:NAME, file:PATH")
     old_secret: SecretStr = Field(
-        SecretStr(""), description="the secret before; signs too, until all receivers have the new"
+        SecretStr(""), description="the previous secret, which signs too while it is set"
     )
     timeout_s: float = Field(10, gt=0, le=60, description="seconds a webhook may take in all")
     allow_private: bool = Field(False, description="whether webhooks may go to private addresses")
@@ -63,7 +63,7 @@ class AlertSettings(Section):
     quiet_hours: str | None = Field(None, description="hours without alerts, such as 22:00-07:00")
     timezone: str = Field("UTC", description="zone of the quiet hours")
     overdue_minutes: int = Field(
-        15, ge=1, le=10_080, description="minutes after which what has not started is overdue"
+        15, ge=1, le=10_080, description="minutes after which an unstarted operation is overdue"
     )
     ping_url: SecretStr = Field(SecretStr(""), description="URL that each tick requests")
 

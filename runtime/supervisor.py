@@ -169,7 +169,8 @@ def _place() -> str:
 def end_with_parent(within_s: float = STOPS_WITHIN_S) -> None:
     """Send this process SIGTERM when the parent that started it is gone.
 
-    If it has not ended `within_s` later, it is killed with its children: nobody else would.
+    If it has not ended `within_s` later, it is killed with its children, because nothing else would
+    end them.
     """
     parent = os.environ.get(PARENT)
     if parent is None:

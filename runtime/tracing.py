@@ -52,7 +52,7 @@ def trace_with(provider: "TracerProvider | None") -> None:
 
 
 def flush_spans(**_: object) -> None:
-    """Send what is not sent yet: a process of a pool ends without a word."""
+    """Send the spans that wait, because a process of a pool ends without notice."""
     flush = getattr(_Tracing.provider, "force_flush", None)
     if flush is not None:
         flush(2_000)
@@ -60,7 +60,7 @@ def flush_spans(**_: object) -> None:
 
 @contextmanager
 def span(name: str, operation: UUID | None = None, **attributes: Any) -> Iterator[dict[str, Any]]:
-    """Measure what is done inside; what is put into the yielded dict becomes attributes.
+    """Measure the block as a span; the entries of the yielded dict become its attributes.
 
     `operation` places it in that operation's trace, unless it is in it already. An error sets the
     span's status, and its text stays out of it: it may name what a trace must not show.
@@ -110,7 +110,7 @@ def _context_of(operation: UUID | None) -> "Context | None":
 
 
 def _root(operation: UUID) -> "SpanContext":
-    """Return the beginning of an operation's trace, which all processes know by the id alone."""
+    """Return the root of an operation's trace, which every process derives from the id."""
     from opentelemetry.trace import SpanContext, TraceFlags
 
     first_half = operation.int >> 64

@@ -18,7 +18,7 @@ _DOMAIN = re.compile(r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*")
 
 
 def host_and_port(host: str, port: int) -> str:
-    """Return both as a URL holds them: an IPv6 address stands in brackets."""
+    """Return both as in a URL, with an IPv6 address in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 

@@ -56,10 +56,10 @@ class WebSettings(Section):
         description="small apps with series of their own in /metrics",
     )
     sso_header: str = Field(
-        "", description="header by which a proxy of SCHED_WEB_PROXIES names who signed in to it"
+        "", description="header in which a proxy of SCHED_WEB_PROXIES names who signed in"
     )
     sso_role: Literal["viewer", "operator", "editor", "admin"] = Field(
-        "viewer", description="role of everybody whom the proxy names"
+        "viewer", description="role of every person whom the proxy names"
     )
 
     @property
@@ -73,7 +73,7 @@ class WebSettings(Section):
     @classmethod
     def _begins_with_a_slash(cls, value: str) -> str:
         if not _ROOT_PATH.fullmatch(value):
-            raise ValueError("must be empty or begin with / and not end with it, as /minutehand")
+            raise ValueError("must be empty, or begin and not end with /, such as /minutehand")
         return value
 
     @field_validator("proxies")

@@ -1,4 +1,4 @@
-"""Count what ended, for `/metrics`: after each tick, once, whoever ticks."""
+"""Count what ended, for `/metrics`: once, after each tick, by any daemon."""
 
 import logging
 
@@ -32,7 +32,7 @@ def tick_totals(report: TickReport, lag_s: float | None) -> Totals:
 def count_ended(engine: sa.Engine) -> None:
     """Count what ended since the last count; an unexpected error leaves it to the next tick.
 
-    What is read is settled, so that it may be read before the transaction that counts it. Raises
+    Only settled rows are read, so they may be read before the transaction that counts them. Raises
     SQLAlchemy's errors if the database is unavailable.
     """
     try:

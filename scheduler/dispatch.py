@@ -36,7 +36,7 @@ def _dispatch(
     reserve: Callable[[sa.Connection, int, datetime], Sequence[T]],
     send: Callable[[sa.Engine, Sequence[T]], Sent],
 ) -> Sent:
-    """Send what is sendable when this begins: what a worker puts back meanwhile waits a tick."""
+    """Send what is sendable at the start; what a worker puts back meanwhile waits for a tick."""
     count = 0
     begun_at: datetime | None = None
     while True:

@@ -39,7 +39,7 @@ T = TypeVar("T")
 DATABASE_RETRY_S = 2.0
 # The loop reads the database's clock at least this often.
 LONGEST_WAIT_S = 10.0
-# A loop that is later than this was suspended, and the workers perhaps as well.
+# A loop that wakes up later than this was suspended, and perhaps the workers were too.
 FROZEN = timedelta(seconds=5)
 
 

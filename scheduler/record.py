@@ -110,7 +110,7 @@ def record_rows(
 ) -> Recorded:
     """Record operations to run, reserved for the caller, and missed ones.
 
-    Those for which there is no room are missed.
+    Operations for which there is no room are recorded as missed.
     """
     kept, beyond = room.within(connection, due)
     new = operations.record(connection, kept)

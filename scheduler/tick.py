@@ -283,7 +283,7 @@ def tick(
     if found.has_events:
         one.decide_events()
     if monotonic() - started > sweeper.lease.total_seconds() / 4:
-        # The database may have blocked meanwhile, also for the workers' heartbeats.
+        # The database may have blocked meanwhile, and with it the workers' heartbeats.
         sweeper.distrust()
     if found.has_to_sweep or report.decided or report.lost_messages:
         _sweep(engine, report, sweeper)

@@ -59,7 +59,7 @@ class SharedFlag:
 stopping = SharedFlag()
 
 CHECK_S = 0.2
-# The row is written at most so often for progress and for log lines.
+# The shortest time between two writes of the row, for progress and for log lines.
 WRITE_EVERY_S = 1.0
 # How long an interrupted step has to return before its process is killed.
 LAST_WRITE_S = 1.0
@@ -86,7 +86,7 @@ class Lease:
     claim: Claim
     settings: WorkerSettings
     alerts: AlertSettings = NO_ALERTS
-    # What the steps logged: the heartbeat writes what they do not.
+    # The lines that the steps logged; the heartbeat writes those that the steps did not.
     lines: LogLines = field(default_factory=LogLines)
     interruption: Interrupted | None = None
     lost: bool = False
@@ -137,8 +137,8 @@ class Lease:
     def interruptible(self) -> Iterator[None]:
         """Let the lease interrupt the block: for a step, never for our own writes.
 
-        An interrupted block that raises, raises Interrupted: an error of its cleaning up, or one
-        that a library makes of any exception, is no failure of the step.
+        If an interrupted block raises another error, Interrupted is raised instead: an error in its
+        cleanup, or one into which a library turns any exception, is not the step's failure.
         """
         self._interruptible = True
         try:
@@ -148,7 +148,7 @@ class Lease:
         except Interrupted:
             raise
         except BaseException as error:
-            # The signal ends this, once it has interrupted the block.
+            # The signal handler clears the first flag once it has interrupted the block.
             if self._interruptible or self.interruption is None:
                 raise
             logger.warning(

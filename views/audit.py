@@ -41,7 +41,7 @@ def list_entries(installation: Installation, limit: int, before: int | None) -> 
     """Return the entries of the request's scope."""
     with reading(installation.engine) as connection:
         rows = audit.listed(connection, installation.scope, limit + 1, before)
-        # What a user names could be the id of another small app's action.
+        # An object that a user named could be the id of another small app's action.
         ids = {row["object"] for row in rows if row["verb"].partition(".")[0] in WITH_IDS}
         names = audit.names_of(connection, ids)
     items = tuple(AuditEntry.of({**row, "name": names.get(row["object"])}) for row in rows[:limit])

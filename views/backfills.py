@@ -67,7 +67,7 @@ class StartedBackfill(Backfill):
         left = sum(count for state, count in self.operations.items() if state not in ENDED)
         state = f"backfill {self.id} is {self.state}, not ended: {counted(left, 'operation')}"
         look = f"to look again: minutehand action show {self.uid}"
-        return (f"the time to wait is over: {state}; {look}",)
+        return (f"stopped waiting: {state}; {look}",)
 
 
 class BackfillPlan(View):

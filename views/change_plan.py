@@ -114,8 +114,8 @@ def preview(
 ) -> PlannedChange:
     """Return what storing one document would do, as `plan_put`, or as a new action for no name.
 
-    Without the busiest minute, for which thousands of other actions are read: this is asked for as
-    somebody types. `known` is who asks, and when.
+    The busiest minute is left out, because it reads thousands of other actions, and this is called
+    while a person types. `known` is the author and the instant of the request.
     """
     author, now = known
     with reading(installation.engine) as connection:

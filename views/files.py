@@ -115,7 +115,7 @@ def _is_hidden(file: Path, folder: Path) -> bool:
 
 
 def _is_document(file: Path) -> bool:
-    # A link to nothing is one, which then cannot be read.
+    # A dangling link counts as a document, so that reading it is an error.
     return not file.name.endswith(EXPECTATIONS) and (file.is_file() or file.is_symlink())
 
 

@@ -24,7 +24,7 @@ from small_apps.store import app_overview, small_apps
 from views.installation import Installation
 
 MOST_NAMED = 5
-# Of a number in a cursor.
+# The longest number in a cursor.
 MOST_DIGITS = 10
 
 
@@ -58,12 +58,12 @@ def unknown_user(connection: sa.Connection, installation: Installation, id: str)
 
 
 def wrong_cursor(cursor: str) -> Refused:
-    """Return the error for a place in a list that is none."""
+    """Return the error for a cursor that is not a place in the list."""
     return Refused(f"cursor {cursor!r} is not valid; use `next` of the previous page")
 
 
 def number_in(cursor: str) -> int:
-    """Return the number that a place in a list is; raises Refused for another text."""
+    """Return the number in a cursor; raises Refused for any other text."""
     if not (cursor.isascii() and cursor.isdecimal() and len(cursor) < MOST_DIGITS):
         raise wrong_cursor(cursor)
     return int(cursor)
@@ -139,7 +139,7 @@ def scope_of(installation: Installation, *, all_apps: bool) -> Scope:
 
 
 def find_app(connection: sa.Connection, installation: Installation, name: str) -> SmallApp:
-    """Return the small app of that name; raises NotFound, also for one outside the scope."""
+    """Return the small app of that name; raises NotFound, even if it exists outside the scope."""
     if not installation.may_see(name):
         raise unknown_app(name)
     if name == installation.app_name:
@@ -160,7 +160,7 @@ def instant_of(what: str, text: str, zone: str) -> datetime:
 
 @contextmanager
 def refusing(what: str, text: str) -> Iterator[None]:
-    """Raise Refused for a text of which reading it as `what` raises ValueError."""
+    """Raise Refused if reading a text as `what` raises ValueError."""
     try:
         yield
     except ValueError as error:

@@ -55,7 +55,7 @@ class Installation:
 
     home: Path | None = None
     app_name: str = "default"
-    # Whether the request may see `app_name` alone.
+    # Whether the request may see only `app_name`.
     is_bound: bool = field(default=False, kw_only=True)
     # The author of changes; None for the account that runs this process.
     bearer: str | None = field(default=None, kw_only=True)

@@ -25,7 +25,7 @@ FROM_ZERO: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("deliveries_total", ("failed",)),
     ("notices_total", ("failed",)),
 )
-# In the place of the small apps, queues and steps beyond the most that have series of their own.
+# Stands for the small apps, queues and steps beyond those that have series of their own.
 OTHER = "(other)"
 MOST_LABELS = 100
 MOST_DUE = 10_000
@@ -52,14 +52,14 @@ class Metric(NamedTuple):
 
 _G, _C, _H = Kind.GAUGE, Kind.COUNTER, Kind.HISTOGRAM
 _APP = ("app",)
-# What every web process answers alike, because it stands in the database.
+# Metrics that every web process answers alike, because they are in the database.
 METRICS = (
     Metric("database_up", _G, (), "1 if the database answered this scrape, else 0."),
     Metric("last_tick_age_seconds", _G, (), "Time since the last tick ended."),
     Metric("last_tick_duration_seconds", _G, (), "How long the last tick took."),
     Metric("daemon_up", _G, (), "1 if a daemon ended a tick within the last two, else 0."),
     Metric("broker_up", _G, (), "1 if the last tick could send, 0 if the broker was unavailable."),
-    Metric("clock_skew_seconds", _G, (), "Largest difference of a machine's clock to the database"),
+    Metric("clock_skew_seconds", _G, (), "Largest skew of a machine's clock from the database's."),
     Metric("workers", _G, ("queue",), "Live workers that consume a queue."),
     Metric("worker_slots", _G, ("queue",), "Operations that those workers run at once."),
     Metric("operations", _G, ("app", "queue", "state"), "Operations that wait or run now."),
@@ -70,7 +70,7 @@ METRICS = (
     Metric("actions_due", _G, (), "Actions that the next tick decides; at most 10,000."),
     Metric("alerts_open", _G, ("app", "reason"), "Actions with an open alert: failing or overdue."),
     Metric("notices_owed", _G, _APP, "Hooks and alerts that are not delivered yet."),
-    Metric("backfills_active", _G, (), "Backfills that are being worked off."),
+    Metric("backfills_active", _G, (), "Backfills in progress."),
     Metric("data_refresh_age_seconds", _G, _APP, "Age of the app's oldest refreshed domain."),
     Metric("data_publish_age_seconds", _G, _APP, "Age of the app's oldest published domain."),
     Metric("database_size_bytes", _G, (), "Size of the database on disk."),

@@ -14,7 +14,7 @@ from views.finding import refusing
 from views.installation import Installation
 from views.view import Instant, View
 
-# A period that somebody forgot ends by itself.
+# A forgotten period ends by itself.
 LONGEST = timedelta(days=30)
 
 

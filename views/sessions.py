@@ -79,7 +79,7 @@ def open_session(installation: Installation, bearer: Bearer, user_agent: str) ->
 
 
 def open_for(installation: Installation, name: str, user_agent: str) -> str:
-    """Open a session for somebody whom a proxy names; return its secret, kept nowhere."""
+    """Open a session for a person whom a proxy names; return its secret, kept nowhere."""
     wanted = Wanted(
         Role(installation.settings.web.sso_role),
         None,
@@ -93,7 +93,7 @@ def open_for(installation: Installation, name: str, user_agent: str) -> str:
 
 
 def still_named(installation: Installation, bearer: Bearer, name: str | None) -> bool:
-    """Return whether a proxy names now, for the same role, the person whose session it is.
+    """Return whether a proxy still names the person whose session it is, for the same role.
 
     A session that a token or a link opened needs no name.
     """
@@ -158,6 +158,6 @@ def _may_look(role: Role) -> None:
 
 
 def _address(settings: WebSettings) -> str:
-    """Return where a browser of this machine finds the dashboard; the path alone if unknown."""
+    """Return where a browser of this machine finds the dashboard; only the path if unknown."""
     has_address = settings.port and not settings.root_path
     return settings.local_url if has_address else settings.root_path

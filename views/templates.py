@@ -229,7 +229,7 @@ def send_test(installation: Installation, name: str, to: str, user: str | None) 
 def _note_test(installation: Installation, name: str, to: str) -> None:
     """Count a test mail and write it to the audit trail; raises Refused beyond the limit.
 
-    Noted before it is sent: a mail may have arrived though its server's answer did not.
+    Noted before it is sent: a mail may have arrived even if its server's answer did not.
     """
     app, most = installation.small_app, installation.settings.limits.messages
     with installation.engine.begin() as connection:

@@ -74,7 +74,7 @@ class NewUser(RequestBody):
 
 
 class ChangedUser(RequestBody):
-    """What changes of a user; without a field it stays. Instants as for a new user."""
+    """Changes of a user; a field that is left out stays. Instants are as for a new user."""
 
     email: str | None = None
     name: str | None = None

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, RootModel, W
 from models.values import format_instant
 from runtime.visible import visible_json
 
-# Of a list.
+# The most items on a page of a list.
 LARGEST_PAGE = 1_000
 INSTANT_SCHEMA = {"type": "string", "format": "date-time", "examples": ["2026-11-23T06:00:00Z"]}
 
@@ -35,7 +35,7 @@ class View(BaseModel):
     def of(cls, found: object, **own: Any) -> Self:
         """Return the view of a stored row, or of an object with attributes of the same names.
 
-        `own` are the fields that it does not have so.
+        `own` are the fields that it lacks, or has in another form.
         """
         read = found.__getitem__ if isinstance(found, Mapping) else partial(getattr, found)
         return cls(**{key: read(key) for key in cls.model_fields if key not in own}, **own)

@@ -20,14 +20,14 @@ from small_apps.store import app_overview
 from views.installation import Installation
 
 Keeps = Callable[[RecipientFilterModel], int]
-# A hint to the right name is looked for among so many.
+# How many names are searched for a hint to the right one.
 MOST_NEAR = 1_000
 
 
 def action_warnings(
     connection: sa.Connection, app: SmallApp, models: Sequence[ScheduledActionModel]
 ) -> list[tuple[str, ...]]:
-    """Return the warnings of each action; of the small app is read what they name."""
+    """Return the warnings of each action; only what they name is read of the small app."""
     rules = [one.recipients for one in models if one.recipients is not None]
     people = users.by_ids(connection, app.id, sorted({id for rule in rules for id in rule.users}))
     names = app_overview.names_in(connection, app.id)
@@ -57,7 +57,7 @@ def _known_users(
     rules: Iterable[RecipientFilterModel],
     people: Mapping[str, User],
 ) -> Collection[str]:
-    """Return those of the named users that exist; with the first ones if one does not."""
+    """Return the named users that exist; if one does not, the first users of the app as well."""
     if all(id in people for rule in rules for id in rule.users):
         return people.keys()
     return dict.fromkeys([*people, *selection.first_ids(connection, app.id, MOST_NEAR)])
@@ -66,7 +66,7 @@ def _known_users(
 def _known_groups(
     connection: sa.Connection, app: SmallApp, rules: Iterable[RecipientFilterModel]
 ) -> Collection[str]:
-    """Return those of the named groups that exist; with the first ones if one does not."""
+    """Return the named groups that exist; if one does not, the first groups of the app as well."""
     named = {name for rule in rules for name in rule.groups} - {EVERYBODY}
     there = selection.groups_among(connection, app.id, named) if named else set()
     if there == named:

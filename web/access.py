@@ -1,4 +1,4 @@
-"""Who asks, and what they may do: each endpoint names its permission by one of these."""
+"""Who sends a request, and what they may do: each endpoint names its permission by one of these."""
 
 from collections import deque
 from collections.abc import Callable, Collection
@@ -71,7 +71,7 @@ class Access:
 
 
 Resolve = Callable[..., Any]
-# The access of each dependency that the endpoints use: the page of roles is held against it.
+# The access of each dependency that the endpoints use; a test compares the page of roles with it.
 ACCESS: dict[Resolve, Access] = {}
 
 
@@ -125,7 +125,7 @@ def of_installation(permission: Permission) -> Any:
 async def _bearer(
     request: Request, credentials: HTTPAuthorizationCredentials | None, permission: Permission
 ) -> Bearer:
-    """Return the bearer of the request's token; raises what the answer is to be."""
+    """Return the bearer of the request's token; raises the error to answer with."""
     if credentials is None:
         raise Unauthorized("send a token as `Authorization: Bearer …`")
     _failures(request).check(_address(request))

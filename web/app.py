@@ -57,7 +57,7 @@ ROUTERS = (
     health.router,
     metrics.router,
 )
-# The dashboard: none of its pages is of the API, and of its description.
+# The dashboard: its pages belong neither to the API nor to its description.
 PAGES = (
     overview.router,
     action_pages.router,

@@ -69,8 +69,8 @@ class BehindProxies(ProxyHeadersMiddleware):
 class BelowPath:
     """Serves a request alike whether the proxy removes the path below which it serves us or not.
 
-    uvicorn puts that path before each, so that it is there twice if the proxy keeps it. A path
-    such as `/jobs` is there twice as well if the proxy removes it and the endpoint begins so.
+    uvicorn puts that path in front of each request's path, so it occurs twice if the proxy keeps
+    it. It also occurs twice if the proxy removes it and the endpoint begins alike, such as `/jobs`.
     """
 
     def __init__(self, app: Starlette, root_path: str) -> None:

@@ -1,4 +1,4 @@
-"""Hand out jobs: one reader asks the database for all workers that wait."""
+"""Hand out jobs: one reader asks the database on behalf of all workers that wait."""
 
 import asyncio
 import logging
@@ -27,9 +27,9 @@ from web.problems import Stopping
 logger = logging.getLogger("minutehand.web")
 
 INTERVAL_S = 0.05
-# Jobs taken in one transaction: the first workers have theirs before the last are looked for.
+# Jobs taken in one transaction: the first workers get theirs before the last are looked up.
 BATCH = 250
-# Jobs taken alone at once: each takes a thread and a database connection.
+# How many jobs are taken separately at the same time: each takes a thread and a connection.
 AT_ONCE = 4
 # A worker that asked within this span counts as listening.
 ASKED_WITHIN_S = 60.0
@@ -85,7 +85,7 @@ class Handout:
         )
 
     def stop(self) -> None:
-        """Refuse all that wait, and whoever comes."""
+        """Refuse all workers that wait, and all that come later."""
         self.looks.stop()
         for waiter in self._waiting.values():
             if not waiter.is_served and not waiter.answer.done():
@@ -133,7 +133,7 @@ class Handout:
             del self._waiting[number]
 
     async def _look(self) -> bool:
-        """Take jobs that are there for those who wait; return whether there may be more."""
+        """Take the jobs that are there for waiting workers; return whether there may be more."""
         began = monotonic()
         await self._note()
         asked: Counter[Lane] = Counter((one.app_id, one.queue) for one in self._free())
@@ -149,7 +149,7 @@ class Handout:
         return count > 0
 
     def _free(self) -> list[_Waiter]:
-        """Return who waits and gets nothing yet, the first to ask first."""
+        """Return the workers that wait and have been given nothing, the first to ask first."""
         return [one for one in self._waiting.values() if not one.answer.done()]
 
     async def _take(self, pairs: Sequence[Pair]) -> int:

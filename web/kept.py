@@ -1,4 +1,4 @@
-"""What was made a moment ago, for all who ask: many ask the database no more often than one."""
+"""Recent results, shared by all requests: many ask the database no more often than one."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,13 +10,13 @@ from views.installation import Installation
 
 T = TypeVar("T")
 
-# Scopes of which something is kept: those that were looked at last.
+# How many scopes have a result kept: those that were asked for last.
 MOST = 1000
 
 
 @dataclass(eq=False, slots=True)
 class _Made(Generic[T]):
-    """What was last made of one scope, and when; the lock is held while it is made."""
+    """The last result of one scope, and its time; the lock is held while it is made."""
 
     lock: Lock = field(default_factory=Lock)
     last: tuple[float, T] | None = None
@@ -24,14 +24,14 @@ class _Made(Generic[T]):
 
 @dataclass
 class Kept(Generic[T]):
-    """What was last made of each scope, for all who look; no scope waits for another."""
+    """The last result of each scope, shared by all requests; no scope waits for another."""
 
     _make: Callable[[Installation], T]
     _kept: dict[int | None, _Made[T]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     def of(self, opened: Installation, oldest_s: float) -> T:
-        """Return what is made of a scope, at most `oldest_s` old."""
+        """Return the result of a scope, at most `oldest_s` old."""
         made = self._of(opened.scope.small_app_id)
         with made.lock:
             if made.last is None or monotonic() - made.last[0] >= oldest_s:
@@ -40,7 +40,7 @@ class Kept(Generic[T]):
             return made.last[1]
 
     def forget(self) -> None:
-        """Let the next who looks see what is now: after a change."""
+        """Let the next request see the present state: after a change."""
         with self._lock:
             self._kept.clear()
 

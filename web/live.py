@@ -1,4 +1,4 @@
-"""What changes while it is watched: one reader asks the database for all listeners."""
+"""What changes while it is watched: one reader asks the database on behalf of all listeners."""
 
 import asyncio
 from collections import Counter
@@ -27,7 +27,7 @@ class _Listener(Generic[Key]):
 
     key: Key
     version: str
-    # Of the token or session that the request came with.
+    # The id of the token or session that the request came with.
     token_id: str
     is_refused: bool = False
     wake: asyncio.Event = field(default_factory=asyncio.Event)

@@ -1,4 +1,4 @@
-"""The loop of a reader that asks the database for all who wait."""
+"""The loop of a reader that asks the database on behalf of all requests that wait."""
 
 import asyncio
 import logging
@@ -15,7 +15,7 @@ AWAY_S = 1.0
 
 @dataclass(eq=False)
 class Looks:
-    """Looks again and again as long as somebody waits, until `stop`.
+    """Looks again and again while a request waits, until `stop`.
 
     `look()` returns whether to look again at once. It may fail: the next look comes all the same.
     """
@@ -23,17 +23,17 @@ class Looks:
     _look: Callable[[], Awaitable[bool]]
     _somebody_waits: Callable[[], bool]
     _interval_s: float
-    # What the log says cannot be done while the database is away.
+    # What is not done while the database is unavailable, for the log: "no job is handed out".
     _without: str
     _wanted: asyncio.Event = field(default_factory=asyncio.Event)
     stopped: bool = False
 
     def wake(self) -> None:
-        """Look, because somebody waits now."""
+        """Look, because a request waits now."""
         self._wanted.set()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop looking."""
         self.stopped = True
         self._wanted.set()
 

@@ -28,7 +28,7 @@ from web.routing import endpoints
 
 router = endpoints("health")
 
-# One reading serves all who scrape within these times.
+# One reading serves all scrapes within these times.
 QUICK_S = 5.0
 SLOW_S = 60.0
 NO_ROUTE = "(none)"
@@ -36,7 +36,7 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
 class Stored(Collector):
-    """What stands in the database; only `database_up`, as 0, while it is away."""
+    """The metrics in the database; only `database_up`, as 0, while the database is unavailable."""
 
     def __init__(self, opened: Installation) -> None:
         self._opened = opened

@@ -10,7 +10,7 @@ Lane = tuple[int, str]
 
 
 class Asker(Protocol):
-    """Who asks for a job of a queue, of one small app or of any."""
+    """A worker that asks for a job of a queue, of one small app or of any."""
 
     @property
     def app_id(self) -> int | None: ...

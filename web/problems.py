@@ -119,7 +119,7 @@ def as_json(error: Described) -> Response:
     return Response(text, error.status, dict(error.headers), MEDIA_TYPE)
 
 
-# By the most special class: the status, the kind, and headers of the answer.
+# The status, the kind and the headers of the answer, by the most specific class of the error.
 KNOWN: dict[type[Exception], tuple[int, str, dict[str, str]]] = {
     InvalidDocument: (422, "invalid-document", {}),
     NotFound: (404, "not-found", {}),
@@ -186,7 +186,7 @@ def _http_error(request: Request, error: Any) -> Described:
 
 
 def _methods_at(request: Request) -> list[str]:
-    """Return the methods of a path. Starlette names those of its first endpoint alone."""
+    """Return the methods of a path. Starlette names only those of its first endpoint."""
     endpoints: Sequence[APIRoute] = request.app.state.endpoints
     matching = [one for one in endpoints if one.matches(request.scope)[0] is not Match.NONE]
     return sorted({method for one in matching for method in one.methods or ()})

@@ -9,7 +9,7 @@ from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
-# By so many words at the beginning of a path its endpoints are found.
+# How many words at the beginning of a path select its endpoints.
 WORDS = 2
 Words = tuple[str, ...]
 
@@ -34,11 +34,11 @@ def _name(route: APIRoute) -> str:
 
 
 class SharedRead(APIRoute):
-    """A read that many may ask for at once: FastAPI describes it, and does not call it.
+    """A read that many requests may ask for at once: FastAPI describes it, and does not call it.
 
-    FastAPI finds out anew for each request what an endpoint wants, and prepares for files and
-    tasks that such a read never has. Its endpoint gets the request, `opened`, and the values of
-    its path, and returns the response; who may ask is declared as everywhere.
+    For each request, FastAPI works out what an endpoint wants, and prepares for files and tasks
+    that such a read never has. Its endpoint gets the request, `opened`, and the values of its path,
+    and returns the response; its permission is declared as everywhere.
     """
 
     def __init__(self, *arguments: Any, **named: Any) -> None:

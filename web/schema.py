@@ -9,7 +9,7 @@ from web.problems import MEDIA_TYPE, ProblemDetails
 
 SCHEMAS = "#/components/schemas/"
 PROBLEM = {"$ref": f"{SCHEMAS}{ProblemDetails.__name__}"}
-# What FastAPI answers to an invalid request where nobody tells it otherwise.
+# What FastAPI answers to an invalid request unless it is told otherwise.
 FASTAPIS_OWN = ("HTTPValidationError", "ValidationError")
 
 

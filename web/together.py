@@ -25,7 +25,8 @@ class Together(Generic[Key, Value]):
 
     _read: Callable[[Collection[Key]], Mapping[Key, Value]]
     _series_of: Callable[[Key], Hashable]
-    # What was asked since the last read began, for each series of reads that goes on now.
+    # The keys that were asked for since the last read began, for each series of reads that is going
+    # on.
     _asked: dict[Hashable, dict[Key, asyncio.Future[Value | None]]] = field(default_factory=dict)
     _series: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -58,12 +59,12 @@ class Together(Generic[Key, Value]):
 def _fail(answers: Collection[asyncio.Future[Value | None]], error: Exception) -> None:
     for answer in answers:
         answer.set_exception(error)
-        # Seen here, for the case that all who asked have gone.
+        # Retrieved here, in case all requests have gone.
         answer.exception()
 
 
 def json_of(view: View) -> bytes:
-    """Return the body of an answer: written once for all who asked for it."""
+    """Return the body of an answer, written once for all requests that asked for it."""
     return view.model_dump_json(by_alias=True).encode()
 
 

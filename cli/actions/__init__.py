@@ -148,7 +148,7 @@ def rename(
     action: Name,
     to: Annotated[str, typer.Argument(help="The new name.", metavar="NEW")],
 ) -> None:
-    """Give an action another name; its uid, its history and what is due stay."""
+    """Give an action another name; its uid, its history and its due occurrences stay."""
     from views import changes
 
     show(context, existing(context).ask(changes.rename, action, to))

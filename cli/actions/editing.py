@@ -30,7 +30,7 @@ def edit(
 ) -> changes.Changed:
     """Let the user edit an action, and store it unless it was left unchanged.
 
-    `agreed` raises if the user does not want the plan. If `is_repeatable`, a faulty document goes
+    `agreed` raises if the user rejects the plan. If `is_repeatable`, a faulty document goes
     back to the editor. Raises Outdated if another change came first.
     """
     found = door.ask(actions.show, name)
@@ -62,7 +62,7 @@ class _Draft:
         self.text = "".join(line for line in lines if not line.startswith(COMMENT))
 
     def keep(self) -> None:
-        """Keep what the user wrote, and print where; delete the file of one who wrote nothing."""
+        """Keep what the user wrote, and print where; if there is nothing, delete the file."""
         if self.text != self.original:
             # Without the comments, so that `action apply` takes it.
             self.file.write_text(self.text, encoding="utf-8")

@@ -50,14 +50,14 @@ def error_of(response: httpx.Response, places: Sequence[str] = ()) -> SchedulerE
 
 
 def page_text(response: httpx.Response) -> bytes:
-    """Return the JSON of a page, of which the answer has the items and its header the next."""
+    """Return the JSON of a page: the answer has its items, a header names the next page."""
     link = response.links.get("next")
     following = None if link is None else httpx.URL(link["url"]).params.get("cursor")
     return b'{"items": %b, "next": %b}' % (response.content, json.dumps(following).encode())
 
 
 def not_ours(response: httpx.Response) -> SchedulerError:
-    """Return the error for an answer that no Minutehand gave."""
+    """Return the error for an answer that did not come from Minutehand."""
     kind = response.headers.get("content-type", "no type").partition(";")[0]
     return SchedulerError(
         f"{_address(response)} answered {response.status_code} with {kind}, which is not an answer "

@@ -1,8 +1,9 @@
 """The endpoint of each function of `views/` that commands call.
 
 An argument is a part of the path, the body, or the query parameter of its name; the revision that a
-change `expects` is the header If-Match. `{app}` in a path that is no argument is the small app of
-the command. The functions are named, not imported: a command loads only those that it calls.
+change `expects` is the header If-Match. If `{app}` in a path is not an argument, it is the
+command's small app. The functions are named, not imported: a command loads only those that it
+calls.
 """
 
 from collections.abc import Mapping
@@ -33,7 +34,7 @@ class Endpoint:
     fields: tuple[str, ...] = ()
     # Parameters that have another name than their argument.
     names: Mapping[str, str] = field(default_factory=dict)
-    # Arguments that matter on this machine alone.
+    # Arguments that matter only on this machine.
     unsent: frozenset[str] = frozenset()
     # The answer is a list, and the header Link names the next page.
     is_linked: bool = False

@@ -43,7 +43,7 @@ def server_of(
 
 
 def is_exposed(url: str) -> bool:
-    """Return whether others on the way can read the token."""
+    """Return whether the token crosses a network unencrypted."""
     parsed = urlsplit(url)
     host = parsed.hostname or ""
     if parsed.scheme == "https" or host == "localhost":

@@ -67,7 +67,7 @@ def _headers(endpoint: Endpoint, content: bytes | None, expects: object) -> dict
 
 
 def _with_fields(endpoint: Endpoint, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments; the fields of a model that is not the body stand for it."""
+    """Return the arguments, each model that is not the body replaced by its fields."""
     arguments: dict[str, Any] = {}
     for name, value in given.items():
         if isinstance(value, BaseModel) and name not in endpoint.fields:
@@ -78,7 +78,7 @@ def _with_fields(endpoint: Endpoint, given: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _segment(value: object) -> str:
-    """Return a value as one part of a path; raises Refused for one that would be more or less."""
+    """Return a value as one part of a path; raises Refused if it cannot be exactly one."""
     text = str(value)
     if text in {"", ".", ".."} or "/" in text:
         raise Refused(f"{text!r} cannot be part of a request's address; write the uid or id")

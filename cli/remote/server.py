@@ -41,7 +41,7 @@ class Server:
     url: str
     token: str = field(repr=False)
     app: str | None = None
-    # How often it is asked whether something has ended.
+    # How often to ask whether something has ended, in seconds.
     poll_s = 1.0
 
     @cached_property
@@ -92,8 +92,8 @@ class Server:
         return request_of(endpoint, given, app)
 
     def _own_app(self) -> str:
-        """Return the small app of the token, or `default`, which a token of all may see."""
-        # Two say that there are several.
+        """Return the token's small app, or `default`, which a token of the installation may see."""
+        # Two are enough to know that there are several.
         seen = self._value(request_of(Endpoint("GET", "/api/apps"), {"limit": 2}, None), Apps)
         names = [one.name for one in seen.root]
         return DEFAULT_APP if len(names) != 1 else str(names[0])
@@ -141,7 +141,7 @@ def _reason(error: Exception) -> str:
 
 
 def _lines(response: httpx.Response) -> Iterator[Any]:
-    """Yield the JSON of each line; a row may have other characters that end a line in Unicode."""
+    """Yield the JSON of each line; rows may hold other characters that end a line in Unicode."""
     adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
     rest = b""
     for some in response.iter_bytes():

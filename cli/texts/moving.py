@@ -13,7 +13,7 @@ OUTCOMES: tuple[Kind, ...] = ("same", "differs", "cannot")
 
 
 def report(made: Import, *, is_stored: bool) -> Iterator[str]:
-    """Yield the report: one line an entry, how many there are, and what to do next."""
+    """Yield the report: one line per entry, how many there are, and what to do next."""
     for one in made.entries:
         yield f"{one.outcome:7}  {one.name} ({one.where}){_details(one)}"
     counts = Counter(one.outcome for one in made.entries)
@@ -52,7 +52,7 @@ def _documents(made: Import) -> Iterator[str]:
 
 
 def report_of_export(made: Export) -> Iterator[str]:
-    """Yield the report: one line an action, and how many there are."""
+    """Yield the report: one line per action, and how many there are."""
     for one in made.actions:
         said = f"{one.why}; instead: {one.instead}" if one.why else "; ".join(one.remarks)
         yield f"{one.outcome:7}  {one.name}" + (f": {said}" if said else "")

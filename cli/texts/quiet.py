@@ -17,7 +17,7 @@ def _period(found: QuietPeriod) -> Iterator[str]:
         return
     yield f"quiet until {instant(found.until)}: what is due is recorded, and sent then"
     if found.was_until is not None:
-        yield f"  it was until {instant(found.was_until)}; waiting: {waiting}"
+        yield f"  it was to end at {instant(found.was_until)}; waiting: {waiting}"
 
 
 FORMS = {QuietPeriod: _period}

@@ -1,7 +1,7 @@
 """The pages of actions in Django's admin, which ask the HTTP API.
 
-Who may do what is Django's: staff with the permissions of the model `Action`. The server knows all
-of them by one token.
+Django decides who may do what, by the permissions of the model `Action`. The server knows all staff
+by one token.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class ActionAdmin(admin.ModelAdmin):
         explained = self._asked(request, "GET", f"{address}/explain", at=at) if at else None
         if shown and text is None:
             text = json.dumps(shown["document"], indent=2, ensure_ascii=False)
-        # A second try is made to the revision that was read first, too.
+        # A second try also changes the revision that was read first, or none.
         revision = request.POST.get("revision") or (shown or {}).get("revision")
         values = {"shown": shown, "explained": explained, "at": at, "plan": plan}
         return self._page(request, "edit", text=text, revision=revision, **values)

@@ -1,4 +1,4 @@
-"""What Django's permissions are about; nothing is stored in Django's database."""
+"""The model that Django's permissions are about; nothing is stored in Django's database."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from models.values import Name, format_instant, parse_instant, parse_list
 from models.zones import instant_of
 
 MOST_ENTRIES = 1_000
-# Each window closes a part of each day, so a search ahead may meet all of them on each.
+# Each window closes a part of a day, so a search ahead may meet all windows on every day.
 MOST_WINDOWS = 10
 A_DAY = timedelta(days=1)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -159,9 +159,10 @@ def read_entries(entries: Any, zone: str, reading: Reading) -> list[Part]:
 
 
 def work_of(rule: object) -> int:
-    """Return how much work the exceptions of an unread rule are, in dates.
+    """Return what the exceptions of an unread rule cost, counted in dates.
 
-    Times of the day are searched one by one, and calendars hold many dates: 20 are allowed.
+    An entry that is an object counts as 50 dates: times of the day are searched one by one, and a
+    calendar holds many dates.
     """
     entries = rule.get("except") if isinstance(rule, Mapping) else None
     if not isinstance(entries, list | tuple):

@@ -38,7 +38,7 @@ class Closed:
 
     @property
     def blackout(self) -> Blackout:
-        """The same to ask for instants; raises cron.InvalidRule for an unknown zone."""
+        """The closed times as a `Blackout`; raises cron.InvalidRule for an unknown zone."""
         return blackout(self.zone, self.spans, self.yearly, self.windows)
 
     @property

@@ -36,8 +36,8 @@ class RecipientUser(Protocol):
 class RecipientFilterModel(Document):
     """Named users and members of named groups (`all`: every user), minus those left out.
 
-    Inactive and inactivated users are left out. `include_…` keeps a kind too, `only_…` keeps that
-    kind alone; both `only_…` together are refused. `only_` of one kind with `include_` of the other
+    Inactive and inactivated users are left out. `include_…` keeps a kind too, `only_…` keeps only
+    that kind; both `only_…` together are refused. `only_` of one kind with `include_` of the other
     keeps the users of the first kind, including those of both kinds.
     """
 

@@ -25,8 +25,8 @@ from models.fingerprint import jitter_offset
 
 ONE_SECOND = timedelta(seconds=1)
 NO_UID = UUID(int=0)
-# How many closed times in a row are searched for an open occurrence: no stall by exceptions that
-# leave nothing.
+# How many closed times in a row are searched for an open occurrence, so that exceptions that leave
+# nothing cannot stall the search.
 MOST_CLOSED = 2_000
 
 
@@ -190,7 +190,7 @@ class Excepting:
 def leaves_some(trigger: Repeating, now: datetime) -> bool:
     """Return whether the exceptions of a trigger leave an occurrence after `now`, found soon.
 
-    Only half as many closed times are searched as later, so that what is stored stays due.
+    Only half as many closed times are searched as later, so that a stored rule stays due.
     """
     bare = schedule_of(replace(trigger, closed=None), NO_UID)
     if trigger.closed is None or bare.next(now) is None:

@@ -173,7 +173,7 @@ def _flags_hint(recipients: RecipientFilterModel) -> str:
 
 
 def _left_out(action: ScheduledActionModel) -> Iterator[str]:
-    """Yield warnings about flags that leave out the users for whom the action seems to be."""
+    """Yield warnings about flags that leave out the users for whom the action seems to be meant."""
     recipients = action.recipients or NOT_WRITTEN
     templates = (names for _, kind, names in _named(action) if kind.kind == "templates")
     template = " ".join(name for names in templates for name in names).casefold()

@@ -1,7 +1,8 @@
 """Reset decisions and changes that lie ahead of a clock that was set back.
 
-Watermarks move to the clock, later missed records are withdrawn, later changes hold from the clock
-on, and runnable actions are unscheduled. What was sent stays sent: its id prevents a second run.
+Watermarks move back to the clock, missed records after it are withdrawn, changes after it take
+effect from it on, and runnable actions are unscheduled. What was sent stays sent: its id prevents a
+second run.
 """
 
 from datetime import datetime, timedelta

@@ -10,7 +10,7 @@ from models.tables import action_state, actions, backfills, notices, operations,
 from models.turns import Turn
 
 NOT_DELETED = actions.c.deleted_at.is_(None)
-# What a tick may decide, apart from the clock.
+# The condition of what a tick may decide, apart from the clock.
 IS_LIVE = sa.and_(actions.c.active, NOT_DELETED)
 IS_UNSTARTED = stands_in(operations.c.state, UNSTARTED)
 IS_RUNNING = stands_in(operations.c.state, {OperationState.RUNNING})

@@ -17,9 +17,9 @@ from models.tables import action_state, actions, operations
 
 DAY = timedelta(days=1)
 NEVER = datetime.min.replace(tzinfo=UTC)
-# Of so many operations that ended last, the actions may be shown.
+# How many of the operations that ended last are searched for actions to show.
 MOST_ENDED = 200
-# Of so many that wait, the oldest, the actions may be shown.
+# How many of the oldest waiting operations are searched for actions to show.
 MOST_OVERDUE = 1_000
 
 
@@ -49,12 +49,12 @@ def matters_of(
 ) -> Matters:
     """Return the actions that may matter, up to `limit` of each kind, by one statement.
 
-    - `overdue`: with the oldest operation that a tick recorded `late` ago and none started, of
-      the `MOST_OVERDUE` oldest of all.
+    - `overdue`: with the oldest operation that a tick recorded `late` ago and no worker started,
+      of the `MOST_OVERDUE` oldest of all.
     - `troubled`: with the last operation that failed, ended partially or was missed within
       `MISSED_MATTERS`; first those after which no run succeeded, then the last ended.
-    - `set_aside`, the first first, and `failing`: their last run failed or was partial.
-    - `ended`: those of the operations that ended last, within a day.
+    - `set_aside`, the earliest first, and `failing`: their last run failed or was partial.
+    - `ended`: the actions of the operations that ended last, within a day.
     """
     parts = {
         "overdue": _overdue(scope, late).limit(limit),
@@ -101,7 +101,7 @@ def _matter(
 
 
 def _troubled(scope: Scope, since: datetime) -> sa.Select[Any]:
-    # First what went wrong: SQLite would sort all operations by their actions instead.
+    # What went wrong is selected first: SQLite would sort all operations by their actions instead.
     wrong = (
         sa.select(
             operations.c.id,
@@ -158,7 +158,7 @@ def _set_aside(scope: Scope) -> sa.Select[Any]:
 
 
 def _failing(scope: Scope) -> sa.Select[Any]:
-    # First the states: SQLite would read all actions instead.
+    # The states are selected first: SQLite would read all actions instead.
     state = (
         sa.select(action_state)
         .where(action_state.c.last_state.in_((OperationState.FAILED, OperationState.PARTIAL)))

@@ -47,7 +47,7 @@ def operations_now(connection: sa.Connection) -> Rows:
         sa.func.min(operations.c.recorded_at).label("oldest_at"),
         sa.func.min(operations.c.heartbeat_at).label("beaten_at"),
     )
-    # One query a state: each has a partial index.
+    # One query per state, because each state has a partial index.
     parts = [
         sa.select(*shown).where(stands).group_by(*grouped) for stands in (IS_UNSTARTED, IS_RUNNING)
     ]
@@ -55,7 +55,7 @@ def operations_now(connection: sa.Connection) -> Rows:
 
 
 def overdue(connection: sa.Connection, late: timedelta) -> Rows:
-    """Return app and count of operations that a tick recorded `late` ago and none started."""
+    """Return app and count of operations that a tick recorded `late` ago and no worker started."""
     query = sa.select(operations.c.small_app_id, _COUNT.label("times")).where(
         IS_EXPECTED, operations.c.recorded_at < database_now(-late)
     )
@@ -82,7 +82,7 @@ def notices_owed(connection: sa.Connection) -> Rows:
 
 
 def backfills_active(connection: sa.Connection) -> int:
-    """Return how many backfills are being worked off."""
+    """Return how many backfills are in progress."""
     return _number(connection, sa.select(_COUNT).where(IS_ACTIVE_BACKFILL))
 
 

@@ -44,7 +44,7 @@ def hold(connection: sa.Connection) -> datetime | None:
 
 def begin(connection: sa.Connection, ends_at: datetime) -> None:
     """Begin a quiet period, or move the end of the one that is on."""
-    # What another process puts off to the present end is moved as well.
+    # Operations that another process puts off to the present end are moved as well.
     ticks.hold_fact(connection, KEY)
     _move(connection, ends_at)
     ticks.set_fact(connection, KEY, format_instant(ends_at))

@@ -38,7 +38,7 @@ def prune_operations(
 
     An operation that a tick could decide again stays: after its active action's watermark, or, for
     an event, within the reach of a tick plus an hour, because its id prevents a second run. One in
-    the range of an active backfill stays as well, which would run it as missing.
+    the range of an active backfill stays as well, because the backfill would run it as missing.
     """
     ended_at = sa.func.coalesce(operations.c.finished_at, operations.c.recorded_at)
     decided = sa.or_(

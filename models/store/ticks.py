@@ -41,7 +41,7 @@ STOPPED = "daemon_stopped"
 EVENTS_DECIDED = "events_decided_until"
 # The name and number of the mark in the broker.
 BROKER_MARK = "broker_mark"
-# A worker unseen for so long is gone.
+# A worker that was not seen for this long is gone.
 GONE = timedelta(minutes=1)
 
 

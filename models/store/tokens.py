@@ -52,7 +52,7 @@ class Bearer:
 
     @property
     def is_signed_on(self) -> bool:
-        """Whether a proxy says who it is, which no token does."""
+        """Whether a proxy names the person; a token never does."""
         return self.kind is TokenKind.SESSION and self.author.startswith(SIGNED_ON)
 
 
@@ -103,8 +103,8 @@ def bearers_of(
     """Return the bearers of those tokens of a kind that are valid, and whether to note their use.
 
     A token is not if it is unknown, wrong, of another kind, expired or revoked, if the token that
-    it comes from is, or if its small app is deleted. The time that this takes says nothing of the
-    secrets.
+    it comes from is, or if its small app is deleted. The time that this takes reveals nothing about
+    the secrets.
     """
     ids = {text: _id_in(text, kind) for text in texts}
     rows = connection.execute(_bearers(kind), {"ids": list(set(ids.values()))}).all()
@@ -226,7 +226,7 @@ def _shown(query: sa.Select[Any], kind: TokenKind, scope: Scope) -> sa.Select[An
 
 
 def _valid(*columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
-    """Return the query of what opens its door now: it, its parent and its small app are there."""
+    """Return the query of tokens that are valid now, as their parents and small apps are."""
     has_app = tokens.c.small_app_id.is_(None) | (
         small_apps.c.name.is_not(None) & small_apps.c.deleted_at.is_(None)
     )

@@ -1,4 +1,4 @@
-"""What small apps used of limits that begin anew with each day or minute, in UTC."""
+"""How much small apps have used of limits that begin anew each day or minute, in UTC."""
 
 from datetime import datetime, timedelta
 from enum import StrEnum

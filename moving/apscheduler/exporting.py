@@ -47,7 +47,7 @@ jobs = [
 '''
 SECOND = timedelta(seconds=1)
 NAMES = ("minute", "hour", "day", "month", "day_of_week")
-# APScheduler's own: it catches up, and jobs begin, end and are limited in their instances.
+# What APScheduler can do too: it catches up, and a job may have a beginning and an end.
 KEEPS = ("catch_up", "bounds")
 
 
@@ -134,7 +134,7 @@ def _triggers(trigger: Trigger, bounds: Mapping[str, Any]) -> list[dict[str, Any
 
 
 def _fields(crontab: Sequence[str]) -> dict[str, str]:
-    """Return the fields of a trigger: its weekdays begin with Monday, and its steps are short."""
+    """Return the fields of a trigger, in which Monday is day 0; steps become lists of values."""
     order = dict(zip(FIELDS, crontab, strict=True))
     texts = [_text(field, order[field]) for field in FIELDS]
     fields = dict(zip(NAMES, texts, strict=True))

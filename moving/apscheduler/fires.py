@@ -33,7 +33,7 @@ class TriggerFires:
         at = engine.get_next_fire_time(None, since + MICROSECOND)
         while at is not None and (last := rounded_up(at)) <= until and last not in found[-1:]:
             found.append(last)
-            # In UTC: Python's sums forget which of two equal times on the wall it was.
+            # In UTC: Python's arithmetic forgets which of two equal wall-clock times is meant.
             at = engine.get_next_fire_time(at, at.astimezone(UTC) + MICROSECOND)
         return found
 

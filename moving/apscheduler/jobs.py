@@ -111,7 +111,7 @@ def stored_jobs(connection: sa.Connection, table: str = TABLE) -> Iterator[Job |
 
 def _stored_job(pickled: object) -> Job:
     if not isinstance(pickled, bytes | memoryview) or len(pickled) > LONGEST_PICKLE:
-        why = f"its state is no pickle of at most {LONGEST_PICKLE} bytes"
+        why = f"its state is not a pickle of at most {LONGEST_PICKLE} bytes"
         raise CannotMove(why, "let APScheduler save it again")
     read, problems = read_document(Job, job_of(bytes(pickled)), Reading())
     if read is None or problems:
@@ -187,7 +187,7 @@ def _work(job: Job, work: Work) -> Operations:
     if work.python is not None:
         run = [work.python, "-c", CALL, job.func, *map(json.dumps, (job.args, job.kwargs))]
         return {STEP: {"run": run}}, overlap, remarks
-    why = f"it calls {job.func} in the scheduler's process, which is no Celery task here"
+    why = f"it calls {job.func} in the scheduler's process, and is not a Celery task here"
     instead = f"make it one and allow {name!r} in SCHED_CELERY_TASKS, or run it with --python PATH"
     raise CannotMove(why, instead)
 
@@ -218,7 +218,7 @@ def _call(job: Job, names: tuple[str, ...]) -> dict[str, Any]:
 def _sent(task: object, given: dict[str, Any], job: Job) -> Sent:
     args, kwargs = given.pop("args", None) or [], given.pop("kwargs", None) or {}
     if not isinstance(task, str) or not isinstance(args, list) or not isinstance(kwargs, dict):
-        why = f"the arguments of {job.func} are no name, list and object"
+        why = f"the arguments of {job.func} are not a name, a list and an object"
         raise CannotMove(why, "write the task's name, its args and its kwargs")
     return task, args, kwargs, given
 

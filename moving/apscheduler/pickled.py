@@ -1,7 +1,8 @@
 """Jobs as APScheduler 3 pickles them: read as data, without loading a class of theirs.
 
-A pickle is a program. Here it can only make texts, numbers, lists, instants and records, and the
-reader is Python's own: that of C reserves memory for lengths and numbers before it has seen them.
+A pickle is a program. Here it can only make texts, numbers, lists, instants and records. The reader
+is the one written in Python: the one in C reserves memory by the lengths that a pickle claims,
+before it has seen the data.
 """
 
 import io
@@ -29,7 +30,7 @@ class _Record:
 
     def __setstate__(self, state: object) -> None:
         if not isinstance(state, Mapping):
-            raise pickle.UnpicklingError(f"the state of {self.kind} is no dictionary")
+            raise pickle.UnpicklingError(f"the state of {self.kind} is not a dictionary")
         self.__dict__.update({str(key): value for key, value in state.items()})
 
 
@@ -45,7 +46,7 @@ class _Zone(tzinfo):
         return ZoneInfo(self.key).utcoffset(at) if self.offset is None else self.offset
 
     def dst(self, _at: datetime | None) -> None:
-        """Return nothing: nobody asks."""
+        """Return None: it is never used."""
 
     def tzname(self, _at: datetime | None) -> str:
         """Return the name of the zone."""
@@ -127,13 +128,13 @@ def job_of(pickled: bytes) -> dict[str, Any]:
         state = _Reader(io.BytesIO(pickled)).load()
         _refuse_floods(state)
         return written.job_of(state)
-    # What a pickle does wrong is up to its writer.
+    # A pickle may make its reader raise any error.
     except Exception as error:
         raise CannotMove(f"its pickle is not read: {text_of(error)[:200]}", INSTEAD) from None
 
 
 def _refuse_floods(state: object) -> None:
-    """Raise UnpicklingError for what would be endless as JSON: one part may stand in many."""
+    """Raise UnpicklingError for what would be endless as JSON: many parts may share one."""
     left, seen = [state], 0
     while left:
         seen += 1

@@ -50,7 +50,7 @@ def rule_of(trigger: Mapping[str, Any], now: datetime) -> Rule:
             return _any_of(trigger, now)
         case kind:
             shown = trigger.get("text", kind)
-            raise CannotMove(f"its trigger {str(shown)[:100]!r} is no rule of an action", RULES)
+            raise CannotMove(f"its trigger {str(shown)[:100]!r} is not a rule of an action", RULES)
 
 
 def _cron(trigger: Mapping[str, Any], now: datetime) -> Rule:
@@ -74,7 +74,7 @@ def _refuse_finer(fields: Mapping[str, Any], second: str) -> None:
         raise CannotMove(f"its field {min(unknown)[:60]!r} is unknown", RULES)
     for name in ("year", "week"):
         if str(fields.get(name, "*")).strip() != "*":
-            why = f"its {name} {fields[name]!r} is no field of a cron rule"
+            why = f"its {name} {fields[name]!r} is not a field of a cron rule"
             raise CannotMove(why, "use starts_at and ends_at, or days of the month")
     if second not in {"0", "00"}:
         why = f"its second {second!r} is not 0, and a cron rule is due at full minutes"
@@ -103,7 +103,7 @@ def _crontab_fields(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 def _weeks(positions: Sequence[re.Match[str]], parts: int) -> str:
     """Return the days of the month of the n-th weekdays: the 1st is one of the days 1 to 7."""
     if len(positions) != parts or len({one[2] for one in positions}) > 1:
-        raise CannotMove("its days are positions of several weekdays", "make a job of each")
+        raise CannotMove("its days are the n-th of several weekdays", "make a job of each")
     weeks = [POSITIONS.index(one[1]) for one in positions]
     return ranges_of(
         {day for week in weeks for day in range(7 * week + 1, 7 * week + 8) if day < 32}
@@ -113,7 +113,7 @@ def _weeks(positions: Sequence[re.Match[str]], parts: int) -> str:
 def _interval(trigger: Mapping[str, Any], now: datetime) -> Rule:
     seconds = trigger.get("seconds")
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        raise CannotMove(f"its interval {seconds!r} is no number of seconds", RULES)
+        raise CannotMove(f"its interval {seconds!r} is not a number of seconds", RULES)
     when = every(seconds)
     starting_at = instant_of(trigger.get("start_date"))
     if starting_at is not None:
@@ -135,11 +135,11 @@ def _any_of(trigger: Mapping[str, Any], now: datetime) -> Rule:
     if not rules:
         raise CannotMove("its trigger has no members", RULES)
     if any("every" in one.when for one in rules):
-        why = "an interval is one of its triggers, and a list of rules has none"
+        why = "an interval is one of its triggers, and a list of rules cannot hold one"
         raise CannotMove(why, "make a job of each trigger")
     bounds = {(one.starts_at, one.ends_at) for one in rules if "cron_rule" in one.when}
     if len(bounds) > 1:
-        raise CannotMove("its triggers begin or end apart", "make a job of each trigger")
+        raise CannotMove("its triggers have different bounds", "make a job of each trigger")
     remarks = tuple(dict.fromkeys(remark for one in rules for remark in one.remarks))
     if trigger.get("jitter"):
         remarks += (f"its jitter of {trigger['jitter']} s is left out",)
@@ -156,7 +156,7 @@ def _bounds(trigger: Mapping[str, Any], now: datetime) -> tuple[datetime | None,
 
 
 def instant_of(value: object) -> datetime | None:
-    """Return an instant in whole seconds, rounded up; raises CannotMove for what is none."""
+    """Return an instant in whole seconds, rounded up; raises CannotMove for any other value."""
     at = _parsed(value)
     return None if at is None else rounded_up(at)
 

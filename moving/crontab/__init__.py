@@ -22,13 +22,13 @@ _SETTING = re.compile(
 # A program by its whole path, and words that a shell would not change.
 _PLAIN = re.compile(r"/[\w./:@%+,=-]*(?: +[\w./:@%+,=-]+)*", re.ASCII)
 _ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
-# After an even number of backslashes.
+# A percent sign after an even number of backslashes, which do not escape it.
 _BARE_PERCENT = re.compile(r"(?<!\\)(?:\\\\)*%")
 # Settings of cron itself, which no command gets.
 MAILTO, ZONE, DELAY = "MAILTO", "CRON_TZ", "RANDOM_DELAY"
 OF_CRON = frozenset({MAILTO, ZONE, DELAY, "MAILFROM", "LOGNAME", "CONTENT_TYPE"})
 OF_MAIL = "MAILTO: failures are mailed, and output is in the log"
-AT_BOOT = "it runs when the machine starts, which is no instant of a schedule"
+AT_BOOT = "it runs when the machine starts, not at an instant of a schedule"
 INSTEAD_OF_BOOT = "start it as a service of the machine, such as a systemd unit"
 _HEADING = re.compile(r"#.*\bdow\b.*\buser\b", re.IGNORECASE)
 
@@ -51,7 +51,7 @@ class _Reader:
     settings: dict[str, str] = field(default_factory=dict)
 
     def lines(self, text: str) -> Iterator[_Line | tuple[int, str]]:
-        """Yield what runs; a line that is nothing by its number and text."""
+        """Yield the lines that run something; of an invalid line, its number and text."""
         # Cron ends a line at a line feed only.
         for number, line in enumerate(text.split("\n"), 1):
             stripped = line.strip()
@@ -161,7 +161,7 @@ def _parameters(line: _Line) -> dict[str, Any]:
 
 
 def _parted(command: str) -> tuple[str, str]:
-    """Return a command and its input: a bare `%` ends the command, and is a line break after it.
+    """Return a command and its input: the first bare `%` ends the command, each later one a line.
 
     In the command a backslash may itself stand behind one: `\\\\%` has a bare `%`.
     """

@@ -24,7 +24,7 @@ SHELL = ("/bin/sh", "-c")
 # Cron takes one backslash before a percent sign, but only from an odd number of them.
 _KEPT_BACKSLASH = re.compile(r"(?<!\\)\\(?:\\\\)*%")
 LEFT_OUT = "its input is left out"
-# Said here in other words.
+# Differences that this module reports in its own words.
 KEEPS = ("hooks", "time_limit")
 
 
@@ -104,7 +104,7 @@ def _lost(action: ScheduledActionModel, plan: Plan, program: Program) -> Iterato
     if plan.time_limit < LONGEST_TIME_LIMIT:
         yield "cron has no time limit"
     if _addresses(plan):
-        yield "MAILTO: cron mails all output, not failures alone"
+        yield "MAILTO: cron mails all output, not only failures"
     hooks = (*plan.hooks.on_success, *plan.hooks.on_failure) if plan.hooks else ()
     if len(hooks) > len(_addresses(plan)):
         yield "hooks on success and webhooks are left out"

@@ -1,4 +1,4 @@
-"""The names of log events: each message of this program has one, which its words may outlive.
+"""The names of log events: each message has one, which stays when its words change.
 
 JSON lines have the name as `event` and the values of the message under the names of `fields`.
 `docs/reference/log-events.md` lists them.
@@ -23,7 +23,7 @@ def _event(name: str, fields: str = "") -> LogEvent:
     return LogEvent(name, tuple(fields.split()))
 
 
-# By the message before its values are put in.
+# The key is the message without its values.
 EVENTS: Mapping[str, LogEvent] = {
     "%d actions run now": _event("startup_runs", "actions"),
     "%d connections are open: another one is closed": _event("agent_full", "connections"),

@@ -1,4 +1,4 @@
-"""Make revisions of many documents; those that differ in their names alone are validated once."""
+"""Make revisions of many documents; those that differ only in their names are validated once."""
 
 import json
 from dataclasses import replace
@@ -9,7 +9,7 @@ from models.action import DUE_DATE, ParseContext, document_hash
 from models.values import parse_name
 from scheduler.changes.revisions import Revision, revision_of
 
-# So many are kept for those like them; more would only take memory.
+# How many revisions are kept for documents like theirs; more would only take memory.
 MOST_KEPT = 1_000
 
 Likeness: TypeAlias = tuple[str, object]
@@ -35,10 +35,10 @@ class AlikeDocuments:
 
 
 def _parted(document: object, context: ParseContext) -> tuple[str, Likeness] | tuple[None, None]:
-    """Return the name of a document and what its revision depends on beside it.
+    """Return the name of a document, and all else that its revision depends on.
 
-    Two None for a document without a valid name, and for one with a due date: whether that may be
-    past depends on the stored document.
+    Both are None for a document without a valid name, and for one with a due date: whether that may
+    be past depends on the stored document.
     """
     if not isinstance(document, dict):
         return None, None

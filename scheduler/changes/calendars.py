@@ -30,7 +30,7 @@ Calendars = Mapping[str, Sequence[object]]
 def replan(
     connection: sa.Connection, app: SmallApp, calendars: Calendars, author: str, steps: Steps
 ) -> None:
-    """Make new revisions of a small app's actions whose calendars differ now.
+    """Make new revisions of a small app's actions whose calendars have changed.
 
     Each old revision is first decided up to now, as with any change; the next tick sends what is
     due. Raises InvalidDocument if an action names a calendar that is gone.
@@ -49,7 +49,7 @@ def replan(
 
 
 def _naming_calendars(connection: sa.Connection, small_app_id: int) -> Sequence[UUID]:
-    # As it is written, for the index actions_with_calendar.
+    # Written exactly as in the index actions_with_calendar.
     found = sa.select(action_table.c.uid).where(
         action_table.c.small_app_id == small_app_id, sa.text(naming("calendar"))
     )

@@ -1,4 +1,4 @@
-"""Let what depends on a renamed action follow it."""
+"""Make the dependants of a renamed action follow its name."""
 
 import json
 from dataclasses import replace
@@ -26,10 +26,10 @@ MOST_FOLLOWING = 500
 def follow_name(
     connection: sa.Connection, row: Stored, name: str, author: ChangeContext, now: datetime
 ) -> Recorded:
-    """Let what depends on an action that gets the name `name` go on depending on it.
+    """Make the dependants of an action that gets the name `name` follow it.
 
-    Each gets a new revision with that name, and loses no end on its way. Raises Refused if they are
-    too many for one transaction.
+    Each gets a new revision with that name, and no end on its way is lost. Raises Refused if there
+    are too many for one transaction.
     """
     recorded = Recorded()
     found = actions.dependants(connection, row.small_app_id, row.name, limit=MOST_FOLLOWING + 1)

@@ -155,7 +155,7 @@ def restart(
 
 
 def not_ahead(connection: sa.Connection, row: sa.Row[Any], now: datetime) -> sa.Row[Any]:
-    """Return a locked cursor whose watermark is at most `now`, also after the clock went back."""
+    """Return a locked cursor whose watermark is at most `now`, even after the clock went back."""
     if row.watermark <= now:
         return row
     clock_steps.wind_back(connection, now, row.action_uid)
@@ -236,7 +236,7 @@ def set_aside(
         return Recorded()
     until = min(row.edited_at, now)
     recorded = _decided_before(connection, row, until, now)
-    # The repairing change begins there, also after the clock went back.
+    # The repairing change begins there, even after the clock went back.
     until = max(until, row.watermark)
     cursors.advance(connection, [{"uid": row.action_uid, "until": until, "next_at": None}])
     actions.set_aside(connection, row.action_uid, reason_of(error))

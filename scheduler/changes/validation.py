@@ -31,7 +31,7 @@ class ChangeContext:
 
     `kept_for` is the retention of operations (None: forever), `celery` the allowed tasks,
     `commands` the allowed programs, `grants` what the small app may reach. With `expects`, the
-    change is made to that revision alone.
+    change is made only to that revision.
     """
 
     name: str

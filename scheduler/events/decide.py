@@ -42,7 +42,7 @@ class Watched:
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """An action's occurrence by one event of one user."""
+    """An action's occurrence for one event of one user."""
 
     watched: Watched
     due_at: datetime

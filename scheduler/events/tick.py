@@ -139,7 +139,7 @@ class EventTick:
     def _held(self, connection: sa.Connection, due: Sequence[Occurrence]) -> list[Occurrence]:
         """Return the occurrences of unchanged actions, locked until they are recorded.
 
-        A change has decided the old revision up to now, so that later occurrences are not its own.
+        A change has decided the old revision up to now, so later occurrences belong to the new one.
         """
         uids = {one.watched.action.uid for one in due}
         revisions = events.hold_all(connection, uids)

@@ -93,8 +93,8 @@ def simulate(
     """Yield the outcome of every occurrence in (since, until], tick by tick.
 
     In a tick, actions of the highest priority come first. Actions were created at `since`. Ticks
-    with nothing due are skipped. What is sent counts as ended in success at once: it makes those
-    due that depend on it.
+    with nothing due are skipped. An operation counts as successful as soon as it is sent, and then
+    makes its dependants due.
     """
     fates = _by_the_clock(actions, since, until, timetable)
     dependants = _dependants(actions)

@@ -190,7 +190,7 @@ def _forget() -> None:
     _lock = threading.Lock()
     for server in _servers:
         server.control.close()
-        # Not a child of this process.
+        # It is not a child of this process: subprocess must not wait for it.
         server.process.returncode = 0
     _servers.clear()
 

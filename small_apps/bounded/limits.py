@@ -38,7 +38,7 @@ class Limits:
     shown: str = ""
 
     def error(self, text: str, *, permanent: bool = False) -> OverLimit:
-        """Return an error about the child's input, of which `text` says what is wrong."""
+        """Return an error about the child's input; `text` says what is wrong with it."""
         return OverLimit(f"{self.shown} {text}".lstrip(), permanent=permanent)
 
     def over(self, kind: Over) -> OverLimit:

@@ -129,7 +129,7 @@ def _check_encoding(response: httpx.Response, shown: str) -> None:
     if encoding.lower() not in ("", "identity"):
         raise SourceFailed(
             f"{shown} answered with Content-Encoding {short(encoding)}, though only identity was "
-            "accepted; let the server send the file as it is, also a .gz file",
+            "accepted; let the server send the file as it is, even a .gz file",
             permanent=True,
         )
 

@@ -115,7 +115,7 @@ def wanted_of(source: Source, settings: Settings) -> Wanted:
     except ValueError:
         raise SourceFailed(f"{source.shown} {NO_URL}") from None
     if not all(map(_may_be_sent, headers.values())):
-        text = "a header's secret has an invalid character, or begins or ends with a blank"
+        text = "a header's secret has an invalid character, or begins or ends with a space"
         raise SourceFailed(f"{source.shown}: {text}")
     if url is None:
         return Wanted(str(source.url), headers)

@@ -1,4 +1,4 @@
-"""Imports in child processes: what a file needs beyond the limits ends there."""
+"""Imports in child processes: a file that exceeds the limits ends only its child."""
 
 import os
 from collections.abc import Callable, Mapping

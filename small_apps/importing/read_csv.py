@@ -18,7 +18,7 @@ LONGEST_LINE = 2 << 20
 # DuckDB keeps the whole line for each surplus cell, in memory outside its limit.
 MOST_KEPT = 64 << 20
 csv.field_size_limit(LONGEST_LINE)
-# Of spreadsheets; where they part the columns, the whole first line is one name.
+# Separators of spreadsheets: if one parts the columns, the whole first line is read as one name.
 OTHER_SIGNS = {";": "semicolons", "\t": "tabs"}
 
 

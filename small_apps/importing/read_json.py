@@ -104,7 +104,7 @@ def _keys(engine: Engine, objects: str, shown: str) -> tuple[str, ...]:
 def _with_columns(engine: Engine, name: str, keys: Sequence[str]) -> Table:
     """Make the table `name` of the objects' values: texts unquoted, all else as JSON."""
     pointers = ", ".join(literal("/" + key.replace("~", "~0").replace("/", "~1")) for key in keys)
-    # A table needs a column, also if no object has a key.
+    # A table needs a column, even if no object has a key.
     wanted = "NULL::VARCHAR AS c0"
     if keys:
         wanted = ", ".join(

@@ -49,12 +49,12 @@ class _Answers:
             return self._socket.recv(4096)
         left = self._ends_at - monotonic()
         if left <= 0:
-            raise TimeoutError(f"no whole answer in {self._seconds:g} s")
+            raise TimeoutError(f"no complete answer in {self._seconds:g} s")
         self._socket.settimeout(left)
         try:
             return self._socket.recv(4096)
         except TimeoutError:
-            raise TimeoutError(f"no whole answer in {self._seconds:g} s") from None
+            raise TimeoutError(f"no complete answer in {self._seconds:g} s") from None
         finally:
             self._socket.settimeout(self._seconds)
 

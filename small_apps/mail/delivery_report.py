@@ -74,7 +74,7 @@ def _sentence(report: Report) -> str:
     if report.sent:
         parts.append(report.summary)
     if report.had_it:
-        parts.append(f"{len(report.had_it)} had it already")
+        parts.append(f"{len(report.had_it)} already had it")
     if report.refused:
         parts.append(f"{len(report.refused)} refused ({_first(report.refused)})")
     if report.put_off:

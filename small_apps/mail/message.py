@@ -166,7 +166,7 @@ def _address(shown: str, bare: str) -> Address:
 def one_line(text: str) -> str:
     """Return `text` with line breaks, control characters and runs of spaces as single spaces.
 
-    An encoded word gets a space after its first character, so that nobody decodes it.
+    An encoded word gets a space after its first character, so that no program decodes it.
     """
     flat = "".join(" " if _is_control(char) else char for char in text)
     return _ENCODED_WORD.sub("= ", " ".join(flat.split()))[:LONGEST_SUBJECT]

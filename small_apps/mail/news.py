@@ -1,4 +1,4 @@
-"""Who reads of new data, and whether a run mails them."""
+"""The recipients of the mail about new data, and whether a run sends it."""
 
 from dataclasses import dataclass
 

@@ -38,7 +38,7 @@ def open_transport(settings: Settings) -> Iterator[Transport]:
     try:
         yield transport
     except BaseException:
-        # In the middle of a message the server would not answer QUIT.
+        # The server would not answer QUIT in the middle of a message.
         transport.drop()
         raise
     transport.close()
@@ -67,7 +67,7 @@ class FolderTransport:
 
     folder: Path
     max_bytes: int
-    # Of the whole folder; the newest message stays, whatever its size.
+    # The most that the whole folder may take; the newest message stays, whatever its size.
     most_bytes: int
 
     def send(self, message: EmailMessage) -> None:

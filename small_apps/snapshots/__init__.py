@@ -75,7 +75,7 @@ def write(settings: Settings, place: Place, data: "Data", last: str | None = Non
     `last` is the path of the snapshot that the new rows are merged into. Raises SourceFailed and
     Stopped. Maintenance removes the files of a killed process.
     """
-    # Who only publishes and prunes needs no DuckDB.
+    # A process that only publishes and prunes needs no DuckDB.
     from small_apps.importing.in_child import import_in_child
 
     store = store_of(settings)
@@ -159,7 +159,7 @@ def remove_leftovers(home: Path, app: str, domains: Collection[str], now: dateti
             gone += local.remove(path)
     for name in (folder_name(app), "readers"):
         for folder in sorted((home / SCRATCH / name).glob("*")):
-            # A reader that ends takes its own away.
+            # A reader that ends removes its own.
             with suppress(FileNotFoundError):
                 if datetime.fromtimestamp(folder.stat().st_mtime, now.tzinfo) < now - ORPHAN_AGE:
                     gone += local.remove(str(folder.relative_to(home)))

@@ -94,7 +94,7 @@ def action_with(connection: sa.Connection, small_app_id: int, step: str) -> sa.R
     query = (
         sa.select(actions.c.uid, actions.c.name, actions.c.document, action_state.c.checkpoint)
         .outerjoin(action_state, action_state.c.action_uid == actions.c.uid)
-        # As it is written, for the index of such actions.
+        # Written exactly as in the index of such actions.
         .where(actions.c.small_app_id == small_app_id, sa.text(naming(step)))
         .order_by(actions.c.active.desc(), actions.c.name)
     )
@@ -139,7 +139,7 @@ def _next(connection: sa.Connection, small_app_id: int) -> dict[str, Any] | None
 
 
 def _row(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
-    """Return the stored document, the grants, and how many there are of what."""
+    """Return the stored document, the grants, and the counts."""
     there = actions.c.deleted_at.is_(None)
     is_running = stands_in(operations.c.state, {OperationState.RUNNING})
     query = sa.select(

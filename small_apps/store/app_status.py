@@ -102,7 +102,7 @@ def _runs(
     return found
 
 
-# Who watches a small app runs the same statements again and again.
+# Watching a small app runs the same statements again and again.
 @lru_cache(maxsize=64)
 def _runs_of(small_app_ids: tuple[int, ...]) -> sa.CompoundSelect[Any]:
     parts = [part for id in small_app_ids for part in (_running_of(id), _last_ended_of(id))]
@@ -192,7 +192,7 @@ def _data_of(small_app_ids: tuple[int, ...]) -> sa.Select[Any]:
         sa.select(actions.c.small_app_id, actions.c.document, action_cursor.c.next_occurrence_at)
         .join(action_cursor, action_cursor.c.action_uid == actions.c.uid)
         .where(actions.c.small_app_id.in_(small_app_ids))
-        # As it is written, for the index actions_refreshing.
+        # Written exactly as in the index actions_refreshing.
         .where(actions.c.active, sa.text(REFRESHING))
         .where(action_cursor.c.next_occurrence_at > UNSCHEDULED)
         .subquery()

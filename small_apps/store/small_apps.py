@@ -18,7 +18,7 @@ from small_apps.document.settings import read_only
 from small_apps.document.sources import stored_source
 from small_apps.store import app_documents
 
-# Of a small app that was granted something before it was added.
+# The document of a small app that was granted something before it was added.
 NO_DOCUMENT: dict[str, Any] = {}
 # The document of the small app of a new installation.
 UNTOUCHED = stored_small_app(SmallAppModel(name=DEFAULT_APP, zone="UTC"))

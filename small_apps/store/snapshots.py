@@ -72,10 +72,10 @@ class MergedInto:
 
 
 class Staged(Enum):
-    """What became of read data."""
+    """What became of the data that were read."""
 
     DONE = auto()
-    # What is staged was read by one that began later.
+    # The staged data come from a refresh that began later.
     OVERTAKEN = auto()
     # The domain is gone, or staging moved to what an older reading found.
     CHANGED = auto()
@@ -91,8 +91,9 @@ def stage(
 ) -> Staged:
     """Record `snapshot`, whose reading began at `begun_at`, and move its domain's staging to it.
 
-    Unless it is DONE, nothing is recorded: staging never moves from what began later. Merged into
-    `base`, it is CHANGED if staging is another: rows added meanwhile would be lost.
+    Unless the result is DONE, nothing is recorded: a reading never replaces one that began later.
+    If it was merged into `base` and staging is another snapshot by now, the result is CHANGED: rows
+    added meanwhile would be lost.
     """
     moved = _of(small_app_id, snapshot.domain).values(
         staging_id=snapshot.id, staging_begun_at=begun_at, refreshed_at=database_now()

@@ -1,4 +1,4 @@
-"""A try to deliver a notice that failed, whichever way it went."""
+"""The error of a failed try to deliver a notice, by mail or by webhook."""
 
 
 class Undelivered(Exception):

@@ -126,7 +126,7 @@ def test_killed_after_the_task_with_its_agent_it_is_lost_and_says_so(shop: Shop)
 
     row = shop.installation.becomes(id, "failed")
     assert row["reason"] == "lost"
-    assert row["error"].endswith("gave no heartbeat; step celery_task was running")
+    assert row["error"].endswith("sent no heartbeat; step celery_task was running")
     assert shop.said() == RAN_ONCE
 
 
@@ -235,7 +235,7 @@ def test_a_message_goes_back_on_its_queue_while_the_database_is_away(shop: Shop,
     # SQLite's one lock: nobody can write.
     with shop.installation.engine.begin():
         worker = shop.worker(is_seen=False)
-        worker.said("its message goes back on its queue")
+        worker.said("its message goes back to its queue")
         assert shop.said() == []
 
     assert shop.installation.becomes(id, "success")["sendings"] == 1

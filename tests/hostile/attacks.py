@@ -433,7 +433,7 @@ ATTACKS = [
     ),
     Attack(
         "A12", "a command that is not allowed or granted, by another path, variable or folder",
-        "it is refused, also to an app that is granted everything, and does not run",
+        "it is refused, even to an app that is granted everything, and does not run",
         ("test_a_program_has_to_be_allowed_and_granted_at_save_and_at_run",
          "test_a_variable_that_replaces_the_program_is_refused"), _command,
     ),

@@ -70,7 +70,7 @@ def test_an_answer_that_trickles_has_the_time_of_one_answer() -> None:
     # A trickle resets a time-out per read: without a deadline this would never end.
     with (
         raw_server(trickles) as port,
-        pytest.raises(MailServerFailed, match="no whole answer in 1 s"),
+        pytest.raises(MailServerFailed, match="no complete answer in 1 s"),
     ):
         send(port, timeout_s=1)
 

@@ -149,7 +149,7 @@ except NoAgent as error:
 """
     done = application.python(code, folder)
 
-    assert done.stdout.startswith("no agent: this environment has minutehand-client alone;")
+    assert done.stdout.startswith("no agent: this environment has only minutehand-client;")
 
 
 def test_the_command_runs_from_its_own_environment_in_any_folder(

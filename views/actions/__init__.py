@@ -38,7 +38,7 @@ class Occurrence(View):
     utc: Instant = Field(description="When it is due, in UTC.")
     local: str = Field(description="The same on the clock of `zone`, with its offset.")
     zone: str = Field(description="IANA zone of the action.")
-    subject: str | None = Field(None, description="The user whom an event makes it due for.")
+    subject: str | None = Field(None, description="The user for whom an event makes it due.")
     is_paused: bool = Field(False, description="Whether it is due only if it is resumed now.")
 
 
@@ -53,7 +53,7 @@ class Upcoming(View):
     zone: str = Field(description="IANA zone of `local`: that of its first rule, else the app's.")
     next: tuple[Occurrence, ...] = Field(description="Its next occurrences, in order.")
     daylight_saving: tuple[str, ...] = Field(
-        (), description="What changes of the clock do to it in the next 366 days."
+        (), description="Effects of clock changes in the next 366 days."
     )
     is_about_users: bool = Field(False, description="Whether events of users make it due.")
     after: str | None = Field(None, description="The action whose ends make it due, else null.")

@@ -1,4 +1,4 @@
-"""One action with all that its page shows, deleted or not, found once."""
+"""All that the page of an action shows, deleted or not, read at once."""
 
 from collections.abc import Sequence
 from contextlib import suppress

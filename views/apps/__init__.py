@@ -77,7 +77,7 @@ class DataStatus(View):
     eta: Instant | None = Field(description="Estimated end of the refresh.")
     started_at: Instant | None = Field(description="Start of the refresh that runs.")
     elapsed_s: float | None = Field(description="How long it has run.")
-    eta_s: float | None = Field(description="How long it will take yet, estimated.")
+    eta_s: float | None = Field(description="Estimated time that it still takes.")
 
 
 class DataOfApp(View):
@@ -175,7 +175,7 @@ def show(installation: Installation, name: str) -> App:
 
 
 def names(installation: Installation) -> NamesOfApp:
-    """Return what the request's small app may be asked for by name, in order."""
+    """Return the names of what the request's small app has, in order."""
     with reading(installation.engine) as connection:
         app = installation.small_app.id
         return NamesOfApp.of(app_overview.names_in(connection, app, MOST_NAMES))

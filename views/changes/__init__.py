@@ -27,7 +27,7 @@ from views.view import Listing, View
 from views.warnings import action_warnings
 
 ALL = 10_000_000
-# Of more documents, whom each reaches is not said.
+# For more documents, the view does not say whom each reaches.
 FEW = 10
 SHOWN = 10
 
@@ -111,7 +111,7 @@ def check(
 ) -> Checked:
     """Return the meaning of documents; raises InvalidDocument with all their problems.
 
-    `known` is who asks, and when, if that was read already.
+    `known` is the author and the instant of the request, if they were read already.
     """
     app = installation.small_app
     author, now = known or author_now(installation)

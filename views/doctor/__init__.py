@@ -1,1 +1,1 @@
-"""What doctor finds: each check in its room, and the report of all."""
+"""What doctor finds: a module for each group of checks, and the report of all."""

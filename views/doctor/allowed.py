@@ -21,7 +21,7 @@ from views.doctor.report import Finding, fault, warning
 
 # Documents are read one by one: a sample shows the same in less time.
 MOST_ACTIONS = 2_000
-# What the settings forbid is another check's.
+# Another check reports what the settings forbid.
 ANY_TASK = CeleryRules(("*",), shares_broker=False)
 
 
@@ -41,7 +41,7 @@ def check_allowed(connection: sa.Connection, settings: Settings) -> Iterator[Fin
             yield fault("grants", f"{names[0]}{more}", remedy)
 
 
-# As it is written, for the index actions_with_command.
+# Written exactly as in the index actions_with_command.
 _MAY_NAME_A_PROGRAM = sa.select(actions.c.uid).where(sa.text(naming(COMMAND))).correlate(None)
 _OF_A_LIMITED_APP = (
     sa.select(actions.c.uid)

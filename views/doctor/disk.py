@@ -103,9 +103,9 @@ def _files(home: Path) -> Iterator[tuple[str, int]]:
         for name in names:
             file = Path(folder, name)
             try:
-                # What a sparse file does not use is free.
+                # A sparse file takes only the blocks that it uses.
                 yield file.relative_to(home).parts[0], file.lstat().st_blocks * 512
-            except OSError:  # it went meanwhile
+            except OSError:  # removed meanwhile
                 continue
 
 

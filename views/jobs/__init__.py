@@ -101,7 +101,7 @@ def new_job(value: object) -> NewJob:
 
 
 def add(installation: Installation, new: NewJob) -> AddedJob:
-    """Store a job; one of the same URL gets this interval and meta."""
+    """Store a job, or change the interval and meta of the job with the same URL."""
     (change,) = _store(installation, [new])
     return AddedJob(id=id_of(new.url), url=new.url, interval_s=new.interval_s, change=change)
 

@@ -54,7 +54,7 @@ class JobStanding(View):
 def offers(
     installation: Installation, asked: Mapping[Lane, int]
 ) -> dict[tuple[int, str], list[Offer]]:
-    """Return jobs for those who ask, by small app and queue, the first recorded first."""
+    """Return jobs for waiting workers, by small app and queue, the first recorded first."""
     with reading(installation.engine) as connection:
         return jobs.offers(connection, asked)
 

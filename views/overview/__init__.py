@@ -68,7 +68,7 @@ def _overview(connection: sa.Connection, installation: Installation) -> Overview
     apps = {one.id: one.name for one in small_apps.listed(connection)}
     daemon = daemon_in(connection, settings, now)
     if daemon is not None and scope.small_app_id is not None:
-        # What a tick did counts and names the actions of other small apps.
+        # The report of a tick counts and names the actions of other small apps, too.
         daemon = daemon.model_copy(update={"report": {}})
     running, count = overview.running(connection, scope, SHOWN)
     matters = matters_of(connection, scope, settings.alert.overdue, now, MOST)
@@ -152,7 +152,7 @@ def _verdict(
     running: int,
     lacks_worker: bool,
 ) -> tuple[str, str, str]:
-    """Return the tone, the sentence and the advice: the worst thing alone speaks."""
+    """Return the tone, the sentence and the advice: those of the worst finding."""
     if daemon is None:
         return "bad", "No daemon has ticked yet.", START_DAEMON
     if not daemon.is_ticking:

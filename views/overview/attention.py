@@ -16,7 +16,7 @@ from views.actions import health_in
 from views.installation import Installation
 from views.view import Instant, View
 
-# Of each kind so many are looked at; `status` counts all.
+# How many of each kind are looked at; `status` counts all.
 MOST = 48
 # Kind, reason, remedy and instant of what did not go well, and its operation.
 Trouble = tuple[str, str, str | None, datetime | None, UUID | None]

@@ -86,7 +86,7 @@ def timeline_of(
     *,
     has_load: bool,
 ) -> Timeline:
-    """Return the timeline of some actions, in their order; `has_load` for all small apps alone."""
+    """Return the timeline of some actions, in their order; `has_load` only for all small apps."""
     since, until = now - BACK, now + AHEAD
     found = {row["uid"]: row for row in (overview.named(connection, uids) if uids else ())}
     bars = _bars(overview.counted(connection, list(found), since, SPAN) if found else ())

@@ -25,7 +25,7 @@ class Queue(View):
 
 
 class Vitals(View):
-    """What of an installation must live for its actions to run."""
+    """The parts of an installation that must be alive for its actions to run."""
 
     daemon: Daemon | None = Field(description="Null before the first tick.")
     workers: tuple[Worker, ...]

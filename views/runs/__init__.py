@@ -46,7 +46,7 @@ class Done(View):
         if not self.is_late:
             return ()
         look = f"to look again: minutehand operation show {self.id}"
-        return (f"the time to wait is over: operation {self.id} is {self.state}; {look}",)
+        return (f"stopped waiting: operation {self.id} is {self.state}; {look}",)
 
     @property
     def exit_code(self) -> int:

@@ -28,7 +28,7 @@ class Outgoing(View):
 
 @dataclass(frozen=True, slots=True)
 class Outbound:
-    """What a manual run sends by: the action, whom it reaches, and who reads of new data."""
+    """What a manual run sends depends on: the action, whom it reaches, the readers of new data."""
 
     model: ScheduledActionModel
     reached: list[Recipient]

@@ -102,7 +102,7 @@ def search_actions(
     limit: Limit = PAGE,
     cursor: Cursor = None,
 ) -> search.FoundActions:
-    """Return a page of the actions that a search finds, by name; of all small apps without one."""
+    """Return a page of the actions that a search finds, by name; of all apps without `app`."""
     return search.search(opened, words, owner, standing, limit, cursor)
 
 

@@ -73,7 +73,7 @@ def create_app(opened: EditorOfAny, body: Body) -> changes.AppliedApp:
 def apply_apps(
     opened: EditorOfAny, body: Body, dry_run: bool = False, content_type: ContentType = None
 ) -> changes.AppliedApps:
-    """Create small apps, or make the documents theirs, all or none."""
+    """Create small apps, or update them to their documents, all or none."""
     read = with_places(documents(body, content_type, LONGEST))
     return changes.apply(opened, read, dry_run=dry_run)
 
@@ -95,7 +95,7 @@ def put_app(
     if_none_match: IfNoneMatch = None,
     dry_run: bool = False,
 ) -> changes.AppliedApp:
-    """Make the document the small app's; a token of the installation may create a new one."""
+    """Store a small app's document; only a token of the installation may create a new one."""
     expects = required_tag(if_match, if_none_match)
     read = document(body, LONGEST)
     return changes.put(opened, app, read, expects, dry_run=dry_run)
@@ -114,7 +114,7 @@ async def show_status(request: Request, opened: Reader) -> Response:
 
 
 def read_status(opened: Installation, names: Collection[str]) -> dict[str, bytes]:
-    """Return the status of each small app for those who asked at the same time."""
+    """Return the status of each small app for the requests that asked at the same time."""
     return {name: json_of(apps.status(opened, name)) for name in names}
 
 
@@ -130,7 +130,7 @@ def change_grants(
 ) -> grants.GrantedTo:
     """Change what a small app may reach."""
     given = value_of(body, GrantChanges).model_dump(exclude_none=True)
-    # An empty text takes all of its kind away.
+    # An empty text removes all of its kind.
     lists = {kind: names or ("",) for kind, names in given.items()}
     return grants.grant(opened, app, lists, all_=everything)
 
@@ -181,7 +181,7 @@ def preview_template(
     template: str,
     user: str | None = None,
 ) -> templates.TemplatePreview:
-    """Render a mail template for a user, or for an invented one."""
+    """Render a mail template with the values of a user, or with sample values."""
     return templates.preview(opened, template, user)
 
 

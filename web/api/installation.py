@@ -62,7 +62,7 @@ def run_doctor(opened: Admin) -> report.Report:
 
 @router.get("/steps")
 def list_steps(opened: Annotated[Installation, in_app(Permission.READ)]) -> steps.Steps:
-    """List what actions can do."""
+    """List the steps that actions may name."""
     return steps.list_steps(opened)
 
 
@@ -86,7 +86,7 @@ def list_tokens(opened: AdminOfApp, asked: Linked) -> tokens.Tokens:
 
 @router.post("/tokens", status_code=201, openapi_extra=reads_model(TokenRequest))
 def create_token(opened: AdminOfApp, body: Body) -> tokens.NewToken:
-    """Make a token; its text is in this answer alone."""
+    """Create a token; only this answer holds its text."""
     wanted = value_of(body, TokenRequest)
     return tokens.create(opened, wanted.role, wanted.expires)
 

@@ -97,7 +97,7 @@ def list_jobs(opened: Annotated[Installation, of_app(Permission.READ)], asked: L
 
 @router.post("/api/apps/{app}/jobs", status_code=201, openapi_extra=reads_model(jobs.NewJob))
 def add_job(opened: Annotated[Installation, of_app(Permission.EDIT)], body: Body) -> jobs.AddedJob:
-    """Store a job; one of the same URL gets this interval and meta."""
+    """Store a job, or change the interval and meta of the job with the same URL."""
     return jobs.add(opened, value_of(body, jobs.NewJob))
 
 
@@ -131,14 +131,14 @@ async def next_job(request: Request, asker: Asker, queue: Queue = "quick") -> Re
 
 @router.post("/jobs/{id}/complete", status_code=204, openapi_extra=reads_model(CompletedJob))
 def complete_job(opened: Worker, id: str, body: ShortBody) -> None:
-    """Report a job as done; 409 if another worker has got it meanwhile."""
+    """Report a job as done; 409 if another worker has it by now."""
     done = value_of(body, CompletedJob)
     work.complete(opened, id, done.lease, done.result, done.message)
 
 
 @router.post("/jobs/{id}/error", status_code=204, openapi_extra=reads_model(FailedJob))
 def fail_job(opened: Worker, id: str, body: ShortBody) -> None:
-    """Report a job as failed; 409 if another worker has got it meanwhile."""
+    """Report a job as failed; 409 if another worker has it by now."""
     failed = value_of(body, FailedJob)
     work.fail(opened, id, failed.lease, failed.error, permanent=failed.permanent)
 

@@ -75,7 +75,7 @@ async def get_operation_state(request: Request, opened: Reader, id: str) -> Resp
 
 
 def read_shown(opened: Installation, asked: Collection[Asked]) -> dict[Asked, bytes]:
-    """Return each operation for those who asked for it at the same time; raises NotFound."""
+    """Return each operation for the requests that asked at the same time; raises NotFound."""
     return {(app, id): json_of(operations.show(opened.seen_in(app), id)) for app, id in asked}
 
 

@@ -24,7 +24,7 @@ NEXT = 10
 
 
 class Asked(BaseModel):
-    """What the page of an action is asked: why (not) at an instant; the plan of a backfill.
+    """What a request asks of an action's page: why it ran (or not) at an instant; a backfill plan.
 
     `before` is the number of a revision: those before it are shown.
     """

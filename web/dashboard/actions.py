@@ -17,11 +17,11 @@ from web.dashboard.texts import say
 router = APIRouter(include_in_schema=False)
 PAGE = 50
 MOST_CHOSEN = 500
-# As many as the script names.
+# The script in the browser names as many.
 MOST_NAMED = 20
 VERBS = ("run", "pause", "resume", "delete", "restore")
 EDITING = ("delete", "restore")
-# What undoes what.
+# Each change, and the one that undoes it.
 UNDONE_BY = {"pause": "resume", "resume": "pause", "delete": "restore"}
 # More do not fit into the cookie of a notice.
 MOST_UNDONE = 50
@@ -36,7 +36,7 @@ def list_actions(
     standing: str = "",
     cursor: str | None = None,
 ) -> HTMLResponse:
-    """Show a page of the actions that a search finds; htmx asks for the rows alone."""
+    """Show a page of the actions that a search finds; htmx asks only for the rows."""
     asked = Standing(standing) if standing in set(Standing) else None
     found = search.search(visitor.opened, q, owner or None, asked, PAGE, cursor)
     return render(
@@ -99,7 +99,7 @@ def _undo_of_several(verb: str, uids: list[str]) -> Undo | None:
 
 
 def change(opened: Installation, name: str, verb: str) -> str:
-    """Do something with an action; return where to look next. Raises NotFound and Refused."""
+    """Change or run an action; return the page to show next. Raises NotFound and Refused."""
     match verb:
         case "run":
             return f"/operations/{runs.run(opened, name).id}"

@@ -44,7 +44,7 @@ def show_app(
 ) -> HTMLResponse:
     """Show a small app, with a page of its users and one of its templates.
 
-    htmx asks for the status of its data alone.
+    htmx asks only for the status of its data.
     """
     opened = visitor.opened
     if is_fragment(request):

@@ -13,7 +13,7 @@ from web.dashboard.rendering import tone
 from web.dashboard.texts import say
 
 WIDTH = 1200
-# Left of it stand the names of the lanes.
+# The names of the lanes stand left of it.
 LEFT = 160
 LANE = 26
 TOP = 44
@@ -193,7 +193,7 @@ def spark(seconds: Sequence[float]) -> str:
 CELL = 13
 WEEK_ROWS = 7
 BARS_WIDTH, BARS_HEIGHT = 720, 130
-# Right of the bars stand the names of the lines.
+# The names of the lines stand right of the bars.
 RIGHT = 110
 
 
@@ -253,7 +253,7 @@ def _day(
 
 @dataclass(frozen=True, slots=True)
 class Durations:
-    """Bars of how long runs took, and the heights of what they are held against."""
+    """Bars of how long runs took, and the heights of the lines to compare them with."""
 
     width: int
     height: int
@@ -293,7 +293,7 @@ def durations(history: ActionHistory, zone: str) -> Durations | None:
     )
     lines: list[tuple[float, str]] = []
     for name, seconds in named:
-        # Of two lines that nearly meet, one is named.
+        # If two lines nearly meet, only one of them is named.
         if (
             seconds is not None
             and seconds <= most

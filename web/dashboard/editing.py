@@ -37,7 +37,7 @@ POLICIES = (
     ("hooks.on_failure", "mail", ()),
     ("hooks.alert_after", "number", (1, 1_000)),
 )
-# What is said of a document before it is read.
+# What the page shows of a document that is not read yet.
 NOTHING = {"faults": (), "meaning": None, "planned": None}
 
 
@@ -48,7 +48,7 @@ class Draft:
     text: str
     error: SchedulerError | None = None
     revision: str = ""
-    # Of the action; empty for a new one.
+    # The uid of the action; empty for a new one.
     uid: str = ""
     # Whether it comes from another session, and is not saved yet.
     is_kept: bool = False
@@ -60,7 +60,7 @@ class Draft:
         return cls(text, None, revision, uid, is_kept)
 
 
-# The second and third are addresses of a draft, should somebody go to them again.
+# The second and third are addresses of a draft, in case the browser returns to them.
 @router.get("/apps/{app}/new-action")
 @router.get("/apps/{app}/store")
 @router.get("/apps/{app}/draft")

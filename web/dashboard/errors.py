@@ -25,11 +25,11 @@ def answer_stale(request: Request, error: Any) -> Response:
 
 
 def answer_error(request: Request, error: Described) -> Response:
-    """Return the answer for an error, as who asked can read it."""
+    """Return the answer for an error, in a form that the client can read."""
     path = request.url.path.removeprefix(request.scope.get("root_path", ""))
     if path.removeprefix("/").partition("/")[0] in OF_PROGRAMS:
         return as_json(error)
-    # Of a request that got so far.
+    # Set only if the request got so far.
     visitor = getattr(request.state, "visitor", None)
     if visitor is None and error.status == HTTPStatus.NOT_FOUND:
         visitor = visitor_or_none(request)

@@ -49,7 +49,7 @@ def show_health(
 
 
 def _ticks(ticked: Sequence[Ticked], zone: str) -> Iterator[Mark]:
-    """Return a bar for each tick: as high as it was long."""
+    """Return a bar for each tick, as high as the tick was long."""
     most = max((one.duration_ms for one in ticked), default=0.0) or 1.0
     step = WIDTH / TICKS
     for place, one in enumerate(ticked):

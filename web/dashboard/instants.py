@@ -8,7 +8,7 @@ from models.values import format_instant, parse_instant
 def in_zone(text: str, zone: str) -> str:
     """Return the instant in a field; without an offset it is read in the viewer's zone.
 
-    Text that is not an instant stays as it was written: what reads it says what is wrong.
+    Text that is not an instant stays as it was written; its reader then reports the error.
     """
     try:
         return format_instant(parse_instant(text, zone))

@@ -12,7 +12,7 @@ from web.dashboard.texts import say
 router = APIRouter(include_in_schema=False)
 # The page shows the mail in a frame.
 FRAMED = f"{POLICY}; frame-src 'self'"
-# Of a mail: it styles itself, and neither loads nor runs anything.
+# The policy of a mail's HTML: it styles itself, and neither loads nor runs anything.
 HEADERS = {
     "Content-Security-Policy": "sandbox; default-src 'none'; style-src 'unsafe-inline';"
     " img-src data:; frame-ancestors 'self'"
@@ -41,7 +41,7 @@ def show_template(
 
 @router.get("/apps/{app}/templates/{template}/html")
 def show_html(visitor: Viewer, template: str, user: str = "") -> Response:
-    """Return the HTML part alone, for the frame of the page."""
+    """Return only the HTML part, for the frame of the page."""
     made = templates.preview(visitor.opened, template, user or None)
     return HTMLResponse(templates.html_of(made), headers=HEADERS)
 
@@ -57,7 +57,7 @@ def show_summary(request: Request, visitor: Viewer, app: str) -> HTMLResponse:
 
 @router.get("/apps/{app}/summary/html")
 def show_summary_html(visitor: Viewer) -> Response:
-    """Return the HTML part of the summary alone, for the frame of the page."""
+    """Return only the HTML part of the summary, for the frame of the page."""
     return HTMLResponse(summary.preview(visitor.opened).html, headers=HEADERS)
 
 

@@ -18,7 +18,7 @@ KEPT_S = 15.0
 
 @router.get("/")
 def overview(request: Request, visitor: Viewer) -> HTMLResponse:
-    """Show the overview; htmx asks for its live part alone."""
+    """Show the overview; htmx asks only for its live part."""
     is_part = is_fragment(request)
     overviews: Kept[Overview] = request.app.state.overviews
     shown = overviews.of(visitor.opened, KEPT_S if is_part else FRESH_S)

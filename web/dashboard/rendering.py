@@ -43,7 +43,7 @@ POLICY = "; ".join(
 )
 # With no-referrer, a browser would hide the origin of our own forms from us.
 HEADERS = {"Content-Security-Policy": POLICY, "Referrer-Policy": "same-origin"}
-# Those that fields offer; each one that is known is taken.
+# The zones that fields offer; every known one is accepted.
 ZONES = pytz.common_timezones
 # How each state of an operation looks: one of the five tones that the style sheet has.
 TONES = {
@@ -70,9 +70,9 @@ class Page:
         self.query = f"?{request.url.query}" if request.url.query else ""
         self.zone = _zone(request.cookies.get(ZONE_COOKIE))
         self.now = utc_now()
-        # Who looks: a Visitor; None for a page that needs no session.
+        # The Visitor; None for a page that needs no session.
         self.visitor = getattr(request.state, "visitor", None)
-        # Told once.
+        # Shown once.
         self.notice = _notice(request.cookies.get(NOTICE_COOKIE, ""), _key(request))
 
     def url(self, path: str) -> str:
@@ -101,7 +101,7 @@ class Page:
         )
 
     def field(self, text: str) -> str:
-        """Return an instant that somebody wrote, for a field that shows the viewer's zone."""
+        """Return an instant that a person wrote, for a field that shows the viewer's zone."""
         return as_field(text, self.zone)
 
     def clock(self, at: datetime, zone: str) -> str:
@@ -142,7 +142,7 @@ def render(
     """Return a page, or a part of one."""
     page = Page(request)
     text = _text(page, template, values)
-    # What a cookie or a document holds may be half a character, which UTF-8 cannot write.
+    # A cookie or a document may hold half a character, which UTF-8 cannot write.
     body = text.encode("utf-8", "backslashreplace")
     made = HTMLResponse(body, status, {**HEADERS, **(headers or {})})
     if page.notice.text:
@@ -151,7 +151,7 @@ def render(
 
 
 def ask(request: Request, question: str, back: str, names: Sequence[str] = ()) -> HTMLResponse:
-    """Return a page that asks before a change, for a browser without scripts: the form again."""
+    """Return a page that asks before a change, if scripts are off; it holds the form again."""
     return render(request, "ask.html", {"question": question, "back": back, "names": names})
 
 
@@ -208,7 +208,7 @@ def _seal(undo: Sequence[Any] | None, key: bytes) -> str:
 def see(
     request: Request, path: str, notice: str = "", undo: Undo | None = None
 ) -> RedirectResponse:
-    """Return the answer to a change: see another page, which tells what was done."""
+    """Return the answer to a change: see another page, which shows what was done."""
     root = request.scope.get("root_path", "")
     request.app.state.overviews.forget()
     made = RedirectResponse(f"{root}{path}", 303)
@@ -250,7 +250,7 @@ def _version(name: str) -> str:
 
 
 def choose_zone(request: Request, response: Response, zone: str) -> bool:
-    """Let the browser keep the zone in which times are shown; False for none that is known."""
+    """Let the browser keep the zone in which times are shown; False for an unknown zone."""
     if zone not in pytz.all_timezones_set:
         return False
     root = request.scope.get("root_path", "")
@@ -266,7 +266,7 @@ def choose_zone(request: Request, response: Response, zone: str) -> bool:
 
 
 def _zone(asked: str | None) -> str:
-    """Return the zone that the viewer chose or has; UTC for none that is known."""
+    """Return the zone that the viewer chose or has; UTC if it is unknown."""
     named = (asked or "").replace("%2F", "/")
     return named if named in pytz.all_timezones_set else "UTC"
 

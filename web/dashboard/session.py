@@ -1,6 +1,6 @@
-"""Who looks at a page, and what they may do: a session that a token or a link opened.
+"""The visitor of a page, and what they may do: a session that a token or a link opened.
 
-Pages accept the cookie of a session alone, the API a bearer token alone: no page of another site
+Pages accept only the cookie of a session, and the API only a bearer token: no page of another site
 can reach the API by a visitor's cookie.
 """
 
@@ -71,8 +71,8 @@ class Form:
 class Visitor:
     """The person at the browser.
 
-    `opened` is the installation as the page shows it, of one small app perhaps; `whole` is all of
-    it that the session may see.
+    `opened` is the part of the installation that the page shows, perhaps of one small app; `whole`
+    is all that the session may see.
     """
 
     opened: Installation
@@ -168,7 +168,7 @@ def refuse_foreign(request: Request) -> None:
 
 
 def name_by_proxy(request: Request) -> str | None:
-    """Return whom a named proxy says to have signed in; None for anyone else's word."""
+    """Return the name of the person who signed in, from a configured proxy; None from others."""
     opened: Installation = request.app.state.installation
     header = opened.settings.web.sso_header
     if not header or not request.scope.get(FROM_PROXY, False):
@@ -180,7 +180,7 @@ def name_by_proxy(request: Request) -> str | None:
 
 
 def own_path(text: str) -> str:
-    """Return a path of ours to go on to; `/` for what a browser could read as another site."""
+    """Return a path of ours to continue to; `/` for what a browser could read as another site."""
     is_ours = (
         text.startswith("/")
         and not text.startswith("//")
@@ -229,7 +229,7 @@ def _visitor(request: Request, permission: Permission, is_of_installation: bool 
     visitor = Visitor(
         whole, whole, bearer.role, bearer.app_name, bearer.token_id, bearer.parent, csrf
     )
-    # For the frame of the page, also if this request ends with an error.
+    # For the frame of the page, even if this request ends with an error.
     request.state.visitor = visitor
     require(bearer, permission)
     if is_of_installation and bearer.app_name is not None:
@@ -238,7 +238,7 @@ def _visitor(request: Request, permission: Permission, is_of_installation: bool 
 
 
 def visitor_or_none(request: Request) -> Visitor | None:
-    """Return who asks for something that is no page of ours, for the frame of the answer."""
+    """Return the visitor of a request for no page of ours, for the frame of the answer."""
     with suppress(SignInNeeded, Forbidden, NotFound):
         return _visitor(request, Permission.READ, False)
     return None

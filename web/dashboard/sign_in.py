@@ -40,7 +40,7 @@ NEXT = "next"
 
 @router.get("/sign-in")
 def sign_in_page(request: Request) -> Response:
-    """Show the form for a token; who is known already, by a session or by a proxy, goes on."""
+    """Show the form for a token; a person known by a session or a proxy goes on at once."""
     asked = request.query_params.get(NEXT)
     following = own_path(asked or "/")
     opened: Installation = request.app.state.installation
@@ -48,7 +48,7 @@ def sign_in_page(request: Request) -> Response:
     bearer = bearer_of(request, request.cookies.get(COOKIE, ""), TokenKind.SESSION)
     if bearer is not None and sessions.still_named(opened, bearer, name):
         return see(request, following)
-    # Who comes from signing out is asked, and not signed in again.
+    # After signing out, a person is asked, and not signed in again.
     if name is not None and asked is not None:
         secret = sessions.open_for(opened, name, request.headers.get("User-Agent", ""))
         return remember(request, see(request, following), secret)

@@ -221,7 +221,7 @@ def count(connection: sa.Connection) -> tuple[int, int]:
 
 
 def watched_by_name(connection: sa.Connection, small_app_id: int) -> dict[str, str]:
-    """Return the actions of a small app that are due by another one's ends, with its name."""
+    """Return the small app's actions that are due by another's ends, with that other's name."""
     found = sa.select(actions.c.name, actions.c.event).where(
         of_app(small_app_id),
         # All events that begin like this; the index holds them in order.

@@ -36,7 +36,7 @@ _COLUMNS = (
 )
 
 
-# Documents can be long: a tick reads those alone that may have been edited.
+# Documents can be long: a tick reads only those that may have been edited.
 _IF_EDITED = sa.case(
     (
         sa.or_(action_cursor.c.edited_at.is_not(None), actions.c.set_aside.is_not(None)),

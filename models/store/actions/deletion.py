@@ -36,7 +36,7 @@ def mark_deleted(connection: sa.Connection, uids: Sequence[UUID], now: datetime)
 def owned_beside(
     connection: sa.Connection, small_app_id: int, owner: str, names: Collection[str]
 ) -> list[sa.Row[Any]]:
-    """Return uid, name and revision of an owner's actions in a small app, but those of `names`."""
+    """Return uid, name and revision of an owner's actions in the app, except those in `names`."""
     query = sa.select(actions.c.uid, actions.c.name, actions.c.revision).where(
         of_app(small_app_id), actions.c.owner == owner
     )

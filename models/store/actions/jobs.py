@@ -1,4 +1,4 @@
-"""The actions that are the work of jobs, found by the ids of these."""
+"""The actions that do the work of jobs, found by the ids of the jobs."""
 
 from typing import Any
 
@@ -21,9 +21,9 @@ def with_job(connection: sa.Connection, small_app_id: int, id: str) -> list[dict
 def page(
     connection: sa.Connection, small_app_id: int, after: tuple[str, str] | None, limit: int
 ) -> list[dict[str, Any]]:
-    """Return up to `limit` actions of jobs, with how they stand, by job_id, then by name.
+    """Return up to `limit` actions of jobs, with their status, by job_id, then by name.
 
-    `after` are those of the last row of the page before.
+    `after` are those of the last row of the previous page.
     """
     query = (
         _of_app(small_app_id)
@@ -37,7 +37,7 @@ def page(
 
 
 def _of_app(small_app_id: int) -> sa.Select[Any]:
-    # As it is written, for the index of such actions.
+    # Written exactly as in the index of such actions.
     is_job = sa.text(IS_JOB)
     query = sa.select(actions.c.job_id, actions.c.name, actions.c.plan)
     return query.where(actions.c.small_app_id == small_app_id, is_job)

@@ -1,4 +1,4 @@
-"""Find actions a page at a time, by words, owner and standing."""
+"""Find actions a page at a time, by words, owner and status."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Wanted:
     """Which actions to list; an empty field admits all.
 
     Each word of `words` is in the name or in the owner. `after` is the name and the small app of
-    the last row of the page before.
+    the last row of the previous page.
     """
 
     scope: Scope
@@ -60,7 +60,7 @@ def page(
         query = query.where(_has(wanted.standing, overdue))
     if wanted.after is not None:
         query = query.where(follows(in_order, wanted.after))
-    # The status of those on the page alone is read.
+    # Only the status of those on the page is read.
     chosen = _among(connection, query.order_by(*in_order).limit(limit))
     return dicts(connection, listing(overdue).where(chosen).order_by(*in_order))
 

@@ -1,4 +1,4 @@
-"""The status of actions as every list shows it: what a tick knows of them, and how they are."""
+"""The status of actions as every list shows it: what a tick knows of them, and their health."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -13,9 +13,9 @@ from models.sql import database_now, dicts, is_among, stands_in
 from models.store.conditions import IS_EXPECTED, NOT_DELETED, state_of
 from models.tables import action_cursor, action_state, actions, operations
 
-# A missed occurrence needs attention for so long, if the action does nothing meanwhile.
+# How long a missed occurrence needs attention if the action does nothing meanwhile.
 MISSED_MATTERS = timedelta(days=7)
-# The least there is.
+# The smallest uid.
 NO_UID = UUID(int=0)
 
 

@@ -33,7 +33,8 @@ def alert(
     """
     sending_from = quiet.ended_at(connection)
     if sending_from is not None and read_clock(connection) < sending_from + alerts.overdue:
-        # What waited for the end of a quiet period is not overdue, nor soon after.
+        # An operation that waited for the end of a quiet period is not overdue then, nor soon
+        # after.
         return []
     asked = _asked(alerts) | {"most": limit}
     found = list(connection.execute(_OVERDUE, asked))

@@ -27,7 +27,7 @@ Id = TypeVar("Id", bound=UUID | str)
 
 # How long a process has to send an operation that it recorded or reserved.
 RESERVED_FOR = timedelta(seconds=30)
-# Statements that many requests run are made once, for each of so many scopes.
+# Statements that many requests run are made once per scope, and kept for this many scopes.
 SCOPES = 64
 SEE_OPERATIONS = Hint("see `minutehand operation list`", "look for it among the runs")
 UNKNOWN = "unknown"

@@ -40,7 +40,7 @@ class Claim:
     subject: str | None
     cause: Cause
     triggerer: str
-    # What the user said about the mail of new data.
+    # The user's choice about the mail of new data.
     notify: bool | None
     failures: int
     losses: int

@@ -1,4 +1,4 @@
-"""The ends of operations as events: written only where another action is due by them."""
+"""The ends of operations as events: written only if another action is due by them."""
 
 from collections.abc import Collection
 from uuid import UUID

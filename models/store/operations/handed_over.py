@@ -91,7 +91,7 @@ def _remember(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> None:
             before = known.get((row.action_uid, subject), {"run_number": 0})
             count = {"run_number": before["run_number"] + 1}
             known[row.action_uid, subject] = {**key, **values, **count}
-    # In the order of all writers: a subject's row before its action's.
+    # In the order that all writers keep: a subject's row before its action's.
     in_order = sorted(known, key=lambda key: (key[0], key[1] == "", key[1]))
     values_of = [known[key] for key in in_order]
     upsert(connection, action_state, values_of, ("run_number",), LATEST)

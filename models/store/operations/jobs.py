@@ -52,11 +52,11 @@ class Held:
 def offers(
     connection: sa.Connection, asked: Mapping[Lane, int]
 ) -> dict[tuple[int, str], list[Offer]]:
-    """Return operations for those who ask, by small app and queue, in the order of their ranks.
+    """Return operations for waiting workers, by small app and queue, in the order of their ranks.
 
-    `asked` has the number of those who ask for a lane. The app whose first operation was recorded
-    first comes first, whatever its priority. A pending operation counts as well: it was not sent
-    while the broker was away, or its backoff ended.
+    `asked` has the number of workers that wait for each lane. The app whose first operation was
+    recorded first comes first, whatever its priority. A pending operation counts as well: it was
+    not sent while the broker was unavailable, or its backoff ended.
     """
     queues = [{"its_queue": queue} for app, queue in asked if app is None]
     rows = read_each(connection, operations, queues, {"its_queue": "queue"}, _apps_with_jobs)
@@ -127,7 +127,7 @@ _HELD = (
 def held(
     connection: sa.Connection, operation_id: UUID, attempt: int, job_id: str, scope: Scope
 ) -> Held:
-    """Return a job that a worker holds; raises NotFound, or LeaseLost if it holds it no more."""
+    """Return a job that a worker holds; raises NotFound, or LeaseLost if it is no longer held."""
     its = (operations.c.id == operation_id, scope.has(operations.c.small_app_id))
     row = connection.execute(_HELD.where(*its)).one_or_none()
     job = row.plan.job if row is not None and isinstance(row.plan, Plan) else None

@@ -13,9 +13,9 @@ from models.store.operations import by_ids, in_states, with_names
 from models.store.scope import Scope
 from models.tables import actions, operations, small_apps
 
-# The parts of a statement: SQLite takes at most 500, and each takes time to plan.
+# How many parts a statement has: SQLite takes at most 500, and each takes time to plan.
 APPS_AT_ONCE = 100
-# A manual run's occurrence is a whole second, which may begin after its record.
+# A manual run's occurrence is a whole second, so it may lie after the record of the run.
 RECORDED_BEFORE = timedelta(minutes=1)
 # The order of a page is the opposite; a tick records many at the same instant.
 IN_ORDER = (operations.c.recorded_at, operations.c.occurrence_at, operations.c.id)
@@ -26,8 +26,9 @@ NEVER = datetime.min.replace(tzinfo=UTC)
 class Wanted:
     """Which operations in a scope to list; an empty field admits all.
 
-    Each of `words` is in the name of the action. Recorded in [since, until); `after` is the id of
-    the last operation of the page before. Of occurrences from `occurred_since` on.
+    Each of `words` is in the name of the action. The operations were recorded in [since, until),
+    for occurrences from `occurred_since` on. `after` is the id of the last operation of the
+    previous page.
     """
 
     scope: Scope

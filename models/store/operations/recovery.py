@@ -29,7 +29,7 @@ def release_stranded(connection: sa.Connection) -> int:
     )
     ended = connection.execute(stranded).scalars().all()
     if None in ended:
-        # An unreadable id.
+        # They wait for an id that cannot be read.
         _release_orphans(connection)
     return sum(len(release_waiting(connection, one)) for one in ended if one is not None)
 
@@ -94,7 +94,7 @@ def _take_back(
         repeatable=step is None or step.get("repeatable", True),
         cancel_requested=row["cancel_requested_at"] is not None,
     )
-    text = f"lost: worker {row['worker']} gave no heartbeat"
+    text = f"lost: worker {row['worker']} sent no heartbeat"
     if state is OperationState.FAILED and step is not None:
         text += f"; step {step['name']} was running"
     ending = Ending(state, error=text, reason="lost", is_loss=True)

@@ -59,7 +59,7 @@ _A_BUSY_ACTION = (
 _BUSY_APPS = sa.select(small_apps.c.id).where(_A_BUSY_ACTION.is_not(None)).limit(2)
 _A_PRIORITY = (
     sa.select(actions.c.active)
-    # As it is written, for the index actions_with_priority.
+    # Written exactly as in the index actions_with_priority.
     .where(sa.text(WITH_PRIORITY), actions.c.active)
     .limit(1)
 )
@@ -92,7 +92,8 @@ def admit(
         )
         .where(is_among(connection, operations.c.id, list(wanted)))
         .where(is_still(operations.c.state, UNSTARTED), operations.c.waiting_for.is_(None))
-        # What another process is changing is asked about again when its reservation ends.
+        # Rows that another process is changing are skipped, and looked at again when their
+        # reservation ends.
         .with_for_update(skip_locked=True, key_share=True)
     )
     rows = [row for row in connection.execute(found) if row.attempt == wanted[row.id]]
@@ -110,7 +111,7 @@ def admit(
     return in_turn + give(connection, lanes, RESERVED_FOR, shared)
 
 
-# Its claim only decides, by the overlap policy, what becomes of it or of the running one.
+# If so, its claim only applies the overlap policy, to it or to the running one.
 _running = operations.alias("running")
 _IS_BEHIND_ITS_OWN = (
     sa.exists()
@@ -237,7 +238,7 @@ def ahead(connection: sa.Connection, row: sa.RowMapping) -> Ahead:
 def _lock(connection: sa.Connection, apps: Sequence[int]) -> None:
     """Let no other process count the turns of these apps until the transaction ends."""
     if connection.dialect.name != "postgresql":
-        # A writing transaction of SQLite is alone.
+        # SQLite has one writing transaction at a time.
         return
     given = sa.cast(list(apps), postgresql.ARRAY(sa.Integer))
     ordered = sa.select(sa.func.unnest(given, type_=sa.Integer).label("app"))

@@ -24,16 +24,16 @@ def room(connection: sa.Connection, small_app_id: int, most: int) -> int:
 class Room:
     """Divides new operations into those that may wait and those beyond the limit of their apps.
 
-    What waits is not counted for each batch of one caller: half of what an app had free is the
-    caller's own, since another process may record as well.
+    To avoid counting for each batch, a caller may use half of an app's free places without a new
+    look; the other half is for other processes that record at the same time.
     """
 
     # The limit of each app; 0 is none.
     most: int
-    # By the last look: all that waited, and what waited of each app if that was read.
+    # At the last look: how many waited, and how many of each app if that was read.
     _total: int = field(init=False)
     _of_each: Mapping[int, int] | None = None
-    # What the caller recorded since.
+    # How many the caller has recorded since then.
     _taken: Counter[int] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -44,9 +44,9 @@ class Room:
         return self.most - (self._total if self._of_each is None else self._of_each.get(app, 0))
 
     def look(self, connection: sa.Connection) -> None:
-        """Count what waits: of each app only if all together come near the limit.
+        """Count what waits; for each app only if the sum of all comes near the limit.
 
-        All together are read from an index of what waits, and nothing else.
+        The sum is read from an index that holds only what waits.
         """
         self._total = _total(connection, self.most)
         self._of_each = counted(connection) if self._total > self.most // 2 else None

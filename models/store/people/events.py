@@ -271,7 +271,7 @@ def _one_range(kind: str, given: Any, *first: Any) -> sa.Select[Any]:
         at, is_silent = ANCHORS[kind]
         found = sa.select(*first, at.label("at"), sa.null().label("event_id"), *user, no_state)
         where = (users.c.small_app_id == app, sa.not_(is_silent))
-    # The bounds have the column's type, also on SQLite.
+    # The bounds have the column's type, on SQLite too.
     bounds = [sa.type_coerce(given[name], UTCDateTime()) for name in ("since", "until")]
     return found.where(*where, at > bounds[0], at <= bounds[1])
 

@@ -25,7 +25,7 @@ from runtime.postgresql import IDLE_TRANSACTION_TIMEOUT_S
 
 # The place up to which everything is counted.
 COUNTED_TO = "totals_counted_to"
-# What is younger may still be uncommitted: the database ends transactions that idle for so long.
+# A younger row may still be uncommitted: the database ends transactions that idle for this long.
 SETTLED_AFTER_S = IDLE_TRANSACTION_TIMEOUT_S
 # The rows of one transaction, so that memory and locks stay small after a long downtime.
 PAGE = 5_000
@@ -49,7 +49,7 @@ class Place:
 
     @classmethod
     def of(cls, text: str | None, first: datetime) -> "Place":
-        """Return the stored place; `first` where none is stored, or none that can be read."""
+        """Return the stored place; `first` if there is none that can be read."""
         stored = document_in(text or "") or {}
         at, others_at = instant_in(stored.get("at")), instant_in(stored.get("others_at"))
         id = uuid_in(stored.get("id"))

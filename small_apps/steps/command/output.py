@@ -8,11 +8,11 @@ from collections.abc import Collection
 from runtime.clock import monotonic
 from runtime.references import hidden
 
-# As many as an operation keeps; more within one write are counted only.
+# As many lines as an operation keeps; further lines within one write are only counted.
 MOST_LINES = 200
 LONGEST_LINE = 2_000
 WRITE_EVERY_S = 0.5
-# Of a secret of several lines; a shorter one hides too much else.
+# The shortest line of a secret that is hidden by itself; a shorter one would hide too much else.
 SHORTEST_PART = 8
 # How many characters one may be in a URL: up to four bytes, each as %XX.
 AS_IN_A_URL = 12
@@ -26,7 +26,7 @@ class Output:
     def __init__(self, logger: Logger, level: int, secrets: Collection[str] = ()) -> None:
         self._logger = logger
         self._level = level
-        # Of a secret of several lines, each line is hidden.
+        # If a secret has several lines, each line is hidden.
         parts = [part for one in secrets for part in one.splitlines() if len(part) >= SHORTEST_PART]
         self._secrets = {*secrets, *parts}
         # The end of a line that is cut may be the beginning of a secret, and is never shown.

@@ -35,7 +35,7 @@ def main() -> None:
         _become(sys.argv[3], sys.argv[4:], at_exec)
     os.close(at_exec)
     _report(report, pid)
-    # Ends at the program's start.
+    # This read ends when the program starts: exec closes the other end.
     fault = os.read(failed, 1024)
     found: dict[str, Any] = {"error": fault.decode(errors="replace")} if fault else {}
     was_asked = _await_end(pid, life, woken)

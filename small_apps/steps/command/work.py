@@ -152,12 +152,12 @@ class _Running:
             self.process.wait()
             self._reported()
         for pipe, output in self.pipes.items():
-            # What left the group may still write.
+            # Processes that left the group may still write.
             for _ in range(MOST_READS_AT_END):
                 if not self._take(pipe):
                     break
             output.end()
-            # That of stderr, if there is one.
+            # The last line of stderr, if there is one.
             self.last_line = output.last or self.last_line
 
     def _reported(self) -> bytes | None:
@@ -200,7 +200,7 @@ def _started(read: CommandParameters, context: WorkContext) -> Iterator[_Running
     command = [folder, *_command(read, environment)]
     with ExitStack() as stack:
         life, our_life = os.pipe()
-        # Its end kills the group, also if this process is killed.
+        # Its end kills the group, even if this process is killed.
         pipe = stack.enter_context(open(our_life, "wb", buffering=0))
         our_report, report = os.pipe()
         stack.callback(os.close, our_report)
@@ -239,7 +239,8 @@ def _supervised(
                 start_new_session=True,
             )
         except OSError as error:
-            # What is too long stays so; the machine's other limits may have room later.
+            # A command line that is too long stays so; other limits of the machine may have room
+            # later.
             is_permanent = error.errno == errno.E2BIG
             text = f"cannot start: {error.strerror}"
             raise StepFailed(text, permanent=is_permanent) from None

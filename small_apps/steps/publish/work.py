@@ -68,7 +68,7 @@ def run(context: WorkContext) -> StepResult:
     details["mail"] = mail.details
     message += f"; mail about it: {mail.message}"
     if mail.outcome is StepOutcome.PARTIAL:
-        message += "; `minutehand operation retry` sends it to those who have not had it"
+        message += "; `minutehand operation retry` sends it to those who did not get it"
     return StepResult(message, mail.outcome, details)
 
 
@@ -152,9 +152,9 @@ def _sentence(report: _Report) -> str:
         parts += [f"published {kind} {_named(one.published)}"] if one.published else []
         parts += [f"removed {kind} {_named(one.removed)}"] if one.removed else []
     if report.unchanged:
-        parts.append(f"{_named(report.unchanged)} published already")
+        parts.append(f"{_named(report.unchanged)} already published")
     for kind, one in report.documents.items():
-        parts += [f"{kind} {_named(one.unchanged)} published already"] if one.unchanged else []
+        parts += [f"{kind} {_named(one.unchanged)} already published"] if one.unchanged else []
     if report.never_refreshed:
         parts.append(f"{_named(report.never_refreshed)} never refreshed")
     return "; ".join(parts) or "the small app has nothing to publish"

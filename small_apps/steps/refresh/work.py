@@ -132,7 +132,7 @@ class _Refresh:
         is_reader = {domain.name: "reader" in domain.source for domain in domains}
         others = [domain for domain in domains if not is_reader[domain.name]]
         self._in_parallel("download", others, self._fetch, take)
-        # What user code reports is written to the database, which only this thread may do.
+        # Reports of user code are written to the database, which only this thread may do.
         for domain in domains:
             if is_reader[domain.name]:
                 self._fetch_here(domain, take)

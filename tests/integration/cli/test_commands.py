@@ -192,7 +192,7 @@ def test_waiting_in_vain_says_how_it_stands_and_how_to_look_again(call: Call, wr
 
     shown = f"operation {result.json['id']} is {result.json['state']}"
     look = f"minutehand operation show {result.json['id']}"
-    expected = f"error: the time to wait is over: {shown}; to look again: {look}\n"
+    expected = f"error: stopped waiting: {shown}; to look again: {look}\n"
     assert (result.code, result.err.splitlines(keepends=True)[-1]) == (1, expected)
 
 

@@ -169,9 +169,9 @@ def test_a_call_that_sends_a_task_is_that_task(found: Mapping[str, Outcome]) -> 
         ("a command", "it calls os.path:join in the scheduler's process"),
         ("each second", "its second '*' is not 0"),
         ("second monday", "must both match"),
-        ("last day", "its day 'last' is no part of a cron rule"),
+        ("last day", "its day 'last' is not part of a cron rule"),
         ("odd", "its interval of 90.5 s is not a whole number"),
-        ("both", "its trigger 'and' is no rule"),
+        ("both", "its trigger 'and' is not a rule"),
         ("an instant", "JSON cannot hold args[0]: datetime.datetime(2026"),
     ],
 )

@@ -84,7 +84,7 @@ def test_a_lost_attempt_is_kept_with_its_loss(engine: sa.Engine, operation: UUID
     with engine.begin() as connection:
         recovery.take_back_lost(connection, timedelta(seconds=45), 10)
 
-    error = "lost: worker worker 1 gave no heartbeat"
+    error = "lost: worker worker 1 sent no heartbeat"
     assert shown(engine, operation) == [(1, "worker 1", "lost", error, True)]
 
 

@@ -75,7 +75,7 @@ def test_a_refusal_has_all_faults(web_on_sqlite: Web) -> None:
 def test_an_answer_that_is_no_json_is_told(web_on_sqlite: Web) -> None:
     with (
         minutehand.Client(web_on_sqlite.url, web_on_sqlite.token(Role.VIEWER, APP)) as client,
-        pytest.raises(minutehand.ApiError, match="answered with no JSON"),
+        pytest.raises(minutehand.ApiError, match="answered without JSON"),
     ):
         client.call("GET", "/sign-in")
 

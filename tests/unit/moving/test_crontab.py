@@ -167,7 +167,7 @@ def test_an_export_is_the_same_crontab_again() -> None:
     again = moved(text)
 
     assert {remark for one in found for remark in one.remarks} == {
-        "MAILTO: cron mails all output, not failures alone"
+        "MAILTO: cron mails all output, not only failures"
     }
     assert [one.kind for one in again].count("cannot") == 0
     assert text.count("CRON_TZ=") == 3
@@ -218,7 +218,7 @@ def test_no_text_becomes_a_line_of_its_own(command: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"operations": {"maintenance": True}}, "its steps (maintenance) are no program"),
+        ({"operations": {"maintenance": True}}, "its steps (maintenance) are not a program"),
         ({"active": False}, "it is paused"),
         ({"operations": {"command": {"shell": "a\nb"}}}, "its command has several lines"),
         (

@@ -89,7 +89,7 @@ def test_a_cron_job_becomes_an_action_with_its_command() -> None:
     assert made.remarks == (
         "it runs on a worker's machine, not in the image shop:7",
         "its variable TOKEN is left out: its value is not in the manifest",
-        "Kubernetes tries again after any failure, the action after exit code 75 alone",
+        "Kubernetes tries again after any failure, the action only after exit code 75",
         DEADLINE_DIFFERS,
     )
 
@@ -198,17 +198,21 @@ def test_instants_that_differ_where_the_clocks_change_are_counted() -> None:
     [
         ("schedule", '"0 9 * *"', "has 4 fields, not 5"),
         ("schedule", '"0 9 * * 7"', "is not within 0 to 6"),
-        ("schedule", '"0 9 L * *"', "its day of month 'l' is no part"),
+        ("schedule", '"0 9 L * *"', "its day of month 'l' is not part"),
         ("Europe/Paris", "Europe/Pariss", "'Europe/Pariss'"),
         ("Forbid", "Never", "concurrencyPolicy 'Never' is unknown"),
-        ("backoffLimit: 2", "backoffLimit: -1", "backoffLimit '-1' is no number"),
+        ("backoffLimit: 2", "backoffLimit: -1", "backoffLimit '-1' is not a number"),
         ("backoffLimit: 2", "parallelism: 2", "its parallelism is 2"),
         ('            command: ["./backup.sh"]\n', "", "entry point of the image 'shop:7'"),
-        ("env: [", "env: 5\n            ports: [", "its env '5' is no list"),
+        ("env: [", "env: 5\n            ports: [", "its env '5' is not a list"),
         ("$(PLACE)", "$(PLACE)" * 20_000, "is longer than 100,000 characters"),
         ("$(PLACE)", "$(TOKEN)", "needs the variable TOKEN"),
-        ("          - name: it\n", "          - {}\n          - name: it\n", "not one container"),
-        ("spec:\n  schedule", "spec: 5\nother:\n  schedule", "its spec '5' is no object"),
+        (
+            "          - name: it\n",
+            "          - {}\n          - name: it\n",
+            "not have exactly one container",
+        ),
+        ("spec:\n  schedule", "spec: 5\nother:\n  schedule", "its spec '5' is not an object"),
     ],
 )
 def test_what_no_action_can_say_is_refused(old: str, new: str, why: str) -> None:

@@ -239,7 +239,7 @@ def test_doubled_signs_stand_for_one() -> None:
             "daily",
             "",
             "[Service]\nType=oneshot\nExecStart=/a\nTimeoutStartSec=soon",
-            "no span of time",
+            "is not a span of time",
         ),
         ("daily", "", "[Service]\nExecStart=/a 'b", "quotes are not closed"),
     ],

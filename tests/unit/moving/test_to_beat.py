@@ -145,7 +145,9 @@ def test_what_beat_does_not_do_is_said(policy: dict[str, Any], said: str) -> Non
         pytest.param(
             {"operations": {"maintenance": True}}, "it is not a celery_task", id="own_step"
         ),
-        pytest.param({"when": {"due_date": "2090-01-01T00:00:00Z"}}, "single instants", id="once"),
+        pytest.param(
+            {"when": {"due_date": "2090-01-01T00:00:00Z"}}, "once, at an instant", id="once"
+        ),
         pytest.param({"when": {"on": "instance.user.created"}}, "no events", id="event"),
         pytest.param(
             {"when": {"cron_rule": "5 0 * * *", "timezone": "Asia/Tokyo"}}, "Asia/Tokyo", id="zone"

@@ -107,7 +107,7 @@ def test_an_argument_is_nothing_but_an_argument(argument: str) -> None:
     ("step", "why"),
     [
         ({"run": ["/bin/true"], "cwd": "/srv\\"}, "ends in \\"),
-        ({"run": ["/bin/true"], "cwd": "/srv\rExecStartPre=/evil"}, "has breaks"),
+        ({"run": ["/bin/true"], "cwd": "/srv\rExecStartPre=/evil"}, "has line breaks"),
         ({"run": ["+true"]}, "'+true' as a prefix"),
     ],
 )
@@ -166,7 +166,7 @@ def test_an_interval_that_no_rule_says_is_refused_and_not_rounded(every: object)
 
     for found in (in_kubernetes(made), in_systemd(made)):
         assert (found.kind, found.entries) == ("cannot", {})
-        assert re.search("is not at full minutes|is no cron rule", found.why)
+        assert re.search("is not at full minutes|is not a cron rule", found.why)
 
 
 def test_a_celery_task_is_sent_by_celery() -> None:
@@ -203,7 +203,7 @@ def test_a_celery_task_is_sent_by_celery() -> None:
 @pytest.mark.parametrize(
     ("rest", "why"),
     [
-        ({"operations": {"maintenance": True}}, "its steps (maintenance) are no program"),
+        ({"operations": {"maintenance": True}}, "its steps (maintenance) are not a program"),
         ({"when": {"on": "instance.user.created"}}, "not due by the clock"),
         ({"when": {"solar": "sunset", "lat": 1, "lon": 2}}, "not due by the clock"),
     ],
@@ -228,4 +228,4 @@ def test_what_kubernetes_tries_again_is_reported() -> None:
     made = action(policy={"retry": {"max_attempts": 3}})
 
     (remark,) = (one for one in in_kubernetes(made).remarks if "tries again" in one)
-    assert remark.startswith("Kubernetes tries again after any failure, the action after exit code")
+    assert remark.startswith("Kubernetes tries again after any failure, the action only after")

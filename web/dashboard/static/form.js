@@ -25,7 +25,7 @@
     return parts ? [86400, 3600, 60, 1].reduce((sum, size, at) => sum + size * Number(parts[at + 1] ?? 0), 0) : 0;
   };
 
-  // What a cron rule says, if the form can say it.
+  // The rhythm of a cron rule, if the form can express it.
   const rhythmOf = (when) => {
     const seconds = secondsOf(when?.every);
     const isPlain = seconds && Object.keys(when).every((key) => ["every", "timezone", "except"].includes(key));
@@ -127,7 +127,7 @@
     set("name", found.name);
     set("owner", found.owner);
     const known = rhythmOf(found.when);
-    // While one writes a part of the rule, a wrong part does not change what one writes.
+    // While a person types a part of the rule, an unfinished part does not change the rhythm.
     const isWriting = ["time", "every", "hours", "weekday", "day", "event", "delay", "action", "ends"].includes(document.activeElement?.name);
     if (!isWriting) set("rhythm", known.rhythm);
     if (known.time) set("time", known.time);
@@ -183,7 +183,7 @@
       const rule = ruleOf();
       if (rule === null) return;
       const zone = found.when?.timezone ?? field("zone").value;
-      // What a rule leaves out stays when its rhythm changes; single instants and events have none.
+      // Exceptions of a rule stay when its rhythm changes; single instants and events have none.
       const left = found.when?.except && (typeof rule === "string" || rule.every) ? { except: found.when.except } : {};
       found.when = typeof rule === "string" ? { cron_rule: rule, ...(zone ? { timezone: zone } : {}), ...left } : { ...rule, ...left };
     }

@@ -66,7 +66,7 @@
     }
   });
 
-  // Relative times go on, and a page shows the run that it announced.
+  // Keep relative times up to date, and show the run that the page announced.
   const units = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
   const relative = (seconds) => {
     const [unit, size] = units.find(([, one]) => Math.abs(seconds) >= one) ?? units[3];
@@ -88,7 +88,7 @@
     if (at > loaded && now > at + 3000 && !isBusy()) location.reload();
   }, 1000);
 
-  // What is selected, and what has not been stored.
+  // The selected rows, and changes that are not stored.
   const count = () => {
     const bar = document.querySelector(".chosen");
     if (!bar) return;

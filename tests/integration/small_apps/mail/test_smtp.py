@@ -144,7 +144,7 @@ def test_what_breaks_before_the_message_is_certain_not_to_be_taken(smtp: MailSer
 
     with (
         sending(smtp, timeout_s=0.3) as send,
-        pytest.raises(MailRefused, match=r"no whole answer in 0\.3 s") as refused,
+        pytest.raises(MailRefused, match=r"no complete answer in 0\.3 s") as refused,
     ):
         send("ann")
 

@@ -98,8 +98,8 @@ def test_what_the_user_of_a_run_says_comes_first(
 def test_what_is_published_already_is_no_news(shop: Work, smtp: MailServer) -> None:
     ran(shop, smtp, is_manual=False)
 
-    assert ran(shop, smtp).message == "a, b published already"
-    assert ran(shop, smtp, notify=True).message == "a, b published already"
+    assert ran(shop, smtp).message == "a, b already published"
+    assert ran(shop, smtp, notify=True).message == "a, b already published"
     assert smtp.recipients == []
 
 
@@ -203,7 +203,7 @@ def test_a_next_attempt_skips_recipients_that_had_the_mail(shop: Work, smtp: Mai
     assert smtp.recipients == EVERYBODY
     assert second.message == (
         "published a (1 row), b (2 rows);"
-        " mail about it: sent 1 message by 127.0.0.1; 1 had it already"
+        " mail about it: sent 1 message by 127.0.0.1; 1 already had it"
     )
 
 

@@ -55,7 +55,7 @@ def test_only_named_domains_are_published(staged: Work) -> None:
 def test_publishing_what_is_published_says_so(staged: Work) -> None:
     ran(staged, data=True)
 
-    assert ran(staged, data=True).message == "a, b published already"
+    assert ran(staged, data=True).message == "a, b already published"
 
 
 def test_nothing_staged_fails_and_names_the_domain(work: Work) -> None:
@@ -134,8 +134,8 @@ def test_documents_are_published_with_the_data(staged: Work) -> None:
     }
     again = ran(staged, data=True, design=True, permissions=["sales"])
     assert again.message == (
-        "a, b published already; design menu, start published already;"
-        " permissions sales published already"
+        "a, b already published; design menu, start already published;"
+        " permissions sales already published"
     )
 
 
@@ -146,7 +146,7 @@ def test_a_document_that_was_left_out_is_removed_and_reported(staged: Work) -> N
 
     result = ran(staged, design=["menu", "start"])
 
-    assert result.message == "removed design menu; design start published already"
+    assert result.message == "removed design menu; design start already published"
     assert set(production(staged)["design"]) == {"start"}
 
 

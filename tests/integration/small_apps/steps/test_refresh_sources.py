@@ -429,7 +429,7 @@ def test_a_header_that_cannot_be_sent_shows_no_secret(
     source = {"url": f"{web.url}/a.csv", "headers": {"Authorization": "env:REPORTS_TOKEN"}}
     work.apply(domains={"a": {"source": source}})
 
-    with pytest.raises(StepFailed, match="begins or ends with a blank") as raised:
+    with pytest.raises(StepFailed, match="begins or ends with a space") as raised:
         ran(work, settings={"fetch": OPEN})
 
     assert "s3cret" not in str(raised.value)

@@ -99,7 +99,7 @@ def test_a_retry_skips_recipients_that_had_the_mail(mailing: Work, smtp: MailSer
 
     assert first.outcome is StepOutcome.PARTIAL
     assert first.details["put_off"] == {"count": 1, "samples": {"ben": "451 later"}}
-    assert second.message == "sent 1 message by 127.0.0.1; 1 had it already"
+    assert second.message == "sent 1 message by 127.0.0.1; 1 already had it"
     assert smtp.recipients == ["ann@example.com", "ben@example.com"]
 
 
