@@ -37,15 +37,21 @@ $(VENV)/.stamp-dev: requirements-dev.lock requirements-client.lock $(VENV)/.stam
 up: $(VENV)/.stamp ## Run everything here, with the demo small app; Ctrl-C stops it
 	@exec $(BIN)/minutehand up --demo
 
-test: $(VENV)/.stamp-dev ## Pass every test, against a real PostgreSQL, Redis and SMTP server
-	$(PYTEST) -n 6
+# Compiled once, by two processes, not by each of those that run the tests.
+$(VENV)/.stamp-compiled: $(VENV)/.stamp-dev
+	@echo "compiling the tests"
+	@$(PYTEST) --collect-only tests/integration >/dev/null & $(PYTEST) --collect-only --ignore=tests/integration tests >/dev/null; wait
+	@touch $@
+
+test: $(VENV)/.stamp-compiled ## Pass every test, against a real PostgreSQL, Redis and SMTP server
+	$(PYTEST) -n 8
 
 test-again: $(VENV)/.stamp-dev ## Run what failed in the last run once more, one test at a time; refuse more than three
 	@$(BIN)/python -c 'import json; failed = json.load(open(".pytest_cache/v/cache/lastfailed")); print("once more, alone:", *failed, sep="\n  "); raise SystemExit(len(failed) > 3)'
 	$(PYTEST) --last-failed --last-failed-no-failures none
 
-test-stores: $(VENV)/.stamp-dev ## Pass on both stores each test of processes and steps of which `make test` uses one
-	$(PYTEST) -n 4 --both-stores tests/acceptance tests/integration/tasks tests/integration/small_apps/steps
+test-stores: $(VENV)/.stamp-dev ## Pass on both stores each test of which `make test` uses one
+	$(PYTEST) -n 4 --both-stores tests/acceptance $(addprefix tests/integration/,celery_steps tasks web small_apps/steps)
 
 test-quick: $(VENV)/.stamp-dev ## Pass what needs no server but SQLite, in less than a minute
 	$(PYTEST) -n 2 --quick tests/unit tests/integration/store tests/integration/scheduler

@@ -27,11 +27,15 @@ ON_BOTH = {
     "test_clock", "test_daemons", "test_database", "test_edits", "test_full",
     "test_killed_workers", "test_overlap", "test_production", "test_releases",
 }  # fmt: skip
-# Of the tests in one process, those of what a step does with sources, mail and its time. What they
-# ask the store, the tests of claims, refreshes and publishing ask both.
+# Of the tests in one process, those of what a step, a door or an agent does with its sources, mail,
+# clients and time. The tests of claims, refreshes, publishing and lists put the same questions to
+# both stores.
 ON_EITHER = {
-    "test_refresh_sources", "test_secret_hooks", "test_send_email", "test_send_execsum",
-    "test_subjects", "test_time_box",
+    "celery_steps/test_agent", "celery_steps/test_sidecar", "web/dashboard/test_sign_in",
+    "small_apps/steps/test_refresh_sources", "small_apps/steps/test_send_email",
+    "small_apps/steps/test_send_execsum", "tasks/test_odd_steps", "tasks/test_secret_hooks",
+    "tasks/test_subjects", "tasks/test_time_box", "web/test_job_definitions", "web/test_limits",
+    "web/test_live", "web/test_warnings",
 }  # fmt: skip
 STORES = ("sqlite", "postgresql")
 
@@ -43,8 +47,12 @@ def is_on_the_other_store(item: pytest.Item) -> bool:
     is_of_processes = "tests/acceptance/" in item.nodeid
     fixture = "store" if is_of_processes else "settings"
     parameters = item.callspec.params if hasattr(item, "callspec") else {}
-    name = item.path.stem
-    is_on_either = name not in ON_BOTH if is_of_processes else name in ON_EITHER
+    place = item.path.with_suffix("").as_posix()
+    is_on_either = (
+        item.path.stem not in ON_BOTH
+        if is_of_processes
+        else place.endswith(tuple(f"tests/integration/{name}" for name in ON_EITHER))
+    )
     if parameters.get(fixture) not in STORES or not is_on_either or _names_its_store(item):
         return False
     return bool(parameters[fixture] != _chosen_store(item, fixture, parameters))

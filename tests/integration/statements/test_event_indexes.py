@@ -29,7 +29,7 @@ from tests.integration.statements.acts import assert_indexed
 from tests.integration.statements.conftest import Copies, Filled
 from tests.integration.statements.plans import Statements
 
-USERS = 50_000
+USERS = 25_000
 ACTIONS = 40
 MINUTE = timedelta(minutes=1)
 DAY = timedelta(days=1)
@@ -46,9 +46,9 @@ def _big(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def crowd(request: pytest.FixtureRequest, copies: Copies) -> Iterator[Filled]:
-    """50,000 users with as many events, a minute apart, and 40 actions of distinct delays.
+    """25,000 users with as many events, two minutes apart, and 40 actions of distinct delays.
 
-    Beside 100,000 actions by the clock, none of them due.
+    Beside 30,000 actions by the clock, none of them due.
     """
     made = copies.copy(request.param)
     with made.engine.begin() as connection:
@@ -77,7 +77,7 @@ def _fill_ends(engine: sa.Engine, now: datetime) -> None:
 
 
 def _fill(engine: sa.Engine, now: datetime) -> None:
-    at = [instant(now - number * MINUTE) for number in range(USERS)]
+    at = [instant(now - number * 2 * MINUTE) for number in range(USERS)]
     bulk_insert(
         engine,
         "users",

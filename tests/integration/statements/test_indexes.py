@@ -1,4 +1,4 @@
-"""Each statement of tick, claim and sweep uses its index, as the planner says at 100,000 rows.
+"""Each statement of tick, claim and sweep uses its index, as the planner says at 30,000 rows.
 
 The statements are those that the real functions execute. On PostgreSQL both the plan for these
 parameters and the one for all parameters are asked.
