@@ -33,7 +33,7 @@ ON_BOTH = {
 ON_EITHER = {
     "celery_steps/test_agent", "celery_steps/test_sidecar", "web/dashboard/test_sign_in",
     "small_apps/steps/test_refresh_sources", "small_apps/steps/test_send_email",
-    "small_apps/steps/test_send_execsum", "tasks/test_odd_steps", "tasks/test_secret_hooks",
+    "small_apps/steps/test_send_execsum", "tasks/test_secret_hooks",
     "tasks/test_subjects", "tasks/test_time_box", "web/test_job_definitions", "web/test_limits",
     "web/test_live", "web/test_warnings",
 }  # fmt: skip
