@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from models.operation import OperationState
+
 ROOT = Path(__file__).parents[2]
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
 HEADWORDS = re.findall(r"^\| (.+?) \| .+ \|$", GLOSSARY, re.M)[1:]
@@ -24,6 +26,11 @@ REPLACED = re.compile(r"\b(file me|nobody|set aside|told|whoever)\b", re.I)
 @pytest.mark.parametrize("word", WORDS)
 def test_each_word_is_explained(word: str) -> None:
     assert word in HEADWORDS
+
+
+@pytest.mark.parametrize("state", OperationState)
+def test_each_state_of_an_operation_is_explained(state: OperationState) -> None:
+    assert state.replace("_", " ") in HEADWORDS
 
 
 def test_the_glossary_is_sorted_and_explains_each_word_once() -> None:
