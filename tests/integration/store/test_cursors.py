@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
 
+from models import sql
 from models.store.actions import cursors, set_aside
 from models.tables import actions
 from scheduler.changes.change import Changed
@@ -36,3 +37,16 @@ def test_only_documents_that_may_have_been_edited_are_read(engine: sa.Engine) ->
     assert read[unchanged.uid] is None
     assert read[edited.uid] == document
     assert read.get(quarantined.uid, "") is not None
+
+
+def test_the_statement_that_advances_cursors_is_made_once(engine: sa.Engine) -> None:
+    """It is the tick's largest write: to make and compile it again costs more than to run it."""
+    uid = make_action(engine).uid
+    moves = [{"uid": uid, "until": NOON, "next_at": NOON + MINUTE}]
+    with engine.begin() as connection:
+        cursors.advance(connection, moves)
+        made = sql._updates.cache_info().misses
+
+        cursors.advance(connection, moves)
+
+    assert sql._updates.cache_info().misses == made
