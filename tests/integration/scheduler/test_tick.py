@@ -255,6 +255,20 @@ def test_correcting_a_broken_row_puts_it_back(engine: sa.Engine) -> None:
     assert rows_of(engine, action)[-1]["occurrence_at"] == SEVEN + 2 * MINUTE
 
 
+def test_what_was_due_before_a_broken_edit_is_sent_in_the_same_tick(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    action = make_action(engine, since=SEVEN - MINUTE)
+    _edit_by_sql(engine, action.uid, document="{nothing")
+    _edited_at(engine, action.uid, SEVEN + MINUTE / 2)
+
+    report = run_tick(engine, SEVEN + MINUTE)
+
+    assert (report.set_aside, report.recorded, report.sent) == (1, 1, 1)
+    (row,) = rows_of(engine, action)
+    assert (row["state"], row["occurrence_at"]) == ("queued", SEVEN)
+
+
 def test_a_plain_sql_edit_eats_no_minute_and_runs_no_past(engine: sa.Engine) -> None:
     action = make_action(engine, when=WEEKLY, since=SEVEN - MINUTE)
     document = make_document(name="moved", when={"cron_rule": "* * * * *", "timezone": "UTC"})
