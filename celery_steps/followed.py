@@ -61,7 +61,12 @@ class Held:
 
 
 def try_to_claim(
-    connection: sa.Connection, its: tuple[UUID, int], worker: str, *, repeatable: bool
+    connection: sa.Connection,
+    its: tuple[UUID, int],
+    worker: str,
+    *,
+    repeatable: bool,
+    alerts: AlertSettings,
 ) -> tuple[Held, Claim] | str:
     """Start an attempt (id, number) for a worker, or return why it does not start.
 
@@ -73,7 +78,8 @@ def try_to_claim(
         # Checked first: an attempt put back during the claim would look paused.
         return EARLY
     handed_over.take_up(connection, *its)
-    found = claim(connection, *its, worker, lambda _document, _steps: one_step.columns_of(step))
+    shown = one_step.columns_of(step)
+    found = claim(connection, *its, worker, lambda _document, _steps: shown, alerts=alerts)
     if isinstance(found, NotClaimed):
         is_known = found is not NotClaimed.TAKEN or recorded_of(connection, *its) is not None
         return str(found) if is_known else UNKNOWN
@@ -105,7 +111,7 @@ def end_discarded(
         return Ended(OperationState.SKIPPED, release_waiting(connection, its[0]), [])
     if said["what"] == REVOKED:
         return _end_revoked(connection, its[0], str(said["reason"]))
-    found = try_to_claim(connection, its, said["worker"], repeatable=False)
+    found = try_to_claim(connection, its, said["worker"], repeatable=False, alerts=alerts)
     if found == EARLY:
         raise JustBeingSent
     if isinstance(found, str):
@@ -166,7 +172,7 @@ def write_end(
     step = one_step.ended(held.step, ending, report.get("message"))
     shown = one_step.progress_columns(report.get("progress") or {})
     story = Story({**shown, "steps": [step]})
-    ended = end(connection, held.id, held.attempt, ending, story, alerts)
+    ended = end(connection, held.id, held.attempt, ending, story, alerts=alerts)
     if report["outcome"] in {"retry", "replaced"} and ended.state is OperationState.PENDING:
         handing.await_message(connection, held.id, held.attempt + 1, _delay(report))
         if not report.get("is_followed", True):

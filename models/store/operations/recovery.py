@@ -9,7 +9,6 @@ from models.operation import ENDED, UNSTARTED, OperationState, StepState, after_
 from models.sql import database_now
 from models.store import notices
 from models.store.conditions import IS_RUNNING
-from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.finish import Ending, end, release_waiting
 from models.store.operations.move import RUNNING, move
 from models.tables import operations
@@ -46,7 +45,7 @@ def take_back_lost(
     connection: sa.Connection,
     lease: timedelta,
     limit: int,
-    alerts: AlertSettings = NO_ALERTS,
+    alerts: AlertSettings,
 ) -> list[tuple[UUID, str]]:
     """Take back running operations without a heartbeat for `lease`; return id and new state."""
     # A heartbeat in the future comes from a clock that was ahead.

@@ -17,6 +17,7 @@ from models.errors import NotFound, Refused
 from models.operation import OperationState
 from models.sql import read_clock
 from models.store.actions import cursors
+from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import backfills
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import actions, audit, operations, revisions
@@ -268,7 +269,7 @@ def test_the_tick_goes_on_while_many_are_deleted(
     deleter = Thread(target=delete_all, args=(engine, author(), "many"))
     deleter.start()
 
-    tick(engine, now, Sweeper(timedelta(seconds=45)), steps=STEPS)
+    tick(engine, now, Sweeper(timedelta(seconds=45), NO_ALERTS), steps=STEPS)
     deleter.join()
 
     assert left(engine) == ["action 0"]

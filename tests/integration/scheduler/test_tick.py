@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from models.fingerprint import operation_id
 from models.sql import read_clock
 from models.store import ticks
+from models.store.notices.alerting import NO_ALERTS
 from models.tables import action_cursor, actions, revisions
 from runtime.database import reading
 from scheduler.changes import change
@@ -37,7 +38,7 @@ LEASE = timedelta(seconds=45)
 
 
 def run_tick(engine: sa.Engine, now: datetime, batch_size: int = 1000) -> TickReport:
-    return tick(engine, now, Sweeper(LEASE), STEPS, batch_size)
+    return tick(engine, now, Sweeper(LEASE, NO_ALERTS), STEPS, batch_size)
 
 
 def test_an_occurrence_is_recorded_and_sent_under_the_computed_id(

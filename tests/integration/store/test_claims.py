@@ -11,6 +11,7 @@ from benchmarks.filling import bulk_insert, instant
 from models.errors import LeaseLost
 from models.operation import OperationState
 from models.sql import database_now
+from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import recovery, running, unstarted
 from models.store.operations.admission import NotClaimed
 from models.store.operations.claims import Claim, claim
@@ -34,7 +35,7 @@ def test_two_claims_side_by_side_have_one_winner(engine: sa.Engine) -> None:
     def take(worker: str) -> None:
         start.wait()
         with engine.begin() as connection:
-            won.append(claim(connection, operation, 1, worker))
+            won.append(claim(connection, operation, 1, worker, alerts=NO_ALERTS))
 
     threads = [threading.Thread(target=take, args=(f"w{n}",)) for n in range(4)]
     for thread in threads:
@@ -48,13 +49,15 @@ def test_two_claims_side_by_side_have_one_winner(engine: sa.Engine) -> None:
 
 def _claim(engine: sa.Engine, operation: UUID, attempt: int = 1) -> Claim | NotClaimed:
     with engine.begin() as connection:
-        return claim(connection, operation, attempt, "tests")
+        return claim(connection, operation, attempt, "tests", alerts=NO_ALERTS)
 
 
 def _end(engine: sa.Engine, operation: UUID, attempt: int = 1) -> list[UUID]:
     with engine.begin() as connection:
         ending = Ending(OperationState.SUCCESS)
-        return [one.id for one in end(connection, operation, attempt, ending).released]
+        return [
+            one.id for one in end(connection, operation, attempt, ending, alerts=NO_ALERTS).released
+        ]
 
 
 @pytest.mark.parametrize(
@@ -142,7 +145,7 @@ def test_a_lost_lease_writes_nothing_more(engine: sa.Engine) -> None:
     update_operation(engine, operation, heartbeat_at=NOON - timedelta(days=365))
 
     with engine.begin() as connection:
-        taken = recovery.take_back_lost(connection, timedelta(seconds=45), 10)
+        taken = recovery.take_back_lost(connection, timedelta(seconds=45), 10, NO_ALERTS)
 
     assert taken == [(operation, "pending")]
     with pytest.raises(LeaseLost):
@@ -161,7 +164,8 @@ def test_a_lost_operation_is_tried_three_times_and_then_fails(engine: sa.Engine)
         _claim(engine, operation, attempt)
         update_operation(engine, operation, heartbeat_at=NOON - timedelta(days=365))
         with engine.begin() as connection:
-            states += [s for _, s in recovery.take_back_lost(connection, timedelta(seconds=45), 10)]
+            lost = recovery.take_back_lost(connection, timedelta(seconds=45), 10, NO_ALERTS)
+            states += [state for _, state in lost]
 
     assert states == ["pending", "pending", "pending", "failed"]
     assert "lost" in str(row_of(engine, operation)["error"])
@@ -173,7 +177,7 @@ def test_a_healthy_lease_is_not_taken_back(engine: sa.Engine) -> None:
     _claim(engine, operation)
 
     with engine.begin() as connection:
-        assert recovery.take_back_lost(connection, timedelta(seconds=45), 10) == []
+        assert recovery.take_back_lost(connection, timedelta(seconds=45), 10, NO_ALERTS) == []
 
 
 @pytest.mark.parametrize(
@@ -276,7 +280,7 @@ def test_a_replaced_operation_is_not_put_back(engine: sa.Engine) -> None:
     _claim(engine, new)
 
     with engine.begin() as connection:
-        released = end(connection, old, 1, lease.GIVEN_BACK).released
+        released = end(connection, old, 1, lease.GIVEN_BACK, alerts=NO_ALERTS).released
 
     row = row_of(engine, old)
     assert (row["state"], row["reason"]) == ("cancelled", f"replaced by {new}")
@@ -301,7 +305,7 @@ def test_a_heartbeat_of_a_clock_that_ran_ahead_is_stale(engine: sa.Engine) -> No
     update_operation(engine, operation, heartbeat_at=datetime(2199, 1, 1, tzinfo=UTC))
 
     with engine.begin() as connection:
-        taken = recovery.take_back_lost(connection, timedelta(seconds=45), 10)
+        taken = recovery.take_back_lost(connection, timedelta(seconds=45), 10, NO_ALERTS)
 
     assert taken == [(operation, "pending")]
 

@@ -6,6 +6,7 @@ from uuid import UUID
 import pytest
 import sqlalchemy as sa
 
+from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import recovery
 from models.store.operations.claims import Claim, claim
 from models.tables import action_ends, action_state, notices
@@ -32,7 +33,7 @@ def lose(engine: sa.Engine, action: Changed, at: datetime) -> UUID:
     """Start an operation whose worker falls silent."""
     id = make_operation(engine, action, at)
     with engine.begin() as connection:
-        assert isinstance(claim(connection, id, 1, "tests"), Claim)
+        assert isinstance(claim(connection, id, 1, "tests", alerts=NO_ALERTS), Claim)
     update_operation(engine, id, heartbeat_at=NOON - timedelta(days=365))
     return id
 
