@@ -16,7 +16,7 @@ from models.sql import is_still
 from models.store.operations import handed_over, handing, one_step, restart, running, unstarted
 from models.store.operations.admission import EXPIRED, NotClaimed
 from models.store.operations.claims import Claim, claim, recorded_of
-from models.store.operations.finish import Ended, Ending, end, release_waiting
+from models.store.operations.finish import Ended, Ending, end
 from models.store.operations.handed_over import hand_over
 from models.store.operations.move import RUNNING
 from models.store.operations.retry_policy import CANCELLED, STOPPED_IN_TIME, TIME_LIMIT, failed
@@ -106,9 +106,7 @@ def end_discarded(
     Raises JustBeingSent.
     """
     if said["what"] == EXPIRED:
-        if not unstarted.skip(connection, *its, EXPIRED):
-            return None
-        return Ended(OperationState.SKIPPED, release_waiting(connection, its[0]), [])
+        return unstarted.skip(connection, *its, EXPIRED)
     if said["what"] == REVOKED:
         return _end_revoked(connection, its[0], str(said["reason"]))
     found = try_to_claim(connection, its, said["worker"], repeatable=False, alerts=alerts)
@@ -121,8 +119,9 @@ def end_discarded(
 
 
 def _end_revoked(connection: sa.Connection, id: UUID, reason: str) -> Ended | None:
-    if unstarted.cancel(connection, id, reason):
-        return Ended(OperationState.CANCELLED, release_waiting(connection, id), [])
+    ended = unstarted.cancel(connection, id, reason)
+    if ended is not None:
+        return ended
     state = sa.select(operations.c.state).where(operations.c.id == id)
     is_asked = restart.ask_to_cancel(connection, id, reason)
     if not is_asked and connection.execute(state).scalar_one_or_none() in UNSTARTED:

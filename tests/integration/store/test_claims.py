@@ -138,6 +138,31 @@ def test_stranded_operations_are_released_by_the_sweep(engine: sa.Engine) -> Non
     assert row_of(engine, two)["waiting_for"] is None
 
 
+@pytest.mark.parametrize("how", ["skip", "drop", "cancel"])
+def test_what_waits_for_one_that_never_starts_is_released_with_its_end(
+    engine: sa.Engine, how: str
+) -> None:
+    action = make_action(engine, policy={"catch_up": "all"})
+    first, second, third = (make_operation(engine, action, NOON + n * MINUTE) for n in range(3))
+    assert _claim(engine, second) is NotClaimed.WAITS
+    assert _claim(engine, third) is NotClaimed.WAITS
+    update_operation(engine, third, waiting_for=first)
+
+    with engine.begin() as connection:
+        match how:
+            case "skip":
+                ended = unstarted.skip(connection, first, 1, "expired")
+            case "drop":
+                ended = unstarted.drop(connection, first, 1)
+            case _:
+                ended = unstarted.cancel(connection, first, "cancelled")
+
+    assert ended is not None
+    assert [message.id for message in ended.released] == [second]
+    assert row_of(engine, second)["waiting_for"] is None
+    assert row_of(engine, third)["waiting_for"] == second
+
+
 def test_a_lost_lease_writes_nothing_more(engine: sa.Engine) -> None:
     action = make_action(engine)
     operation = make_operation(engine, action, NOON)

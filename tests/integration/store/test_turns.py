@@ -18,6 +18,7 @@ from models.store.operations.admission import NotClaimed
 from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
 from models.store.operations.outbox import Message
+from models.store.scope import WHOLE_INSTALLATION
 from models.tables import operations as operations_table
 from models.turns import Sharing
 from runtime.config import Settings
@@ -25,6 +26,7 @@ from runtime.database import reading
 from scheduler.changes import change
 from scheduler.changes.change import Changed
 from scheduler.dispatch import dispatch_ready
+from scheduler.on_demand.cancel import cancel
 from scheduler.sweep import Sweeper
 from tasks.execute import run_attempt
 from tasks.registry import Registry
@@ -233,6 +235,19 @@ def test_a_worker_sends_the_next_one_when_one_does_not_start(
 
     assert run_attempt(engine, settings, Registry(), (ids[0], 1), "tests") == "taken"
     assert in_broker(broker) == 2
+
+
+def test_one_that_is_cancelled_gives_its_turn_to_the_next(
+    engine: sa.Engine, busy: Changed, other: SmallApp, broker: Broker
+) -> None:
+    ids = make_operations(engine, busy, 2)
+    all_due(engine)
+    dispatch_ready(engine)
+    assert row_of(engine, ids[1])["turn"] == "waits"
+
+    cancel(engine, ids[0], WHOLE_INSTALLATION, "ann")
+
+    assert (row_of(engine, ids[1])["turn"], in_broker(broker)) == ("taken", 2)
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ class Play:
         self.finish_all(0.3)
 
     def cancel(self) -> None:
-        """Cancel any unstarted one, sometimes without releasing those that wait for it."""
+        """Cancel any unstarted one."""
         id = self.random.choice(self.ids)
         with self.engine.begin() as connection:
             unstarted.cancel(connection, id, "cancelled")
