@@ -14,6 +14,7 @@ from celery import Celery
 
 from benchmarks.filling import park, release
 from benchmarks.harness import Database, Figure, Sizes, Stack, Stopwatch, main, middle, timed
+from models.store.notices.alerting import NO_ALERTS
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
 from tasks.built_in import built_in_steps
@@ -89,7 +90,7 @@ def _one_tick(
     """Return the time of one tick that records and sends `due` operations; then remove them."""
     uids = database.due[:due]
     release(database.engine, uids, database.now)
-    watch, sweeper = Stopwatch(), Sweeper(LEASE)
+    watch, sweeper = Stopwatch(), Sweeper(LEASE, NO_ALERTS)
     # What was flushed is noticed before the time that is measured.
     sweeper.broker.look(database.engine)
     with watch.running():

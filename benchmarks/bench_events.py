@@ -12,6 +12,7 @@ from benchmarks.filling import MINUTE, analyze, bulk_insert, instant
 from benchmarks.harness import Database, Figure, Sizes, Stack, Stopwatch, main, middle
 from minutehand.steps import SmallApp
 from models.store import ticks
+from models.store.notices.alerting import NO_ALERTS
 from models.tables import action_cursor
 from scheduler.changes.change import create_all
 from scheduler.changes.validation import ChangeContext
@@ -80,7 +81,12 @@ def _filled(stack: Stack, sizes: Sizes) -> Database:
         for delay in delays
     ]
     create_all(database.engine, documents, _author(app))
-    tick(database.engine, database.clock(), Sweeper(timedelta(seconds=45)), steps=built_in_steps())
+    tick(
+        database.engine,
+        database.clock(),
+        Sweeper(timedelta(seconds=45), NO_ALERTS),
+        steps=built_in_steps(),
+    )
     with database.engine.begin() as connection:
         began = database.now - DAY
         connection.execute(sa.update(action_cursor).values(effective_from=began))
@@ -109,7 +115,7 @@ def _users(
 
 
 def _one_tick(database: Database, due: int) -> Stopwatch:
-    watch, sweeper = Stopwatch(), Sweeper(timedelta(seconds=45))
+    watch, sweeper = Stopwatch(), Sweeper(timedelta(seconds=45), NO_ALERTS)
     sweeper.broker.look(database.engine)
     with watch.running():
         report: TickReport = tick(database.engine, database.now, sweeper, steps=built_in_steps())

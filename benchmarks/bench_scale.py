@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from benchmarks.filling import analyze, park, release
 from benchmarks.harness import Database, Figure, Sizes, Stack, main, middle
 from models.store import retention
+from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import pages
 from models.store.scope import Scope
 from runtime.database import reading
@@ -108,7 +109,7 @@ def _ms(act: Callable[[], Any]) -> float:
 
 
 def _tick(database: Database) -> Any:
-    return tick(database.engine, database.now, Sweeper(LEASE), steps=built_in_steps())
+    return tick(database.engine, database.now, Sweeper(LEASE, NO_ALERTS), steps=built_in_steps())
 
 
 def _busy_tick(stack: Stack, database: Database, due: int) -> float:

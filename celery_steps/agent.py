@@ -62,7 +62,7 @@ class Agent:
         self.stop = threading.Event()
         # A sidecar ends once its workers have left.
         self.leave = threading.Event()
-        self.claims = Claims(engine)
+        self.claims = Claims(engine, settings.alert)
         self.workers = Workers(engine, SkewWatch(settings.clock.max_skew_s), worker)
         self._sessions = 0
         self._lock = threading.Lock()

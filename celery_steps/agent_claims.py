@@ -13,6 +13,7 @@ from models.store.operations.claims import Claim
 from runtime.clock import monotonic
 from runtime.database import DATABASE_AWAY, reason_of
 from runtime.db_retry import start
+from runtime.sections import AlertSettings
 
 logger = logging.getLogger("minutehand.agent")
 
@@ -31,8 +32,8 @@ class Away:
 class Claims:
     """Claims for one worker; an unavailable database delays one of them, not all."""
 
-    def __init__(self, engine: sa.Engine) -> None:
-        self.engine = engine
+    def __init__(self, engine: sa.Engine, alerts: AlertSettings) -> None:
+        self.engine, self.alerts = engine, alerts
         self._away: Away | None = None
 
     def claim(
@@ -45,7 +46,9 @@ class Claims:
 
         def claimed() -> tuple[Held, Claim] | str:
             with self.engine.begin() as connection:
-                return followed.try_to_claim(connection, its, worker, repeatable=repeatable)
+                return followed.try_to_claim(
+                    connection, its, worker, repeatable=repeatable, alerts=self.alerts
+                )
 
         try:
             return start(its[0], claimed, NotClaimed.TAKEN)

@@ -16,7 +16,7 @@ from models.sql import is_still
 from models.store.operations import handed_over, handing, one_step, restart, running, unstarted
 from models.store.operations.admission import EXPIRED, NotClaimed
 from models.store.operations.claims import Claim, claim, recorded_of
-from models.store.operations.finish import Ended, Ending, end, release_waiting
+from models.store.operations.finish import Ended, Ending, end
 from models.store.operations.handed_over import hand_over
 from models.store.operations.move import RUNNING
 from models.store.operations.retry_policy import CANCELLED, STOPPED_IN_TIME, TIME_LIMIT, failed
@@ -61,7 +61,12 @@ class Held:
 
 
 def try_to_claim(
-    connection: sa.Connection, its: tuple[UUID, int], worker: str, *, repeatable: bool
+    connection: sa.Connection,
+    its: tuple[UUID, int],
+    worker: str,
+    *,
+    repeatable: bool,
+    alerts: AlertSettings,
 ) -> tuple[Held, Claim] | str:
     """Start an attempt (id, number) for a worker, or return why it does not start.
 
@@ -73,7 +78,8 @@ def try_to_claim(
         # Checked first: an attempt put back during the claim would look paused.
         return EARLY
     handed_over.take_up(connection, *its)
-    found = claim(connection, *its, worker, lambda _document, _steps: one_step.columns_of(step))
+    shown = one_step.columns_of(step)
+    found = claim(connection, *its, worker, lambda _document, _steps: shown, alerts=alerts)
     if isinstance(found, NotClaimed):
         is_known = found is not NotClaimed.TAKEN or recorded_of(connection, *its) is not None
         return str(found) if is_known else UNKNOWN
@@ -100,12 +106,10 @@ def end_discarded(
     Raises JustBeingSent.
     """
     if said["what"] == EXPIRED:
-        if not unstarted.skip(connection, *its, EXPIRED):
-            return None
-        return Ended(OperationState.SKIPPED, release_waiting(connection, its[0]), [])
+        return unstarted.skip(connection, *its, EXPIRED)
     if said["what"] == REVOKED:
         return _end_revoked(connection, its[0], str(said["reason"]))
-    found = try_to_claim(connection, its, said["worker"], repeatable=False)
+    found = try_to_claim(connection, its, said["worker"], repeatable=False, alerts=alerts)
     if found == EARLY:
         raise JustBeingSent
     if isinstance(found, str):
@@ -115,8 +119,9 @@ def end_discarded(
 
 
 def _end_revoked(connection: sa.Connection, id: UUID, reason: str) -> Ended | None:
-    if unstarted.cancel(connection, id, reason):
-        return Ended(OperationState.CANCELLED, release_waiting(connection, id), [])
+    ended = unstarted.cancel(connection, id, reason)
+    if ended is not None:
+        return ended
     state = sa.select(operations.c.state).where(operations.c.id == id)
     is_asked = restart.ask_to_cancel(connection, id, reason)
     if not is_asked and connection.execute(state).scalar_one_or_none() in UNSTARTED:
@@ -166,7 +171,7 @@ def write_end(
     step = one_step.ended(held.step, ending, report.get("message"))
     shown = one_step.progress_columns(report.get("progress") or {})
     story = Story({**shown, "steps": [step]})
-    ended = end(connection, held.id, held.attempt, ending, story, alerts)
+    ended = end(connection, held.id, held.attempt, ending, story, alerts=alerts)
     if report["outcome"] in {"retry", "replaced"} and ended.state is OperationState.PENDING:
         handing.await_message(connection, held.id, held.attempt + 1, _delay(report))
         if not report.get("is_followed", True):

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from models.job import JOB
 from models.operation import OperationState
-from models.store.notices.alerting import NO_ALERTS
+from models.store import notices
 from models.store.operations import one_step, running
 from models.store.operations.admission import NotClaimed, Recorded
 from models.store.operations.claims import Claim, Wanted, claim, lock_unstarted, start_all
@@ -51,9 +51,9 @@ def take(
 
     def claimed() -> Claim | NotClaimed:
         with engine.begin() as connection:
-            found = claim(connection, *its, worker, begin, alerts)
+            found = claim(connection, *its, worker, begin, alerts=alerts)
             if isinstance(found, Claim) and found.plan.job is None:
-                end(connection, *its, NO_JOB, alerts=alerts)
+                notices.send_soon(connection, end(connection, *its, NO_JOB, alerts=alerts).owed)
                 return NotClaimed.BROKEN
             return found
 
@@ -149,11 +149,12 @@ def finish(
     held: Held,
     ending: Ending,
     message: str | None = None,
-    alerts: AlertSettings = NO_ALERTS,
+    *,
+    alerts: AlertSettings,
 ) -> Ended:
     """End the attempt of a job; raises LeaseLost if it has moved meanwhile."""
     story = Story({"steps": [one_step.ended(held.step, ending, message)]})
-    return end(connection, held.id, held.attempt, ending, story, alerts)
+    return end(connection, held.id, held.attempt, ending, story, alerts=alerts)
 
 
 def give_back(connection: sa.Connection, its: tuple[UUID, int], alerts: AlertSettings) -> Ended:

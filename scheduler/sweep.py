@@ -11,7 +11,6 @@ import sqlalchemy as sa
 from broker.sending import Sent
 from models.operation import OperationState
 from models.store.notices import overdue
-from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import handing, recovery, turns
 from runtime.clock import monotonic
 from runtime.database import DATABASE_AWAY
@@ -43,7 +42,7 @@ class Sweeper:
     cut off as well: a silent worker counts as lost only after a whole lease.
     """
 
-    def __init__(self, lease: timedelta, alerts: AlertSettings = NO_ALERTS) -> None:
+    def __init__(self, lease: timedelta, alerts: AlertSettings) -> None:
         self.lease = lease
         self.alerts = alerts
         self.overdue = alerts.overdue

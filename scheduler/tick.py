@@ -1,6 +1,7 @@
 """Run one tick: claim what is due, decide, record, send, sweep; docs/explanation/tick.md."""
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -123,9 +124,8 @@ class Tick:
         self.report.events_error = events.error
 
     def _take(self, recorded: Recorded) -> None:
-        messages: list[Message] = []
-        self._count(recorded, messages)
-        self._send(messages)
+        self.report.add(recorded)
+        self._send(recorded.messages)
 
     def _is_outdated(self, connection: sa.Connection) -> bool:
         """Return whether another daemon found meanwhile that the clock was ahead.
@@ -148,11 +148,11 @@ class Tick:
                 left_out=self.left | self.busy if skip_locked else self.left,
                 skip_locked=skip_locked,
             )
-            messages = self._decide(connection, rows)
+            recorded = self._decide(connection, rows)
         if not skip_locked:
             self.left |= self.busy
         self.report.decided += len(rows)
-        self._send(messages)
+        self._take(recorded)
         # A tick after a long downtime takes longer than a watchdog waits.
         notify(ALIVE)
         return len(rows)
@@ -160,43 +160,40 @@ class Tick:
     def _next_size(self) -> int:
         return min(self.batch_size, max(FIRST_BATCH, self.report.decided))
 
-    def _decide(self, connection: sa.Connection, rows: Any) -> list[Message]:
+    def _decide(self, connection: sa.Connection, rows: Any) -> Recorded:
+        recorded = Recorded()
         decided: list[Decided] = []
-        messages: list[Message] = []
         for row in rows:
             try:
-                with_edit = self._decide_one(connection, row, messages)
+                before, one = self._decide_one(connection, row)
             except Exception as error:  # one broken action must not stop the tick
                 if is_of_no_row(error):
                     raise
-                self._set_aside(connection, row, error)
+                before, one = self._set_aside(connection, row, error), None
+            recorded += before
+            if one is None:
                 continue
-            if with_edit is None:
-                continue
-            if len(with_edit.decision.due) >= MOST_SENT:
+            if len(one.decision.due) >= MOST_SENT:
                 self.left.add(row.action_uid)
-            decided.append(with_edit)
-        messages += self._record(connection, decided)
-        return messages
+            decided.append(one)
+        return recorded + self._record(connection, decided)
 
     def _decide_one(
-        self, connection: sa.Connection, row: sa.Row[Any], messages: list[Message]
-    ) -> Decided | None:
-        """Return an action's decision, None if a change has it locked."""
+        self, connection: sa.Connection, row: sa.Row[Any]
+    ) -> tuple[Recorded, Decided | None]:
+        """Return what was recorded before an edit, and the decision; None if a change holds it."""
         if row.deleted_at is not None:
             # An edit by plain SQL scheduled it: a deleted action has no occurrence.
             gone = Decision((), (), None, row.watermark, None)
-            return Decided(action_ref(row), NOTHING_PLANNED, gone)
+            return Recorded(), Decided(action_ref(row), NOTHING_PLANNED, gone)
         if (row.edited_at is not None or row.set_aside) and was_edited(row, self.steps):
             if not self._holds(connection, row.action_uid):
-                return None
+                return Recorded(), None
             with connection.begin_nested():
-                before, decided = adopt_edit(connection, row, self.now, self.steps)
-            self._count(before, messages)
-            return decided
+                return adopt_edit(connection, row, self.now, self.steps)
         plan = sound(row.plan)
         decision = decide(plan, row.action_uid, row.watermark, self.now)
-        return Decided(action_ref(row), plan, decision)
+        return Recorded(), Decided(action_ref(row), plan, decision)
 
     def _holds(self, connection: sa.Connection, uid: UUID) -> bool:
         if cursors.hold_action(connection, uid):
@@ -204,44 +201,37 @@ class Tick:
         self.busy.add(uid)
         return False
 
-    def _record(self, connection: sa.Connection, decided: list[Decided]) -> list[Message]:
+    def _record(self, connection: sa.Connection, decided: list[Decided]) -> Recorded:
         """Record a batch; if the database refuses it, record one by one to find the broken row."""
-        messages: list[Message] = []
         try:
             with connection.begin_nested():
                 recorded = record(connection, decided, self.room)
                 advance(connection, decided)
-            self._count(recorded, messages)
+            return recorded
         except Exception as error:  # one broken action must not stop the tick
             if is_of_no_row(error):
                 raise
             if len(decided) == 1:
-                self._set_aside(connection, decided[0], error)
-                return []
-            for one in decided:
-                messages += self._record(connection, [one])
-        return messages
-
-    def _count(self, recorded: Recorded, messages: list[Message]) -> None:
-        self.report.add(recorded)
-        messages += recorded.messages
+                return self._set_aside(connection, decided[0], error)
+            return sum((self._record(connection, [one]) for one in decided), Recorded())
 
     def _set_aside(
         self, connection: sa.Connection, broken: sa.Row[Any] | Decided, error: Exception
-    ) -> None:
+    ) -> Recorded:
+        """Quarantine an action; return what was recorded before a broken edit."""
         uid = broken.action.uid if isinstance(broken, Decided) else broken.action_uid
         if not self._holds(connection, uid):
-            return
+            return Recorded()
         logger.error("action %s is quarantined: %s", uid, reason_of(error))
+        self.report.set_aside += 1
         if isinstance(broken, Decided):
             actions.set_aside(connection, uid, reason_of(error))
-        else:
-            # The edit may be newer than this tick's `now`: no later tick decides by the old plan.
-            now = max(self.now, read_clock(connection))
-            self.report.add(set_aside(connection, broken, error, now))
-        self.report.set_aside += 1
+            return Recorded()
+        # The edit may be newer than this tick's `now`: no later tick decides by the old plan.
+        now = max(self.now, read_clock(connection))
+        return set_aside(connection, broken, error, now)
 
-    def _send(self, messages: list[Message]) -> None:
+    def _send(self, messages: Sequence[Message]) -> None:
         # A failed flush ends sending, not recording.
         if not messages:
             return

@@ -116,7 +116,7 @@ def _claim(
     alerts: AlertSettings,
 ) -> Claim | NotClaimed:
     def claimed(connection: sa.Connection) -> Claim | NotClaimed:
-        return claim(connection, *message, worker, script.open, alerts)
+        return claim(connection, *message, worker, script.open, alerts=alerts)
 
     return start(message[0], lambda: persist(engine, claimed), NotClaimed.TAKEN)
 
@@ -130,7 +130,7 @@ def _end(runner: Runner, ending: Ending) -> Ended:
     engine, story, alerts = runner.engine, runner.story(ending), runner.settings.alert
     id, attempt = runner.lease.claim.id, runner.lease.claim.attempt
     try:
-        return persist(engine, lambda c: end(c, id, attempt, ending, story, alerts))
+        return persist(engine, lambda c: end(c, id, attempt, ending, story, alerts=alerts))
     except (sa.exc.StatementError, TypeError, ValueError) as error:
         logger.exception("the end of operation %s cannot be stored", id)
         text = f"the end could not be stored: {type(error).__name__}"

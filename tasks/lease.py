@@ -20,7 +20,6 @@ import sqlalchemy as sa
 from minutehand.error_text import text_of
 from models.errors import LeaseLost
 from models.operation import OperationState
-from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import running
 from models.store.operations.claims import Claim
 from models.store.operations.finish import Ending, end
@@ -85,7 +84,7 @@ class Lease:
     engine: sa.Engine
     claim: Claim
     settings: WorkerSettings
-    alerts: AlertSettings = NO_ALERTS
+    alerts: AlertSettings
     # The lines that the steps logged; the heartbeat writes those that the steps did not.
     lines: LogLines = field(default_factory=LogLines)
     interruption: Interrupted | None = None

@@ -4,14 +4,15 @@ Many are deleted in batches: short transactions do not delay ticks, and a repeat
 after a kill.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from uuid import UUID
 
 import sqlalchemy as sa
 
 from models.errors import NotFound, Refused
-from models.sql import read_clock
+from models.sql import parts_of, read_clock
 from models.store import actions, audit
 from models.store.actions import cursors, deletion
 from models.store.operations import backfills, unstarted
@@ -92,33 +93,39 @@ def _delete(connection: sa.Connection, uids: Sequence[UUID], author: ChangeConte
 
 def delete_all(engine: sa.Engine, author: ChangeContext, owner: str | None = None) -> Deleted:
     """Delete all actions of the author's small app or of one owner, also new ones."""
-    deleted, in_vain = Deleted(), 0
-    while in_vain < MOST_IN_VAIN:
-        with engine.begin() as connection:
-            uids = deletion.of_owner(connection, author.small_app.id, owner, AT_ONCE)
-            if not uids:
-                return deleted
-            some = _delete(connection, uids, author)
-        give_way(engine)
-        deleted += some
-        # The first try quarantines actions with unreadable instants, the next one deletes them.
-        in_vain = 0 if some.names else in_vain + 1
-    raise Refused(f"some actions of {author.small_app.name!r} cannot be deleted; try again")
+    app = author.small_app
+    some = partial(deletion.of_owner, small_app_id=app.id, owner=owner, limit=AT_ONCE)
+    deleted, is_done = _delete_while(engine, some, author)
+    if not is_done:
+        raise Refused(f"some actions of {app.name!r} cannot be deleted; try again")
+    return deleted
 
 
 def delete_each(engine: sa.Engine, uids: Sequence[UUID], author: ChangeContext) -> Deleted:
     """Delete these actions; one that is deleted already is left out."""
     deleted = Deleted()
-    for start in range(0, len(uids), AT_ONCE):
-        # See `delete_all` for what a second try deletes.
-        for _ in range(MOST_IN_VAIN):
-            with engine.begin() as connection:
-                some = _delete(connection, uids[start : start + AT_ONCE], author)
-            give_way(engine)
-            deleted += some
-            if len(deleted.names) == min(start + AT_ONCE, len(uids)):
-                break
+    for part in parts_of(uids, AT_ONCE):
+        some, _ = _delete_while(engine, partial(deletion.existing, uids=part), author)
+        deleted += some
     return deleted
+
+
+def _delete_while(
+    engine: sa.Engine, some: Callable[[sa.Connection], Sequence[UUID]], author: ChangeContext
+) -> tuple[Deleted, bool]:
+    """Delete what `some` finds until it finds nothing; False if it keeps finding what stays."""
+    deleted, in_vain = Deleted(), 0
+    while in_vain < MOST_IN_VAIN:
+        with engine.begin() as connection:
+            uids = some(connection)
+            if not uids:
+                return deleted, True
+            done = _delete(connection, uids, author)
+        give_way(engine)
+        deleted += done
+        # The first try quarantines actions with unreadable instants, the next one deletes them.
+        in_vain = 0 if done.names else in_vain + 1
+    return deleted, False
 
 
 def delete_app(engine: sa.Engine, author: ChangeContext) -> Deleted:

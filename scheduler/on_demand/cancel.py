@@ -5,13 +5,12 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from broker.sending import send_reserved
+from broker.sending import send_next, send_reserved
 from models.errors import Refused
 from models.operation import ENDED, OperationState
 from models.store import audit, operations
 from models.store.operations import restart, unstarted
-from models.store.operations.finish import release_waiting
-from models.store.operations.outbox import Message
+from models.store.operations.finish import Ended
 from models.store.scope import Scope
 
 # The operation may start, or return to pending, between two tries.
@@ -36,22 +35,23 @@ def cancel(engine: sa.Engine, operation_id: UUID, scope: Scope, actor: str) -> C
         with engine.begin() as connection:
             found = _cancel(connection, operation_id, scope, actor)
         if found is not None:
-            cancelled, released = found
-            send_reserved(engine, released)
+            cancelled, ended = found
+            if ended is not None:
+                send_reserved(engine, ended.released)
+                send_next(engine, ended.lane)
             return cancelled
     raise Refused(f"operation {operation_id} keeps changing its state; try again")
 
 
 def _cancel(
     connection: sa.Connection, id: UUID, scope: Scope, actor: str
-) -> tuple[Cancelled, list[Message]] | None:
-    """Return the cancelled operation and those that waited for it; None if it moved meanwhile."""
+) -> tuple[Cancelled, Ended | None] | None:
+    """Return the operation, with its end if it had not started; None if it moved meanwhile."""
     row = operations.get(connection, id, scope)
     reason = f"cancelled by {actor}"
-    released: list[Message] = []
-    if unstarted.cancel(connection, id, reason):
-        state = OperationState.CANCELLED
-        released = release_waiting(connection, id)
+    ended = unstarted.cancel(connection, id, reason)
+    if ended is not None:
+        state = ended.state
     elif restart.ask_to_cancel(connection, id, reason):
         state = OperationState.RUNNING
     else:
@@ -70,4 +70,4 @@ def _cancel(
         verb="operation.cancel",
         objects={str(id): {"state": row["state"]}},
     )
-    return Cancelled(id, state), released
+    return Cancelled(id, state), ended

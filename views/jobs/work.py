@@ -194,7 +194,7 @@ def _end(
     with installation.engine.begin() as connection:
         held = _held(connection, installation, job_id, lease)
         alerts = installation.settings.alert
-        ended = work.finish(connection, held, decide(held), message, alerts)
+        ended = work.finish(connection, held, decide(held), message, alerts=alerts)
     _send(installation, ended)
     return held, ended
 

@@ -60,7 +60,7 @@ class Recorded:
             ending = Ending(OperationState.FAILED, error=error, is_failure=True)
         alerts = self.installation.settings.alert
         with self.installation.engine.begin() as connection:
-            end(connection, self.id, 1, ending, Story({"steps": [story]}), alerts)
+            end(connection, self.id, 1, ending, Story({"steps": [story]}), alerts=alerts)
 
 
 def how_ended(code: int) -> str:

@@ -212,25 +212,24 @@ def _quarantine_unreadable(connection: sa.Connection, uid: UUID, error: Exceptio
     )
 
 
+_ADVANCED_BY = {"uid": "action_uid", "until": "watermark", "next_at": "next_occurrence_at"}
+# The same object each time, so that its statement is made once.
+_ADVANCED = Change(
+    lambda row, given: [row["action_uid"] == given["uid"]],
+    lambda given: {
+        "watermark": given["until"],
+        "next_occurrence_at": given["next_at"],
+        "edited_at": None,
+    },
+)
+
+
 def advance(connection: sa.Connection, moves: Sequence[dict[str, Any]]) -> None:
     """Write watermark and next_occurrence_at of many actions.
 
     Each move has `uid`, `until` (the watermark) and `next_at`. Pending edits are cleared.
     """
-    update_each(
-        connection,
-        action_cursor,
-        moves,
-        {"uid": "action_uid", "until": "watermark", "next_at": "next_occurrence_at"},
-        Change(
-            lambda row, given: [row["action_uid"] == given["uid"]],
-            lambda given: {
-                "watermark": given["until"],
-                "next_occurrence_at": given["next_at"],
-                "edited_at": None,
-            },
-        ),
-    )
+    update_each(connection, action_cursor, moves, _ADVANCED_BY, _ADVANCED)
 
 
 def restart(

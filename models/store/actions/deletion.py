@@ -52,3 +52,11 @@ def of_owner(
     if owner is not None:
         query = query.where(actions.c.owner == owner)
     return list(connection.execute(query.order_by(actions.c.uid).limit(limit)).scalars())
+
+
+def existing(connection: sa.Connection, uids: Sequence[UUID]) -> list[UUID]:
+    """Return those of `uids` that are not deleted, by uid."""
+    its = (is_among(connection, actions.c.uid, uids), actions.c.deleted_at.is_(None))
+    return list(
+        connection.execute(sa.select(actions.c.uid).where(*its).order_by(actions.c.uid)).scalars()
+    )

@@ -106,11 +106,10 @@ def keep_back(connection: sa.Connection, recorded: Recorded, attempt: int) -> No
     """Apply the subject's filter, expiry, tolerance, order and overlap; None if it may start."""
     reason = _ruled_out(connection, recorded) if recorded.can_start else None
     if reason is not None:
-        is_skipped = unstarted.skip(connection, recorded.id, attempt, reason)
-        return NotClaimed.SKIPPED if is_skipped else NotClaimed.TAKEN
+        return _skip(connection, recorded, attempt, reason)
     if _comes_too_soon(connection, recorded):
-        is_dropped = unstarted.drop(connection, recorded.id, attempt)
-        return NotClaimed.DROPPED if is_dropped else NotClaimed.TAKEN
+        dropped = unstarted.drop(connection, recorded.id, attempt)
+        return NotClaimed.TAKEN if dropped is None else NotClaimed.DROPPED
     earlier = _earlier_in_order(connection, recorded)
     if earlier is not None:
         _wait(connection, recorded.id, attempt, earlier)
@@ -118,6 +117,11 @@ def keep_back(connection: sa.Connection, recorded: Recorded, attempt: int) -> No
     if recorded.can_start and recorded.running is not None:
         return _yield_to_running(connection, recorded, attempt)
     return None
+
+
+def _skip(connection: sa.Connection, recorded: Recorded, attempt: int, reason: str) -> NotClaimed:
+    skipped = unstarted.skip(connection, recorded.id, attempt, reason)
+    return NotClaimed.TAKEN if skipped is None else NotClaimed.SKIPPED
 
 
 def why_not(connection: sa.Connection, recorded: Recorded) -> str | None:
@@ -220,9 +224,7 @@ def _yield_to_running(
     # Requested and scheduled operations wait for each other: overlap skips and replaces neither.
     if not (recorded.is_requested or found.cause in REQUESTED):
         if plan.overlap == "skip" and plan.catch_up == "latest":
-            reason = f"overlap: {running} was running"
-            is_skipped = unstarted.skip(connection, recorded.id, attempt, reason)
-            return NotClaimed.SKIPPED if is_skipped else NotClaimed.TAKEN
+            return _skip(connection, recorded, attempt, f"overlap: {running} was running")
         if plan.overlap == "replace" and not _is_older(connection, recorded.id, running):
             restart.ask_to_cancel(connection, running, f"replaced by {recorded.id}")
     _wait(connection, recorded.id, attempt, running)

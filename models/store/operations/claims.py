@@ -16,7 +16,6 @@ from models.operation import UNSTARTED, Cause, OperationState
 from models.sql import Change, Columns, is_among, is_still, read_each, stands_in, update_each
 from models.store import notices
 from models.store.conditions import IS_LIVE, ITS_REVISION
-from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.admission import NotClaimed, Recorded, keep_back, refuse
 from models.store.operations.finish import Ending, end
 from models.store.operations.move import becomes, move
@@ -56,7 +55,8 @@ def claim(
     attempt: int,
     worker: str,
     begin: Begin = lambda _document, _steps: {},
-    alerts: AlertSettings = NO_ALERTS,
+    *,
+    alerts: AlertSettings,
 ) -> Claim | NotClaimed:
     """Start this attempt for `worker`, or apply what keeps it from starting.
 

@@ -13,7 +13,7 @@ from models.notices import TIME_BOX
 from models.operation import DONE, OUTCOMES, UNSTARTED, OperationState, StepState
 from models.sql import database_now, is_still, upsert, upsert_one
 from models.store.notices import Owed, alerting
-from models.store.notices.alerting import LATEST, NO_ALERTS, STATUS, End
+from models.store.notices.alerting import LATEST, STATUS, End
 from models.store.operations import attempts, ends, is_requested
 from models.store.operations.move import RUNNING, move
 from models.store.operations.outbox import MESSAGE, Message, in_order
@@ -64,7 +64,8 @@ def end(
     attempt: int,
     ending: Ending,
     story: Story | None = None,
-    alerts: AlertSettings = NO_ALERTS,
+    *,
+    alerts: AlertSettings,
 ) -> Ended:
     """End this attempt; `story` is its progress that is not stored yet.
 

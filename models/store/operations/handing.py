@@ -21,7 +21,6 @@ from models.operation import OperationState
 from models.sql import database_now, is_still
 from models.store import notices, ticks
 from models.store.conditions import ITS_REVISION
-from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import RESERVED_FOR, unstarted
 from models.store.operations.admission import why_not
 from models.store.operations.claims import is_wanted, recorded_of
@@ -66,7 +65,7 @@ def begin(
     connection: sa.Connection,
     messages: Sequence[Message],
     rules: CeleryRules,
-    alerts: AlertSettings = NO_ALERTS,
+    alerts: AlertSettings,
 ) -> list[Handed]:
     """Mark these reserved operations as being sent; return those that may be sent.
 
@@ -148,7 +147,7 @@ def settle(
     connection: sa.Connection,
     accepted: Sequence[Handed],
     refused: Sequence[Handed],
-    alerts: AlertSettings = NO_ALERTS,
+    alerts: AlertSettings,
 ) -> None:
     """Mark messages that the broker accepted, and release those it refused.
 
@@ -192,7 +191,7 @@ def _released(one: Handed) -> sa.Update:
 
 
 def decide_doubtful(
-    connection: sa.Connection, limit: int, alerts: AlertSettings = NO_ALERTS
+    connection: sa.Connection, limit: int, alerts: AlertSettings
 ) -> list[tuple[UUID, str]]:
     """Decide operations whose sender fell silent while sending; return ids and new states.
 

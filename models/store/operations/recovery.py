@@ -9,7 +9,6 @@ from models.operation import ENDED, UNSTARTED, OperationState, StepState, after_
 from models.sql import database_now
 from models.store import notices
 from models.store.conditions import IS_RUNNING
-from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.finish import Ending, end, release_waiting
 from models.store.operations.move import RUNNING, move
 from models.tables import operations
@@ -46,7 +45,7 @@ def take_back_lost(
     connection: sa.Connection,
     lease: timedelta,
     limit: int,
-    alerts: AlertSettings = NO_ALERTS,
+    alerts: AlertSettings,
 ) -> list[tuple[UUID, str]]:
     """Take back running operations without a heartbeat for `lease`; return id and new state."""
     # A heartbeat in the future comes from a clock that was ahead.
@@ -71,7 +70,7 @@ def take_back_lost(
 def _taken_back(
     connection: sa.Connection, row: sa.RowMapping, alerts: AlertSettings
 ) -> OperationState:
-    """Take back an operation; if that fails, mark it as broken, and let the others go on."""
+    """Take back an operation; if that fails, end it as broken, and let the others go on."""
     try:
         with connection.begin_nested():
             return _take_back(connection, row, alerts)
@@ -79,10 +78,21 @@ def _taken_back(
         if is_of_no_row(error):
             raise
         text = f"it could not be taken back: {type(error).__name__}: {error}"
-        its_own = operations.c.id == row["id"]
-        broken = move(OperationState.FAILED, its_own, since=RUNNING, reason="broken", error=text)
-        connection.execute(broken)
-        return OperationState.FAILED
+    broken = Ending(OperationState.FAILED, error=text, reason="broken")
+    its_own = operations.c.id == row["id"]
+    try:
+        with connection.begin_nested():
+            # An attempt that cannot be read would fence off its own end.
+            readable = sa.update(operations).where(its_own).values(attempt=row["attempt"] or 1)
+            connection.execute(readable)
+            ended = end(connection, row["id"], row["attempt"] or 1, broken, alerts=alerts)
+            notices.send_soon(connection, ended.owed)
+    except Exception as error:  # so broken that no action is known
+        if is_of_no_row(error):
+            raise
+        moved = move(broken.state, its_own, since=RUNNING, reason=broken.reason, error=text)
+        connection.execute(moved)
+    return broken.state
 
 
 def _take_back(

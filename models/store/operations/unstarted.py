@@ -11,20 +11,47 @@ from models.operation import UNSTARTED, CausedBy, OperationState
 from models.sql import Change, Columns, is_among, stands_in, update_each
 from models.store.conditions import IS_UNSTARTED
 from models.store.operations import MORE_WAITED, OVERTAKEN, is_being_sent, is_requested
+from models.store.operations.finish import Ended, release_waiting
 from models.store.operations.move import becomes, fenced, move
+from models.store.operations.turns import HAS_WAITING
 from models.tables import actions, operations
 
-
-def skip(connection: sa.Connection, id: UUID, attempt: int, reason: str) -> bool:
-    """Skip an unstarted attempt for that reason; False if it has moved."""
-    skipped = move(OperationState.SKIPPED, fenced(id, attempt), reason=reason)
-    return connection.execute(skipped).rowcount == 1
+_NOT_SENT = sa.not_(is_being_sent(operations.c))
 
 
-def drop(connection: sa.Connection, id: UUID, attempt: int) -> bool:
-    """Drop an unstarted attempt that comes too soon; False if it has moved."""
-    dropped = move(OperationState.DROPPED, fenced(id, attempt), reason="tolerance")
-    return connection.execute(dropped).rowcount == 1
+def skip(connection: sa.Connection, id: UUID, attempt: int, reason: str) -> Ended | None:
+    """Skip an unstarted attempt for that reason; None if it has moved."""
+    return _end(connection, OperationState.SKIPPED, reason, fenced(id, attempt))
+
+
+def drop(connection: sa.Connection, id: UUID, attempt: int) -> Ended | None:
+    """Drop an unstarted attempt that comes too soon; None if it has moved."""
+    return _end(connection, OperationState.DROPPED, "tolerance", fenced(id, attempt))
+
+
+def cancel(connection: sa.Connection, id: UUID, reason: str) -> Ended | None:
+    """Cancel an unstarted operation, waiting or not; None if it has started or is being sent."""
+    return _end(connection, OperationState.CANCELLED, reason, operations.c.id == id, _NOT_SENT)
+
+
+def _end(
+    connection: sa.Connection,
+    state: OperationState,
+    reason: str,
+    *where: sa.ColumnElement[bool],
+) -> Ended | None:
+    """End one operation and release what waits for it; None if it has moved.
+
+    It never ran: no event, counter or alert comes of its end.
+    """
+    ended = move(state, *where, reason=reason).returning(
+        operations.c.id, operations.c.small_app_id, operations.c.queue, HAS_WAITING
+    )
+    row = connection.execute(ended).one_or_none()
+    if row is None:
+        return None
+    lane = (row.small_app_id, row.queue) if row.has_waiting else None
+    return Ended(state, release_waiting(connection, row.id), lane=lane)
 
 
 def skip_unwanted(connection: sa.Connection, id: UUID, attempt: int) -> bool:
@@ -79,7 +106,7 @@ def keep_newest(connection: sa.Connection, uid: UUID, max_waiting: int) -> int:
     One of them may be the next to run. Requested ones do not count.
     """
     never_started = _surplus(uid).where(operations.c.first_started_at.is_(None))
-    never_started = never_started.where(sa.not_(is_being_sent(operations.c)))
+    never_started = never_started.where(_NOT_SENT)
     return _skip_surplus(connection, never_started.offset(max_waiting + 1), max_waiting)
 
 
@@ -103,13 +130,8 @@ def _skip_surplus(connection: sa.Connection, surplus: sa.Select[Any], max_waitin
     reason = f"{MORE_WAITED}{max_waiting} waited"
     # Not a list of ids: PostgreSQL takes no more than 65,535 parameters.
     those = operations.c.id.in_(surplus.scalar_subquery())
-    not_sent = sa.not_(is_being_sent(operations.c))
-    return connection.execute(move(OperationState.SKIPPED, those, not_sent, reason=reason)).rowcount
-
-
-def cancel(connection: sa.Connection, id: UUID, reason: str) -> bool:
-    """Cancel an unstarted operation, waiting or not; False if it has started."""
-    return _cancel(connection, operations.c.id == id, reason) == 1
+    skipped = move(OperationState.SKIPPED, those, _NOT_SENT, reason=reason)
+    return connection.execute(skipped).rowcount
 
 
 def cancel_all(connection: sa.Connection, uids: Sequence[UUID], reason: str) -> int:
@@ -126,7 +148,5 @@ def cancel_backfill(connection: sa.Connection, uid: UUID, by: CausedBy, reason: 
 
 def _cancel(connection: sa.Connection, which: sa.ColumnElement[bool], reason: str) -> int:
     """Cancel unstarted operations, except those being sent to another application."""
-    not_sent = sa.not_(is_being_sent(operations.c))
-    return connection.execute(
-        move(OperationState.CANCELLED, which, not_sent, reason=reason)
-    ).rowcount
+    cancelled = move(OperationState.CANCELLED, which, _NOT_SENT, reason=reason)
+    return connection.execute(cancelled).rowcount

@@ -16,6 +16,7 @@ from broker.app import configure
 from broker.handing import _kept, _link
 from minutehand.grants import Grants
 from models.sql import database_now
+from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import handing, outbox
 from runtime.config import Settings
 from runtime.database import make_engine
@@ -160,7 +161,7 @@ def test_what_disappears_between_question_and_message_took_nothing(
     due(engine, VIDEO, 1)
     with engine.begin() as connection:
         messages = outbox.reserve_sendable(connection, 10)
-        begun = handing.begin(connection, messages, RULES)
+        begun = handing.begin(connection, messages, RULES, NO_ALERTS)
         by_exchange, by_queue = sorted(begun, key=lambda one: one.queue)
     link = _link()
     with rabbitmq.channel() as channel:
@@ -185,7 +186,7 @@ def test_each_thread_sends_over_a_connection_of_its_own(
     due(engine, VIDEO, 1)
     with engine.begin() as connection:
         messages = outbox.reserve_sendable(connection, 10)
-        one, two = handing.begin(connection, messages, RULES)
+        one, two = handing.begin(connection, messages, RULES, NO_ALERTS)
     here = _link()
     with ThreadPoolExecutor(1) as pool:
         there, is_taken = pool.submit(sent_there).result()

@@ -16,6 +16,7 @@ from models.operation import Cause, CausedBy, OperationState
 from models.sql import database_now
 from models.store.actions.explain_facts import Status
 from models.store.notices import overdue
+from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import handed_over, handing, outbox, unstarted
 from models.store.operations.admission import NotClaimed
 from models.store.operations.claims import claim
@@ -67,11 +68,11 @@ BACKFILL = CausedBy(Cause.BACKFILL, "Backfill 1 by ann")
 
 
 def run_tick(engine: sa.Engine, now: datetime = NOON) -> TickReport:
-    return tick(engine, now, Sweeper(LEASE), steps=STEPS)
+    return tick(engine, now, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
 
 
 def sweep(engine: sa.Engine) -> None:
-    Sweeper(LEASE).sweep(engine, send=True)
+    Sweeper(LEASE, NO_ALERTS).sweep(engine, send=True)
 
 
 def due(engine: sa.Engine, action: Changed, *, at: datetime = NOON) -> UUID:
@@ -84,7 +85,7 @@ def begun(engine: sa.Engine, id: UUID) -> None:
     """Leave an operation as a daemon does that dies between sending and marking."""
     with engine.begin() as connection:
         messages = outbox.reserve_sendable(connection, 10, only=[id])
-        assert [one.id for one in handing.begin(connection, messages, RULES)] == [id]
+        assert [one.id for one in handing.begin(connection, messages, RULES, NO_ALERTS)] == [id]
     update_operation(engine, id, not_before=database_now(-1.0))
 
 
@@ -143,7 +144,7 @@ def test_what_has_waited_for_longer_than_it_may_is_not_started(
     update_operation(engine, id, handing_at=database_now(-float(sent_s_ago)))
 
     with engine.begin() as connection:
-        followed.try_to_claim(connection, (id, 1), "shop@host", repeatable=False)
+        followed.try_to_claim(connection, (id, 1), "shop@host", repeatable=False, alerts=NO_ALERTS)
 
     row = row_of(engine, id)
     assert (row["state"], row["reason"]) == (state, reason)
@@ -213,7 +214,7 @@ def test_what_a_worker_follows_is_queued_until_it_is_claimed(
     dispatch_ready(engine)
     assert row_of(engine, id)["state"] == "queued"
     with engine.begin() as connection:
-        claim(connection, id, 1, "shop@host")
+        claim(connection, id, 1, "shop@host", alerts=NO_ALERTS)
 
     assert row_of(engine, id)["state"] == "running"
     assert len(celery_messages(broker)) == 1
@@ -233,7 +234,7 @@ def test_what_a_follower_never_claims_is_handed_over_after_an_hour_and_can_be_cl
     assert row_of(engine, id)["state"] == "handed_over"
     with engine.begin() as connection:
         assert handed_over.take_up(connection, id, 1)
-        assert not isinstance(claim(connection, id, 1, "shop@host"), NotClaimed)
+        assert not isinstance(claim(connection, id, 1, "shop@host", alerts=NO_ALERTS), NotClaimed)
 
     row = row_of(engine, id)
     assert (row["state"], row["finished_at"], row["reason"]) == ("running", None, None)
@@ -448,8 +449,10 @@ def test_what_a_follower_takes_up_counts_as_one_run(engine: sa.Engine, broker: B
     sweep(engine)
 
     with engine.begin() as connection:
-        found = followed.try_to_claim(connection, (id, 1), "shop@host", repeatable=False)
-        ended = end(connection, id, 1, Ending(OperationState.SUCCESS))
+        found = followed.try_to_claim(
+            connection, (id, 1), "shop@host", repeatable=False, alerts=NO_ALERTS
+        )
+        ended = end(connection, id, 1, Ending(OperationState.SUCCESS), alerts=NO_ALERTS)
 
     with reading(engine) as connection:
         counts = connection.execute(
@@ -471,7 +474,7 @@ def test_what_a_follower_takes_up_and_may_not_start_counts_as_no_run(
     change.set_active(engine, action.uid, active=False, author=author())
 
     with engine.begin() as connection:
-        followed.try_to_claim(connection, (id, 1), "shop@host", repeatable=False)
+        followed.try_to_claim(connection, (id, 1), "shop@host", repeatable=False, alerts=NO_ALERTS)
 
     with reading(engine) as connection:
         assert connection.execute(sa.select(action_state.c.run_number)).scalar_one() == 0
@@ -486,7 +489,7 @@ def test_a_queued_one_is_cancelled_and_its_message_then_starts_nothing(engine: s
     cancel(engine, id, WHOLE_INSTALLATION, "ann")
 
     with engine.begin() as connection:
-        assert claim(connection, id, 1, "shop@host") is NotClaimed.TAKEN
+        assert claim(connection, id, 1, "shop@host", alerts=NO_ALERTS) is NotClaimed.TAKEN
     assert row_of(engine, id)["state"] == "cancelled"
 
 

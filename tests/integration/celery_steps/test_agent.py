@@ -19,10 +19,11 @@ from models.sql import database_now
 from models.store import ticks
 from models.store.operations.attempts import attempts_of
 from models.store.scope import WHOLE_INSTALLATION
-from models.tables import operations, workers
+from models.tables import notices, operations, workers
 from runtime.clock import monotonic, wait_for
 from runtime.config import Settings
 from runtime.database import make_engine, reading
+from runtime.sections import AlertSettings
 from scheduler.dispatch import dispatch_ready
 from scheduler.on_demand.cancel import cancel
 from tests.celery_messages import TASK, allowing, celery_action, follow_by_name
@@ -445,3 +446,23 @@ def test_an_answer_that_comes_too_late_is_none_to_the_next_question_and_loses_no
     assert task.ask("nonsense")["reason"] == "nothing is held to nonsense"
     assert row_of(engine, id)["message"] == "late"
     assert task.ask("end", outcome="success") == {"state": "success"}
+
+
+def test_one_whose_plan_is_broken_fails_at_its_claim_with_an_alert(
+    engine: sa.Engine, settings: Settings, path: Path
+) -> None:
+    alert = AlertSettings(mail=("ops@example.com",), after=1)
+    serves = serving(engine, settings.model_copy(update={"alert": alert}), path)
+    next(serves)
+    id = make_sent(engine, settings)
+    with engine.begin() as connection:
+        connection.execute(sa.text("UPDATE revisions SET plan = '{'"))
+    asked = Asked(path)
+
+    assert asked.claim(id) == {"state": "refused", "reason": "broken"}
+
+    asked.channel.close()
+    next(serves, None)
+    with reading(engine) as connection:
+        told = connection.execute(sa.select(notices.c.kind)).scalars().all()
+    assert (row_of(engine, id)["state"], told) == ("failed", ["alert"])

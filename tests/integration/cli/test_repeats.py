@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from models.operation import OperationState
 from models.sql import read_clock
+from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.claims import claim
 from models.store.operations.finish import Ending, end
 from runtime.clock import utc_now
@@ -38,10 +39,10 @@ def engine(home: Path, broker: Broker, monkeypatch: pytest.MonkeyPatch) -> sa.En
 def make_failed(engine: sa.Engine, action: Changed, occurrence: datetime = NOON) -> UUID:
     id = make_operation(engine, action, occurrence)
     with engine.begin() as connection:
-        claim(connection, id, 1, "tests")
+        claim(connection, id, 1, "tests", alerts=NO_ALERTS)
     with engine.begin() as connection:
         failed = Ending(OperationState.FAILED, error="no such host", is_failure=True)
-        end(connection, id, 1, failed)
+        end(connection, id, 1, failed, alerts=NO_ALERTS)
     return id
 
 
@@ -113,7 +114,7 @@ def test_a_cancelled_operation_that_goes_on_is_waited_for_in_vain(
 ) -> None:
     running = make_operation(engine, make_action(engine), NOON)
     with engine.begin() as connection:
-        claim(connection, running, 1, "tests")
+        claim(connection, running, 1, "tests", alerts=NO_ALERTS)
 
     result = call("operation", "cancel", str(running), "--wait", "--timeout", "0")
 
@@ -125,7 +126,7 @@ def test_cancel_says_what_it_did(call: Call, engine: sa.Engine) -> None:
     action = make_action(engine)
     running, waiting = (make_operation(engine, action, NOON + n * HOUR) for n in range(2))
     with engine.begin() as connection:
-        claim(connection, running, 1, "tests")
+        claim(connection, running, 1, "tests", alerts=NO_ALERTS)
 
     result = call("operation", "cancel", str(running), str(waiting))
     again = call("operation", "cancel", str(waiting))
@@ -141,7 +142,7 @@ def test_each_attempt_is_shown_with_its_error(call: Call, engine: sa.Engine) -> 
     failed = make_failed(engine, make_action(engine))
     call("operation", "retry", str(failed))
     with engine.begin() as connection:
-        claim(connection, failed, 2, "tests")
+        claim(connection, failed, 2, "tests", alerts=NO_ALERTS)
 
     shown = call("operation", "show", str(failed)).out
     tries = call("operation", "show", str(failed), "--json").json["attempts"]

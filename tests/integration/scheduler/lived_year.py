@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from models.operation import OperationState
 from models.sql import read_clock
+from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
 from models.store.people import events, users
@@ -80,7 +81,7 @@ class Year:
     def begin(self, count: int) -> None:
         """Create the actions, some minutes into the year."""
         self.clock.set(YEAR)
-        self.sweeper = Sweeper(LEASE)
+        self.sweeper = Sweeper(LEASE, NO_ALERTS)
         self.last = YEAR
         for number in range(count):
             name = f"action {number}"
@@ -177,9 +178,15 @@ class Year:
         for action in self.lived.values():
             for row in self.unstarted(action.uid):
                 with self.engine.begin() as connection:
-                    claimed = claim(connection, row.id, row.attempt, "worker")
+                    claimed = claim(connection, row.id, row.attempt, "worker", alerts=NO_ALERTS)
                     if isinstance(claimed, Claim):
-                        end(connection, row.id, row.attempt, Ending(OperationState.SUCCESS))
+                        end(
+                            connection,
+                            row.id,
+                            row.attempt,
+                            Ending(OperationState.SUCCESS),
+                            alerts=NO_ALERTS,
+                        )
             edited = action.edited[1] if action.edited else action.revision
             action.work(is_wanted=edited is None or edited.active)
 

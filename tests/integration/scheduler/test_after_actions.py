@@ -13,6 +13,7 @@ from models.errors import InvalidAction, Refused
 from models.fingerprint import str_to_uuid
 from models.operation import Cause, OperationState
 from models.store.actions import cursors
+from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
 from models.store.operations.handed_over import hand_over
@@ -66,7 +67,7 @@ def clock(engine: sa.Engine) -> VirtualClock:
 
 def run_tick(engine: sa.Engine, clock: VirtualClock, now: datetime) -> None:
     clock.set(now)
-    tick(engine, None, Sweeper(LEASE), steps=STEPS)
+    tick(engine, None, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
 
 
 def first(engine: sa.Engine, **changes: Any) -> Changed:
@@ -81,9 +82,9 @@ def second(engine: sa.Engine, when: Any = AFTER, **changes: Any) -> Changed:
 def run(engine: sa.Engine, id: UUID, state: OperationState = SUCCESS, attempt: int = 1) -> None:
     """Run an operation up to this end."""
     with engine.begin() as connection:
-        assert isinstance(claim(connection, id, attempt, "worker"), Claim)
+        assert isinstance(claim(connection, id, attempt, "worker", alerts=NO_ALERTS), Claim)
     with engine.begin() as connection:
-        end(connection, id, attempt, Ending(state, is_failure=state is FAILED))
+        end(connection, id, attempt, Ending(state, is_failure=state is FAILED), alerts=NO_ALERTS)
 
 
 def ended(engine: sa.Engine, action: Changed, state: OperationState = SUCCESS) -> UUID:
@@ -227,8 +228,8 @@ def test_an_attempt_that_is_tried_again_is_no_end(engine: sa.Engine, clock: Virt
     id, _ = run_now(engine, one.uid, "tests")
 
     with engine.begin() as connection:
-        claim(connection, id, 1, "worker")
-        end(connection, id, 1, Ending(OperationState.PENDING, is_failure=True))
+        claim(connection, id, 1, "worker", alerts=NO_ALERTS)
+        end(connection, id, 1, Ending(OperationState.PENDING, is_failure=True), alerts=NO_ALERTS)
 
     assert ends(engine) == []
 

@@ -16,6 +16,7 @@ from models.fingerprint import operation_id
 from models.operation import ENDED, OperationState
 from models.sql import database_now, read_clock
 from models.store import ticks
+from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import backfills
 from models.store.operations.admission import NotClaimed
 from models.store.operations.claims import Claim, claim
@@ -105,11 +106,17 @@ def run_all(engine: sa.Engine, broker: Broker) -> list[datetime]:
             client.delete("minutehand.quick")
         for id, attempt in messages:
             with engine.begin() as connection:
-                found = claim(connection, UUID(id), attempt, "tests")
+                found = claim(connection, UUID(id), attempt, "tests", alerts=NO_ALERTS)
             if isinstance(found, Claim):
                 ran.append(found.occurrence_at)
                 with engine.begin() as connection:
-                    end(connection, UUID(id), attempt, Ending(OperationState.SUCCESS))
+                    end(
+                        connection,
+                        UUID(id),
+                        attempt,
+                        Ending(OperationState.SUCCESS),
+                        alerts=NO_ALERTS,
+                    )
         dispatch_ready(engine)
     return ran
 
@@ -260,10 +267,10 @@ def test_a_worker_is_asked_at_once_and_by_the_sweep_when_nobody_comes(
     with reading(engine) as connection:
         now = read_clock(connection)
 
-    tick(engine, now, Sweeper(LEASE), steps=STEPS)
+    tick(engine, now, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
     still = broker.messages("default")
     age(engine, id)
-    tick(engine, now, Sweeper(LEASE), steps=STEPS)
+    tick(engine, now, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
 
     assert asked == still == [(str(id), 1)]
     assert broker.messages("default") == [(str(id), 1)] * 2
@@ -286,7 +293,7 @@ def test_with_the_broker_away_the_daemon_asks_later(engine: sa.Engine, broker: B
         broker.start()
     with reading(engine) as connection:
         now = read_clock(connection)
-    tick(engine, now, Sweeper(LEASE), steps=STEPS)
+    tick(engine, now, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
 
     assert sent.error is not None
     assert broker.messages("default") == [(str(id), 1)]
@@ -397,7 +404,7 @@ def test_after_a_clock_that_was_ahead_a_backfill_does_not_wait_for_its_instants(
         connection.execute(sa.update(backfills_table).values(not_before=year))
         ticks.set_fact(connection, ticks.LAST_NOW, year.isoformat())
 
-    tick(engine, None, Sweeper(LEASE), steps=STEPS)
+    tick(engine, None, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
 
     assert broker.messages("default")[-1] == (str(id), 2)
 
@@ -465,7 +472,7 @@ def test_a_cancelled_backfill_calls_off_what_nobody_started(
         filling._batch(connection, (id, 1))
     ids = [row["id"] for row in rows_of(engine, action)]
     with engine.begin() as connection:
-        claim(connection, ids[0], 1, "tests")
+        claim(connection, ids[0], 1, "tests", alerts=NO_ALERTS)
 
     stopped, count = backfill.cancel(engine, action.uid, "ben")
 
@@ -495,7 +502,7 @@ def make_slept(engine: sa.Engine, hours: int) -> tuple[Changed, datetime]:
     """Return an hourly action whose daemon slept so many hours, and the first one it missed."""
     first = hour_of(engine, hours)
     action = make_hourly(engine, since=first - MINUTE)
-    tick(engine, first + hours * HOUR + 10 * MINUTE, Sweeper(LEASE), steps=STEPS)
+    tick(engine, first + hours * HOUR + 10 * MINUTE, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
     return action, first
 
 
@@ -551,7 +558,7 @@ def test_what_was_filled_before_the_daemon_came_is_not_missed(engine: sa.Engine)
     action = make_hourly(engine, since=first - MINUTE)
     fill(engine, wanted(action, first, first + 4 * HOUR))
 
-    tick(engine, first + 30 * HOUR + 10 * MINUTE, Sweeper(LEASE), steps=STEPS)
+    tick(engine, first + 30 * HOUR + 10 * MINUTE, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
 
     assert Counter(missed_of(engine, action).values()) == {"queued": 5, "span": 16, "missed": 10}
 
@@ -572,7 +579,7 @@ def test_the_schedule_and_a_backfill_take_turns_and_each_runs_in_order(
     order: list[datetime] = []
     running: list[Claim] = []
     for minute in range(1, 9):
-        tick(engine, now + minute * MINUTE, Sweeper(LEASE), steps=STEPS)
+        tick(engine, now + minute * MINUTE, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
         order += finish(engine, [*running, *take_messages(engine, broker)])
         running = take_messages(engine, broker)
     order += [*finish(engine, running), *run_all(engine, broker)]
@@ -597,7 +604,7 @@ def take_messages(engine: sa.Engine, broker: Broker) -> list[Claim]:
     started: list[Claim] = []
     for id, attempt in messages:
         with engine.begin() as connection:
-            found = claim(connection, UUID(id), attempt, "tests")
+            found = claim(connection, UUID(id), attempt, "tests", alerts=NO_ALERTS)
         started += [found] if isinstance(found, Claim) else []
     assert len(started) <= 1
     return started
@@ -607,7 +614,9 @@ def finish(engine: sa.Engine, running: list[Claim]) -> list[datetime]:
     """End what runs, and send what waited for it, as a worker does; return the occurrences."""
     for one in running:
         with engine.begin() as connection:
-            ended = end(connection, one.id, one.attempt, Ending(OperationState.SUCCESS))
+            ended = end(
+                connection, one.id, one.attempt, Ending(OperationState.SUCCESS), alerts=NO_ALERTS
+            )
         send_released(engine, [message.id for message in ended.released])
     return [one.occurrence_at for one in running]
 
@@ -619,9 +628,9 @@ def test_a_scheduled_one_neither_skips_nor_replaces_a_backfilled_one(engine: sa.
     late = make_operation(engine, action, first + 5 * HOUR, "Scheduled action")
 
     with engine.begin() as connection:
-        assert isinstance(claim(connection, one, 1, "tests"), Claim)
-        assert claim(connection, two, 1, "tests") is NotClaimed.WAITS
-        assert claim(connection, late, 1, "tests") is NotClaimed.WAITS
+        assert isinstance(claim(connection, one, 1, "tests", alerts=NO_ALERTS), Claim)
+        assert claim(connection, two, 1, "tests", alerts=NO_ALERTS) is NotClaimed.WAITS
+        assert claim(connection, late, 1, "tests", alerts=NO_ALERTS) is NotClaimed.WAITS
 
     assert row_of(engine, one)["cancel_requested_at"] is None
     assert row_of(engine, late)["waiting_for"] == one

@@ -23,6 +23,7 @@ from models.operation import OperationState
 from models.roles import TokenKind
 from models.sql import database_now
 from models.store import actions, ticks, tokens
+from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import pages as operation_pages
 from models.store.operations.admission import NotClaimed
 from models.store.operations.claims import Claim, claim
@@ -166,7 +167,7 @@ class Furnished:
 
     def goes_on(self) -> None:
         """Tick, sweep, run the healthy action's operation, and look at it in all ways."""
-        sweeper = Sweeper(LEASE)
+        sweeper = Sweeper(LEASE, NO_ALERTS)
         # As after a lease in which all was well.
         sweeper._trusted_from = 0.0
         report = tick(self.engine, NOON, sweeper, steps=STEPS)
@@ -178,9 +179,12 @@ class Furnished:
     def _run_healthy(self) -> None:
         id = operation_id(self.healthy.uid, NOON)
         with self.engine.begin() as connection:
-            assert isinstance(claim(connection, id, 1, "tests"), Claim)
+            assert isinstance(claim(connection, id, 1, "tests", alerts=NO_ALERTS), Claim)
         with self.engine.begin() as connection:
-            assert end(connection, id, 1, Ending(OperationState.SUCCESS)).state == "success"
+            assert (
+                end(connection, id, 1, Ending(OperationState.SUCCESS), alerts=NO_ALERTS).state
+                == "success"
+            )
 
     def _look(self) -> None:
         with reading(self.engine) as connection:
@@ -394,8 +398,8 @@ def broken(engine: sa.Engine) -> Changed:
 def test_a_broken_plan_under_a_broken_edit_stops_no_other_action(
     engine: sa.Engine, broken: Changed
 ) -> None:
-    first = tick(engine, NOON, Sweeper(LEASE), steps=STEPS)
-    second = tick(engine, NOON + MINUTE, Sweeper(LEASE), steps=STEPS)
+    first = tick(engine, NOON, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
+    second = tick(engine, NOON + MINUTE, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
 
     assert (first.recorded, first.set_aside, second.recorded) == (1, 1, 1)
     with reading(engine) as connection:
@@ -408,7 +412,7 @@ def test_a_broken_action_is_paused_repaired_and_deleted(
     engine: sa.Engine, broken: Changed, ticked: bool
 ) -> None:
     if ticked:
-        tick(engine, NOON, Sweeper(LEASE), steps=STEPS)
+        tick(engine, NOON, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
 
     change.set_active(engine, broken.uid, active=False, author=author())
     paused = _standing(engine, broken)
@@ -448,7 +452,7 @@ def test_an_operation_whose_plan_is_broken_fails_and_says_so(engine: sa.Engine) 
         connection.execute(sa.text("UPDATE revisions SET plan = '{'"))
 
     with engine.begin() as connection:
-        assert claim(connection, id, 1, "tests") is NotClaimed.BROKEN
+        assert claim(connection, id, 1, "tests", alerts=NO_ALERTS) is NotClaimed.BROKEN
 
     row = row_of(engine, id)
     assert (row["state"], row["reason"]) == ("failed", "broken plan")

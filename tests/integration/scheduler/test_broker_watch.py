@@ -15,6 +15,7 @@ from broker.probe import probe
 from models.errors import BrokerUnavailable
 from models.sql import database_now
 from models.store import ticks
+from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.claims import claim
 from runtime.config import Settings
 from runtime.database import make_engine, reading
@@ -63,7 +64,7 @@ def texts(ids: list[UUID]) -> list[str]:
 def test_an_emptied_redis_gets_what_was_queued_at_the_next_tick_and_once(
     engine: sa.Engine, broker: Broker
 ) -> None:
-    sweeper = Sweeper(LEASE)
+    sweeper = Sweeper(LEASE, NO_ALERTS)
     ids = queued(engine, sweeper)
     empty(broker)
 
@@ -77,10 +78,10 @@ def test_an_emptied_redis_gets_what_was_queued_at_the_next_tick_and_once(
 
 
 def test_a_daemon_that_starts_after_the_loss_notices_it(engine: sa.Engine, broker: Broker) -> None:
-    ids = queued(engine, Sweeper(LEASE))
+    ids = queued(engine, Sweeper(LEASE, NO_ALERTS))
     empty(broker)
 
-    assert run_tick(engine, Sweeper(LEASE), 1).lost_messages == 2
+    assert run_tick(engine, Sweeper(LEASE, NO_ALERTS), 1).lost_messages == 2
 
     assert messages(broker) == texts(ids)
 
@@ -88,7 +89,7 @@ def test_a_daemon_that_starts_after_the_loss_notices_it(engine: sa.Engine, broke
 def test_a_redis_that_went_back_to_an_older_snapshot_is_noticed(
     engine: sa.Engine, broker: Broker
 ) -> None:
-    sweeper = Sweeper(LEASE)
+    sweeper = Sweeper(LEASE, NO_ALERTS)
     run_tick(engine, sweeper)
     with broker.client() as client:
         (key,) = client.keys("minutehand.marker.*")
@@ -125,7 +126,7 @@ def test_what_was_sent_before_the_first_daemon_is_not_lost(
     update_operation(engine, id, not_before=database_now(-1.0))
     dispatch_ready(engine)
 
-    report = run_tick(engine, Sweeper(LEASE))
+    report = run_tick(engine, Sweeper(LEASE, NO_ALERTS))
 
     assert (report.lost_messages, report.sent) == (0, 0)
     assert messages(broker) == [str(id)]
@@ -133,7 +134,7 @@ def test_what_was_sent_before_the_first_daemon_is_not_lost(
 
 
 def test_two_daemons_send_again_once(engine: sa.Engine, broker: Broker) -> None:
-    one, two = Sweeper(LEASE), Sweeper(LEASE)
+    one, two = Sweeper(LEASE, NO_ALERTS), Sweeper(LEASE, NO_ALERTS)
     ids = queued(engine, one)
     run_tick(engine, two)
     empty(broker)
@@ -147,7 +148,7 @@ def test_two_daemons_send_again_once(engine: sa.Engine, broker: Broker) -> None:
 def test_a_broker_that_is_silent_for_a_while_lost_nothing(
     engine: sa.Engine, broker: Broker
 ) -> None:
-    sweeper = Sweeper(LEASE)
+    sweeper = Sweeper(LEASE, NO_ALERTS)
     ids = queued(engine, sweeper)
     with broker.client() as client:
         client.execute_command("CLIENT", "PAUSE", "60000", "WRITE")
@@ -163,10 +164,10 @@ def test_a_broker_that_is_silent_for_a_while_lost_nothing(
 def test_what_a_worker_has_started_or_an_application_got_is_not_sent_again(
     engine: sa.Engine, settings: Settings, broker: Broker
 ) -> None:
-    sweeper = Sweeper(LEASE)
+    sweeper = Sweeper(LEASE, NO_ALERTS)
     running, _ = queued(engine, sweeper)
     with engine.begin() as connection:
-        claim(connection, running, 1, "quick@here")
+        claim(connection, running, 1, "quick@here", alerts=NO_ALERTS)
     configure(allowing(settings, "shop.*"))
     follow_by_name(engine, TASK)
     theirs = make_operation(engine, celery_action(engine, when=RARELY), NOON)
@@ -185,7 +186,7 @@ def test_what_a_worker_has_started_or_an_application_got_is_not_sent_again(
 def test_a_redis_that_refuses_the_look_is_no_loss_and_stops_nothing(
     engine: sa.Engine, broker: Broker
 ) -> None:
-    sweeper = Sweeper(LEASE)
+    sweeper = Sweeper(LEASE, NO_ALERTS)
     queued(engine, sweeper)
     with broker.client() as client:
         client.execute_command("ACL", "SETUSER", "default", "-incr")
@@ -200,7 +201,7 @@ def test_a_redis_that_refuses_the_look_is_no_loss_and_stops_nothing(
 def test_messages_under_the_old_names_are_sent_under_the_new_ones_after_an_upgrade(
     engine: sa.Engine, broker: Broker
 ) -> None:
-    ids = queued(engine, Sweeper(LEASE), 3)
+    ids = queued(engine, Sweeper(LEASE, NO_ALERTS), 3)
     with broker.client() as client:
         # As the last release left it: no mark, and our messages in queues that others may have.
         client.delete(*client.keys("minutehand.marker.*"))
@@ -211,7 +212,7 @@ def test_messages_under_the_old_names_are_sent_under_the_new_ones_after_an_upgra
     with engine.begin() as connection:
         connection.execute(sa.text("DELETE FROM installation WHERE key = 'broker_mark'"))
 
-    report = run_tick(engine, Sweeper(LEASE), 1)
+    report = run_tick(engine, Sweeper(LEASE, NO_ALERTS), 1)
 
     assert report.sent == 3
     assert messages(broker) == texts(ids)
@@ -257,7 +258,7 @@ def rabbit(rabbitmq: RabbitMQ, home_of: Callable[[str], Settings]) -> Iterator[O
 def test_a_rabbitmq_that_lost_its_data_gets_what_was_queued_at_the_next_tick(
     rabbit: OnRabbitMQ,
 ) -> None:
-    sweeper = Sweeper(LEASE)
+    sweeper = Sweeper(LEASE, NO_ALERTS)
     ids = queued(rabbit.engine, sweeper)
     quiet = run_tick(rabbit.engine, sweeper, 1)
     rabbit.server.lose_everything()
@@ -280,7 +281,7 @@ def test_a_connection_that_rabbitmq_closed_while_it_was_idle_holds_up_no_operati
     rabbit: OnRabbitMQ, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app, "PING_AFTER_IDLE_S", 0.0)
-    before = queued(rabbit.engine, Sweeper(LEASE), 1)
+    before = queued(rabbit.engine, Sweeper(LEASE, NO_ALERTS), 1)
     rabbit.server.stop()
     rabbit.server.start()
     after = make_operation(rabbit.engine, make_action(rabbit.engine, name="after"), NOON)
@@ -315,7 +316,7 @@ def test_a_rabbitmq_that_is_low_on_memory_says_so(rabbit: OnRabbitMQ) -> None:
 
 
 def test_a_rabbitmq_that_is_restarted_with_its_data_lost_nothing(rabbit: OnRabbitMQ) -> None:
-    sweeper = Sweeper(LEASE)
+    sweeper = Sweeper(LEASE, NO_ALERTS)
     ids = queued(rabbit.engine, sweeper)
     rabbit.server.stop()
     rabbit.server.start()
@@ -329,7 +330,7 @@ def test_a_rabbitmq_that_is_restarted_with_its_data_lost_nothing(rabbit: OnRabbi
 def test_a_rabbitmq_that_falls_silent_holds_up_no_tick_and_lost_nothing(
     rabbit: OnRabbitMQ,
 ) -> None:
-    sweeper = Sweeper(LEASE)
+    sweeper = Sweeper(LEASE, NO_ALERTS)
     ids = queued(rabbit.engine, sweeper)
     with rabbit.server.silence():
         silent = run_tick(rabbit.engine, sweeper, 1)
@@ -359,7 +360,7 @@ def test_a_queue_of_the_application_is_used_as_it_is_declared(
         channel.queue_declare(queue, durable=True, auto_delete=False, arguments=arguments)
 
     configure(allowing(rabbit.settings, "shop.*"))
-    assert run_tick(rabbit.engine, Sweeper(LEASE)).sent == 1
+    assert run_tick(rabbit.engine, Sweeper(LEASE, NO_ALERTS)).sent == 1
 
     with rabbit.server.channel() as channel:
         message = channel.basic_get(queue, no_ack=True)
@@ -369,7 +370,7 @@ def test_a_queue_of_the_application_is_used_as_it_is_declared(
 
 
 def test_rabbitmq_s_old_queues_are_emptied_of_ours_alone(rabbit: OnRabbitMQ) -> None:
-    ids = queued(rabbit.engine, Sweeper(LEASE))
+    ids = queued(rabbit.engine, Sweeper(LEASE, NO_ALERTS))
     with rabbit.server.channel() as channel:
         channel.queue_declare("default", durable=True, arguments={"x-max-priority": 9})
         taken = [channel.basic_get("minutehand.quick", no_ack=True) for _ in ids]
@@ -381,7 +382,7 @@ def test_rabbitmq_s_old_queues_are_emptied_of_ours_alone(rabbit: OnRabbitMQ) -> 
     with rabbit.engine.begin() as connection:
         connection.execute(sa.text("DELETE FROM installation WHERE key = 'broker_mark'"))
 
-    assert run_tick(rabbit.engine, Sweeper(LEASE), 1).sent == 2
+    assert run_tick(rabbit.engine, Sweeper(LEASE, NO_ALERTS), 1).sent == 2
 
     assert rabbit.messages() == texts(ids)
     with rabbit.server.channel() as channel:

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from minutehand.steps import Steps, StepSpec
 from models.errors import InvalidAction, NotFound, Refused
 from models.sql import read_clock
+from models.store.notices.alerting import NO_ALERTS
 from models.tables import action_cursor, actions, audit, revisions
 from runtime.clock import wait_for
 from runtime.database import reading
@@ -61,10 +62,10 @@ def test_a_change_behind_what_is_decided_gives_no_occurrence_a_second_outcome(
 ) -> None:
     now = clock(engine).replace(second=0, microsecond=0)
     action = make_action(engine, since=now)
-    tick(engine, now + 60 * MINUTE, Sweeper(MINUTE), steps=STEPS)
+    tick(engine, now + 60 * MINUTE, Sweeper(MINUTE, NO_ALERTS), steps=STEPS)
 
     apply_all(engine, [make_document(policy={"overlap": "queue"})], author())
-    tick(engine, now + 120 * MINUTE, Sweeper(MINUTE), steps=STEPS)
+    tick(engine, now + 120 * MINUTE, Sweeper(MINUTE, NO_ALERTS), steps=STEPS)
 
     spans = spans_of(engine)
     assert len(rows_of(engine, action)) + sum(count for _, count in spans) == 120
@@ -79,7 +80,7 @@ def test_a_new_rule_never_runs_the_past(engine: sa.Engine) -> None:
 
     apply_all(engine, [make_document()], author())
     edited_at = cursor_of(engine, action)["watermark"]
-    tick(engine, edited_at + timedelta(milliseconds=1), Sweeper(MINUTE), steps=STEPS)
+    tick(engine, edited_at + timedelta(milliseconds=1), Sweeper(MINUTE, NO_ALERTS), steps=STEPS)
 
     assert rows_of(engine, action) == []
 
@@ -90,7 +91,7 @@ def test_pausing_decides_what_was_due_and_resuming_catches_nothing_up(engine: sa
 
     change.set_active(engine, action.uid, active=False, author=author())
     recorded = len(rows_of(engine, action))
-    tick(engine, clock(engine) + timedelta(hours=1), Sweeper(MINUTE), steps=STEPS)
+    tick(engine, clock(engine) + timedelta(hours=1), Sweeper(MINUTE, NO_ALERTS), steps=STEPS)
     paused = len(rows_of(engine, action))
 
     assert recorded >= 1
@@ -98,7 +99,7 @@ def test_pausing_decides_what_was_due_and_resuming_catches_nothing_up(engine: sa
     assert cursor_of(engine, action)["next_occurrence_at"] is None
 
     change.set_active(engine, action.uid, active=True, author=author())
-    tick(engine, clock(engine), Sweeper(MINUTE), steps=STEPS)
+    tick(engine, clock(engine), Sweeper(MINUTE, NO_ALERTS), steps=STEPS)
     assert len(rows_of(engine, action)) == recorded
 
 
@@ -213,7 +214,8 @@ def test_an_edit_races_a_tick_and_nothing_is_doubled(engine: sa.Engine, broker: 
 
     with ThreadPoolExecutor(3) as pool:
         futures = [pool.submit(edit, number) for number in range(4)]
-        futures += [pool.submit(tick, engine, now, Sweeper(MINUTE), STEPS) for _ in range(3)]  # type: ignore[arg-type]
+        sweepers = [Sweeper(MINUTE, NO_ALERTS) for _ in range(3)]
+        futures += [pool.submit(tick, engine, now, one, STEPS) for one in sweepers]  # type: ignore[arg-type]
         for future in futures:
             future.result()
 
@@ -230,7 +232,7 @@ def test_applying_undoes_an_edit_by_sql_that_no_tick_has_seen(engine: sa.Engine)
         connection.execute(edit.values(document='{"name": "other"}'))
 
     changed = apply_all(engine, [make_document()], author())[0]
-    tick(engine, clock(engine) + MINUTE, Sweeper(MINUTE), steps=STEPS)
+    tick(engine, clock(engine) + MINUTE, Sweeper(MINUTE, NO_ALERTS), steps=STEPS)
 
     assert changed.change is Change.CHANGED
     with reading(engine) as connection:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from broker.app import configure
 from models.fingerprint import operation_id
 from models.store import ticks
+from models.store.notices.alerting import NO_ALERTS
 from models.tables import actions, installation, missed_spans
 from runtime.clock import wait_for
 from runtime.config import Settings
@@ -55,7 +56,7 @@ def clock(engine: sa.Engine) -> VirtualClock:
 
 def run_tick(engine: sa.Engine, clock: VirtualClock, now: datetime) -> TickReport:
     clock.set(now)
-    return tick(engine, None, Sweeper(LEASE), steps=STEPS)
+    return tick(engine, None, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
 
 
 def verdict(engine: sa.Engine, settings: Settings, action: Changed, at: datetime) -> str:
@@ -119,7 +120,7 @@ def test_of_two_daemons_that_see_one_jump_one_sets_the_clock_right(
     run_tick(engine, clock, SEVEN + HOUR)
     clock.set(SEVEN + HOUR / 2)
     found: list[float] = []
-    other = Thread(target=lambda: found.append(look(engine, None, Sweeper(LEASE))[1]))
+    other = Thread(target=lambda: found.append(look(engine, None, Sweeper(LEASE, NO_ALERTS))[1]))
 
     with engine.begin() as connection:
         # The first has set it right, and not committed yet.
@@ -266,7 +267,7 @@ def test_a_tick_that_began_by_a_wrong_clock_decides_nothing_after_it_was_set_rig
     action = make_action(engine, when=EVERY_MINUTE)
     run_tick(engine, clock, SEVEN)
     clock.set(SEVEN + DAY)
-    found, _ = look(engine, None, Sweeper(LEASE))
+    found, _ = look(engine, None, Sweeper(LEASE, NO_ALERTS))
     begun = Tick(engine, found.now, 100, STEPS, TickReport(found.now))
     run_tick(engine, clock, SEVEN + MINUTE)
 

@@ -14,6 +14,7 @@ import pytest
 import sqlalchemy as sa
 
 from models.operation import OperationState
+from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
 from scheduler.sweep import Sweeper
@@ -104,7 +105,7 @@ class Timeline:
         self.engine = engine
         self.clock = VirtualClock(engine, START)
         self.action = make_action(engine, when=EVERY_MINUTE, policy={"overlap": overlap})
-        self.sweeper = Sweeper(LEASE)
+        self.sweeper = Sweeper(LEASE, NO_ALERTS)
 
     def play(self, row: Row) -> None:
         """Let the row's event happen, and compare what is so after it."""
@@ -130,10 +131,14 @@ class Timeline:
         row = rows_of(self.engine, self.action)[number - 1]
         with self.engine.begin() as connection:
             if verb == "take":
-                taken = claim(connection, row["id"], row["attempt"], "worker")
+                taken = claim(connection, row["id"], row["attempt"], "worker", alerts=NO_ALERTS)
                 return "begins" if isinstance(taken, Claim) else str(taken)
             ended = end(
-                connection, row["id"], row["attempt"], SUCCESS if ending == "success" else TIME_BOX
+                connection,
+                row["id"],
+                row["attempt"],
+                SUCCESS if ending == "success" else TIME_BOX,
+                alerts=NO_ALERTS,
             )
             return str(ended.state)
 
@@ -176,12 +181,12 @@ def test_the_time_since_the_last_start_decides(
     if after_s is not None:
         first = make_operation(engine, action, at("00:30"), "Scheduled action")
         with engine.begin() as connection:
-            assert isinstance(claim(connection, first, 1, "worker"), Claim)
+            assert isinstance(claim(connection, first, 1, "worker", alerts=NO_ALERTS), Claim)
         clock.set(START + timedelta(seconds=after_s))
     second = make_operation(engine, action, at("01:30"), "Scheduled action")
 
     with engine.begin() as connection:
-        taken.append(claim(connection, second, 1, "worker"))
+        taken.append(claim(connection, second, 1, "worker", alerts=NO_ALERTS))
 
     state = row_of(engine, second)["state"]
     assert ("begins" if isinstance(taken[0], Claim) else state) == outcome
@@ -192,12 +197,12 @@ def test_v11_one_that_comes_while_another_runs_is_skipped(engine: sa.Engine) -> 
     action = make_action(engine, when=EVERY_MINUTE)
     first = make_operation(engine, action, at("00:30"), "Scheduled action")
     with engine.begin() as connection:
-        assert isinstance(claim(connection, first, 1, "worker"), Claim)
+        assert isinstance(claim(connection, first, 1, "worker", alerts=NO_ALERTS), Claim)
     second = make_operation(engine, action, at("01:30"), "Scheduled action")
     clock.set(START + timedelta(seconds=60))
 
     with engine.begin() as connection:
-        claim(connection, second, 1, "worker")
+        claim(connection, second, 1, "worker", alerts=NO_ALERTS)
 
     row = row_of(engine, second)
     assert (row["state"], row["reason"]) == ("skipped", f"overlap: {first} was running")

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from cli.render import text_of
 from models.sql import read_clock
 from models.store import ticks
+from models.store.notices.alerting import NO_ALERTS
 from models.tables import operations
 from runtime.config import Settings
 from runtime.database import reading
@@ -33,7 +34,7 @@ EVERY_MINUTE = {"cron_rule": "* * * * *", "timezone": "UTC"}
 
 
 def run_tick(engine: sa.Engine, now: datetime) -> TickReport:
-    return tick(engine, now, Sweeper(LEASE), steps=STEPS)
+    return tick(engine, now, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
 
 
 def in_tables(engine: sa.Engine) -> tuple[int, int, int]:
@@ -88,7 +89,9 @@ def test_two_ticks_are_no_downtime_and_a_little_more_is(engine: sa.Engine) -> No
 def test_a_shorter_tick_notices_a_shorter_downtime(engine: sa.Engine) -> None:
     run_tick(engine, NOON)
 
-    report = tick(engine, NOON + timedelta(seconds=15), Sweeper(LEASE), tick_seconds=5, steps=STEPS)
+    report = tick(
+        engine, NOON + timedelta(seconds=15), Sweeper(LEASE, NO_ALERTS), tick_seconds=5, steps=STEPS
+    )
 
     assert report.downtime is not None
 
@@ -112,7 +115,7 @@ def test_batches_and_two_daemons_make_one_downtime(engine: sa.Engine) -> None:
     run_tick(engine, now)
 
     def wake_up(_: int) -> TickReport:
-        return tick(engine, now + 20 * MINUTE, Sweeper(LEASE), batch_size=7, steps=STEPS)
+        return tick(engine, now + 20 * MINUTE, Sweeper(LEASE, NO_ALERTS), batch_size=7, steps=STEPS)
 
     with ThreadPoolExecutor(2) as pool:
         reports = list(pool.map(wake_up, range(2)))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from models.store.notices.alerting import NO_ALERTS
 from models.store.people import events, users
 from models.users import parse_users
 from runtime.config import Settings
@@ -42,7 +43,7 @@ def clock(engine: sa.Engine) -> VirtualClock:
 
 def run_tick(engine: sa.Engine, clock: VirtualClock, now: datetime) -> None:
     clock.set(now)
-    tick(engine, None, Sweeper(LEASE), steps=STEPS)
+    tick(engine, None, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
 
 
 def become_known(engine: sa.Engine, at: datetime) -> None:

@@ -17,6 +17,7 @@ from models.sql import read_clock
 from models.store import ticks
 from models.store.actions import set_aside_actions
 from models.store.actions.cursors import UNSCHEDULED, lock
+from models.store.notices.alerting import NO_ALERTS
 from models.store.retention import prune_operations
 from models.tables import (
     actions,
@@ -53,7 +54,7 @@ WEEK_AFTER = {"after": "instance.user.last_seen", "delay": "P7DT30S"}
 
 
 def run_tick(engine: sa.Engine, now: datetime) -> TickReport:
-    return tick(engine, now, Sweeper(timedelta(seconds=45)), steps=STEPS)
+    return tick(engine, now, Sweeper(timedelta(seconds=45), NO_ALERTS), steps=STEPS)
 
 
 def make_user(engine: sa.Engine, id: str, **values: Any) -> None:

@@ -12,6 +12,7 @@ from models.errors import NotFound
 from models.operation import OperationState
 from models.sql import database_now, read_clock
 from models.store import ticks
+from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
 from models.tables import actions, missed_spans, operations, revisions, workers
@@ -110,7 +111,7 @@ def test_an_instant_that_came_without_a_tick_is_undecided(engine: sa.Engine, why
 
 def test_one_that_waits_without_a_worker_says_which_queue(engine: sa.Engine, why: Why) -> None:
     action = make_weekly(engine)
-    tick(engine, SEVEN, Sweeper(LEASE), steps=STEPS)
+    tick(engine, SEVEN, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
 
     found = why(action, SEVEN)
 
@@ -179,11 +180,11 @@ def test_one_that_failed_and_is_tried_again_tells_the_error(engine: sa.Engine, w
     action = make_weekly(engine)
     id = make_operation(engine, action, SEVEN)
     with engine.begin() as connection:
-        assert isinstance(claim(connection, id, 1, "worker"), Claim)
+        assert isinstance(claim(connection, id, 1, "worker", alerts=NO_ALERTS), Claim)
         retry = Ending(
             OperationState.PENDING, error="no route", delay=timedelta(hours=1), is_failure=True
         )
-        end(connection, id, 1, retry)
+        end(connection, id, 1, retry, alerts=NO_ALERTS)
 
     found = why(action, SEVEN)
 
@@ -195,7 +196,7 @@ def test_one_that_runs_tells_its_worker_and_a_silence(engine: sa.Engine, why: Wh
     action = make_weekly(engine)
     id = make_operation(engine, action, SEVEN)
     with engine.begin() as connection:
-        claim(connection, id, 1, "worker-7")
+        claim(connection, id, 1, "worker-7", alerts=NO_ALERTS)
 
     assert "on worker-7" in why(action, SEVEN).text
     update_operation(engine, id, heartbeat_at=database_now(timedelta(minutes=-2)))
@@ -215,8 +216,8 @@ def test_one_that_ended_tells_how(engine: sa.Engine, why: Why, ending: Ending, t
     action = make_weekly(engine)
     id = make_operation(engine, action, SEVEN)
     with engine.begin() as connection:
-        claim(connection, id, 1, "worker")
-        end(connection, id, 1, ending)
+        claim(connection, id, 1, "worker", alerts=NO_ALERTS)
+        end(connection, id, 1, ending, alerts=NO_ALERTS)
 
     found = why(action, SEVEN)
 
@@ -226,7 +227,7 @@ def test_one_that_ended_tells_how(engine: sa.Engine, why: Why, ending: Ending, t
 
 def test_a_missed_one_tells_why(engine: sa.Engine, why: Why) -> None:
     action = make_weekly(engine)
-    tick(engine, SEVEN + timedelta(minutes=6), Sweeper(LEASE), steps=STEPS)
+    tick(engine, SEVEN + timedelta(minutes=6), Sweeper(LEASE, NO_ALERTS), steps=STEPS)
 
     found = why(action, SEVEN)
 
@@ -236,7 +237,7 @@ def test_a_missed_one_tells_why(engine: sa.Engine, why: Why) -> None:
 
 def test_one_in_a_missed_span_tells_the_span(engine: sa.Engine, why: Why) -> None:
     action = make_weekly(engine)
-    tick(engine, SEVEN + 20 * WEEK + timedelta(hours=1), Sweeper(LEASE), steps=STEPS)
+    tick(engine, SEVEN + 20 * WEEK + timedelta(hours=1), Sweeper(LEASE, NO_ALERTS), steps=STEPS)
 
     found = why(action, SEVEN + WEEK)
 
@@ -271,7 +272,7 @@ def test_one_that_is_set_aside_tells_the_fault(engine: sa.Engine, why: Why) -> N
     action = make_action(engine, name="weekly")
     with engine.begin() as connection:
         connection.execute(sa.update(actions).values(document='{"name": "weekly"}'))
-    tick(engine, None, Sweeper(LEASE), steps=STEPS)
+    tick(engine, None, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
 
     found = why(action, datetime(2190, 1, 1, tzinfo=UTC))
 
@@ -283,7 +284,7 @@ def test_one_that_is_set_aside_tells_the_fault(engine: sa.Engine, why: Why) -> N
 
 def test_one_whose_record_was_pruned_says_so(engine: sa.Engine, why: Why) -> None:
     action = make_weekly(engine)
-    tick(engine, SEVEN + timedelta(minutes=6), Sweeper(LEASE), steps=STEPS)
+    tick(engine, SEVEN + timedelta(minutes=6), Sweeper(LEASE, NO_ALERTS), steps=STEPS)
     with engine.begin() as connection:
         connection.execute(sa.delete(operations))
         connection.execute(sa.delete(missed_spans))
@@ -410,7 +411,7 @@ def test_a_naive_instant_is_refused(engine: sa.Engine, why: Why) -> None:
 
 def test_workers_that_stopped_do_not_listen(engine: sa.Engine, why: Why) -> None:
     action = make_weekly(engine)
-    tick(engine, SEVEN, Sweeper(LEASE), steps=STEPS)
+    tick(engine, SEVEN, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
     with engine.begin() as connection:
         ticks.worker_seen(connection, ticks.Seen("one", "quick", 1))
         connection.execute(sa.update(workers).values(stopped_at=database_now()))

@@ -6,6 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from models.store.notices.alerting import NO_ALERTS
 from models.tables import action_cursor, actions, revisions
 from runtime.database import reading
 from scheduler.sweep import Sweeper
@@ -42,7 +43,7 @@ def test_a_revision_made_by_plain_sql_holds_from_the_edit_on_not_from_the_tick(
     edited_at = SEVEN + timedelta(seconds=30)
     edit(engine, action.uid, edited_at, make_document())
 
-    tick(engine, SEVEN + MINUTE, Sweeper(MINUTE), steps=STEPS)
+    tick(engine, SEVEN + MINUTE, Sweeper(MINUTE, NO_ALERTS), steps=STEPS)
 
     assert taken_over(engine, action.uid) == edited_at
 
@@ -52,11 +53,11 @@ def test_a_frozen_daemon_that_takes_over_an_edit_runs_no_minute_from_before_it(
 ) -> None:
     action = make_action(engine, when=EVERY_TWO, since=SEVEN)
     decided = SEVEN + timedelta(minutes=3)
-    tick(engine, decided, Sweeper(MINUTE), steps=STEPS)
+    tick(engine, decided, Sweeper(MINUTE, NO_ALERTS), steps=STEPS)
     edit(engine, action.uid, decided + timedelta(seconds=10), make_document())
 
-    tick(engine, SEVEN + timedelta(seconds=10), Sweeper(MINUTE), steps=STEPS)
-    tick(engine, SEVEN + timedelta(minutes=4), Sweeper(MINUTE), steps=STEPS)
+    tick(engine, SEVEN + timedelta(seconds=10), Sweeper(MINUTE, NO_ALERTS), steps=STEPS)
+    tick(engine, SEVEN + timedelta(minutes=4), Sweeper(MINUTE, NO_ALERTS), steps=STEPS)
 
     assert taken_over(engine, action.uid) == decided
     found = [row["occurrence_at"] for row in rows_of(engine, action)]

@@ -8,6 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from models.sql import read_clock
+from models.store.notices.alerting import NO_ALERTS
 from models.store.people import events, users
 from models.tables import actions, missed_spans
 from models.users import parse_users
@@ -39,7 +40,7 @@ def clock(engine: sa.Engine) -> VirtualClock:
 
 def run_tick(engine: sa.Engine, clock: VirtualClock, now: datetime) -> None:
     clock.set(now)
-    tick(engine, None, Sweeper(LEASE), steps=STEPS)
+    tick(engine, None, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
 
 
 def edit(engine: sa.Engine, clock: VirtualClock, at: datetime, document: object) -> None:

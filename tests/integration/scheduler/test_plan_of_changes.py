@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from models.errors import InvalidAction
 from models.sql import read_clock
+from models.store.notices.alerting import NO_ALERTS
 from models.tables import actions, metadata
 from runtime.database import reading
 from scheduler.changes import change
@@ -126,7 +127,7 @@ def test_applying_sends_exactly_what_the_plan_listed(engine: sa.Engine, seed: in
     when = random.choice([HOURLY, {"every": "PT25M"}, {"cron_rule": "*/10 * * * *"}])
     action = make_action(engine, name="one", when=when, policy=policy)
     clock.set(MONDAY + random.randrange(200) * MINUTE)
-    tick(engine, None, Sweeper(LEASE), steps=STEPS)
+    tick(engine, None, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
     clock.set(clock.now + random.randrange(300) * MINUTE + timedelta(seconds=random.randrange(60)))
     before = {row["id"]: row["state"] for row in rows_of(engine, action)}
     document = make_document(name="one", when=DAILY, policy=policy)
@@ -138,5 +139,5 @@ def test_applying_sends_exactly_what_the_plan_listed(engine: sa.Engine, seed: in
     sent = [row["occurrence_at"] for row in new if row["state"] == "queued"]
     assert list(foreseen.sent) == sent
     clock.set(foreseen.after[0])
-    tick(engine, None, Sweeper(LEASE), steps=STEPS)
+    tick(engine, None, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
     assert rows_of(engine, action)[-1]["occurrence_at"] == foreseen.after[0]

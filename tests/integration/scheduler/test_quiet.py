@@ -12,6 +12,7 @@ from models.errors import Refused
 from models.sql import read_clock
 from models.store import quiet
 from models.store.notices import overdue
+from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import jobs
 from models.store.operations.outbox import Message
 from runtime.clock import wait_for
@@ -57,7 +58,7 @@ def end_quiet(engine: sa.Engine) -> None:
 
 
 def run_tick(engine: sa.Engine) -> TickReport:
-    return tick(engine, None, Sweeper(timedelta(seconds=45)), STEPS)
+    return tick(engine, None, Sweeper(timedelta(seconds=45), NO_ALERTS), STEPS)
 
 
 def make_due(engine: sa.Engine, **changes: Any) -> Changed:

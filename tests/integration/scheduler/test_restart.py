@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from models.errors import NotFound, Refused
 from models.operation import OperationState
+from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.admission import NotClaimed
 from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
@@ -46,7 +47,7 @@ def make_missed(engine: sa.Engine, **changes: Any) -> tuple[Changed, UUID]:
     """Return an action and its operation that was missed: the daemon slept ten minutes too long."""
     when = {"cron_rule": "0 12 4 1 *", "timezone": "UTC"}
     action = make_action(engine, when=when, since=NOON - MINUTE, **changes)
-    tick(engine, NOON + 10 * MINUTE, Sweeper(LEASE), steps=STEPS)
+    tick(engine, NOON + 10 * MINUTE, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
     [row] = rows_of(engine, action)
     assert row["state"] == "missed"
     return action, row["id"]
@@ -54,7 +55,7 @@ def make_missed(engine: sa.Engine, **changes: Any) -> tuple[Changed, UUID]:
 
 def claimed(engine: sa.Engine, id: UUID, attempt: int = 1) -> Claim | NotClaimed:
     with engine.begin() as connection:
-        return claim(connection, id, attempt, "tests")
+        return claim(connection, id, attempt, "tests", alerts=NO_ALERTS)
 
 
 def make_ended(engine: sa.Engine, state: str = "failed", **changes: Any) -> tuple[Changed, UUID]:
@@ -63,7 +64,13 @@ def make_ended(engine: sa.Engine, state: str = "failed", **changes: Any) -> tupl
     id = make_operation(engine, action, NOON)
     claimed(engine, id)
     with engine.begin() as connection:
-        end(connection, id, 1, Ending(OperationState(state), error="broken", is_failure=True))
+        end(
+            connection,
+            id,
+            1,
+            Ending(OperationState(state), error="broken", is_failure=True),
+            alerts=NO_ALERTS,
+        )
     update_operation(engine, id, losses=1, result={"one": 1}, queued_at=NOON)
     return action, id
 
@@ -268,7 +275,7 @@ def test_a_retried_one_is_not_overtaken_by_the_schedule(engine: sa.Engine) -> No
     action, id = make_ended(engine, since=NOON)
     retry(engine, id, WHOLE_INSTALLATION, "ann")
 
-    tick(engine, NOON + MINUTE, Sweeper(LEASE), steps=STEPS)
+    tick(engine, NOON + MINUTE, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
 
     assert [row["state"] for row in rows_of(engine, action)] == ["queued", "queued"]
     assert row_of(engine, id)["state"] == "queued"
@@ -335,7 +342,7 @@ def test_cancelled_during_a_backoff_it_is_not_tried_again(engine: sa.Engine) -> 
     claimed(engine, id)
     with engine.begin() as connection:
         backoff = Ending(OperationState.PENDING, "broken", "retry", delay=MINUTE, is_failure=True)
-        end(connection, id, 1, backoff)
+        end(connection, id, 1, backoff, alerts=NO_ALERTS)
 
     # The message of the attempt that failed comes once more.
     assert claimed(engine, id, 1) is NotClaimed.TAKEN

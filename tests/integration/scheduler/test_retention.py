@@ -10,6 +10,7 @@ from models.errors import InvalidAction
 from models.operation import OperationState
 from models.sql import read_clock
 from models.store import retention
+from models.store.notices.alerting import NO_ALERTS
 from models.tables import actions, operations
 from runtime.config import Settings
 from runtime.database import reading
@@ -40,13 +41,13 @@ def test_after_pruning_and_a_clock_set_back_nothing_is_sent_a_second_time(
     policy = {"catch_up": catch_up, "look_back": "PT45M", "overlap": "allow"}
     action = make_action(engine, policy=policy, since=now - LIVED * MINUTE)
     for minute in range(LIVED, -1, -3):
-        tick(engine, now - minute * MINUTE, Sweeper(LEASE), steps=STEPS)
+        tick(engine, now - minute * MINUTE, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
         end_all(engine)
     sent = broker.messages("quick")
     pruned = prune(engine, now)
 
     for minute in range(back, -1, -1):
-        tick(engine, now - minute * MINUTE, Sweeper(LEASE), steps=STEPS)
+        tick(engine, now - minute * MINUTE, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
         end_all(engine)
 
     again = broker.messages("quick")

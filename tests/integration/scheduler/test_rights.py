@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from pydantic import SecretStr
 
 from cli.main import FAILED, run
+from models.store.notices.alerting import NO_ALERTS
 from models.tables import actions
 from runtime.config import Settings
 from runtime.database import make_engine
@@ -59,11 +60,11 @@ def test_a_missing_right_quarantines_nothing_and_once_given_all_is_sent(
             connection.execute(sa.text(right))
 
     with pytest.raises(sa.exc.ProgrammingError, match="permission denied for table operations"):
-        tick(limited, NOON, Sweeper(MINUTE), STEPS)
+        tick(limited, NOON, Sweeper(MINUTE, NO_ALERTS), STEPS)
     with engine.begin() as connection:
         quarantined = connection.execute(sa.select(actions.c.set_aside)).scalars().all()
         connection.execute(sa.text(f"GRANT INSERT ON operations TO {role}"))
-    report = tick(limited, NOON, Sweeper(MINUTE), STEPS)
+    report = tick(limited, NOON, Sweeper(MINUTE, NO_ALERTS), STEPS)
     limited.dispose()
 
     assert set(quarantined) == {None}

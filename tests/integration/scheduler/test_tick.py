@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from models.fingerprint import operation_id
 from models.sql import read_clock
 from models.store import ticks
+from models.store.notices.alerting import NO_ALERTS
 from models.tables import action_cursor, actions, revisions
 from runtime.database import reading
 from scheduler.changes import change
@@ -37,7 +38,7 @@ LEASE = timedelta(seconds=45)
 
 
 def run_tick(engine: sa.Engine, now: datetime, batch_size: int = 1000) -> TickReport:
-    return tick(engine, now, Sweeper(LEASE), STEPS, batch_size)
+    return tick(engine, now, Sweeper(LEASE, NO_ALERTS), STEPS, batch_size)
 
 
 def test_an_occurrence_is_recorded_and_sent_under_the_computed_id(
@@ -253,6 +254,20 @@ def test_correcting_a_broken_row_puts_it_back(engine: sa.Engine) -> None:
         row = connection.execute(sa.select(actions).where(actions.c.uid == action.uid)).one()
     assert (row.name, row.set_aside, row.revision) == ("mended", None, 2)
     assert rows_of(engine, action)[-1]["occurrence_at"] == SEVEN + 2 * MINUTE
+
+
+def test_what_was_due_before_a_broken_edit_is_sent_in_the_same_tick(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    action = make_action(engine, since=SEVEN - MINUTE)
+    _edit_by_sql(engine, action.uid, document="{nothing")
+    _edited_at(engine, action.uid, SEVEN + MINUTE / 2)
+
+    report = run_tick(engine, SEVEN + MINUTE)
+
+    assert (report.set_aside, report.recorded, report.sent) == (1, 1, 1)
+    (row,) = rows_of(engine, action)
+    assert (row["state"], row["occurrence_at"]) == ("queued", SEVEN)
 
 
 def test_a_plain_sql_edit_eats_no_minute_and_runs_no_past(engine: sa.Engine) -> None:

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from broker.app import configure
 from models.errors import Refused
+from models.store.notices.alerting import NO_ALERTS
 from models.store.scope import WHOLE_INSTALLATION
 from runtime.config import Settings
 from runtime.limit_settings import LimitSettings
@@ -48,7 +49,7 @@ def limited(engine: sa.Engine, settings: Settings) -> Iterator[Callable[[int], N
 
 
 def ticked(engine: sa.Engine, now: datetime = NOON) -> TickReport:
-    return tick(engine, now, Sweeper(MINUTE), STEPS)
+    return tick(engine, now, Sweeper(MINUTE, NO_ALERTS), STEPS)
 
 
 def states(engine: sa.Engine, action: Changed) -> list[str]:
@@ -84,7 +85,7 @@ def test_a_tick_of_many_batches_fills_its_room_to_the_last(
     make_waiting(engine, 7)
     due = [make_action(engine, name=f"due {n}", since=NOON - MINUTE) for n in range(50)]
 
-    report = tick(engine, NOON, Sweeper(MINUTE), STEPS, batch_size=4)
+    report = tick(engine, NOON, Sweeper(MINUTE, NO_ALERTS), STEPS, batch_size=4)
 
     assert (report.recorded, report.missed) == (33, 17)
     assert Counter(states(engine, one)[0] for one in due) == {"queued": 33, "missed": 17}
@@ -98,7 +99,7 @@ def test_what_waits_is_not_counted_for_each_batch(
         make_action(engine, name=f"due {n}", since=NOON - MINUTE)
 
     with executed(engine) as statements:
-        report = tick(engine, NOON, Sweeper(MINUTE), STEPS, batch_size=1)
+        report = tick(engine, NOON, Sweeper(MINUTE, NO_ALERTS), STEPS, batch_size=1)
 
     assert report.recorded == 50
     assert len([one for one in statements if "count(*)" in one and "operations" in one]) == 1

@@ -4,6 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from models.operation import OperationState
+from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.admission import NotClaimed
 from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
@@ -27,13 +28,13 @@ def make(filled: Filled, name: str, **changes: Any) -> tuple[Changed, UUID, UUID
 def claimed(filled: Filled, id: UUID) -> Claim | NotClaimed:
     """Claim the first attempt of an operation, or be told why not."""
     with filled.engine.begin() as connection:
-        return claim(connection, id, 1, "tests")
+        return claim(connection, id, 1, "tests", alerts=NO_ALERTS)
 
 
 def ended(filled: Filled, id: UUID) -> list[Message]:
     """End the first attempt of an operation well; return what that releases."""
     with filled.engine.begin() as connection:
-        return end(connection, id, 1, SUCCESS).released
+        return end(connection, id, 1, SUCCESS, alerts=NO_ALERTS).released
 
 
 def assert_indexed(statements: Statements, *indexes: str) -> None:

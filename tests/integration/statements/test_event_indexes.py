@@ -12,6 +12,7 @@ from models.action.plan import Plan
 from models.operation import OperationState
 from models.store import retention
 from models.store.actions import dependants, watched_by_name
+from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
 from models.store.operations.handed_over import hand_over
@@ -113,7 +114,7 @@ def _fill(engine: sa.Engine, now: datetime) -> None:
 
 def test_a_tick_with_events_reads_what_is_due(crowd: Filled) -> None:
     statements = Statements(crowd.engine)
-    sweeper = Sweeper(timedelta(hours=1))
+    sweeper = Sweeper(timedelta(hours=1), NO_ALERTS)
 
     with statements.captured():
         report = tick(crowd.engine, crowd.now, sweeper, steps=STEPS)
@@ -135,11 +136,11 @@ def test_an_end_finds_what_depends_on_it(crowd: Filled) -> None:
     make_action(crowd.engine, name="after its end", when={"after": {"action": "ends"}})
     ids = [make_operation(crowd.engine, action, crowd.now + n * MINUTE) for n in range(3)]
     with crowd.engine.begin() as connection:
-        assert isinstance(claim(connection, ids[0], 1, "tests"), Claim)
+        assert isinstance(claim(connection, ids[0], 1, "tests", alerts=NO_ALERTS), Claim)
     statements = Statements(crowd.engine, is_repeated=False)
 
     with statements.captured(), crowd.engine.begin() as connection:
-        end(connection, ids[0], 1, Ending(OperationState.SUCCESS))
+        end(connection, ids[0], 1, Ending(OperationState.SUCCESS), alerts=NO_ALERTS)
         hand_over(connection, [(id, 1) for id in ids[1:]], "tests", AlertSettings())
         dependants(connection, DEFAULT_APP.id, "ends", 10)
         watched_by_name(connection, DEFAULT_APP.id)
@@ -156,11 +157,13 @@ def test_a_claim_about_a_user_reads_that_user(crowd: Filled) -> None:
         since=crowd.now - DAY,
         recipients={"groups": ["shop"]},
     )
-    tick(crowd.engine, crowd.now, Sweeper(MINUTE), steps=STEPS)
+    tick(crowd.engine, crowd.now, Sweeper(MINUTE, NO_ALERTS), steps=STEPS)
     statements = Statements(crowd.engine)
 
     with statements.captured(), crowd.engine.begin() as connection:
-        taken = claim(connection, rows_of(crowd.engine, action)[-1]["id"], 1, "tests")
+        taken = claim(
+            connection, rows_of(crowd.engine, action)[-1]["id"], 1, "tests", alerts=NO_ALERTS
+        )
 
     assert isinstance(taken, Claim)
     assert_indexed(statements, "group_members_of_user")

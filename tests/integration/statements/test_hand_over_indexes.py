@@ -12,6 +12,7 @@ from broker.in_use import settings_in_use
 from celery_steps import followed
 from models.celery_task import CeleryRules
 from models.sql import database_now
+from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import handing, outbox
 from scheduler.changes.change import create_all
 from scheduler.dispatch import dispatch_ready
@@ -43,7 +44,9 @@ def due(filled: Filled, name: str, **step: Any) -> UUID:
 
 def begun(filled: Filled, id: UUID) -> None:
     with filled.engine.begin() as connection:
-        handing.begin(connection, outbox.reserve_sendable(connection, 1, only=[id]), RULES)
+        handing.begin(
+            connection, outbox.reserve_sendable(connection, 1, only=[id]), RULES, NO_ALERTS
+        )
     update_operation(filled.engine, id, not_before=database_now(-1.0))
 
 
@@ -62,7 +65,7 @@ def test_deciding_what_is_in_doubt(filled: Filled, statements: Statements) -> No
     begun(filled, due(filled, "again", in_doubt="send_again"))
 
     with statements.captured(), filled.engine.begin() as connection:
-        decided = handing.decide_doubtful(connection, 10)
+        decided = handing.decide_doubtful(connection, 10, NO_ALERTS)
 
     assert sorted(state for _, state in decided) == ["failed", "sent again"]
     assert_indexed(statements, "operations_to_send")
@@ -77,8 +80,12 @@ def test_claiming_ending_and_waiting_for_celery_s_retry(
     alerts = settings_in_use().alert
 
     with statements.captured(), filled.engine.begin() as connection:
-        early = followed.try_to_claim(connection, (id, 2), "shop", repeatable=False)
-        found = followed.try_to_claim(connection, (id, 1), "shop", repeatable=False)
+        early = followed.try_to_claim(
+            connection, (id, 2), "shop", repeatable=False, alerts=NO_ALERTS
+        )
+        found = followed.try_to_claim(
+            connection, (id, 1), "shop", repeatable=False, alerts=NO_ALERTS
+        )
         assert not isinstance(found, str)
         followed.resume(connection, id, 1)
         followed.beat(connection, found[0], {"done": 1, "total": 2})

@@ -19,6 +19,7 @@ from models.store import actions, clock_steps, notices, overview, ticks
 from models.store.actions import cursors, search
 from models.store.matters import matters_of
 from models.store.notices import overdue
+from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import backfills, outbox, pages, running
 from models.store.operations.admission import NotClaimed
 from models.store.operations.claims import Claim
@@ -51,7 +52,7 @@ BATCH = 100
 
 
 def test_a_tick_with_its_sweep_reads_what_is_due(filled: Filled, statements: Statements) -> None:
-    sweeper = Sweeper(LEASE)
+    sweeper = Sweeper(LEASE, NO_ALERTS)
     sweeper._trusted_from = 0.0
 
     with statements.captured():
@@ -208,7 +209,7 @@ def test_backfills_to_go_on_with_are_found_among_many(
     fill_backfills(filled, 20)
 
     with statements.captured():
-        tick(filled.engine, filled.now, Sweeper(LEASE), STEPS, BATCH)
+        tick(filled.engine, filled.now, Sweeper(LEASE, NO_ALERTS), STEPS, BATCH)
         with filled.engine.begin() as connection:
             left = backfills.reserve_sendable(connection, 100, read_clock(connection))
             backfills.of_action(connection, filled.due[0], 5)
@@ -226,7 +227,7 @@ def test_a_batch_of_a_backfill_a_retry_and_a_cancel(filled: Filled, statements: 
     asked = Wanted(action.uid, last - 9 * MINUTE, last)
     claimed(filled, first)
     with filled.engine.begin() as connection:
-        end(connection, first, 1, Ending(OperationState.FAILED, is_failure=True))
+        end(connection, first, 1, Ending(OperationState.FAILED, is_failure=True), alerts=NO_ALERTS)
 
     with statements.captured():
         id, _ = backfill.start(filled.engine, asked, "tests", timedelta(days=90))
@@ -244,7 +245,7 @@ def test_a_downtime_reads_what_was_recorded_lately(filled: Filled, statements: S
         ticks.set_fact(connection, ticks.LAST_NOW, down_since.isoformat())
 
     with statements.captured():
-        report = tick(filled.engine, filled.now + MINUTE, Sweeper(LEASE), STEPS, BATCH)
+        report = tick(filled.engine, filled.now + MINUTE, Sweeper(LEASE, NO_ALERTS), STEPS, BATCH)
 
     assert report.downtime is not None
     # SQLite may also go from action to action, by `operations_of_action`.
@@ -269,7 +270,7 @@ def test_a_notice_is_owed_sent_begun_and_ended(filled: Filled, statements: State
         claimed(filled, first)
         claimed(filled, second)
         with filled.engine.begin() as connection:
-            owed = end(connection, first, 1, failed).owed
+            owed = end(connection, first, 1, failed, alerts=NO_ALERTS).owed
             notices.mark_sent(connection, owed)
             notices.send_soon(connection, owed)
             begun = [notices.begin(connection, one.id, 1) for one in owed]
@@ -277,7 +278,7 @@ def test_a_notice_is_owed_sent_begun_and_ended(filled: Filled, statements: State
             notices.put_off(connection, taken[0], "later")
             notices.finish(connection, taken[1])
             notices.of_operation(connection, first)
-            end(connection, second, 1, SUCCESS)
+            end(connection, second, 1, SUCCESS, alerts=NO_ALERTS)
 
     assert [one.kind for one in taken] == ["failure", "alert"]
     assert action.uid is not None

@@ -9,6 +9,7 @@ from benchmarks.filling import analyze, bulk_insert, instant
 from minutehand.steps import SmallApp
 from models.operation import OperationState
 from models.store.conditions import WAITS_TURN
+from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import outbox, turns, waiting
 from models.store.operations.claims import claim
 from models.store.operations.finish import Ending, end
@@ -78,10 +79,12 @@ def test_an_end_and_a_sweep_find_the_next_turn(
             sa.update(operations).where(operations.c.turn == "taken").values(turn=None)
         )
         (first,) = turns.give(connection, [(app.id, "quick")], MINUTE)
-        claim(connection, first.id, first.attempt, "tests")
+        claim(connection, first.id, first.attempt, "tests", alerts=NO_ALERTS)
 
     with filled.engine.begin() as connection, statements.captured():
-        ended = end(connection, first.id, first.attempt, Ending(OperationState.SUCCESS))
+        ended = end(
+            connection, first.id, first.attempt, Ending(OperationState.SUCCESS), alerts=NO_ALERTS
+        )
         assert ended.lane == (app.id, "quick") == turns.lane_behind(connection, first.id)
         assert len(turns.give(connection, [ended.lane], MINUTE)) == 1
         turns.release_free(connection)

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from models.errors import LeaseLost
 from models.operation import OperationState
+from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import recovery
 from models.store.operations.attempts import attempts_of
 from models.store.operations.claims import Claim, claim
@@ -32,12 +33,14 @@ def operation(engine: sa.Engine) -> UUID:
 
 def start(engine: sa.Engine, id: UUID, attempt: int = 1) -> None:
     with engine.begin() as connection:
-        assert isinstance(claim(connection, id, attempt, f"worker {attempt}"), Claim)
+        assert isinstance(
+            claim(connection, id, attempt, f"worker {attempt}", alerts=NO_ALERTS), Claim
+        )
 
 
 def finish(engine: sa.Engine, id: UUID, ending: Ending, attempt: int = 1) -> None:
     with engine.begin() as connection:
-        end(connection, id, attempt, ending)
+        end(connection, id, attempt, ending, alerts=NO_ALERTS)
 
 
 def kept(engine: sa.Engine) -> int:
@@ -82,7 +85,7 @@ def test_a_lost_attempt_is_kept_with_its_loss(engine: sa.Engine, operation: UUID
     start(engine, operation)
     update_operation(engine, operation, heartbeat_at=LONG_AGO)
     with engine.begin() as connection:
-        recovery.take_back_lost(connection, timedelta(seconds=45), 10)
+        recovery.take_back_lost(connection, timedelta(seconds=45), 10, NO_ALERTS)
 
     error = "lost: worker worker 1 sent no heartbeat"
     assert shown(engine, operation) == [(1, "worker 1", "lost", error, True)]

@@ -11,6 +11,7 @@ from benchmarks.filling import bulk_insert, instant
 from models.errors import LeaseLost
 from models.operation import OperationState
 from models.sql import database_now
+from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import recovery, running, unstarted
 from models.store.operations.admission import NotClaimed
 from models.store.operations.claims import Claim, claim
@@ -34,7 +35,7 @@ def test_two_claims_side_by_side_have_one_winner(engine: sa.Engine) -> None:
     def take(worker: str) -> None:
         start.wait()
         with engine.begin() as connection:
-            won.append(claim(connection, operation, 1, worker))
+            won.append(claim(connection, operation, 1, worker, alerts=NO_ALERTS))
 
     threads = [threading.Thread(target=take, args=(f"w{n}",)) for n in range(4)]
     for thread in threads:
@@ -48,13 +49,15 @@ def test_two_claims_side_by_side_have_one_winner(engine: sa.Engine) -> None:
 
 def _claim(engine: sa.Engine, operation: UUID, attempt: int = 1) -> Claim | NotClaimed:
     with engine.begin() as connection:
-        return claim(connection, operation, attempt, "tests")
+        return claim(connection, operation, attempt, "tests", alerts=NO_ALERTS)
 
 
 def _end(engine: sa.Engine, operation: UUID, attempt: int = 1) -> list[UUID]:
     with engine.begin() as connection:
         ending = Ending(OperationState.SUCCESS)
-        return [one.id for one in end(connection, operation, attempt, ending).released]
+        return [
+            one.id for one in end(connection, operation, attempt, ending, alerts=NO_ALERTS).released
+        ]
 
 
 @pytest.mark.parametrize(
@@ -135,6 +138,31 @@ def test_stranded_operations_are_released_by_the_sweep(engine: sa.Engine) -> Non
     assert row_of(engine, two)["waiting_for"] is None
 
 
+@pytest.mark.parametrize("how", ["skip", "drop", "cancel"])
+def test_what_waits_for_one_that_never_starts_is_released_with_its_end(
+    engine: sa.Engine, how: str
+) -> None:
+    action = make_action(engine, policy={"catch_up": "all"})
+    first, second, third = (make_operation(engine, action, NOON + n * MINUTE) for n in range(3))
+    assert _claim(engine, second) is NotClaimed.WAITS
+    assert _claim(engine, third) is NotClaimed.WAITS
+    update_operation(engine, third, waiting_for=first)
+
+    with engine.begin() as connection:
+        match how:
+            case "skip":
+                ended = unstarted.skip(connection, first, 1, "expired")
+            case "drop":
+                ended = unstarted.drop(connection, first, 1)
+            case _:
+                ended = unstarted.cancel(connection, first, "cancelled")
+
+    assert ended is not None
+    assert [message.id for message in ended.released] == [second]
+    assert row_of(engine, second)["waiting_for"] is None
+    assert row_of(engine, third)["waiting_for"] == second
+
+
 def test_a_lost_lease_writes_nothing_more(engine: sa.Engine) -> None:
     action = make_action(engine)
     operation = make_operation(engine, action, NOON)
@@ -142,7 +170,7 @@ def test_a_lost_lease_writes_nothing_more(engine: sa.Engine) -> None:
     update_operation(engine, operation, heartbeat_at=NOON - timedelta(days=365))
 
     with engine.begin() as connection:
-        taken = recovery.take_back_lost(connection, timedelta(seconds=45), 10)
+        taken = recovery.take_back_lost(connection, timedelta(seconds=45), 10, NO_ALERTS)
 
     assert taken == [(operation, "pending")]
     with pytest.raises(LeaseLost):
@@ -161,7 +189,8 @@ def test_a_lost_operation_is_tried_three_times_and_then_fails(engine: sa.Engine)
         _claim(engine, operation, attempt)
         update_operation(engine, operation, heartbeat_at=NOON - timedelta(days=365))
         with engine.begin() as connection:
-            states += [s for _, s in recovery.take_back_lost(connection, timedelta(seconds=45), 10)]
+            lost = recovery.take_back_lost(connection, timedelta(seconds=45), 10, NO_ALERTS)
+            states += [state for _, state in lost]
 
     assert states == ["pending", "pending", "pending", "failed"]
     assert "lost" in str(row_of(engine, operation)["error"])
@@ -173,7 +202,7 @@ def test_a_healthy_lease_is_not_taken_back(engine: sa.Engine) -> None:
     _claim(engine, operation)
 
     with engine.begin() as connection:
-        assert recovery.take_back_lost(connection, timedelta(seconds=45), 10) == []
+        assert recovery.take_back_lost(connection, timedelta(seconds=45), 10, NO_ALERTS) == []
 
 
 @pytest.mark.parametrize(
@@ -276,7 +305,7 @@ def test_a_replaced_operation_is_not_put_back(engine: sa.Engine) -> None:
     _claim(engine, new)
 
     with engine.begin() as connection:
-        released = end(connection, old, 1, lease.GIVEN_BACK).released
+        released = end(connection, old, 1, lease.GIVEN_BACK, alerts=NO_ALERTS).released
 
     row = row_of(engine, old)
     assert (row["state"], row["reason"]) == ("cancelled", f"replaced by {new}")
@@ -301,7 +330,7 @@ def test_a_heartbeat_of_a_clock_that_ran_ahead_is_stale(engine: sa.Engine) -> No
     update_operation(engine, operation, heartbeat_at=datetime(2199, 1, 1, tzinfo=UTC))
 
     with engine.begin() as connection:
-        taken = recovery.take_back_lost(connection, timedelta(seconds=45), 10)
+        taken = recovery.take_back_lost(connection, timedelta(seconds=45), 10, NO_ALERTS)
 
     assert taken == [(operation, "pending")]
 

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from jobs import work
 from jobs.work import Taken
+from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import jobs, recovery
 from models.store.operations.admission import NotClaimed
 from models.store.operations.attempts import attempts_of
@@ -73,7 +74,7 @@ def test_an_attempt_is_taken_once(engine: sa.Engine) -> None:
     take_all(engine, ids)
     update_operation(engine, ids[0], heartbeat_at=NOON - timedelta(days=365))
     with engine.begin() as connection:
-        recovery.take_back_lost(connection, LEASE, 10)
+        recovery.take_back_lost(connection, LEASE, 10, NO_ALERTS)
 
     late = take_all(engine, ids, attempt=1)
     again = take_all(engine, ids, attempt=2)
@@ -121,7 +122,7 @@ def test_a_start_at_the_same_moment_spoils_no_job(engine: sa.Engine) -> None:
     found: list[Taken] = []
     together = threading.Thread(target=lambda: found.append(take_all(engine, [second, other])))
     with engine.begin() as connection:
-        claim(connection, first, 1, "the first")
+        claim(connection, first, 1, "the first", alerts=NO_ALERTS)
         together.start()
         if engine.dialect.name == "postgresql":
             assert wait_for(lambda: waits_for_a_lock(engine), 10)

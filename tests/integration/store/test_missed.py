@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from models.store import operations
 from models.store.actions import missed
+from models.store.notices.alerting import NO_ALERTS
 from models.tables import missed_spans
 from runtime.database import reading
 from scheduler.changes import change
@@ -37,7 +38,7 @@ EVERY_MINUTE = {"cron_rule": "* * * * *", "timezone": "UTC"}
 
 
 def run_tick(engine: sa.Engine, now: datetime) -> TickReport:
-    return tick(engine, now, Sweeper(timedelta(seconds=45)), steps=STEPS)
+    return tick(engine, now, Sweeper(timedelta(seconds=45), NO_ALERTS), steps=STEPS)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from minutehand.steps import SmallApp
 from models.operation import OperationState
 from models.sql import database_now, read_clock
 from models.store import ticks
+from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import jobs, turns, unstarted
 from models.store.operations.admission import NotClaimed
 from models.store.operations.claims import Claim, claim
@@ -170,12 +171,14 @@ def test_one_that_waited_behind_its_own_action_takes_its_place_by_priority(
         make_operation(engine, action, NOON + number * MINUTE, "Scheduled") for number in range(2)
     )
     with engine.begin() as connection:
-        assert isinstance(claim(connection, running, 1, "tests"), Claim)
-        assert claim(connection, behind, 1, "tests") is NotClaimed.WAITS
+        assert isinstance(claim(connection, running, 1, "tests", alerts=NO_ALERTS), Claim)
+        assert claim(connection, behind, 1, "tests", alerts=NO_ALERTS) is NotClaimed.WAITS
     found = make_waiting(engine, 0, 60)
 
     with engine.begin() as connection:
-        (released,) = end(connection, running, 1, Ending(OperationState.SUCCESS)).released
+        (released,) = end(
+            connection, running, 1, Ending(OperationState.SUCCESS), alerts=NO_ALERTS
+        ).released
     with engine.begin() as connection:
         (first,) = turns.admit(connection, [released], Sharing.PRIORITY)
     assert (released.id, first.id) == (behind, found[60])
@@ -194,7 +197,7 @@ def test_an_app_alone_keeps_its_order_whatever_of_its_actions_runs(
     )
     update_operation(engine, running, turn="taken")
     with engine.begin() as connection:
-        assert isinstance(claim(connection, running, 1, "tests"), Claim)
+        assert isinstance(claim(connection, running, 1, "tests", alerts=NO_ALERTS), Claim)
 
     with engine.begin() as connection:
         messages = [Message(later, 1, "a task", "quick")]
@@ -229,7 +232,7 @@ def test_what_waits_is_sent_when_no_action_has_a_priority_any_more(
     with engine.begin() as connection:
         connection.execute(sa.text("UPDATE actions SET active = false"))
 
-    Sweeper(MINUTE).sweep(engine, send=True)
+    Sweeper(MINUTE, NO_ALERTS).sweep(engine, send=True)
 
     assert [row_of(engine, id)["turn"] for id in found.values()] == [None, None]
 

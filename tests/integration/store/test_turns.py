@@ -12,11 +12,13 @@ from minutehand.steps import SmallApp
 from models.operation import OperationState
 from models.sql import read_clock
 from models.store import ticks
+from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import outbox, turns, unstarted
 from models.store.operations.admission import NotClaimed
 from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
 from models.store.operations.outbox import Message
+from models.store.scope import WHOLE_INSTALLATION
 from models.tables import operations as operations_table
 from models.turns import Sharing
 from runtime.config import Settings
@@ -24,6 +26,7 @@ from runtime.database import reading
 from scheduler.changes import change
 from scheduler.changes.change import Changed
 from scheduler.dispatch import dispatch_ready
+from scheduler.on_demand.cancel import cancel
 from scheduler.sweep import Sweeper
 from tasks.execute import run_attempt
 from tasks.registry import Registry
@@ -191,11 +194,11 @@ def test_an_end_names_the_queue_on_which_another_waits(
     ids = make_operations(engine, busy, 2)
     admitted(engine, ids)
     with engine.begin() as connection:
-        assert isinstance(claim(connection, ids[0], 1, "tests"), Claim)
+        assert isinstance(claim(connection, ids[0], 1, "tests", alerts=NO_ALERTS), Claim)
     assert turns_of(engine, ids) == ["taken", "waits"]
 
     with engine.begin() as connection:
-        ended = end(connection, ids[0], 1, Ending(state))
+        ended = end(connection, ids[0], 1, Ending(state), alerts=NO_ALERTS)
     with engine.begin() as connection:
         assert ended.lane == (DEFAULT_APP.id, "quick")
         assert [one.id for one in turns.give(connection, [ended.lane], MINUTE)] == ids[1:]
@@ -205,8 +208,8 @@ def test_an_end_names_the_queue_on_which_another_waits(
 def test_an_end_behind_which_nothing_waits_names_no_queue(engine: sa.Engine, busy: Changed) -> None:
     (id,) = make_operations(engine, busy, 1)
     with engine.begin() as connection:
-        claim(connection, id, 1, "tests")
-        assert end(connection, id, 1, Ending(OperationState.SUCCESS)).lane is None
+        claim(connection, id, 1, "tests", alerts=NO_ALERTS)
+        assert end(connection, id, 1, Ending(OperationState.SUCCESS), alerts=NO_ALERTS).lane is None
 
 
 def test_a_worker_sends_the_next_one_when_it_ends_one(
@@ -234,6 +237,19 @@ def test_a_worker_sends_the_next_one_when_one_does_not_start(
     assert in_broker(broker) == 2
 
 
+def test_one_that_is_cancelled_gives_its_turn_to_the_next(
+    engine: sa.Engine, busy: Changed, other: SmallApp, broker: Broker
+) -> None:
+    ids = make_operations(engine, busy, 2)
+    all_due(engine)
+    dispatch_ready(engine)
+    assert row_of(engine, ids[1])["turn"] == "waits"
+
+    cancel(engine, ids[0], WHOLE_INSTALLATION, "ann")
+
+    assert (row_of(engine, ids[1])["turn"], in_broker(broker)) == ("taken", 2)
+
+
 @pytest.mark.parametrize(
     ("overlap", "outcome"), [("skip", NotClaimed.SKIPPED), ("replace", NotClaimed.WAITS)]
 )
@@ -247,11 +263,11 @@ def test_the_overlap_policy_decides_at_once(
     ]
     admitted(engine, ids[:1])
     with engine.begin() as connection:
-        assert isinstance(claim(connection, ids[0], 1, "tests"), Claim)
+        assert isinstance(claim(connection, ids[0], 1, "tests", alerts=NO_ALERTS), Claim)
 
     assert admitted(engine, ids[1:]) == ids[1:]
     with engine.begin() as connection:
-        assert claim(connection, ids[1], 1, "tests") == outcome
+        assert claim(connection, ids[1], 1, "tests", alerts=NO_ALERTS) == outcome
     assert turns_of(engine, ids) == ["taken", None]
     is_replaced = row_of(engine, ids[0])["cancel_requested_at"] is not None
     assert is_replaced == (overlap == "replace")
@@ -264,7 +280,7 @@ def test_one_that_waits_for_its_turn_may_be_claimed_by_an_earlier_message(
     admitted(engine, ids)
 
     with engine.begin() as connection:
-        assert isinstance(claim(connection, ids[1], 1, "tests"), Claim)
+        assert isinstance(claim(connection, ids[1], 1, "tests", alerts=NO_ALERTS), Claim)
     assert turns_of(engine, ids) == ["taken", "taken"]
     assert row_of(engine, ids[1])["reason"] is None
 
@@ -278,7 +294,7 @@ def test_the_sweep_gives_the_turns_that_are_free(
 
     with reading(engine) as connection:
         assert ticks.look(connection, None, MINUTE, timedelta(hours=1)).has_to_sweep
-    assert Sweeper(MINUTE).sweep(engine, send=True).released == 2
+    assert Sweeper(MINUTE, NO_ALERTS).sweep(engine, send=True).released == 2
     assert turns_of(engine, ids) == ["taken"] * 3 + ["waits"] * 3
     assert in_broker(broker) == 2
 
@@ -291,7 +307,7 @@ def test_the_sweep_sends_all_once_the_app_is_alone(
     with engine.begin() as connection:
         connection.execute(sa.text("UPDATE actions SET active = false WHERE name = 'its own'"))
 
-    Sweeper(MINUTE).sweep(engine, send=True)
+    Sweeper(MINUTE, NO_ALERTS).sweep(engine, send=True)
 
     assert in_broker(broker) == 5
     assert "waits" not in turns_of(engine, ids)

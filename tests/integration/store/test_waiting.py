@@ -8,6 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from models.operation import ENDED, OperationState
+from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import recovery, unstarted
 from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
@@ -45,7 +46,7 @@ class Play:
         for id in ids:
             attempt = row_of(self.engine, id)["attempt"]
             with self.engine.begin() as connection:
-                found = claim(connection, id, attempt, "tests")
+                found = claim(connection, id, attempt, "tests", alerts=NO_ALERTS)
             if isinstance(found, Claim):
                 self.running[id] = attempt
 
@@ -68,7 +69,7 @@ class Play:
                 else Ending(OperationState.SUCCESS)
             )
             with self.engine.begin() as connection:
-                end(connection, id, attempt, ending)
+                end(connection, id, attempt, ending, alerts=NO_ALERTS)
             del self.running[id]
 
     def finish(self) -> None:
@@ -76,7 +77,7 @@ class Play:
         self.finish_all(0.3)
 
     def cancel(self) -> None:
-        """Cancel any unstarted one, sometimes without releasing those that wait for it."""
+        """Cancel any unstarted one."""
         id = self.random.choice(self.ids)
         with self.engine.begin() as connection:
             unstarted.cancel(connection, id, "cancelled")

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from minutehand.steps import StepSpec
 from models.sql import read_clock
 from models.store import ticks
+from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import recovery
 from models.tables import operations
 from runtime.clock import wait_for
@@ -122,7 +123,7 @@ def test_a_worker_whose_clock_is_a_day_off_keeps_its_lease_and_ends_well(
         first = row_of(engine, id)["heartbeat_at"]
         assert wait_for(lambda: row_of(engine, id)["heartbeat_at"] > first + LEASE / 2, 20)
         with engine.begin() as connection:
-            taken = recovery.take_back_lost(connection, LEASE, 10)
+            taken = recovery.take_back_lost(connection, LEASE, 10, NO_ALERTS)
             (worker,) = ticks.live_workers(connection, LEASE)
         child.stdin.write("go on\n")
         child.stdin.flush()

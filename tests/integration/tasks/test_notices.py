@@ -22,6 +22,7 @@ from models.operation import OperationState
 from models.sql import read_clock
 from models.store import notices as stored
 from models.store import retention
+from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.claims import claim
 from models.store.operations.finish import Ending
 from models.store.operations.finish import end as write_end
@@ -168,10 +169,14 @@ def test_who_has_nobody_to_tell_executes_no_statement_more(crew: Crew, end: str)
     id = make_operation(crew.engine, action, NOON)
     seen: list[str] = []
     with crew.engine.begin() as connection:
-        claim(connection, id, 1, "tests")
+        claim(connection, id, 1, "tests", alerts=NO_ALERTS)
         sa.event.listen(connection, "before_cursor_execute", lambda *one: seen.append(one[2]))
         ended = write_end(
-            connection, id, 1, Ending(OperationState(end), is_failure=end == "failed")
+            connection,
+            id,
+            1,
+            Ending(OperationState(end), is_failure=end == "failed"),
+            alerts=NO_ALERTS,
         )
 
     assert ended.owed == []

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from models.roles import Role
 from models.sql import database_now
+from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.claims import claim
 from models.tables import tokens
 from tests.integration.web.conftest import APP, Web
@@ -36,7 +37,7 @@ def test_an_operation_is_followed_to_its_end(web: Web) -> None:
         came = events(response)
         first = next(came)
         with web.opened.engine.begin() as connection:
-            claim(connection, UUID(id), 1, "worker@tests")
+            claim(connection, UUID(id), 1, "worker@tests", alerts=NO_ALERTS)
         second = next(came)
         client.post(f"/api/operations/{id}:cancel")
         third = next(came)

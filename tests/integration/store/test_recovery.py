@@ -1,0 +1,96 @@
+"""What the sweep makes of lost operations whose rows a hand broke."""
+
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+import sqlalchemy as sa
+
+from models.store.notices.alerting import NO_ALERTS
+from models.store.operations import recovery
+from models.store.operations.claims import Claim, claim
+from models.tables import action_ends, action_state, notices
+from runtime.database import reading
+from runtime.sections import AlertSettings
+from scheduler.changes.change import Changed
+from tests.factories import make_action, make_operation, row_of, update_operation
+
+NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+ALERTS = AlertSettings(mail=("ops@example.com",), after=1)
+
+
+@pytest.fixture
+def action(engine: sa.Engine) -> Changed:
+    """An action on whose end another one depends."""
+    action = make_action(engine)
+    after = {"after": {"action": action.name, "ends": "failed"}}
+    make_action(engine, name="clean up", when=after)
+    return action
+
+
+def lose(engine: sa.Engine, action: Changed, at: datetime) -> UUID:
+    """Start an operation whose worker falls silent."""
+    id = make_operation(engine, action, at)
+    with engine.begin() as connection:
+        assert isinstance(claim(connection, id, 1, "tests", alerts=NO_ALERTS), Claim)
+    update_operation(engine, id, heartbeat_at=NOON - timedelta(days=365))
+    return id
+
+
+def break_row(engine: sa.Engine, id: UUID) -> None:
+    """Write what each store takes, and what keeps the end of the attempt from being written."""
+    value = "losses = 2147483647" if engine.dialect.name == "postgresql" else "attempt = 'x'"
+    with engine.begin() as connection:
+        its = sa.text(f"UPDATE operations SET {value} WHERE id = :id")
+        kind = sa.bindparam("id", type_=action_state.c.action_uid.type)
+        assert connection.execute(its.bindparams(kind), {"id": id}).rowcount == 1
+
+
+def take_back(engine: sa.Engine) -> list[tuple[UUID, str]]:
+    with engine.begin() as connection:
+        return recovery.take_back_lost(connection, timedelta(seconds=45), 10, ALERTS)
+
+
+def test_one_that_cannot_be_taken_back_ends_as_any_failed_one(
+    engine: sa.Engine, action: Changed
+) -> None:
+    id = lose(engine, action, NOON)
+    break_row(engine, id)
+
+    assert take_back(engine) == [(id, "failed")]
+
+    row = row_of(engine, id)
+    assert (row["state"], row["reason"]) == ("failed", "broken")
+    assert row["error"].startswith("it could not be taken back: ")
+    with reading(engine) as connection:
+        known = connection.execute(sa.select(action_state)).one()
+        raised = connection.execute(sa.select(action_ends.c.operation_id)).scalars().all()
+        told = connection.execute(sa.select(notices.c.kind)).scalars().all()
+    assert (known.last_state, known.failures_in_row, known.run_number) == ("failed", 1, 1)
+    assert (raised, told) == ([id], ["alert"])
+
+
+def test_what_waits_for_one_that_cannot_be_taken_back_is_released(
+    engine: sa.Engine, action: Changed
+) -> None:
+    id = lose(engine, action, NOON)
+    next_one = make_operation(engine, action, NOON + MINUTE)
+    update_operation(engine, next_one, waiting_for=id)
+    break_row(engine, id)
+
+    take_back(engine)
+
+    assert row_of(engine, next_one)["waiting_for"] is None
+
+
+@pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
+def test_one_whose_action_a_hand_deleted_fails_and_the_others_are_taken_back(
+    engine: sa.Engine, action: Changed
+) -> None:
+    orphan = lose(engine, action, NOON)
+    sound = lose(engine, make_action(engine, name="sound"), NOON)
+    break_row(engine, orphan)
+    update_operation(engine, orphan, action_uid=UUID(int=1))
+
+    assert dict(take_back(engine)) == {orphan: "failed", sound: "pending"}
