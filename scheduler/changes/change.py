@@ -20,9 +20,7 @@ from models.store import actions, audit
 from models.store.actions import cursors
 from models.store.operations.outbox import Message
 from models.stored import document_in
-from runtime.database import reading
 from scheduler.changes.circles import check_circles
-from scheduler.changes.deletion import delete
 from scheduler.changes.dependencies import follow_name
 from scheduler.changes.revisions import (
     Revision,
@@ -38,7 +36,6 @@ from scheduler.changes.validation import (
     Stored,
     Watch,
     check_revision,
-    context_of,
     contexts_of,
     has_due_date_in,
     revisions_of,
@@ -46,20 +43,6 @@ from scheduler.changes.validation import (
 )
 from scheduler.record import Recorded
 from small_apps.store import small_apps
-
-__all__ = [
-    "Change",
-    "Changed",
-    "StoreAll",
-    "apply_all",
-    "check_name",
-    "create_all",
-    "delete",
-    "rename",
-    "replace_document",
-    "rows_named",
-    "set_active",
-]
 
 # The stored action of each document, None where there is none.
 Rows = Sequence[Stored | None]
@@ -97,17 +80,7 @@ def create_all(
 
     Raises InvalidDocument with all problems of all documents, or Refused if a name is taken.
     """
-    with reading(engine) as connection:
-        since = read_clock(connection)
-    nothing: Rows = [None] * len(documents)
-    contexts = [context_of(None, author, since)] * len(documents)
-    revisions = revisions_of(documents, contexts, author, watch)
-    with engine.begin() as connection:
-        now = read_clock(connection)
-        drafts = Drafts(documents, nothing, revisions, since)
-        _validate_again(connection, drafts, nothing, author, now)
-        _check_circles(connection, author.small_app.id, nothing, revisions)
-        return _insert_all(connection, revisions, author, now, since)
+    return _store_all(engine, documents, author, watch, creates=True)
 
 
 def apply_all(
@@ -118,15 +91,31 @@ def apply_all(
     All or none; an equal document changes nothing. `watch` gets the number of validated documents
     and their total. Raises InvalidDocument with all problems of all documents.
     """
+    return _store_all(engine, documents, author, watch, creates=False)
+
+
+def _store_all(
+    engine: sa.Engine,
+    documents: Sequence[object],
+    author: ChangeContext,
+    watch: Watch,
+    *,
+    creates: bool,
+) -> list[Changed]:
+    def stored(connection: sa.Connection, *, locks: bool) -> Rows:
+        if creates:
+            return [None] * len(documents)
+        return rows_named(connection, documents, author, locks=locks)
+
     # Validated outside a transaction: many documents would hold locks, or idle, for too long.
     with engine.begin() as connection:
-        seen = rows_named(connection, documents, author, locks=False)
+        seen = stored(connection, locks=False)
         since = read_clock(connection)
         contexts = contexts_of(connection, seen, author, since)
     revisions = revisions_of(documents, contexts, author, watch)
     with engine.begin() as connection:
         # Locked before the clock is read: a tick that decides later minutes has to wait.
-        rows = rows_named(connection, documents, author, locks=True)
+        rows = stored(connection, locks=True)
         now = read_clock(connection)
         drafts = Drafts(documents, seen, revisions, since)
         _validate_again(connection, drafts, rows, author, now)

@@ -13,7 +13,7 @@ from models.tables import action_cursor, actions, audit, revisions
 from runtime.clock import wait_for
 from runtime.database import reading
 from scheduler.broker_watch import BrokerWatch
-from scheduler.changes import change
+from scheduler.changes import change, deletion
 from scheduler.changes.change import Change, StoreAll, apply_all, create_all
 from scheduler.on_demand import manual
 from scheduler.sweep import Sweeper
@@ -106,7 +106,7 @@ def test_deleting_records_and_cancels_what_was_due(engine: sa.Engine) -> None:
     action = make_action(engine)
     set_back(engine, action.uid, clock(engine) - 2 * MINUTE)
 
-    cancelled = change.delete(engine, action.uid, author())
+    cancelled = deletion.delete(engine, action.uid, author())
 
     states = {row["state"] for row in rows_of(engine, action)}
     assert cancelled == 1
@@ -168,7 +168,7 @@ def test_an_interval_that_was_stored_a_second_later_is_unchanged(
 def test_every_change_is_audited(engine: sa.Engine) -> None:
     action = make_action(engine)
     change.set_active(engine, action.uid, active=False, author=author())
-    change.delete(engine, action.uid, author())
+    deletion.delete(engine, action.uid, author())
 
     with reading(engine) as connection:
         verbs = connection.execute(sa.select(audit.c.verb).order_by(audit.c.id)).scalars().all()
@@ -271,7 +271,7 @@ def test_a_due_date_that_is_past_may_stay_when_the_document_was_broken(engine: s
 
 def test_a_deleted_action_cannot_be_changed(engine: sa.Engine) -> None:
     action = make_action(engine)
-    change.delete(engine, action.uid, author())
+    deletion.delete(engine, action.uid, author())
 
     with pytest.raises(NotFound, match="was deleted"):
         change.set_active(engine, action.uid, active=True, author=author())
@@ -284,7 +284,7 @@ def test_an_action_with_a_broken_plan_may_be_deleted(engine: sa.Engine) -> None:
     with engine.begin() as connection:
         connection.execute(sa.update(actions).values(plan="nonsense"))
 
-    assert change.delete(engine, action.uid, author()) == 0
+    assert deletion.delete(engine, action.uid, author()) == 0
 
 
 class WhileValidating(Steps):
