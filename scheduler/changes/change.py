@@ -38,6 +38,7 @@ from scheduler.changes.validation import (
     check_revision,
     contexts_of,
     has_due_date_in,
+    in_halves,
     revisions_of,
     unwatched,
 )
@@ -76,7 +77,7 @@ StoreAll = Callable[..., list[Changed]]
 def create_all(
     engine: sa.Engine, documents: Sequence[object], author: ChangeContext, watch: Watch = unwatched
 ) -> list[Changed]:
-    """Store new actions, all or none.
+    """Store new actions, all or none; see `apply_all` for `watch`.
 
     Raises InvalidDocument with all problems of all documents, or Refused if a name is taken.
     """
@@ -88,8 +89,8 @@ def apply_all(
 ) -> list[Changed]:
     """Create the actions that documents name, or make the documents their next revisions.
 
-    All or none; an equal document changes nothing. `watch` gets the number of validated documents
-    and their total. Raises InvalidDocument with all problems of all documents.
+    All or none; an equal document changes nothing. `watch` counts each document twice: when it is
+    validated, and when it is stored. Raises InvalidDocument with all problems of all documents.
     """
     return _store_all(engine, documents, author, watch, creates=False)
 
@@ -107,12 +108,13 @@ def _store_all(
             return [None] * len(documents)
         return rows_named(connection, documents, author, locks=locks)
 
+    validated, is_stored = in_halves(watch)
     # Validated outside a transaction: many documents would hold locks, or idle, for too long.
     with engine.begin() as connection:
         seen = stored(connection, locks=False)
         since = read_clock(connection)
         contexts = contexts_of(connection, seen, author, since)
-    revisions = revisions_of(documents, contexts, author, watch)
+    revisions = revisions_of(documents, contexts, author, validated)
     with engine.begin() as connection:
         # Locked before the clock is read: a tick that decides later minutes has to wait.
         rows = stored(connection, locks=True)
@@ -120,7 +122,7 @@ def _store_all(
         drafts = Drafts(documents, seen, revisions, since)
         _validate_again(connection, drafts, rows, author, now)
         _check_circles(connection, author.small_app.id, rows, revisions)
-        changes, messages = _store(connection, rows, drafts, author, now)
+        changes, messages = _store(connection, rows, drafts, author, now, is_stored)
     send_reserved(engine, messages)
     return changes
 
@@ -157,19 +159,24 @@ def _store(
     drafts: Drafts,
     author: ChangeContext,
     now: datetime,
+    watch: Watch,
 ) -> tuple[list[Changed], list[Message]]:
     changes: dict[int, Changed] = {}
     messages: list[Message] = []
     revisions = drafts.revisions
     new = [number for number, row in enumerate(rows) if row is None]
     firsts = [revisions[number] for number in new]
-    inserted = _insert_all(connection, firsts, author, now, drafts.since)
+    total = len(rows)
+    inserted = _insert_all(
+        connection, firsts, author, now, drafts.since, lambda done, _: watch(done, total)
+    )
     changes |= zip(new, inserted, strict=True)
     for number, (row, revision) in enumerate(zip(rows, revisions, strict=True)):
         if row is not None:
             changes[number], due = _revise(connection, row, revision, author, now)
             messages += due
-    return [changes[number] for number in range(len(rows))], messages
+            watch(len(changes), total)
+    return [changes[number] for number in range(total)], messages
 
 
 def replace_document(
@@ -306,17 +313,21 @@ def _insert_all(
     author: ChangeContext,
     now: datetime,
     since: datetime,
+    watch: Watch,
 ) -> list[Changed]:
     """Store new actions, many per statement; their documents were validated at `since`."""
     if revisions:
         small_apps.hold(connection, author.small_app.id)
         _check_calendars(connection, revisions, author)
     made = [_changed(uuid4(), one, Change.CREATED, 1) for one in revisions]
+    done = 0
     for some in parts_of(list(zip(made, revisions, strict=True)), ACTIONS_AT_ONCE):
         rows = {one.uid: dict(revision.columns) for one, revision in some}
         if not actions.insert(connection, author.small_app.id, rows, now, since):
             raise _refused(connection, [one for one, _ in some], author)
         _audit(connection, author, "create", {one.uid: one.name for one, _ in some})
+        done += len(some)
+        watch(done, len(made))
     return made
 
 

@@ -165,6 +165,20 @@ def test_an_interval_that_was_stored_a_second_later_is_unchanged(
     assert apply_all(engine, [document], author())[0].change is Change.UNCHANGED
 
 
+@pytest.mark.parametrize("store", [create_all, apply_all])
+def test_progress_covers_validating_and_storing(engine: sa.Engine, store: StoreAll) -> None:
+    documents = [make_document(name=f"action {n}") for n in range(3)]
+    edited = [one | {"description": "new"} for one in documents]
+    seen: list[tuple[int, int]] = []
+
+    store(engine, documents, author(), lambda done, total: seen.append((done, total)))
+    created, seen[:] = list(seen), []
+    apply_all(engine, edited, author(), lambda done, total: seen.append((done, total)))
+
+    assert created == [(1, 6), (2, 6), (3, 6), (6, 6)]
+    assert seen == [(n, 6) for n in range(1, 7)]
+
+
 def test_every_change_is_audited(engine: sa.Engine) -> None:
     action = make_action(engine)
     change.set_active(engine, action.uid, active=False, author=author())
