@@ -22,6 +22,7 @@ from runtime.folders import PRIVATE_UMASK, make_home
 from runtime.logs import set_up_logs
 from runtime.supervisor import end_with_parent
 from runtime.tracing import set_up_tracing
+from runtime.visible import visible
 from scheduler.loop import Daemon
 from scheduler.service_manager import STOPPING, notify
 from tasks.built_in import built_in_steps
@@ -60,7 +61,7 @@ def run(home: Path | None, *, once: bool, at: str | None) -> int:
 
 def _report(text: str) -> None:
     for line in text.splitlines():
-        sys.stderr.write(f"error: {line}\n")
+        sys.stderr.write(f"error: {visible(line)}\n")
 
 
 def _serve(daemon: Daemon, *, once: bool, at: datetime | None) -> int:

@@ -58,7 +58,7 @@ def add(context: typer.Context, files: Files, verbose: Verbose = False) -> None:
 
     documents = documents_in(files)
     details = verbose or len(documents) <= FEW
-    with progress("validating") as watch:
+    with progress("validating and storing") as watch:
         made = door(context).ask(changes.add, documents, details=details, watch=watch)
     show(context, made, summary=not details)
 
@@ -94,21 +94,21 @@ def apply(
     located = [one for file in files_in(files) for one in read_documents(file)]
     documents, opened = [one for _, one in located], door(context)
     places = [place for place, _ in located]
-    if dry_run or prune:
+    if dry_run or (prune and not yes):
         with naming_each(places):
             plan = opened.ask(change_plan.plan_changes, documents, whose)
         if dry_run:
             show(context, plan)
             return
-        _agree_to_prune(context, plan, is_sure=yes)
-    with naming_each(places), progress("validating") as watch:
+        _agree_to_prune(context, plan)
+    with naming_each(places), progress("validating and storing") as watch:
         made = opened.ask(changes.apply, documents, details=verbose, prune=whose, watch=watch)
     show(context, made)
 
 
-def _agree_to_prune(context: typer.Context, plan: "ChangePlan", *, is_sure: bool) -> None:
+def _agree_to_prune(context: typer.Context, plan: "ChangePlan") -> None:
     """Show what would be deleted and ask; raises Refused without a terminal, Abort for a no."""
-    if is_sure or not plan.pruned:
+    if not plan.pruned:
         return
     many = counted(len(plan.pruned), "action")
     if not sys.stdin.isatty():

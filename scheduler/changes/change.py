@@ -20,9 +20,7 @@ from models.store import actions, audit
 from models.store.actions import cursors
 from models.store.operations.outbox import Message
 from models.stored import document_in
-from runtime.database import reading
 from scheduler.changes.circles import check_circles
-from scheduler.changes.deletion import delete
 from scheduler.changes.dependencies import follow_name
 from scheduler.changes.revisions import (
     Revision,
@@ -38,28 +36,14 @@ from scheduler.changes.validation import (
     Stored,
     Watch,
     check_revision,
-    context_of,
     contexts_of,
     has_due_date_in,
+    in_halves,
     revisions_of,
     unwatched,
 )
 from scheduler.record import Recorded
 from small_apps.store import small_apps
-
-__all__ = [
-    "Change",
-    "Changed",
-    "StoreAll",
-    "apply_all",
-    "check_name",
-    "create_all",
-    "delete",
-    "rename",
-    "replace_document",
-    "rows_named",
-    "set_active",
-]
 
 # The stored action of each document, None where there is none.
 Rows = Sequence[Stored | None]
@@ -93,21 +77,11 @@ StoreAll = Callable[..., list[Changed]]
 def create_all(
     engine: sa.Engine, documents: Sequence[object], author: ChangeContext, watch: Watch = unwatched
 ) -> list[Changed]:
-    """Store new actions, all or none.
+    """Store new actions, all or none; see `apply_all` for `watch`.
 
     Raises InvalidDocument with all problems of all documents, or Refused if a name is taken.
     """
-    with reading(engine) as connection:
-        since = read_clock(connection)
-    nothing: Rows = [None] * len(documents)
-    contexts = [context_of(None, author, since)] * len(documents)
-    revisions = revisions_of(documents, contexts, author, watch)
-    with engine.begin() as connection:
-        now = read_clock(connection)
-        drafts = Drafts(documents, nothing, revisions, since)
-        _validate_again(connection, drafts, nothing, author, now)
-        _check_circles(connection, author.small_app.id, nothing, revisions)
-        return _insert_all(connection, revisions, author, now, since)
+    return _store_all(engine, documents, author, watch, creates=True)
 
 
 def apply_all(
@@ -115,23 +89,40 @@ def apply_all(
 ) -> list[Changed]:
     """Create the actions that documents name, or make the documents their next revisions.
 
-    All or none; an equal document changes nothing. `watch` gets the number of validated documents
-    and their total. Raises InvalidDocument with all problems of all documents.
+    All or none; an equal document changes nothing. `watch` counts each document twice: when it is
+    validated, and when it is stored. Raises InvalidDocument with all problems of all documents.
     """
+    return _store_all(engine, documents, author, watch, creates=False)
+
+
+def _store_all(
+    engine: sa.Engine,
+    documents: Sequence[object],
+    author: ChangeContext,
+    watch: Watch,
+    *,
+    creates: bool,
+) -> list[Changed]:
+    def stored(connection: sa.Connection, *, locks: bool) -> Rows:
+        if creates:
+            return [None] * len(documents)
+        return rows_named(connection, documents, author, locks=locks)
+
+    validated, is_stored = in_halves(watch)
     # Validated outside a transaction: many documents would hold locks, or idle, for too long.
     with engine.begin() as connection:
-        seen = rows_named(connection, documents, author, locks=False)
+        seen = stored(connection, locks=False)
         since = read_clock(connection)
         contexts = contexts_of(connection, seen, author, since)
-    revisions = revisions_of(documents, contexts, author, watch)
+    revisions = revisions_of(documents, contexts, author, validated)
     with engine.begin() as connection:
         # Locked before the clock is read: a tick that decides later minutes has to wait.
-        rows = rows_named(connection, documents, author, locks=True)
+        rows = stored(connection, locks=True)
         now = read_clock(connection)
         drafts = Drafts(documents, seen, revisions, since)
         _validate_again(connection, drafts, rows, author, now)
         _check_circles(connection, author.small_app.id, rows, revisions)
-        changes, messages = _store(connection, rows, drafts, author, now)
+        changes, messages = _store(connection, rows, drafts, author, now, is_stored)
     send_reserved(engine, messages)
     return changes
 
@@ -168,19 +159,24 @@ def _store(
     drafts: Drafts,
     author: ChangeContext,
     now: datetime,
+    watch: Watch,
 ) -> tuple[list[Changed], list[Message]]:
     changes: dict[int, Changed] = {}
     messages: list[Message] = []
     revisions = drafts.revisions
     new = [number for number, row in enumerate(rows) if row is None]
     firsts = [revisions[number] for number in new]
-    inserted = _insert_all(connection, firsts, author, now, drafts.since)
+    total = len(rows)
+    inserted = _insert_all(
+        connection, firsts, author, now, drafts.since, lambda done, _: watch(done, total)
+    )
     changes |= zip(new, inserted, strict=True)
     for number, (row, revision) in enumerate(zip(rows, revisions, strict=True)):
         if row is not None:
             changes[number], due = _revise(connection, row, revision, author, now)
             messages += due
-    return [changes[number] for number in range(len(rows))], messages
+            watch(len(changes), total)
+    return [changes[number] for number in range(total)], messages
 
 
 def replace_document(
@@ -317,17 +313,21 @@ def _insert_all(
     author: ChangeContext,
     now: datetime,
     since: datetime,
+    watch: Watch,
 ) -> list[Changed]:
     """Store new actions, many per statement; their documents were validated at `since`."""
     if revisions:
         small_apps.hold(connection, author.small_app.id)
         _check_calendars(connection, revisions, author)
     made = [_changed(uuid4(), one, Change.CREATED, 1) for one in revisions]
+    done = 0
     for some in parts_of(list(zip(made, revisions, strict=True)), ACTIONS_AT_ONCE):
         rows = {one.uid: dict(revision.columns) for one, revision in some}
         if not actions.insert(connection, author.small_app.id, rows, now, since):
             raise _refused(connection, [one for one, _ in some], author)
         _audit(connection, author, "create", {one.uid: one.name for one, _ in some})
+        done += len(some)
+        watch(done, len(made))
     return made
 
 

@@ -55,12 +55,20 @@ def check_revision(row: Stored, author: ChangeContext) -> None:
         )
 
 
-# Called with the number of validated documents and their total.
+# Called with how much is done of how much in total.
 Watch = Callable[[int, int], None]
 
 
 def unwatched(_done: int, _total: int) -> None:
     """Watch nothing."""
+
+
+def in_halves(watch: Watch) -> tuple[Watch, Watch]:
+    """Return what watches the first of two equal parts of a work, and the second."""
+    return (
+        lambda done, total: watch(done, 2 * total),
+        lambda done, total: watch(total + done, 2 * total),
+    )
 
 
 def revisions_of(

@@ -23,7 +23,8 @@ from models.store.scope import WHOLE_INSTALLATION
 from models.tables import actions
 from runtime.config import load_settings
 from runtime.database import make_engine, reading
-from scheduler.changes.change import apply_all, delete, set_active
+from scheduler.changes.change import apply_all, set_active
+from scheduler.changes.deletion import delete
 from scheduler.changes.validation import ChangeContext
 from small_apps.document import GIVEN
 from tasks.built_in import built_in_steps

@@ -12,12 +12,12 @@ from models.action import ScheduledActionModel
 from models.action.schedule import NO_UID
 from models.errors import InvalidAction, InvalidDocument, NotFound, Outdated, Problem, Refused
 from models.sql import read_clock
-from models.store.actions import SEE_ACTIONS, deletion
+from models.store.actions import SEE_ACTIONS
+from models.store.actions.deletion import of_owner
 from models.store.people import selection
 from runtime.database import reading
-from scheduler.changes import change
+from scheduler.changes import change, deletion
 from scheduler.changes.change import StoreAll
-from scheduler.changes.deletion import delete_all
 from scheduler.changes.validation import ChangeContext, Watch, context_of, revisions_of, unwatched
 from views.actions import Described, Reach, Upcoming, upcoming_of
 from views.changes import pruning
@@ -297,7 +297,7 @@ def _switch(
 def _switch_all(installation: Installation, owner: str, *, active: bool) -> SwitchedAll:
     installation.publish()
     with reading(installation.engine) as connection:
-        uids = deletion.of_owner(connection, installation.small_app.id, owner, ALL)
+        uids = of_owner(connection, installation.small_app.id, owner, ALL)
     if not uids:
         raise _nothing(owner)
     author = installation.author
@@ -323,13 +323,13 @@ def delete(installation: Installation, name: str, expects: int | None = None) ->
     with reading(installation.engine) as connection:
         row = find(connection, installation, name)
         remover = installation.remover_in(app_of(connection, installation, row), expects)
-    cancelled = change.delete(installation.engine, row["uid"], remover)
+    cancelled = deletion.delete(installation.engine, row["uid"], remover)
     return DeletedAction(uid=row["uid"], name=row["name"], cancelled=cancelled)
 
 
 def delete_owned(installation: Installation, owner: str) -> DeletedActions:
     """Delete all actions of an owner; raises NotFound for none."""
-    deleted = delete_all(
+    deleted = deletion.delete_all(
         installation.engine, installation.remover_in(installation.small_app), owner
     )
     if not deleted.names:

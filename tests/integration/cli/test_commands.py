@@ -646,6 +646,18 @@ def test_wrong_settings_stop_the_start(
     assert "SCHED_WORKER_LEASE_S" in capsys.readouterr().err
 
 
+def test_errors_of_both_commands_of_the_daemon_are_safe_for_a_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for door in (daemon.main, lambda options: run(["daemon", *options])):
+        assert door(["--once", "--home", "/dev/null/\x1b]0;owned\x07"]) == 2
+
+        error = capsys.readouterr().err
+        assert error.startswith("error: ")
+        assert r"\x1b]0;owned\x07" in error
+        assert "\x1b" not in error
+
+
 @pytest.mark.only_here
 def test_a_database_that_is_away_is_a_failure(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCHED_DATABASE_URL", "postgresql://nobody@127.0.0.1:9/x")

@@ -115,6 +115,20 @@ def test_what_the_files_no_longer_name_is_deleted(call: Call, fill: Fill, write:
     }  # fmt: skip
 
 
+def test_no_plan_is_computed_if_there_is_nothing_to_ask(
+    call: Call, fill: Fill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = fill("a", "b")
+    call("action", "apply", folder, "--prune", "--yes")
+    Path(folder, "b.json").unlink()
+    # What a plan takes longest for: it reads all actions.
+    monkeypatch.setattr("scheduler.changes.plan.load", None)
+
+    pruned = call("action", "apply", folder, "--prune", "--yes")
+
+    assert pruned.out == "created 0, changed 0, unchanged 1, deleted 1\n"
+
+
 def test_each_owner_has_a_set_of_its_own(call: Call, fill: Fill) -> None:
     folder = fill("a", "b")
     call("action", "apply", folder, "--prune", "--owner", "shop")

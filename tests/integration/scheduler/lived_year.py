@@ -19,7 +19,7 @@ from models.store.people import events, users
 from models.tables import actions, operations
 from models.users import parse_users
 from runtime.database import reading
-from scheduler.changes import change
+from scheduler.changes import change, deletion
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.factories import STEPS, author, make_document
@@ -243,7 +243,7 @@ class Year:
 
     def delete(self, _name: str, action: Action, now: datetime) -> None:
         """Delete the action."""
-        change.delete(self.engine, action.uid, author())
+        deletion.delete(self.engine, action.uid, author())
         action.delete(now)
 
     def write(self, action: Action, document: str) -> None:

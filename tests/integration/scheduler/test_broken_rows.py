@@ -33,7 +33,7 @@ from models.tables import actions as actions_table
 from models.tables import metadata
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler.changes import change
+from scheduler.changes import change, deletion
 from scheduler.changes.change import Changed
 from scheduler.explain import explain
 from scheduler.sweep import Sweeper
@@ -420,7 +420,7 @@ def test_a_broken_action_is_paused_repaired_and_deleted(
         change.set_active(engine, broken.uid, active=True, author=author())
     [repaired] = change.apply_all(engine, [make_document(name="broken")], author())
     sound = _standing(engine, broken)
-    change.delete(engine, broken.uid, author())
+    deletion.delete(engine, broken.uid, author())
 
     assert (paused["active"], paused["set_aside"] is None) == (False, False)
     assert (repaired.uid, sound["active"], sound["set_aside"]) == (broken.uid, True, None)
@@ -442,7 +442,7 @@ def test_an_action_without_a_document_is_paused_repaired_and_deleted(
     change.apply_all(engine, [make_document(name="broken")], author())
 
     assert _standing(engine, broken)["set_aside"] is None
-    assert change.delete(engine, broken.uid, author()) == 0
+    assert deletion.delete(engine, broken.uid, author()) == 0
 
 
 def test_an_operation_whose_plan_is_broken_fails_and_says_so(engine: sa.Engine) -> None:

@@ -14,7 +14,7 @@ from models.tables import action_cursor, actions, audit, revisions
 from runtime.clock import wait_for
 from runtime.database import reading
 from scheduler.broker_watch import BrokerWatch
-from scheduler.changes import change
+from scheduler.changes import change, deletion
 from scheduler.changes.change import Change, StoreAll, apply_all, create_all
 from scheduler.on_demand import manual
 from scheduler.sweep import Sweeper
@@ -107,7 +107,7 @@ def test_deleting_records_and_cancels_what_was_due(engine: sa.Engine) -> None:
     action = make_action(engine)
     set_back(engine, action.uid, clock(engine) - 2 * MINUTE)
 
-    cancelled = change.delete(engine, action.uid, author())
+    cancelled = deletion.delete(engine, action.uid, author())
 
     states = {row["state"] for row in rows_of(engine, action)}
     assert cancelled == 1
@@ -166,10 +166,24 @@ def test_an_interval_that_was_stored_a_second_later_is_unchanged(
     assert apply_all(engine, [document], author())[0].change is Change.UNCHANGED
 
 
+@pytest.mark.parametrize("store", [create_all, apply_all])
+def test_progress_covers_validating_and_storing(engine: sa.Engine, store: StoreAll) -> None:
+    documents = [make_document(name=f"action {n}") for n in range(3)]
+    edited = [one | {"description": "new"} for one in documents]
+    seen: list[tuple[int, int]] = []
+
+    store(engine, documents, author(), lambda done, total: seen.append((done, total)))
+    created, seen[:] = list(seen), []
+    apply_all(engine, edited, author(), lambda done, total: seen.append((done, total)))
+
+    assert created == [(1, 6), (2, 6), (3, 6), (6, 6)]
+    assert seen == [(n, 6) for n in range(1, 7)]
+
+
 def test_every_change_is_audited(engine: sa.Engine) -> None:
     action = make_action(engine)
     change.set_active(engine, action.uid, active=False, author=author())
-    change.delete(engine, action.uid, author())
+    deletion.delete(engine, action.uid, author())
 
     with reading(engine) as connection:
         verbs = connection.execute(sa.select(audit.c.verb).order_by(audit.c.id)).scalars().all()
@@ -273,7 +287,7 @@ def test_a_due_date_that_is_past_may_stay_when_the_document_was_broken(engine: s
 
 def test_a_deleted_action_cannot_be_changed(engine: sa.Engine) -> None:
     action = make_action(engine)
-    change.delete(engine, action.uid, author())
+    deletion.delete(engine, action.uid, author())
 
     with pytest.raises(NotFound, match="was deleted"):
         change.set_active(engine, action.uid, active=True, author=author())
@@ -286,7 +300,7 @@ def test_an_action_with_a_broken_plan_may_be_deleted(engine: sa.Engine) -> None:
     with engine.begin() as connection:
         connection.execute(sa.update(actions).values(plan="nonsense"))
 
-    assert change.delete(engine, action.uid, author()) == 0
+    assert deletion.delete(engine, action.uid, author()) == 0
 
 
 class WhileValidating(Steps):

@@ -20,7 +20,7 @@ from models.tables import actions, installation, missed_spans
 from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.database import make_engine, reading
-from scheduler.changes import change
+from scheduler.changes import change, deletion
 from scheduler.changes.change import Changed
 from scheduler.clock_guard import look
 from scheduler.explain import explain
@@ -196,7 +196,7 @@ def test_after_a_deletion_while_the_clock_was_ahead_it_is_deleted_from_the_right
     action = make_action(engine, when=HOURLY)
     run_tick(engine, clock, SEVEN)
     run_tick(engine, clock, SEVEN + DAY)
-    change.delete(engine, action.uid, author())
+    deletion.delete(engine, action.uid, author())
 
     run_tick(engine, clock, SEVEN + MINUTE)
     clock.set(SEVEN + 2 * HOUR)
@@ -236,7 +236,7 @@ def delete(engine: sa.Engine, clock: VirtualClock, now: datetime) -> None:
     clock.set(now)
     with reading(engine) as connection:
         uid: UUID = connection.execute(sa.select(actions.c.uid)).scalar_one()
-    change.delete(engine, uid, author())
+    deletion.delete(engine, uid, author())
 
 
 @pytest.mark.parametrize("ended", [quarantine, delete])
@@ -379,7 +379,7 @@ def test_whatever_the_clock_does_each_occurrence_has_one_outcome(
             explain(action.uid, at, connection, settings, steps=STEPS).verdict for at in wanted[::9]
         }
     spans = spans_of(engine, missed_spans.c.action_uid == action.uid)
-    change.delete(engine, action.uid, author())
+    deletion.delete(engine, action.uid, author())
 
     assert {row["id"] for row in rows} == {operation_id(action.uid, at) for at in own}
     assert sum(row["state"] != "missed" for row in rows) == recorded
@@ -424,7 +424,7 @@ def test_a_rename_at_any_instant_loses_and_doubles_nothing(
     rows = rows_of(engine, action)
     wanted = list(occurrences_between(action.plan, action.uid, SEVEN, now + MINUTE))
     revision = revision_of(engine, action)
-    change.delete(engine, action.uid, author())
+    deletion.delete(engine, action.uid, author())
     assert [(row["id"], row["occurrence_at"]) for row in rows] == [
         (operation_id(action.uid, at), at) for at in wanted
     ]

@@ -15,7 +15,7 @@ from models.tables import actions as actions_table
 from models.tables import audit, operations
 from models.tables import small_apps as small_apps_table
 from runtime.database import reading
-from scheduler.changes import change, default_actions
+from scheduler.changes import change, default_actions, deletion
 from scheduler.changes.validation import ChangeContext
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
@@ -86,7 +86,7 @@ def test_what_an_admin_made_of_it_stays(engine: sa.Engine, admin: str) -> None:
     default_actions.migrate(engine, STEPS)
     (action,) = maintenance_of(engine)
     if admin == "deletes":
-        change.delete(engine, action["uid"], author())
+        deletion.delete(engine, action["uid"], author())
     elif admin == "pauses":
         change.set_active(engine, action["uid"], active=False, author=author())
     elif admin == "moves":
@@ -107,7 +107,7 @@ def test_an_action_of_that_name_is_the_admins_and_stays(engine: sa.Engine) -> No
     own = make_action(engine, name="maintenance")
 
     assert default_actions.migrate(engine, STEPS).maintained == ()
-    change.delete(engine, own.uid, author())
+    deletion.delete(engine, own.uid, author())
 
     assert default_actions.migrate(engine, STEPS).maintained == ()
     assert maintenance_of(engine) == []
@@ -123,7 +123,7 @@ def test_applying_a_small_app_again_makes_it_no_second_time(engine: sa.Engine) -
 def test_a_small_app_that_comes_back_is_maintained_anew(engine: sa.Engine) -> None:
     app = made_app(engine)
     (action,) = maintenance_of(engine, app)
-    change.delete(engine, action["uid"], ChangeContext("tests", app, STEPS))
+    deletion.delete(engine, action["uid"], ChangeContext("tests", app, STEPS))
     with engine.begin() as connection:
         its_row = sa.update(small_apps_table).where(small_apps_table.c.id == app.id)
         connection.execute(its_row.values(deleted_at=database_now()))

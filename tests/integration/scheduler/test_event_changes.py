@@ -12,7 +12,8 @@ from models.store.people import events, users
 from models.users import parse_users
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler.changes.change import Changed, apply_all, delete, set_active
+from scheduler.changes.change import Changed, apply_all, set_active
+from scheduler.changes.deletion import delete
 from scheduler.explain import Explanation, explain
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick

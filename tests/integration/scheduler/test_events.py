@@ -31,7 +31,8 @@ from models.tables import (
 )
 from runtime.config import Settings
 from runtime.database import make_engine, reading
-from scheduler.changes.change import apply_all, delete, set_active
+from scheduler.changes.change import apply_all, set_active
+from scheduler.changes.deletion import delete
 from scheduler.explain import explain
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick

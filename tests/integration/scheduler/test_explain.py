@@ -18,7 +18,7 @@ from models.store.operations.finish import Ending, end
 from models.tables import actions, missed_spans, operations, revisions, workers
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler.changes import change
+from scheduler.changes import change, deletion
 from scheduler.dispatch import dispatch_ready
 from scheduler.explain import Explanation, explain
 from scheduler.sweep import Sweeper
@@ -260,7 +260,7 @@ def test_a_paused_one_tells_who_paused_it(engine: sa.Engine, why: Why) -> None:
 
 def test_a_deleted_one_is_told_of_too(engine: sa.Engine, why: Why) -> None:
     action = make_weekly(engine)
-    change.delete(engine, action.uid, author())
+    deletion.delete(engine, action.uid, author())
 
     found = why(action, datetime(2190, 1, 1, tzinfo=UTC))
 

@@ -18,7 +18,7 @@ from models.store.operations.finish import Ending, end
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_state, audit
 from runtime.database import reading
-from scheduler.changes import change
+from scheduler.changes import change, deletion
 from scheduler.changes.change import Changed
 from scheduler.dispatch import dispatch_ready
 from scheduler.on_demand.cancel import cancel
@@ -203,7 +203,7 @@ def pause(engine: sa.Engine, action: Changed) -> None:
 
 
 def delete(engine: sa.Engine, action: Changed) -> None:
-    change.delete(engine, action.uid, author())
+    deletion.delete(engine, action.uid, author())
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from models.store import ticks
 from models.store.notices.alerting import NO_ALERTS
 from models.tables import action_cursor, actions, revisions
 from runtime.database import reading
-from scheduler.changes import change
+from scheduler.changes import change, deletion
 from scheduler.occurrence import next_occurrence
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
@@ -420,7 +420,7 @@ def test_a_clock_that_was_behind_for_a_tick_counts_nothing_twice(engine: sa.Engi
 
 def test_a_deleted_action_edited_by_sql_stays_deleted(engine: sa.Engine) -> None:
     action = make_action(engine)
-    change.delete(engine, action.uid, author())
+    deletion.delete(engine, action.uid, author())
     _edit_by_sql(engine, action.uid, document=json.dumps(make_document(description="again")))
 
     run_tick(engine, SEVEN)

@@ -30,7 +30,7 @@ from models.tables import action_cursor
 from runtime.config import load_settings
 from runtime.database import reading
 from runtime.sections import AlertSettings
-from scheduler.changes import calendars, change
+from scheduler.changes import calendars, change, deletion
 from scheduler.counting import count_ended
 from scheduler.dispatch import dispatch_ready
 from scheduler.on_demand import backfill, cancel, restart
@@ -172,7 +172,7 @@ def test_pausing_and_deleting(filled: Filled, statements: Statements) -> None:
     with statements.captured():
         change.set_active(filled.engine, action.uid, active=False, author=author())
         found = claimed(filled, first)
-        change.delete(filled.engine, action.uid, author())
+        deletion.delete(filled.engine, action.uid, author())
 
     assert found is NotClaimed.PAUSED
     assert_indexed(statements, "operations_unstarted")

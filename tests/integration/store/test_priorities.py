@@ -23,7 +23,7 @@ from models.tables import operations
 from models.turns import Sharing
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler.changes import change
+from scheduler.changes import change, deletion
 from scheduler.changes.change import Changed
 from scheduler.dispatch import dispatch_ready
 from scheduler.on_demand.restart import retry
@@ -102,7 +102,7 @@ def test_operations_take_turns_while_an_active_action_has_a_priority(engine: sa.
     change.set_active(engine, urgent.uid, active=False, author=author(STEPS))
     assert sharing(engine) is Sharing.NONE
     change.set_active(engine, urgent.uid, active=True, author=author(STEPS))
-    change.delete(engine, urgent.uid, author=author(STEPS))
+    deletion.delete(engine, urgent.uid, author=author(STEPS))
     assert sharing(engine) is Sharing.NONE
 
 

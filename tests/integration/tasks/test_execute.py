@@ -17,7 +17,7 @@ from models.store.operations.admission import NotClaimed
 from models.tables import action_state
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler.changes import change
+from scheduler.changes import change, deletion
 from scheduler.changes.change import Changed, create_all
 from tasks import lease
 from tasks.execute import run_attempt
@@ -237,7 +237,7 @@ def test_a_deleted_actions_unstarted_operation_is_cancelled(
 ) -> None:
     action = make_running_action(engine, Registry())
     operation = make_operation(engine, action, NOON)
-    change.delete(engine, action.uid, author())
+    deletion.delete(engine, action.uid, author())
 
     assert run_one(engine, settings, operation) == NotClaimed.TAKEN
     assert row_of(engine, operation)["state"] == "cancelled"
