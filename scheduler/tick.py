@@ -42,6 +42,8 @@ LOCKED_ROWS_WAIT = "2s"
 # Batches start small and double: the first message leaves soon.
 FIRST_BATCH = 125
 LOCK_NOT_AVAILABLE = "55P03"
+# Not made anew for each of the thousands of actions of a batch.
+NOTHING = Recorded()
 
 
 @dataclass
@@ -161,7 +163,7 @@ class Tick:
         return min(self.batch_size, max(FIRST_BATCH, self.report.decided))
 
     def _decide(self, connection: sa.Connection, rows: Any) -> Recorded:
-        recorded = Recorded()
+        recorded = NOTHING
         decided: list[Decided] = []
         for row in rows:
             try:
@@ -170,7 +172,8 @@ class Tick:
                 if is_of_no_row(error):
                     raise
                 before, one = self._set_aside(connection, row, error), None
-            recorded += before
+            if before is not NOTHING:
+                recorded += before
             if one is None:
                 continue
             if len(one.decision.due) >= MOST_SENT:
@@ -185,15 +188,15 @@ class Tick:
         if row.deleted_at is not None:
             # An edit by plain SQL scheduled it: a deleted action has no occurrence.
             gone = Decision((), (), None, row.watermark, None)
-            return Recorded(), Decided(action_ref(row), NOTHING_PLANNED, gone)
+            return NOTHING, Decided(action_ref(row), NOTHING_PLANNED, gone)
         if (row.edited_at is not None or row.set_aside) and was_edited(row, self.steps):
             if not self._holds(connection, row.action_uid):
-                return Recorded(), None
+                return NOTHING, None
             with connection.begin_nested():
                 return adopt_edit(connection, row, self.now, self.steps)
         plan = sound(row.plan)
         decision = decide(plan, row.action_uid, row.watermark, self.now)
-        return Recorded(), Decided(action_ref(row), plan, decision)
+        return NOTHING, Decided(action_ref(row), plan, decision)
 
     def _holds(self, connection: sa.Connection, uid: UUID) -> bool:
         if cursors.hold_action(connection, uid):
@@ -213,7 +216,7 @@ class Tick:
                 raise
             if len(decided) == 1:
                 return self._set_aside(connection, decided[0], error)
-            return sum((self._record(connection, [one]) for one in decided), Recorded())
+            return sum((self._record(connection, [one]) for one in decided), NOTHING)
 
     def _set_aside(
         self, connection: sa.Connection, broken: sa.Row[Any] | Decided, error: Exception
@@ -221,12 +224,12 @@ class Tick:
         """Quarantine an action; return what was recorded before a broken edit."""
         uid = broken.action.uid if isinstance(broken, Decided) else broken.action_uid
         if not self._holds(connection, uid):
-            return Recorded()
+            return NOTHING
         logger.error("action %s is quarantined: %s", uid, reason_of(error))
         self.report.set_aside += 1
         if isinstance(broken, Decided):
             actions.set_aside(connection, uid, reason_of(error))
-            return Recorded()
+            return NOTHING
         # The edit may be newer than this tick's `now`: no later tick decides by the old plan.
         now = max(self.now, read_clock(connection))
         return set_aside(connection, broken, error, now)
