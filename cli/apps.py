@@ -6,14 +6,14 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.all_apps import every
 from cli.app_data import data
-from cli.arguments import Door, DryRun, door, existing, existing_here, here
+from cli.arguments import DryRun, door, existing, existing_here, here
 from cli.render import show
 from cli.tree import group
 from models.errors import InvalidDocument, Problem, Refused
 from views import apps
 from views.apps import calendar_file, changes, grants
+from views.door import Door, every
 from views.files import Document, read_all, read_documents
 
 commands = group("Small apps: tenants with data, users and actions.")

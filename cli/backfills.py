@@ -7,9 +7,9 @@ import typer
 
 from cli.arguments import DryRun, Timeout, Wait, existing
 from cli.render import show
-from cli.waiting import backfill_awaited
 from models.errors import Refused
 from views import backfills
+from views.waiting import backfill_awaited
 
 
 class Only(StrEnum):

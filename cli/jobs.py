@@ -5,13 +5,14 @@ from typing import Annotated
 
 import typer
 
-from cli.all_apps import every, show_list
 from cli.arguments import AllApps, door, existing
 from cli.render import show
 from cli.tree import group as group_of
+from cli.watching import show_list
 from models.errors import Refused
 from models.turns import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from views import jobs
+from views.door import every
 from views.files import read_documents
 
 commands = group_of("Jobs for workers in any language.")

@@ -81,8 +81,8 @@ def rerun(
     context: typer.Context, operation_ids: Ids, wait: Wait = False, timeout: Timeout = 3600.0
 ) -> None:
     """Run missed operations under the current revision of their action."""
-    from cli.waiting import all_awaited, each
     from views import runs
+    from views.waiting import all_awaited, each
 
     opened = existing(context)
     made = runs.RepeatedAll(each(operation_ids, lambda id: opened.ask(runs.rerun, id)))
@@ -94,8 +94,8 @@ def retry(
     context: typer.Context, operation_ids: Ids, wait: Wait = False, timeout: Timeout = 3600.0
 ) -> None:
     """Retry failed, partial or cancelled operations under the current revision of their action."""
-    from cli.waiting import all_awaited, each
     from views import runs
+    from views.waiting import all_awaited, each
 
     opened = existing(context)
     made = runs.RepeatedAll(each(operation_ids, lambda id: opened.ask(runs.retry, id)))
@@ -107,8 +107,8 @@ def cancel(
     context: typer.Context, operation_ids: Ids, wait: Wait = False, timeout: Timeout = 3600.0
 ) -> None:
     """Cancel operations at once if they have not started; ask running ones to end."""
-    from cli.waiting import all_awaited, each
     from views import runs
+    from views.waiting import all_awaited, each
 
     opened = existing(context)
     made = runs.CancelledAll(each(operation_ids, lambda id: opened.ask(runs.cancel, id)))

@@ -46,9 +46,7 @@ def down(context: typer.Context) -> None:
     from processes.up import down as stop
 
     settings = here(context).settings
-    pid = stop(settings)
-    found = f"stopped minutehand up (pid {pid})" if pid else "no minutehand up is running"
-    sys.stdout.write(visible_line(f"{found} on {settings.home}") + "\n")
+    show(context, opened.StoppedUp(pid=stop(settings), home=settings.home))
 
 
 def daemon(

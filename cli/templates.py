@@ -5,12 +5,13 @@ from typing import Annotated
 
 import typer
 
-from cli.all_apps import every, show_list
 from cli.arguments import AllApps, existing
 from cli.render import print_exactly, show
 from cli.tree import group
+from cli.watching import show_list
 from models.errors import Refused
 from views import summary, templates
+from views.door import every
 
 commands = group("Mail templates of a small app.")
 

@@ -4,12 +4,12 @@ from typing import Annotated
 
 import typer
 
-from cli.all_apps import every
 from cli.arguments import door, existing, here
 from cli.render import show
 from cli.tree import group as group_of
 from models.roles import Role
 from views import sessions, tokens
+from views.door import every
 
 commands = group_of("Tokens of the HTTP API, and links to the dashboard.")
 

@@ -5,12 +5,13 @@ from typing import Annotated
 
 import typer
 
-from cli.all_apps import every, show_list
 from cli.arguments import AllApps, door, existing
 from cli.render import show
 from cli.tree import group as group_of
+from cli.watching import show_list
 from models.users import read_user_rows
 from views import users
+from views.door import every
 from views.files import naming, read_text
 
 commands = group_of("Users of a small app.")

@@ -1,21 +1,22 @@
-"""Follow an operation until it ends, or show something again and again."""
+"""Show lists of one small app or of all; follow an operation; show something again and again."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from threading import Event
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.arguments import Door, of
+from cli.arguments import existing, of
 from cli.render import clear, is_terminal, print_line, show
 from models.errors import Refused
 from models.operation import ENDED, WENT_WELL
+from views.door import Door
 
 if TYPE_CHECKING:
     from views.operations import LogLine, Operation
-    from views.view import Shown
+    from views.view import Listing, Shown
 
 AGAIN_S = 2.0
 LOOK_S = 0.5
@@ -23,6 +24,21 @@ LOOK_S = 0.5
 Watch = Annotated[
     bool, typer.Option("--watch", help="Show it again every two seconds, until Ctrl-C.")
 ]
+
+
+def show_list(
+    context: typer.Context, read: Callable[[Door], "Listing[Any]"], *, all_apps: bool
+) -> None:
+    """Print what `read` lists; with `all_apps` of each small app, named in each row."""
+    opened = existing(context)
+    if not all_apps:
+        show(context, read(opened))
+        return
+    from views import apps
+    from views.finding import check_all_apps
+
+    check_all_apps(of(context), all_apps)
+    show(context, apps.in_each(opened, read))
 
 
 def watch(context: typer.Context, door: Door, id: str) -> None:

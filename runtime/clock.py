@@ -4,11 +4,13 @@ Decisions take `now` as an argument, from the database's clock (`models.sql.read
 SQLite is this machine's. SQL statements compare liveness. Durations use `monotonic`.
 """
 
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 
-__all__ = ["POLL_S", "monotonic", "utc_now", "wait_for"]
+__all__ = ["POLL_S", "machine_zone", "monotonic", "utc_now", "wait_for"]
 
 POLL_S = 0.05
 
@@ -16,6 +18,18 @@ POLL_S = 0.05
 def utc_now() -> datetime:
     """Return this machine's wall clock as an aware UTC instant."""
     return datetime.now(UTC)
+
+
+def machine_zone(environ: Mapping[str, str] = os.environ) -> str:
+    """Return the IANA name of the machine's zone: of TZ, else of /etc; UTC if none has one."""
+    named = environ.get("TZ", "").removeprefix(":")
+    if "/" in named and not named.startswith("/"):
+        return named
+    linked = str(Path("/etc/localtime").resolve()).partition("/zoneinfo/")[2]
+    try:
+        return linked or Path("/etc/timezone").read_text().strip() or "UTC"
+    except OSError:
+        return "UTC"
 
 
 def monotonic() -> float:

@@ -46,6 +46,13 @@ class Migrated(View):
     )
 
 
+class StoppedUp(View):
+    """What `down` stopped."""
+
+    pid: int | None = Field(description="Of `minutehand up`; null if none was running.")
+    home: Path = Field(description="The home folder that it ran for.")
+
+
 @dataclass
 class Installation:
     """An installation, opened on demand; raises InvalidSetting, NotFound and SchemaOutdated.

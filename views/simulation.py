@@ -17,7 +17,7 @@ from scheduler.simulate import SENT, SUCCESS, Fate, Simulated, Timetable, busies
 from scheduler.simulate.assertions import differences
 from scheduler.simulate.expectations import parse_expectations
 from small_apps.document import DEFAULT_APP, SmallAppModel, parse_small_app
-from views.change_plan import BusyMinute
+from views.changes.plan import BusyMinute
 from views.files import EXPECTATIONS, located, read_documents, read_text
 from views.finding import instant_if_any, instant_of
 from views.installation import Installation

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.all_apps import every
 from cli.arguments import AllApps, DryRun, Timeout, Wait, door, existing, of
 from cli.render import print_lines, progress, show, text_of
 from cli.tree import group
@@ -18,9 +17,10 @@ from cli.watching import Watch, show_asked
 from models.errors import InvalidDocument, Refused
 from models.values import counted
 from views import actions
+from views.door import every
 
 if TYPE_CHECKING:
-    from views.change_plan import ChangePlan
+    from views.changes.plan import ChangePlan
     from views.runs import RunPlan
 
 commands = group("Scheduled actions: what to do, when, for whom.")
@@ -85,24 +85,18 @@ def apply(
     yes: Yes = False,
 ) -> None:
     """Create actions, or store the documents as new revisions of existing ones."""
-    from views import change_plan, changes
-    from views.files import files_in, naming_each, read_documents
+    from views.changes.of_files import Files
 
     if owner and not prune:
         raise Refused("--owner is for --prune; write the owner of an action into its document")
-    whose = (owner or PRUNES) if prune else None
-    located = [one for file in files_in(files) for one in read_documents(file)]
-    documents, opened = [one for _, one in located], door(context)
-    places = [place for place, _ in located]
-    if dry_run or (prune and not yes):
-        with naming_each(places):
-            plan = opened.ask(change_plan.plan_changes, documents, whose)
-        if dry_run:
-            show(context, plan)
-            return
-        _agree_to_prune(context, plan)
-    with naming_each(places), progress("validating and storing") as watch:
-        made = opened.ask(changes.apply, documents, details=verbose, prune=whose, watch=watch)
+    found, opened = Files.read(files, (owner or PRUNES) if prune else None), door(context)
+    if dry_run:
+        show(context, found.plan(opened))
+        return
+    if prune and not yes:
+        _agree_to_prune(context, found.plan(opened))
+    with progress("validating and storing") as watch:
+        made = found.apply(opened, details=verbose, watch=watch)
     show(context, made)
 
 
@@ -235,8 +229,8 @@ def run(
     ] = None,
 ) -> None:
     """Run an action now. If it is paused or its last run has not ended, exit 2."""
-    from cli.waiting import all_awaited, awaited
     from views import runs
+    from views.waiting import all_awaited, awaited
 
     opened = existing(context)
     if every == (action is not None):

@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from cli.arguments import Door
 from cli.render import print_warning
 from models.errors import InvalidDocument, Refused
 from models.json_text import LONGEST_DOCUMENT, read_json
-from views import actions, change_plan, changes
-from views.change_plan import ChangePlan
+from views import actions, changes
+from views.changes.plan import ChangePlan, plan_put
+from views.door import Door
 from views.files import read_text
 
 EDITOR = "vi"
@@ -104,7 +104,7 @@ def _valid(
             raise faults
         try:
             document = read_json(draft.text, longest=LONGEST_DOCUMENT)
-            return document, door.ask(change_plan.plan_put, name, document)
+            return document, door.ask(plan_put, name, document)
         except (InvalidDocument, Refused) as error:
             if not is_repeatable:
                 raise

@@ -68,6 +68,7 @@ _RANGE = {"first": "from", "last": "to"}
 
 ENDPOINTS: Mapping[str, Endpoint] = {
     "actions.search.list_actions": _get_linked("/api/actions"),
+    "actions.search.list_documents": _get_linked("/api/actions:documents"),
     "actions.show": _get("/api/actions/{name}"),
     "actions.next_of": _get("/api/actions/{name}/next"),
     "explanation.explain": _get("/api/actions/{action}/explain", subject="user"),
@@ -76,8 +77,8 @@ ENDPOINTS: Mapping[str, Endpoint] = {
     "changes.apply": _store("/api/actions:apply"),
     "changes.put": Endpoint("PUT", "/api/actions/{name}", Body.VALUE, ("document",)),
     "changes.rename": _post("/api/actions/{name}:rename"),
-    "change_plan.plan_put": _send("/api/actions/{name}:preview", Body.VALUE, "document"),
-    "change_plan.plan_changes": _store("/api/actions:preview"),
+    "changes.plan.plan_put": _send("/api/actions/{name}:preview", Body.VALUE, "document"),
+    "changes.plan.plan_changes": _store("/api/actions:preview"),
     "changes.delete": _delete("/api/actions/{name}"),
     "changes.delete_owned": _delete("/api/actions"),
     "changes.pause": _post("/api/actions/{name}:pause"),

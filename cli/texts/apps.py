@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from cli.render import Line, document_lines, rows_of
+from cli.render import Line, Table, document_lines, rows_of, text_of
 from minutehand.grants import EVERYTHING, Grants
 from models.values import counted
-from views.apps import App, Apps, DataStatus
+from views.apps import App, Apps, DataStatus, InEachApp
 from views.apps.calendar_file import CalendarEntries
 from views.apps.changes import AppliedApp, AppliedApps, DeletedApp
 from views.apps.grants import GrantedTo, HookSecret
@@ -24,6 +24,18 @@ DOMAIN_COLUMNS = {
 
 def _list(listed: Apps) -> Iterator[Line]:
     yield rows_of(listed.root, COLUMNS)
+
+
+def _in_each(found: InEachApp) -> Iterator[Line]:
+    tables = {
+        name: line
+        for name, one in found.lists.items()
+        for line in text_of(one)
+        if isinstance(line, Table)
+    }
+    headings = next((one.headings for one in tables.values()), ())
+    rows = [(name, *row) for name, one in tables.items() for row in one.rows]
+    yield Table(("APP", *headings), rows)
 
 
 def _app(app: App) -> Iterator[Line]:
@@ -97,6 +109,7 @@ def _deleted(one: DeletedApp) -> Iterator[str]:
 
 FORMS = {
     Apps: _list,
+    InEachApp: _in_each,
     App: _app,
     AppliedApp: _applied,
     AppliedApps: _applied_all,

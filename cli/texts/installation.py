@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from views.installation import ACTION, Migrated, Started
+from views.installation import ACTION, Migrated, Started, StoppedUp
 
 
 def _migrated(done: Migrated) -> Iterator[str]:
@@ -20,4 +20,9 @@ def _started(made: Started) -> Iterator[str]:
     yield f"next: minutehand action check {ACTION}; minutehand action apply {ACTION}; minutehand up"
 
 
-FORMS = {Migrated: _migrated, Started: _started}
+def _stopped(one: StoppedUp) -> Iterator[str]:
+    found = f"stopped minutehand up (pid {one.pid})" if one.pid else "no minutehand up is running"
+    yield f"{found} on {one.home}"
+
+
+FORMS = {Migrated: _migrated, Started: _started, StoppedUp: _stopped}

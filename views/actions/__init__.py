@@ -141,10 +141,14 @@ class Action(ActionRow, Upcoming):
 class StoredAction(View):
     """An action's document, as it is edited."""
 
-    uid: UUID
+    uid: UUID | None = Field(description="Null if the stored one cannot be read.")
     name: str
     revision: int | None
     document: Any = Field(description="As stored; a text if it is broken.")
+
+
+class StoredActions(Listing[StoredAction]):
+    """The documents of actions, by name."""
 
 
 class Revision(View):

@@ -13,8 +13,8 @@ from models.store.actions.search import Standing, Wanted
 from models.store.operations.durations import last_runs
 from runtime.database import reading
 from small_apps.store import small_apps
-from views.actions import ActionRow, row_of
-from views.finding import number_in, scope_of, wrong_cursor
+from views.actions import ActionRow, StoredAction, row_of
+from views.finding import document_of, number_in, scope_of, wrong_cursor
 from views.installation import Installation
 from views.view import Page, first_of
 from views.words import rules_in_words, zone_of
@@ -54,6 +54,22 @@ def list_actions(
     with reading(installation.engine) as connection:
         found, following = _page(connection, installation, asked, limit)
     return Page[ActionRow](items=tuple(one for one, _, _ in found), next=following)
+
+
+def list_documents(
+    installation: Installation, limit: int, cursor: str | None = None, *, owner: str | None = None
+) -> Page[StoredAction]:
+    """Return a page of the actions of a small app with their documents, by name.
+
+    Raises Refused for a wrong cursor.
+    """
+    scope = scope_of(installation, all_apps=False)
+    asked = Wanted(scope, (), owner, None, _place(cursor))
+    with reading(installation.engine) as connection:
+        rows = found_in.page(connection, asked, limit + 1, installation.settings.alert.overdue)
+    shown, following = first_of(rows, limit, _cursor_at)
+    items = tuple(StoredAction.of(row, document=document_of(row)) for row in shown)
+    return Page[StoredAction](items=items, next=following)
 
 
 def search(

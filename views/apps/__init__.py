@@ -1,12 +1,12 @@
 """Views of small apps (tenants): in a list, with status and document."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import Field, SkipValidation, model_serializer
 
 from minutehand.grants import Grants
 from models.limits import PREFIX
@@ -15,9 +15,10 @@ from models.store.operations import pages
 from models.store.scope import Scope
 from runtime.database import glancing, reading
 from small_apps.store import app_limits, app_overview, app_status, small_apps
+from views.door import Door, every
 from views.finding import find_app
 from views.installation import Installation
-from views.view import Instant, Listing, Page, View, first_of
+from views.view import Instant, Listing, Page, View, as_json, first_of
 
 RECENT = 5
 # Actions that a form suggests.
@@ -35,6 +36,17 @@ class AppRow(View):
 
 class Apps(Listing[AppRow]):
     """All small apps, by name."""
+
+
+class InEachApp(View):
+    """A list of each small app, by its name; as JSON, one list of rows that name their `app`."""
+
+    lists: dict[str, SkipValidation[Listing[Any]]]
+
+    @model_serializer
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the rows of all lists, each with the name of its small app first."""
+        return [{"app": name, **row} for name, one in self.lists.items() for row in as_json(one)]
 
 
 class Domain(View):
@@ -130,6 +142,12 @@ class App(View):
     limits: tuple[LimitOfApp, ...] = Field(description="Those that are close or reached.")
     data: DataStatus
     operations: tuple[OperationOfApp, ...]
+
+
+def in_each(door: Door, read: Callable[[Door], Listing[Any]]) -> InEachApp:
+    """Return what `read` lists of each small app that may be seen."""
+    names = [one.name for one in every(door, list_apps)]
+    return InEachApp(lists={name: read(door.seen_in(name)) for name in names})
 
 
 def list_apps(installation: Installation, limit: int, cursor: str | None = None) -> Page[AppRow]:

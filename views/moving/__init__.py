@@ -6,18 +6,23 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from broker.celery_rules import rules_of
 from models.action import ParseContext
 from models.errors import Refused
 from models.problems import listed
 from models.values import format_instant
+from moving.celery_work import check_exchange
 from moving.entries import Entry
 from moving.entries import Refused as RefusedEntry
 from moving.outcomes import COMPARED, Outcome, outcomes
 from runtime.clock import utc_now
 from small_apps.steps.command import STEP as COMMAND
 from small_apps.steps.command import CommandParameters
-from views.actions import ActionRow
+from views import changes
+from views.actions import ActionRow, search
 from views.changes import Changes
+from views.door import Door, every
+from views.files import naming_each
 from views.finding import instant_of
 from views.installation import Installation
 from views.view import Instant, View
@@ -81,8 +86,13 @@ def imported(
     installation: Installation,
     entries: Iterable[Entry | RefusedEntry],
     cut_over: str | None = None,
+    *,
+    is_for_here: bool = True,
 ) -> Import:
-    """Return what becomes of entries; nothing is stored, and no database is read."""
+    """Return what becomes of entries; nothing is stored, and no database is read.
+
+    Their broker is that of this machine's settings, unless they are for a server elsewhere.
+    """
     now = utc_now().replace(microsecond=0)
     at = None if cut_over is None else cut_over_of(cut_over, now)
     context = ParseContext(
@@ -96,7 +106,10 @@ def imported(
         commands=None,
     )
     kept_for = installation.settings.retention.kept_for
-    found = tuple(_moved(one) for one in outcomes(entries, context, at, kept_for))
+    # The broker of a server elsewhere is known to the server only.
+    has_exchanges = not is_for_here or rules_of(installation.settings).has_exchanges
+    checked = (check_exchange(one, has_exchanges=has_exchanges) for one in entries)
+    found = tuple(_moved(one) for one in outcomes(checked, context, at, kept_for))
     return Import(
         entries=found,
         compared_from=now,
@@ -107,7 +120,22 @@ def imported(
     )
 
 
-def refuse_others(present: Iterable[ActionRow], documents: Iterable[Mapping[str, Any]]) -> None:
+def stored(door: Door, made: Import) -> Import:
+    """Store the actions of an import; return it with what was stored, and what is left.
+
+    Raises InvalidDocument, and Refused for names that belong to other actions.
+    """
+    if not made.documents:
+        return made
+    present = every(door, search.list_actions)
+    _refuse_others(present, made.documents)
+    with naming_each([one["name"] for one in made.documents]):
+        done = door.ask(changes.apply, made.documents)
+    left = _left_of(present, made.documents)
+    return made.model_copy(update={"changes": done, "left": left})
+
+
+def _refuse_others(present: Iterable[ActionRow], documents: Iterable[Mapping[str, Any]]) -> None:
     """Raise Refused if a document would replace an action that no such import has made."""
     owners = {one.name: one.owner for one in present}
     others = [
@@ -123,7 +151,7 @@ def refuse_others(present: Iterable[ActionRow], documents: Iterable[Mapping[str,
         )
 
 
-def left_of(
+def _left_of(
     present: Iterable[ActionRow], documents: Iterable[Mapping[str, Any]]
 ) -> tuple[str, ...]:
     """Return the names of actions that earlier imports of the same kind made, and this did not."""

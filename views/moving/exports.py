@@ -21,6 +21,8 @@ from moving.outcomes import Kind
 from runtime.clock import utc_now
 from runtime.visible import visible_json
 from small_apps.document import GIVEN
+from views.actions import search
+from views.door import Door, every
 from views.installation import Installation
 from views.view import View
 
@@ -58,6 +60,11 @@ class Export(View):
     def exit_code(self) -> int:
         """1 if some actions cannot be carried over."""
         return int(any(one.outcome == "cannot" for one in self.actions))
+
+
+def documents_of(door: Door, owner: str | None) -> dict[str, Any]:
+    """Return the documents of a small app's actions, or of one owner's, by name."""
+    return {one.name: one.document for one in every(door, search.list_documents, owner=owner)}
 
 
 def export(

@@ -7,8 +7,9 @@ from fastapi import Depends, Header, Query, Response
 
 from models.roles import Permission
 from models.store.actions.search import Standing
-from views import actions, backfills, change_plan, changes, explanation, runs
+from views import actions, backfills, changes, explanation, runs
 from views.actions import history, search
+from views.changes import plan
 from views.installation import Installation
 from web.access import in_app
 from web.bodies import (
@@ -93,6 +94,15 @@ def delete_actions(opened: Editor, owner: Owner) -> changes.DeletedActions:
     return changes.delete_owned(opened, owner)
 
 
+@router.get("/actions:documents", responses=LINKED)
+def list_documents(
+    opened: Reader, asked: Linked, owner: str | None = None
+) -> actions.StoredActions:
+    """List the actions of a small app with their documents, by name."""
+    page = search.list_documents(opened, asked.limit, asked.cursor, owner=owner)
+    return actions.StoredActions(asked.items(page))
+
+
 @router.get("/actions:search")
 def search_actions(
     opened: Reader,
@@ -125,9 +135,9 @@ def validate_actions(
 @router.post("/actions:preview", openapi_extra=ACTIONS)
 def preview_actions(
     opened: Editor, body: Body, prune: Prune = None, content_type: ContentType = None
-) -> change_plan.ChangePlan:
+) -> plan.ChangePlan:
     """Return what applying documents would do now; nothing is stored."""
-    return change_plan.plan_changes(opened, documents(body, content_type), prune)
+    return plan.plan_changes(opened, documents(body, content_type), prune)
 
 
 @router.post("/actions:apply", openapi_extra=ACTIONS)
@@ -251,9 +261,9 @@ def plan_run(
 
 
 @router.post("/actions/{action}:preview", openapi_extra=ACTION)
-def preview_action(opened: Editor, action: str, body: Body) -> change_plan.ChangePlan:
+def preview_action(opened: Editor, action: str, body: Body) -> plan.ChangePlan:
     """Return what making the document the action's next revision would do; nothing is stored."""
-    return change_plan.plan_put(opened, action, document(body))
+    return plan.plan_put(opened, action, document(body))
 
 
 @router.post("/actions/{action}:rename")

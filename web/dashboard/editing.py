@@ -12,7 +12,8 @@ from models.events import ENDS, EVENTS
 from models.json_text import read_json
 from models.roles import Permission
 from models.turns import HIGHEST_PRIORITY, LOWEST_PRIORITY
-from views import actions, apps, change_plan, changes, steps
+from views import actions, apps, changes, steps
+from views.changes.plan import preview
 from web.dashboard.documents import pretty
 from web.dashboard.rendering import ZONES, render, see
 from web.dashboard.session import Editor, Form, Visitor, viewing
@@ -150,7 +151,7 @@ def _meaning(visitor: Visitor, app: str, draft: Draft) -> dict[str, Any]:
         document = read_json(draft.text.encode())
         known = changes.author_now(visitor.opened)
         (meaning,) = changes.check(visitor.opened, [document], known).root
-        planned = change_plan.preview(visitor.opened, draft.uid or None, document, known)
+        planned = preview(visitor.opened, draft.uid or None, document, known)
     except InvalidDocument as error:
         return {**values, "faults": error.problems}
     except Refused as error:

@@ -25,7 +25,6 @@ from views.apps.calendar_file import CalendarEntries
 from views.apps.changes import AppliedApp, AppliedApps, DeletedApp
 from views.apps.grants import GrantedTo, HookSecret
 from views.backfills import BackfillPlan, CancelledBackfills, StartedBackfill
-from views.change_plan import ChangePlan
 from views.changes import (
     Changes,
     Checked,
@@ -35,10 +34,11 @@ from views.changes import (
     Switched,
     SwitchedAll,
 )
+from views.changes.plan import ChangePlan
 from views.doctor.report import Report
 from views.events import SentEvent
 from views.explanation import Explanation
-from views.installation import Migrated, Started
+from views.installation import Migrated, Started, StoppedUp
 from views.jobs import AddedJob, DeletedJob, ImportedJobs, Jobs
 from views.moving import Import
 from views.moving.exports import Export
@@ -69,7 +69,6 @@ BEAT = {
 # --check` prints nothing.
 WITHOUT_VIEW = {
     "up",
-    "down",
     "daemon",
     "worker",
     "web",
@@ -81,7 +80,7 @@ WITHOUT_VIEW = {
     "operation watch",
 }
 # What has no endpoint.
-ONLY_HERE = {"app calendar", "app hook-secret", "init", "migrate", "simulate", "token link"}
+ONLY_HERE = {"app calendar", "app hook-secret", "down", "init", "migrate", "simulate", "token link"}
 # No daemon ticks here; one of all actions is active already.
 # What the case names can be no action.
 NOTHING_TO_IMPORT = {"import kubernetes", "import systemd"}
@@ -155,6 +154,7 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("import redbeat", ("{redis}",), Import),
     ("import django-celery-beat", ("sqlite:///{django}",), Import),
     ("init", (), Started),
+    ("down", (), StoppedUp),
     ("migrate", (), Migrated),
     ("status", (), Status),
     ("simulate", ("{new}",), Simulation),

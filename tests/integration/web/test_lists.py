@@ -8,14 +8,13 @@ import httpx
 import pytest
 
 import minutehand
-from cli import all_apps
 from cli.remote.server import Server
 from models.job import id_of
 from models.roles import Role
 from runtime.config import Settings
 from tests.integration.web.conftest import APP, NIGHTLY, SHOP, Serve, Web, with_shop
 from tests.statements import rows_read
-from views import apps, changes, jobs, templates, tokens, users
+from views import apps, changes, door, jobs, templates, tokens, users
 from views.actions import search
 from views.apps import changes as app_changes
 
@@ -175,23 +174,23 @@ def test_commands_and_clients_read_all_pages(web: Web, monkeypatch: pytest.Monke
     token = web.token(Role.ADMIN, APP)
     expected = fill(web)
     server = Server(web.url, token, APP)
-    monkeypatch.setattr(all_apps, "LARGEST_PAGE", 2)
+    monkeypatch.setattr(door, "LARGEST_PAGE", 2)
     monkeypatch.setattr("minutehand.client.LARGEST_PAGE", "2")
 
     async def met() -> list[str]:
         async with minutehand.AsyncClient(web.url, token, app=APP) as client:
             return [one["id"] async for one in client.each(PATHS["users"])]
 
-    assert [one.id for one in all_apps.every(server, users.list_users)] == expected["users"]
-    assert [one.id for one in all_apps.every(server, jobs.list_jobs)] == expected["jobs"]
-    assert [one.id for one in all_apps.every(server, jobs.list_jobs, 3)] == expected["jobs"][:3]
-    listed = all_apps.every(server, search.list_actions, owner=None)
+    assert [one.id for one in door.every(server, users.list_users)] == expected["users"]
+    assert [one.id for one in door.every(server, jobs.list_jobs)] == expected["jobs"]
+    assert [one.id for one in door.every(server, jobs.list_jobs, 3)] == expected["jobs"][:3]
+    listed = door.every(server, search.list_actions, owner=None)
     assert [one.name for one in listed] == expected["actions"]
-    found = all_apps.every(server, templates.list_templates)
+    found = door.every(server, templates.list_templates)
     assert [one.name for one in found] == expected["templates"]
-    assert [one.id for one in all_apps.every(server, tokens.list_tokens)] == expected["tokens"]
+    assert [one.id for one in door.every(server, tokens.list_tokens)] == expected["tokens"]
     whole = Server(web.url, web.token())
-    assert [one.name for one in all_apps.every(whole, apps.list_apps)] == expected[APPS]
+    assert [one.name for one in door.every(whole, apps.list_apps)] == expected[APPS]
     whole.close()
     with minutehand.Client(web.url, token, app=APP) as client:
         assert [one["name"] for one in client.each("/api/actions")] == expected["actions"]

@@ -1,6 +1,8 @@
-"""`minutehand import …`: actions out of other schedulers' entries, with a report of differences."""
+"""`minutehand import …`: actions out of other schedulers' entries; `export`: the way back.
 
-import os
+Each writes a report of the differences.
+"""
+
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,20 +10,18 @@ from typing import Annotated
 
 import typer
 
-from broker.celery_rules import rules_of
-from cli.all_apps import every
-from cli.arguments import door, of
+from cli.arguments import door, existing, of
 from cli.render import show
 from cli.tree import group
 from models.errors import Refused as TooLong
-from moving.celery_work import check_exchange
 from moving.entries import Entry, Refused
 from moving.foreign_database import foreign_database
-from runtime.clock import utc_now
+from runtime.clock import machine_zone, utc_now
 from runtime.visible import visible_line
-from views import changes, moving
-from views.actions import search
-from views.files import naming_each, read_documents, read_manifests, read_one, read_text
+from views import moving
+from views.files import read_documents, read_manifests, read_one, read_text, timers_in
+from views.moving import exports
+from views.moving.exports import Format
 
 # In bytes: more than ten thousand entries.
 LONGEST = 8 * 1024 * 1024
@@ -109,7 +109,7 @@ def crontab(
     if len(text) > LONGEST:
         raise TooLong(f"{file} has more than {LONGEST:,} characters; import a shorter one")
     is_system = system or is_system_form(text, str(file.absolute()))
-    entries = entries_of(text, file.name, zone or _local_zone(), is_system=is_system)
+    entries = entries_of(text, file.name, zone or machine_zone(), is_system=is_system)
     _import(context, entries, apply=apply, cut_over=cut_over)
 
 
@@ -190,22 +190,10 @@ def systemd(
     cut_over: CutOver = None,
 ) -> None:
     """Import timers of systemd. Prints the actions, and a report."""
-    from moving.systemd import entries_of, service_of
-    from moving.systemd_unit import unit_of
+    from moving.systemd import entries_of
 
-    units = []
-    for file in files:
-        timer = _unit_text(file)
-        service = file.parent / Path(service_of(file.stem, unit_of(timer))).name
-        units.append((file, timer, _unit_text(service) if service.is_file() else None))
-    entries = entries_of(units, zone or _local_zone())
+    entries = entries_of(timers_in(files, LONGEST), zone or machine_zone())
     _import(context, entries, apply=apply, cut_over=cut_over)
-
-
-def _unit_text(file: Path) -> str:
-    """Return a unit of systemd, followed by its drop-ins."""
-    files = [file, *sorted(file.with_name(f"{file.name}.d").glob("*.conf"))]
-    return "\n".join(read_text(one, LONGEST) for one in files)
 
 
 @commands.command("jobs")
@@ -232,30 +220,40 @@ def _import(
 ) -> None:
     from cli.texts.moving import report
 
-    # The broker of a server elsewhere is known to the server only.
-    has_exchanges = of(context).server is not None or rules_of(of(context).settings).has_exchanges
-    checked = (check_exchange(one, has_exchanges=has_exchanges) for one in entries)
-    made = moving.imported(of(context), checked, cut_over)
-    if not of(context).as_json:
-        for line in report(made, is_stored=apply):
-            sys.stderr.write(f"{visible_line(line)}\n")
-    if apply and made.documents:
-        present = every(door(context), search.list_actions)
-        moving.refuse_others(present, made.documents)
-        with naming_each([one["name"] for one in made.documents]):
-            stored = door(context).ask(changes.apply, made.documents)
-        left = moving.left_of(present, made.documents)
-        made = made.model_copy(update={"changes": stored, "left": left})
+    is_for_here = of(context).server is None
+    made = moving.imported(of(context), entries, cut_over, is_for_here=is_for_here)
+    _print_report(context, report(made, is_stored=apply))
+    show(context, moving.stored(door(context), made) if apply else made)
+
+
+def export(
+    context: typer.Context,
+    format: Annotated[Format, typer.Option("--format", help="What to print.")] = "json",
+    owner: Annotated[str | None, typer.Option(help="Only actions of this owner.")] = None,
+    zone: Annotated[
+        str | None,
+        typer.Option(help="Zone of a schedule for beat (default: that of most actions)."),
+    ] = None,
+    image: Annotated[
+        str | None, typer.Option(help="Image in which CronJobs of Kubernetes run.")
+    ] = None,
+    celery_app: Annotated[
+        str | None,
+        typer.Option(help="Application, as for celery -A, by which programs send Celery tasks."),
+    ] = None,
+) -> None:
+    """Print the actions of a small app for another scheduler, and a report."""
+    from cli.texts.moving import report_of_export
+
+    documents = exports.documents_of(existing(context), owner)
+    place = exports.Place(image, celery_app)
+    made = exports.export(of(context), documents, format, zone, place)
+    _print_report(context, report_of_export(made))
     show(context, made)
 
 
-def _local_zone() -> str:
-    """Return the IANA name of the machine's zone: of TZ, else of /etc; UTC if none has one."""
-    named = os.environ.get("TZ", "").removeprefix(":")
-    if "/" in named and not named.startswith("/"):
-        return named
-    linked = str(Path("/etc/localtime").resolve()).partition("/zoneinfo/")[2]
-    try:
-        return linked or Path("/etc/timezone").read_text().strip() or "UTC"
-    except OSError:
-        return "UTC"
+def _print_report(context: typer.Context, lines: Iterable[str]) -> None:
+    """Print a report on stderr, but with --json, which has it."""
+    if not of(context).as_json:
+        for line in lines:
+            sys.stderr.write(f"{visible_line(line)}\n")

@@ -4,11 +4,11 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
-from cli.arguments import Door
 from models.errors import NotFound, Refused
 from models.operation import ENDED, WENT_WELL, OperationState
 from runtime.clock import monotonic, wait_for
 from views import operations
+from views.door import Door
 from views.runs import Done, Outcomes, Ran, Refusal
 
 if TYPE_CHECKING:

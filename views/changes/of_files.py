@@ -1,0 +1,39 @@
+"""Apply the documents of files; errors name the file of each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from scheduler.changes.validation import Watch
+from views import changes
+from views.changes import Changes
+from views.changes.plan import ChangePlan, plan_changes
+from views.door import Door
+from views.files import files_in, naming_each, read_documents
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Documents with their places; with `prune`, an owner, they are all that the owner has."""
+
+    documents: Sequence[object]
+    places: Sequence[str]
+    prune: str | None = None
+
+    @classmethod
+    def read(cls, paths: Sequence[Path], prune: str | None = None) -> "Files":
+        """Read files and folders; raises InvalidDocument, and Refused for an empty folder."""
+        located = [one for file in files_in(paths) for one in read_documents(file)]
+        return cls([one for _, one in located], [place for place, _ in located], prune)
+
+    def plan(self, door: Door) -> ChangePlan:
+        """Return what applying them would do; see `changes.apply` for what is raised."""
+        with naming_each(self.places):
+            return door.ask(plan_changes, self.documents, self.prune)
+
+    def apply(self, door: Door, *, details: bool, watch: Watch) -> Changes:
+        """Apply them; see `changes.apply`."""
+        with naming_each(self.places):
+            return door.ask(
+                changes.apply, self.documents, details=details, prune=self.prune, watch=watch
+            )
