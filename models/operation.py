@@ -56,6 +56,7 @@ class CausedBy:
 
     cause: Cause
     triggerer: str
+    backfill_id: UUID | None = None
 
 
 def by_action(name: str, cause: Cause = Cause.SCHEDULE, after: str | None = None) -> CausedBy:
@@ -72,7 +73,7 @@ def by_person(cause: Cause, actor: str) -> CausedBy:
 
 def by_backfill(id: UUID, actor: str) -> CausedBy:
     """Return the cause of an operation of a backfill, with the backfill's short id."""
-    return CausedBy(Cause.BACKFILL, f"Backfill {str(id)[:8]} by {actor}")
+    return CausedBy(Cause.BACKFILL, f"Backfill {str(id)[:8]} by {actor}", id)
 
 
 UNSTARTED = frozenset({_S.PENDING, _S.QUEUED})

@@ -279,6 +279,8 @@ operations = sa.Table(
     # The cause, by which policies decide; `triggerer` is the same as a text for people.
     sa.Column("cause", sa.Text, nullable=False, server_default=Cause.SCHEDULE),
     _text("triggerer"),
+    # The last backfill that recorded it, or made it run again.
+    sa.Column("backfill_id", HyphenatedUuid),
     _text("queue"),
     _text("task"),
     sa.Column("attempt", WholeNumber, nullable=False, server_default="1"),

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -75,18 +76,13 @@ class Sweeper:
         return SweepReport(sent.count, count, released, notices.count, late, error=error)
 
     def _take_back(self, engine: sa.Engine) -> int:
-        def take_back(connection: sa.Connection) -> list[tuple[UUID, str]]:
-            return recovery.take_back_lost(connection, self.lease, BATCH, self.alerts)
-
-        return _in_batches(engine, take_back, "operation %s lost its worker: now %s")
+        lost = partial(recovery.take_back_lost, lease=self.lease, limit=BATCH, alerts=self.alerts)
+        return _in_batches(engine, lost, "operation %s lost its worker: now %s")
 
     def _decide_doubtful(self, engine: sa.Engine) -> int:
         """Decide operations whose sender fell silent while sending to another application."""
-
-        def decide(connection: sa.Connection) -> list[tuple[UUID, str]]:
-            return handing.decide_doubtful(connection, BATCH, self.alerts)
-
-        return _in_batches(engine, decide, "operation %s was left in doubt: now %s")
+        doubtful = partial(handing.decide_doubtful, limit=BATCH, alerts=self.alerts)
+        return _in_batches(engine, doubtful, "operation %s was left in doubt: now %s")
 
     def _alert_overdue(self, engine: sa.Engine, overtook: bool) -> int:
         with engine.begin() as connection:

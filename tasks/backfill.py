@@ -120,7 +120,10 @@ def _run(
 ) -> tuple[Message, ...]:
     """Record missing operations and make pending those to repeat; return their messages."""
     subject, uid = action_ref(action), action.action_uid
-    rows = [operation_row(subject, plan, operation_id(uid, at), at, by) for at in share.record]
+    of_it = {"backfill_id": by.backfill_id}
+    rows = [
+        operation_row(subject, plan, operation_id(uid, at), at, by) | of_it for at in share.record
+    ]
     new = operations.record(connection, rows)
     first = [Message(row["id"], 1, row["task"], row["queue"]) for row in rows if row["id"] in new]
     repeated = [again(connection, action, plan, row, by) for row in share.repeat]

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from models.operation import ENDED, WENT_WELL, by_backfill
+from models.operation import ENDED, WENT_WELL
 from models.store.operations import backfills
 from models.values import counted
 from runtime.database import reading
@@ -150,7 +150,7 @@ def show(installation: Installation, id: UUID) -> StartedBackfill:
     """Return a backfill with the states of its operations; raises NotFound."""
     with reading(installation.engine) as connection:
         stored = backfills.get(connection, id, installation.scope)
-        states = backfills.states_of(connection, stored, by_backfill(id, stored["actor"]))
+        states = backfills.states_of(connection, stored)
     return StartedBackfill(
         **dict(backfill_of(stored)),
         uid=stored["action_uid"],

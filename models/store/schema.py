@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 # The newest of `migrations/versions`; asking Alembic would delay each start by 0.1 s.
-HEAD = "0021_pre_staging_begun"
+HEAD = "0022_pre_backfill_id"
 # Any fixed number: concurrent migrations take turns.
 MIGRATION_LOCK = 5_061_990
 UTF8 = "UTF8"

@@ -13,7 +13,6 @@ import sqlalchemy as sa
 from broker.sending import Sent, send_backfills
 from models.action.plan import Plan
 from models.errors import Refused
-from models.operation import by_backfill
 from models.sql import read_clock
 from models.store import audit
 from models.store.actions import cursors
@@ -96,12 +95,9 @@ def cancel(engine: sa.Engine, uid: UUID, actor: str) -> tuple[list[UUID], int]:
         row = cursors.lock(connection, uid)
         if not stopped:
             raise Refused(f"{row.name!r} has no active backfill")
-        count = sum(
-            unstarted.cancel_backfill(connection, uid, by_backfill(id, by), CALLED_OFF)
-            for id, by in stopped
-        )
-        _audit(connection, row, actor, "cancel", {"backfills": [str(id) for id, _ in stopped]})
-    return [id for id, _ in stopped], count
+        count = sum(unstarted.cancel_backfill(connection, uid, id, CALLED_OFF) for id in stopped)
+        _audit(connection, row, actor, "cancel", {"backfills": [str(id) for id in stopped]})
+    return stopped, count
 
 
 def _audit(

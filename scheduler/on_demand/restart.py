@@ -134,6 +134,8 @@ def again(
         "steps": kept,
         "first_started_at": _first_start(connection, operation) if kept else None,
     }
+    if by.backfill_id is not None:
+        becomes["backfill_id"] = by.backfill_id
     if operation["subject"] is not None:
         # Operations about different subjects do not overlap.
         becomes["overlap_key"] = operation["overlap_key"]

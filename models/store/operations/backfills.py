@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from models.column_types import UTCDateTime
 from models.errors import NotFound
-from models.operation import CausedBy, OperationState
+from models.operation import OperationState
 from models.sql import database_now, dicts, is_among, is_still
 from models.store.conditions import IS_ACTIVE_BACKFILL, IS_UNSTARTED
 from models.store.operations import RESERVED_FOR, is_requested
@@ -122,17 +122,15 @@ def finish(connection: sa.Connection, id: UUID, state: str, error: str | None = 
     connection.execute(ended.values(state=state, error=error, finished_at=database_now()))
 
 
-def cancel_active(
-    connection: sa.Connection, uids: Sequence[UUID], reason: str
-) -> list[tuple[UUID, str]]:
-    """Cancel the active backfills of actions; return the id and the actor of each."""
+def cancel_active(connection: sa.Connection, uids: Sequence[UUID], reason: str) -> list[UUID]:
+    """Cancel the active backfills of actions; return their ids."""
     cancelled = (
         sa.update(backfills)
         .where(is_among(connection, backfills.c.action_uid, uids), backfills.c.state == ACTIVE)
         .values(state="cancelled", error=reason, finished_at=database_now())
-        .returning(backfills.c.id, backfills.c.actor)
+        .returning(backfills.c.id)
     )
-    return [(row.id, row.actor) for row in connection.execute(cancelled)]
+    return list(connection.execute(cancelled).scalars())
 
 
 def count_unstarted(connection: sa.Connection, uid: UUID) -> int:
@@ -161,16 +159,14 @@ def found_in(
     return {row["id"]: row for row in dicts(connection, query)}
 
 
-def states_of(
-    connection: sa.Connection, row: dict[str, Any], by: CausedBy
-) -> dict[OperationState, int]:
+def states_of(connection: sa.Connection, row: dict[str, Any]) -> dict[OperationState, int]:
     """Return the number of a backfill's operations by state."""
     query = (
         sa.select(operations.c.state, sa.func.count())
         .where(operations.c.action_uid == row["action_uid"])
         .where(operations.c.occurrence_at > row["since"])
         .where(operations.c.occurrence_at <= row["until"])
-        .where(operations.c.triggerer == by.triggerer)
+        .where(operations.c.backfill_id == row["id"])
         .group_by(operations.c.state)
         .order_by(operations.c.state)
     )

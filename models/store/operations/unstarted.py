@@ -7,7 +7,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.operation import UNSTARTED, CausedBy, OperationState
+from models.operation import UNSTARTED, Cause, OperationState
 from models.sql import Change, Columns, is_among, stands_in, update_each
 from models.store.conditions import IS_UNSTARTED
 from models.store.operations import MORE_WAITED, OVERTAKEN, is_being_sent, is_requested
@@ -140,10 +140,13 @@ def cancel_all(connection: sa.Connection, uids: Sequence[UUID], reason: str) -> 
     return _cancel(connection, its_own & IS_UNSTARTED, reason)
 
 
-def cancel_backfill(connection: sa.Connection, uid: UUID, by: CausedBy, reason: str) -> int:
-    """Cancel an action's unstarted operations of a backfill; return how many."""
-    its_own = (operations.c.action_uid == uid) & (operations.c.triggerer == by.triggerer)
-    return _cancel(connection, its_own & IS_UNSTARTED, reason)
+def cancel_backfill(connection: sa.Connection, uid: UUID, id: UUID, reason: str) -> int:
+    """Cancel an action's unstarted operations of a backfill; return how many.
+
+    One that a person retries is no longer the backfill's to cancel.
+    """
+    its_own = (operations.c.backfill_id == id) & (operations.c.cause == Cause.BACKFILL)
+    return _cancel(connection, (operations.c.action_uid == uid) & its_own & IS_UNSTARTED, reason)
 
 
 def _cancel(connection: sa.Connection, which: sa.ColumnElement[bool], reason: str) -> int:

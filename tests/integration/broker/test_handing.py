@@ -12,7 +12,7 @@ from broker.app import configure
 from celery_steps import followed
 from minutehand.grants import Grants
 from models.errors import Refused
-from models.operation import Cause, CausedBy, OperationState
+from models.operation import Cause, OperationState
 from models.sql import database_now
 from models.store.actions.explain_facts import Status
 from models.store.notices import overdue
@@ -64,7 +64,7 @@ def _allowed(engine: sa.Engine, settings: Settings) -> Iterator[None]:
     configure(settings)
 
 
-BACKFILL = CausedBy(Cause.BACKFILL, "Backfill 1 by ann")
+BACKFILL = UUID(int=1)
 
 
 def run_tick(engine: sa.Engine, now: datetime = NOON) -> TickReport:
@@ -430,7 +430,7 @@ def test_a_cancelled_backfill_leaves_alone_what_is_just_being_sent(engine: sa.En
     ids = [due(engine, action, at=NOON + n * MINUTE) for n in range(2)]
     begun(engine, ids[0])
     for id in ids:
-        update_operation(engine, id, triggerer=BACKFILL.triggerer)
+        update_operation(engine, id, cause=Cause.BACKFILL, backfill_id=BACKFILL)
 
     with engine.begin() as connection:
         cancelled = unstarted.cancel_backfill(connection, action.uid, BACKFILL, "cancelled by ann")

@@ -32,6 +32,7 @@ from scheduler.dispatch import dispatch_ready
 from scheduler.occurrence import next_occurrences
 from scheduler.on_demand import backfill, backfill_range
 from scheduler.on_demand.backfill_range import Mode, Wanted
+from scheduler.on_demand.restart import retry
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tasks import backfill as filling
@@ -482,6 +483,32 @@ def test_a_cancelled_backfill_calls_off_what_nobody_started(
     with pytest.raises(Refused, match="has no active backfill"):
         backfill.cancel(engine, action.uid, "ben")
     assert counts_of(fill(engine, asked)) == (2, 2, 1)
+
+
+def test_a_retry_by_hand_stays_in_its_backfill_and_is_not_cancelled_with_it(
+    engine: sa.Engine, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_batches(monkeypatch, 2)
+    action, first = make_hourly(engine), hour_of(engine)
+    id = start(engine, wanted(action, first, first + 4 * HOUR))
+    with engine.begin() as connection:
+        filling._batch(connection, (id, 1))
+    failed = rows_of(engine, action)[0]["id"]
+    with engine.begin() as connection:
+        claim(connection, failed, 1, "tests", alerts=NO_ALERTS)
+        end(connection, failed, 1, Ending(OperationState.FAILED), alerts=NO_ALERTS)
+    retry(engine, failed, WHOLE_INSTALLATION, "ann")
+
+    backfill.cancel(engine, action.uid, "ben")
+
+    with reading(engine) as connection:
+        stored = backfills.get(connection, id, WHOLE_INSTALLATION)
+        states = backfills.states_of(connection, stored)
+    assert states == {
+        OperationState.CANCELLED: 1,
+        OperationState(row_of(engine, failed)["state"]): 1,
+    }
+    assert row_of(engine, failed)["state"] in {"pending", "queued"}
 
 
 # What else happens to the action meanwhile.
