@@ -11,7 +11,7 @@ from broker.app import configure
 from models.errors import Refused
 from models.store.scope import WHOLE_INSTALLATION
 from runtime.config import Settings
-from runtime.limit_settings import LimitSettings
+from runtime.sections.limits import LimitSettings
 from scheduler.changes.change import Changed
 from scheduler.on_demand import manual, restart
 from scheduler.sweep import Sweeper

@@ -22,7 +22,7 @@ from pydantic import (
 
 from models.parsing import reading_of
 from models.problems import listed, nearest
-from models.zones import instant_of, parse_zone
+from models.values.zones import instant_of, parse_zone
 
 
 @dataclass(frozen=True, slots=True)
