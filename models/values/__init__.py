@@ -241,6 +241,11 @@ def format_instant(instant: datetime) -> str:
     return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def instant_or_dash(instant: datetime | None) -> str:
+    """Return an instant as `format_instant` does, `-` for none."""
+    return "-" if instant is None else format_instant(instant)
+
+
 def _read_instant(value: object, info: ValidationInfo) -> datetime:
     return parse_instant(value, reading_of(info).default_zone)
 
