@@ -12,11 +12,11 @@ from minutehand.followed import HEADER
 from minutehand.steps import StepContext, step
 from models.celery_task import HandOver
 from models.document import Document
-from models.durations import format_span, parse_span
 from models.errors import UnknownStep
 from models.parsing import Reading
 from models.problems import line_error
 from models.values import CeleryQueue, FreeJson, Name, one_of, parse_list, parse_whole
+from models.values.durations import format_span, parse_span
 
 STEP = "celery_task"
 LONGEST_WAIT = timedelta(days=366)

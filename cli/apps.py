@@ -1,25 +1,36 @@
 """`minutehand app …`: small apps (tenants), with their data, users and actions."""
 
-from collections.abc import Sequence
+import csv
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from cli.app_data import data
 from cli.arguments import DryRun, door, existing, existing_here, here
-from cli.render import show
+from cli.render import print_exactly, show
 from cli.tree import group
 from models.errors import InvalidDocument, Problem, Refused
+from runtime.visible import visible_json
 from views import apps
 from views.apps import calendar_file, changes, grants
+from views.apps.data import Row, json_line, json_value, open_rows
 from views.door import Door, every
 from views.files import Document, read_all, read_documents
 
 commands = group("Small apps: tenants with data, users and actions.")
-commands.command("data")(data)
 
 Name = Annotated[str, typer.Argument(help="Name of a small app.", metavar="APP")]
+
+
+class Format(StrEnum):
+    """How rows are printed."""
+
+    JSONL = "jsonl"
+    CSV = "csv"
 
 
 @commands.command("add")
@@ -149,3 +160,52 @@ def _applied(
     if problems:
         raise InvalidDocument(problems)
     return done
+
+
+@commands.command("data")
+def data(
+    context: typer.Context,
+    app: Annotated[str, typer.Argument(help="A small app.", metavar="APP")],
+    domain: Annotated[str, typer.Argument(help="One of its domains.", metavar="DOMAIN")],
+    *,
+    staging: Annotated[
+        bool, typer.Option("--staging", help="Rows that were refreshed but not published yet.")
+    ] = False,
+    format: Annotated[Format, typer.Option(help="jsonl or csv.")] = Format.JSONL,
+) -> None:
+    """Print the published rows of a domain, all of one version."""
+    with existing(context).ask(open_rows, app, domain, is_staged=staging) as rows:
+        if format is Format.CSV:
+            _print_csv(rows)
+        else:
+            for row in rows:
+                sys.stdout.write(visible_json(json_line(row)) + "\n")
+
+
+class _Output:
+    """Takes what a writer of CSV writes."""
+
+    def write(self, text: str) -> None:
+        """Print it."""
+        print_exactly(text)
+
+
+def _print_csv(rows: Iterable[Row]) -> None:
+    """Print rows as CSV with a header; lines end with a newline alone."""
+    writer = csv.writer(_Output(), lineterminator="\n")
+    for number, row in enumerate(rows):
+        if number == 0:
+            writer.writerow(row)
+        writer.writerow([_cell(value) for value in row.values()])
+
+
+def _cell(value: object) -> object:
+    match value:
+        case None | str():
+            return value
+        case bool() | list() | dict():
+            return json.dumps(value, ensure_ascii=False, default=json_value)
+        case int() | float():
+            return value
+        case _:
+            return json_value(value)

@@ -7,7 +7,7 @@ import typer
 from cli.arguments import existing
 from cli.render import show
 from cli.tree import group
-from views import events
+from views.users import events
 
 commands = group("Events: what happened to users.")
 

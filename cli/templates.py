@@ -10,8 +10,9 @@ from cli.render import print_exactly, show
 from cli.tree import group
 from cli.watching import show_list
 from models.errors import Refused
-from views import summary, templates
+from views import templates
 from views.door import every
+from views.templates import summary
 
 commands = group("Mail templates of a small app.")
 

@@ -44,8 +44,8 @@ COMMANDS: Places = {
     "completion": ("completion:completion", "Print the completion script of a shell."),
     "migrate": ("processes:migrate", "Upgrade the database to this release."),
     "status": ("status:status", "Show the daemon, workers, and operations of the last day."),
-    "pause": ("quiet:pause", "Begin a quiet period: record what is due, and send it later."),
-    "resume": ("quiet:resume", "End the quiet period."),
+    "pause": ("status:pause", "Begin a quiet period: record what is due, and send it later."),
+    "resume": ("status:resume", "End the quiet period."),
     "simulate": (
         "simulate:simulate",
         "Show what would be sent in a range, without a database.",

@@ -1,7 +1,7 @@
 """Show lists of one small app or of all; follow an operation; show something again and again."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,15 +11,13 @@ import typer
 from cli.arguments import existing, of
 from cli.render import clear, is_terminal, print_line, show
 from models.errors import Refused
-from models.operation import ENDED, WENT_WELL
+from models.operation import WENT_WELL
 from views.door import Door
 
 if TYPE_CHECKING:
-    from views.operations import LogLine, Operation
     from views.view import Listing, Shown
 
 AGAIN_S = 2.0
-LOOK_S = 0.5
 
 Watch = Annotated[
     bool, typer.Option("--watch", help="Show it again every two seconds, until Ctrl-C.")
@@ -45,6 +43,7 @@ def watch(context: typer.Context, door: Door, id: str) -> None:
     """Print a line at each change of an operation until it ends; exit with 1 if it went wrong."""
     from cli.texts.operations import in_one_line
     from views.view import json_text
+    from views.waiting import changes
 
     as_json = of(context).as_json
     for one in changes(door, id):
@@ -57,49 +56,13 @@ def watch(context: typer.Context, door: Door, id: str) -> None:
 
 def follow_log(context: typer.Context, door: Door, id: str) -> None:
     """Print the log lines of an operation as they come, until it ends."""
-    from views import operations
     from views.operations import Log
+    from views.waiting import new_lines
 
-    seen: Sequence[LogLine] = ()
-    for _ in until_ended(door, id):
-        log = door.ask(operations.log, id).root
-        new = added(seen, log)
-        for line in new:
+    for lines in new_lines(door, id):
+        for line in lines:
             show(context, Log((line,)))
         sys.stdout.flush()
-        seen = log
-
-
-def changes(door: Door, id: str) -> Iterator["Operation"]:
-    """Yield an operation now, at each change that a person would notice, and at its end."""
-    before: tuple[object, ...] = ()
-    for one in until_ended(door, id):
-        now = (one.state, one.attempt, one.reason, one.phase, one.message, one.processed, one.total)
-        if now != before:
-            yield one
-        before = now
-
-
-def until_ended(door: Door, id: str) -> Iterator["Operation"]:
-    """Yield an operation twice a second; ends with the operation, which is yielded last."""
-    from views import operations
-
-    pause = Event()
-    while True:
-        one = door.ask(operations.show, id)
-        yield one
-        if one.state in ENDED:
-            return
-        pause.wait(max(LOOK_S, door.poll_s))
-
-
-def added(before: Sequence["LogLine"], now: Sequence["LogLine"]) -> Sequence["LogLine"]:
-    """Return the lines of `now` that came after `before`; a log keeps its last lines only."""
-    for gone in range(len(before) + 1):
-        kept = before[gone:]
-        if tuple(now[: len(kept)]) == tuple(kept):
-            return now[len(kept) :]
-    return now
 
 
 def show_asked(

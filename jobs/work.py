@@ -21,8 +21,8 @@ from models.store.operations.retry_policy import CANCELLED, TIME_LIMIT, failed
 from models.store.operations.running import Story
 from runtime.database import DATABASE_AWAY
 from runtime.db_retry import start
-from runtime.process_settings import WorkerSettings
 from runtime.sections import AlertSettings
+from runtime.sections.processes import WorkerSettings
 
 logger = logging.getLogger("minutehand.jobs")
 

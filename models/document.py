@@ -68,7 +68,7 @@ class Document(BaseModel):
         raw = as_object(value, cls.written(value))
         faults = null_values(cls, raw)
         if not reading.tolerant:
-            faults += unknown_keys(cls, raw) + cls.contradictions(raw, reading)
+            faults += unknown_keys(cls, raw, reading.steps) + cls.contradictions(raw, reading)
         try:
             model = handler(cls.completed(_given(cls, raw), reading))
         except ValidationError as error:

@@ -10,12 +10,12 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator
 
 from models.document import Document
-from models.durations import format_delay, format_span, parse_delay
 from models.fingerprint import SEPARATOR
 from models.operation import OperationState
 from models.parsing import Reading
 from models.problems import listed, nearest
 from models.values import AS_LIST, Name, Zone, each_once, one_of, parse_list, parse_name
+from models.values.durations import format_delay, format_span, parse_delay
 
 ACTIVATED = "instance.user.activated"
 CREATED = "instance.user.created"

@@ -120,21 +120,12 @@ _MEANT: Mapping[str, tuple[str, ...]] = {
     "to": ("users", "mail"), "trigger": ("when",), "tz": ("timezone",), "url": ("webhook",),
     "user": ("users",), "zone": ("timezone",),
 }  # fmt: skip
-# Keys that an action has one level below, by the key that holds them.
+# Keys that an action has one level below, by the key that holds them; steps are in `operations`.
 _BELOW: Mapping[str, tuple[str, ...]] = {
     "when": ("cron_rule", "due_date", "every", "timezone", "tz"),
     "policy": ("retry", "overlap", "time_limit", "catch_up", "look_back", "queue", "starts_at"),
     "recipients": ("users", "groups"),
     "hooks": ("on_success", "on_failure"),
-    "operations": (
-        "command",
-        "celery_task",
-        "refresh",
-        "publish",
-        "send_email",
-        "send_execsum",
-        "job",
-    ),
 }
 
 
@@ -144,6 +135,7 @@ def meant_by(word: object, known: Collection[str]) -> str | None:
     return next((key for key in _MEANT.get(folded, ()) if key in known), None)
 
 
-def place_of(word: object, known: Collection[str]) -> str | None:
+def place_of(word: object, known: Collection[str], steps: Collection[str]) -> str | None:
     """Return the known key that should hold a key which was written one level too high."""
-    return next((key for key, held in _BELOW.items() if word in held and key in known), None)
+    below = {**_BELOW, "operations": steps}
+    return next((key for key, held in below.items() if word in held and key in known), None)

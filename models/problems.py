@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from difflib import SequenceMatcher
@@ -143,9 +143,6 @@ def listed(names: Iterable[str]) -> str:
 def unknown_name(what: str, name: object, known: Iterable[str], hint: str = "") -> str:
     """Return the remedy for an unknown name: the nearest known one, else all of them and `hint`."""
     names = list(known)
-    place = place_of(name, names) if what == "key" else None
-    if place is not None:
-        return f'is not a key here; write it in "{place}"'
     is_meant = what in {"key", "step"}
     near = (meant_by(name, names) if is_meant else None) or nearest(name, names)
     if near is not None:
@@ -277,17 +274,24 @@ def _aliases(field: FieldInfo) -> list[str]:
     return [choice for choice in choices if isinstance(choice, str)]
 
 
-def unknown_keys(model: type[BaseModel], raw: Mapping[str, object]) -> list[InitErrorDetails]:
-    """Return a fault for each key of `raw` that `model` does not read."""
+def unknown_keys(
+    model: type[BaseModel], raw: Mapping[str, object], steps: Collection[str] = ()
+) -> list[InitErrorDetails]:
+    """Return a fault for each key of `raw` that `model` does not read; `steps` are all known."""
     if model.model_config.get("extra") == "allow":
         return []
     known = known_keys(model)
     unknown = [key for key in raw if key not in known]
     # One more than is shown, so that the reader knows of the rest.
     return [
-        line_error((str(key),), raw[key], unknown_name("key", key, known))
+        line_error((str(key),), raw[key], _unknown_key(key, known, steps))
         for key in unknown[: MOST_PROBLEMS + 1]
     ]
+
+
+def _unknown_key(key: str, known: Collection[str], steps: Collection[str]) -> str:
+    place = place_of(key, known, steps)
+    return f'is not a key here; write it in "{place}"' if place else unknown_name("key", key, known)
 
 
 def null_values(model: type[BaseModel], raw: Mapping[str, object]) -> list[InitErrorDetails]:

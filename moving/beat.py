@@ -8,10 +8,10 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, JsonValue
 
 from models.document import Document, read_document
-from models.durations import format_span
 from models.errors import InvalidDocument, Problem
 from models.parsing import Reading
 from models.values import Flag, format_instant, parse_list, parse_text
+from models.values.durations import format_span
 from moving.celery_fires import CrontabFires
 from moving.celery_rules import Crontab
 from moving.celery_work import POLICY, work_of

@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 from models.action import ParseContext, ScheduledActionModel, parse_action, plan_of
 from models.action.policy import LONGEST_LOOK_BACK
-from models.durations import format_span, parse_span
 from models.errors import InvalidAction
 from models.values import format_instant, parse_instant
+from models.values.durations import format_span, parse_span
 from moving.comparison import Difference, difference
 from moving.entries import Entry, Refused
 

@@ -10,7 +10,7 @@ from cron.fields import DAY, FIELDS, WEEKDAY
 from models.action import ScheduledActionModel
 from models.action.plan import CronTrigger, IntervalTrigger, Plan, Trigger
 from models.celery_task import HandOver
-from models.durations import format_span
+from models.values.durations import format_span
 from moving.cron_text import all_of, ranges_of, values_of
 from moving.entries import CannotMove
 from moving.exported import KEEP

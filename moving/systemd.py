@@ -11,7 +11,7 @@ from cron import InvalidRule
 from cron.fields import WEEKDAYS
 from cron.zone import canonical_name
 from models.action.policy import LONGEST_LOOK_BACK, LONGEST_TIME_LIMIT, SHORTEST_LOOK_BACK
-from models.durations import format_span
+from models.values.durations import format_span
 from moving.celery_rules import Crontab
 from moving.cron_text import RULES, ranges_of, values_in
 from moving.entries import CannotMove, Entry, Refused, entry_or_refused

@@ -9,7 +9,7 @@ from cron.fields import DAY, HOUR, MINUTE, MONTH, WEEKDAY, WEEKDAYS, Field
 from models.action import ScheduledActionModel, plan_of
 from models.action.plan import DueDateTrigger, Plan, Trigger
 from models.action.policy import LONGEST_LOOK_BACK, NO_TIME_LIMIT, SHORTEST_LOOK_BACK
-from models.durations import format_span
+from models.values.durations import format_span
 from moving.cron_text import all_of, ranges_of, values_of
 from moving.entries import CannotMove
 from moving.exported import Exported, compared, lost

@@ -21,8 +21,9 @@ from runtime.logs import set_up_logs
 from runtime.scratch import hold, sweep
 from runtime.supervisor import Child, folder_lock, lock_holder, own_command, stop_all
 from scheduler.on_demand import manual
-from views import sessions, tokens
+from views import tokens
 from views.installation import Installation, migrate
+from views.tokens import sessions
 
 logger = logging.getLogger("minutehand.up")
 

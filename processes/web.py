@@ -18,9 +18,9 @@ from fastapi import FastAPI
 from models.errors import Refused
 from processes.http_protocol import bounded
 from runtime.logs import set_up_logs
+from runtime.sections.web import WebSettings
 from runtime.supervisor import end_with_parent
 from runtime.urls import host_and_port
-from runtime.web_settings import WebSettings
 from views.installation import Installation
 from web.app import HEADERS, make_app, stop_streams
 from web.guards import BehindProxies, BelowPath, WithHeaders

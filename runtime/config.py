@@ -26,16 +26,7 @@ from pydantic import (
 )
 
 from minutehand.grants import EVERYTHING, Grants
-from runtime.data_sections import Connections, FetchSettings, NamedUrls, SnapshotSettings
 from runtime.folders import fault_of
-from runtime.limit_settings import LimitSettings
-from runtime.mail_settings import MailSettings
-from runtime.process_settings import (
-    LogSettings,
-    RetentionSettings,
-    SchedulerSettings,
-    WorkerSettings,
-)
 from runtime.references import OF_SETTINGS, resolved
 from runtime.remedies import remedy_of
 from runtime.sections import (
@@ -47,8 +38,17 @@ from runtime.sections import (
     SecretSettings,
     Section,
 )
+from runtime.sections.data import Connections, FetchSettings, NamedUrls, SnapshotSettings
+from runtime.sections.limits import LimitSettings
+from runtime.sections.mail import MailSettings
+from runtime.sections.processes import (
+    LogSettings,
+    RetentionSettings,
+    SchedulerSettings,
+    WorkerSettings,
+)
+from runtime.sections.web import WebSettings, WorkSettings
 from runtime.urls import check_broker_url, check_database_url, check_smtp_url, database_url
-from runtime.web_settings import WebSettings, WorkSettings
 
 PREFIX = "SCHED_"
 # Variables of the command line, which are no settings.

@@ -14,11 +14,11 @@ import sqlalchemy as sa
 
 from minutehand.steps import Steps
 from models.action.policy import kept_too_short
-from models.durations import format_span
 from models.store import actions, ticks, totals
 from models.store.clocks import read_both
 from models.store.schema import check_schema
 from models.values import format_instant
+from models.values.durations import format_span
 from runtime.clock import monotonic, utc_now
 from runtime.config import Settings
 from runtime.database import DATABASE_AWAY, reading, unhurried

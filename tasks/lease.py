@@ -27,8 +27,8 @@ from models.store.operations.retry_policy import CANCELLED, STOPPED_IN_TIME, TIM
 from models.store.operations.running import Story
 from runtime.clock import monotonic
 from runtime.database import reason_of
-from runtime.process_settings import WorkerSettings
 from runtime.sections import AlertSettings
+from runtime.sections.processes import WorkerSettings
 from tasks.log_lines import LogLines
 
 logger = logging.getLogger("minutehand.lease")

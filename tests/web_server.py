@@ -10,7 +10,7 @@ from fastapi import FastAPI
 
 from processes.web import configuration, listening
 from runtime.clock import wait_for
-from runtime.web_settings import WebSettings
+from runtime.sections.web import WebSettings
 from web.app import stop_streams
 
 

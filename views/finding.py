@@ -10,7 +10,6 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from minutehand.steps import SmallApp
-from models.durations import parse_span
 from models.errors import Hint, NotFound, Refused
 from models.problems import MOST_COMPARED, listed, nearest
 from models.sql import read_clock
@@ -20,6 +19,7 @@ from models.store.actions.status import with_status
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.stored import document_in, uuid_in
 from models.values import parse_instant
+from models.values.durations import parse_span
 from small_apps.store import app_overview, small_apps
 from views.installation import Installation
 

@@ -1,6 +1,7 @@
-"""Wait until what was requested has ended, here or on another server."""
+"""Follow what was requested until it has ended, here or on another server."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
@@ -9,10 +10,13 @@ from models.operation import ENDED, WENT_WELL, OperationState
 from runtime.clock import monotonic, wait_for
 from views import operations
 from views.door import Door
+from views.operations import LogLine, Operation
 from views.runs import Done, Outcomes, Ran, Refusal
 
 if TYPE_CHECKING:
     from views.backfills import StartedBackfill
+
+LOOK_S = 0.5
 
 Many = TypeVar("Many", bound=Outcomes[Any])
 
@@ -89,3 +93,42 @@ def _end_of(
 
     is_late = not wait_for(has_ended, timeout_s, poll_s=door.poll_s)
     return {"state": state, "is_well": state in good, "is_late": is_late}
+
+
+def changes(door: Door, id: str) -> Iterator[Operation]:
+    """Yield an operation as it is, at each change that a person would notice, and as it ended."""
+    before: tuple[object, ...] = ()
+    for one in until_ended(door, id):
+        now = (one.state, one.attempt, one.reason, one.phase, one.message, one.processed, one.total)
+        if now != before:
+            yield one
+        before = now
+
+
+def until_ended(door: Door, id: str) -> Iterator[Operation]:
+    """Yield an operation twice a second; ends with the operation, which is yielded last."""
+    pause = Event()
+    while True:
+        one = door.ask(operations.show, id)
+        yield one
+        if one.state in ENDED:
+            return
+        pause.wait(max(LOOK_S, door.poll_s))
+
+
+def new_lines(door: Door, id: str) -> Iterator[Sequence[LogLine]]:
+    """Yield the log lines of an operation as they come, until it ends."""
+    seen: Sequence[LogLine] = ()
+    for _ in until_ended(door, id):
+        log = door.ask(operations.log, id).root
+        yield _added(seen, log)
+        seen = log
+
+
+def _added(before: Sequence[LogLine], now: Sequence[LogLine]) -> Sequence[LogLine]:
+    """Return the lines of `now` that came after `before`; a log keeps its last lines only."""
+    for gone in range(len(before) + 1):
+        kept = before[gone:]
+        if tuple(now[: len(kept)]) == tuple(kept):
+            return now[len(kept) :]
+    return now

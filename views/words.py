@@ -16,7 +16,7 @@ from models.action.plan import (
     SolarTrigger,
     Trigger,
 )
-from models.values import format_instant
+from models.values import instant_or_dash
 from scheduler.events import trigger_delay
 
 # How far ahead clock changes are shown.
@@ -39,7 +39,7 @@ _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 def instant(at: datetime | None) -> str:
     """Return an instant in UTC to the second, `-` for none."""
-    return "-" if at is None else format_instant(at)
+    return instant_or_dash(at)
 
 
 def in_zone(at: datetime, zone: str) -> str:

@@ -16,7 +16,7 @@ from minutehand.steps import SmallApp
 from models.operation import OperationState
 from models.tables import operations
 from runtime.database import reading
-from runtime.process_settings import RetentionSettings
+from runtime.sections.processes import RetentionSettings
 from scheduler.changes.change import create_all
 from scheduler.changes.validation import ChangeContext
 from scheduler.loop import Daemon

@@ -108,10 +108,10 @@ ENDPOINTS: Mapping[str, Endpoint] = {
     "apps.grants.grant": Endpoint(
         "PATCH", "/api/apps/{name}/grants", Body.VALUE, ("changes",), {"all_": "everything"}
     ),
-    "data.open_rows": _get("/api/apps/{app}/data/{domain}", is_staged="staging"),
+    "apps.data.open_rows": _get("/api/apps/{app}/data/{domain}", is_staged="staging"),
     "templates.list_templates": _get_linked("/api/apps/{app}/templates"),
     "templates.preview": _get("/api/apps/{app}/templates/{name}/preview"),
-    "summary.preview": _get("/api/apps/{app}/summary"),
+    "templates.summary.preview": _get("/api/apps/{app}/summary"),
     "templates.send_test": _post("/api/apps/{app}/templates/{name}:send-test"),
     "users.list_users": _get_linked("/api/apps/{app}/users"),
     "users.add": _send("/api/apps/{app}/users", Body.VALUE, "new"),
@@ -121,15 +121,15 @@ ENDPOINTS: Mapping[str, Endpoint] = {
     "users.import_rows": _send(
         "/api/apps/{app}/users:import", Body.VALUE, "rows", raises_events="events"
     ),
-    "events.send": _send("/api/apps/{app}/events", Body.FIELDS, "event", "user", "id", "at"),
+    "users.events.send": _send("/api/apps/{app}/events", Body.FIELDS, "event", "user", "id", "at"),
     "jobs.list_jobs": _get_linked("/api/apps/{app}/jobs"),
     "jobs.add": _send("/api/apps/{app}/jobs", Body.VALUE, "new"),
     "jobs.import_jobs": _store("/api/apps/{app}/jobs:import"),
     "jobs.delete": _delete("/api/apps/{app}/jobs/{id}"),
     "steps.list_steps": _get("/api/steps"),
     "status.status": _get("/api/status"),
-    "quiet.pause": _post("/api/installation:pause"),
-    "quiet.resume": _post("/api/installation:resume"),
+    "status.quiet.pause": _post("/api/installation:pause"),
+    "status.quiet.resume": _post("/api/installation:resume"),
     "doctor.environment.examine": _get("/api/doctor"),
     "tokens.create": _send("/api/tokens", Body.FIELDS, "role", "expires"),
     "tokens.list_tokens": _get_linked("/api/tokens"),

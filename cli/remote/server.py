@@ -15,7 +15,7 @@ from cli.remote.requests import Request, arguments_of, endpoint_of, request_of
 from models.errors import SchedulerError
 from runtime.certificates import authorities
 from views.apps import Apps
-from views.data import open_rows
+from views.apps.data import open_rows
 from views.finding import unknown_app
 from views.installation import Installation
 

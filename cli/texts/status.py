@@ -1,11 +1,13 @@
-"""The status of an installation in words."""
+"""The status of an installation, and its quiet period, in words."""
 
 from collections.abc import Iterator
 
+from models.values import counted
 from scheduler.downtime import in_words
 from views.doctor.disk import Disk
 from views.doctor.disk import in_words as in_words_of_disk
 from views.status import Daemon, Status, Worker
+from views.status.quiet import QuietPeriod
 from views.words import instant, lasting
 
 
@@ -79,4 +81,17 @@ def _skew(whose: str, skew_s: float) -> Iterator[str]:
         yield f"clock       {whose} is {abs(skew_s):.1f} s {word} the database"
 
 
-FORMS = {Status: _status}
+def _period(found: QuietPeriod) -> Iterator[str]:
+    if found.until is None and found.was_until is None:
+        yield "there is no quiet period; nothing was changed"
+        return
+    waiting = counted(found.waiting, "operation")
+    if found.until is None:
+        yield f"the quiet period is over; the next tick sends {waiting}"
+        return
+    yield f"quiet until {instant(found.until)}: what is due is recorded, and sent then"
+    if found.was_until is not None:
+        yield f"  it was until {instant(found.was_until)}; waiting: {waiting}"
+
+
+FORMS = {Status: _status, QuietPeriod: _period}

@@ -1,9 +1,10 @@
-"""Templates of mails in words."""
+"""Templates of mails, and the executive summary, in words."""
 
 from collections.abc import Iterator
 
 from cli.render import Line, rows_of
 from views.templates import TemplatePreview, Templates, TriedMail, WrittenPart
+from views.templates.summary import SummaryPreview
 
 COLUMNS = {"name": "NAME", "subject": "SUBJECT", "parts": "PARTS", "state": "STATE"}
 
@@ -34,4 +35,19 @@ def _written(part: WrittenPart) -> Iterator[str]:
     yield f"wrote {part.characters:,} characters to {part.file}"
 
 
-FORMS = {Templates: _list, TemplatePreview: _preview, TriedMail: _sent, WrittenPart: _written}
+def _summary(made: SummaryPreview, *, text_alone: bool = False) -> Iterator[str]:
+    if not text_alone:
+        yield f"Action: {made.action or 'none sends it'}"
+        yield from (f"Subject: {made.subject}", "")
+    yield from made.text.rstrip("\n").split("\n")
+    if not text_alone:
+        yield from ("", f"HTML: {len(made.html):,} characters; --html FILE writes them")
+
+
+FORMS = {
+    Templates: _list,
+    TemplatePreview: _preview,
+    TriedMail: _sent,
+    WrittenPart: _written,
+    SummaryPreview: _summary,
+}

@@ -1,9 +1,10 @@
-"""Tokens in words."""
+"""Tokens, and links to the dashboard, in words."""
 
 from collections.abc import Iterator
 
 from cli.render import Line, Table, cell
 from views.tokens import NewToken, RevokedToken, Tokens
+from views.tokens.sessions import NewLink
 
 HEADINGS = ("ID", "ROLE", "APP", "CREATED", "BY", "EXPIRES", "LAST USED")
 
@@ -34,4 +35,8 @@ def _revoked(done: RevokedToken) -> Iterator[str]:
     yield f"revoked token {done.id}"
 
 
-FORMS = {NewToken: _new, Tokens: _tokens, RevokedToken: _revoked}
+def _link(made: NewLink) -> Iterator[str]:
+    yield made.url
+
+
+FORMS = {NewToken: _new, Tokens: _tokens, RevokedToken: _revoked, NewLink: _link}

@@ -1,10 +1,12 @@
-"""Users in words."""
+"""Users and their events in words."""
 
 from collections.abc import Iterator
 
 from cli.render import Line, Table, cell
 from models.values import counted
 from views.users import AddedUser, DeletedUser, ImportedUsers, User, Users
+from views.users.events import SentEvent
+from views.words import instant
 
 HEADINGS = ("ID", "EMAIL", "STATUS", "GROUPS", "CREATED", "LAST SEEN")
 
@@ -47,10 +49,24 @@ def _never_activated(count: int) -> Iterator[str]:
         )
 
 
+def _sent(one: SentEvent) -> Iterator[str]:
+    what = one.event if one.id is None else f"{one.event} {one.id}"
+    match one.change:
+        case "sent":
+            yield f"sent {what} of {one.user}, {instant(one.at)}"
+        case "known":
+            yield f"{what} already exists; nothing changed"
+        case _:
+            yield f"{what} of {one.user} is {instant(one.at)} already; nothing changed"
+    for name in one.too_late_for:
+        yield f"  warning: too late for {name}; see its policy.look_back"
+
+
 FORMS = {
     Users: _users,
     User: _user,
     DeletedUser: _deleted,
     AddedUser: _added,
     ImportedUsers: _imported,
+    SentEvent: _sent,
 }

@@ -24,7 +24,7 @@ from models.document import Document
 from models.parsing import Reading, reading_of
 from models.problems import line_error, line_errors, listed, nearest, raise_all, segment
 from models.values import Name, format_instant, parse_instant, parse_list
-from models.zones import instant_of
+from models.values.zones import instant_of
 
 MOST_ENTRIES = 1_000
 # Each window closes a part of a day, so a search ahead may meet all windows on every day.

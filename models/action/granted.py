@@ -1,14 +1,17 @@
 """What an action names that the installation did not grant to its small app."""
 
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 
 from minutehand.grants import Grants, Kind, not_granted
 from models.action.hooks import HooksModel
 from models.action.steps import OperationModel, StepModel
-from models.commands import why_not_allowed
 from models.errors import Problem
 from models.references import is_reference
 
+SETTING = "SCHED_COMMANDS"
+# Stands for any line of shell in the setting and in grants.
+SHELL = "shell"
 # Queues of every installation; others are granted.
 FREE_QUEUES = frozenset({"quick", "heavy", "default"})
 
@@ -61,3 +64,12 @@ def problems_of_hooks(hooks: HooksModel, grants: Grants) -> Iterator[Problem]:
 
 def _problem(path: str, kind: Kind, name: str) -> Problem:
     return Problem(path, name, not_granted(kind, name))
+
+
+def why_not_allowed(program: str, allowed: Sequence[str]) -> str | None:
+    """Return why the setting does not allow a program, and what to change; None if it does."""
+    if any(fnmatchcase(program, pattern) for pattern in allowed):
+        return None
+    what = f"allows {', '.join(allowed)} only" if allowed else "allows no program"
+    add = "the word shell, for any command" if program == SHELL else f"{program!r}, or a pattern"
+    return f"{SETTING} {what}; add {add}, to that setting"

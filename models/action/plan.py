@@ -15,9 +15,9 @@ from cron import Blackout, CronSchedule, SolarEvent, Span, Window, YearlyDay, bl
 from cron.zone import zone_named
 from models.action.recipients import RecipientFilterModel
 from models.celery_task import HandOver
-from models.durations import format_span, parse_delay
 from models.events import ended_action
 from models.job import Job
+from models.values.durations import format_span, parse_delay
 
 CatchUp = Literal["latest", "all"]
 Overlap = Literal["skip", "queue", "allow", "replace"]

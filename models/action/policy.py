@@ -8,9 +8,9 @@ from pydantic import BeforeValidator, PlainSerializer, ValidationInfo, field_val
 
 from models.action.plan import BACKOFF, TIME_LIMIT, CatchUp, Overlap
 from models.document import Document
-from models.durations import format_span, guessed, parse_span
 from models.turns import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from models.values import Queue, UtcInstant, format_instant, one_of, parse_list, parse_whole
+from models.values.durations import format_span, guessed, parse_span
 
 CRON_LOOK_BACK = timedelta(minutes=5)
 DUE_DATE_LOOK_BACK = timedelta(days=1)

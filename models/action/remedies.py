@@ -8,9 +8,9 @@ from typing import Any
 
 from cron import CronSchedule
 from models.document import as_object
-from models.durations import format_span, parse_span
 from models.parsing import LEAST_TICK
 from models.values import parse_instant
+from models.values.durations import format_span, parse_span
 
 # The kinds of rule that a bare value may stand for, each with its check.
 _BARE: Mapping[str, Callable[[Any], object]] = {

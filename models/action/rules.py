@@ -18,7 +18,6 @@ from models.action.plan import (
 from models.action.policy import AS_ISO, CRON_LOOK_BACK, DUE_DATE_LOOK_BACK
 from models.action.remedies import shorter_than_a_tick
 from models.document import Document
-from models.durations import format_span, parse_span
 from models.parsing import Reading, reading_of
 from models.values import (
     Flag,
@@ -30,6 +29,7 @@ from models.values import (
     parse_degrees,
     parse_instant,
 )
+from models.values.durations import format_span, parse_span
 
 LONGEST_INTERVAL = timedelta(days=3660)
 NOTHING = timedelta(0)

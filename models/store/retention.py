@@ -6,7 +6,6 @@ from typing import Any
 import sqlalchemy as sa
 
 from models.action.plan import Broken, Plan
-from models.durations import format_span, parse_delay
 from models.operation import ENDED
 from models.sql import database_now, read_clock
 from models.store.conditions import IS_ACTIVE_BACKFILL
@@ -27,6 +26,7 @@ from models.tables import (
     ticks,
     workers,
 )
+from models.values.durations import format_span, parse_delay
 
 HOUR_S = 3_600
 

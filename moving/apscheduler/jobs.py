@@ -13,11 +13,11 @@ from pydantic import BeforeValidator, Field, JsonValue
 
 from models.action.policy import LONGEST_LOOK_BACK, SHORTEST_LOOK_BACK
 from models.document import Document, read_document
-from models.durations import format_span
 from models.errors import InvalidDocument, Problem
 from models.errors import Refused as RefusedCommand
 from models.parsing import Reading
 from models.values import Flag, format_instant, parse_list, parse_text
+from models.values.durations import format_span
 from moving.apscheduler.fires import NOT_COMPARED, TriggerFires, is_engine_here
 from moving.apscheduler.pickled import job_of
 from moving.apscheduler.rules import rule_of

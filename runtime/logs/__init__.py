@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from runtime.logs.lines import JsonFormatter, LineFormatter
 
 if TYPE_CHECKING:
-    from runtime.process_settings import LogSettings
+    from runtime.sections.processes import LogSettings
 
 
 def set_up_logs(settings: "LogSettings", name: str) -> None:

@@ -13,11 +13,11 @@ from models.action import DUE_DATE, ParseContext
 from models.action.plan import DueDateTrigger, Plan
 from models.action.policy import kept_too_short
 from models.celery_task import NO_TASKS, CeleryRules
-from models.durations import format_span
 from models.errors import InvalidAction, Outdated, Problem
 from models.json_text import read_json
 from models.parsing import DEFAULT_TICK
 from models.store import actions
+from models.values.durations import format_span
 from scheduler.changes.alike import AlikeDocuments
 from scheduler.changes.revisions import Revision
 

@@ -15,8 +15,8 @@ from typing import Protocol
 from cron.zone import END, Stretch, zone_named
 from models.action.plan import EventTrigger, Plan
 from models.action.recipients import RecipientUser
-from models.durations import format_span, parse_delay
-from models.zones import instant_of
+from models.values.durations import format_span, parse_delay
+from models.values.zones import instant_of
 
 SECOND = timedelta(seconds=1)
 DAY = timedelta(days=1)

@@ -15,7 +15,7 @@ from models.operation import ENDED, OperationState
 from models.sql import read_clock
 from models.store.actions import explain_facts
 from models.store.operations import turns
-from models.values import format_instant
+from models.values import format_instant, instant_or_dash
 from runtime.config import Settings, load_settings
 from runtime.database import default_engine, reading
 from scheduler.changes.pending import Edit, pending_edit
@@ -230,8 +230,7 @@ def _bounds(plan: Plan, instant: datetime) -> str:
     """Return the bound of the action that excludes an instant its rule names."""
     if plan.starts_at is not None and instant < plan.starts_at:
         return f"the rule names it, but policy.starts_at is {format_instant(plan.starts_at)}"
-    ends_at = "-" if plan.ends_at is None else format_instant(plan.ends_at)
-    return f"the rule names it, but policy.ends_at is {ends_at}"
+    return f"the rule names it, but policy.ends_at is {instant_or_dash(plan.ends_at)}"
 
 
 def _zones(zones: list[str], instant: datetime) -> str:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from minutehand.steps import Steps
 from models.store.actions import explain_facts, missed
 from models.store.actions.explain_facts import Known, Status
-from models.values import format_instant
+from models.values import format_instant, instant_or_dash
 from runtime.config import Settings
 
 NOT_AN_OCCURRENCE = "not_an_occurrence"
@@ -79,8 +79,7 @@ def paused(asked: Asked) -> Explanation:
 def in_span(asked: Asked, span: sa.RowMapping, reason: str) -> Explanation:
     """Answer for an older missed occurrence, which has no operation."""
     first, last, recorded = (
-        format_instant(at) if at is not None else "-"
-        for at in (span["first_at"], span["last_at"], span["recorded_at"])
+        instant_or_dash(at) for at in (span["first_at"], span["last_at"], span["recorded_at"])
     )
     count = missed.count(asked.connection, span)
     whole = f"one of {count} occurrences from {first} to {last}"

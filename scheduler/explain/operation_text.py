@@ -11,6 +11,7 @@ from models.store.actions.explain_facts import Status
 from models.store.operations.turns import MOST_AHEAD, Ahead
 from models.turns import Turn
 from models.values import format_instant
+from models.values import instant_or_dash as _at
 
 Row = sa.RowMapping
 
@@ -88,10 +89,6 @@ def sends_again(status: Status) -> str:
     if broker:
         return f"the broker was unavailable at the last tick ({broker})"
     return f"the next tick does it; the last one was at {format_instant(status.tick['now'])}"
-
-
-def _at(instant: datetime | None) -> str:
-    return "-" if instant is None else format_instant(instant)
 
 
 def _attempts(row: Row) -> str:

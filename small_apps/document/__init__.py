@@ -16,7 +16,7 @@ from models.parsing import Reading
 from models.problems import line_error
 from models.turns import GIVEN_OWNER
 from models.values import Flag, Name, Zone, parse_line, parse_list, parse_name, parse_text
-from models.zones import parse_zone
+from models.values.zones import parse_zone
 from small_apps.document.people import Groups, People, Users, people_problems
 from small_apps.document.settings import AppSettings
 from small_apps.document.sources import DomainModel

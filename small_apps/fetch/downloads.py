@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import httpx
 
-from runtime.data_sections import FetchSettings
+from runtime.sections.data import FetchSettings
 from small_apps.failures import SourceFailed, check_size
 from small_apps.fetch.addresses import FETCHING
 from small_apps.fetch.deadline import Deadline

@@ -13,9 +13,9 @@ from minutehand.grants import not_granted
 from models.problems import unknown_name
 from runtime.clock import monotonic
 from runtime.config import Settings
-from runtime.data_sections import FetchSettings
 from runtime.postgresql import only_read
 from runtime.references import OF_SETTINGS, SecretMissing, resolved
+from runtime.sections.data import FetchSettings
 from small_apps.bounded import client
 from small_apps.bounded.child import Call
 from small_apps.failures import SourceFailed, Stopped, first_line

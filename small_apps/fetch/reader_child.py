@@ -16,8 +16,8 @@ from minutehand.readers import RegisteredReader, registered_readers
 from minutehand.steps import Recipient, SmallApp, StepContext, StepFailed
 from models.problems import path_of, remedy_of
 from runtime.clock import monotonic
-from runtime.data_sections import FetchSettings
 from runtime.references import hidden
+from runtime.sections.data import FetchSettings
 from small_apps.bounded.child import Call
 from small_apps.failures import SourceFailed, Stopped
 from small_apps.fetch.rows import Bounds, write_rows

@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from minutehand.error_text import text_of
-from runtime.data_sections import FetchSettings
+from runtime.sections.data import FetchSettings
 from small_apps.failures import check_size
 from small_apps.importing.bad_rows import BadRow, BadRows, short
 from small_apps.watch import Watch

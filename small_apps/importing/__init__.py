@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 import duckdb
 
-from runtime.data_sections import FetchSettings
+from runtime.sections.data import FetchSettings
 from small_apps.beneath import opened_beneath
 from small_apps.failures import SourceFailed, first_line
 from small_apps.importing.bad_rows import BadRows

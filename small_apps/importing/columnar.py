@@ -12,7 +12,7 @@ from typing import Any
 
 import duckdb
 
-from runtime.data_sections import FetchSettings
+from runtime.sections.data import FetchSettings
 from small_apps.failures import Stopped
 from small_apps.watch import Watch
 

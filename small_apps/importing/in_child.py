@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from runtime.data_sections import FetchSettings
+from runtime.sections.data import FetchSettings
 from small_apps.bounded import client
 from small_apps.bounded.child import Call
 from small_apps.bounded.limits import Exit, Limits, Over

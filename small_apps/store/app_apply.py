@@ -11,7 +11,7 @@ from models.errors import InvalidDocument, Problem, Refused
 from models.limits import too_many
 from models.store import audit
 from models.store.people import users
-from runtime.limit_settings import LimitSettings
+from runtime.sections.limits import LimitSettings
 from small_apps.document import SmallAppModel, stored_small_app
 from small_apps.document.changes import changes_between
 from small_apps.document.granted import problems_of_sources

@@ -11,7 +11,7 @@ from models.store import usage
 from models.store.operations import waiting
 from models.store.usage import Used
 from models.tables import domains, users
-from runtime.limit_settings import LimitSettings
+from runtime.sections.limits import LimitSettings
 
 MINUTE_MS = 60_000
 

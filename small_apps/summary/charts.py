@@ -1,17 +1,25 @@
-"""Small column charts as PNG, readable on light and dark backgrounds.
+"""Small column charts as PNG, drawn in a child process with limits.
+
+They are readable on light and dark backgrounds.
 
 Matplotlib is used without pyplot, which keeps figures in a global. Charts contain no user text,
 which may need other fonts: the mail shows the names beside the picture.
 """
 
 import os
+from base64 import b64decode, b64encode
 from collections.abc import Sequence
+from datetime import datetime
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from small_apps.bounded import client
+from small_apps.bounded.child import Call
+from small_apps.bounded.limits import Limits
 from small_apps.summary.history import Point
 from small_apps.summary.numbers import short_number
+from small_apps.watch import Watch
 
 MOST_BYTES = 48 * 1024
 WIDTH_PX, HEIGHT_PX = 1120, 380
@@ -20,6 +28,30 @@ _NOW, _BEFORE, _INK = "#2f7de1", "#9db8d9", "#7d8894"
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 # A chart of a single value would be one wide block.
 _LEAST_SLOTS = 6
+# Most of the address space is Matplotlib's own.
+DRAWING = Limits(memory_mb=1024, cpu_s=20, time_s=60, shown="the charts of the summary: drawing")
+
+
+def drawn(charts: Sequence[Sequence[Point]], home: Path) -> list[bytes | None]:
+    """Return a picture of each chart, None for one that is too large; raises OverLimit."""
+    if not charts:
+        return []
+    points = [[(point.at.isoformat(), point.value) for point in chart] for chart in charts]
+    call = client.Call(
+        "small_apps.summary.charts:draw_charts", {"charts": points, "home": str(home)}
+    )
+    pictures = client.run(call, DRAWING, Watch())
+    return [None if one is None else b64decode(one) for one in pictures]
+
+
+def draw_charts(call: Call) -> list[str | None]:
+    """Return the call's charts as pictures in Base64: in the child."""
+    load_matplotlib(Path(call.arguments["home"]))
+    made = (
+        columns_png([Point(datetime.fromisoformat(at), value) for at, value in chart])
+        for chart in call.arguments["charts"]
+    )
+    return [None if png is None else b64encode(png).decode() for png in made]
 
 
 def load_matplotlib(home: Path) -> None:

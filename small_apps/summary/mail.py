@@ -17,7 +17,7 @@ from small_apps.mail.message import Content, Image
 from small_apps.store import small_apps, snapshots
 from small_apps.store.failures import failures_since
 from small_apps.summary import Summary, summarise
-from small_apps.summary.drawing import drawn
+from small_apps.summary.charts import drawn
 from small_apps.summary.history import Past, Point
 from small_apps.summary.page import MOST_CARDS, in_order, render_html, render_text
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from runtime.clock import monotonic
-from runtime.data_sections import FetchSettings
+from runtime.sections.data import FetchSettings
 from small_apps.bounded.limits import Exit
 from small_apps.failures import SourceFailed
 from small_apps.importing import Data

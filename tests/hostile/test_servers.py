@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.data_sections import FetchSettings
+from runtime.sections.data import FetchSettings
 from runtime.visible import visible_line
 from small_apps.failures import SourceFailed
 from small_apps.fetch.downloads import Wanted, download

@@ -15,7 +15,7 @@ from models.operation import worst
 from models.sql import read_clock
 from models.store import overview
 from models.store.operations.durations import last_runs
-from models.zones import instant_of, offsets_of
+from models.values.zones import instant_of, offsets_of
 from runtime.database import reading
 from views.finding import find
 from views.installation import Installation

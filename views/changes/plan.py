@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -12,6 +11,7 @@ from models.sql import read_clock
 from runtime.database import reading
 from scheduler.changes import plan
 from views.changes import Author, author_now, pruning
+from views.changes.pruning import Pruned
 from views.finding import app_of, find
 from views.installation import Installation
 from views.view import Instant, View
@@ -47,14 +47,6 @@ class PlannedChange(View):
         return self.priority != (self.priority_before or 0)
 
 
-class Pruned(View):
-    """An action that applying documents would delete."""
-
-    name: str
-    uid: UUID
-    revision: int
-
-
 class BusyMinute(View):
     """A minute and the number of operations it sends."""
 
@@ -86,13 +78,13 @@ def plan_changes(
     """Return what applying the documents would do now; see `changes.apply` for `prune`."""
     author, now = author_now(installation)
     with reading(installation.engine) as connection:
-        gone: Sequence[sa.Row[Any]] = ()
+        gone: Sequence[Pruned] = ()
         if prune is not None:
             documents = pruning.owned(connection, installation, documents, prune)
             gone = pruning.beside(connection, installation, documents, prune)
         planned = plan.plan_changes(connection, documents, author, now)
         made = _plan(connection, planned, installation.small_app.zone, now)
-    return made.model_copy(update={"pruned": tuple(map(Pruned.of, gone))})
+    return made.model_copy(update={"pruned": tuple(gone)})
 
 
 def plan_put(installation: Installation, name: str, document: object) -> ChangePlan:

@@ -1,7 +1,8 @@
 """Keep an owner's actions to a set of documents: what the owner has beside them is deleted."""
 
 from collections.abc import Sequence
-from typing import Any, TypeGuard
+from typing import TypeGuard
+from uuid import UUID
 
 import sqlalchemy as sa
 
@@ -12,6 +13,15 @@ from runtime.database import reading
 from scheduler.changes.change import rows_named
 from scheduler.changes.deletion import delete_each
 from views.installation import Installation
+from views.view import View
+
+
+class Pruned(View):
+    """An action that applying documents would delete."""
+
+    name: str
+    uid: UUID
+    revision: int
 
 
 def owned(
@@ -38,14 +48,15 @@ def owned(
 
 def beside(
     connection: sa.Connection, installation: Installation, documents: Sequence[object], owner: str
-) -> list[sa.Row[Any]]:
-    """Return uid, name and revision of the owner's actions that no document names."""
+) -> list[Pruned]:
+    """Return the owner's actions that no document names."""
     given = [one.get("name") for one in documents if isinstance(one, dict)]
     names = {name for name in given if isinstance(name, str)}
-    return deletion.owned_beside(connection, installation.small_app.id, owner, names)
+    rows = deletion.owned_beside(connection, installation.small_app.id, owner, names)
+    return [Pruned.of(row) for row in rows]
 
 
-def prune(installation: Installation, documents: Sequence[object], owner: str) -> list[sa.Row[Any]]:
+def prune(installation: Installation, documents: Sequence[object], owner: str) -> list[Pruned]:
     """Delete the owner's actions that no document names; return them as `beside` does."""
     with reading(installation.engine) as connection:
         found = beside(connection, installation, documents, owner)

@@ -8,9 +8,8 @@ import sqlalchemy as sa
 from celery_steps.celery_task import STEP as CELERY_TASK
 from minutehand.grants import Grants
 from models.action import load_action
-from models.action.granted import problems_of_hooks, problems_of_steps
+from models.action.granted import SETTING, problems_of_hooks, problems_of_steps
 from models.celery_task import CeleryRules, refusals
-from models.commands import SETTING
 from models.errors import InvalidAction, Problem
 from models.stored import document_in
 from models.tables import actions, naming, small_apps

@@ -9,9 +9,10 @@ from pydantic import create_model
 
 from minutehand.grants import KINDS
 from models.roles import Permission
-from views import apps, data, summary, templates
-from views.apps import changes, grants
+from views import apps, templates
+from views.apps import changes, data, grants
 from views.installation import Installation
+from views.templates import summary
 from views.view import RequestBody
 from web.access import in_app, of_app, of_installation
 from web.bodies import (

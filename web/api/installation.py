@@ -7,9 +7,10 @@ from pydantic import Field
 
 from models.json_text import LARGEST_NUMBER
 from models.roles import Permission, Role
-from views import audit, overview, quiet, status, steps, tokens
+from views import audit, overview, status, steps, tokens
 from views.doctor import environment, report
 from views.installation import Installation
+from views.status import quiet
 from views.view import RequestBody
 from web.access import in_app, of_installation
 from web.bodies import Body, reads_model, value_of

@@ -5,8 +5,9 @@ from typing import Annotated
 from fastapi import Query
 
 from models.roles import Permission
-from views import events, users
+from views import users
 from views.installation import Installation
+from views.users import events
 from web.access import of_app
 from web.bodies import Body, document, reads, reads_model, value_of
 from web.paging import LINKED, Linked

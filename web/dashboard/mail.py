@@ -4,7 +4,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from models.errors import InvalidDocument, Refused
-from views import summary, templates
+from views import templates
+from views.templates import summary
 from web.dashboard.rendering import POLICY, render, see
 from web.dashboard.session import Editor, Viewer
 from web.dashboard.texts import say

@@ -19,7 +19,7 @@ from models.errors import NotFound
 from models.roles import PERMITS, Permission, Role, TokenKind
 from runtime.visible import visible_line
 from views.installation import Installation
-from views.sessions import still_named
+from views.tokens.sessions import still_named
 from web.access import Access, bearer_of, declared, opened_for, require
 from web.guards import FROM_PROXY
 from web.problems import BodyTooLarge, Forbidden, Unauthorized

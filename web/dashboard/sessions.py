@@ -7,8 +7,9 @@ from fastapi.responses import Response
 
 from models.errors import NotFound, Refused
 from models.roles import Permission
-from views import sessions, tokens
-from views.sessions import Session
+from views import tokens
+from views.tokens import sessions
+from views.tokens.sessions import Session
 from web.dashboard.rendering import ZONES, ask, choose_zone, render, see
 from web.dashboard.session import Viewer, Visitor, changing, forget
 from web.dashboard.texts import say

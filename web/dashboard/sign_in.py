@@ -10,8 +10,9 @@ from fastapi.responses import RedirectResponse, Response
 
 from models.errors import Refused
 from models.roles import Permission, TokenKind
-from views import sessions, tokens
+from views import tokens
 from views.installation import Installation
+from views.tokens import sessions
 from web.access import authenticated, bearer_of
 from web.dashboard import drafts
 from web.dashboard.rendering import render, see

@@ -12,7 +12,7 @@ from pydantic_core import InitErrorDetails
 
 from minutehand.grants import Kind
 from minutehand.steps import StepResult, step
-from models.commands import SHELL
+from models.action.granted import SHELL
 from models.document import Document
 from models.parsing import Reading
 from models.problems import line_error

@@ -8,10 +8,10 @@ import sqlalchemy as sa
 
 from minutehand.steps import StepFailed, StepOutcome, StepResult
 from models.action.policy import kept_too_short
-from models.durations import format_span
 from models.sql import read_clock
 from models.store import actions, retention
 from models.store.operations import running
+from models.values.durations import format_span
 from runtime.database import reading
 from small_apps import snapshots as files
 from small_apps.document import DEFAULT_APP

@@ -36,23 +36,23 @@ from views.changes import (
 )
 from views.changes.plan import ChangePlan
 from views.doctor.report import Report
-from views.events import SentEvent
 from views.explanation import Explanation
 from views.installation import Migrated, Started, StoppedUp
 from views.jobs import AddedJob, DeletedJob, ImportedJobs, Jobs
 from views.moving import Import
 from views.moving.exports import Export
 from views.operations import Log, Operation, Operations, OperationStateView
-from views.quiet import QuietPeriod
 from views.runs import CancelledAll, Ran, RanAll, RepeatedAll, RunPlan
-from views.sessions import NewLink
 from views.simulation import Simulation
 from views.status import Status
+from views.status.quiet import QuietPeriod
 from views.steps import Steps
-from views.summary import SummaryPreview
 from views.templates import TemplatePreview, Templates, TriedMail
+from views.templates.summary import SummaryPreview
 from views.tokens import NewToken, RevokedToken, Tokens
+from views.tokens.sessions import NewLink
 from views.users import AddedUser, DeletedUser, ImportedUsers, User, Users
+from views.users.events import SentEvent
 from views.view import Listing, View
 
 Kind = type[View] | type[Listing[Any]]

@@ -35,8 +35,8 @@ from tests.factories import (
     yearly,
 )
 from tests.servers import Broker
-from views import quiet as period
 from views.installation import Installation
+from views.status import quiet as period
 
 MINUTE = timedelta(minutes=1)
 JOB = {"job": {"url": "https://example.com/feed"}}

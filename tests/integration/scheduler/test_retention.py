@@ -14,7 +14,7 @@ from models.store.notices.alerting import NO_ALERTS
 from models.tables import actions, operations
 from runtime.config import Settings
 from runtime.database import reading
-from runtime.process_settings import RetentionSettings
+from runtime.sections.processes import RetentionSettings
 from scheduler.changes import change
 from scheduler.changes.validation import ChangeContext
 from scheduler.loop import Daemon

@@ -12,7 +12,7 @@ from models.errors import Refused
 from models.store.notices.alerting import NO_ALERTS
 from models.store.scope import WHOLE_INSTALLATION
 from runtime.config import Settings
-from runtime.limit_settings import LimitSettings
+from runtime.sections.limits import LimitSettings
 from scheduler.changes.change import Changed
 from scheduler.on_demand import manual, restart
 from scheduler.sweep import Sweeper

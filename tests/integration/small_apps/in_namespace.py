@@ -10,7 +10,7 @@ from pathlib import Path
 from socket import AF_INET6
 from tempfile import TemporaryDirectory
 
-from runtime.data_sections import FetchSettings
+from runtime.sections.data import FetchSettings
 from small_apps.failures import SourceFailed
 from small_apps.fetch.downloads import Wanted, download
 from small_apps.watch import Watch

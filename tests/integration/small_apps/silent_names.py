@@ -13,7 +13,7 @@ from uuid import UUID
 
 from models.action.plan import Target
 from runtime.config import load_settings
-from runtime.data_sections import FetchSettings
+from runtime.sections.data import FetchSettings
 from small_apps.failures import SourceFailed, Stopped
 from small_apps.fetch.downloads import Wanted, download
 from small_apps.watch import Watch

@@ -13,7 +13,7 @@ import pytest
 from minutehand.testing import make_context
 from runtime.clock import monotonic
 from runtime.config import Settings
-from runtime.data_sections import FetchSettings
+from runtime.sections.data import FetchSettings
 from small_apps.failures import SourceFailed, Stopped
 from small_apps.fetch.downloads import Wanted, download, probe
 from small_apps.fetch.sources import Fetched, fetch, source_of

@@ -12,7 +12,7 @@ from models.store import usage
 from models.store.usage import Used
 from models.tables import app_usage
 from runtime.database import reading
-from runtime.limit_settings import LimitSettings
+from runtime.sections.limits import LimitSettings
 from small_apps.document import parse_small_app
 from small_apps.mail.rates import AppRate
 from small_apps.steps import refresh, send_email

@@ -11,7 +11,7 @@ import pytest
 import minutehand
 from models.document import NoParameters
 from models.errors import NotFound, Refused
-from runtime.process_settings import RetentionSettings
+from runtime.sections.processes import RetentionSettings
 from small_apps.snapshots import production
 from small_apps.snapshots.production import OpenVersion, SnapshotDamaged, VersionGone, open_version
 from small_apps.steps import maintenance, publish, refresh

@@ -15,7 +15,7 @@ import minutehand
 from models.store.scope import WHOLE_INSTALLATION
 from runtime.clock import wait_for
 from runtime.config import Settings
-from runtime.process_settings import WorkerSettings
+from runtime.sections.processes import WorkerSettings
 from scheduler.changes.change import create_all
 from scheduler.on_demand.cancel import cancel
 from tasks.execute import run_attempt

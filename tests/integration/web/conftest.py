@@ -14,7 +14,7 @@ from broker.app import configure
 from models.roles import Role
 from runtime.certificates import authorities
 from runtime.config import Settings
-from runtime.web_settings import WorkSettings
+from runtime.sections.web import WorkSettings
 from tests.web_server import serving
 from views import changes, tokens
 from views.apps import changes as app_changes

@@ -10,7 +10,7 @@ import pytest
 
 from models.roles import Role
 from runtime.config import Settings
-from runtime.web_settings import WorkSettings
+from runtime.sections.web import WorkSettings
 from tests.certificate import make_certificate
 from tests.integration.web.conftest import APP, Serve, Web, with_shop
 from tests.integration.web.test_live import events

@@ -12,7 +12,7 @@ import pytest
 from models.roles import Role
 from runtime.clock import wait_for
 from runtime.config import Settings
-from runtime.web_settings import WorkSettings
+from runtime.sections.web import WorkSettings
 from tests.integration.web.conftest import APP, Serve, Web, with_shop
 from tests.integration.web.jobs import URL, make_due, make_job
 from tests.integration.web.test_live import events

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from runtime.config import Settings
-from runtime.web_settings import WorkSettings
+from runtime.sections.web import WorkSettings
 from tests.integration.web.conftest import Serve, with_shop
 
 # Streams do not end; `doctor` asks servers outside; probes answer 503 without a daemon.

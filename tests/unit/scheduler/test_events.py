@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from models.action.plan import Plan
-from models.durations import format_delay, parse_delay
-from models.zones import instant_of
+from models.values.durations import format_delay, parse_delay
+from models.values.zones import instant_of
 from scheduler.events import delay_of, is_within, rounded_up
 
 SECOND = timedelta(seconds=1)

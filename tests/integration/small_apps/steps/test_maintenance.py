@@ -31,7 +31,7 @@ from models.tables import (
     workers,
 )
 from models.tables import deliveries as deliveries_table
-from runtime.process_settings import RetentionSettings
+from runtime.sections.processes import RetentionSettings
 from small_apps.steps import maintenance, publish, refresh
 from small_apps.steps.maintenance import work as maintaining
 from small_apps.steps.publish import PublishParameters

@@ -7,7 +7,7 @@ import pytest
 
 from minutehand.steps import StepFailed, StepOutcome, StepResult
 from models.errors import LeaseLost
-from runtime.data_sections import FetchSettings
+from runtime.sections.data import FetchSettings
 from small_apps import snapshots
 from small_apps.snapshots import Row
 from small_apps.steps import refresh

@@ -19,8 +19,8 @@ from minutehand import readers
 from minutehand.steps import NoParameters, StepFailed, StepOutcome, StepResult
 from models.sql import database_now, read_clock
 from models.tables import domains
-from runtime.data_sections import FetchSettings, SnapshotSettings
-from runtime.process_settings import RetentionSettings
+from runtime.sections.data import FetchSettings, SnapshotSettings
+from runtime.sections.processes import RetentionSettings
 from small_apps.steps import maintenance, publish, refresh
 from small_apps.steps.publish import PublishParameters
 from small_apps.steps.refresh import RefreshParameters

@@ -15,7 +15,7 @@ from models.errors import LeaseLost
 from models.tables import deliveries as table
 from models.tables import operations
 from runtime.clock import monotonic
-from runtime.mail_settings import MailSettings
+from runtime.sections.mail import MailSettings
 from small_apps.step_context import WorkContext
 from small_apps.steps import send_email
 from small_apps.steps.send_email import SendEmailParameters

@@ -20,7 +20,7 @@ from small_apps.steps.refresh import RefreshParameters
 from tests.integration.small_apps.steps.conftest import ANN, Work, text_of
 from tests.mail_server import MailServer
 from views.installation import Installation
-from views.summary import preview
+from views.templates.summary import preview
 
 
 @pytest.fixture

@@ -14,7 +14,8 @@ from models.tables import tokens as stored
 from runtime.config import Settings
 from tests.integration.web.conftest import APP, Serve, Web
 from tests.integration.web.dashboard.conftest import FIREFOX, Browse, csrf_of
-from views import sessions, tokens
+from views import tokens
+from views.tokens import sessions
 
 SIGNED_OUT = (303, "/sign-in?next=/sessions")
 

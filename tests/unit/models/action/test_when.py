@@ -10,9 +10,9 @@ from models.action import ParseContext, parse_action, plan_of
 from models.action.plan import CronTrigger, DueDateTrigger, EventTrigger, SolarTrigger
 from models.action.recipients import RecipientFilterModel
 from models.action.when import WhenModel
-from models.durations import parse_delay
 from models.events import AfterEventModel, OnEventModel
 from models.parsing import Reading
+from models.values.durations import parse_delay
 from tests.factories import STEPS
 from tests.unit.models.action.wrong_documents import NOW, action
 

@@ -13,7 +13,7 @@ from models.values import (
     parse_text,
     parse_url,
 )
-from models.zones import parse_zone
+from models.values.zones import parse_zone
 
 
 def utc(*parts: int) -> datetime:

@@ -6,7 +6,7 @@ from dateutil.relativedelta import relativedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.durations import (
+from models.values.durations import (
     LONGEST,
     LONGEST_MONTHS,
     format_delay,

@@ -10,11 +10,12 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from models.sql import read_clock
-from models.store import actions, notices, operations, quiet, ticks
+from models.store import actions, notices, operations, ticks
+from models.store import quiet as quiet_period
 from models.store.actions.status import perhaps_unhealthy
 from runtime.config import Settings
 from runtime.database import reading
-from runtime.web_settings import WebSettings
+from runtime.sections.web import WebSettings
 from scheduler.downtime import last_downtime
 from views.actions import health_in
 from views.doctor.disk import Disk, disk_of
@@ -140,7 +141,7 @@ def status_in(connection: sa.Connection, settings: Settings) -> Status:
         max_skew_s=settings.clock.max_skew_s,
         clock_set_back=_clock_set_back(connection, now),
         downtime=last_downtime(connection, now - DAY),
-        quiet_until=quiet.until(connection),
+        quiet_until=quiet_period.until(connection),
         workers=tuple(map(Worker.of, live)),
         actions=ActionCounts(total=total, active=active, unhealthy=unhealthy),
         notices=NoticeCounts(failed=notices.failed_since(connection, now - DAY)),

@@ -5,11 +5,11 @@ from datetime import datetime, timedelta
 import sqlalchemy as sa
 from pydantic import Field
 
-from models.durations import parse_span
 from models.errors import Refused
 from models.sql import read_clock
 from models.store import quiet
 from models.values import format_instant, parse_instant
+from models.values.durations import parse_span
 from views.finding import refusing
 from views.installation import Installation
 from views.view import Instant, View

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 from pydantic import Field
 
-from models.durations import parse_span
 from models.roles import Role
 from models.store import tokens
+from models.values.durations import parse_span
 from runtime.database import reading
 from views.finding import refusing
 from views.installation import Installation

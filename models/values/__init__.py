@@ -22,7 +22,7 @@ from pydantic import (
 
 from models.parsing import reading_of
 from models.problems import listed, nearest
-from models.zones import instant_of, parse_zone
+from models.values.zones import instant_of, parse_zone
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +239,11 @@ def counted(count: int, what: str) -> str:
 def format_instant(instant: datetime) -> str:
     """Return `instant` in UTC as `2026-11-23T06:00:00Z`."""
     return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def instant_or_dash(instant: datetime | None) -> str:
+    """Return an instant as `format_instant` does, `-` for none."""
+    return "-" if instant is None else format_instant(instant)
 
 
 def _read_instant(value: object, info: ValidationInfo) -> datetime:

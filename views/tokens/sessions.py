@@ -10,8 +10,8 @@ from models.roles import PERMITS, Permission, Role, TokenKind
 from models.store import audit, tokens
 from models.store.tokens import SIGNED_ON, Bearer, Wanted
 from runtime.database import reading
+from runtime.sections.web import WebSettings
 from runtime.visible import visible_line
-from runtime.web_settings import WebSettings
 from views.installation import Installation
 from views.tokens import Token
 from views.view import Listing, View
