@@ -16,7 +16,10 @@ from tasks.lease import GIVEN_BACK
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "operation.md"
 TEXT = PAGE.read_text(encoding="utf-8")
-INTERNAL = {"small_app_id", "task", "overlap_key", "first_started_at", "ranked_at"}
+# Shown in no view.
+INTERNAL = {
+    "small_app_id", "task", "overlap_key", "first_started_at", "ranked_at", "backfill_id",
+}  # fmt: skip
 
 
 def _first_cells(heading: str) -> str:
