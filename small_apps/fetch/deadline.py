@@ -11,7 +11,6 @@ from typing import Any, Self, TypeVar
 import httpx
 
 T = TypeVar("T")
-_CONNECTED = ("connection.connect_tcp.complete", "connection.start_tls.complete")
 # A time-out of 0 would mean not to wait at all, and fail in another way.
 _LEAST_S = 0.001
 
@@ -26,7 +25,7 @@ class Deadline:
         self.seconds = seconds
         self.is_over = False
         self._ends_at = monotonic() + seconds
-        self._socket: Any = None
+        self._socket: socket.socket | None = None
         self._asked: Future[Any] = Future()
         self._timer = threading.Timer(seconds, self.cut)
         self._timer.daemon = True
@@ -40,12 +39,10 @@ class Deadline:
         """End the wait or the connection; any thread may call this, repeatedly."""
         self.is_over = True
         self._asked.cancel()
-        if self._socket is not None:
-            try:
-                # Of the plain socket: TLS's own `shutdown` would detach the connection's reader.
-                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
-            except OSError:
-                return
+        connection = self._socket
+        if connection is not None:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
     def within(self, ask: Callable[[], T]) -> T:
         """Return what `ask` returns. Raises its error, or httpx.ConnectTimeout once it is over.
@@ -73,11 +70,16 @@ class Deadline:
             raise httpx.ConnectTimeout("") from None
 
     def trace(self, event: str, info: dict[str, Any]) -> None:
-        """Take the connection from httpcore, as the extension `trace` of a request."""
-        if event in _CONNECTED:
-            self._socket = info["return_value"].get_extra_info("socket")
+        """Take each connection from httpcore, as the extension `trace` of a request."""
+        if event == "connection.connect_tcp.complete":
+            self._let_go()
+            # TLS takes the plain socket over: a duplicate ends the connection at any time.
+            self._socket = info["return_value"].get_extra_info("socket").dup()
             if self.is_over:
                 self.cut()
+        elif event == "connection.start_tls.started":
+            # Otherwise the handshake would get the time of the connection once more.
+            info["timeout"] = self.left_s
 
     def __enter__(self) -> Self:
         self._ends_at = monotonic() + self.seconds
@@ -86,4 +88,9 @@ class Deadline:
 
     def __exit__(self, *_error: object) -> None:
         self._timer.cancel()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
         self._socket = None

@@ -36,7 +36,7 @@ class Guard(httpx.BaseTransport):
         """Send the request to the first address of its host that accepts it. Raises SourceFailed.
 
         A host may have an address at which nothing listens, such as `::1` of `localhost`, or which
-        does not respond: each gets an equal share of the time that is left.
+        does not respond: each gets an equal share of the time that is left to connect.
         """
         # As it is sent: Python's resolver would read `faß.de` as `fass.de`, another one's domain.
         host = request.url.raw_host.decode("ascii")

@@ -218,9 +218,16 @@ def _run(asked: Mapping[str, Any]) -> NoReturn:
         code = 0
     except SystemExit as ending:
         code = _exit_code(ending)
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
     except BaseException:
         sys.excepthook(*sys.exc_info())
         code = 1
+    _end(code)
+
+
+def _end(code: int) -> NoReturn:
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):

@@ -11,7 +11,7 @@ from models.store import notices
 from models.store.conditions import IS_RUNNING
 from models.store.operations.finish import Ending, end, release_waiting
 from models.store.operations.move import RUNNING, move
-from models.tables import operations
+from models.tables import attempts, operations
 from runtime.database import is_of_no_row
 from runtime.sections import AlertSettings
 
@@ -82,10 +82,10 @@ def _taken_back(
     its_own = operations.c.id == row["id"]
     try:
         with connection.begin_nested():
-            # An attempt that cannot be read would fence off its own end.
-            readable = sa.update(operations).where(its_own).values(attempt=row["attempt"] or 1)
-            connection.execute(readable)
-            ended = end(connection, row["id"], row["attempt"] or 1, broken, alerts=alerts)
+            # One that cannot be read would fence off its own end: it came after those that ended.
+            attempt = row["attempt"] or _last_attempt(connection, row["id"]) + 1
+            connection.execute(sa.update(operations).where(its_own).values(attempt=attempt))
+            ended = end(connection, row["id"], attempt, broken, alerts=alerts)
             notices.send_soon(connection, ended.owed)
     except Exception as error:  # so broken that no action is known
         if is_of_no_row(error):
@@ -93,6 +93,11 @@ def _taken_back(
         moved = move(broken.state, its_own, since=RUNNING, reason=broken.reason, error=text)
         connection.execute(moved)
     return broken.state
+
+
+def _last_attempt(connection: sa.Connection, id: UUID) -> int:
+    last = sa.select(sa.func.max(attempts.c.attempt)).where(attempts.c.operation_id == id)
+    return connection.execute(last).scalar_one() or 0
 
 
 def _take_back(
