@@ -8,6 +8,7 @@ import base64
 import importlib.util
 import json
 import os
+import secrets
 import select
 import shutil
 import signal
@@ -15,6 +16,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,10 +39,16 @@ FAST = tuple(part for setting in SETTINGS for part in ("-c", setting))
 
 
 def free_port() -> int:
-    """Return a TCP port of the loopback address that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a TCP port of the loopback address that nobody listens on now.
+
+    The system gives the ports from 32,768 on to outgoing connections: such a connection of another
+    test could take the port before its server listens.
+    """
+    while True:
+        port = 10_000 + secrets.randbelow(22_768)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def launched(command: Sequence[str], folder: Path, **options: Any) -> subprocess.Popen[bytes]:
