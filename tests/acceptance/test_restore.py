@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -78,16 +79,19 @@ def restored(installation: Installation, postgresql: PostgreSQL) -> Restored:
     # Restoring makes the action `maintenance`, which may be due, too.
     own = [due.uid, action.uid]
     made = Restored(installation, full, action, own)
-    installation.worker(is_awaited=True)
+    worker = installation.worker(is_awaited=True)
     made.tick_at(0)
     made.before = ended(installation, own)
     shell(installation, BACK_UP)
     made.tick_at(2)
     made.forgotten = ended(installation, own) - made.before
     assert len(made.forgotten) == 2
+    worker.send(signal.SIGTERM)
+    worker.ended()
     lose_the_database(installation, postgresql)
     shell(installation, RESTORE)
     assert {row["id"] for row in installation.rows(*own)} == made.before
+    installation.worker(is_awaited=True)
     return made
 
 

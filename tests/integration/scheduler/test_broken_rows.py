@@ -39,7 +39,15 @@ from scheduler.explain import explain
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.celery_messages import allowing, celery_action
-from tests.factories import STEPS, author, make_action, make_document, make_operation, row_of
+from tests.factories import (
+    STEPS,
+    author,
+    make_action,
+    make_document,
+    make_operation,
+    row_of,
+    yearly,
+)
 from tests.statements import executed
 from views import actions as shown_actions
 from views.doctor.database import check_database
@@ -439,7 +447,9 @@ def test_an_action_without_a_document_is_paused_repaired_and_deleted(
     change.set_active(engine, broken.uid, active=False, author=author())
     with pytest.raises(Refused, match="cannot be read; apply a valid one"):
         change.set_active(engine, broken.uid, active=True, author=author())
-    change.apply_all(engine, [make_document(name="broken")], author())
+    # Nothing becomes due while the test runs.
+    repaired = make_document(name="broken", when=yearly(NOON))
+    change.apply_all(engine, [repaired], author())
 
     assert _standing(engine, broken)["set_aside"] is None
     assert deletion.delete(engine, broken.uid, author()) == 0
