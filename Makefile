@@ -44,7 +44,7 @@ $(VENV)/.stamp-compiled: $(VENV)/.stamp-dev
 	@touch $@
 
 test: $(VENV)/.stamp-compiled ## Pass every test, against a real PostgreSQL, Redis and SMTP server
-	$(PYTEST) -n 8
+	$(PYTEST) -n 10
 
 test-again: $(VENV)/.stamp-dev ## Run what failed in the last run once more, one test at a time; refuse more than three
 	@$(BIN)/python -c 'import json; failed = json.load(open(".pytest_cache/v/cache/lastfailed")); print("once more, alone:", *failed, sep="\n  "); raise SystemExit(len(failed) > 3)'
