@@ -83,7 +83,8 @@ def test_doctor_finds_the_broker_by_a_sentinel_while_another_one_is_away(
 
     brokers.fail_over()
 
-    assert _broker_by_doctor(watched) == before
+    # On a busy machine the Sentinel calls the new primary down for a moment.
+    until(lambda: _broker_by_doctor(watched) == before, "doctor finds the new primary")
     assert before[0] == "ok"
     assert "1 in quick" in before[1]
 
