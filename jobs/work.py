@@ -11,9 +11,8 @@ import sqlalchemy as sa
 
 from models.job import JOB
 from models.operation import OperationState
-from models.store import notices
 from models.store.operations import one_step, running
-from models.store.operations.admission import NotClaimed, Recorded
+from models.store.operations.admission import TAKEN, KeptBack, NotClaimed, Recorded
 from models.store.operations.claims import Claim, Wanted, claim, lock_unstarted, start_all
 from models.store.operations.finish import Ended, Ending, end
 from models.store.operations.jobs import Held
@@ -42,22 +41,21 @@ class Standing:
 
 def take(
     engine: sa.Engine, its: tuple[UUID, int], worker: str, alerts: AlertSettings
-) -> Claim | NotClaimed:
+) -> Claim | KeptBack:
     """Start an attempt (id, number) of a job for a worker, or apply what keeps it from starting."""
     step = one_step.begun(JOB, repeatable=True)
 
     def begin(_document: str, _steps: list[dict[str, Any]]) -> dict[str, Any]:
         return one_step.columns_of(step)
 
-    def claimed() -> Claim | NotClaimed:
+    def claimed() -> Claim | KeptBack:
         with engine.begin() as connection:
             found = claim(connection, *its, worker, begin, alerts=alerts)
             if isinstance(found, Claim) and found.plan.job is None:
-                notices.send_soon(connection, end(connection, *its, NO_JOB, alerts=alerts).owed)
-                return NotClaimed.BROKEN
+                return KeptBack(NotClaimed.BROKEN, end(connection, *its, NO_JOB, alerts=alerts))
             return found
 
-    return start(its[0], claimed, NotClaimed.TAKEN)
+    return start(its[0], claimed, TAKEN)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,14 @@ from uuid import UUID
 import sqlalchemy as sa
 from pydantic import Field
 
-from broker.sending import send_next, send_notices, send_released
+from broker.sending import send_ended
 from jobs import work
 from models.errors import LeaseLost, NotFound
 from models.job import id_of, listed_queue
 from models.operation import OperationState
 from models.store import ticks
 from models.store.operations import jobs
-from models.store.operations.admission import NotClaimed, Recorded
+from models.store.operations.admission import KeptBack, Recorded
 from models.store.operations.claims import Claim, Wanted
 from models.store.operations.finish import Ended, Ending
 from models.store.operations.jobs import Held, Lane, Offer
@@ -77,8 +77,9 @@ def take(installation: Installation, offer: Offer, worker: str) -> JobToDo | Non
     settings = installation.settings
     its = (offer.id, offer.attempt)
     found = work.take(installation.engine, its, worker, settings.alert)
-    if isinstance(found, NotClaimed):
-        logger.info("operation %s attempt %d: not started, %s", *its, found)
+    if isinstance(found, KeptBack):
+        logger.info("operation %s attempt %d: not started, %s", *its, found.why)
+        _send(installation, found.ended)
         return None
     return _to_do(found, offer.attempt, settings.worker.lease_s)
 
@@ -212,12 +213,9 @@ def _lease(text: str) -> tuple[UUID, int]:
         raise NotFound(f"no job was handed out under the lease {text!r}") from None
 
 
-def _send(installation: Installation, ended: Ended) -> None:
-    """Send what the end of a job released, and its notices."""
+def _send(installation: Installation, ended: Ended | None) -> None:
     installation.publish()
-    send_released(installation.engine, [one.id for one in ended.released])
-    send_next(installation.engine, ended.lane)
-    send_notices(installation.engine, ended.owed)
+    send_ended(installation.engine, ended)
 
 
 def _log(level: int, event: str, job_id: str, held: Held, **more: str | None) -> None:

@@ -15,6 +15,7 @@ from models.operation import REQUESTED, TICKED, Cause, OperationState
 from models.sql import database_now, read_clock
 from models.store.conditions import IS_RUNNING, IS_UNSTARTED
 from models.store.operations import is_requested, restart, unstarted
+from models.store.operations.finish import Ended
 from models.store.operations.move import fenced, move
 from models.store.people import users
 from models.tables import operations
@@ -38,6 +39,18 @@ class NotClaimed(StrEnum):
     WAITS = "waits"
     # It failed because its plan is unreadable.
     BROKEN = "broken"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptBack:
+    """Why a worker did not get an attempt, and its end, if that is how it was kept back."""
+
+    why: str
+    ended: Ended | None = None
+
+
+TAKEN = KeptBack(NotClaimed.TAKEN)
+WAITS = KeptBack(NotClaimed.WAITS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,26 +115,28 @@ class Recorded:
         return self.can_start and self.running is None and self.broken is None and not has_rule
 
 
-def keep_back(connection: sa.Connection, recorded: Recorded, attempt: int) -> NotClaimed | None:
+def keep_back(connection: sa.Connection, recorded: Recorded, attempt: int) -> KeptBack | None:
     """Apply the subject's filter, expiry, tolerance, order and overlap; None if it may start."""
     reason = _ruled_out(connection, recorded) if recorded.can_start else None
     if reason is not None:
         return _skip(connection, recorded, attempt, reason)
     if _comes_too_soon(connection, recorded):
-        dropped = unstarted.drop(connection, recorded.id, attempt)
-        return NotClaimed.TAKEN if dropped is None else NotClaimed.DROPPED
+        return _kept(NotClaimed.DROPPED, unstarted.drop(connection, recorded.id, attempt))
     earlier = _earlier_in_order(connection, recorded)
     if earlier is not None:
         _wait(connection, recorded.id, attempt, earlier)
-        return NotClaimed.WAITS
+        return WAITS
     if recorded.can_start and recorded.running is not None:
         return _yield_to_running(connection, recorded, attempt)
     return None
 
 
-def _skip(connection: sa.Connection, recorded: Recorded, attempt: int, reason: str) -> NotClaimed:
-    skipped = unstarted.skip(connection, recorded.id, attempt, reason)
-    return NotClaimed.TAKEN if skipped is None else NotClaimed.SKIPPED
+def _skip(connection: sa.Connection, recorded: Recorded, attempt: int, reason: str) -> KeptBack:
+    return _kept(NotClaimed.SKIPPED, unstarted.skip(connection, recorded.id, attempt, reason))
+
+
+def _kept(why: NotClaimed, ended: Ended | None) -> KeptBack:
+    return TAKEN if ended is None else KeptBack(why, ended)
 
 
 def why_not(connection: sa.Connection, recorded: Recorded) -> str | None:
@@ -203,15 +218,15 @@ def _is_older(connection: sa.Connection, operation_id: UUID, running: UUID) -> b
     return bool(at[operation_id] < at[running])
 
 
-def refuse(connection: sa.Connection, operation_id: UUID, attempt: int) -> NotClaimed:
+def refuse(connection: sa.Connection, operation_id: UUID, attempt: int) -> KeptBack:
     """Skip an unstarted attempt whose action is paused or deleted."""
     is_skipped = unstarted.skip_unwanted(connection, operation_id, attempt)
-    return NotClaimed.PAUSED if is_skipped else NotClaimed.TAKEN
+    return KeptBack(NotClaimed.PAUSED) if is_skipped else TAKEN
 
 
 def _yield_to_running(
     connection: sa.Connection, recorded: Recorded, attempt: int
-) -> NotClaimed | None:
+) -> KeptBack | None:
     """Apply the action's overlap policy; None if the running operation has ended meanwhile."""
     found = connection.execute(
         sa.select(operations.c.id, operations.c.cause)
@@ -230,7 +245,7 @@ def _yield_to_running(
     _wait(connection, recorded.id, attempt, running)
     if plan.catch_up == "latest":
         unstarted.keep_newest_waiting(connection, recorded.action_uid, plan.max_waiting)
-    return NotClaimed.WAITS
+    return WAITS
 
 
 def _wait(connection: sa.Connection, operation_id: UUID, attempt: int, running: UUID) -> None:

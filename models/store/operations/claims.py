@@ -14,9 +14,15 @@ from minutehand.steps import SmallApp
 from models.action.plan import NOTHING_PLANNED, Broken, Plan
 from models.operation import UNSTARTED, Cause, OperationState
 from models.sql import Change, Columns, is_among, is_still, read_each, stands_in, update_each
-from models.store import notices
 from models.store.conditions import IS_LIVE, ITS_REVISION
-from models.store.operations.admission import NotClaimed, Recorded, keep_back, refuse
+from models.store.operations.admission import (
+    TAKEN,
+    KeptBack,
+    NotClaimed,
+    Recorded,
+    keep_back,
+    refuse,
+)
 from models.store.operations.finish import Ending, end
 from models.store.operations.move import becomes, move
 from models.store.operations.running import Memory, memory
@@ -57,7 +63,7 @@ def claim(
     begin: Begin = lambda _document, _steps: {},
     *,
     alerts: AlertSettings,
-) -> Claim | NotClaimed:
+) -> Claim | KeptBack:
     """Start this attempt for `worker`, or apply what keeps it from starting.
 
     The caller commits in any case: on a refusal, the transaction holds its consequences (skipped,
@@ -68,7 +74,7 @@ def claim(
     its = (operation_id, attempt)
     recorded = recorded_of(connection, *its)
     if recorded is None:
-        return NotClaimed.TAKEN
+        return TAKEN
     kept_back = keep_back(connection, recorded, attempt)
     if kept_back is not None:
         return kept_back
@@ -78,8 +84,7 @@ def claim(
         return refuse(connection, *its)
     if recorded.broken is not None:
         fault = Ending(OperationState.FAILED, recorded.broken, "broken plan", is_failure=True)
-        notices.send_soon(connection, end(connection, *its, fault, alerts=alerts).owed)
-        return NotClaimed.BROKEN
+        return KeptBack(NotClaimed.BROKEN, end(connection, *its, fault, alerts=alerts))
     return _claimed(connection, recorded, attempt, started)
 
 

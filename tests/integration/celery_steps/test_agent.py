@@ -265,6 +265,49 @@ def test_an_agent_that_was_not_told_what_may_be_sent_leaves_the_next_one_to_the_
     configure(settings)
 
 
+def test_a_cancel_where_no_task_may_be_sent_leaves_the_next_one_to_the_tick(
+    engine: sa.Engine, task: Asked
+) -> None:
+    action = celery_action(engine, policy={"catch_up": "all"})
+    first, second = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
+    assert task.claim(second)["reason"] == "waits"
+
+    cancel(engine, first, WHOLE_INSTALLATION, "ann")
+
+    row = row_of(engine, second)
+    assert (row["state"], row["waiting_for"], row["error"]) == ("pending", None, None)
+
+
+@pytest.mark.parametrize(
+    ("url", "state"),
+    [
+        pytest.param(None, "queued", id="with_a_broker"),
+        pytest.param("redis://127.0.0.1:9/0", "pending", id="without_one_the_tick_sends"),
+    ],
+)
+def test_an_agent_sends_at_once_what_waited_for_an_expired_task(
+    engine: sa.Engine, settings: Settings, path: Path, url: str | None, state: str
+) -> None:
+    broker = {"broker_url": SecretStr(url)} if url else {}
+    allowed = allowing(settings, "shop.*").model_copy(update=broker)
+    configure(allowed)
+    follow_by_name(engine, TASK)
+    serves = serving(engine, allowed, path)
+    next(serves)
+    action = celery_action(engine, step={"expires": 60}, policy={"catch_up": "all"})
+    first, second = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
+    task = Asked(path)
+    assert task.claim(second)["reason"] == "waits"
+    update_operation(engine, first, state="queued", handing_at=database_now(-61.0))
+
+    assert task.claim(first) == {"state": "refused", "reason": "skipped"}
+
+    task.channel.close()
+    next(serves, None)
+    configure(settings)
+    assert [row_of(engine, id)["state"] for id in (first, second)] == ["skipped", state]
+
+
 @pytest.mark.parametrize(
     ("outcome", "state", "reason"),
     [

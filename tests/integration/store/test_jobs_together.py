@@ -12,7 +12,7 @@ from jobs import work
 from jobs.work import Taken
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import jobs, recovery
-from models.store.operations.admission import NotClaimed
+from models.store.operations.admission import KeptBack, NotClaimed
 from models.store.operations.attempts import attempts_of
 from models.store.operations.claims import Claim, Wanted, claim
 from models.tables import operations
@@ -92,7 +92,8 @@ def test_of_one_action_only_the_first_starts(engine: sa.Engine) -> None:
     refused = work.take(engine, (second, 1), "worker", AlertSettings())
 
     assert (started(taken), taken.undecided) == ({first, other}, {second})
-    assert refused is NotClaimed.SKIPPED
+    assert isinstance(refused, KeptBack)
+    assert refused.why is NotClaimed.SKIPPED
 
 
 def test_operations_that_may_overlap_start_together(engine: sa.Engine) -> None:
