@@ -21,10 +21,11 @@ from models.store import notices, quiet
 from models.store.notices import Owed
 from models.store.operations import RESERVED_FOR, backfills, outbox, turns
 from models.store.operations.backfills import Turn
+from models.store.operations.finish import Ended
 from models.store.operations.outbox import Message
 from models.store.operations.turns import Lane
 from models.turns import Sharing
-from runtime.database import reading, unhurried
+from runtime.database import DATABASE_AWAY, reading, reason_of, unhurried
 from runtime.tracing import span
 
 logger = logging.getLogger("minutehand.broker")
@@ -70,7 +71,7 @@ def send_reserved(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
         return replace(sent, count=sent.count + len(jobs))
     ours = _in_turn(engine, [message for message in messages if is_ours(message.task)])
     theirs = [message for message in messages if not is_ours(message.task)]
-    sent = _send(engine, ours, _OPERATIONS) if ours else Sent(0)
+    sent = _send(engine, ours, _OPERATIONS)
     if not theirs:
         return sent
     has_same_broker = shares_broker(settings_in_use())
@@ -111,7 +112,30 @@ def _in_turn(engine: sa.Engine, messages: Sequence[Message]) -> Sequence[Message
         return turns.admit(connection, messages, shared)
 
 
-def send_next(engine: sa.Engine, lane: Lane | None) -> None:
+def send_ended(engine: sa.Engine, ended: Ended | None) -> None:
+    """Send what the end of an operation released, what has its turn now, and its notices.
+
+    None if nothing ended. Never raises if the broker or the database is down: the end is recorded,
+    and the next tick sends.
+    """
+    if ended is None:
+        return
+    try:
+        _send_released(engine, ended.released)
+        _send_next(engine, ended.lane)
+        send_notices(engine, ended.owed)
+    except DATABASE_AWAY as error:
+        logger.warning("database unavailable, the next tick sends: %s", reason_of(error))
+
+
+def send_behind(engine: sa.Engine, operation_id: UUID) -> None:
+    """Send operations that waited for the turn of one that did not start, and has not ended."""
+    with reading(engine) as connection:
+        lane = turns.lane_behind(connection, operation_id)
+    _send_next(engine, lane)
+
+
+def _send_next(engine: sa.Engine, lane: Lane | None) -> None:
     """Send the operations of that app and queue that now have their turn; None for no lane."""
     if lane is None:
         return
@@ -121,15 +145,14 @@ def send_next(engine: sa.Engine, lane: Lane | None) -> None:
         _send(engine, messages, _OPERATIONS)
 
 
-def send_behind(engine: sa.Engine, operation_id: UUID) -> None:
-    """Send operations that waited for the turn of one that did not start."""
-    with reading(engine) as connection:
-        lane = turns.lane_behind(connection, operation_id)
-    send_next(engine, lane)
+def _send_released(engine: sa.Engine, released: Sequence[Message]) -> None:
+    """Send operations that no longer wait, in that order.
 
-
-def send_released(engine: sa.Engine, ids: Sequence[UUID]) -> None:
-    """Send operations that no longer wait, in that order; if this fails, the next tick sends."""
+    A process without SCHED_CELERY_TASKS leaves tasks of the user's application to the tick: sent
+    from here, they would fail.
+    """
+    may_send_theirs = bool(settings_in_use().celery.tasks)
+    ids = [one.id for one in released if may_send_theirs or is_ours(one.task) or one.task == JOB]
     if not ids:
         return
     with engine.begin() as connection:
@@ -149,6 +172,8 @@ def send_notices(engine: sa.Engine, reserved: Sequence[Owed]) -> Sent:
 
 
 def _send(engine: sa.Engine, rows: Sequence[T], kind: _Kind[T]) -> Sent:
+    if not rows:
+        return Sent(0)
     with span("publish", kind=kind.name, messages=len(rows)):
         return _publish(engine, rows, kind)
 

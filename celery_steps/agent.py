@@ -18,7 +18,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from broker.sending import send_notices, send_released
+from broker.sending import send_ended
 from celery_steps import followed
 from celery_steps.agent_claims import Away, Claims
 from celery_steps.agent_socket import listening
@@ -26,6 +26,7 @@ from celery_steps.agent_workers import Workers, described_worker
 from celery_steps.followed import Held
 from minutehand.error_text import text_of
 from models.errors import LeaseLost
+from models.store.operations.admission import KeptBack
 from models.store.operations.finish import Ended
 from models.store.ticks import Seen
 from runtime.clock import monotonic
@@ -197,9 +198,11 @@ class Session:
         found = self.agent.claims.claim(its, asked["worker"], repeatable=bool(asked["repeatable"]))
         if isinstance(found, Away):
             return {"state": "away", "reason": found.reason, "put_back": True}
-        if isinstance(found, str):
-            logger.info("operation %s attempt %d: not started, %s", *its, found)
-            return {"state": "early" if found == followed.EARLY else "refused", "reason": found}
+        if isinstance(found, KeptBack):
+            logger.info("operation %s attempt %d: not started, %s", *its, found.why)
+            send_ended(self.agent.engine, found.ended)
+            is_early = found is followed.EARLY
+            return {"state": "early" if is_early else "refused", "reason": found.why}
         self.held, claimed = found
         logger.info("%s: operation %s started (attempt %d)", claimed.triggerer, *its)
         return {
@@ -260,7 +263,7 @@ class Session:
             return {"state": "later", "reason": str(error)}
         if ended is not None:
             logger.info("operation %s: its message was discarded: %s", its[0], asked["reason"])
-            self._send(ended)
+        send_ended(self.agent.engine, ended)
         return {"state": "noted"}
 
     def _give_back(self, held: Held) -> None:
@@ -275,13 +278,7 @@ class Session:
     def _report_end(self, held: Held, ended: Ended) -> None:
         self.held = None
         logger.info("operation %s attempt %d ended: %s", held.id, held.attempt, ended.state)
-        self._send(ended)
-
-    def _send(self, ended: Ended) -> None:
-        # Without these settings the agent cannot send; the next tick does.
-        if self.agent.settings.celery.tasks:
-            send_released(self.agent.engine, [one.id for one in ended.released])
-        send_notices(self.agent.engine, ended.owed)
+        send_ended(self.agent.engine, ended)
 
 
 def stop_on_signals(agent: Agent) -> None:

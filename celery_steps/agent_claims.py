@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from celery_steps import followed
 from celery_steps.followed import Held
-from models.store.operations.admission import NotClaimed
+from models.store.operations.admission import TAKEN, KeptBack
 from models.store.operations.claims import Claim
 from runtime.clock import monotonic
 from runtime.database import DATABASE_AWAY, reason_of
@@ -38,20 +38,20 @@ class Claims:
 
     def claim(
         self, its: tuple[UUID, int], worker: str, *, repeatable: bool
-    ) -> tuple[Held, Claim] | str | Away:
+    ) -> tuple[Held, Claim] | KeptBack | Away:
         """Claim an attempt (id, number), or return why it does not start or cannot start now."""
         away = self._away
         if away is not None and monotonic() < away.until:
             return away
 
-        def claimed() -> tuple[Held, Claim] | str:
+        def claimed() -> tuple[Held, Claim] | KeptBack:
             with self.engine.begin() as connection:
                 return followed.try_to_claim(
                     connection, its, worker, repeatable=repeatable, alerts=self.alerts
                 )
 
         try:
-            return start(its[0], claimed, NotClaimed.TAKEN)
+            return start(its[0], claimed, TAKEN)
         except DATABASE_AWAY as error:
             reason = reason_of(error)
             logger.warning("database unavailable, a claim is put off: %s", reason)

@@ -14,7 +14,7 @@ from models.errors import LeaseLost
 from models.operation import UNSTARTED, OperationState, after_loss
 from models.sql import is_still
 from models.store.operations import handed_over, handing, one_step, restart, running, unstarted
-from models.store.operations.admission import EXPIRED, NotClaimed
+from models.store.operations.admission import EXPIRED, TAKEN, KeptBack
 from models.store.operations.claims import Claim, claim, recorded_of
 from models.store.operations.finish import Ended, Ending, end
 from models.store.operations.handed_over import hand_over
@@ -26,7 +26,7 @@ from runtime.clock import monotonic, utc_now
 from runtime.sections import AlertSettings
 
 # The message came before its attempt was recorded: its task was just put back.
-EARLY = "early"
+EARLY = KeptBack("early")
 CELERY_RETRY = "Celery's retry"
 # The reason that `minutehand.discarded` reports.
 REVOKED = "revoked"
@@ -34,7 +34,7 @@ PUT_BACK = "put back by its task"
 # Celery checks time limits once a second, and our clock starts slightly later.
 ABOUT_S = 0.5
 # The operation was pruned, or belongs to another installation.
-UNKNOWN = (
+UNKNOWN = KeptBack(
     "unknown: the agent's database has no such operation; check SCHED_DATABASE_URL or SCHED_HOME of"
     " this worker"
 )
@@ -67,7 +67,7 @@ def try_to_claim(
     *,
     repeatable: bool,
     alerts: AlertSettings,
-) -> tuple[Held, Claim] | str:
+) -> tuple[Held, Claim] | KeptBack:
     """Start an attempt (id, number) for a worker, or return why it does not start.
 
     `repeatable`: the task may begin twice. The caller commits its transaction in either case.
@@ -80,9 +80,9 @@ def try_to_claim(
     handed_over.take_up(connection, *its)
     shown = one_step.columns_of(step)
     found = claim(connection, *its, worker, lambda _document, _steps: shown, alerts=alerts)
-    if isinstance(found, NotClaimed):
-        is_known = found is not NotClaimed.TAKEN or recorded_of(connection, *its) is not None
-        return str(found) if is_known else UNKNOWN
+    if isinstance(found, KeptBack):
+        is_known = found is not TAKEN or recorded_of(connection, *its) is not None
+        return found if is_known else UNKNOWN
     return Held(found.id, found.attempt, found.plan, found.failures, found.losses, step), found
 
 
@@ -110,10 +110,10 @@ def end_discarded(
     if said["what"] == REVOKED:
         return _end_revoked(connection, its[0], str(said["reason"]))
     found = try_to_claim(connection, its, said["worker"], repeatable=False, alerts=alerts)
-    if found == EARLY:
+    if found is EARLY:
         raise JustBeingSent
-    if isinstance(found, str):
-        return None
+    if isinstance(found, KeptBack):
+        return found.ended
     ending = failed(found[0], str(said["reason"]), permanent=False)
     return end(connection, *its, ending, alerts=alerts)
 

@@ -14,12 +14,12 @@ from celery import Task
 from broker.app import app
 from broker.in_use import settings_in_use
 from broker.names import EXECUTE_HEAVY, EXECUTE_QUICK
-from broker.sending import send_behind, send_next, send_notices, send_released
+from broker.sending import send_behind, send_ended
 from minutehand.error_text import text_of
 from minutehand.steps import StepFailed
 from models.errors import LeaseLost, SchedulerError
 from models.operation import MOST_LOSSES, OperationState
-from models.store.operations.admission import NotClaimed
+from models.store.operations.admission import TAKEN, KeptBack
 from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ended, Ending, end
 from models.store.operations.retry_policy import failed
@@ -68,10 +68,12 @@ def run_attempt(
     with span("operation", message[0], attempt=message[1]) as traced:
         with span("claim"):
             claimed = _claim(engine, message, worker, script, settings.alert)
-        if isinstance(claimed, NotClaimed):
-            logger.info("operation %s attempt %d: not started, %s", *message, claimed)
-            send_behind(engine, message[0])
-            state: str = claimed
+        if isinstance(claimed, KeptBack):
+            logger.info("operation %s attempt %d: not started, %s", *message, claimed.why)
+            if claimed.ended is None:
+                send_behind(engine, message[0])
+            send_ended(engine, claimed.ended)
+            state: str = claimed.why
         else:
             lease = Lease(engine, claimed, settings.worker, settings.alert)
             state = _run_claimed(Runner(engine, settings, registry, lease, script))
@@ -102,9 +104,7 @@ def _run_claimed(runner: Runner) -> str:
         ended.state,
         f" ({reason})" if reason else "",
     )
-    send_released(engine, [one.id for one in ended.released])
-    send_next(engine, ended.lane)
-    send_notices(engine, ended.owed)
+    send_ended(engine, ended)
     return ended.state
 
 
@@ -114,11 +114,11 @@ def _claim(
     worker: str,
     script: Script,
     alerts: AlertSettings,
-) -> Claim | NotClaimed:
-    def claimed(connection: sa.Connection) -> Claim | NotClaimed:
+) -> Claim | KeptBack:
+    def claimed(connection: sa.Connection) -> Claim | KeptBack:
         return claim(connection, *message, worker, script.open, alerts=alerts)
 
-    return start(message[0], lambda: persist(engine, claimed), NotClaimed.TAKEN)
+    return start(message[0], lambda: persist(engine, claimed), TAKEN)
 
 
 def _end(runner: Runner, ending: Ending) -> Ended:

@@ -13,6 +13,9 @@ from models.operation import Cause, CausedBy
 from models.sql import read_clock
 from models.store import actions, operations
 from models.store.actions import cursors, missed
+from models.store.notices.alerting import NO_ALERTS
+from models.store.operations.admission import KeptBack
+from models.store.operations.claims import Claim, claim
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_cursor, revisions
 from models.tables import operations as operations_table
@@ -99,6 +102,13 @@ def make_operation(
         row = operation_row(subject, action.plan, id, occurrence, caused_by(triggerer))
         operations.record(connection, [row])
     return id
+
+
+def claimed(engine: sa.Engine, id: UUID, attempt: int = 1) -> Claim | str:
+    """Claim an attempt for a worker, or return why it does not start."""
+    with engine.begin() as connection:
+        found = claim(connection, id, attempt, "tests", alerts=NO_ALERTS)
+    return found.why if isinstance(found, KeptBack) else found
 
 
 def row_of(engine: sa.Engine, id: UUID) -> dict[str, Any]:

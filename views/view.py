@@ -5,9 +5,11 @@ are aware UTC, written as `2026-11-23T06:00:00Z`.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from itertools import accumulate
 from typing import Annotated, Any, Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, RootModel, WithJsonSchema
@@ -17,6 +19,8 @@ from runtime.visible import visible_json
 
 # The most items on a page of a list.
 LARGEST_PAGE = 1_000
+# In bytes, of the documents on a page; a page has at least one.
+LARGEST_DOCUMENTS = 4 * 2**20
 INSTANT_SCHEMA = {"type": "string", "format": "date-time", "examples": ["2026-11-23T06:00:00Z"]}
 
 Instant = Annotated[
@@ -107,6 +111,11 @@ def first_of(
     """Return up to `limit` rows, and the place of the last of them if others follow."""
     shown = rows[:limit]
     return shown, str(place(shown[-1])) if len(rows) > limit else None
+
+
+def fitting(lengths: Iterable[int]) -> int:
+    """Return how many documents of these lengths, in this order, fit on a page; at least one."""
+    return max(1, bisect_right(list(accumulate(lengths)), LARGEST_DOCUMENTS))
 
 
 Shown = View | Listing[Any]

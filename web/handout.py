@@ -14,12 +14,13 @@ import anyio
 import anyio.to_thread
 
 from models.errors import LeaseLost
+from models.store.operations.claims import Wanted
 from models.store.operations.jobs import Lane, Offer
 from runtime.clock import monotonic
 from runtime.database import DATABASE_AWAY, reason_of
 from views.installation import Installation
-from views.jobs import work
-from views.jobs.work import JobToDo
+from views.jobs import taking, work
+from views.jobs.taking import JobToDo
 from web import pairing
 from web.looks import Looks
 from web.problems import Stopping
@@ -97,7 +98,7 @@ class Handout:
             return
         with suppress(*DATABASE_AWAY), anyio.move_on_after(STOP_NOTED_WITHIN_S):
             await anyio.to_thread.run_sync(
-                work.note_stop, self.opened, self._name, abandon_on_cancel=True
+                taking.note_stop, self.opened, self._name, abandon_on_cancel=True
             )
 
     async def next(
@@ -138,7 +139,9 @@ class Handout:
         await self._note()
         asked: Counter[Lane] = Counter((one.app_id, one.queue) for one in self._free())
         most = {lane: min(count, BATCH) for lane, count in asked.items()}
-        found = await anyio.to_thread.run_sync(work.offers, self.opened, most, limiter=self._limit)
+        found = await anyio.to_thread.run_sync(
+            taking.offers, self.opened, most, limiter=self._limit
+        )
         pairs = pairing.pair(self._free(), found, self._served, BATCH)
         if not pairs:
             return False
@@ -158,9 +161,9 @@ class Handout:
             waiter.is_served = True
         try:
             taken = await anyio.to_thread.run_sync(
-                work.take_all,
+                taking.take_all,
                 self.opened,
-                [(offer, waiter.worker) for offer, waiter in pairs],
+                [_wanted(offer, waiter) for offer, waiter in pairs],
                 limiter=self._limit,
             )
             async with anyio.create_task_group() as group:
@@ -180,7 +183,7 @@ class Handout:
         job: JobToDo | None = None
         try:
             job = await anyio.to_thread.run_sync(
-                work.take, self.opened, offer, waiter.worker, limiter=self._limit
+                taking.take, self.opened, _wanted(offer, waiter), limiter=self._limit
             )
         except DATABASE_AWAY as error:
             logger.warning(
@@ -218,9 +221,13 @@ class Handout:
         queues = {queue for queue, at in self._asked.items() if now - at <= ASKED_WITHIN_S}
         self._asked = {queue: at for queue, at in self._asked.items() if queue in queues}
         await anyio.to_thread.run_sync(
-            work.note_queues, self.opened, self._name, os.getpid(), queues, limiter=self._limit
+            taking.note_queues, self.opened, self._name, os.getpid(), queues, limiter=self._limit
         )
         self._noted_at = now
+
+
+def _wanted(offer: Offer, waiter: _Waiter) -> Wanted:
+    return Wanted(offer.id, offer.attempt, waiter.worker)
 
 
 def _ms(seconds: float) -> int:

@@ -71,6 +71,7 @@ EVENTS: Mapping[str, LogEvent] = {
     "database unavailable at the start: %s": _event("database_unavailable", "error"),
     "database unavailable while stopping: %s": _event("database_unavailable", "error"),
     "database unavailable, a claim is put off: %s": _event("database_unavailable", "error"),
+    "database unavailable, the next tick sends: %s": _event("database_unavailable", "error"),
     "database unavailable, trying again: %s": _event("database_unavailable", "error"),
     "database unavailable: %s": _event("database_unavailable", "error"),
     "demo action %s: %s": _event("demo_action", "action change"),

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from broker.sending import send_next, send_reserved
+from broker.sending import send_ended
 from models.errors import Refused
 from models.operation import ENDED, OperationState
 from models.store import audit, operations
@@ -36,9 +36,7 @@ def cancel(engine: sa.Engine, operation_id: UUID, scope: Scope, actor: str) -> C
             found = _cancel(connection, operation_id, scope, actor)
         if found is not None:
             cancelled, ended = found
-            if ended is not None:
-                send_reserved(engine, ended.released)
-                send_next(engine, ended.lane)
+            send_ended(engine, ended)
             return cancelled
     raise Refused(f"operation {operation_id} keeps changing its state; try again")
 

@@ -19,7 +19,7 @@ from scheduler.occurrence import next_occurrences
 from views.backfills import Backfill, backfill_of
 from views.finding import app_of, document_of, find, number_in
 from views.installation import Installation
-from views.view import Instant, Listing, Page, View, first_of
+from views.view import Instant, Listing, Page, View, first_of, fitting
 from views.words import YEAR, daylight_notes, in_zone, rules_in_words, zone_of
 
 SHOWN = 5
@@ -220,8 +220,9 @@ def revisions_of(
     before = None if cursor is None else number_in(cursor)
     with reading(installation.engine) as connection:
         row = find(connection, installation, name)
-        rows = actions.revisions_of(connection, row["uid"], before, limit + 1)
-    shown, following = first_of(rows, limit, lambda row: row["number"])
+        fit = fitting(actions.revision_lengths(connection, row["uid"], before, limit))
+        rows = actions.revisions_of(connection, row["uid"], before, fit + 1)
+    shown, following = first_of(rows, fit, lambda row: row["number"])
     return Page[Revision](items=tuple(Revision(**row) for row in shown), next=following)
 
 

@@ -16,7 +16,7 @@ from small_apps.store import small_apps
 from views.actions import ActionRow, StoredAction, row_of
 from views.finding import document_of, number_in, scope_of, wrong_cursor
 from views.installation import Installation
-from views.view import Page, first_of
+from views.view import Page, first_of, fitting
 from views.words import rules_in_words, zone_of
 
 MOST_DURATIONS = 20
@@ -65,9 +65,11 @@ def list_documents(
     """
     scope = scope_of(installation, all_apps=False)
     asked = Wanted(scope, (), owner, None, _place(cursor))
+    overdue = installation.settings.alert.overdue
     with reading(installation.engine) as connection:
-        rows = found_in.page(connection, asked, limit + 1, installation.settings.alert.overdue)
-    shown, following = first_of(rows, limit, _cursor_at)
+        fit = fitting(found_in.document_lengths(connection, asked, limit, overdue))
+        rows = found_in.page(connection, asked, fit + 1, overdue)
+    shown, following = first_of(rows, fit, _cursor_at)
     items = tuple(StoredAction.of(row, document=document_of(row)) for row in shown)
     return Page[StoredAction](items=items, next=following)
 

@@ -1,8 +1,7 @@
-"""What workers of any language do with jobs: take, keep, complete, report as failed."""
+"""What workers of any language report of the jobs that they hold."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -10,38 +9,25 @@ from uuid import UUID
 import sqlalchemy as sa
 from pydantic import Field
 
-from broker.sending import send_next, send_notices, send_released
-from jobs import work
+from broker.sending import send_ended
+from jobs import ends
 from models.errors import LeaseLost, NotFound
-from models.job import id_of, listed_queue
+from models.job import JOB
 from models.operation import OperationState
-from models.store import ticks
-from models.store.operations import jobs
-from models.store.operations.admission import NotClaimed, Recorded
-from models.store.operations.claims import Claim, Wanted
-from models.store.operations.finish import Ended, Ending
-from models.store.operations.jobs import Held, Lane, Offer
+from models.store.operations import jobs, one_step, running
+from models.store.operations.finish import Ended, Ending, end
+from models.store.operations.jobs import Held
+from models.store.operations.running import Story
 from models.values import format_instant
 from runtime.database import reading
 from views.installation import Installation
-from views.view import Instant, View
+from views.jobs.taking import JobToDo
+from views.view import View
 
 logger = logging.getLogger("minutehand.jobs")
 
 Decide = Callable[[Held], Ending]
-
-
-class JobToDo(View):
-    """A job that was handed out; its worker alone may report it, under its lease."""
-
-    id: str = Field(description="Its id: the first 12 hex digits of the SHA-1 of its URL.")
-    url: str
-    interval_s: float | None = Field(description="Its interval; null if it has another rule.")
-    meta: dict[str, Any]
-    operation_id: UUID
-    lease: str = Field(description="To be sent with each report.")
-    lease_s: float = Field(description="Without a report for so long, another worker gets it.")
-    scheduled_at: Instant
+GIVEN_BACK = Ending(OperationState.PENDING, reason="given back: its worker went away")
 
 
 class JobStanding(View):
@@ -51,80 +37,11 @@ class JobStanding(View):
     time_left_s: float = Field(description="Seconds after which its lease ends in any case.")
 
 
-def offers(
-    installation: Installation, asked: Mapping[Lane, int]
-) -> dict[tuple[int, str], list[Offer]]:
-    """Return jobs for waiting workers, by small app and queue, the first recorded first."""
-    with reading(installation.engine) as connection:
-        return jobs.offers(connection, asked)
-
-
-def note_queues(installation: Installation, name: str, pid: int, queues: set[str]) -> None:
-    """Record that workers ask this process for the jobs of these queues."""
-    listed = ",".join(sorted(map(listed_queue, queues)))
-    with installation.engine.begin() as connection:
-        ticks.worker_seen(connection, ticks.Seen(name, listed, pid))
-
-
-def note_stop(installation: Installation, name: str) -> None:
-    """Record that no worker asks this process any more."""
-    with installation.engine.begin() as connection:
-        ticks.worker_stopped(connection, name)
-
-
-def take(installation: Installation, offer: Offer, worker: str) -> JobToDo | None:
-    """Take a job for a worker; None if it does not start."""
-    settings = installation.settings
-    its = (offer.id, offer.attempt)
-    found = work.take(installation.engine, its, worker, settings.alert)
-    if isinstance(found, NotClaimed):
-        logger.info("operation %s attempt %d: not started, %s", *its, found)
-        return None
-    return _to_do(found, offer.attempt, settings.worker.lease_s)
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """Jobs that were taken together, and the operations that `take` decides about."""
-
-    jobs: dict[UUID, JobToDo]
-    undecided: set[UUID]
-
-
-def take_all(installation: Installation, wanted: Sequence[tuple[Offer, str]]) -> Taken:
-    """Take jobs, each for a worker, in one transaction, where no rule has to look further."""
-    lease_s = installation.settings.worker.lease_s
-    asked = [Wanted(offer.id, offer.attempt, worker) for offer, worker in wanted]
-    taken = work.take_all(installation.engine, asked)
-    attempts = {one.id: one.attempt for one in asked}
-    found = {one.id: _to_do(one, attempts[one.id], lease_s) for one in taken.started}
-    jobs = {id: job for id, job in found.items() if job is not None}
-    return Taken(jobs, taken.undecided)
-
-
-def _to_do(found: Claim | Recorded, attempt: int, lease_s: float) -> JobToDo | None:
-    logger.info("%s: operation %s started (attempt %d)", found.triggerer, found.id, attempt)
-    job, every = found.plan.job, found.plan.every
-    if job is None:
-        return None
-    return JobToDo(
-        id=id_of(job.url),
-        url=job.url,
-        interval_s=None if every is None else every.total_seconds(),
-        meta=job.meta,
-        operation_id=found.id,
-        lease=f"{found.id.hex}-{attempt}",
-        lease_s=lease_s,
-        scheduled_at=found.occurrence_at,
-    )
-
-
 def give_back(installation: Installation, job: JobToDo) -> None:
     """Put back a job whose worker went away before it got it."""
-    engine, alerts = installation.engine, installation.settings.alert
-    its = _lease(job.lease)
-    with engine.begin() as connection:
-        ended = work.give_back(connection, its, alerts)
+    its, alerts = _lease(job.lease), installation.settings.alert
+    with installation.engine.begin() as connection:
+        ended = end(connection, *its, GIVEN_BACK, alerts=alerts)
     _send(installation, ended)
     logger.info("operation %s attempt %d: given back, its worker went away", *its)
 
@@ -136,17 +53,25 @@ def keep(
 
     A job whose worker did not stop in time is ended.
     """
-    settings = installation.settings
+    settings = installation.settings.worker
     with installation.engine.begin() as connection:
         held = _held(connection, installation, job_id, lease)
-        ending = work.overrun(held, settings.worker)
+        ending = ends.overrun(held, settings)
         if ending is None:
-            now = work.keep(connection, held, progress, settings.worker)
-            left_s = now.time_left / timedelta(seconds=1)
-            return JobStanding(stop=now.stop, time_left_s=round(left_s, 3))
-        ended = work.finish(connection, held, ending, alerts=settings.alert)
+            _renew(connection, held, progress)
+            left_s = ends.time_left(held, settings) / timedelta(seconds=1)
+            return JobStanding(stop=ends.why_stop(held), time_left_s=round(left_s, 3))
+        ended = _finish(connection, installation, held, ending)
     _send(installation, ended)
     raise LeaseLost(f"job {job_id} was ended, {ending.reason}: its worker did not stop in time")
+
+
+def _renew(connection: sa.Connection, held: Held, progress: Mapping[str, Any]) -> None:
+    its = (held.id, held.attempt)
+    if progress:
+        running.write(connection, *its, Story(one_step.progress_columns(progress)))
+    else:
+        running.beat(connection, *its)
 
 
 def complete(
@@ -157,7 +82,8 @@ def complete(
     message: str | None = None,
 ) -> None:
     """End a job as its worker completed it; raises NotFound and LeaseLost."""
-    held, _ = _end(installation, job_id, lease, lambda _held: work.completed(result), message)
+    completed = Ending(OperationState.SUCCESS, result={JOB: dict(result)})
+    held, _ = _end(installation, job_id, lease, lambda _held: completed, message)
     with reading(installation.engine) as connection:
         next_at = jobs.next_run(connection, held.action_uid)
     _log(logging.INFO, "job_complete", job_id, held, next_run_at=_written(next_at))
@@ -169,7 +95,7 @@ def fail(
     """End a job as failed; its policy decides on a retry. Raises NotFound and LeaseLost."""
 
     def failed(held: Held) -> Ending:
-        return work.failed_as(held, error, permanent=permanent)
+        return ends.failure(held, error, permanent=permanent)
 
     held, ended = _end(installation, job_id, lease, failed)
     at = None
@@ -193,10 +119,21 @@ def _end(
 ) -> tuple[Held, Ended]:
     with installation.engine.begin() as connection:
         held = _held(connection, installation, job_id, lease)
-        alerts = installation.settings.alert
-        ended = work.finish(connection, held, decide(held), message, alerts=alerts)
+        ended = _finish(connection, installation, held, decide(held), message)
     _send(installation, ended)
     return held, ended
+
+
+def _finish(
+    connection: sa.Connection,
+    installation: Installation,
+    held: Held,
+    ending: Ending,
+    message: str | None = None,
+) -> Ended:
+    story = Story({"steps": [one_step.ended(held.step, ending, message)]})
+    alerts = installation.settings.alert
+    return end(connection, held.id, held.attempt, ending, story, alerts=alerts)
 
 
 def _held(connection: sa.Connection, installation: Installation, job_id: str, lease: str) -> Held:
@@ -212,12 +149,9 @@ def _lease(text: str) -> tuple[UUID, int]:
         raise NotFound(f"no job was handed out under the lease {text!r}") from None
 
 
-def _send(installation: Installation, ended: Ended) -> None:
-    """Send what the end of a job released, and its notices."""
+def _send(installation: Installation, ended: Ended | None) -> None:
     installation.publish()
-    send_released(installation.engine, [one.id for one in ended.released])
-    send_next(installation.engine, ended.lane)
-    send_notices(installation.engine, ended.owed)
+    send_ended(installation.engine, ended)
 
 
 def _log(level: int, event: str, job_id: str, held: Held, **more: str | None) -> None:

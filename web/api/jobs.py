@@ -11,7 +11,8 @@ from models.values import QUEUE_PATTERN
 from views import jobs
 from views.installation import Installation
 from views.jobs import work
-from views.jobs.work import JobStanding, JobToDo
+from views.jobs.taking import JobToDo
+from views.jobs.work import JobStanding
 from views.view import RequestBody
 from web.access import by_id, in_app, of_app
 from web.bodies import Body, ContentType, documents, reads, reads_model, value_of, with_places

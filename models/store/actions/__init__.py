@@ -1,6 +1,6 @@
 """Store, find and list actions and their revisions."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from models.column_types import UTCDateTime
 from models.errors import Hint, NotFound
 from models.events import END_OF, end_event
-from models.sql import dicts, insert_all, is_among
+from models.sql import byte_length, dicts, insert_all, is_among
 from models.store.actions.cursors import UNSCHEDULED
 from models.store.actions.status import listing
 from models.store.conditions import NOT_DELETED, of_app
@@ -288,9 +288,22 @@ def revisions_of(
         revisions.c.end_reason,
         revisions.c.document,
     )
+    found = connection.execute(_revisions(shown, uid, before).limit(limit)).mappings()
+    return [{**row, "document": document_in(row["document"])} for row in found]
+
+
+def revision_lengths(
+    connection: sa.Connection, uid: UUID, before: int | None, limit: int
+) -> Sequence[int]:
+    """Return how many bytes the documents of those revisions have, in that order."""
+    lengths = _revisions([byte_length(connection, revisions.c.document)], uid, before)
+    return connection.execute(lengths.limit(limit)).scalars().all()
+
+
+def _revisions(
+    shown: Iterable[sa.ColumnElement[Any]], uid: UUID, before: int | None
+) -> sa.Select[Any]:
     query = sa.select(*shown).where(revisions.c.action_uid == uid)
     if before is not None:
         query = query.where(revisions.c.number < before)
-    ordered = query.order_by(revisions.c.number.desc()).limit(limit)
-    found = connection.execute(ordered).mappings()
-    return [{**row, "document": document_in(row["document"])} for row in found]
+    return query.order_by(revisions.c.number.desc())

@@ -23,6 +23,7 @@ from models.tables import actions, missed_spans, operations, revisions
 
 SECOND = timedelta(seconds=1)
 _OF_ACTION = (
+    actions.c.small_app_id,
     actions.c.name.label("action_name"),
     actions.c.revision.label("newest_revision"),
     # Ticks decide neither a deleted nor a quarantined action.
@@ -47,8 +48,8 @@ def spans(
 ) -> Sequence[sa.RowMapping]:
     """Return missed spans, the newest first, in the form that `count` takes.
 
-    Each has the plan of its revision, and of its action the name, the newest revision and whether
-    ticks decide it.
+    Each has the plan of its revision, and of its action the small app, the name, the newest
+    revision and whether ticks decide it.
     """
     its_revision = sa.and_(
         revisions.c.action_uid == missed_spans.c.action_uid,

@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from models.sql import dicts, follows, is_among
+from models.sql import byte_length, dicts, follows, is_among
 from models.store.actions.status import listing, may_be_unhealthy
 from models.store.conditions import NOT_DELETED, state_of
 from models.store.scope import Scope
@@ -43,7 +43,25 @@ def page(
     connection: sa.Connection, wanted: Wanted, limit: int, overdue: timedelta
 ) -> list[dict[str, Any]]:
     """Return up to `limit` actions with their status, by name, then by small app."""
-    in_order = (actions.c.name, actions.c.small_app_id)
+    # Only the status of those on the page is read.
+    chosen = _among(connection, _chosen(wanted, overdue).limit(limit))
+    return dicts(connection, listing(overdue).where(chosen).order_by(*_IN_ORDER))
+
+
+def document_lengths(
+    connection: sa.Connection, wanted: Wanted, limit: int, overdue: timedelta
+) -> Sequence[int]:
+    """Return how many bytes the documents of those on a page have, in its order."""
+    lengths = _chosen(wanted, overdue).with_only_columns(
+        byte_length(connection, actions.c.document)
+    )
+    return connection.execute(lengths.limit(limit)).scalars().all()
+
+
+_IN_ORDER = (actions.c.name, actions.c.small_app_id)
+
+
+def _chosen(wanted: Wanted, overdue: timedelta) -> sa.Select[Any]:
     query = (
         sa.select(actions.c.uid)
         .outerjoin(action_state, state_of(actions.c.uid))
@@ -59,10 +77,8 @@ def page(
     if wanted.standing is not None:
         query = query.where(_has(wanted.standing, overdue))
     if wanted.after is not None:
-        query = query.where(follows(in_order, wanted.after))
-    # Only the status of those on the page is read.
-    chosen = _among(connection, query.order_by(*in_order).limit(limit))
-    return dicts(connection, listing(overdue).where(chosen).order_by(*in_order))
+        query = query.where(follows(_IN_ORDER, wanted.after))
+    return query.order_by(*_IN_ORDER)
 
 
 def _among(connection: sa.Connection, chosen: sa.Select[Any]) -> sa.ColumnElement[bool]:

@@ -9,12 +9,14 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from minutehand.grants import Grants
+from minutehand.steps import SmallApp
 from models.action.plan import Plan
 from models.events import LAST_SEEN
 from models.operation import REQUESTED, TICKED, Cause, OperationState
 from models.sql import database_now, read_clock
 from models.store.conditions import IS_RUNNING, IS_UNSTARTED
 from models.store.operations import is_requested, restart, unstarted
+from models.store.operations.finish import Ended
 from models.store.operations.move import fenced, move
 from models.store.people import users
 from models.tables import operations
@@ -41,10 +43,24 @@ class NotClaimed(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class KeptBack:
+    """Why a worker did not get an attempt, and its end, if that is how it was kept back."""
+
+    why: str
+    ended: Ended | None = None
+
+
+TAKEN = KeptBack(NotClaimed.TAKEN)
+WAITS = KeptBack(NotClaimed.WAITS)
+
+
+@dataclass(frozen=True)
 class Recorded:
     """The recorded facts about an operation, and the revision that it runs."""
 
     id: UUID
+    # The one that was asked about, whether or not the operation is in it.
+    attempt: int
     small_app_id: int
     app_name: str
     app_zone: str
@@ -56,6 +72,7 @@ class Recorded:
     overlap_key: str | None
     cause: Cause
     triggerer: str
+    # The user's choice about the mail of new data.
     notify: bool | None
     first_started_at: datetime | None
     steps: list[dict[str, Any]] | None
@@ -67,6 +84,10 @@ class Recorded:
     plan: Plan
     # Why the plan is unreadable; `plan` is then empty.
     broken: str | None = None
+
+    @property
+    def small_app(self) -> SmallApp:
+        return SmallApp(self.small_app_id, self.app_name, self.app_zone)
 
     @property
     def is_requested(self) -> bool:
@@ -102,26 +123,29 @@ class Recorded:
         return self.can_start and self.running is None and self.broken is None and not has_rule
 
 
-def keep_back(connection: sa.Connection, recorded: Recorded, attempt: int) -> NotClaimed | None:
+def keep_back(connection: sa.Connection, recorded: Recorded) -> KeptBack | None:
     """Apply the subject's filter, expiry, tolerance, order and overlap; None if it may start."""
     reason = _ruled_out(connection, recorded) if recorded.can_start else None
     if reason is not None:
-        return _skip(connection, recorded, attempt, reason)
+        return _skip(connection, recorded, reason)
     if _comes_too_soon(connection, recorded):
-        dropped = unstarted.drop(connection, recorded.id, attempt)
-        return NotClaimed.TAKEN if dropped is None else NotClaimed.DROPPED
+        return _kept(NotClaimed.DROPPED, unstarted.drop(connection, recorded.id, recorded.attempt))
     earlier = _earlier_in_order(connection, recorded)
     if earlier is not None:
-        _wait(connection, recorded.id, attempt, earlier)
-        return NotClaimed.WAITS
+        _wait(connection, recorded, earlier)
+        return WAITS
     if recorded.can_start and recorded.running is not None:
-        return _yield_to_running(connection, recorded, attempt)
+        return _yield_to_running(connection, recorded)
     return None
 
 
-def _skip(connection: sa.Connection, recorded: Recorded, attempt: int, reason: str) -> NotClaimed:
-    skipped = unstarted.skip(connection, recorded.id, attempt, reason)
-    return NotClaimed.TAKEN if skipped is None else NotClaimed.SKIPPED
+def _skip(connection: sa.Connection, recorded: Recorded, reason: str) -> KeptBack:
+    skipped = unstarted.skip(connection, recorded.id, recorded.attempt, reason)
+    return _kept(NotClaimed.SKIPPED, skipped)
+
+
+def _kept(why: NotClaimed, ended: Ended | None) -> KeptBack:
+    return TAKEN if ended is None else KeptBack(why, ended)
 
 
 def why_not(connection: sa.Connection, recorded: Recorded) -> str | None:
@@ -203,15 +227,13 @@ def _is_older(connection: sa.Connection, operation_id: UUID, running: UUID) -> b
     return bool(at[operation_id] < at[running])
 
 
-def refuse(connection: sa.Connection, operation_id: UUID, attempt: int) -> NotClaimed:
+def refuse(connection: sa.Connection, operation_id: UUID, attempt: int) -> KeptBack:
     """Skip an unstarted attempt whose action is paused or deleted."""
     is_skipped = unstarted.skip_unwanted(connection, operation_id, attempt)
-    return NotClaimed.PAUSED if is_skipped else NotClaimed.TAKEN
+    return KeptBack(NotClaimed.PAUSED) if is_skipped else TAKEN
 
 
-def _yield_to_running(
-    connection: sa.Connection, recorded: Recorded, attempt: int
-) -> NotClaimed | None:
+def _yield_to_running(connection: sa.Connection, recorded: Recorded) -> KeptBack | None:
     """Apply the action's overlap policy; None if the running operation has ended meanwhile."""
     found = connection.execute(
         sa.select(operations.c.id, operations.c.cause)
@@ -224,16 +246,16 @@ def _yield_to_running(
     # Requested and scheduled operations wait for each other: overlap skips and replaces neither.
     if not (recorded.is_requested or found.cause in REQUESTED):
         if plan.overlap == "skip" and plan.catch_up == "latest":
-            return _skip(connection, recorded, attempt, f"overlap: {running} was running")
+            return _skip(connection, recorded, f"overlap: {running} was running")
         if plan.overlap == "replace" and not _is_older(connection, recorded.id, running):
             restart.ask_to_cancel(connection, running, f"replaced by {recorded.id}")
-    _wait(connection, recorded.id, attempt, running)
+    _wait(connection, recorded, running)
     if plan.catch_up == "latest":
         unstarted.keep_newest_waiting(connection, recorded.action_uid, plan.max_waiting)
-    return NotClaimed.WAITS
+    return WAITS
 
 
-def _wait(connection: sa.Connection, operation_id: UUID, attempt: int, running: UUID) -> None:
+def _wait(connection: sa.Connection, recorded: Recorded, running: UUID) -> None:
     reason = f"waits for {running}"
-    waits = move(OperationState.PENDING, fenced(operation_id, attempt))
+    waits = move(OperationState.PENDING, fenced(recorded.id, recorded.attempt))
     connection.execute(waits.values(waiting_for=running, reason=reason))

@@ -2,21 +2,24 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from minutehand.grants import Grants
-from minutehand.steps import SmallApp
-from models.action.plan import NOTHING_PLANNED, Broken, Plan
-from models.operation import UNSTARTED, Cause, OperationState
+from models.action.plan import NOTHING_PLANNED, Broken
+from models.operation import UNSTARTED, OperationState
 from models.sql import Change, Columns, is_among, is_still, read_each, stands_in, update_each
-from models.store import notices
 from models.store.conditions import IS_LIVE, ITS_REVISION
-from models.store.operations.admission import NotClaimed, Recorded, keep_back, refuse
+from models.store.operations.admission import (
+    TAKEN,
+    KeptBack,
+    NotClaimed,
+    Recorded,
+    keep_back,
+    refuse,
+)
 from models.store.operations.finish import Ending, end
 from models.store.operations.move import becomes, move
 from models.store.operations.running import Memory, memory
@@ -27,24 +30,12 @@ from runtime.sections import AlertSettings
 Begin = Callable[[str, list[dict[str, Any]]], dict[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+@dataclass(frozen=True, kw_only=True)
+class Claim(Recorded):
     """An attempt that this worker owns, and what it runs."""
 
-    id: UUID
-    attempt: int
-    small_app: SmallApp
-    action_uid: UUID
-    occurrence_at: datetime
-    subject: str | None
-    cause: Cause
-    triggerer: str
-    # The user's choice about the mail of new data.
-    notify: bool | None
     failures: int
     losses: int
-    plan: Plan
-    grants: Grants
     # What the action knew when the attempt started.
     memory: Memory
 
@@ -57,7 +48,7 @@ def claim(
     begin: Begin = lambda _document, _steps: {},
     *,
     alerts: AlertSettings,
-) -> Claim | NotClaimed:
+) -> Claim | KeptBack:
     """Start this attempt for `worker`, or apply what keeps it from starting.
 
     The caller commits in any case: on a refusal, the transaction holds its consequences (skipped,
@@ -68,19 +59,20 @@ def claim(
     its = (operation_id, attempt)
     recorded = recorded_of(connection, *its)
     if recorded is None:
-        return NotClaimed.TAKEN
-    kept_back = keep_back(connection, recorded, attempt)
+        return TAKEN
+    kept_back = keep_back(connection, recorded)
     if kept_back is not None:
         return kept_back
     shown = begin(recorded.document, recorded.steps or []) if recorded.broken is None else {}
-    started = _start(connection, recorded.id, attempt, worker, shown)
+    started = _start(connection, *its, worker, shown)
     if started is None:
         return refuse(connection, *its)
     if recorded.broken is not None:
         fault = Ending(OperationState.FAILED, recorded.broken, "broken plan", is_failure=True)
-        notices.send_soon(connection, end(connection, *its, fault, alerts=alerts).owed)
-        return NotClaimed.BROKEN
-    return _claimed(connection, recorded, attempt, started)
+        return KeptBack(NotClaimed.BROKEN, end(connection, *its, fault, alerts=alerts))
+    # Read after the start: no other operation of the action can end any more.
+    known = memory(connection, recorded.action_uid, recorded.subject)
+    return Claim(**vars(recorded), **started._mapping, memory=known)
 
 
 def is_wanted(row: Columns) -> sa.ColumnElement[bool]:
@@ -106,6 +98,7 @@ def _recorded(id: sa.ColumnElement[UUID], attempt: sa.ColumnElement[int]) -> sa.
     )
     query = sa.select(
         operations.c.id,
+        attempt.label("attempt"),
         operations.c.small_app_id,
         small_apps.c.name.label("app_name"),
         small_apps.c.zone.label("app_zone"),
@@ -172,28 +165,6 @@ def start_foreign(
     """
     started = move(OperationState.RUNNING, operations.c.id == id, worker=worker, steps=steps)
     connection.execute(started)
-
-
-def _claimed(
-    connection: sa.Connection, recorded: Recorded, attempt: int, row: sa.Row[Any]
-) -> Claim:
-    return Claim(
-        id=recorded.id,
-        attempt=attempt,
-        small_app=SmallApp(recorded.small_app_id, recorded.app_name, recorded.app_zone),
-        action_uid=recorded.action_uid,
-        occurrence_at=recorded.occurrence_at,
-        subject=recorded.subject,
-        cause=Cause(recorded.cause),
-        triggerer=recorded.triggerer,
-        notify=recorded.notify,
-        failures=row.failures,
-        losses=row.losses,
-        plan=recorded.plan,
-        grants=recorded.grants,
-        # Read after the start: no other operation of the action can end any more.
-        memory=memory(connection, recorded.action_uid, recorded.subject),
-    )
 
 
 @dataclass(frozen=True, slots=True)

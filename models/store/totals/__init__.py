@@ -10,6 +10,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.sql import database_now, is_among, upsert
+from models.store.actions import missed
 from models.store.ticks import fact_query, move_fact
 from models.store.totals.amounts import Key, Totals
 from models.stored import document_in, instant_in, uuid_in
@@ -107,11 +108,11 @@ def _add_deliveries(connection: sa.Connection, found: Totals, ids: Sequence[UUID
 
 def _add_others(connection: sa.Connection, found: Totals, since: datetime, until: datetime) -> None:
     """Add the notices that ended, and the spans of missed occurrences that were recorded."""
-    lately = {"since": since, "until": until}
-    for row in connection.execute(_NOTICES, lately):
+    for row in connection.execute(_NOTICES, {"since": since, "until": until}):
         found.add("notices", row.state, app=row.small_app_id, by=row.times)
-    for row in connection.execute(_MISSED, lately):
-        found.add("missed", app=row.small_app_id, by=row.times or 0)
+    at, has_action = missed_spans.c.recorded_at, actions.c.uid.is_not(None)
+    for span in missed.spans(connection, at >= since, at < until, has_action):
+        found.add("missed", app=span["small_app_id"], by=missed.count(connection, span))
 
 
 def _ended(at: sa.Column[Any], id: sa.Column[Any]) -> sa.Select[Any]:
@@ -122,12 +123,8 @@ def _ended(at: sa.Column[Any], id: sa.Column[Any]) -> sa.Select[Any]:
     return query.order_by(at, id).limit(PAGE)
 
 
-def _lately(at: sa.Column[Any]) -> tuple[sa.ColumnElement[bool], ...]:
-    return at >= sa.bindparam("since", type_=at.type), at < _UNTIL
-
-
 # Each tick asks these: made once.
-_UNTIL = sa.bindparam("until", type_=operations.c.finished_at.type)
+_SINCE, _UNTIL = (sa.bindparam(one, type_=notices.c.finished_at.type) for one in ("since", "until"))
 _TIMES = sa.func.count().label("times")
 _COUNTED_TO = sa.select(
     database_now(-SETTLED_AFTER_S),
@@ -136,14 +133,8 @@ _COUNTED_TO = sa.select(
 _ENDED = _ended(operations.c.finished_at, operations.c.id)
 _NOTICES = (
     sa.select(notices.c.small_app_id, notices.c.state, _TIMES)
-    .where(*_lately(notices.c.finished_at))
+    .where(notices.c.finished_at >= _SINCE, notices.c.finished_at < _UNTIL)
     .group_by(notices.c.small_app_id, notices.c.state)
-)
-_MISSED = (
-    sa.select(actions.c.small_app_id, sa.func.sum(missed_spans.c.count).label("times"))
-    .join(actions, actions.c.uid == missed_spans.c.action_uid)
-    .where(*_lately(missed_spans.c.recorded_at))
-    .group_by(actions.c.small_app_id)
 )
 
 

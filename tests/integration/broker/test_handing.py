@@ -18,7 +18,7 @@ from models.store.actions.explain_facts import Status
 from models.store.notices import overdue
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import handed_over, handing, outbox, unstarted
-from models.store.operations.admission import NotClaimed
+from models.store.operations.admission import TAKEN, KeptBack
 from models.store.operations.claims import claim
 from models.store.operations.finish import Ending, end
 from models.store.operations.turns import Ahead
@@ -234,7 +234,7 @@ def test_what_a_follower_never_claims_is_handed_over_after_an_hour_and_can_be_cl
     assert row_of(engine, id)["state"] == "handed_over"
     with engine.begin() as connection:
         assert handed_over.take_up(connection, id, 1)
-        assert not isinstance(claim(connection, id, 1, "shop@host", alerts=NO_ALERTS), NotClaimed)
+        assert not isinstance(claim(connection, id, 1, "shop@host", alerts=NO_ALERTS), KeptBack)
 
     row = row_of(engine, id)
     assert (row["state"], row["finished_at"], row["reason"]) == ("running", None, None)
@@ -458,7 +458,7 @@ def test_what_a_follower_takes_up_counts_as_one_run(engine: sa.Engine, broker: B
         counts = connection.execute(
             sa.select(action_state.c.subject, action_state.c.run_number, action_state.c.last_state)
         ).all()
-    assert (isinstance(found, str), ended.state) == (False, "success")
+    assert (isinstance(found, KeptBack), ended.state) == (False, "success")
     assert sorted(map(tuple, counts)) == [("", 1, "success"), ("ann", 1, "success")]
 
 
@@ -489,7 +489,7 @@ def test_a_queued_one_is_cancelled_and_its_message_then_starts_nothing(engine: s
     cancel(engine, id, WHOLE_INSTALLATION, "ann")
 
     with engine.begin() as connection:
-        assert claim(connection, id, 1, "shop@host", alerts=NO_ALERTS) is NotClaimed.TAKEN
+        assert claim(connection, id, 1, "shop@host", alerts=NO_ALERTS) is TAKEN
     assert row_of(engine, id)["state"] == "cancelled"
 
 

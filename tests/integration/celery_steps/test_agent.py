@@ -27,7 +27,7 @@ from runtime.sections import AlertSettings
 from scheduler.dispatch import dispatch_ready
 from scheduler.on_demand.cancel import cancel
 from tests.celery_messages import TASK, allowing, celery_action, follow_by_name
-from tests.factories import make_operation, row_of, update_operation
+from tests.factories import make_action, make_operation, row_of, update_operation
 from tests.servers import temporary_folder
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
@@ -263,6 +263,62 @@ def test_an_agent_that_was_not_told_what_may_be_sent_leaves_the_next_one_to_the_
     configure(allowing(settings, "shop.*"))
     assert dispatch_ready(engine).count == 1
     configure(settings)
+
+
+def test_an_agent_sends_what_has_its_turn_at_the_end_of_a_task(
+    engine: sa.Engine, settings: Settings, task: Asked
+) -> None:
+    id = make_sent(engine, settings)
+    waits = make_operation(engine, make_action(engine, name="ours"), NOON)
+    update_operation(engine, waits, turn="waits", queue=row_of(engine, id)["queue"])
+    task.start(id)
+
+    task.ask("end", outcome="success")
+
+    assert (row_of(engine, waits)["state"], row_of(engine, waits)["turn"]) == ("queued", "taken")
+
+
+def test_a_cancel_where_no_task_may_be_sent_leaves_the_next_one_to_the_tick(
+    engine: sa.Engine, task: Asked
+) -> None:
+    action = celery_action(engine, policy={"catch_up": "all"})
+    first, second = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
+    assert task.claim(second)["reason"] == "waits"
+
+    cancel(engine, first, WHOLE_INSTALLATION, "ann")
+
+    row = row_of(engine, second)
+    assert (row["state"], row["waiting_for"], row["error"]) == ("pending", None, None)
+
+
+@pytest.mark.parametrize(
+    ("url", "state"),
+    [
+        pytest.param(None, "queued", id="with_a_broker"),
+        pytest.param("redis://127.0.0.1:9/0", "pending", id="without_one_the_tick_sends"),
+    ],
+)
+def test_an_agent_sends_at_once_what_waited_for_an_expired_task(
+    engine: sa.Engine, settings: Settings, path: Path, url: str | None, state: str
+) -> None:
+    broker = {"broker_url": SecretStr(url)} if url else {}
+    allowed = allowing(settings, "shop.*").model_copy(update=broker)
+    configure(allowed)
+    follow_by_name(engine, TASK)
+    serves = serving(engine, allowed, path)
+    next(serves)
+    action = celery_action(engine, step={"expires": 60}, policy={"catch_up": "all"})
+    first, second = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
+    task = Asked(path)
+    assert task.claim(second)["reason"] == "waits"
+    update_operation(engine, first, state="queued", handing_at=database_now(-61.0))
+
+    assert task.claim(first) == {"state": "refused", "reason": "skipped"}
+
+    task.channel.close()
+    next(serves, None)
+    configure(settings)
+    assert [row_of(engine, id)["state"] for id in (first, second)] == ["skipped", state]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 import sqlalchemy as sa
 
-from broker.sending import send_released
+from broker.sending import send_ended
 from models.errors import Refused
 from models.fingerprint import operation_id
 from models.operation import ENDED, OperationState
@@ -18,7 +18,7 @@ from models.sql import database_now, read_clock
 from models.store import ticks
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import backfills
-from models.store.operations.admission import NotClaimed
+from models.store.operations.admission import WAITS
 from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
 from models.store.scope import WHOLE_INSTALLATION
@@ -647,7 +647,7 @@ def finish(engine: sa.Engine, running: list[Claim]) -> list[datetime]:
             ended = end(
                 connection, one.id, one.attempt, Ending(OperationState.SUCCESS), alerts=NO_ALERTS
             )
-        send_released(engine, [message.id for message in ended.released])
+        send_ended(engine, ended)
     return [one.occurrence_at for one in running]
 
 
@@ -659,8 +659,8 @@ def test_a_scheduled_one_neither_skips_nor_replaces_a_backfilled_one(engine: sa.
 
     with engine.begin() as connection:
         assert isinstance(claim(connection, one, 1, "tests", alerts=NO_ALERTS), Claim)
-        assert claim(connection, two, 1, "tests", alerts=NO_ALERTS) is NotClaimed.WAITS
-        assert claim(connection, late, 1, "tests", alerts=NO_ALERTS) is NotClaimed.WAITS
+        assert claim(connection, two, 1, "tests", alerts=NO_ALERTS) is WAITS
+        assert claim(connection, late, 1, "tests", alerts=NO_ALERTS) is WAITS
 
     assert row_of(engine, one)["cancel_requested_at"] is None
     assert row_of(engine, late)["waiting_for"] == one

@@ -42,6 +42,7 @@ from tests.celery_messages import allowing, celery_action
 from tests.factories import (
     STEPS,
     author,
+    claimed,
     make_action,
     make_document,
     make_operation,
@@ -461,8 +462,7 @@ def test_an_operation_whose_plan_is_broken_fails_and_says_so(engine: sa.Engine) 
     with engine.begin() as connection:
         connection.execute(sa.text("UPDATE revisions SET plan = '{'"))
 
-    with engine.begin() as connection:
-        assert claim(connection, id, 1, "tests", alerts=NO_ALERTS) is NotClaimed.BROKEN
+    assert claimed(engine, id) is NotClaimed.BROKEN
 
     row = row_of(engine, id)
     assert (row["state"], row["reason"]) == ("failed", "broken plan")

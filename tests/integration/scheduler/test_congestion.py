@@ -132,7 +132,7 @@ class Timeline:
         with self.engine.begin() as connection:
             if verb == "take":
                 taken = claim(connection, row["id"], row["attempt"], "worker", alerts=NO_ALERTS)
-                return "begins" if isinstance(taken, Claim) else str(taken)
+                return "begins" if isinstance(taken, Claim) else taken.why
             ended = end(
                 connection,
                 row["id"],

@@ -13,7 +13,7 @@ from models.errors import NotFound, Refused
 from models.operation import OperationState
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.admission import NotClaimed
-from models.store.operations.claims import Claim, claim
+from models.store.operations.claims import Claim
 from models.store.operations.finish import Ending, end
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_state, audit
@@ -28,6 +28,7 @@ from scheduler.tick import tick
 from tests.factories import (
     STEPS,
     author,
+    claimed,
     make_action,
     make_document,
     make_operation,
@@ -51,11 +52,6 @@ def make_missed(engine: sa.Engine, **changes: Any) -> tuple[Changed, UUID]:
     [row] = rows_of(engine, action)
     assert row["state"] == "missed"
     return action, row["id"]
-
-
-def claimed(engine: sa.Engine, id: UUID, attempt: int = 1) -> Claim | NotClaimed:
-    with engine.begin() as connection:
-        return claim(connection, id, attempt, "tests", alerts=NO_ALERTS)
 
 
 def make_ended(engine: sa.Engine, state: str = "failed", **changes: Any) -> tuple[Changed, UUID]:

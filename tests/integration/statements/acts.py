@@ -5,11 +5,11 @@ from uuid import UUID
 
 from models.operation import OperationState
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.admission import NotClaimed
-from models.store.operations.claims import Claim, claim
+from models.store.operations.claims import Claim
 from models.store.operations.finish import Ending, end
 from models.store.operations.outbox import Message
 from scheduler.changes.change import Changed
+from tests import factories
 from tests.factories import make_action, make_operation
 from tests.integration.statements.conftest import MINUTE, Filled
 from tests.integration.statements.plans import Statements
@@ -25,10 +25,9 @@ def make(filled: Filled, name: str, **changes: Any) -> tuple[Changed, UUID, UUID
     return action, first, second
 
 
-def claimed(filled: Filled, id: UUID) -> Claim | NotClaimed:
+def claimed(filled: Filled, id: UUID) -> Claim | str:
     """Claim the first attempt of an operation, or be told why not."""
-    with filled.engine.begin() as connection:
-        return claim(connection, id, 1, "tests", alerts=NO_ALERTS)
+    return factories.claimed(filled.engine, id)
 
 
 def ended(filled: Filled, id: UUID) -> list[Message]:

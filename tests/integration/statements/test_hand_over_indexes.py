@@ -14,6 +14,7 @@ from models.celery_task import CeleryRules
 from models.sql import database_now
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import handing, outbox
+from models.store.operations.admission import TAKEN, KeptBack
 from scheduler.changes.change import create_all
 from scheduler.dispatch import dispatch_ready
 from tests.celery_messages import TASK, allowing, follow_by_name
@@ -86,10 +87,10 @@ def test_claiming_ending_and_waiting_for_celery_s_retry(
         found = followed.try_to_claim(
             connection, (id, 1), "shop", repeatable=False, alerts=NO_ALERTS
         )
-        assert not isinstance(found, str)
+        assert not isinstance(found, KeptBack)
         followed.resume(connection, id, 1)
         followed.beat(connection, found[0], {"done": 1, "total": 2})
         followed.write_end(connection, found[0], {"outcome": "retry"}, alerts)
 
-    assert early == "taken"
+    assert early is TAKEN
     assert_indexed(statements)

@@ -19,7 +19,7 @@ from models.sql import database_now
 from models.store import notices
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import claims, handing, jobs, outbox, running, turns, unstarted
-from models.store.operations.admission import NotClaimed
+from models.store.operations.admission import KeptBack, NotClaimed
 from models.store.operations.claims import Wanted
 from models.store.operations.finish import Ending, end
 from models.store.operations.outbox import Message
@@ -148,7 +148,7 @@ def test_a_task_of_the_user_s_own(quiet: Filled, asked: Statements) -> None:
         found = followed.try_to_claim(
             connection, (ids[0], 1), "shop", repeatable=False, alerts=NO_ALERTS
         )
-        assert not isinstance(found, str)
+        assert not isinstance(found, KeptBack)
         followed.resume(connection, ids[0], 1)
         followed.beat(connection, found[0], {"done": 1, "total": 2})
         followed.write_end(connection, found[0], {"outcome": "retry"}, alerts)

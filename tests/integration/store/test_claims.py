@@ -13,14 +13,14 @@ from models.operation import OperationState
 from models.sql import database_now
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import recovery, running, unstarted
-from models.store.operations.admission import NotClaimed
+from models.store.operations.admission import TAKEN, NotClaimed
 from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
 from models.tables import action_state
 from runtime.database import reading
 from scheduler.changes import change
 from tasks import lease
-from tests.factories import author, make_action, make_operation, row_of, update_operation
+from tests.factories import author, claimed, make_action, make_operation, row_of, update_operation
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -44,12 +44,7 @@ def test_two_claims_side_by_side_have_one_winner(engine: sa.Engine) -> None:
         thread.join()
 
     assert sum(isinstance(one, Claim) for one in won) == 1
-    assert sum(one is NotClaimed.TAKEN for one in won) == 3
-
-
-def _claim(engine: sa.Engine, operation: UUID, attempt: int = 1) -> Claim | NotClaimed:
-    with engine.begin() as connection:
-        return claim(connection, operation, attempt, "tests", alerts=NO_ALERTS)
+    assert sum(one is TAKEN for one in won) == 3
 
 
 def _end(engine: sa.Engine, operation: UUID, attempt: int = 1) -> list[UUID]:
@@ -75,9 +70,9 @@ def test_a_second_operation_meets_the_running_one_by_policy(
     action = make_action(engine, policy={"overlap": overlap})
     one = make_operation(engine, action, NOON)
     two = make_operation(engine, action, NOON + MINUTE)
-    _claim(engine, one)
+    claimed(engine, one)
 
-    result = _claim(engine, two)
+    result = claimed(engine, two)
 
     assert type(result) is outcome or result is outcome
     row = row_of(engine, two)
@@ -92,14 +87,14 @@ def test_the_end_of_the_running_one_releases_the_next_in_order(engine: sa.Engine
     policy = {"overlap": "queue", "max_waiting": 2}
     action = make_action(engine, policy=policy)
     ids = [make_operation(engine, action, NOON + n * MINUTE) for n in range(4)]
-    _claim(engine, ids[0])
+    claimed(engine, ids[0])
     for waiting in ids[1:]:
-        _claim(engine, waiting)
+        claimed(engine, waiting)
 
     assert row_of(engine, ids[1])["state"] == "skipped"
     assert _end(engine, ids[0]) == [ids[2]]
     assert row_of(engine, ids[3])["waiting_for"] == ids[2]
-    assert isinstance(_claim(engine, ids[2], attempt=2), Claim)
+    assert isinstance(claimed(engine, ids[2], attempt=2), Claim)
     assert _end(engine, ids[2], attempt=2) == [ids[3]]
 
 
@@ -107,7 +102,7 @@ def test_catch_up_all_waits_under_skip_too(engine: sa.Engine) -> None:
     action = make_action(engine, policy={"catch_up": "all"})
     ids = [make_operation(engine, action, NOON + n * MINUTE) for n in range(3)]
 
-    results = [_claim(engine, operation) for operation in ids]
+    results = [claimed(engine, operation) for operation in ids]
 
     assert results[1:] == [NotClaimed.WAITS, NotClaimed.WAITS]
 
@@ -115,13 +110,13 @@ def test_catch_up_all_waits_under_skip_too(engine: sa.Engine) -> None:
 def test_a_pause_skips_all_that_wait_in_a_row(engine: sa.Engine) -> None:
     action = make_action(engine, policy={"catch_up": "all"})
     first, *others = [make_operation(engine, action, NOON + n * MINUTE) for n in range(4)]
-    _claim(engine, first)
+    claimed(engine, first)
     for other in others:
-        assert _claim(engine, other) is NotClaimed.WAITS
+        assert claimed(engine, other) is NotClaimed.WAITS
     change.set_active(engine, action.uid, active=False, author=author())
 
     [released] = _end(engine, first)
-    assert _claim(engine, released, attempt=2) is NotClaimed.PAUSED
+    assert claimed(engine, released, attempt=2) is NotClaimed.PAUSED
 
     assert [row_of(engine, other)["state"] for other in others] == ["skipped"] * 3
 
@@ -129,8 +124,8 @@ def test_a_pause_skips_all_that_wait_in_a_row(engine: sa.Engine) -> None:
 def test_stranded_operations_are_released_by_the_sweep(engine: sa.Engine) -> None:
     action = make_action(engine, policy={"overlap": "queue"})
     one, two = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
-    _claim(engine, one)
-    _claim(engine, two)
+    claimed(engine, one)
+    claimed(engine, two)
     update_operation(engine, one, state="failed", finished_at=NOON)
 
     with engine.begin() as connection:
@@ -144,8 +139,8 @@ def test_what_waits_for_one_that_never_starts_is_released_with_its_end(
 ) -> None:
     action = make_action(engine, policy={"catch_up": "all"})
     first, second, third = (make_operation(engine, action, NOON + n * MINUTE) for n in range(3))
-    assert _claim(engine, second) is NotClaimed.WAITS
-    assert _claim(engine, third) is NotClaimed.WAITS
+    assert claimed(engine, second) is NotClaimed.WAITS
+    assert claimed(engine, third) is NotClaimed.WAITS
     update_operation(engine, third, waiting_for=first)
 
     with engine.begin() as connection:
@@ -166,7 +161,7 @@ def test_what_waits_for_one_that_never_starts_is_released_with_its_end(
 def test_a_lost_lease_writes_nothing_more(engine: sa.Engine) -> None:
     action = make_action(engine)
     operation = make_operation(engine, action, NOON)
-    _claim(engine, operation)
+    claimed(engine, operation)
     update_operation(engine, operation, heartbeat_at=NOON - timedelta(days=365))
 
     with engine.begin() as connection:
@@ -186,7 +181,7 @@ def test_a_lost_operation_is_tried_three_times_and_then_fails(engine: sa.Engine)
     operation = make_operation(engine, action, NOON)
     states = []
     for attempt in range(1, 5):
-        _claim(engine, operation, attempt)
+        claimed(engine, operation, attempt)
         update_operation(engine, operation, heartbeat_at=NOON - timedelta(days=365))
         with engine.begin() as connection:
             lost = recovery.take_back_lost(connection, timedelta(seconds=45), 10, NO_ALERTS)
@@ -199,7 +194,7 @@ def test_a_lost_operation_is_tried_three_times_and_then_fails(engine: sa.Engine)
 def test_a_healthy_lease_is_not_taken_back(engine: sa.Engine) -> None:
     action = make_action(engine)
     operation = make_operation(engine, action, NOON)
-    _claim(engine, operation)
+    claimed(engine, operation)
 
     with engine.begin() as connection:
         assert recovery.take_back_lost(connection, timedelta(seconds=45), 10, NO_ALERTS) == []
@@ -220,12 +215,12 @@ def test_an_interval_that_comes_too_soon_is_dropped(
     action = make_action(engine, when=when)
     one = make_operation(engine, action, NOON, 'Scheduled action "x"')
     two = make_operation(engine, action, NOON + MINUTE, 'Scheduled action "x"')
-    _claim(engine, one)
+    claimed(engine, one)
     _end(engine, one)
     started = datetime.now(UTC) - timedelta(seconds=seconds)  # noqa: TID251 - the row is aged
     update_operation(engine, one, first_started_at=started)
 
-    found = _claim(engine, two)
+    found = claimed(engine, two)
 
     assert type(found) is result or found is result
     if found is NotClaimed.DROPPED:
@@ -238,9 +233,9 @@ def test_a_backlog_hides_no_start_from_the_tolerance(engine: sa.Engine) -> None:
     action = make_action(engine, when=when, policy={"overlap": "allow"})
     name = 'Scheduled action "x"'
     ids = [make_operation(engine, action, NOON + n * MINUTE, name) for n in range(25)]
-    _claim(engine, ids[0])
+    claimed(engine, ids[0])
 
-    assert _claim(engine, ids[1]) is NotClaimed.DROPPED
+    assert claimed(engine, ids[1]) is NotClaimed.DROPPED
 
 
 def test_more_than_a_statement_has_parameters_are_skipped_at_once(engine: sa.Engine) -> None:
@@ -268,32 +263,32 @@ def test_a_start_of_a_clock_that_ran_ahead_drops_nothing(engine: sa.Engine) -> N
     action = make_action(engine, when=when)
     one = make_operation(engine, action, NOON + timedelta(days=1), 'Scheduled action "x"')
     two = make_operation(engine, action, NOON, 'Scheduled action "x"')
-    _claim(engine, one)
+    claimed(engine, one)
     _end(engine, one)
     ahead = datetime.now(UTC) + timedelta(days=1)  # noqa: TID251 - the row is of another clock
     update_operation(engine, one, first_started_at=ahead)
 
-    assert isinstance(_claim(engine, two), Claim)
+    assert isinstance(claimed(engine, two), Claim)
 
 
 def test_catch_up_all_runs_in_order_whatever_message_comes_first(engine: sa.Engine) -> None:
     action = make_action(engine, policy={"catch_up": "all"})
     one, two, three = (make_operation(engine, action, NOON + n * MINUTE) for n in range(3))
 
-    assert _claim(engine, three) is NotClaimed.WAITS
-    assert _claim(engine, two) is NotClaimed.WAITS
-    assert isinstance(_claim(engine, one), Claim)
+    assert claimed(engine, three) is NotClaimed.WAITS
+    assert claimed(engine, two) is NotClaimed.WAITS
+    assert isinstance(claimed(engine, one), Claim)
     assert _end(engine, one) == [two]
-    assert isinstance(_claim(engine, two, attempt=2), Claim)
+    assert isinstance(claimed(engine, two, attempt=2), Claim)
     assert _end(engine, two, attempt=2) == [three]
 
 
 def test_an_older_operation_does_not_cancel_the_newer_one(engine: sa.Engine) -> None:
     action = make_action(engine, policy={"overlap": "replace"})
     old, new = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
-    _claim(engine, new)
+    claimed(engine, new)
 
-    _claim(engine, old)
+    claimed(engine, old)
 
     assert row_of(engine, new)["cancel_requested_at"] is None
 
@@ -301,8 +296,8 @@ def test_an_older_operation_does_not_cancel_the_newer_one(engine: sa.Engine) -> 
 def test_a_replaced_operation_is_not_put_back(engine: sa.Engine) -> None:
     action = make_action(engine, policy={"overlap": "replace"})
     old, new = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
-    _claim(engine, old)
-    _claim(engine, new)
+    claimed(engine, old)
+    claimed(engine, new)
 
     with engine.begin() as connection:
         released = end(connection, old, 1, lease.GIVEN_BACK, alerts=NO_ALERTS).released
@@ -316,7 +311,7 @@ def test_only_the_living_are_released(engine: sa.Engine) -> None:
     action = make_action(engine, policy={"overlap": "queue", "max_waiting": 2})
     one, two, three = (make_operation(engine, action, NOON + n * MINUTE) for n in range(3))
     for operation in (one, two, three):
-        _claim(engine, operation)
+        claimed(engine, operation)
     update_operation(engine, two, state="cancelled", reason="why")
 
     assert _end(engine, one) == [three]
@@ -326,7 +321,7 @@ def test_only_the_living_are_released(engine: sa.Engine) -> None:
 def test_a_heartbeat_of_a_clock_that_ran_ahead_is_stale(engine: sa.Engine) -> None:
     action = make_action(engine)
     operation = make_operation(engine, action, NOON)
-    _claim(engine, operation)
+    claimed(engine, operation)
     update_operation(engine, operation, heartbeat_at=datetime(2199, 1, 1, tzinfo=UTC))
 
     with engine.begin() as connection:
@@ -337,7 +332,7 @@ def test_a_heartbeat_of_a_clock_that_ran_ahead_is_stale(engine: sa.Engine) -> No
 
 def test_the_tests_databases_refuse_an_illegal_move(engine: sa.Engine) -> None:
     operation = make_operation(engine, make_action(engine), NOON)
-    _claim(engine, operation)
+    claimed(engine, operation)
     _end(engine, operation)
 
     with pytest.raises(sa.exc.DatabaseError, match="illegal move"):
@@ -348,7 +343,7 @@ def test_an_older_success_that_comes_late_takes_no_instant_back(engine: sa.Engin
     action = make_action(engine, policy={"overlap": "allow"})
     older, newer = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
     for id in (older, newer):
-        _claim(engine, id)
+        claimed(engine, id)
     update_operation(engine, older, first_started_at=database_now(-300.0))
     _end(engine, newer)
     before = _known(engine)
@@ -366,11 +361,11 @@ def test_an_older_success_that_comes_late_takes_no_instant_back(engine: sa.Engin
 def test_a_success_of_a_clock_that_ran_ahead_is_replaced(engine: sa.Engine) -> None:
     action = make_action(engine)
     one, two = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
-    _claim(engine, one)
+    claimed(engine, one)
     update_operation(engine, one, first_started_at=database_now(7200.0))
     _end(engine, one)
 
-    _claim(engine, two)
+    claimed(engine, two)
     _end(engine, two)
 
     started_at = row_of(engine, two)["first_started_at"]

@@ -8,21 +8,21 @@ from uuid import UUID
 import pytest
 import sqlalchemy as sa
 
-from jobs import work
-from jobs.work import Taken
+from broker.in_use import settings_in_use
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import jobs, recovery
-from models.store.operations.admission import NotClaimed
 from models.store.operations.attempts import attempts_of
-from models.store.operations.claims import Claim, Wanted, claim
+from models.store.operations.claims import Wanted, claim
 from models.tables import operations
 from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.database import make_engine, reading
-from runtime.sections import AlertSettings
 from scheduler.changes import change
 from tests.factories import author, make_app, row_of, update_operation
 from tests.integration.web.jobs import NOON, make_due, make_job
+from views.installation import Installation
+from views.jobs import taking
+from views.jobs.taking import JobToDo, Taken
 
 LEASE = timedelta(seconds=45)
 ALLOW = {"overlap": "allow"}
@@ -35,16 +35,27 @@ def make_jobs(engine: sa.Engine, count: int, **changes: object) -> list[UUID]:
 
 
 def take_all(engine: sa.Engine, ids: Sequence[UUID], attempt: int = 1) -> Taken:
-    return work.take_all(engine, [Wanted(id, attempt, f"worker of {id}") for id in ids])
+    wanted = [Wanted(id, attempt, f"worker of {id}") for id in ids]
+    return taking.take_all(opened(engine), wanted)
+
+
+def take(engine: sa.Engine, id: UUID) -> JobToDo | None:
+    return taking.take(opened(engine), Wanted(id, 1, "worker"))
+
+
+def opened(engine: sa.Engine) -> Installation:
+    made = Installation()
+    made.__dict__.update(settings=settings_in_use(), engine=engine)
+    return made
 
 
 def started(taken: Taken) -> set[UUID]:
-    return {one.id for one in taken.started}
+    return set(taken.jobs)
 
 
 def test_jobs_start_together_as_if_each_were_claimed(engine: sa.Engine) -> None:
     together, alone = make_jobs(engine, 3), make_due(engine, make_job(engine))
-    assert isinstance(work.take(engine, (alone, 1), "worker", AlertSettings()), Claim)
+    assert take(engine, alone) is not None
 
     taken = take_all(engine, together)
 
@@ -89,10 +100,10 @@ def test_of_one_action_only_the_first_starts(engine: sa.Engine) -> None:
     (other,) = make_jobs(engine, 1)
 
     taken = take_all(engine, [first, second, other])
-    refused = work.take(engine, (second, 1), "worker", AlertSettings())
+    refused = take(engine, second)
 
     assert (started(taken), taken.undecided) == ({first, other}, {second})
-    assert refused is NotClaimed.SKIPPED
+    assert (refused, row_of(engine, second)["state"]) == (None, "skipped")
 
 
 def test_operations_that_may_overlap_start_together(engine: sa.Engine) -> None:
@@ -133,7 +144,7 @@ def test_a_start_at_the_same_moment_spoils_no_job(engine: sa.Engine) -> None:
     assert second in taken.undecided
     assert started(taken) | left == {other}
     for id in left:
-        assert isinstance(work.take(engine, (id, 1), "worker", AlertSettings()), Claim)
+        assert take(engine, id) is not None
 
 
 def waits_for_a_lock(engine: sa.Engine) -> bool:

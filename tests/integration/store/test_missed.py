@@ -7,9 +7,12 @@ from uuid import uuid4
 import pytest
 import sqlalchemy as sa
 
-from models.store import operations
+from models.sql import database_now
+from models.store import operations, ticks, totals
 from models.store.actions import missed
 from models.store.notices.alerting import NO_ALERTS
+from models.store.totals import FIRST_ID, Place
+from models.store.totals.amounts import Key
 from models.tables import missed_spans
 from runtime.database import reading
 from scheduler.changes import change
@@ -18,6 +21,7 @@ from scheduler.record import ActionRef, operation_row
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
 from tests.factories import (
+    DEFAULT_APP,
     STEPS,
     author,
     caused_by,
@@ -120,6 +124,19 @@ def test_the_stored_count_is_not_read_for_a_rule(engine: sa.Engine, slept: Chang
     set_on(engine, missed_spans, count=7)
 
     assert count_of(engine) == 20
+
+
+def test_metrics_count_as_status_does(engine: sa.Engine, slept: Changed) -> None:
+    """A clock that was set back has cut the span since it was recorded."""
+    set_on(engine, missed_spans, recorded_at=database_now(-3600.0), last_at=SEVEN + 3 * HOUR)
+    with engine.begin() as connection:
+        place = Place(SEVEN - HOUR, FIRST_ID, SEVEN - HOUR)
+        ticks.set_fact(connection, totals.COUNTED_TO, place.text())
+
+    with reading(engine) as connection:
+        found = totals.next_page(connection).found
+
+    assert found.amounts[Key(DEFAULT_APP.id, "missed")] == count_of(engine) < 20
 
 
 def test_what_is_sent_between_two_missed_ones_is_not_missed(engine: sa.Engine) -> None:

@@ -14,7 +14,7 @@ from models.sql import database_now, read_clock
 from models.store import ticks
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import jobs, turns, unstarted
-from models.store.operations.admission import NotClaimed
+from models.store.operations.admission import WAITS
 from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
 from models.store.operations.outbox import Message
@@ -172,7 +172,7 @@ def test_one_that_waited_behind_its_own_action_takes_its_place_by_priority(
     )
     with engine.begin() as connection:
         assert isinstance(claim(connection, running, 1, "tests", alerts=NO_ALERTS), Claim)
-        assert claim(connection, behind, 1, "tests", alerts=NO_ALERTS) is NotClaimed.WAITS
+        assert claim(connection, behind, 1, "tests", alerts=NO_ALERTS) is WAITS
     found = make_waiting(engine, 0, 60)
 
     with engine.begin() as connection:

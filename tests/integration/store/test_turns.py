@@ -34,6 +34,7 @@ from tests.factories import (
     DEFAULT_APP,
     STEPS,
     author,
+    claimed,
     make_action,
     make_app,
     make_operation,
@@ -266,8 +267,7 @@ def test_the_overlap_policy_decides_at_once(
         assert isinstance(claim(connection, ids[0], 1, "tests", alerts=NO_ALERTS), Claim)
 
     assert admitted(engine, ids[1:]) == ids[1:]
-    with engine.begin() as connection:
-        assert claim(connection, ids[1], 1, "tests", alerts=NO_ALERTS) == outcome
+    assert claimed(engine, ids[1]) == outcome
     assert turns_of(engine, ids) == ["taken", None]
     is_replaced = row_of(engine, ids[0])["cancel_requested_at"] is not None
     assert is_replaced == (overlap == "replace")

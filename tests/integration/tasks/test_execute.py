@@ -232,6 +232,20 @@ def test_a_paused_actions_operation_is_skipped_when_it_would_start(
     assert (row["state"], row["reason"]) == ("skipped", "paused")
 
 
+def test_what_waited_for_one_whose_plan_is_broken_is_sent_at_once(
+    engine: sa.Engine, settings: Settings
+) -> None:
+    action = make_running_action(engine, Registry(), policy={"catch_up": "all"})
+    first, second = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
+    assert run_one(engine, settings, second) == NotClaimed.WAITS
+    with engine.begin() as connection:
+        connection.execute(sa.text("UPDATE revisions SET plan = '{'"))
+
+    assert run_one(engine, settings, first) == NotClaimed.BROKEN
+
+    assert [row_of(engine, id)["state"] for id in (first, second)] == ["failed", "queued"]
+
+
 def test_a_deleted_actions_unstarted_operation_is_cancelled(
     engine: sa.Engine, settings: Settings
 ) -> None:

@@ -1,22 +1,26 @@
 """Lists come in pages: one costs as much as what it shows, and all of them lose nothing."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
+import sqlalchemy as sa
 
 import minutehand
 from cli.remote.server import Server
 from models.job import id_of
 from models.roles import Role
+from models.tables import actions, revisions
 from runtime.config import Settings
 from tests.integration.web.conftest import APP, NIGHTLY, SHOP, Serve, Web, with_shop
 from tests.statements import rows_read
 from views import apps, changes, door, jobs, templates, tokens, users
 from views.actions import search
 from views.apps import changes as app_changes
+from views.view import LARGEST_DOCUMENTS
 
 COUNT = 7
 JOBS = [f"https://example.com/{number}" for number in range(COUNT)]
@@ -158,6 +162,30 @@ def test_no_answer_has_more_than_a_thousand(web_on_sqlite: Web) -> None:
     assert (len(first.json()), last["id"]) == (1000, "user-999@example.com")
     for path in PATHS.values():
         assert client.get(path, params={"limit": 1001}).status_code == 422
+
+
+def test_a_page_of_documents_has_a_bound_in_bytes(web: Web) -> None:
+    shop = web.opened.for_request(APP, is_bound=True, bearer="tests")
+    names = [f"long {number:02}" for number in range(12)]
+    changes.add(shop, [{**NIGHTLY, "name": name, "owner": "us"} for name in names])
+    for name in names:
+        changes.apply(shop, [{**NIGHTLY, "owner": name}])
+    # Each takes just over a tenth of the bound; a snowman has three bytes.
+    long = json.dumps(
+        {"description": "\N{SNOWMAN}" * (LARGEST_DOCUMENTS // 30)}, ensure_ascii=False
+    )
+    with web.opened.engine.begin() as connection:
+        for table in (actions, revisions):
+            connection.execute(sa.update(table).values(document=long))
+    client = web.client(Role.VIEWER, APP)
+
+    documents = walked(client, "/api/actions:documents", limit="1000", owner="us")
+    past = walked(client, PATHS["revisions"], limit="1000")
+
+    assert [len(page) for page in documents] == [9, 3]
+    assert [one["name"] for page in documents for one in page] == names
+    assert [len(page) for page in past] == [9, 4]
+    assert all(one["document"] for page in past for one in page)
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "_", "\0", "99999999999999999999_x", "1_\0", "٣_x"])

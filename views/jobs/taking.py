@@ -1,0 +1,150 @@
+"""Hand out jobs to workers of any language."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+from pydantic import Field
+
+from broker.sending import send_ended
+from models.job import JOB, id_of, listed_queue
+from models.operation import OperationState
+from models.store import ticks
+from models.store.operations import jobs, one_step
+from models.store.operations.admission import TAKEN, KeptBack, NotClaimed, Recorded
+from models.store.operations.claims import Claim, Wanted, claim, lock_unstarted, start_all
+from models.store.operations.finish import Ending, end
+from models.store.operations.jobs import Lane, Offer
+from runtime.database import DATABASE_AWAY, reading
+from runtime.db_retry import start
+from views.installation import Installation
+from views.view import Instant, View
+
+logger = logging.getLogger("minutehand.jobs")
+
+NO_JOB = Ending(OperationState.FAILED, error="its action names no job", is_failure=True)
+
+
+class JobToDo(View):
+    """A job that was handed out; its worker alone may report it, under its lease."""
+
+    id: str = Field(description="Its id: the first 12 hex digits of the SHA-1 of its URL.")
+    url: str
+    interval_s: float | None = Field(description="Its interval; null if it has another rule.")
+    meta: dict[str, Any]
+    operation_id: UUID
+    lease: str = Field(description="To be sent with each report.")
+    lease_s: float = Field(description="Without a report for so long, another worker gets it.")
+    scheduled_at: Instant
+
+
+def offers(
+    installation: Installation, asked: Mapping[Lane, int]
+) -> dict[tuple[int, str], list[Offer]]:
+    """Return jobs for waiting workers, by small app and queue, the first recorded first."""
+    with reading(installation.engine) as connection:
+        return jobs.offers(connection, asked)
+
+
+def note_queues(installation: Installation, name: str, pid: int, queues: set[str]) -> None:
+    """Record that workers ask this process for the jobs of these queues."""
+    listed = ",".join(sorted(map(listed_queue, queues)))
+    with installation.engine.begin() as connection:
+        ticks.worker_seen(connection, ticks.Seen(name, listed, pid))
+
+
+def note_stop(installation: Installation, name: str) -> None:
+    """Record that no worker asks this process any more."""
+    with installation.engine.begin() as connection:
+        ticks.worker_stopped(connection, name)
+
+
+def take(installation: Installation, wanted: Wanted) -> JobToDo | None:
+    """Take a job for a worker; None if it does not start."""
+    its = (wanted.id, wanted.attempt)
+    found = start(wanted.id, lambda: _claim(installation, wanted), TAKEN)
+    if isinstance(found, KeptBack):
+        logger.info("operation %s attempt %d: not started, %s", *its, found.why)
+        installation.publish()
+        send_ended(installation.engine, found.ended)
+        return None
+    return _to_do(found, installation.settings.worker.lease_s)
+
+
+def _claim(installation: Installation, wanted: Wanted) -> Claim | KeptBack:
+    shown, alerts = one_step.columns_of(_begun()), installation.settings.alert
+    its = (wanted.id, wanted.attempt)
+    with installation.engine.begin() as connection:
+        found = claim(connection, *its, wanted.worker, lambda *_: shown, alerts=alerts)
+        if isinstance(found, Claim) and found.plan.job is None:
+            return KeptBack(NotClaimed.BROKEN, end(connection, *its, NO_JOB, alerts=alerts))
+    return found
+
+
+def _begun() -> one_step.Step:
+    return one_step.begun(JOB, repeatable=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Jobs that were taken together, and the operations that `take` decides about."""
+
+    jobs: dict[UUID, JobToDo]
+    undecided: set[UUID]
+
+
+def take_all(installation: Installation, wanted: Sequence[Wanted]) -> Taken:
+    """Take jobs, each for a worker, in one transaction, where no rule has to look further.
+
+    If one of them makes the transaction fail, all are undecided. A job that another process is
+    claiming is neither taken nor undecided.
+    """
+    try:
+        with installation.engine.begin() as connection:
+            found, started = _start_free(connection, wanted)
+    except DATABASE_AWAY:
+        raise
+    except Exception as error:  # caused by one job; the caller then takes each alone
+        # Otherwise another operation of an action started at the same moment.
+        if not isinstance(error, sa.exc.IntegrityError):
+            logger.exception("%d jobs could not be taken together", len(wanted))
+        return Taken({}, {one.id for one in wanted})
+    lease_s = installation.settings.worker.lease_s
+    to_do = {id: _to_do(found[id], lease_s) for id in started}
+    jobs = {id: job for id, job in to_do.items() if job is not None}
+    return Taken(jobs, found.keys() - started)
+
+
+def _start_free(
+    connection: sa.Connection, wanted: Sequence[Wanted]
+) -> tuple[dict[UUID, Recorded], set[UUID]]:
+    """Return what is unstarted of these jobs, and which of it started: what no rule keeps back."""
+    found = {one.id: one for one in lock_unstarted(connection, wanted)}
+    free: dict[str, UUID] = {}
+    for one in found.values():
+        if one.is_free and one.plan.job is not None:
+            free.setdefault(one.overlap_key or str(one.id), one.id)
+    ids = set(free.values())
+    starts = [one for one in wanted if one.id in ids]
+    shown = one_step.columns_of(_begun())
+    return found, start_all(connection, starts, shown) if starts else set()
+
+
+def _to_do(found: Recorded, lease_s: float) -> JobToDo | None:
+    logger.info("%s: operation %s started (attempt %d)", found.triggerer, found.id, found.attempt)
+    job, every = found.plan.job, found.plan.every
+    if job is None:
+        return None
+    return JobToDo(
+        id=id_of(job.url),
+        url=job.url,
+        interval_s=None if every is None else every.total_seconds(),
+        meta=job.meta,
+        operation_id=found.id,
+        lease=f"{found.id.hex}-{found.attempt}",
+        lease_s=lease_s,
+        scheduled_at=found.occurrence_at,
+    )
