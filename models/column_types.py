@@ -184,7 +184,7 @@ class HyphenatedUuid(TypeDecorator[UUID]):
     def process_result_value(self, value: UUID | str | None, dialect: Dialect) -> UUID | None:
         """Return the stored value as a UUID; None for an unreadable one."""
         if not isinstance(value, str):
-            return value
+            return value if isinstance(value, UUID) else None
         try:
             return UUID(value)
         except ValueError:

@@ -98,7 +98,7 @@ domains = sa.Table(
     "domains",
     metadata,
     sa.Column("small_app_id", sa.ForeignKey("small_apps.id"), primary_key=True),
-    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("name", StorableText, primary_key=True),
     _text("source"),
     sa.Column("staging_id", HyphenatedUuid, sa.ForeignKey("snapshots.id")),
     sa.Column("production_id", HyphenatedUuid, sa.ForeignKey("snapshots.id")),
@@ -357,7 +357,7 @@ operation_logs = sa.Table(
     sa.Column(
         "operation_id", sa.ForeignKey("operations.id"), primary_key=True, type_=HyphenatedUuid
     ),
-    sa.Column("lines", StoredList(), nullable=False),
+    sa.Column("lines", StoredList("at", "level", "message"), nullable=False),
 )
 
 attempts = sa.Table(
@@ -366,7 +366,7 @@ attempts = sa.Table(
     sa.Column(
         "operation_id", sa.ForeignKey("operations.id"), primary_key=True, type_=HyphenatedUuid
     ),
-    sa.Column("attempt", sa.Integer, primary_key=True),
+    sa.Column("attempt", WholeNumber, primary_key=True),
     _text("worker"),
     _at("started_at", optional=False),
     _at("finished_at"),
@@ -489,8 +489,8 @@ events = sa.Table(
     "events",
     metadata,
     sa.Column("small_app_id", sa.ForeignKey("small_apps.id"), primary_key=True),
-    sa.Column("event", sa.Text, primary_key=True),
-    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("event", StorableText, primary_key=True),
+    sa.Column("id", StorableText, primary_key=True),
     _text("subject"),
     _at("occurred_at", optional=False),
     sa.Index("events_due", "small_app_id", "event", "occurred_at"),
@@ -620,8 +620,8 @@ totals = sa.Table(
     metadata,
     # 0 for the whole installation; a total outlives its small app.
     sa.Column("small_app_id", sa.Integer, primary_key=True, autoincrement=False),
-    sa.Column("name", sa.Text, primary_key=True),
-    sa.Column("label", sa.Text, primary_key=True),
-    sa.Column("part", sa.Text, primary_key=True),
+    sa.Column("name", StorableText, primary_key=True),
+    sa.Column("label", StorableText, primary_key=True),
+    sa.Column("part", StorableText, primary_key=True),
     sa.Column("amount", Number, nullable=False),
 )

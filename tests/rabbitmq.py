@@ -5,11 +5,12 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import amqp
 import psutil
 import pytest
 from amqp.exceptions import AMQPError
@@ -89,11 +90,14 @@ class RabbitMQ:
 
     def answers(self) -> bool:
         """Whether the node takes connections."""
+        connection = amqp.Connection(f"127.0.0.1:{self.port}", connect_timeout=2)
         try:
-            with closing(Connection(self.url, connect_timeout=2)) as connection:
-                connection.connect()
+            connection.connect()
         except (OSError, AMQPError):
             return False
+        finally:
+            # Also of a connection that the node refused or broke off: its socket would stay open.
+            connection.collect()
         return True
 
     @contextmanager

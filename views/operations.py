@@ -1,6 +1,6 @@
 """Views of operations, the runs of actions."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -228,7 +228,7 @@ def show(installation: Installation, id: str) -> Operation:
         )
         return Operation.of(
             row,
-            attempts=tuple(Attempt(**one) for one in attempts_of(connection, row["id"])),
+            attempts=_attempts(attempts_of(connection, row["id"])),
             notices=tuple(_notice(one) for one in notices.of_operation(connection, row["id"])),
         )
 
@@ -265,6 +265,11 @@ def log(installation: Installation, id: str) -> Log:
 def readable(rows: Sequence[Mapping[str, Any]]) -> tuple[OperationRow, ...]:
     """Return stored operations, but for those with an id that nothing can name."""
     return tuple(OperationRow.of(row) for row in rows if isinstance(row["id"], UUID))
+
+
+def _attempts(rows: Iterable[Mapping[str, Any]]) -> tuple[Attempt, ...]:
+    """Return stored attempts, but for those without a state or a start."""
+    return tuple(Attempt(**one) for one in rows if one["state"] and one["started_at"])
 
 
 def _notice(row: Mapping[str, Any]) -> Notice:

@@ -15,7 +15,7 @@ from models.action.plan import Plan
 from models.column_types import UTCDateTime
 from models.operation import OperationState
 from models.store.actions.cursors import UNSCHEDULED
-from models.store.actions.missed import spans
+from models.store.actions.missed import is_readable, spans
 from models.store.conditions import IS_LIVE
 from models.tables import action_cursor, actions, missed_spans, operations, revisions
 
@@ -64,7 +64,8 @@ def _cut_spans(
     again: dict[UUID, datetime] = {}
     for span in spans(connection, missed_spans.c.action_uid.in_(ahead), *is_across):
         uid, plan = span["action_uid"], span["plan"]
-        if span["is_decided"] and span["revision"] == span["newest_revision"]:
+        is_newest = span["is_decided"] and span["revision"] == span["newest_revision"]
+        if is_newest and is_readable(span):
             again[uid] = min(span["first_at"], again.get(uid, now))
         elif not isinstance(plan, Plan) or plan.on_event is None:
             its = sa.update(missed_spans).where(missed_spans.c.id == span["id"])

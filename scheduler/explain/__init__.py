@@ -176,9 +176,11 @@ def _counts(asked: Asked, plan: Plan) -> bool:
 
 
 def _reason(asked: Asked, span: sa.RowMapping, plan: object) -> str:
-    if not isinstance(plan, Plan) or span["decided_at"] is None:
+    decided_at = span["decided_at"]
+    # What was missed was decided later: any other instant is rubbish.
+    if not isinstance(plan, Plan) or decided_at is None or decided_at < asked.instant:
         return str(span["reason"])
-    return missed_reason(plan, asked.known.action["uid"], asked.instant, span["decided_at"])
+    return missed_reason(plan, asked.known.action["uid"], asked.instant, decided_at)
 
 
 def _not_decided(plan: Plan, asked: Asked, since: datetime, until: datetime) -> Explanation:

@@ -30,6 +30,8 @@ SUFFIXES = (".parquet", ".jsonl")
 # A younger file that no row names may still be in writing.
 ORPHAN_AGE = timedelta(days=1)
 FETCHED_AT_ONCE = 1_000
+# Of a file in a folder.
+LONGEST_NAME = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,13 +129,30 @@ def read(settings: Settings, path: str) -> Iterator[Row]:
 
 def is_there(settings: Settings, path: str, byte_count: int) -> bool:
     """Return whether the snapshot's file exists in full length."""
-    return store_of(settings).size(path) == byte_count
+    return _is_of_snapshot(path) and store_of(settings).size(path) == byte_count
 
 
 def remove(settings: Settings, paths: Iterable[str]) -> int:
-    """Remove the files of deleted snapshots; return how many existed."""
+    """Remove the files of deleted snapshots; return how many existed.
+
+    A path that no snapshot has is ignored: an empty one would be the whole store.
+    """
     store = store_of(settings)
-    return sum(store.remove(path) for path in paths)
+    return sum(store.remove(path) for path in paths if _is_of_snapshot(path))
+
+
+def _is_of_snapshot(path: str) -> bool:
+    """Return whether a stored path could be that of a snapshot, or of one in writing."""
+    folder, *names = path.split("/")
+    return (
+        folder == FOLDER
+        and len(names) > 1
+        and names[-1].endswith((*SUFFIXES, ".part"))
+        # As `folder_name` makes them.
+        and path.isascii()
+        and path.isprintable()
+        and all(name not in {"", ".", ".."} and len(name) <= LONGEST_NAME for name in names)
+    )
 
 
 def orphans(settings: Settings, app: str, known: set[str], now: datetime) -> Iterator[str]:

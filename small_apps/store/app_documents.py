@@ -4,7 +4,6 @@ Null in staging means that the next publish removes the document from production
 null in both is removed; it stays until the next save, so that its publish can still report it.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,6 +14,7 @@ import sqlalchemy as sa
 
 from models.sql import database_now, insert_ignoring
 from models.tables import app_documents
+from runtime.database import read_stored
 from small_apps.document.staged import KINDS, written
 
 
@@ -128,5 +128,6 @@ def shown(connection: sa.Connection, small_app_id: int, place: str) -> dict[str,
         .order_by(app_documents.c.name)
     ).all()
     return {
-        kind: {row.name: json.loads(row.text) for row in rows if row.kind == kind} for kind in KINDS
+        kind: {row.name: read_stored(row.text) for row in rows if row.kind == kind}
+        for kind in KINDS
     }

@@ -1,6 +1,5 @@
 """The overview of a small app: its domains, actions and people."""
 
-import json
 from typing import Any
 
 import sqlalchemy as sa
@@ -153,7 +152,7 @@ def _row(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
     ).where(small_apps.c.id == small_app_id)
     row = dict(connection.execute(query).mappings().one())
     counts = {"total": row.pop("total"), "active": row.pop("active")}
-    return {**row, "actions": counts, "document": json.loads(row["document"])}
+    return {**row, "actions": counts, "document": document_in(row["document"]) or {}}
 
 
 def _count(table: sa.Table, *where: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:

@@ -1,6 +1,5 @@
 """The status of a small app's data."""
 
-import json
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -12,6 +11,7 @@ import sqlalchemy as sa
 from models.operation import DONE, ENDED, OperationState
 from models.sql import read_clock, stands_in
 from models.store.actions.cursors import UNSCHEDULED
+from models.stored import document_in
 from models.tables import (
     REFRESHING,
     action_cursor,
@@ -213,4 +213,5 @@ def _data_of(small_app_ids: tuple[int, ...]) -> sa.Select[Any]:
 
 
 def _refreshes(document: str) -> bool:
-    return bool(json.loads(document).get("operations", {}).get(STEP))
+    operations = (document_in(document) or {}).get("operations")
+    return isinstance(operations, dict) and bool(operations.get(STEP))

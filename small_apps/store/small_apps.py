@@ -12,6 +12,7 @@ from minutehand.steps import SmallApp
 from models.errors import NotFound
 from models.problems import unknown_name
 from models.sql import database_now, insert_ignoring, is_among, upsert
+from models.stored import document_in
 from models.tables import actions, domains, small_apps, templates
 from small_apps.document import DEFAULT_APP, SmallAppModel, stored_small_app
 from small_apps.document.settings import read_only
@@ -141,10 +142,7 @@ def page(
     if after is not None:
         query = query.where(small_apps.c.name > after)
     found = connection.execute(query.order_by(small_apps.c.name).limit(limit))
-    return [
-        (SmallApp(id, name, zone), None if text is None else json.loads(text).get("owner"))
-        for id, name, zone, text in found
-    ]
+    return [(SmallApp(id, name, zone), _read(text).get("owner")) for id, name, zone, text in found]
 
 
 def never_maintained(connection: sa.Connection) -> list[SmallApp]:
@@ -175,15 +173,13 @@ def calendars_of(connection: sa.Connection, small_app_id: int) -> dict[str, list
     has_some = small_apps.c.document.contains('"calendars"')
     query = sa.select(sa.case((has_some, small_apps.c.document)))
     text = connection.execute(query.where(small_apps.c.id == small_app_id)).scalar_one_or_none()
-    found: dict[str, list[Any]] = {} if text is None else json.loads(text).get("calendars", {})
+    found: dict[str, list[Any]] = _read(text).get("calendars", {})
     return found
 
 
 def document_of(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
-    """Return the stored document. Raises NotFound."""
-    text = _its(connection, small_app_id, small_apps.c.document).document
-    document: dict[str, Any] = json.loads(text)
-    return document
+    """Return the stored document, empty if it cannot be read. Raises NotFound."""
+    return _read(_its(connection, small_app_id, small_apps.c.document).document)
 
 
 def stored_named(
@@ -191,7 +187,8 @@ def stored_named(
 ) -> dict[str, Any] | None:
     """Return the stored document of the small app `name`; None if it is unknown or deleted.
 
-    `locked`: it stays as it is until the transaction ends, as by `lock`.
+    It is empty if it cannot be read. `locked`: it stays as it is until the transaction ends, as by
+    `lock`.
     """
     query = sa.select(small_apps.c.document).where(
         small_apps.c.name == name, small_apps.c.deleted_at.is_(None)
@@ -199,7 +196,11 @@ def stored_named(
     if locked:
         query = query.with_for_update(key_share=True)
     text = connection.execute(query).scalar_one_or_none()
-    return None if text is None else dict(json.loads(text))
+    return None if text is None else _read(text)
+
+
+def _read(text: str | None) -> dict[str, Any]:
+    return (None if text is None else document_in(text)) or {}
 
 
 def settings_of(connection: sa.Connection, small_app_id: int) -> Mapping[str, Any]:

@@ -1,6 +1,5 @@
 """Snapshots, and a domain's pointers to them: staging and production."""
 
-import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,6 +10,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.sql import database_now
+from models.stored import document_in
 from models.tables import domains, snapshots
 
 
@@ -53,7 +53,7 @@ def domains_of(connection: sa.Connection, small_app_id: int) -> list[Domain]:
     return [
         Domain(
             name=row.name,
-            source=json.loads(row.source),
+            source=document_in(row.source) or {},
             staging=found.get(row.staging_id),
             production=found.get(row.production_id),
             refreshed_at=row.refreshed_at,

@@ -16,7 +16,7 @@ from models.store.operations import backfills
 from runtime.database import reading
 from scheduler.events.preview import next_due
 from scheduler.occurrence import next_occurrences
-from views.backfills import Backfill, backfill_of
+from views.backfills import Backfill, readable
 from views.finding import app_of, document_of, find, number_in
 from views.installation import Installation
 from views.view import Instant, Listing, Page, View, first_of, fitting
@@ -197,8 +197,8 @@ def shown_in(
     return Action(
         **(dict(summary) | dict(upcoming)),
         document=document_of(row),
-        operations=tuple(map(RecentOperation.of, recent)),
-        backfills=tuple(backfill_of(one) for one in filled),
+        operations=tuple(RecentOperation.of(one) for one in recent if one["occurrence_at"]),
+        backfills=readable(filled),
         after_uid=actions.uid_named(connection, row["small_app_id"], upcoming.after),
         dependants=tuple(map(NamedAction.of, after_it)),
     )

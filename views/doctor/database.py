@@ -11,6 +11,7 @@ from broker.celery_rules import rules_of
 from broker.names import DEFAULT, QUICK
 from cron import tz_release
 from models.action.plan import Plan, read_plan
+from models.column_types import StorableText
 from models.errors import SchedulerError
 from models.job import QUEUE_PREFIX, listed_queue
 from models.limits import PREFIX
@@ -160,7 +161,7 @@ def _daemon(connection: sa.Connection, settings: Settings, now: datetime) -> Fin
 
 def _active_plans(connection: sa.Connection) -> list[str]:
     """Return the plans, as text, of the active actions due first and of those on events."""
-    text = sa.type_coerce(table.c.plan, sa.Text)
+    text = sa.type_coerce(table.c.plan, StorableText)
     first = (
         sa.select(text)
         .join(action_cursor, action_cursor.c.action_uid == table.c.uid)

@@ -117,7 +117,7 @@ def ticked_of(rows: Iterable[Mapping[str, Any]]) -> Iterable[Ticked]:
         yield Ticked(
             at=row["now"],
             lag_s=round((row["finished_at"] - row["now"]).total_seconds(), 3),
-            duration_ms=row["duration_ms"],
+            duration_ms=row["duration_ms"] or 0.0,
             recorded=_recorded(row),
         )
 

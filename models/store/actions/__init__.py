@@ -19,6 +19,8 @@ from models.stored import document_in, uuid_in
 from models.tables import action_cursor, actions, revisions
 
 OVERDUE = timedelta(minutes=15)
+# The most seconds that the column of look-backs takes on PostgreSQL.
+LONGEST_S = 2**31 - 1
 SEE_ACTIONS = Hint("see `minutehand action list`", "look for it among the actions")
 
 
@@ -202,6 +204,8 @@ def longest_look_back(
     query = (
         sa.select(actions.c.name, actions.c.look_back_s)
         .where(actions.c.look_back_s > int(over.total_seconds()), NOT_DELETED)
+        # To SQLite, a text is greater than any number.
+        .where(actions.c.look_back_s <= LONGEST_S)
         .where(Scope(small_app_id).has(actions.c.small_app_id))
         .order_by(actions.c.look_back_s.desc())
         .limit(1)
@@ -212,11 +216,9 @@ def longest_look_back(
 
 def count(connection: sa.Connection) -> tuple[int, int]:
     """Return the number of actions, and of active ones."""
-    row = connection.execute(
-        sa.select(
-            sa.func.count(), sa.func.coalesce(sa.func.sum(sa.cast(actions.c.active, sa.Integer)), 0)
-        ).where(NOT_DELETED)
-    ).one()
+    # A sum could overflow: SQLite takes any number as the value of a switch.
+    active = sa.func.count(sa.case((actions.c.active, 1)))
+    row = connection.execute(sa.select(sa.func.count(), active).where(NOT_DELETED)).one()
     return row[0], row[1]
 
 

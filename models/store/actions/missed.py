@@ -9,7 +9,7 @@ again move their occurrences. That count also stands in for a plan or an end tha
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -22,6 +22,9 @@ from models.store.conditions import NOT_DELETED
 from models.tables import actions, missed_spans, operations, revisions
 
 SECOND = timedelta(seconds=1)
+# No rule has an occurrence before the one, or from the other on.
+BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+END = datetime(2200, 1, 1, tzinfo=UTC)
 _OF_ACTION = (
     actions.c.small_app_id,
     actions.c.name.label("action_name"),
@@ -73,7 +76,7 @@ def count(connection: sa.Connection, span: sa.RowMapping, since: datetime | None
     """
     plan, first, last = span["plan"], span["first_at"], span["last_at"]
     begins_before = since is not None and first is not None and first <= since
-    if not isinstance(plan, Plan) or plan.on_event is not None or first is None or last is None:
+    if not isinstance(plan, Plan) or plan.on_event is not None or not is_readable(span):
         return 0 if begins_before else span["count"] or 0
     begin = since if since is not None and begins_before else first - SECOND
     uid = span["action_uid"]
@@ -82,6 +85,12 @@ def count(connection: sa.Connection, span: sa.RowMapping, since: datetime | None
         return due
     (recorded,) = recorded_in(connection, [span])
     return due - due_among(plan, uid, {id: at for id, at in recorded.items() if at > begin})
+
+
+def is_readable(span: Mapping[Any, Any]) -> bool:
+    """Return whether a span's ends are instants that rules know."""
+    first, last = span["first_at"], span["last_at"]
+    return first is not None and last is not None and BEGINNING < first <= last < END
 
 
 def recorded_in(

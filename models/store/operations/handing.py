@@ -30,6 +30,7 @@ from models.store.operations.move import PENDING, fenced, move
 from models.store.operations.outbox import Message
 from models.tables import SENDABLE, operations, revisions, small_apps
 from models.values import format_instant
+from runtime.database import is_of_no_row
 from runtime.sections import AlertSettings
 
 # A later tick, not this one, sends again what the broker refused.
@@ -217,9 +218,22 @@ def decide_doubtful(
             connection.execute(again.values(handing_at=None, not_before=database_now()))
             decided.append((row.id, "sent again"))
         else:
-            _fail(connection, its, UNCERTAIN_ERROR, alerts, UNCERTAIN)
+            _fail_doubtful(connection, its, alerts)
             decided.append((row.id, "failed"))
     return decided
+
+
+def _fail_doubtful(connection: sa.Connection, its: tuple[UUID, int], alerts: AlertSettings) -> None:
+    """Fail an operation that is in doubt; if its action is gone, its row alone."""
+    try:
+        with connection.begin_nested():
+            _fail(connection, its, UNCERTAIN_ERROR, alerts, UNCERTAIN)
+    except Exception as error:  # a broken row
+        if is_of_no_row(error):
+            raise
+        why = {"reason": UNCERTAIN, "error": UNCERTAIN_ERROR}
+        its_own = operations.c.id == its[0]
+        connection.execute(move(OperationState.FAILED, its_own, since=PENDING, **why))
 
 
 def _fail(

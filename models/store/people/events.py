@@ -15,6 +15,7 @@ from models.column_types import UTCDateTime
 from models.events import ACTIVATED, CREATED, LAST_SEEN, ended_action
 from models.operation import OperationState
 from models.sql import insert_ignoring, is_among, parts_of
+from models.store.actions.missed import BEGINNING
 from models.store.conditions import IS_LIVE, of_app
 from models.store.people.selection import groups_of
 from models.tables import (
@@ -194,7 +195,9 @@ def withdraw_missed(connection: sa.Connection, now: datetime) -> datetime | None
             operations.c.state == OperationState.MISSED,
         )
     )
-    first, since = sa.select(sa.func.min(missed_spans.c.first_at)).where(of_events), now
+    # Nothing is due before; an earlier instant is rubbish.
+    is_known = missed_spans.c.first_at > BEGINNING
+    first, since = sa.select(sa.func.min(missed_spans.c.first_at)).where(of_events, is_known), now
     while True:
         found = connection.execute(first.where(missed_spans.c.last_at > since)).scalar_one()
         if found is None or found > since:

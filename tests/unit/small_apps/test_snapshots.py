@@ -125,3 +125,27 @@ def test_what_no_domain_needs_goes_when_it_is_old(settings: Settings) -> None:
     assert snapshots.remove_leftovers(settings.home, "demo", ["a"], now) == 0
     assert snapshots.remove_leftovers(settings.home, "demo", ["a"], late) == 3
     assert files(settings.home) == ["downloads/demo/a.1"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param("", id="empty"),
+        pytest.param("snapshots", id="all"),
+        pytest.param("snapshots/demo/../..", id="above"),
+        pytest.param("snapshots/demo/../../kept.parquet", id="beside"),
+        pytest.param("{home}/kept.parquet", id="absolute"),
+        pytest.param("kept.parquet", id="not_of_an_app"),
+        pytest.param("snapshots/demo/" + "x" * 9_000 + ".parquet", id="too_long"),
+        pytest.param("snapshots/demo/\ud800\0.parquet", id="no_text"),
+    ],
+)
+def test_a_path_that_no_snapshot_has_removes_nothing(settings: Settings, path: str) -> None:
+    """A hand or an upgrade may have written it into a row that maintenance prunes."""
+    written = write(settings)
+    (settings.home / "kept.parquet").touch()
+    path = path.format(home=settings.home)
+
+    assert not snapshots.is_there(settings, path, 0)
+    assert snapshots.remove(settings, [path]) == 0
+    assert sorted(files(settings.home)) == ["kept.parquet", written.path]

@@ -1,0 +1,377 @@
+"""A database with a row of every table, to break them one by one."""
+
+import json
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import sqlalchemy as sa
+
+from models.errors import NotFound
+from models.fingerprint import operation_id
+from models.operation import OperationState
+from models.roles import TokenKind
+from models.sql import database_now
+from models.store import actions, ticks, tokens
+from models.store.notices.alerting import NO_ALERTS
+from models.store.operations.claims import Claim, claim
+from models.store.operations.finish import Ending, end
+from models.store.scope import WHOLE_INSTALLATION
+from models.store.totals import COUNTED_TO, FIRST_ID
+from models.tables import action_cursor, metadata
+from runtime.config import Settings
+from runtime.database import reading
+from scheduler.changes.change import Changed
+from scheduler.counting import count_ended
+from scheduler.explain import explain
+from scheduler.sweep import Sweeper
+from scheduler.tick import TickReport, tick
+from small_apps.step_context import WorkContext
+from small_apps.steps.maintenance.work import run as maintain
+from tests.celery_messages import celery_action
+from tests.factories import DEFAULT_APP, STEPS, make_action
+from tests.integration.scheduler.rubbish import Cell, Key, cells_of, write
+from tests.statements import executed
+from views import apps, audit, jobs, metrics, operations, users
+from views.actions import search, show
+from views.doctor.database import check_database
+from views.installation import Installation
+from views.overview import overview_of
+from views.overview.vitals import vitals_of
+from views.status import status
+from views.tokens import list_tokens, sessions
+
+NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
+ONE = NOON + timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
+LEASE = timedelta(seconds=45)
+HOURLY = {"cron_rule": "0 * * * *", "timezone": "UTC"}
+MOST_OPERATIONS = 2
+# Each has one broken value at a time, so that no value hides the effect of another.
+VICTIMS = 40
+MOST = 1_000
+
+
+class GivenUp(logging.Handler):
+    """What a whole part of a tick or a sweep says when it fails: the daemon goes on without it."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.found: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep what is left to the next tick or sweep."""
+        if str(record.msg).endswith("tries again"):
+            self.found.append(f"{record.msg}: {record.exc_info and record.exc_info[1]}")
+
+
+class Furnished:
+    """A database with a healthy action, and victims: each has a row of every table to break."""
+
+    def __init__(self, engine: sa.Engine, settings: Settings, victims: int = VICTIMS) -> None:
+        self.engine, self.settings, self.given_up = engine, settings, GivenUp()
+        self.installation = Installation(settings.home)
+        self.installation.__dict__.update(settings=settings, engine=engine)
+        # By victim and table. What was there before is no victim's.
+        self.keys: list[dict[str, list[Key]]] = []
+        known = self._present()
+        for number in range(victims):
+            self._furnish(number)
+            present = self._present()
+            self.keys.append({name: _without(known[name], present[name]) for name in present})
+            known = present
+        self.healthy = make_action(engine, name="healthy", since=NOON - MINUTE)
+        self._set_facts()
+        with engine.connect() as connection:
+            self.saved = {
+                table.name: [dict(row) for row in connection.execute(table.select()).mappings()]
+                for table in metadata.sorted_tables
+            }
+
+    def _present(self) -> dict[str, list[Key]]:
+        with self.engine.connect() as connection:
+            return {
+                table.name: [dict(row) for row in connection.execute(_keys(table)).mappings()]
+                for table in metadata.sorted_tables
+            }
+
+    def _furnish(self, number: int) -> None:
+        name = f"victim {number}"
+        clock = make_action(self.engine, name=name, when=HOURLY, since=NOON - MINUTE)
+        event = task = clock
+        if number % 3 == 0:
+            event = make_action(self.engine, name=f"{name} on events", when={"on": _event(number)})
+        if number % 3 == 1:
+            task = celery_action(self.engine, name=f"{name} task", since=NOON - MINUTE)
+        with self.engine.begin() as connection:
+            for table, row in _rows(number, clock, event, task):
+                connection.execute(sa.insert(metadata.tables[table]).values(**row))
+            if _is_ahead(number):
+                its = action_cursor.c.action_uid == clock.uid
+                connection.execute(sa.update(action_cursor).where(its).values(watermark=ONE))
+
+    def _set_facts(self) -> None:
+        """Let the last tick have come an hour ahead, and all that ended be uncounted."""
+        began = (NOON - timedelta(days=10_000)).isoformat()
+        place = {"at": began, "others_at": began, "id": str(FIRST_ID)}
+        with self.engine.begin() as connection:
+            ticks.set_fact(connection, COUNTED_TO, json.dumps(place))
+            ticks.set_fact(connection, ticks.LAST_NOW, ONE.isoformat())
+
+    def restore(self) -> None:
+        """Let all rows be as they were."""
+        with self.engine.begin() as connection:
+            for table in reversed(metadata.sorted_tables):
+                connection.execute(sa.delete(table))
+            for table in metadata.sorted_tables:
+                if self.saved[table.name]:
+                    connection.execute(sa.insert(table), self.saved[table.name])
+
+    def rounds(self, columns: list[sa.Column[Any]]) -> Iterator[list[tuple[int, Cell]]]:
+        """Break one value of each victim, and yield which, until all were broken that can be."""
+        dialect = self.engine.dialect.name
+        cells = iter([cell for column in columns for cell in cells_of(column, dialect)])
+        while broken := self._break_next(cells):
+            yield broken
+
+    def _break_next(self, cells: Iterator[Cell]) -> list[tuple[int, Cell]]:
+        with self.engine.begin() as connection:
+            taken = (
+                (victim, next((one for one in cells if self._break(connection, victim, one)), None))
+                for victim in range(len(self.keys))
+            )
+            return [(victim, cell) for victim, cell in taken if cell is not None]
+
+    def _break(self, connection: sa.Connection, victim: int, cell: Cell) -> bool:
+        """Write rubbish into all of a victim's rows; return whether the database took it."""
+        keys = self.keys[victim][cell.column.table.name]
+        return sum(write(connection, cell, key) for key in keys) > 0
+
+    def blamed(self, broken: list[tuple[int, Cell]], why: str) -> dict[str, str]:
+        """Return which values stop something alone, and why; all of them if none does."""
+        found = {}
+        for victim, cell in broken:
+            with self.engine.begin() as connection:
+                self._break(connection, victim, cell)
+            if (alone := self.stopped()) is not None:
+                found[str(cell)] = alone
+        return found or {" and ".join(str(cell) for _, cell in broken): why}
+
+    def columns_read(self) -> list[sa.Column[Any]]:
+        """Return the columns that some statement names: no other can stop anything."""
+        with executed(self.engine) as seen:
+            assert self.goes_on().clock_set_back_s == 3600
+        self.restore()
+        words = [set(re.findall(r"\w+", statement)) for statement in set(seen)]
+        return [
+            column
+            for table in metadata.sorted_tables
+            for column in table.c
+            if any({table.name, column.name} <= some for some in words)
+        ]
+
+    def stopped(self) -> str | None:
+        """Return what is raised while all goes on, or None; then all rows are as they were."""
+        try:
+            self.goes_on()
+        except Exception as error:
+            return f"{type(error).__name__}: {str(error)[:200]}"
+        finally:
+            self.given_up.found.clear()
+            self.restore()
+        return None
+
+    def goes_on(self) -> TickReport:
+        """Look at everything, tick and sweep, and let the healthy action run its maintenance."""
+        self._look()
+        sweeper = Sweeper(LEASE, NO_ALERTS)
+        # As after a lease in which all was well.
+        sweeper._trusted_from = 0.0
+        report = tick(self.engine, NOON, sweeper, steps=STEPS)
+        assert report.broker_error is None
+        count_ended(self.engine)
+        assert not self.given_up.found, self.given_up.found[0]
+        self._run_healthy()
+        self._look_at_healthy()
+        return report
+
+    def _look(self) -> None:
+        """Read what commands and pages show of all rows."""
+        seen = self.installation
+        listed = search.list_actions(seen, MOST, all_apps=True).items
+        assert "healthy" in {one.name for one in listed}
+        operations.page(seen, operations.Filter(), MOST, None, all_apps=True)
+        assert status(seen).actions.total >= 1
+        assert list(check_database(self.engine, self.settings))
+        overview_of(seen)
+        vitals_of(seen)
+        metrics.quick_samples(seen)
+        metrics.slow_samples(seen)
+        apps.list_apps(seen, MOST)
+        jobs.list_jobs(seen, MOST)
+        users.list_users(seen, MOST)
+        audit.list_entries(seen, MOST, None)
+        list_tokens(seen, MOST)
+        sessions.list_sessions(seen)
+
+    def look_at(self, victim: int) -> None:
+        """Read the pages of a victim: its action and its operations."""
+        seen = self.installation
+        show(seen, f"victim {victim}")
+        for key in self.keys[victim]["operations"]:
+            with suppress(NotFound):
+                operations.show(seen, str(key["id"]))
+                operations.log(seen, str(key["id"]))
+
+    def _run_healthy(self) -> None:
+        id = operation_id(self.healthy.uid, NOON)
+        with self.engine.begin() as connection:
+            assert isinstance(claim(connection, id, 1, "tests", alerts=NO_ALERTS), Claim)
+        maintain(self._context(id))
+        success = Ending(OperationState.SUCCESS)
+        with self.engine.begin() as connection:
+            assert end(connection, id, 1, success, alerts=NO_ALERTS).state == "success"
+
+    def _look_at_healthy(self) -> None:
+        with reading(self.engine) as connection:
+            row = actions.find(connection, 1, "healthy", WHOLE_INSTALLATION)
+            assert row["last_state"] == "success"
+            told = explain(self.healthy.uid, NOON, connection, self.settings, steps=STEPS)
+            assert told.verdict == "success"
+            assert not tokens.bearers_of(connection, ["mht_0_x"], TokenKind.TOKEN)
+
+    def _context(self, id: UUID) -> WorkContext:
+        """Return a context of maintenance that keeps rows for an hour."""
+        hour = 1 / 24
+        kept = {"operations_days": hour, "ticks_days": hour, "snapshots": 0}
+        retention = self.settings.retention.model_copy(update=kept)
+        return WorkContext(
+            operation_id=id,
+            occurrence_at=NOON,
+            attempt=1,
+            subject=None,
+            triggerer="tests",
+            parameters=None,  # type: ignore[arg-type]
+            small_app=DEFAULT_APP,
+            recipients=(),
+            run_number=1,
+            last_success_at=None,
+            checkpoint={},
+            logger=logging.getLogger("tests"),
+            engine=self.engine,
+            settings=self.settings.model_copy(update={"retention": retention}),
+            is_manual=False,
+            reporter=lambda *_: None,
+            time_left_source=lambda: timedelta(hours=1),
+            should_stop_source=lambda: False,
+        )
+
+
+def _is_ahead(number: int) -> bool:
+    """Return whether a victim was decided beyond noon, while the clock was ahead."""
+    return number % 4 == 1
+
+
+def _event(number: int) -> str:
+    """Return the event of a victim: one of three has an action on the event of all three."""
+    return f"order.paid{number // 3}"
+
+
+def _keys(of: sa.Table) -> sa.Select[Any]:
+    return sa.select(*of.primary_key.columns)
+
+
+def _without(known: list[Key], keys: list[Key]) -> list[Key]:
+    return [key for key in keys if key not in known]
+
+
+def _rows(  # noqa: PLR0915 - a row of each table
+    number: int, clock: Changed, event: Changed, task: Changed
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield a row of each table that making actions leaves empty."""
+    now, old = database_now(), database_now(-7200.0)
+    name, ids = f"victim {number}", {key: uuid4() for key in ("op", "snap", "notice", "fill")}
+    app = {"small_app_id": 1}
+    yield "small_apps", {"name": name, "zone": "UTC", "document": "{}", "created_at": now}
+    snapshot = {"path": "x", "row_count": 1, "byte_count": 1, "digest": "x", "figures": {}}
+    yield (
+        "snapshots",
+        {"id": ids["snap"], **app, "domain": name, **snapshot, "validators": {}, "created_at": now},
+    )
+    yield "domains", {**app, "name": name, "source": "{}", "staging_id": ids["snap"]}
+    document = {"kind": "design", "name": name, "staging": "{}", "staged_at": now}
+    yield "app_documents", {**app, **document}
+    for row in _operations(number, clock, event, task, ids["op"]):
+        yield "operations", row
+    log = [{"message": "a", "at": "b", "level": "c"}]
+    yield "operation_logs", {"operation_id": ids["op"], "lines": log}
+    attempt = {"attempt": 1, "worker": "gone", "started_at": old, "state": "running"}
+    yield "attempts", {"operation_id": ids["op"], **attempt}
+    its = {"action_uid": clock.uid}
+    yield "action_state", {**its, "last_state": "failed", "last_run_at": old, "checkpoint": {}}
+    last = NOON + MINUTE if _is_ahead(number) else old
+    span = {"first_at": old, "last_at": last, "count": 1, "reason": "too late", "recorded_at": old}
+    yield "missed_spans", {**its, "revision": 1, **span}
+    fill = {"since": old, "until": now, "cursor": old, "mode": "all", "state": "active"}
+    asked = {"actor": "ann", "not_before": old, "requested_at": old}
+    yield "backfills", {"id": ids["fill"], **app, **its, **fill, **asked}
+    notice = {"kind": "failure", "target": {"kind": "mail", "to": "a@b.c"}, "payload": {}}
+    owed = {"state": "owed", "not_before": old, "created_at": old}
+    yield "notices", {"id": ids["notice"], **app, **its, **notice, **owed}
+    user = {"email": "a@b.c", "active": True, "created_at": old, "activated_at": old}
+    yield "users", {**app, "id": name, **user}
+    yield "groups", {**app, "name": name}
+    yield "group_members", {**app, "group_name": name, "user_id": name}
+    told = {"id": name, "subject": name, "occurred_at": NOON - MINUTE / 2}
+    yield "events", {**app, "event": _event(number), **told}
+    yield "templates", {**app, "name": name, "subject": "s", "text": "t"}
+    mail = {"address": "a@b.c", "message_id": "m", "state": "sent", "updated_at": old}
+    yield "deliveries", {"operation_id": ids["op"], "step": "s", "recipient": "r", **mail}
+    report = {"daemon": "d:1", "now": old, "finished_at": old, "duration_ms": 1.0, "report": {}}
+    yield "ticks", report
+    worker = {"queues": "quick", "pid": 1, "started_at": old, "seen_at": now, "skew_s": 0.0}
+    yield "workers", {"name": name, **worker, "follows": ["shop.*"], "step_failures": {"m": "e"}}
+    token = {"role": "admin", "hash": name, "created_at": old, "created_by": "ann"}
+    yield "tokens", {"id": name, **token}
+    yield "audit", {"at": old, "actor": "a", "verb": "v", "object": "o", "details": {}}
+    yield "installation", {"key": name, "value": "x"}
+    yield "app_usage", {**app, "what": name, "starts_at": old, "amount": 1}
+    end_of = {**its, "operation_id": ids["op"], "state": "failed"}
+    yield "action_ends", {**end_of, **app, "ended_at": old}
+    yield "totals", {**app, "name": "ended", "label": name, "part": "", "amount": 1.0}
+
+
+def _operations(
+    number: int, clock: Changed, event: Changed, task: Changed, first: UUID
+) -> Iterator[dict[str, Any]]:
+    """Yield operations in all the states that a tick and a sweep look at."""
+    old = database_now(-7200.0)
+    common = {
+        "small_app_id": 1, "action_uid": clock.uid, "revision": 1, "queue": "quick",
+        "task": "execute_scheduled_action_quick", "triggerer": 'Scheduled action "x"',
+        "recorded_at": old, "not_before": old, "subject": None, "overlap_key": None,
+        "steps": [{"name": "maintenance", "state": "running", "repeatable": True}],
+    }  # fmt: skip
+    running = {"state": "running", "worker": "gone", "heartbeat_at": old, "started_at": old}
+    theirs = {"action_uid": task.uid, "task": "shop.tasks.close_day", "queue": "celery"}
+    waits = {"state": "pending", "waiting_for": first}
+    ended = {"state": "failed", "finished_at": old, "error": "e", "result": {"a": 1}}
+    states: list[dict[str, Any]] = [
+        {**running, "first_started_at": old},
+        {"state": "pending"},
+        {"state": "queued", "queued_at": old},
+        waits,
+        ended,
+        {"state": "pending", "handing_at": old, "in_doubt": "leave", **theirs},
+        {"state": "pending", "in_doubt": "leave", **theirs},
+        {"state": "pending", "action_uid": event.uid, "subject": "ann", "event_id": "e"},
+    ]
+    # Each victim has two of them: together they are in every state.
+    for turn in range(number, number + MOST_OPERATIONS):
+        at = NOON - timedelta(hours=turn % len(states) + 1)
+        id = first if turn == number else uuid4()
+        yield {**common, "occurrence_at": at, **states[turn % len(states)], "id": id}

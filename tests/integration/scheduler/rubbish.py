@@ -1,0 +1,75 @@
+"""Ten kinds of rubbish for every column, and how a hand writes them."""
+
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from models.column_types import Number, StorableText, Switch, UTCDateTime, WholeNumber
+
+# For texts and documents, and for instants and numbers: ten kinds of each.
+RUBBISH: tuple[str | bytes | None, ...] = (
+    "",
+    None,
+    '{"a": [1, {"b": null}], "triggers": 7, "since": 1}',
+    "[" * 5_000,
+    "9" * 5_000,
+    "Mars/Olympus a\x00b\x1b[31m\u202e\n" + "x" * 9_000,
+    '"\\ud800 \\u0000"',
+    '[1, null, {"name": "publish"}, {"state": 3}]',
+    "1e999",
+    b"\xff\x00",
+)
+NUMBERS: tuple[str | bytes | None, ...] = (
+    "",
+    None,
+    "2026-13-45 99:00:00",
+    "infinity",
+    "-infinity",
+    "NaN",
+    "9" * 5_000,
+    '{"a": 1}',
+    str(2**63 - 1),
+    b"\xff\x00",
+)
+_OF_NUMBERS = (UTCDateTime, WholeNumber, Number, Switch, sa.Integer)
+Key = dict[str, Any]
+
+
+class Cell(NamedTuple):
+    """A column, and what is written into it."""
+
+    column: sa.Column[Any]
+    rubbish: object
+
+    def __str__(self) -> str:
+        return f"{self.column} = {str(self.rubbish)[:20]!r}"
+
+
+def cells_of(column: sa.Column[Any], dialect: str) -> list[Cell]:
+    """Return all that is to be written into a column.
+
+    A text reads the same from both databases: for PostgreSQL, which could only refuse a text within
+    a statement, three kinds are enough.
+    """
+    if isinstance(column.type, _OF_NUMBERS):
+        kinds = NUMBERS
+    else:
+        is_enough = dialect == "postgresql" and isinstance(column.type, sa.Text | StorableText)
+        kinds = RUBBISH[::4] if is_enough else RUBBISH
+    return [Cell(column, one) for one in kinds]
+
+
+def write(connection: sa.Connection, cell: Cell, key: Key) -> bool:
+    """Write rubbish into the row of a key, all rows without one; return whether one was changed."""
+    column, table = cell.column, cell.column.table
+    kind = column.type.dialect_impl(connection.dialect).compile(connection.dialect)
+    value = ":rubbish" if connection.dialect.name == "sqlite" else f"CAST(:rubbish AS {kind})"
+    its = " AND ".join(f'"{name}" = :{name}' for name in key) or "true"
+    written = sa.text(f'UPDATE {table.name} SET "{column.name}" = {value} WHERE {its}')
+    typed = [sa.bindparam(name, type_=table.c[name].type) for name in key]
+    given = {**key, "rubbish": cell.rubbish}
+    try:
+        with connection.begin_nested():
+            return connection.execute(written.bindparams(*typed), given).rowcount > 0
+    except (sa.exc.DBAPIError, UnicodeError):
+        return False
