@@ -10,9 +10,9 @@ import sqlalchemy as sa
 
 from minutehand.steps import Steps
 from models.action.plan import Plan
-from models.fingerprint import str_to_uuid
+from models.fingerprint import operation_id, str_to_uuid
 from models.store import actions
-from models.store.actions import cursors
+from models.store.actions import cursors, missed
 from scheduler.changes.change import Change, check_name, rows_named
 from scheduler.changes.circles import check_circles
 from scheduler.changes.pending import edit_of
@@ -167,12 +167,12 @@ def _changed(
     uid, name = row.action_uid, revision.columns["name"]
     is_same = before.plan is not None and revision.columns["document_hash"] == before.document_hash
     sent: list[datetime] = []
-    missed = 0
+    missed_count = 0
     for plan, since, until in before.decides if before.is_edited or not is_same else ():
-        due, late = _decided(plan, uid, (since, until, now))
+        due, late = _decided(connection, plan, uid, (since, until, now))
         of_events = _decided_events(connection, row, plan, (since, until, now))
         sent += [*due, *of_events[0]]
-        missed += late + of_events[1]
+        missed_count += late + of_events[1]
     return PlannedChange(
         name,
         uid,
@@ -181,21 +181,34 @@ def _changed(
         () if before.plan is None else _next(before.plan, uid, now),
         _next(revision.plan, uid, now),
         tuple(sent),
-        missed,
+        missed_count,
         revision.plan,
         is_edited=before.is_edited,
         priority_before=None if before.plan is None else before.plan.priority,
     )
 
 
-def _decided(plan: Plan, uid: UUID, window: Window) -> tuple[list[datetime], int]:
-    """Return the instants a plan would send in a window, and how many it would miss."""
+def _decided(
+    connection: sa.Connection, plan: Plan, uid: UUID, window: Window
+) -> tuple[list[datetime], int]:
+    """Return the instants a plan would send in a window, and how many it would miss.
+
+    What was sent while the clock was ahead is neither: its id prevents a second run.
+    """
     sent: list[datetime] = []
-    missed = 0
+    count = 0
     for decision in decisions(plan, uid, window):
         sent += decision.due
-        missed += decision.missed_count
-    return sent, missed
+        count += decision.missed_count
+    if not (sent or count):
+        return [], 0
+    first_at = window[0] + timedelta(microseconds=1)
+    span = {"action_uid": uid, "first_at": first_at, "last_at": window[1]}
+    (recorded,) = missed.recorded_in(connection, [span])
+    due = set(sent)
+    not_due = {id: at for id, at in recorded.items() if at not in due}
+    count -= missed.due_among(plan, uid, not_due)
+    return [at for at in sent if operation_id(uid, at) not in recorded], count
 
 
 def _decided_events(

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from random import Random
 from typing import Any
@@ -23,7 +23,7 @@ from scheduler.changes import change, deletion
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.factories import STEPS, author, make_document
-from tests.integration.scheduler import oracle
+from tests.integration.scheduler import oracle, told_year
 from tests.integration.scheduler.oracle import (
     AFTER,
     END,
@@ -34,6 +34,7 @@ from tests.integration.scheduler.oracle import (
     Rule,
 )
 from tests.virtual_clock import VirtualClock
+from views.installation import Installation
 
 ZONES = ("UTC", "Europe/Paris", "America/New_York", "Australia/Lord_Howe")
 RULES = (
@@ -71,7 +72,11 @@ class Year:
     random: Random
     lived: dict[str, Action]
     documents: dict[str, Made]
+    installation: Installation
     end: datetime = END
+    steps: set[timedelta] = field(default_factory=set)
+    # Whether a tick came since the clock was set back.
+    is_right: bool = True
 
     @property
     def known_until(self) -> datetime:
@@ -99,7 +104,8 @@ class Year:
                 users.add(connection, 1, parse_users([activated])[0])
         for name, (when, _) in DELAYS.items():
             due: set[datetime] = set()
-            document = make_document(name=name, when=when, policy={"look_back": "PT40M"})
+            policy = {"look_back": "PT40M"}
+            document = make_document(name=name, when=when, policy=policy, owner=told_year.OWNER)
             created = change.create_all(self.engine, [document], author())[0]
             rule = Rule(due, timedelta(minutes=40))  # type: ignore[arg-type]
             revision = OnEvents((rule,), "all", "allow", due=due)
@@ -112,9 +118,9 @@ class Year:
         with self.engine.begin() as connection:
             events.add(connection, 1, EVENT, now.isoformat(), self.random.choice(USERS), now)
         for name, (_, due_at) in DELAYS.items():
-            for _, revision in self.lived[name].history:
-                if isinstance(revision, OnEvents):
-                    revision.due.add(due_at(now))  # type: ignore[union-attr]
+            for one in self.lived[name].history:
+                if isinstance(one.revision, OnEvents):
+                    one.revision.due.add(due_at(now))  # type: ignore[union-attr]
 
     def live(self) -> None:
         """Live through the year: minute by minute where something is due, and all changes."""
@@ -132,6 +138,7 @@ class Year:
                 self.happen(now)
             if now in changes:
                 self.change_something(now)
+                now = self.clock.now
             elif not any(since <= now < until for since, until in outages):
                 self.tick(now + timedelta(milliseconds=self.random.choice((0, 700))))
             if now in wrong:
@@ -141,14 +148,27 @@ class Year:
         """Let the clock jump ahead, tick, perhaps change an action, and set the clock back."""
         now += timedelta(milliseconds=800)
         self.tick(now)
-        ahead = now + self.random.choice((7, 90, 1_500, 20_000)) * MINUTE
+        ahead = now + self.step()
         self.tick(ahead)
         if self.random.random() < 0.7:
             self.change_something(ahead + timedelta(seconds=1))
-            self.tick(ahead + timedelta(seconds=2))
+            self.tick(self.clock.now + timedelta(seconds=1))
         for action in self.lived.values():
             action.set_back(now)
+        if self.random.random() < 0.3:
+            # It sets its own action right; the tick, with what others are due next, all.
+            self.is_right = False
+            self.change_something(now)
+            self.is_right = True
         self.tick(now)
+
+    def step(self) -> timedelta:
+        """Return how far the clock jumps: never twice the same, or it would make up for itself."""
+        length = timedelta(minutes=self.random.choice((7, 90, 1_500, 20_000)))
+        while length in self.steps:
+            length += 5 * MINUTE
+        self.steps.add(length)
+        return length
 
     def tick(self, now: datetime) -> None:
         """Tick, and let a worker work now and then."""
@@ -157,21 +177,34 @@ class Year:
         for action in self.lived.values():
             action.tick(now)
         if report.downtime is not None:
-            told = report.downtime["occurrences"], report.downtime["missed"]
-            assert told == self.of_downtime(now)
+            self.check_downtime(report.downtime, now)
         self.last = now
+        if self.random.random() < 0.2:
+            self.check_list()
         if self.random.random() < 0.6:
             self.work()
 
-    def of_downtime(self, now: datetime) -> tuple[int, int]:
-        """Return how many occurrences lie between the last tick and `now`, and how many missed."""
-        found = [
-            outcome
-            for action in self.lived.values()
-            for at, outcome in action.outcomes.items()
-            if self.last < at <= now
-        ]
-        return len(found), found.count("missed")
+    def check_list(self) -> None:
+        """Assert that a list says what is due next."""
+        told_year.check_list(self.installation, self.lived, self.clock.now, self.known_until)
+
+    def check_downtime(self, told: dict[str, Any], now: datetime) -> None:
+        """Assert that a report has what lies between the last tick and `now`, and how it ended."""
+        found = {
+            name: [one for at, one in action.outcomes.items() if self.last < at <= now]
+            for name, action in self.lived.items()
+        }
+        missed = {name: outcomes.count("missed") for name, outcomes in found.items()}
+        count = sum(map(len, found.values()))
+        most = sorted((-times, name) for name, times in missed.items() if times)[:5]
+
+        assert (told["occurrences"], told["missed"]) == (count, sum(missed.values()))
+        assert told["sent"] == count - sum(missed.values())
+        assert (told["since"], told["until"]) == (written(self.last), written(now))
+        named = [(-one["missed"], one["name"]) for one in told["most_missed"]]
+        # The order of equals is that of their uids.
+        assert [times for times, _ in named] == [times for times, _ in most]
+        assert all(missed[name] == -times for times, name in named)
 
     def work(self) -> None:
         """Run what has not started, as a worker would: in order, and to the end."""
@@ -187,8 +220,7 @@ class Year:
                             Ending(OperationState.SUCCESS),
                             alerts=NO_ALERTS,
                         )
-            edited = action.edited[1] if action.edited else action.revision
-            action.work(is_wanted=edited is None or edited.active)
+            action.work(is_wanted=action.is_on)
 
     def unstarted(self, uid: UUID) -> Sequence[Any]:
         """Return an action's operations that have not started, in order."""
@@ -199,7 +231,9 @@ class Year:
             return connection.execute(query.order_by(operations.c.occurrence_at)).all()
 
     def change_something(self, now: datetime) -> None:
-        """Edit, pause, resume, delete or break one of the actions."""
+        """Edit, pause, resume, delete or break one of the actions, now or some time later."""
+        if self.is_right and self.random.random() < 0.4:
+            now = self.later(now)
         self.clock.set(now)
         name = self.random.choice(sorted(self.lived))
         action = self.lived[name]
@@ -211,46 +245,85 @@ class Year:
         kinds = [self.edit, self.pause_or_resume, self.edit_by_sql, self.break_by_sql, self.delete]
         (act,) = self.random.choices(kinds, weights=[4, 6, 3, 1, 0.5])
         act(name, action, now)
+        if self.is_right:
+            self.check_list()
 
     def edit(self, name: str, action: Action, now: datetime) -> None:
-        """Apply another document."""
-        made = self.documents[name] = self.make(name)
+        """Apply another document, in some cases of a paused action."""
+        made = self.other(name)
+        if not action.is_on and self.random.random() < 0.5:
+            made = _switched(made, active=False)
+        self.check_plan(name, made)
+        self.documents[name] = made
         change.apply_all(self.engine, [made[0]], author())
         action.change(made[1](action.uid), now)
+
+    def check_plan(self, name: str, made: Made) -> None:
+        """Assert that the plan of a change says what it will do."""
+        its = (self.installation, self.lived, name, made[0], made[1](self.lived[name].uid))
+        told_year.check_plan(*its, self.known_until)
+        if self.is_right:
+            told_year.check_load(*its)
 
     def pause_or_resume(self, name: str, action: Action, now: datetime) -> None:
         """Toggle the action's active flag."""
         if action.is_aside or action.edited is not None:
             return
-        document, revision = self.switched(name, active=not action.revision.active)
-        change.set_active(self.engine, action.uid, active=document["active"], author=author())
-        action.change(revision(action.uid), now)
+        made = _switched(self.documents[name], active=not action.revision.active)
+        self.check_plan(name, made)
+        self.documents[name] = made
+        change.set_active(self.engine, action.uid, active=made[0]["active"], author=author())
+        action.change(made[1](action.uid), now)
 
     def edit_by_sql(self, name: str, action: Action, now: datetime) -> None:
-        """Put another document into the row, or switch the row's flag."""
+        """Put another document into the row, in some cases a paused one, or switch the row."""
         if action.is_aside or action.edited is not None:
             return
-        made = self.documents[name] = self.make(name)
-        self.write(action, json.dumps(made[0]))
+        if self.random.random() < 0.3:
+            action.is_on = not action.is_on
+            made = _switched(self.documents[name], active=action.is_on)
+            self.write(action, active=action.is_on)
+        else:
+            made = _switched(self.other(name), active=self.random.random() < 0.7)
+            self.write(action, document=json.dumps(made[0]))
+        self.documents[name] = made
         action.edited = (now, made[1](action.uid))
+        if self.is_right and self.random.random() < 0.4:
+            self.edit_later(name, action, now)
+
+    def edit_later(self, name: str, action: Action, now: datetime) -> None:
+        """Apply another document after some time in which no daemon ticked."""
+        now = self.later(now)
+        self.clock.set(now)
+        self.edit(name, action, now)
+
+    def later(self, now: datetime) -> datetime:
+        """Return a later instant before the end: no daemon ticks until then."""
+        then = now + self.random.choice((2, 400, 3_000, 10_000)) * MINUTE
+        return then if then < self.end else now
 
     def break_by_sql(self, name: str, action: Action, now: datetime) -> None:
         """Write an unreadable document into the row."""
         if action.is_aside or action.edited is not None:
             return
-        self.write(action, json.dumps({"name": name}))
+        self.write(action, document=json.dumps({"name": name}))
         action.edited = (now, None)
+        if self.is_right and self.random.random() < 0.4:
+            self.edit_later(name, action, now)
 
-    def delete(self, _name: str, action: Action, now: datetime) -> None:
+    def delete(self, name: str, action: Action, now: datetime) -> None:
         """Delete the action."""
-        deletion.delete(self.engine, action.uid, author())
+        told_year.check_prune(self.installation, self.lived, name)
+        cancelled = deletion.delete(self.engine, action.uid, author())
         action.delete(now)
+        ended = list(action.outcomes.values())
+        assert cancelled == ended.count("cancelled")
 
-    def write(self, action: Action, document: str) -> None:
+    def write(self, action: Action, **values: Any) -> None:
         """Edit the row by plain SQL."""
         with self.engine.begin() as connection:
             connection.execute(
-                sa.update(actions).where(actions.c.uid == action.uid).values(document=document)
+                sa.update(actions).where(actions.c.uid == action.uid).values(**values)
             )
             assert read_clock(connection) == self.clock.now
 
@@ -276,17 +349,11 @@ class Year:
             found.add(at + timedelta(seconds=self.random.choice((0, 0, 17, 59))))
         return sorted(found)
 
-    def switched(self, name: str, *, active: bool) -> Made:
-        """Return the action's document, on or off."""
-        document, revision = self.documents[name]
-
-        def build(uid: UUID) -> Revision:
-            one = revision(uid)
-            if isinstance(one, OnEvents):
-                return replace(one, active=active)
-            return Revision(one.rules, one.catch_up, one.overlap, active)
-
-        made = self.documents[name] = ({**document, "active": active}, build)
+    def other(self, name: str) -> Made:
+        """Return a random document that is not the action's present one."""
+        made = self.make(name)
+        while {**made[0], "active": True} == {**self.documents[name][0], "active": True}:
+            made = self.make(name)
         return made
 
     def make(self, name: str) -> Made:
@@ -311,7 +378,8 @@ class Year:
             rules = tuple(Rule(one, look_back) for one in occurrences(uid))
             return Revision(rules, policy["catch_up"], policy["overlap"])
 
-        return make_document(name=name, when=when, policy=policy), build
+        document = make_document(name=name, when=when, policy=policy, owner=told_year.OWNER)
+        return document, build
 
     def crons(self) -> tuple[Any, Callable[[UUID], list[frozenset[datetime]]]]:
         """Return one cron rule, or a list of two."""
@@ -345,6 +413,17 @@ class Year:
         """Return the two ends of a span of the year."""
         first, second = self.moments(2)
         return first, second
+
+
+def written(at: datetime) -> str:
+    """Return an instant as reports and explanations write it."""
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _switched(made: Made, *, active: bool) -> Made:
+    """Return a document, on or off."""
+    document, revision = made
+    return {**document, "active": active}, lambda uid: replace(revision(uid), active=active)
 
 
 def _always(revision: Revision) -> Callable[[UUID], Revision]:

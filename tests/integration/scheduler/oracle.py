@@ -5,11 +5,14 @@ intervals up; what becomes of them from a list of them that is looked through at
 """
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache, cached_property
 from hashlib import sha256
+from typing import NamedTuple
 from uuid import UUID
 
 from tests.unit.cron import debian
@@ -18,6 +21,7 @@ YEAR = datetime(2027, 1, 1, tzinfo=UTC)
 END = datetime(2028, 1, 1, tzinfo=UTC)
 AFTER = END + timedelta(days=40)
 MINUTE = timedelta(minutes=1)
+DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,12 @@ class Revision:
         first, end = (bisect_right(self.occurrences, at) for at in (since, until))
         return self.occurrences[first:end]
 
+    def following(self, after: datetime, count: int) -> list[datetime]:
+        """Return the next occurrences after an instant, active or not."""
+        occurrences = self.occurrences
+        first = bisect_right(occurrences, after)
+        return occurrences[first : first + count]
+
 
 @dataclass(frozen=True)
 class OnEvents(Revision):
@@ -60,6 +70,15 @@ class OnEvents(Revision):
         return sorted(self.due)
 
 
+class Change(NamedTuple):
+    """What an action became: from when, its number and author; None was set aside."""
+
+    since: datetime
+    revision: Revision | None
+    number: int
+    author: str
+
+
 @dataclass
 class Action:
     """An action's year: its revisions, and the outcome of each occurrence so far."""
@@ -69,14 +88,26 @@ class Action:
     uid: UUID
     outcomes: dict[datetime, str] = field(default_factory=dict)
     waiting: set[datetime] = field(default_factory=set)
-    history: list[tuple[datetime, Revision | str]] = field(default_factory=list)
+    history: list[Change] = field(default_factory=list)
     deleted_at: datetime | None = None
     is_aside: bool = False
     # An edit by SQL that no tick has seen: when, and what the document then says; None is broken.
     edited: tuple[datetime, Revision | None] | None = None
+    # Whether it is switched on: what a switch by SQL changes at once.
+    is_on: bool = True
 
     def __post_init__(self) -> None:
-        self.history.append((self.watermark, self.revision))
+        self.history.append(Change(self.watermark, self.revision, 1, "tests"))
+
+    @property
+    def number(self) -> int:
+        """The number of its newest revision."""
+        return self.history[-1].number
+
+    @property
+    def standing(self) -> str:
+        """What a list says of it now."""
+        return "set aside" if self.is_aside else "active" if self.is_on else "paused"
 
     def tick(self, now: datetime) -> None:
         """Decide up to `now`; an edit by SQL is taken over first."""
@@ -84,13 +115,37 @@ class Action:
             edited_at, revision = self.edited
             self.edited = None
             self.decide(edited_at, now)
-            self._become(revision, edited_at)
+            self._become(revision, edited_at, "plain SQL")
         self.decide(now)
+
+    def foreseen(self, revision: Revision, now: datetime) -> tuple[list[datetime], int]:
+        """Return what making `revision` the next would send now, and how many it would miss."""
+        twin = copy(self)
+        twin.outcomes, twin.waiting = dict(self.outcomes), set(self.waiting)
+        twin.history = list(self.history)
+        twin.change(revision, now)
+        new = {at: one for at, one in twin.outcomes.items() if at not in self.outcomes}
+        sent = [at for at, one in new.items() if one != "missed"]
+        return sorted(sent), len(new) - len(sent)
+
+    def before(self) -> Revision | None:
+        """Return what the next change ends: an edit by SQL counts; None is broken."""
+        if self.edited is not None:
+            return self.edited[1]
+        return None if self.is_aside else self.revision
+
+    def pause_at(self, instant: datetime) -> Change:
+        """Return the change with which the pause at `instant` began."""
+        known = [one for one in self.history if one.since < instant and one.revision is not None]
+        first = known.pop()
+        while known and known[-1].revision is not None and not known[-1].revision.active:
+            first = known.pop()
+        return first
 
     def change(self, revision: Revision, now: datetime) -> None:
         """Make `revision` the next; the old one is decided up to `now` first."""
         self.tick(now)
-        self._become(revision, now)
+        self._become(revision, now, "tests")
 
     def delete(self, now: datetime) -> None:
         """End it: what has not started is cancelled."""
@@ -112,9 +167,9 @@ class Action:
         self.outcomes = {
             at: one for at, one in self.outcomes.items() if at <= now or one != "missed"
         }
-        ahead = [one for since, one in self.history if since > now]
-        self.history = [(since, one) for since, one in self.history if since <= now]
-        self.history += [(now, one) for one in ahead]
+        ahead = [one for one in self.history if one.since > now]
+        self.history = [one for one in self.history if one.since <= now]
+        self.history += [one._replace(since=now) for one in ahead]
         if self.deleted_at is not None:
             self.deleted_at = min(self.deleted_at, now)
 
@@ -126,22 +181,23 @@ class Action:
         """Return what an explanation must say of `instant` at the end of the year."""
         if instant in self.outcomes:
             return self.outcomes[instant]
-        if instant <= self.history[0][0]:
+        if instant <= self.history[0].since:
             return "not_an_occurrence"
         if self.deleted_at is not None and instant > self.deleted_at:
             return "deleted"
-        in_force = [now for since, now in self.history if since < instant][-1]
-        if isinstance(in_force, str):
-            return in_force
+        in_force = [one for one in self.history if one.since < instant][-1].revision
+        if in_force is None:
+            return "set_aside"
         if instant not in in_force.occurrences:
             return "not_an_occurrence"
         return "not_due_yet" if in_force.active else "paused"
 
-    def _become(self, revision: Revision | None, now: datetime) -> None:
+    def _become(self, revision: Revision | None, now: datetime, author: str) -> None:
         self.is_aside = revision is None
-        self.history.append((now, revision or "set_aside"))
+        number = self.number if revision is None else self.number + 1
+        self.history.append(Change(now, revision, number, author))
         if revision is not None:
-            self.revision = revision
+            self.revision, self.is_on = revision, revision.active
 
     def _record(self, until: datetime, now: datetime) -> None:
         new = self.revision.between(self.watermark, until)
@@ -235,6 +291,15 @@ def next_minute(actions: Iterable[Action], after: datetime, end: datetime) -> da
                 found.append(minute)
                 break
     return min(found)
+
+
+def busiest(revisions: Iterable[Revision], since: datetime) -> tuple[datetime, int] | None:
+    """Return the minute of the day after `since` whose tick sends most, the first of several."""
+    counts: Counter[datetime] = Counter()
+    for revision in revisions:
+        due = revision.between(since, since + DAY) if revision.active else []
+        counts.update(at.replace(second=0) + (MINUTE if at.second else timedelta(0)) for at in due)
+    return min(counts.items(), key=lambda one: (-one[1], one[0]), default=None)
 
 
 def _within(instants: Iterable[datetime]) -> list[datetime]:

@@ -12,9 +12,10 @@ from runtime.config import Settings
 from runtime.database import make_engine, reading
 from scheduler.explain import explain
 from tests.factories import STEPS
-from tests.integration.scheduler.lived_year import Year
+from tests.integration.scheduler.lived_year import Year, written
 from tests.integration.scheduler.oracle import YEAR, Action
 from tests.virtual_clock import VirtualClock
+from views.installation import Installation
 
 NEAR = (timedelta(seconds=-1), timedelta(seconds=1), timedelta(minutes=1))
 
@@ -22,14 +23,17 @@ NEAR = (timedelta(seconds=-1), timedelta(seconds=1), timedelta(minutes=1))
 def instants_of(action: Action, random: Random, until: datetime) -> set[datetime]:
     """Return all occurrences, instants beside some of them, and random instants."""
     named = {
-        at
-        for _, revision in action.history
-        if not isinstance(revision, str)
-        for at in revision.occurrences
+        at for one in action.history if one.revision is not None for at in one.revision.occurrences
     } | set(action.outcomes)
     beside = {at + random.choice(NEAR) for at in sorted(named)[::5]}
     anywhere = {YEAR + timedelta(minutes=random.randrange(-1_000, 570_000)) for _ in range(100)}
     return {at for at in named | beside | anywhere if at < until}
+
+
+def paused_since(action: Action, at: datetime) -> str:
+    """Return what an explanation says of an instant at which an action was paused."""
+    first = action.pause_at(at)
+    return f"paused since {written(first.since)} by {first.author} (revision {first.number})"
 
 
 @pytest.mark.parametrize(
@@ -48,7 +52,10 @@ def test_every_instant_is_explained_as_the_oracle_has_it(
     settings = home_of(store)
     configure(settings)
     engine, random = make_engine(settings), Random(count)
-    year = Year(engine, VirtualClock(engine, YEAR), random, {}, {}, YEAR + timedelta(days=days))
+    installation = Installation(settings.home)
+    installation.__dict__.update(settings=settings, engine=engine)
+    end = YEAR + timedelta(days=days)
+    year = Year(engine, VirtualClock(engine, YEAR), random, {}, {}, installation, end)
     year.begin(count)
     year.live()
     year.tick(year.end)
@@ -61,6 +68,8 @@ def test_every_instant_is_explained_as_the_oracle_has_it(
                 expected = action.verdict(at)
                 assert (name, at, expected) == (name, at, found.verdict), found.text
                 verdicts[expected] += 1
+                if expected == "paused":
+                    assert (name, at, found.text) == (name, at, paused_since(action, at))
 
     engine.dispose()
     assert {"success", "missed", "paused", "not_an_occurrence"} <= set(verdicts)

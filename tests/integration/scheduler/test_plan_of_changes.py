@@ -141,3 +141,21 @@ def test_applying_sends_exactly_what_the_plan_listed(engine: sa.Engine, seed: in
     clock.set(foreseen.after[0])
     tick(engine, None, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
     assert rows_of(engine, action)[-1]["occurrence_at"] == foreseen.after[0]
+
+
+@pytest.mark.parametrize("catch_up", ["latest", "all"])
+def test_what_was_sent_while_the_clock_was_ahead_is_not_listed(
+    engine: sa.Engine, catch_up: str
+) -> None:
+    clock = VirtualClock(engine, MONDAY)
+    policy = {"catch_up": catch_up, "look_back": "P1D", "overlap": "allow"}
+    make_action(engine, name="one", when=HOURLY, policy=policy)
+    sweeper = Sweeper(LEASE, NO_ALERTS)
+    for at in (MONDAY + 3 * HOUR, MONDAY + MINUTE):
+        clock.set(at)
+        tick(engine, None, sweeper, steps=STEPS)
+    clock.set(MONDAY + 3 * HOUR + MINUTE)
+
+    (foreseen,) = plan(engine, make_document(name="one", when=DAILY, policy=policy))
+
+    assert (foreseen.sent, foreseen.missed) == ((), 2 if catch_up == "latest" else 0)
