@@ -27,6 +27,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, Any, NoReturn
 
+import psutil
+
 ROOT = Path(__file__).resolve().parents[2]
 SERVER = str(ROOT / "scheduler_server.py")
 OURS = ["-P", "-m", "minutehand"]
@@ -40,6 +42,8 @@ LOADED = (
 )
 LEFT_OUT = {"billiard.common", "celery.apps.worker", "processes.worker", "tasks.lease", "duckdb"}
 LARGEST = 1 << 18
+# Far longer than a fork takes on a busy machine.
+ANSWER_S = 120.0
 CLONE_PARENT = 0x8000
 SYS_CLONE = {"x86_64": 56, "aarch64": 220}
 
@@ -110,10 +114,29 @@ class Warm:
         }  # fmt: skip
         descriptors = [stream.fileno() for stream in streams]
         socket.send_fds(self._ours, [json.dumps(asked).encode()], descriptors)
-        answer = self._ours.recv(64)
-        if not answer:
-            raise RuntimeError("the warm process is gone")
-        return Forked(int(answer), list(command))
+        return Forked(self._answered(), list(command))
+
+    def _answered(self, within_s: float = ANSWER_S) -> int:
+        """Return the pid of the process that was forked; give this one up if it does not answer."""
+        is_there, _, _ = select.select([self._ours], [], [], within_s)
+        answer = self._ours.recv(64) if is_there else b""
+        if answer:
+            return int(answer)
+        # A late answer would be taken for that to the next test.
+        warm.cache_clear()
+        self._ours.close()
+        raise RuntimeError(f"the warm process does not answer; it is {self._end()}")
+
+    def _end(self) -> str:
+        """Kill it; return what it was doing."""
+        if self._process is None:
+            return "a child of another"
+        with suppress(psutil.Error):
+            status = str(psutil.Process(self._process.pid).status())
+            self._process.kill()
+            self._process.wait()
+            return status
+        return "gone"
 
 
 @lru_cache(maxsize=1)
