@@ -19,6 +19,7 @@ from models.store.operations.claims import Claim, claim
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_cursor, revisions
 from models.tables import operations as operations_table
+from runtime.config import Settings
 from runtime.database import reading
 from scheduler.changes.change import Changed, create_all
 from scheduler.changes.revisions import revision_of
@@ -27,6 +28,7 @@ from scheduler.record import ActionRef, operation_row
 from small_apps.document import parse_small_app
 from small_apps.store import small_apps
 from tasks.built_in import built_in_steps
+from views.installation import Installation
 
 DEFAULT_APP = SmallApp(1, "default", "UTC")
 STEPS = built_in_steps()
@@ -102,6 +104,13 @@ def make_operation(
         row = operation_row(subject, action.plan, id, occurrence, caused_by(triggerer))
         operations.record(connection, [row])
     return id
+
+
+def installation_on(engine: sa.Engine, settings: Settings, app: str = "default") -> Installation:
+    """Return an installation that is open, on this engine."""
+    made = Installation(settings.home, app)
+    made.__dict__.update(settings=settings, engine=engine)
+    return made
 
 
 def claimed(engine: sa.Engine, id: UUID, attempt: int = 1) -> Claim | str:

@@ -33,13 +33,12 @@ from scheduler.tick import TickReport, tick
 from small_apps.step_context import WorkContext
 from small_apps.steps.maintenance.work import run as maintain
 from tests.celery_messages import celery_action
-from tests.factories import DEFAULT_APP, STEPS, make_action
+from tests.factories import DEFAULT_APP, STEPS, installation_on, make_action
 from tests.integration.scheduler.rubbish import Cell, Key, cells_of, write
 from tests.statements import executed
 from views import apps, audit, jobs, metrics, operations, users
 from views.actions import search, show
 from views.doctor.database import check_database
-from views.installation import Installation
 from views.overview import overview_of
 from views.overview.vitals import vitals_of
 from views.status import status
@@ -74,8 +73,7 @@ class Furnished:
 
     def __init__(self, engine: sa.Engine, settings: Settings, victims: int = VICTIMS) -> None:
         self.engine, self.settings, self.given_up = engine, settings, GivenUp()
-        self.installation = Installation(settings.home)
-        self.installation.__dict__.update(settings=settings, engine=engine)
+        self.installation = installation_on(engine, settings)
         # By victim and table. What was there before is no victim's.
         self.keys: list[dict[str, list[Key]]] = []
         known = self._present()
@@ -289,48 +287,69 @@ def _without(known: list[Key], keys: list[Key]) -> list[Key]:
     return [key for key in keys if key not in known]
 
 
-def _rows(  # noqa: PLR0915 - a row of each table
-    number: int, clock: Changed, event: Changed, task: Changed
-) -> Iterator[tuple[str, dict[str, Any]]]:
+Rows = Iterator[tuple[str, dict[str, Any]]]
+OF_APP = {"small_app_id": 1}
+
+
+def _rows(number: int, clock: Changed, event: Changed, task: Changed) -> Rows:
     """Yield a row of each table that making actions leaves empty."""
-    now, old = database_now(), database_now(-7200.0)
-    name, ids = f"victim {number}", {key: uuid4() for key in ("op", "snap", "notice", "fill")}
-    app = {"small_app_id": 1}
-    yield "small_apps", {"name": name, "zone": "UTC", "document": "{}", "created_at": now}
-    snapshot = {"path": "x", "row_count": 1, "byte_count": 1, "digest": "x", "figures": {}}
-    yield (
-        "snapshots",
-        {"id": ids["snap"], **app, "domain": name, **snapshot, "validators": {}, "created_at": now},
-    )
-    yield "domains", {**app, "name": name, "source": "{}", "staging_id": ids["snap"]}
-    document = {"kind": "design", "name": name, "staging": "{}", "staged_at": now}
-    yield "app_documents", {**app, **document}
-    for row in _operations(number, clock, event, task, ids["op"]):
+    operation = uuid4()
+    yield from _rows_of_app(f"victim {number}", _event(number))
+    for row in _operations(number, clock, event, task, operation):
         yield "operations", row
+    yield from _rows_of_operation(operation)
+    yield from _rows_of_action(number, clock.uid, operation)
+    yield from _rows_of_installation(f"victim {number}")
+
+
+def _rows_of_app(name: str, event: str) -> Rows:
+    now, old, snapshot = database_now(), database_now(-7200.0), uuid4()
+    yield "small_apps", {"name": name, "zone": "UTC", "document": "{}", "created_at": now}
+    file = {"path": "x", "row_count": 1, "byte_count": 1, "digest": "x", "figures": {}}
+    its = {"id": snapshot, **OF_APP, "domain": name}
+    yield "snapshots", {**its, **file, "validators": {}, "created_at": now}
+    yield "domains", {**OF_APP, "name": name, "source": "{}", "staging_id": snapshot}
+    document = {"kind": "design", "name": name, "staging": "{}", "staged_at": now}
+    yield "app_documents", {**OF_APP, **document}
+    user = {"email": "a@b.c", "active": True, "created_at": old, "activated_at": old}
+    yield "users", {**OF_APP, "id": name, **user}
+    yield "groups", {**OF_APP, "name": name}
+    yield "group_members", {**OF_APP, "group_name": name, "user_id": name}
+    told = {"id": name, "subject": name, "occurred_at": NOON - MINUTE / 2}
+    yield "events", {**OF_APP, "event": event, **told}
+    yield "templates", {**OF_APP, "name": name, "subject": "s", "text": "t"}
+    yield "app_usage", {**OF_APP, "what": name, "starts_at": old, "amount": 1}
+    yield "totals", {**OF_APP, "name": "ended", "label": name, "part": "", "amount": 1.0}
+
+
+def _rows_of_operation(id: UUID) -> Rows:
+    old = database_now(-7200.0)
     log = [{"message": "a", "at": "b", "level": "c"}]
-    yield "operation_logs", {"operation_id": ids["op"], "lines": log}
+    yield "operation_logs", {"operation_id": id, "lines": log}
     attempt = {"attempt": 1, "worker": "gone", "started_at": old, "state": "running"}
-    yield "attempts", {"operation_id": ids["op"], **attempt}
-    its = {"action_uid": clock.uid}
+    yield "attempts", {"operation_id": id, **attempt}
+    mail = {"address": "a@b.c", "message_id": "m", "state": "sent", "updated_at": old}
+    yield "deliveries", {"operation_id": id, "step": "s", "recipient": "r", **mail}
+
+
+def _rows_of_action(number: int, uid: UUID, operation: UUID) -> Rows:
+    now, old, its = database_now(), database_now(-7200.0), {"action_uid": uid}
     yield "action_state", {**its, "last_state": "failed", "last_run_at": old, "checkpoint": {}}
     last = NOON + MINUTE if _is_ahead(number) else old
     span = {"first_at": old, "last_at": last, "count": 1, "reason": "too late", "recorded_at": old}
     yield "missed_spans", {**its, "revision": 1, **span}
     fill = {"since": old, "until": now, "cursor": old, "mode": "all", "state": "active"}
     asked = {"actor": "ann", "not_before": old, "requested_at": old}
-    yield "backfills", {"id": ids["fill"], **app, **its, **fill, **asked}
+    yield "backfills", {"id": uuid4(), **OF_APP, **its, **fill, **asked}
     notice = {"kind": "failure", "target": {"kind": "mail", "to": "a@b.c"}, "payload": {}}
     owed = {"state": "owed", "not_before": old, "created_at": old}
-    yield "notices", {"id": ids["notice"], **app, **its, **notice, **owed}
-    user = {"email": "a@b.c", "active": True, "created_at": old, "activated_at": old}
-    yield "users", {**app, "id": name, **user}
-    yield "groups", {**app, "name": name}
-    yield "group_members", {**app, "group_name": name, "user_id": name}
-    told = {"id": name, "subject": name, "occurred_at": NOON - MINUTE / 2}
-    yield "events", {**app, "event": _event(number), **told}
-    yield "templates", {**app, "name": name, "subject": "s", "text": "t"}
-    mail = {"address": "a@b.c", "message_id": "m", "state": "sent", "updated_at": old}
-    yield "deliveries", {"operation_id": ids["op"], "step": "s", "recipient": "r", **mail}
+    yield "notices", {"id": uuid4(), **OF_APP, **its, **notice, **owed}
+    end_of = {**its, "operation_id": operation, "state": "failed"}
+    yield "action_ends", {**end_of, **OF_APP, "ended_at": old}
+
+
+def _rows_of_installation(name: str) -> Rows:
+    now, old = database_now(), database_now(-7200.0)
     report = {"daemon": "d:1", "now": old, "finished_at": old, "duration_ms": 1.0, "report": {}}
     yield "ticks", report
     worker = {"queues": "quick", "pid": 1, "started_at": old, "seen_at": now, "skew_s": 0.0}
@@ -339,10 +358,6 @@ def _rows(  # noqa: PLR0915 - a row of each table
     yield "tokens", {"id": name, **token}
     yield "audit", {"at": old, "actor": "a", "verb": "v", "object": "o", "details": {}}
     yield "installation", {"key": name, "value": "x"}
-    yield "app_usage", {**app, "what": name, "starts_at": old, "amount": 1}
-    end_of = {**its, "operation_id": ids["op"], "state": "failed"}
-    yield "action_ends", {**end_of, **app, "ended_at": old}
-    yield "totals", {**app, "name": "ended", "label": name, "part": "", "amount": 1.0}
 
 
 def _operations(

@@ -54,9 +54,13 @@ def cells_of(column: sa.Column[Any], dialect: str) -> list[Cell]:
     if isinstance(column.type, _OF_NUMBERS):
         kinds = NUMBERS
     else:
-        is_enough = dialect == "postgresql" and isinstance(column.type, sa.Text | StorableText)
-        kinds = RUBBISH[::4] if is_enough else RUBBISH
+        kinds = RUBBISH[::4] if takes_any_text(column, dialect) else RUBBISH
     return [Cell(column, one) for one in kinds]
+
+
+def takes_any_text(column: sa.Column[Any], dialect: str) -> bool:
+    """Return whether a column is a text of PostgreSQL: a few kinds of rubbish are enough there."""
+    return dialect == "postgresql" and isinstance(column.type, sa.Text | StorableText)
 
 
 def write(connection: sa.Connection, cell: Cell, key: Key) -> bool:

@@ -7,7 +7,6 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.column_types import StorableText
 from models.sql import database_now
 from models.store import quiet
 from models.store.operations import eta
@@ -16,7 +15,7 @@ from models.turns import Turn
 from runtime.config import Settings
 from scheduler.explain import explain
 from tests.factories import STEPS, make_action
-from tests.integration.scheduler.rubbish import Cell, write
+from tests.integration.scheduler.rubbish import Cell, takes_any_text, write
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -103,9 +102,7 @@ def test_rubbish_in_any_column_stops_no_explanation(engine: sa.Engine, settings:
             is_of_operation = column.table is operations
             # A missed span and an instant without a record come before the operations.
             looked = range(-1, len(STATES)) if is_of_operation else (-3, -1, 2)
-            is_text = isinstance(column.type, sa.Text | StorableText)
-            # As in `cells_of`.
-            for rubbish in RUBBISH[:: 3 if is_postgresql and is_text else 1]:
+            for rubbish in RUBBISH[:: 3 if takes_any_text(column, engine.dialect.name) else 1]:
                 point = connection.begin_nested()
                 if write(connection, Cell(column, rubbish), {}):
                     taken += 1

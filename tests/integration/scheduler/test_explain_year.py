@@ -11,11 +11,10 @@ from broker.app import configure
 from runtime.config import Settings
 from runtime.database import make_engine, reading
 from scheduler.explain import explain
-from tests.factories import STEPS
+from tests.factories import STEPS, installation_on
 from tests.integration.scheduler.lived_year import Year, written
 from tests.integration.scheduler.oracle import YEAR, Action
 from tests.virtual_clock import VirtualClock
-from views.installation import Installation
 
 NEAR = (timedelta(seconds=-1), timedelta(seconds=1), timedelta(minutes=1))
 
@@ -52,8 +51,7 @@ def test_every_instant_is_explained_as_the_oracle_has_it(
     settings = home_of(store)
     configure(settings)
     engine, random = make_engine(settings), Random(count)
-    installation = Installation(settings.home)
-    installation.__dict__.update(settings=settings, engine=engine)
+    installation = installation_on(engine, settings)
     end = YEAR + timedelta(days=days)
     year = Year(engine, VirtualClock(engine, YEAR), random, {}, {}, installation, end)
     year.begin(count)

@@ -18,9 +18,8 @@ from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.database import make_engine, reading
 from scheduler.changes import change
-from tests.factories import author, make_app, row_of, update_operation
+from tests.factories import author, installation_on, make_app, row_of, update_operation
 from tests.integration.web.jobs import NOON, make_due, make_job
-from views.installation import Installation
 from views.jobs import taking
 from views.jobs.taking import JobToDo, Taken
 
@@ -36,17 +35,11 @@ def make_jobs(engine: sa.Engine, count: int, **changes: object) -> list[UUID]:
 
 def take_all(engine: sa.Engine, ids: Sequence[UUID], attempt: int = 1) -> Taken:
     wanted = [Wanted(id, attempt, f"worker of {id}") for id in ids]
-    return taking.take_all(opened(engine), wanted)
+    return taking.take_all(installation_on(engine, settings_in_use()), wanted)
 
 
 def take(engine: sa.Engine, id: UUID) -> JobToDo | None:
-    return taking.take(opened(engine), Wanted(id, 1, "worker"))
-
-
-def opened(engine: sa.Engine) -> Installation:
-    made = Installation()
-    made.__dict__.update(settings=settings_in_use(), engine=engine)
-    return made
+    return taking.take(installation_on(engine, settings_in_use()), Wanted(id, 1, "worker"))
 
 
 def started(taken: Taken) -> set[UUID]:

@@ -18,7 +18,7 @@ from models.store import actions
 from runtime.config import Settings
 from runtime.database import reading
 from scheduler.occurrence import next_occurrences
-from tests.factories import make_action
+from tests.factories import installation_on, make_action
 from tests.integration.web.conftest import Web
 from tests.integration.web.jobs import URL, make_due, make_job
 from tests.statements import rows_read
@@ -31,9 +31,7 @@ NOW = datetime(2027, 1, 4, 12, tzinfo=UTC)
 
 @pytest.fixture
 def opened(settings: Settings, engine: sa.Engine) -> Installation:
-    made = Installation(settings.home)
-    made.__dict__.update(settings=settings, engine=engine)
-    return made
+    return installation_on(engine, settings)
 
 
 def write(folder: Path, *rows: object) -> Path:

@@ -17,9 +17,9 @@ from models.tables import deliveries as table
 from small_apps.steps import publish, refresh, send_execsum
 from small_apps.steps.publish import PublishParameters
 from small_apps.steps.refresh import RefreshParameters
+from tests.factories import installation_on
 from tests.integration.small_apps.steps.conftest import ANN, Work, text_of
 from tests.mail_server import MailServer
-from views.installation import Installation
 from views.templates.summary import preview
 
 
@@ -119,8 +119,7 @@ def test_a_preview_is_what_would_be_mailed_and_sends_nothing(
         its = sa.update(actions).where(actions.c.uid == uid)
         connection.execute(its.values(document=document, name="report"))
         upsert(connection, action_state, [_state(uid, published.checkpoint)])
-    installation = Installation(app_name="shop")
-    installation.__dict__.update(engine=published.engine, settings=published.settings)
+    installation = installation_on(published.engine, published.settings, "shop")
 
     made = preview(installation)
     sent = len(smtp.took)
