@@ -11,11 +11,11 @@ from runtime.sections.processes import WorkerSettings
 NOTHING = timedelta(0)
 
 
-def why_stop(held: Held) -> str | None:
-    """Return why the worker of a job should stop, None if it may go on."""
+def stopped(held: Held) -> Ending | None:
+    """Return how a job ends whose worker should stop, None if it may go on."""
     if held.cancelled_for is not None:
-        return "cancelled"
-    return "time limit" if held.ran_for >= held.plan.time_limit else None
+        return CANCELLED
+    return TIME_LIMIT if held.ran_for >= held.plan.time_limit else None
 
 
 def time_left(held: Held, settings: WorkerSettings) -> timedelta:
@@ -28,15 +28,12 @@ def time_left(held: Held, settings: WorkerSettings) -> timedelta:
 
 def overrun(held: Held, settings: WorkerSettings) -> Ending | None:
     """Return how a job ends whose worker did not stop in time, None if it may go on."""
-    if why_stop(held) is None or time_left(held, settings) > NOTHING:
-        return None
-    return TIME_LIMIT if held.cancelled_for is None else CANCELLED
+    return None if time_left(held, settings) > NOTHING else stopped(held)
 
 
 def failure(held: Held, error: str, *, permanent: bool) -> Ending:
     """Return the end of a job that failed: retried, failed for good, or stopped as told."""
-    if held.cancelled_for is not None:
-        return replace(CANCELLED, error=error)
-    if held.ran_for >= held.plan.time_limit:
-        return replace(TIME_LIMIT, error=error)
+    ending = stopped(held)
+    if ending is not None:
+        return replace(ending, error=error)
     return failed(held, error, permanent=permanent)

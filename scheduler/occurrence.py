@@ -5,7 +5,7 @@ A window is (since, now], since = max(watermark, now − look_back); docs/explan
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from heapq import merge
 from itertools import groupby, islice
 from uuid import UUID
@@ -13,16 +13,20 @@ from uuid import UUID
 from cron import CronSchedule
 from models.action import ScheduledActionModel, plan_of
 from models.action.plan import CronTrigger, Plan, SolarTrigger
-from models.action.schedule import NO_UID, ONE_SECOND, Schedule, count_union, schedules_of
+from models.action.schedule import (
+    BEGINNING,
+    END,
+    NO_UID,
+    ONE_SECOND,
+    Schedule,
+    count_union,
+    schedules_of,
+)
 
 MOST_SENT = 1_000
 MOST_MISSED_SHOWN = 10
 TOO_LATE = "too late"
 OVERTAKEN = "overtaken"
-# No rule has an occurrence before it.
-BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
-# No cron rule and no event of the sun has an occurrence from here on.
-END = datetime(2200, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from pydantic import Field
 
 from models.action import ParseContext, parse_action, plan_of
 from models.action.plan import Plan
+from models.action.schedule import BEGINNING
 from models.errors import InvalidAction, InvalidDocument, Problem, Refused
 from models.json_text import InvalidJson, read_json
 from runtime.clock import utc_now
-from scheduler.occurrence import BEGINNING
 from scheduler.simulate import SENT, SUCCESS, Fate, Simulated, Timetable, busiest, simulate
 from scheduler.simulate.assertions import differences
 from scheduler.simulate.expectations import parse_expectations

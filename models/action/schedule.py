@@ -25,6 +25,10 @@ from models.fingerprint import jitter_offset
 
 ONE_SECOND = timedelta(seconds=1)
 NO_UID = UUID(int=0)
+# No rule has an occurrence before it.
+BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+# No cron rule and no event of the sun has an occurrence from here on.
+END = datetime(2200, 1, 1, tzinfo=UTC)
 # How many closed times in a row are searched for an open occurrence, so that exceptions that leave
 # nothing cannot stall the search.
 MOST_CLOSED = 2_000

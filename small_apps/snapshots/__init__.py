@@ -27,6 +27,8 @@ FOLDER = "snapshots"
 DOWNLOADS = "downloads"
 SCRATCH = "scratch"
 SUFFIXES = (".parquet", ".jsonl")
+# With the files in writing.
+WRITTEN = (*SUFFIXES, ".part")
 # A younger file that no row names may still be in writing.
 ORPHAN_AGE = timedelta(days=1)
 FETCHED_AT_ONCE = 1_000
@@ -147,7 +149,7 @@ def _is_of_snapshot(path: str) -> bool:
     return (
         folder == FOLDER
         and len(names) > 1
-        and names[-1].endswith((*SUFFIXES, ".part"))
+        and names[-1].endswith(WRITTEN)
         # As `folder_name` makes them.
         and path.isascii()
         and path.isprintable()
@@ -158,7 +160,7 @@ def _is_of_snapshot(path: str) -> bool:
 def orphans(settings: Settings, app: str, known: set[str], now: datetime) -> Iterator[str]:
     """Yield the old files of `app` in the store that no row names, left by killed refreshes."""
     for path, written_at in store_of(settings).files(f"{FOLDER}/{folder_name(app)}"):
-        is_ours = path.endswith((*SUFFIXES, ".part"))
+        is_ours = path.endswith(WRITTEN)
         is_old = written_at is not None and written_at < now - ORPHAN_AGE
         if is_ours and is_old and path not in known:
             yield path

@@ -16,7 +16,7 @@ from models.store import ticks
 from models.store.operations import jobs, one_step
 from models.store.operations.admission import TAKEN, KeptBack, NotClaimed, Recorded
 from models.store.operations.claims import Claim, Wanted, claim, lock_unstarted, start_all
-from models.store.operations.finish import Ending, end
+from models.store.operations.finish import Ended, Ending, end
 from models.store.operations.jobs import Lane, Offer
 from runtime.database import DATABASE_AWAY, reading
 from runtime.db_retry import start
@@ -68,10 +68,15 @@ def take(installation: Installation, wanted: Wanted) -> JobToDo | None:
     found = start(wanted.id, lambda: _claim(installation, wanted), TAKEN)
     if isinstance(found, KeptBack):
         logger.info("operation %s attempt %d: not started, %s", *its, found.why)
-        installation.publish()
-        send_ended(installation.engine, found.ended)
+        send(installation, found.ended)
         return None
     return _to_do(found, installation.settings.worker.lease_s)
+
+
+def send(installation: Installation, ended: Ended | None) -> None:
+    """Send what the end of a job released, and its notices; None if nothing ended."""
+    installation.publish()
+    send_ended(installation.engine, ended)
 
 
 def _claim(installation: Installation, wanted: Wanted) -> Claim | KeptBack:

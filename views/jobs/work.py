@@ -9,7 +9,6 @@ from uuid import UUID
 import sqlalchemy as sa
 from pydantic import Field
 
-from broker.sending import send_ended
 from jobs import ends
 from models.errors import LeaseLost, NotFound
 from models.job import JOB
@@ -21,7 +20,7 @@ from models.store.operations.running import Story
 from models.values import format_instant
 from runtime.database import reading
 from views.installation import Installation
-from views.jobs.taking import JobToDo
+from views.jobs.taking import JobToDo, send
 from views.view import View
 
 logger = logging.getLogger("minutehand.jobs")
@@ -42,7 +41,7 @@ def give_back(installation: Installation, job: JobToDo) -> None:
     its, alerts = _lease(job.lease), installation.settings.alert
     with installation.engine.begin() as connection:
         ended = end(connection, *its, GIVEN_BACK, alerts=alerts)
-    _send(installation, ended)
+    send(installation, ended)
     logger.info("operation %s attempt %d: given back, its worker went away", *its)
 
 
@@ -59,10 +58,12 @@ def keep(
         ending = ends.overrun(held, settings)
         if ending is None:
             _renew(connection, held, progress)
+            stopped = ends.stopped(held)
             left_s = ends.time_left(held, settings) / timedelta(seconds=1)
-            return JobStanding(stop=ends.why_stop(held), time_left_s=round(left_s, 3))
+            stop = None if stopped is None else stopped.reason
+            return JobStanding(stop=stop, time_left_s=round(left_s, 3))
         ended = _finish(connection, installation, held, ending)
-    _send(installation, ended)
+    send(installation, ended)
     raise LeaseLost(f"job {job_id} was ended, {ending.reason}: its worker did not stop in time")
 
 
@@ -120,7 +121,7 @@ def _end(
     with installation.engine.begin() as connection:
         held = _held(connection, installation, job_id, lease)
         ended = _finish(connection, installation, held, decide(held), message)
-    _send(installation, ended)
+    send(installation, ended)
     return held, ended
 
 
@@ -147,11 +148,6 @@ def _lease(text: str) -> tuple[UUID, int]:
         return UUID(hex=id), int(attempt)
     except ValueError:
         raise NotFound(f"no job was handed out under the lease {text!r}") from None
-
-
-def _send(installation: Installation, ended: Ended | None) -> None:
-    installation.publish()
-    send_ended(installation.engine, ended)
 
 
 def _log(level: int, event: str, job_id: str, held: Held, **more: str | None) -> None:

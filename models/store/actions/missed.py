@@ -9,22 +9,19 @@ again move their occurrences. That count also stands in for a plan or an end tha
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
 from models.action.plan import Plan
-from models.action.schedule import count_union, schedules_of
+from models.action.schedule import BEGINNING, END, count_union, schedules_of
 from models.fingerprint import operation_id
 from models.store.conditions import NOT_DELETED
 from models.tables import actions, missed_spans, operations, revisions
 
 SECOND = timedelta(seconds=1)
-# No rule has an occurrence before the one, or from the other on.
-BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
-END = datetime(2200, 1, 1, tzinfo=UTC)
 _OF_ACTION = (
     actions.c.small_app_id,
     actions.c.name.label("action_name"),
@@ -49,7 +46,13 @@ _RECORDED = (
 def spans(
     connection: sa.Connection, *where: sa.ColumnElement[bool], newest: int | None = None
 ) -> Sequence[sa.RowMapping]:
-    """Return missed spans, the newest first, in the form that `count` takes.
+    """Return missed spans, the newest first, in the form that `count` takes."""
+    ordered = query(*where).order_by(missed_spans.c.id.desc()).limit(newest)
+    return connection.execute(ordered).mappings().all()
+
+
+def query(*where: sa.ColumnElement[bool]) -> sa.Select[Any]:
+    """Return the query of missed spans.
 
     Each has the plan of its revision, and of its action the small app, the name, the newest
     revision and whether ticks decide it.
@@ -58,15 +61,13 @@ def spans(
         revisions.c.action_uid == missed_spans.c.action_uid,
         revisions.c.number == missed_spans.c.revision,
     )
-    query = (
+    return (
         sa.select(missed_spans, *_OF_ACTION, revisions.c.plan, _RECORDED)
         # Each has its action. An inner join lets SQLite read all actions first.
         .outerjoin(actions, actions.c.uid == missed_spans.c.action_uid)
         .outerjoin(revisions, its_revision)
         .where(*where)
     )
-    ordered = query.order_by(missed_spans.c.id.desc()).limit(newest)
-    return connection.execute(ordered).mappings().all()
 
 
 def count(connection: sa.Connection, span: sa.RowMapping, since: datetime | None = None) -> int:

@@ -14,6 +14,8 @@ from models.store.conditions import NOT_DELETED, state_of
 from models.store.scope import Scope
 from models.tables import action_state, actions
 
+_IN_ORDER = (actions.c.name, actions.c.small_app_id)
+
 
 class Standing(StrEnum):
     """Which actions to list."""
@@ -56,9 +58,6 @@ def document_lengths(
         byte_length(connection, actions.c.document)
     )
     return connection.execute(lengths.limit(limit)).scalars().all()
-
-
-_IN_ORDER = (actions.c.name, actions.c.small_app_id)
 
 
 def _chosen(wanted: Wanted, overdue: timedelta) -> sa.Select[Any]:

@@ -1,5 +1,6 @@
 """End an attempt: its rows, the action's state, and the operations that waited for it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -20,6 +21,7 @@ from models.store.operations.outbox import MESSAGE, Message, in_order
 from models.store.operations.running import ATTEMPT, Story, fence, lease_lost, write_lines
 from models.store.operations.turns import HAS_WAITING, Lane
 from models.tables import action_state, operations, revisions
+from runtime.database import is_of_no_row
 from runtime.sections import AlertSettings
 
 
@@ -49,6 +51,21 @@ class Ended:
     owed: list[Owed] = field(default_factory=list)
     # Its app and queue, if others wait for a turn there.
     lane: Lane | None = None
+
+
+def end_at_least(
+    connection: sa.Connection, id: UUID, ending: Ending, act: Callable[[], None]
+) -> None:
+    """End an operation by `act`; if a broken row makes that fail, move the operation alone."""
+    try:
+        with connection.begin_nested():
+            act()
+    except Exception as error:  # so broken that no action is known
+        if is_of_no_row(error):
+            raise
+        why = {"reason": ending.reason, "error": ending.error}
+        its_own = operations.c.id == id
+        connection.execute(move(ending.state, its_own, since=ending.since, **why))
 
 
 _SHOW_STEPS = (

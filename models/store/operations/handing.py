@@ -24,13 +24,12 @@ from models.store.conditions import ITS_REVISION
 from models.store.operations import RESERVED_FOR, unstarted
 from models.store.operations.admission import why_not
 from models.store.operations.claims import is_wanted, recorded_of
-from models.store.operations.finish import Ending, end
+from models.store.operations.finish import Ending, end, end_at_least
 from models.store.operations.handed_over import hand_over
 from models.store.operations.move import PENDING, fenced, move
 from models.store.operations.outbox import Message
 from models.tables import SENDABLE, operations, revisions, small_apps
 from models.values import format_instant
-from runtime.database import is_of_no_row
 from runtime.sections import AlertSettings
 
 # A later tick, not this one, sends again what the broker refused.
@@ -218,22 +217,9 @@ def decide_doubtful(
             connection.execute(again.values(handing_at=None, not_before=database_now()))
             decided.append((row.id, "sent again"))
         else:
-            _fail_doubtful(connection, its, alerts)
+            _fail(connection, its, UNCERTAIN_ERROR, alerts, UNCERTAIN)
             decided.append((row.id, "failed"))
     return decided
-
-
-def _fail_doubtful(connection: sa.Connection, its: tuple[UUID, int], alerts: AlertSettings) -> None:
-    """Fail an operation that is in doubt; if its action is gone, its row alone."""
-    try:
-        with connection.begin_nested():
-            _fail(connection, its, UNCERTAIN_ERROR, alerts, UNCERTAIN)
-    except Exception as error:  # a broken row
-        if is_of_no_row(error):
-            raise
-        why = {"reason": UNCERTAIN, "error": UNCERTAIN_ERROR}
-        its_own = operations.c.id == its[0]
-        connection.execute(move(OperationState.FAILED, its_own, since=PENDING, **why))
 
 
 def _fail(
@@ -246,8 +232,12 @@ def _fail(
     failed = Ending(
         OperationState.FAILED, error=error, reason=reason, is_failure=True, since=PENDING
     )
-    with suppress(LeaseLost):
-        notices.send_soon(connection, end(connection, *its, failed, alerts=alerts).owed)
+
+    def act() -> None:
+        with suppress(LeaseLost):
+            notices.send_soon(connection, end(connection, *its, failed, alerts=alerts).owed)
+
+    end_at_least(connection, its[0], failed, act)
 
 
 def await_message(

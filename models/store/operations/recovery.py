@@ -9,8 +9,7 @@ from models.operation import ENDED, UNSTARTED, OperationState, StepState, after_
 from models.sql import database_now
 from models.store import notices
 from models.store.conditions import IS_RUNNING
-from models.store.operations.finish import Ending, end, release_waiting
-from models.store.operations.move import RUNNING, move
+from models.store.operations.finish import Ending, end, end_at_least, release_waiting
 from models.tables import attempts, operations
 from runtime.database import is_of_no_row
 from runtime.sections import AlertSettings
@@ -79,20 +78,18 @@ def _taken_back(
             raise
         text = f"it could not be taken back: {type(error).__name__}: {error}"
     broken = Ending(OperationState.FAILED, error=text, reason="broken")
-    its_own = operations.c.id == row["id"]
-    try:
-        with connection.begin_nested():
-            # One that cannot be read would fence off its own end: it came after those that ended.
-            attempt = row["attempt"] or _last_attempt(connection, row["id"]) + 1
-            connection.execute(sa.update(operations).where(its_own).values(attempt=attempt))
-            ended = end(connection, row["id"], attempt, broken, alerts=alerts)
-            notices.send_soon(connection, ended.owed)
-    except Exception as error:  # so broken that no action is known
-        if is_of_no_row(error):
-            raise
-        moved = move(broken.state, its_own, since=RUNNING, reason=broken.reason, error=text)
-        connection.execute(moved)
+    end_at_least(connection, row["id"], broken, lambda: _end(connection, row, broken, alerts))
     return broken.state
+
+
+def _end(
+    connection: sa.Connection, row: sa.RowMapping, ending: Ending, alerts: AlertSettings
+) -> None:
+    # One that cannot be read would fence off its own end: it came after those that ended.
+    attempt = row["attempt"] or _last_attempt(connection, row["id"]) + 1
+    its_own = operations.c.id == row["id"]
+    connection.execute(sa.update(operations).where(its_own).values(attempt=attempt))
+    notices.send_soon(connection, end(connection, row["id"], attempt, ending, alerts=alerts).owed)
 
 
 def _last_attempt(connection: sa.Connection, id: UUID) -> int:

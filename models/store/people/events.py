@@ -11,11 +11,11 @@ from uuid import UUID
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
+from models.action.schedule import BEGINNING
 from models.column_types import UTCDateTime
 from models.events import ACTIVATED, CREATED, LAST_SEEN, ended_action
 from models.operation import OperationState
 from models.sql import insert_ignoring, is_among, parts_of
-from models.store.actions.missed import BEGINNING
 from models.store.conditions import IS_LIVE, of_app
 from models.store.people.selection import groups_of
 from models.tables import (

@@ -108,10 +108,10 @@ def _add_deliveries(connection: sa.Connection, found: Totals, ids: Sequence[UUID
 
 def _add_others(connection: sa.Connection, found: Totals, since: datetime, until: datetime) -> None:
     """Add the notices that ended, and the spans of missed occurrences that were recorded."""
-    for row in connection.execute(_NOTICES, {"since": since, "until": until}):
+    lately = {"since": since, "until": until}
+    for row in connection.execute(_NOTICES, lately):
         found.add("notices", row.state, app=row.small_app_id, by=row.times)
-    at, has_action = missed_spans.c.recorded_at, actions.c.uid.is_not(None)
-    for span in missed.spans(connection, at >= since, at < until, has_action):
+    for span in connection.execute(_MISSED, lately).mappings().all():
         found.add("missed", app=span["small_app_id"], by=missed.count(connection, span))
 
 
@@ -135,6 +135,11 @@ _NOTICES = (
     sa.select(notices.c.small_app_id, notices.c.state, _TIMES)
     .where(notices.c.finished_at >= _SINCE, notices.c.finished_at < _UNTIL)
     .group_by(notices.c.small_app_id, notices.c.state)
+)
+_MISSED = missed.query(
+    missed_spans.c.recorded_at >= _SINCE,
+    missed_spans.c.recorded_at < _UNTIL,
+    actions.c.uid.is_not(None),
 )
 
 
