@@ -44,7 +44,7 @@ def outcomes(connection: sa.Connection, span: Span) -> Outcomes:
     by_action = sa.select(each.c.action_uid, sa.func.count()).group_by(each.c.action_uid)
     singly = connection.execute(by_action)
     missed_ones: Counter[UUID] = Counter({row[0]: row[1] for row in singly})
-    for one in missed.spans(connection, *_spans_of(span)):
+    for one in missed.each(connection, *_spans_of(span)):
         missed_ones[one["action_uid"]] += missed.count(connection, one, span.since)
     return Outcomes(sent.scalar_one(), missed_ones)
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -31,6 +31,7 @@ SETTLED_AFTER_S = IDLE_TRANSACTION_TIMEOUT_S
 # The rows of one transaction, so that memory and locks stay small after a long downtime.
 PAGE = 5_000
 FIRST_ID = UUID(int=0)
+SPAN_IDS = range(2**63)
 _COUNTED = tuple(
     operations.c[name]
     for name in (
@@ -42,27 +43,35 @@ _COUNTED = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """How far everything is counted: the last operation, and the instant of what else ended."""
+    """How far everything is counted.
+
+    (at, id) are of the last operation. What else ended is counted up to `others_at`; of the missed
+    spans recorded at that instant, those up to `span_id`.
+    """
 
     at: datetime
     id: UUID
     others_at: datetime
+    span_id: int = 0
 
     @classmethod
     def of(cls, text: str | None, first: datetime) -> "Place":
         """Return the stored place; `first` if there is none that can be read."""
         stored = document_in(text or "") or {}
         at, others_at = instant_in(stored.get("at")), instant_in(stored.get("others_at"))
-        id = uuid_in(stored.get("id"))
-        if at is None or others_at is None or id is None or max(at, others_at) > first:
-            # Before the first count; or the clock was set back: what lies ahead is passed over.
+        id, span_id = uuid_in(stored.get("id")), stored.get("span_id", 0)
+        if at is None or others_at is None or id is None or span_id not in SPAN_IDS:
+            # Before the first count, as a rule.
             return cls(first, FIRST_ID, first)
-        return cls(at, id, others_at)
+        if max(at, others_at) > first:
+            # The clock was set back: what lies ahead is passed over.
+            return cls(first, FIRST_ID, first)
+        return cls(at, id, others_at, span_id)
 
     def text(self) -> str:
         """Return the place as it is stored."""
         ends = {"at": self.at.isoformat(), "others_at": self.others_at.isoformat()}
-        return json.dumps({**ends, "id": str(self.id)})
+        return json.dumps({**ends, "id": str(self.id), "span_id": self.span_id})
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,22 +86,24 @@ class Page:
     @property
     def is_empty(self) -> bool:
         """Whether nothing ended; the first page is stored even then, for its place."""
-        return self.seen is not None and not self.found.amounts
+        return self.is_last and self.seen is not None and not self.found.amounts
 
 
 def next_page(connection: sa.Connection) -> Page:
-    """Return what ended since the last count and is settled, at most `PAGE` operations of it."""
+    """Return what ended since the last count and is settled, at most `PAGE` rows of a kind."""
     until, seen = connection.execute(_COUNTED_TO).one()
     place = Place.of(seen, until)
     found = Totals()
-    rows = connection.execute(_ENDED, {"at": place.at, "id": place.id, "until": until}).all()
+    given = {"at": place.at, "id": place.id, "until": until, "most": PAGE}
+    rows = connection.execute(_ENDED, given).all()
     found.add_ended(rows)
     _add_deliveries(connection, found, [row.id for row in rows if row.steps])
-    is_last = len(rows) < PAGE
-    if not is_last:
-        return Page(found, seen, Place(rows[-1].finished_at, rows[-1].id, place.others_at), False)
-    _add_others(connection, found, place.others_at, until)
-    return Page(found, seen, Place(until, FIRST_ID, until), True)
+    if len(rows) == PAGE:
+        further = replace(place, at=rows[-1].finished_at, id=rows[-1].id)
+        return Page(found, seen, further, is_last=False)
+    others_at, span_id = _add_others(connection, found, place, until)
+    further = Place(until, FIRST_ID, others_at, span_id)
+    return Page(found, seen, further, is_last=others_at == until)
 
 
 def _add_deliveries(connection: sa.Connection, found: Totals, ids: Sequence[UUID]) -> None:
@@ -106,40 +117,46 @@ def _add_deliveries(connection: sa.Connection, found: Totals, ids: Sequence[UUID
         found.add("deliveries", row.state, app=row.small_app_id, by=row.times)
 
 
-def _add_others(connection: sa.Connection, found: Totals, since: datetime, until: datetime) -> None:
-    """Add the notices that ended, and the spans of missed occurrences that were recorded."""
-    lately = {"since": since, "until": until}
-    for row in connection.execute(_NOTICES, lately):
-        found.add("notices", row.state, app=row.small_app_id, by=row.times)
-    for span in connection.execute(_MISSED, lately).mappings().all():
+def _add_others(
+    connection: sa.Connection, found: Totals, place: Place, until: datetime
+) -> tuple[datetime, int]:
+    """Add missed spans, and the notices that ended; return up to where, as in `Place`."""
+    given = {"at": place.others_at, "id": place.span_id, "until": until, "most": PAGE}
+    spans = connection.execute(_MISSED, given).mappings().all()
+    for span in spans:
         found.add("missed", app=span["small_app_id"], by=missed.count(connection, span))
+    is_full = len(spans) == PAGE
+    at, id = (spans[-1]["recorded_at"], spans[-1]["id"]) if is_full else (until, 0)
+    for row in connection.execute(_NOTICES, {"at": place.others_at, "until": at}):
+        found.add("notices", row.state, app=row.small_app_id, by=row.times)
+    return at, id
 
 
-def _ended(at: sa.Column[Any], id: sa.Column[Any]) -> sa.Select[Any]:
-    """Return the query of the operations that ended after the place (at, id), before `until`."""
-    its_at = sa.bindparam("at", type_=at.type)
-    is_beyond = sa.or_(at > its_at, sa.and_(at == its_at, id > sa.bindparam("id", type_=id.type)))
-    query = sa.select(*_COUNTED).where(at >= its_at, at < _UNTIL, is_beyond)
-    return query.order_by(at, id).limit(PAGE)
+def _page(query: sa.Select[Any], at: sa.Column[Any], id: sa.Column[Any]) -> sa.Select[Any]:
+    """Return the query of a page of rows after the place (at, id), before `until`."""
+    is_beyond = sa.or_(at > _AT, sa.and_(at == _AT, id > sa.bindparam("id", type_=id.type)))
+    return (
+        query.where(at >= _AT, at < _UNTIL, is_beyond).order_by(at, id).limit(sa.bindparam("most"))
+    )
 
 
 # Each tick asks these: made once.
-_SINCE, _UNTIL = (sa.bindparam(one, type_=notices.c.finished_at.type) for one in ("since", "until"))
+_AT, _UNTIL = (sa.bindparam(one, type_=notices.c.finished_at.type) for one in ("at", "until"))
 _TIMES = sa.func.count().label("times")
 _COUNTED_TO = sa.select(
     database_now(-SETTLED_AFTER_S),
     fact_query(COUNTED_TO).scalar_subquery(),
 )
-_ENDED = _ended(operations.c.finished_at, operations.c.id)
+_ENDED = _page(sa.select(*_COUNTED), operations.c.finished_at, operations.c.id)
 _NOTICES = (
     sa.select(notices.c.small_app_id, notices.c.state, _TIMES)
-    .where(notices.c.finished_at >= _SINCE, notices.c.finished_at < _UNTIL)
+    .where(notices.c.finished_at >= _AT, notices.c.finished_at < _UNTIL)
     .group_by(notices.c.small_app_id, notices.c.state)
 )
-_MISSED = missed.query(
-    missed_spans.c.recorded_at >= _SINCE,
-    missed_spans.c.recorded_at < _UNTIL,
-    actions.c.uid.is_not(None),
+_MISSED = _page(
+    missed.query(actions.c.uid.is_not(None)),
+    missed_spans.c.recorded_at,
+    missed_spans.c.id,
 )
 
 
