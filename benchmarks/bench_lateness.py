@@ -13,7 +13,9 @@ from benchmarks.filling import park, release
 from benchmarks.harness import Database, Figure, Sizes, Stack, main, percentile, process, until
 
 STEP = timedelta(seconds=5)
-CAME = re.compile(rb'\+(\d+\.\d+) \[[^\]]*\] "LPUSH" "minutehand.quick"')
+CAME = re.compile(rb'\+(\d+\.\d+) \[[^\]]*\] "LPUSH" "minutehand.quick" ([^\r]*)')
+# Each message of a command has it once.
+MESSAGE = rb"\"body\""
 
 
 def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
@@ -65,12 +67,14 @@ def _release_in_rounds(database: Database, sizes: Sizes) -> datetime:
 def _messages(monitor: socket.socket, number: int) -> list[float]:
     """Return the time of each of `number` messages, in seconds of this machine's clock.
 
-    Commands are parsed only at the end: parsing at once would take the daemon's processor.
+    Commands, each with many messages, are parsed only at the end: parsing at once would take the
+    daemon's processor.
     """
     seen = bytearray()
-    while seen.count(b'"LPUSH" "minutehand.quick"') < number:
+    while seen.count(MESSAGE) < number or not seen.endswith(b"\r\n"):
         seen += monitor.recv(1 << 20)
-    return [float(at) for at in CAME.findall(bytes(seen))]
+    found = [(float(at), text.count(MESSAGE)) for at, text in CAME.findall(bytes(seen))]
+    return [at for at, messages in found for _ in range(messages)]
 
 
 if __name__ == "__main__":

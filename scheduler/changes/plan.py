@@ -1,7 +1,7 @@
 """Compute what applying documents would do, without storing anything."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from minutehand.steps import Steps
 from models.action.plan import Plan
 from models.fingerprint import operation_id, str_to_uuid
+from models.sql import parts_of
 from models.store import actions
 from models.store.actions import cursors, missed
 from scheduler.changes.change import Change, check_name, rows_named
@@ -27,6 +28,8 @@ SHOWN = 5
 # Beyond this, the load covers only the actions that are due first.
 MOST_ACTIONS = 10_000
 MOST_OCCURRENCES = 1_000_000
+# The actions of one statement.
+AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +97,10 @@ def _planned(
     revisions = revisions_of(documents, contexts_of(connection, rows, author, now), author)
     changes = dependencies_of(rows, revisions)
     check_circles(connection, author.small_app.id, changes, holds=False)
-    pairs = zip(rows, revisions, strict=True)
+    stored = _StoredNow(connection, now, author.steps, _recorded(connection, rows, now))
     return [
-        _created(revision, now)
-        if row is None
-        else _changed(connection, row, revision, now, author.steps)
-        for row, revision in pairs
+        _created(revision, now) if row is None else _changed(stored, row, revision)
+        for row, revision in zip(rows, revisions, strict=True)
     ]
 
 
@@ -129,6 +130,32 @@ def _created(revision: Revision, now: datetime) -> PlannedChange:
 
 
 @dataclass(frozen=True, slots=True)
+class _StoredNow:
+    """The database at `now`, with the operations of what no tick has decided yet, by action."""
+
+    connection: sa.Connection
+    now: datetime
+    steps: Steps
+    recorded: Mapping[UUID, Mapping[UUID, datetime]]
+
+
+def _recorded(
+    connection: sa.Connection, rows: Iterable[Stored | None], now: datetime
+) -> dict[UUID, Mapping[UUID, datetime]]:
+    """Return the operations from each action's watermark up to `now`, by id."""
+    spans = [
+        {"action_uid": row.action_uid, "first_at": row.watermark, "last_at": now}
+        for row in rows
+        if row is not None and row.watermark < now
+    ]
+    found: dict[UUID, Mapping[UUID, datetime]] = {}
+    for some in parts_of(spans, AT_ONCE):
+        of_some = missed.recorded_in(connection, some)
+        found |= {span["action_uid"]: those for span, those in zip(some, of_some, strict=True)}
+    return found
+
+
+@dataclass(frozen=True, slots=True)
 class _Before:
     """An action before the change, after adopting a pending edit by SQL.
 
@@ -142,9 +169,10 @@ class _Before:
     is_edited: bool
 
 
-def _before(connection: sa.Connection, row: Stored, now: datetime, steps: Steps) -> _Before:
+def _before(stored: _StoredNow, row: Stored) -> _Before:
     old = row.plan if row.set_aside is None and isinstance(row.plan, Plan) else None
-    since, edit = min(row.watermark, now), edit_of(connection, row, now, steps)
+    now = stored.now
+    since, edit = min(row.watermark, now), edit_of(stored.connection, row, now, stored.steps)
     if edit is None:
         decides = () if old is None else ((old, since, now),)
         return _Before(old, row.document_hash, row.revision, decides, is_edited=False)
@@ -156,21 +184,15 @@ def _before(connection: sa.Connection, row: Stored, now: datetime, steps: Steps)
     return _Before(plan, edited, row.revision + 1, decides, is_edited=True)
 
 
-def _changed(
-    connection: sa.Connection,
-    row: Stored,
-    revision: Revision,
-    now: datetime,
-    steps: Steps,
-) -> PlannedChange:
-    before = _before(connection, row, now, steps)
+def _changed(stored: _StoredNow, row: Stored, revision: Revision) -> PlannedChange:
+    before, now = _before(stored, row), stored.now
     uid, name = row.action_uid, revision.columns["name"]
     is_same = before.plan is not None and revision.columns["document_hash"] == before.document_hash
     sent: list[datetime] = []
     missed_count = 0
     for plan, since, until in before.decides if before.is_edited or not is_same else ():
-        due, late = _decided(connection, plan, uid, (since, until, now))
-        of_events = _decided_events(connection, row, plan, (since, until, now))
+        due, late = _decided(plan, uid, (since, until, now), stored.recorded.get(uid, {}))
+        of_events = _decided_events(stored.connection, row, plan, (since, until, now))
         sent += [*due, *of_events[0]]
         missed_count += late + of_events[1]
     return PlannedChange(
@@ -189,7 +211,7 @@ def _changed(
 
 
 def _decided(
-    connection: sa.Connection, plan: Plan, uid: UUID, window: Window
+    plan: Plan, uid: UUID, window: Window, recorded: Mapping[UUID, datetime]
 ) -> tuple[list[datetime], int]:
     """Return the instants a plan would send in a window, and how many it would miss.
 
@@ -200,14 +222,10 @@ def _decided(
     for decision in decisions(plan, uid, window):
         sent += decision.due
         count += decision.missed_count
-    if not (sent or count):
-        return [], 0
-    first_at = window[0] + timedelta(microseconds=1)
-    span = {"action_uid": uid, "first_at": first_at, "last_at": window[1]}
-    (recorded,) = missed.recorded_in(connection, [span])
-    due = set(sent)
-    not_due = {id: at for id, at in recorded.items() if at not in due}
-    count -= missed.due_among(plan, uid, not_due)
+    if count:
+        due, (since, until, _) = set(sent), window
+        not_due = {id: at for id, at in recorded.items() if since < at <= until and at not in due}
+        count -= missed.due_among(plan, uid, not_due)
     return [at for at in sent if operation_id(uid, at) not in recorded], count
 
 

@@ -18,6 +18,7 @@ from scheduler.changes.plan import PlannedChange, load, plan_changes
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.factories import STEPS, author, make_action, make_document, rows_of
+from tests.statements import executed
 from tests.virtual_clock import VirtualClock
 
 MONDAY = datetime(2027, 1, 4, tzinfo=UTC)
@@ -159,3 +160,20 @@ def test_what_was_sent_while_the_clock_was_ahead_is_not_listed(
     (foreseen,) = plan(engine, make_document(name="one", when=DAILY, policy=policy))
 
     assert (foreseen.sent, foreseen.missed) == ((), 2 if catch_up == "latest" else 0)
+
+
+def test_a_plan_of_many_changes_takes_as_many_statements_as_one_of_few(engine: sa.Engine) -> None:
+    """Each of the actions is behind by an hour, and each is changed."""
+    VirtualClock(engine, MONDAY)
+    names = [f"one {number}" for number in range(30)]
+    for name in names:
+        make_action(engine, name=name, when=HOURLY, since=MONDAY - HOUR - MINUTE)
+    documents = [make_document(name=name, when=DAILY) for name in names]
+
+    with executed(engine) as few:
+        plan(engine, *documents[:2])
+    with executed(engine) as many:
+        found = plan(engine, *documents)
+
+    assert len(many) == len(few)
+    assert {(len(one.sent), one.missed) for one in found} == {(1, 1)}

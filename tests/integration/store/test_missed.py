@@ -32,6 +32,7 @@ from tests.factories import (
     rows_of,
     spans_of,
 )
+from tests.statements import rows_read
 
 SEVEN = datetime(2026, 1, 5, 7, tzinfo=UTC)
 # A due date must lie ahead when its action is made.
@@ -197,3 +198,22 @@ def test_what_is_sent_between_two_missed_ones_is_not_missed(engine: sa.Engine) -
     states = [row["state"] for row in rows_of(engine, action)]
     assert len(states) + count_of(engine) == 61
     assert report.missed == states.count("missed") + count_of(engine)
+
+
+@pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
+def test_beside_a_span_of_months_only_the_own_hour_of_another_is_read(engine: sa.Engine) -> None:
+    often = make_action(engine, name="often", when=HOURLY, since=SEVEN)
+    rarely = make_action(engine, name="rarely", when=HOURLY, since=SEVEN)
+    ids = [make_operation(engine, often, SEVEN + n * HOUR) for n in range(100)]
+    late = make_operation(engine, rarely, SEVEN + 50 * HOUR)
+    last = SEVEN + 99 * HOUR
+    spans = [
+        {"action_uid": rarely.uid, "first_at": SEVEN, "last_at": last},
+        {"action_uid": often.uid, "first_at": last - MINUTE, "last_at": last},
+    ]
+
+    with reading(engine) as connection, rows_read(engine) as read:
+        found = missed.recorded_in(connection, spans)
+
+    assert found == [{late: SEVEN + 50 * HOUR}, {ids[-1]: last}]
+    assert sum(read) == 2
