@@ -1,7 +1,8 @@
 """Send tasks to the user's Celery application one by one, recording the outcome of each."""
 
 import logging
-from collections.abc import Sequence
+import struct
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from socket import gaierror
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from amqp.exceptions import AccessRefused, MessageNacked, NotFound
 from kombu import Producer
+from kombu.exceptions import EncodeError
 from redis.exceptions import ResponseError
 
 from broker.app import ORIGIN, app, celery_connection, connect
@@ -35,18 +37,28 @@ LEFT_ALONE_S = 5.0
 # Answers of RabbitMQ to one message: its exchange is gone, or is forbidden to our account, or its
 # queue is full.
 NOT_FOR_US = (NotFound, AccessRefused, MessageNacked)
+# What drivers raise before they send anything.
+UNWRITABLE = (EncodeError, struct.error, ArithmeticError, RecursionError, TypeError, ValueError)
 # What a message needs in the broker: "queue" or "exchange", and a name.
 Place = tuple[str, str]
 # Errors before a connection is open, and answers of a server that took nothing.
 NOTHING_TAKEN = (ConnectionRefusedError, FileNotFoundError, gaierror, ResponseError)
 
 
+class Unwritable(Exception):
+    """A message that no driver can write, with the driver's error."""
+
+
 @dataclass
 class Outcome:
-    """Messages that the broker certainly took or certainly did not take; the rest is in doubt."""
+    """Messages that the broker certainly took or certainly did not take; the rest is in doubt.
+
+    `unwritable` are the errors of those that no broker can ever take.
+    """
 
     accepted: list[Handed] = field(default_factory=list)
     refused: list[Handed] = field(default_factory=list)
+    unwritable: list[tuple[Handed, str]] = field(default_factory=list)
     error: str | None = None
 
 
@@ -67,6 +79,7 @@ def hand_over(engine: sa.Engine, messages: Sequence[Message]) -> tuple[int, str 
         outcome = send_each(handed)
         with engine.begin() as connection:
             handing.settle(connection, outcome.accepted, outcome.refused, settings.alert)
+            handing.fail_unwritable(connection, outcome.unwritable, settings.alert)
         count += len(outcome.accepted)
         if outcome.error is not None:
             _log(outcome, len(handed))
@@ -79,7 +92,7 @@ def _log(outcome: Outcome, begun: int) -> None:
     logger.warning(
         "broker of the Celery application unavailable, %d tasks wait, %d are in doubt: %s",
         len(outcome.refused),
-        begun - len(outcome.accepted) - len(outcome.refused),
+        begun - len(outcome.accepted) - len(outcome.refused) - len(outcome.unwritable),
         outcome.error,
     )
 
@@ -95,23 +108,35 @@ def send_each(handed: Sequence[Handed]) -> Outcome:
     except BROKER_ERRORS as error:
         return Outcome(refused=list(handed), error=text_of(error))
     for number, one in enumerate(handed):
-        is_full = False
         try:
-            is_taken = _place(one) not in missing and _link().send(one)
-        except NOT_FOR_US as error:
-            # The broker took nothing, and has closed the channel unless the queue is full.
-            _kept.drop()
-            is_taken, is_full = False, isinstance(error, MessageNacked)
+            is_taken = _send(one, missing)
+        except Unwritable as error:
+            outcome.unwritable.append((one, str(error)))
         except BROKER_ERRORS as error:
-            _kept.drop()
             left = number if _took_nothing(error) else number + 1
             outcome.refused += handed[left:]
             outcome.error = text_of(error)
             return outcome
-        (outcome.accepted if is_taken else outcome.refused).append(one)
-        if not is_taken:
-            _log_refused(one, is_missing=_place(one) in missing, is_full=is_full)
+        else:
+            (outcome.accepted if is_taken else outcome.refused).append(one)
     return outcome
+
+
+def _send(one: Handed, missing: Collection[Place]) -> bool:
+    """Send a task; return whether the broker took it. Why it did not is logged."""
+    is_full = False
+    try:
+        if _place(one) not in missing and _link().send(one):
+            return True
+    except NOT_FOR_US as error:
+        # The broker took nothing, and has closed the channel unless the queue is full.
+        _kept.drop()
+        is_full = isinstance(error, MessageNacked)
+    except (Unwritable, *BROKER_ERRORS):
+        _kept.drop()
+        raise
+    _log_refused(one, is_missing=_place(one) in missing, is_full=is_full)
+    return False
 
 
 def _place(one: Handed) -> Place:
@@ -178,8 +203,19 @@ class _Link:
         return True
 
     def send(self, one: Handed) -> bool:
-        """Send a task; return False if an AMQP broker has no queue for it, and gave it back."""
+        """Send a task; return False if an AMQP broker has no queue for it, and gave it back.
+
+        Raises Unwritable, and one of BROKER_ERRORS.
+        """
         self.is_returned = False
+        try:
+            self._publish(one)
+        except UNWRITABLE as error:
+            raise Unwritable(text_of(error)) from error
+        # The broker gives a message back before it confirms it.
+        return not self.is_returned
+
+    def _publish(self, one: Handed) -> None:
         text, task = str(one.id), one.hand_over
         expires_s = None if task.expires is None else task.expires.total_seconds()
         made = app.amqp.as_task_v2(
@@ -195,8 +231,6 @@ class _Link:
             **made.properties,
             **({"mandatory": True} if self.is_amqp else {}),
         )
-        # The broker gives a message back before it confirms it.
-        return not self.is_returned
 
 
 _kept: Kept[_Link] = Kept()

@@ -1,6 +1,6 @@
 """The step `celery_task`: sends a task of the user's own Celery application."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -46,10 +46,23 @@ def _headers(headers: dict[str, FreeJson]) -> dict[str, FreeJson]:
     taken = sorted(OWN_HEADERS & set(headers))
     if taken:
         raise ValueError(f"{taken[0]!r} is a header of Celery's or Minutehand's own; rename it")
+    too_long = next((name for name in _names(headers) if len(name.encode()) > AMQP_MOST), None)
+    if too_long is not None:
+        shown = f"{too_long[:30]}…"
+        raise ValueError(f"the name {shown!r} is too long; write at most {AMQP_MOST} bytes")
     obeyed = sorted(OF_BROKERS & set(headers))
     if obeyed:
         raise ValueError(f"{obeyed[0]!r} is a header that brokers obey; rename it")
     return headers
+
+
+def _names(value: object) -> Iterator[str]:
+    """Yield the keys of a JSON value, and of what is in it."""
+    if isinstance(value, Mapping):
+        yield from value
+        value = [*value.values()]
+    for one in value if isinstance(value, list | tuple) else ():
+        yield from _names(one)
 
 
 def _amqp_name(value: object) -> str:

@@ -165,6 +165,15 @@ def settle(
         connection.execute(_released(one))
 
 
+def fail_unwritable(
+    connection: sa.Connection, found: Sequence[tuple[Handed, str]], alerts: AlertSettings
+) -> None:
+    """Fail operations whose messages cannot be written, each with its error."""
+    for one, error in found:
+        text = f"the message cannot be written: {error}"
+        _fail(connection, (one.id, one.attempt), text, alerts, "broken")
+
+
 def _queued(one: Handed) -> sa.Update:
     return move(
         OperationState.QUEUED,

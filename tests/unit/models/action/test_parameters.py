@@ -62,6 +62,8 @@ def test_in_doubt_is_leave_by_default() -> None:
         {},
         {"task": ""},
         {"task": "t", "args": "x"},
+        {"task": "t", "headers": {"h" * 256: 1}},
+        {"task": "t", "headers": {"h": [{"ü" * 128: 1}]}},
         {"task": "t", "kwargs": []},
         {"task": "t", "queue": "A b"},
         {"task": "t", "in_doubt": "retry"},
