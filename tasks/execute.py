@@ -90,6 +90,7 @@ def _run_claimed(runner: Runner) -> str:
     try:
         with runner.lease.held():
             ending = _run_steps(runner)
+            runner.lease.steps_are_over()
             ended = _end(runner, ending)
     except LeaseLost as error:
         logger.warning("%s; nothing more is written", error)

@@ -95,6 +95,7 @@ class Lease:
     unrepeatable: str | None = None
     _cancelled_at: float | None = None
     _interruptible: bool = False
+    _is_over: bool = False
     _ended: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
@@ -128,9 +129,14 @@ class Lease:
         try:
             yield
         finally:
+            self._is_over = True
             self._ended.set()
             beats.join()
             _set_handler(previous)
+
+    def steps_are_over(self) -> None:
+        """From now on only renew the lease: the end is being recorded, however long that takes."""
+        self._is_over = True
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
@@ -175,9 +181,8 @@ class Lease:
                 last_beat = monotonic()
                 next_beat = last_beat + self._beat()
             ending, grace_s = self._due_ending()
-            if ending is not None:
+            if ending is not None and not self._is_over:
                 self._end_step(ending, grace_s)
-                return
 
     def _beat(self) -> float:
         """Renew the lease and write new log lines; return the seconds until the next renewal."""
@@ -222,7 +227,7 @@ class Lease:
             return
         if ending is GIVEN_BACK:
             os.kill(os.getpid(), INTERRUPT)
-            if self._ended.wait(LAST_WRITE_S):
+            if self._wait_beating(LAST_WRITE_S):
                 return
         self._abandon(self._when_cut_off(ending))
 
@@ -234,13 +239,14 @@ class Lease:
         return Ending(OperationState.FAILED, error=error, reason="cut off")
 
     def _wait_beating(self, seconds: float) -> bool:
+        """Return whether the steps are over, once they are or the seconds have passed."""
         end = monotonic() + seconds
-        while monotonic() < end:
-            if self._ended.wait(min(self.settings.heartbeat_s, max(0.0, end - monotonic()))):
-                return True
-            if not self.lost:
-                self._beat()
-        return self._ended.is_set()
+        next_beat = monotonic() + self.settings.heartbeat_s
+        while not self._is_over and monotonic() < end:
+            self._ended.wait(min(CHECK_S, max(0.0, end - monotonic())))
+            if not self.lost and monotonic() >= next_beat:
+                next_beat = monotonic() + self._beat()
+        return self._is_over
 
     def _abandon(self, ending: Ending) -> None:
         logger.error(

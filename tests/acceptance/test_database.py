@@ -8,6 +8,10 @@ from tests.acceptance.processes import until
 from tests.acceptance.standstill import standing_still
 from tests.servers import PostgreSQL
 
+# Seconds after the time limit: until the step is interrupted, and until its process is killed.
+SHORT = {"SCHED_WORKER_SOFT_LIMIT_S": "0.5", "SCHED_WORKER_HARD_LIMIT_S": "1.5"}
+LONGEST_S = 2 + 1.5 + 1
+
 
 @pytest.mark.parametrize("store", ["postgresql"])
 @pytest.mark.parametrize("when", ["the_step_runs_on", "the_step_ends_meanwhile"])
@@ -34,6 +38,30 @@ def test_a_database_that_is_restarted_costs_no_lease_and_no_outcome(
     assert (row["attempt"], row["losses"]) == (1, 0)
     assert installation.trace.story(id) == [(1, "trace_one", "start"), (1, "trace_one", "end")]
     assert "[SQL: " not in worker.text()
+
+
+@pytest.mark.parametrize("store", ["postgresql"])
+def test_an_end_is_recorded_even_if_the_database_returns_after_the_time_limit(
+    installation: Installation, postgresql: PostgreSQL
+) -> None:
+    gate = {"until": str(installation.file("go"))}
+    made = installation.action(operations={"trace_one": gate}, policy={"time_limit": "PT2S"})
+    id = installation.operation(made)
+    daemon = installation.daemon()
+    worker = installation.worker(settings=SHORT)
+    installation.step_starts(id)
+
+    postgresql.stop()
+    installation.file("go").touch()
+    ended_at = monotonic()
+    worker.said("database unavailable, trying again")
+    until(lambda: monotonic() - ended_at > LONGEST_S, "longer than all limits")
+    postgresql.start()
+    daemon.said("tick ", times=daemon.text().count("tick ") + 2)
+    row = installation.becomes(id, "success")
+
+    assert (row["attempt"], row["losses"]) == (1, 0)
+    assert installation.trace.story(id) == [(1, "trace_one", "start"), (1, "trace_one", "end")]
 
 
 @pytest.mark.parametrize(
