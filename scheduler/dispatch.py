@@ -41,8 +41,10 @@ def _dispatch(
     begun_at: datetime | None = None
     while True:
         with engine.begin() as connection:
-            begun_at = begun_at or read_clock(connection)
-            reserved = reserve(connection, BATCH, begun_at)
+            now = read_clock(connection)
+            begun_at = begun_at or now
+            # If the clock went back, what was just sent would be sendable again.
+            reserved = reserve(connection, BATCH, begun_at) if now >= begun_at else ()
         if not reserved:
             return Sent(count)
         sent = send(engine, reserved)

@@ -194,7 +194,12 @@ def _overtake(connection: sa.Connection, decided: Sequence[Decided], uids: set[U
         and one.plan.catch_up == "latest"
     ]
     overtaken = unstarted.overtake(connection, newest)
-    for one in decided:
-        if one.decision.due and one.plan.overlap == "queue" and one.plan.catch_up == "latest":
-            overtaken += unstarted.keep_newest(connection, one.action.uid, one.plan.max_waiting)
+    queued = {
+        one.action.uid: one.plan.max_waiting
+        for one in decided
+        if one.action.uid in uids and one.plan.overlap == "queue" and one.plan.catch_up == "latest"
+    }
+    for uid, count in unstarted.counts(connection, queued).items():
+        if count > queued[uid] + 1:
+            overtaken += unstarted.keep_newest(connection, uid, queued[uid])
     return overtaken

@@ -41,6 +41,8 @@ logger = logging.getLogger("minutehand.tick")
 LOCKED_ROWS_WAIT = "2s"
 # Batches start small and double: the first message leaves soon.
 FIRST_BATCH = 125
+# After a downtime an action may have a thousand: a batch ends at so many.
+MOST_RECORDED = 10_000
 LOCK_NOT_AVAILABLE = "55P03"
 # Not made anew for each of the thousands of actions of a batch.
 NOTHING = Recorded()
@@ -150,22 +152,29 @@ class Tick:
                 left_out=self.left | self.busy if skip_locked else self.left,
                 skip_locked=skip_locked,
             )
-            recorded = self._decide(connection, rows)
+            recorded, count = self._decide(connection, rows)
         if not skip_locked:
             self.left |= self.busy
-        self.report.decided += len(rows)
+        self.report.decided += count
         self._take(recorded)
         # A tick after a long downtime takes longer than a watchdog waits.
         notify(ALIVE)
-        return len(rows)
+        return count
 
     def _next_size(self) -> int:
         return min(self.batch_size, max(FIRST_BATCH, self.report.decided))
 
-    def _decide(self, connection: sa.Connection, rows: Any) -> Recorded:
-        recorded = NOTHING
+    def _decide(self, connection: sa.Connection, rows: Any) -> tuple[Recorded, int]:
+        """Decide and record actions; return what was recorded, and of how many actions.
+
+        The rest waits for the next batch once these have as many occurrences as one records.
+        """
+        recorded, count, occurrences = NOTHING, 0, 0
         decided: list[Decided] = []
         for row in rows:
+            if occurrences >= MOST_RECORDED:
+                break
+            count += 1
             try:
                 before, one = self._decide_one(connection, row)
             except Exception as error:  # one broken action must not stop the tick
@@ -178,8 +187,9 @@ class Tick:
                 continue
             if len(one.decision.due) >= MOST_SENT:
                 self.left.add(row.action_uid)
+            occurrences += len(one.decision.due) + len(one.decision.missed)
             decided.append(one)
-        return recorded + self._record(connection, decided)
+        return recorded + self._record(connection, decided), count
 
     def _decide_one(
         self, connection: sa.Connection, row: sa.Row[Any]

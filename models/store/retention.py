@@ -71,6 +71,8 @@ def prune_operations(
             ),
         )
         .limit(limit)
+        # A retry of one of them waits, or keeps it.
+        .with_for_update(of=operations, skip_locked=True)
     )
     ids = connection.execute(old).scalars().all()
     for table in (deliveries, attempts, operation_logs):

@@ -14,7 +14,7 @@ from models.store import actions, ticks
 from models.store.actions import cursors
 from models.store.people import events
 from models.stored import instant_in
-from runtime.database import reading, unhurried
+from runtime.database import is_of_no_row, reading, unhurried
 from scheduler.changes.revisions import reason_of
 from scheduler.events.decide import (
     Late,
@@ -127,7 +127,9 @@ class EventTick:
         try:
             with self.engine.begin() as connection:
                 recorded = record_due(connection, self._held(connection, due))
-        except (sa.exc.IntegrityError, sa.exc.DataError) as error:
+        except Exception as error:  # one broken action must not stop the others
+            if is_of_no_row(error):
+                raise
             if len(due) == 1:
                 self._set_aside(due[0].watched.action, error)
                 return

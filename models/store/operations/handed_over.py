@@ -14,6 +14,7 @@ from models.store.notices.alerting import LATEST, STATUS, End
 from models.store.operations import ends
 from models.store.operations.finish import PLAN, known_after
 from models.store.operations.move import fenced, move
+from models.store.operations.outbox import SENT_ONCE_MORE
 from models.tables import action_state, operations
 from runtime.sections import AlertSettings
 
@@ -37,7 +38,7 @@ def hand_over(
         sa.tuple_(operations.c.id, operations.c.attempt).in_(its),
         reason=reason,
         sendings=sa.case(
-            (operations.c.queued_at.is_(None), operations.c.sendings + 1),
+            (operations.c.queued_at.is_(None), SENT_ONCE_MORE),
             else_=operations.c.sendings,
         ),
     ).returning(

@@ -27,7 +27,7 @@ from models.store.operations.claims import is_wanted, recorded_of
 from models.store.operations.finish import Ending, end, end_at_least
 from models.store.operations.handed_over import hand_over
 from models.store.operations.move import PENDING, fenced, move
-from models.store.operations.outbox import Message
+from models.store.operations.outbox import SENT_ONCE_MORE, Message
 from models.tables import SENDABLE, operations, revisions, small_apps
 from models.values import format_instant
 from runtime.sections import AlertSettings
@@ -181,7 +181,7 @@ def _queued(one: Handed) -> sa.Update:
         since=PENDING,
         # It is never sent again: after that, no following worker has claimed it.
         not_before=database_now(TAKEN_WITHIN),
-        sendings=operations.c.sendings + 1,
+        sendings=SENT_ONCE_MORE,
     )
 
 

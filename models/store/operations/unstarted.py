@@ -1,6 +1,6 @@
 """End operations before their start: skipped, dropped, overtaken, cancelled."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -98,6 +98,19 @@ def _is_overtaken(row: Columns, given: Columns) -> list[sa.ColumnElement[bool]]:
 _OVERTAKEN = Change(
     _is_overtaken, lambda _: becomes(OperationState.SKIPPED, UNSTARTED, reason=OVERTAKEN)
 )
+
+
+def counts(connection: sa.Connection, uids: Collection[UUID]) -> dict[UUID, int]:
+    """Return how many unstarted operations actions have, those with more than one."""
+    if not uids:
+        return {}
+    query = (
+        sa.select(operations.c.action_uid, sa.func.count().label("times"))
+        .where(is_among(connection, operations.c.action_uid, list(uids)), IS_UNSTARTED)
+        .group_by(operations.c.action_uid)
+        .having(sa.func.count() > 1)
+    )
+    return {row.action_uid: row.times for row in connection.execute(query)}
 
 
 def keep_newest(connection: sa.Connection, uid: UUID, max_waiting: int) -> int:

@@ -16,6 +16,7 @@ from runtime.clock import wait_for
 from runtime.database import reading
 from scheduler.dispatch import BATCH, _dispatch
 from tests.factories import make_action, make_operation, update_operation
+from tests.virtual_clock import VirtualClock
 
 AT = datetime(2026, 8, 1, tzinfo=UTC)
 
@@ -37,6 +38,27 @@ def test_what_workers_put_back_at_once_does_not_keep_a_tick_from_ending(engine: 
     _dispatch(engine, outbox.reserve_sendable, send)
 
     assert sendings >= 1
+
+
+def test_what_was_sent_is_not_sent_again_if_the_clock_goes_back_meanwhile(
+    engine: sa.Engine,
+) -> None:
+    clock = VirtualClock(engine, AT + timedelta(hours=3))
+    id = make_operation(engine, make_action(engine), AT)
+    update_operation(engine, id, not_before=AT)
+    sent: list[UUID] = []
+
+    def send(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
+        assert not sent
+        sent.extend(one.id for one in messages)
+        clock.set(AT)
+        with engine.begin() as connection:
+            outbox.mark_sent(connection, messages)
+        return Sent(len(messages))
+
+    _dispatch(engine, outbox.reserve_sendable, send)
+
+    assert sent == [id]
 
 
 @pytest.mark.parametrize("settings", ["postgresql"], indirect=True)

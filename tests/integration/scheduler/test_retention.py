@@ -1,6 +1,6 @@
 """Pruned operations are never decided again; others stay within every look-back."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,15 @@ from scheduler.changes.validation import ChangeContext
 from scheduler.loop import Daemon
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
-from tests.factories import DEFAULT_APP, STEPS, make_action, make_document, rows_of
+from tests.factories import (
+    DEFAULT_APP,
+    STEPS,
+    make_action,
+    make_document,
+    make_operation,
+    rows_of,
+    update_operation,
+)
 from tests.servers import Broker
 from views.installation import Installation
 
@@ -79,6 +87,20 @@ def prune(engine: sa.Engine, now: datetime) -> int:
 
 def keeping(days: int) -> ChangeContext:
     return ChangeContext("tests", DEFAULT_APP, STEPS, kept_for=timedelta(days=days))
+
+
+@pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
+def test_what_is_being_retried_is_not_pruned(engine: sa.Engine) -> None:
+    old = datetime(2026, 1, 5, 7, tzinfo=UTC)
+    id = make_operation(engine, make_action(engine), old)
+    update_operation(engine, id, state="failed", recorded_at=old, finished_at=old)
+    with engine.begin() as retrying:
+        its = sa.select(operations.c.id).where(operations.c.id == id)
+        retrying.execute(its.with_for_update())
+        pruned = [prune(engine, old + 2 * AGE)]
+    pruned.append(prune(engine, old + 2 * AGE))
+
+    assert pruned == [0, 1]
 
 
 def test_a_look_back_longer_than_history_is_kept_is_refused(engine: sa.Engine) -> None:

@@ -30,6 +30,7 @@ from tests.factories import (
     update_operation,
 )
 from tests.servers import Broker
+from tests.statements import executed
 
 SEVEN = datetime(2027, 1, 4, 6, 0, tzinfo=UTC)  # a Monday, 07:00 in Paris
 MINUTE = timedelta(minutes=1)
@@ -194,6 +195,23 @@ def test_more_than_a_thousand_of_one_action_go_on_at_the_next_tick(
     assert (first.recorded, second.recorded) == (1000, 500)
     assert cursor_of(engine, action)["watermark"] == SEVEN
     assert len(broker.messages("quick")) == 1500
+
+
+def test_a_batch_ends_at_so_many_occurrences(
+    engine: sa.Engine, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a batch after a long downtime would be a million rows."""
+    monkeypatch.setattr("scheduler.tick.MOST_RECORDED", 50)
+    policy = {"catch_up": "all", "look_back": "P1D", "overlap": "allow"}
+    for number in range(20):
+        make_action(engine, name=f"one {number}", policy=policy, since=SEVEN - 30 * MINUTE)
+
+    with executed(engine) as seen:
+        report = run_tick(engine, SEVEN)
+
+    assert (report.decided, report.recorded) == (20, 20 * 30)
+    assert sum(one.startswith("INSERT INTO operations") for one in seen) == 20 / 2
+    assert len(broker.messages("quick")) == 20 * 30
 
 
 def test_batches_smaller_than_what_is_due_take_all(engine: sa.Engine, broker: Broker) -> None:
