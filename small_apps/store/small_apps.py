@@ -1,7 +1,7 @@
 """Small apps, their domains and templates."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -217,6 +217,12 @@ def hold(connection: sa.Connection, small_app_id: int) -> None:
     ).one()
     if row.deleted_at is not None:
         raise NotFound(f'small app "{row.name}" was deleted')
+
+
+def deleted_ids(connection: sa.Connection) -> Sequence[int]:
+    """Return the ids of the deleted small apps."""
+    query = sa.select(small_apps.c.id).where(small_apps.c.deleted_at.is_not(None))
+    return connection.execute(query.order_by(small_apps.c.id)).scalars().all()
 
 
 def mark_deleted(connection: sa.Connection, small_app_id: int) -> bool:

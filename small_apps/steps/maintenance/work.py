@@ -1,6 +1,7 @@
 """maintenance: prune history and snapshots, and check that published and staged files exist."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -16,6 +17,7 @@ from runtime.database import reading
 from small_apps import snapshots as files
 from small_apps.document import DEFAULT_APP
 from small_apps.step_context import WorkContext
+from small_apps.store import small_apps
 from small_apps.store import snapshots as stored
 
 BATCH = 500
@@ -29,10 +31,12 @@ def run(context: WorkContext) -> StepResult:
     raised after the rest is done.
     """
     refusal = _refusal(context)
-    pruned: dict[str, int] = {}
-    for name, batch in _history(context).items():
-        if refusal is not None and name == "operations":
-            continue
+    pruned: Counter[str] = Counter()
+    for app in (context.small_app.id, *_deleted_apps(context)):
+        for name, batch in _history(context, app).items():
+            if refusal is None or name != "operations" or app != context.small_app.id:
+                pruned[name] += _in_batches(context, name, batch)
+    for name, batch in _of_installation(context).items():
         pruned[name] = _in_batches(context, name, batch)
     pruned["snapshots"], pruned["files"] = _prune_snapshots(context)
     if refusal is not None:
@@ -58,15 +62,27 @@ def _refusal(context: WorkContext) -> str | None:
     return f"operations are not pruned: look_back {format_span(longest)} of {name!r} {remedy}"
 
 
-def _history(context: WorkContext) -> dict[str, Batch]:
-    settings = context.settings.retention
-    app = context.small_app.id
-    age = settings.kept_for
-    tick_age = timedelta(days=settings.ticks_days)
-    of_installation: dict[str, Batch] = {
-        "ticks": lambda c: retention.prune_ticks(c, tick_age, BATCH),
-        "workers": lambda c: retention.prune_workers(c, tick_age, BATCH),
+def _deleted_apps(context: WorkContext) -> Sequence[int]:
+    """Return the small apps whose own maintenance was deleted with them, for that of `default`."""
+    if context.small_app.name != DEFAULT_APP:
+        return ()
+    with reading(context.engine) as connection:
+        return small_apps.deleted_ids(connection)
+
+
+def _of_installation(context: WorkContext) -> dict[str, Batch]:
+    """Return what the maintenance of `default` alone prunes."""
+    if context.small_app.name != DEFAULT_APP:
+        return {}
+    age = timedelta(days=context.settings.retention.ticks_days)
+    return {
+        "ticks": lambda c: retention.prune_ticks(c, age, BATCH),
+        "workers": lambda c: retention.prune_workers(c, age, BATCH),
     }
+
+
+def _history(context: WorkContext, app: int) -> dict[str, Batch]:
+    age = context.settings.retention.kept_for
     return {
         "operations": lambda c: retention.prune_operations(c, app, age, BATCH),
         "events": lambda c: retention.prune_events(c, app, age, BATCH),
@@ -75,8 +91,6 @@ def _history(context: WorkContext) -> dict[str, Batch]:
         "backfills": lambda c: retention.prune_backfills(c, app, age, BATCH),
         "notices": lambda c: retention.prune_notices(c, app, age, BATCH),
         "memories": lambda c: retention.prune_memories(c, app, age, BATCH),
-        # A small app's maintenance touches nothing of the others, nor of the installation.
-        **(of_installation if context.small_app.name == DEFAULT_APP else {}),
     }
 
 

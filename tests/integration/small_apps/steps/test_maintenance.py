@@ -36,7 +36,7 @@ from small_apps.steps import maintenance, publish, refresh
 from small_apps.steps.maintenance import work as maintaining
 from small_apps.steps.publish import PublishParameters
 from small_apps.steps.refresh import RefreshParameters
-from small_apps.store import deliveries
+from small_apps.store import deliveries, small_apps
 from small_apps.store.deliveries import Delivery
 from tests.integration.small_apps.steps.conftest import OCCURRENCE, Work
 
@@ -219,6 +219,23 @@ def test_a_small_app_prunes_nothing_of_the_installation(work: Work) -> None:
 
     assert ran(work).message == "nothing to prune"
     assert len(ids(work, ticks.c.id)) == 1
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_the_history_of_a_deleted_small_app_is_pruned_by_the_default_one(
+    work: Work, is_deleted: bool
+) -> None:
+    old = old_operation(work)
+    if is_deleted:
+        with work.engine.begin() as connection:
+            connection.execute(sa.update(actions).values(deleted_at=database_now()))
+            assert small_apps.mark_deleted(connection, work.app.id)
+    work.become_default()
+
+    ran(work)
+
+    assert (old in ids(work, operations.c.id)) != is_deleted
+    assert (old in ids(work, deliveries_table.c.operation_id)) != is_deleted
 
 
 def test_workers_that_are_long_gone_are_pruned(work: Work) -> None:
