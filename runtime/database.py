@@ -5,6 +5,7 @@ and writes later would lose updates. Readers use a plain `BEGIN` and see one sna
 """
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -68,12 +69,26 @@ def written_json(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+# An escape of JSON: a pair of surrogates, a lone one (group 1), or any other.
+_PAIR = r"u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w"
+_ESCAPE = re.compile(rf"\\(?:{_PAIR}|(u[dD][89a-fA-F]\w\w)|.)", re.DOTALL)
+
+
 def read_stored(text: str | bytes) -> Any:
-    """Return the value of a stored JSON text; None for a text that is not JSON."""
+    """Return the value of a stored JSON text; None for a text that is not JSON.
+
+    Halves of characters (lone surrogates) are shown as their escapes: no answer can hold them.
+    """
     try:
-        return json.loads(text)
+        text = text.decode() if isinstance(text, bytes) else text
+        return json.loads(_whole_characters(text) if _SURROGATE.search(text) else text)
     except (ValueError, RecursionError):
         return None
+
+
+def _whole_characters(text: str) -> str:
+    return _ESCAPE.sub(lambda one: one[0] if one[1] is None else "\\" + one[0], text)
 
 
 def reason_of(error: BaseException) -> str:

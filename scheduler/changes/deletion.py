@@ -123,7 +123,7 @@ def _delete_while(
             done = _delete(connection, uids, author)
         give_way(engine)
         deleted += done
-        # The first try quarantines actions with unreadable instants, the next one deletes them.
+        # Another process may have deleted them meanwhile.
         in_vain = 0 if done.names else in_vain + 1
     return deleted, False
 

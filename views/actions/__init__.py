@@ -197,10 +197,14 @@ def shown_in(
     return Action(
         **(dict(summary) | dict(upcoming)),
         document=document_of(row),
-        operations=tuple(RecentOperation.of(one) for one in recent if one["occurrence_at"]),
+        operations=tuple(
+            RecentOperation.of(one)
+            for one in recent
+            if one["occurrence_at"] and isinstance(one["id"], UUID)
+        ),
         backfills=readable(filled),
         after_uid=actions.uid_named(connection, row["small_app_id"], upcoming.after),
-        dependants=tuple(map(NamedAction.of, after_it)),
+        dependants=tuple(NamedAction.of(one) for one in after_it if one.uid is not None),
     )
 
 

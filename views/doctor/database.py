@@ -269,13 +269,10 @@ def _limits(connection: sa.Connection, settings: Settings) -> Iterator[Finding]:
 
 
 def _retention(connection: sa.Connection, settings: Settings) -> Finding:
-    longest = connection.execute(
-        sa.select(sa.func.max(table.c.look_back_s)).where(table.c.deleted_at.is_(None))
-    ).scalar_one()
     days = settings.retention.operations_days
-    look_back = timedelta(seconds=longest or 0)
-    if look_back >= timedelta(days=days):
-        text = f"{days} days, and an action looks back {look_back.days} days"
+    found = actions.longest_look_back(connection, timedelta(days=days, seconds=-1))
+    if found is not None:
+        text = f"{days} days, and an action looks back {found[1].days} days"
         return warning("retention", text, "raise SCHED_RETENTION_OPERATIONS_DAYS")
     return ok("retention", f"{days} days")
 

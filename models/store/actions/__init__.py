@@ -204,8 +204,8 @@ def longest_look_back(
     query = (
         sa.select(actions.c.name, actions.c.look_back_s)
         .where(actions.c.look_back_s > int(over.total_seconds()), NOT_DELETED)
-        # To SQLite, a text is greater than any number.
-        .where(actions.c.look_back_s <= LONGEST_S)
+        # A hand's value. To SQLite, a text is greater than any number.
+        .where(actions.c.look_back_s < LONGEST_S)
         .where(Scope(small_app_id).has(actions.c.small_app_id))
         .order_by(actions.c.look_back_s.desc())
         .limit(1)

@@ -125,12 +125,16 @@ def named(
 
 
 def lock_all(connection: sa.Connection, uids: Sequence[UUID]) -> Sequence[sa.Row[Any]]:
-    """Return these actions' cursors, earliest first, each locked as `lock` does."""
+    """Return these actions' cursors, earliest first, each locked as `lock` does.
+
+    One whose instants cannot be read is quarantined, and returned as it is then.
+    """
     connection.execute(_actions_locked(connection, uids)).all()
     its_cursor = is_among(connection, action_cursor.c.action_uid, uids)
     in_order = sa.select(action_cursor.c.action_uid).order_by(action_cursor.c.action_uid)
     connection.execute(in_order.where(its_cursor).with_for_update(key_share=True))
-    return _read_locked(connection, uids)
+    found = _read_locked(connection, uids)
+    return found if len(found) == len(uids) else _read_locked(connection, uids)
 
 
 def _uids(connection: sa.Connection, small_app_id: int, names: Sequence[str]) -> Sequence[UUID]:

@@ -27,7 +27,7 @@ NUMBERS: tuple[str | bytes | None, ...] = (
     "-infinity",
     "NaN",
     "9" * 5_000,
-    '{"a": 1}',
+    str(2**31 - 1),
     str(2**63 - 1),
     b"\xff\x00",
 )

@@ -24,6 +24,7 @@ from runtime.config import Settings
 from runtime.database import reading
 from scheduler.changes import change, deletion
 from scheduler.changes.change import Changed
+from scheduler.on_demand.manual import run_now
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.celery_messages import allowing
@@ -42,7 +43,7 @@ from tests.integration.scheduler.rubbish import RUBBISH
 
 FEW = 8
 # What the pages of an action and of an operation list.
-LISTED = ("backfills", "attempts", "notices", "operation_logs", "deliveries")
+LISTED = ("operations", "backfills", "attempts", "notices", "operation_logs", "deliveries")
 
 
 @pytest.fixture
@@ -200,6 +201,31 @@ def test_an_action_without_a_document_is_paused_repaired_and_deleted(
 
     assert _standing(engine, broken)["set_aside"] is None
     assert deletion.delete(engine, broken.uid, author()) == 0
+
+
+@pytest.mark.parametrize("column", ["watermark", "effective_from"])
+def test_an_action_whose_instants_cannot_be_read_is_paused_repaired_and_deleted(
+    engine: sa.Engine, column: str
+) -> None:
+    action = make_action(engine, when=yearly(NOON))
+    _unreadable(engine, column)
+    with pytest.raises(Refused, match="cannot be read"):
+        run_now(engine, action.uid, "ann")
+    change.set_active(engine, action.uid, active=False, author=author())
+    paused = _standing(engine, action)
+    _unreadable(engine, column)
+    change.apply_all(engine, [make_document(name=action.name, when=yearly(NOON))], author())
+    repaired = _standing(engine, action)
+    _unreadable(engine, column)
+    deletion.delete(engine, action.uid, author())
+
+    assert (paused["active"], paused["set_aside"]) == (False, None)
+    assert (repaired["active"], repaired["set_aside"]) == (True, None)
+
+
+def _unreadable(engine: sa.Engine, column: str) -> None:
+    with engine.begin() as connection:
+        connection.execute(sa.text(f"UPDATE action_cursor SET {column} = 'infinity'"))
 
 
 def test_an_operation_whose_plan_is_broken_fails_and_says_so(engine: sa.Engine) -> None:

@@ -1,5 +1,6 @@
 """A worker of any language takes a job, keeps it, and reports it: once, and under its lease."""
 
+import json
 import logging
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -71,6 +72,23 @@ def test_a_worker_gets_a_job_and_completes_it(desk: Web, caplog: pytest.LogCaptu
     assert line.__dict__["job_id"] == ID
     assert line.__dict__["duration_ms"] >= 0
     assert any(one.message.startswith("poll_stats promoted_count=1") for one in caplog.records)
+
+
+def test_halves_of_characters_in_a_result_break_no_page(desk: Web) -> None:
+    id = make_due(desk.engine, make_job(desk.engine))
+    client = desk.client(Role.WORKER)
+    lease = next_job(client)["lease"]
+    result = r'{"a\ud800": ["\udc80b", "\ud83d\ude00", {"\\ud800": 1}]}'
+
+    body = f'{{"lease": {json.dumps(lease)}, "result": {result}}}'
+    assert client.post(f"/jobs/{ID}/complete", content=body).status_code == 204
+
+    viewer = desk.client(Role.VIEWER)
+    answer = viewer.get(f"/api/operations/{id}")
+    assert answer.status_code == 200, answer.text
+    shown = answer.json()["result"]["job"]
+    assert shown == {"a\\ud800": ["\\udc80b", "😀", {"\\ud800": 1}]}
+    assert viewer.get("/api/operations").status_code == 200
 
 
 def test_a_worker_that_waits_gets_the_job_that_comes(desk: Web) -> None:
