@@ -122,7 +122,7 @@ def execute(
     """
     from processes.foreground import Foreground, Recording
 
-    began_at, folder = utc_now(), os.getcwd()
+    began_at, folder = utc_now(), _folder()
 
     def begin() -> "Recorded":
         from views.moving.foreign_runs import begin
@@ -130,6 +130,14 @@ def execute(
         return begin(existing_here(context), name, program, folder, began_at)
 
     raise typer.Exit(Foreground(program, Recording(begin), _warn).run(caller_umask()))
+
+
+def _folder() -> str:
+    """Return the current folder; an empty text if it was removed."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
 
 
 def _warn(text: str) -> None:

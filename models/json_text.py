@@ -66,6 +66,11 @@ def read_json(text: str | bytes, *, longest: int | None = LONGEST_DOCUMENT) -> o
     return value
 
 
+def is_too_large(value: object) -> bool:
+    """Return whether a value is a number that no column of 64 bits can hold."""
+    return isinstance(value, int | float) and not abs(value) <= LARGEST_NUMBER
+
+
 def unstorable(value: object) -> list[Problem]:
     """Return a problem for each part of `value` that is not JSON, or that no store can keep."""
     # Paths cost more than the checks: they are built only for a value that has a fault.

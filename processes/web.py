@@ -36,6 +36,8 @@ KEEP_ALIVE_S = 75
 LOOPS = 3
 # A port that is taken, or that only root may open.
 PORT_REFUSED = (errno.EADDRINUSE, errno.EACCES)
+ANOTHER_PORT = "set SCHED_WEB_PORT to a free port, or to 0 for any"
+ANOTHER_HOST = "set SCHED_WEB_HOST to an address of this machine"
 
 
 class _Server(uvicorn.Server):
@@ -124,10 +126,10 @@ def listening(host: str, port: int) -> socket.socket:
     try:
         made = _bound(host, port)
     except OSError as error:
-        remedy = "set SCHED_WEB_PORT to a free port, or to 0 for any"
-        if error.errno not in PORT_REFUSED:
-            remedy = "set SCHED_WEB_HOST to an address of this machine"
+        remedy = ANOTHER_PORT if error.errno in PORT_REFUSED else ANOTHER_HOST
         raise Refused(f"{host_and_port(host, port)}: {error.strerror}; {remedy}") from None
+    except UnicodeError as error:  # a host with an empty or a long label
+        raise Refused(f"{host_and_port(host, port)}: {error}; {ANOTHER_HOST}") from None
     made.listen(2048)
     return made
 

@@ -100,8 +100,13 @@ class Child:
             code = self.process.returncode if self.process else None
             logger.error("%s ended with %s; starting it again", self.name, code)
         if monotonic() >= self._start_at:
-            self._start_at = 0.0
-            self.start()
+            try:
+                self.start()
+            except OSError as error:  # as when memory is short
+                logger.error("%s cannot be started: %s; trying again", self.name, error)
+                self._start_at = monotonic() + LONGEST_PAUSE_S
+            else:
+                self._start_at = 0.0
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal if the process is running."""

@@ -32,6 +32,7 @@ EVENTS: Mapping[str, LogEvent] = {
     "%s cannot be imported: %s": _event("steps_not_imported", "source error"),
     "%s does not stop; killing it": _event("process_killed", "process"),
     "%s ended with %s; starting it again": _event("process_ended", "process code"),
+    "%s cannot be started: %s; trying again": _event("process_not_started", "process error"),
     "%s while the database is unavailable: %s": _event("look_without_database", "look error"),
     "%s after an unexpected error": _event("look_failed", "look"),
     "%s: operation %s ended: %s%s": _event("operation_ended", "triggerer operation state reason"),

@@ -94,12 +94,13 @@ def begin(
 
 
 def _make(installation: Installation, name: str, program: Sequence[str], folder: str) -> None:
+    place = {"cwd": folder} if folder else {}
     document = {
         "name": name,
         "active": False,
         "owner": OWNER,
         "description": "Another scheduler starts it; `minutehand exec` records its runs.",
-        "operations": {"command": {"run": list(program), "cwd": folder}},
+        "operations": {"command": {"run": list(program), **place}},
         "when": {"due_date": NEVER},
     }
     # A worker checks what it runs, if the action is ever resumed.

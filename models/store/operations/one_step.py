@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from models.json_text import is_too_large
 from models.operation import OperationState, StepState
 from models.store.operations.finish import Ending
 from runtime.clock import utc_now
@@ -40,9 +41,13 @@ def ended(step: Step, ending: Ending, message: str | None = None) -> Step:
 
 
 def progress_columns(progress: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns of `done`, `total`, `message` and `phase`, those that are given."""
-    values = {_COLUMNS[key]: one for key, one in progress.items() if key in _COLUMNS}
-    done, total = progress.get("done"), progress.get("total")
+    """Return the columns of `done`, `total`, `message` and `phase`, those that are given.
+
+    A count that no column can hold is left out: it must not cost a task its lease.
+    """
+    given = {key: one for key, one in progress.items() if not is_too_large(one)}
+    values = {_COLUMNS[key]: one for key, one in given.items() if key in _COLUMNS}
+    done, total = given.get("done"), given.get("total")
     if done is not None and total:
         values["progress"] = min(1.0, max(0.0, done / total))
     return values

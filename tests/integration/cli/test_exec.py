@@ -77,6 +77,19 @@ def test_a_run_passes_everything_through_and_is_on_record(
     assert first["action_uid"] == second["action_uid"]
 
 
+def test_a_program_runs_from_a_folder_that_was_removed(home: Path, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    line = f'cd {gone} && rmdir {gone} && exec "$@"'
+
+    done = subprocess.run(
+        ["sh", "-c", line, "sh", *command("true")], capture_output=True, text=True, check=False
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [row["state"] for row in recorded(home)] == ["success"]
+
+
 @pytest.mark.parametrize(
     ("program", "code"), [(("no-such-program",), 127), (("/etc/passwd",), 126)]
 )

@@ -13,7 +13,7 @@ import pytest
 from models.errors import SchedulerError
 from processes.up import down
 from runtime.config import load_settings
-from runtime.supervisor import PARENT, AlreadyRunning, folder_lock
+from runtime.supervisor import PARENT, AlreadyRunning, Child, folder_lock
 
 CHILD = """
 import signal, sys
@@ -35,6 +35,17 @@ def test_a_child_whose_parent_is_gone_ends(kind: str, number: int) -> None:
     )
 
     assert child.wait(60) == -number
+
+
+def test_a_child_that_cannot_be_started_again_does_not_end_its_parent(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    child = Child("worker", [str(tmp_path / "gone")])
+
+    child.keep_alive()
+
+    assert not child.is_alive
+    assert "worker cannot be started: " in caplog.text
 
 
 def test_a_locked_home_folder_names_its_holder(tmp_path: Path) -> None:

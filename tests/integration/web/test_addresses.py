@@ -43,6 +43,7 @@ def test_a_proxy_that_hides_the_host_is_named_as_a_reason(
     [
         pytest.param("192.0.2.1", "set SCHED_WEB_HOST", id="of_another_machine"),
         pytest.param("127.0.0.1", "set SCHED_WEB_PORT to a free port", id="taken"),
+        pytest.param("127.0.0..1", "set SCHED_WEB_HOST", id="of_an_empty_label"),
     ],
 )
 def test_an_address_that_cannot_be_served_is_refused_with_what_to_set(

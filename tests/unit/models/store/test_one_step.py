@@ -1,0 +1,16 @@
+"""Progress as workers report it, in columns."""
+
+import pytest
+
+from models.store.operations.one_step import progress_columns
+
+
+def test_progress_is_the_part_that_is_done() -> None:
+    found = progress_columns({"done": 3, "total": 4, "message": "3 of 4", "other": 1})
+
+    assert found == {"processed": 3, "total": 4, "message": "3 of 4", "progress": 0.75}
+
+
+@pytest.mark.parametrize("count", [2**63, -(2**63), float("inf"), float("nan")])
+def test_a_count_that_no_column_holds_is_left_out(count: float) -> None:
+    assert progress_columns({"done": count, "total": 4}) == {"total": 4}
