@@ -28,8 +28,6 @@ SHOWN = 5
 # Beyond this, the load covers only the actions that are due first.
 MOST_ACTIONS = 10_000
 MOST_OCCURRENCES = 1_000_000
-# The actions of one statement.
-AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +147,7 @@ def _recorded(
         if row is not None and row.watermark < now
     ]
     found: dict[UUID, Mapping[UUID, datetime]] = {}
-    for some in parts_of(spans, AT_ONCE):
+    for some in parts_of(spans, cursors.AT_ONCE):
         of_some = missed.recorded_in(connection, some)
         found |= {span["action_uid"]: those for span, those in zip(some, of_some, strict=True)}
     return found

@@ -60,11 +60,14 @@ class Place:
         stored = document_in(text or "") or {}
         at, others_at = instant_in(stored.get("at")), instant_in(stored.get("others_at"))
         id, span_id = uuid_in(stored.get("id")), stored.get("span_id", 0)
-        if at is None or others_at is None or id is None or span_id not in SPAN_IDS:
-            # Before the first count, as a rule.
-            return cls(first, FIRST_ID, first)
-        if max(at, others_at) > first:
-            # The clock was set back: what lies ahead is passed over.
+        if (
+            at is None
+            or others_at is None
+            or id is None
+            or span_id not in SPAN_IDS
+            or max(at, others_at) > first
+        ):
+            # Before the first count; or the clock was set back: what lies ahead is passed over.
             return cls(first, FIRST_ID, first)
         return cls(at, id, others_at, span_id)
 
