@@ -2,21 +2,25 @@
 
 import json
 import logging
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
+from models.sql import read_clock
 from models.store import clock_steps, notices, ticks
 from models.store.operations import backfills, outbox
 from models.store.ticks import Found
-from runtime.database import unhurried
+from runtime.database import give_way, reading, unhurried
 from scheduler.events.decide import MOST_BETWEEN_TICKS
 from scheduler.events.tick import withdraw_what_lies_ahead
+from scheduler.service_manager import ALIVE, notify
 from scheduler.sweep import Sweeper
 
 logger = logging.getLogger("minutehand.tick")
 
 CLOCK_WAS_WRONG = timedelta(minutes=5)
+MOST_RELEASED = 10_000
 
 
 def look(engine: sa.Engine, at: datetime | None, sweeper: Sweeper) -> tuple[Found, float]:
@@ -38,6 +42,10 @@ def look(engine: sa.Engine, at: datetime | None, sweeper: Sweeper) -> tuple[Foun
                 set_back_s = max(0.0, (last_now - now).total_seconds())
                 found = ticks.look(connection, now, *spans)
         ticks.set_fact(connection, ticks.LAST_NOW, now.isoformat())
+    if found.has_to_wind_back:
+        _wind_back(engine, at)
+        with reading(engine) as connection:
+            found = replace(ticks.look(connection, at, *spans), last_now=found.last_now)
     return found, set_back_s
 
 
@@ -48,7 +56,7 @@ def _jumped(last_now: datetime, now: datetime) -> bool:
 def _set_right(connection: sa.Connection, last_now: datetime, now: datetime) -> bool:
     """Correct cursors after a wrong clock; return False if nothing changed."""
     if now < last_now - CLOCK_WAS_WRONG:
-        _undo_what_lies_ahead(connection, now, (last_now - now).total_seconds())
+        _begin_to_wind_back(connection, now, last_now - now)
         return True
     if now < last_now:
         clock_steps.begin_events(connection, now)
@@ -69,18 +77,55 @@ def _is_right_again(connection: sa.Connection, last_now: datetime, now: datetime
     return back <= jumped <= back + MOST_BETWEEN_TICKS
 
 
-def _undo_what_lies_ahead(connection: sa.Connection, now: datetime, seconds: float) -> None:
+def _begin_to_wind_back(connection: sa.Connection, now: datetime, by: timedelta) -> None:
+    """Note that cursors lie ahead of the clock; once committed, no tick decides before all is done.
+
+    Ticks that began by the wrong clock end then. A killed daemon leaves the rest to the next tick.
+    """
     # Before the cursors: events are decided again from the first withdrawn span on.
     withdraw_what_lies_ahead(connection, now)
-    moved = clock_steps.wind_back(connection, now)
-    set_back = {"at": now.isoformat(), "seconds": seconds}
+    set_back = {"at": now.isoformat(), "seconds": by.total_seconds()}
     ticks.set_fact(connection, ticks.CLOCK_SET_BACK, json.dumps(set_back))
-    outbox.release_after_clock(connection, CLOCK_WAS_WRONG)
-    notices.release_after_clock(connection)
-    backfills.release_after_clock(connection)
-    logger.warning(
-        "the clock went back by %s: %d actions are decided again from %s on",
-        timedelta(seconds=seconds),
-        moved,
-        now.isoformat(),
-    )
+    ticks.set_fact(connection, ticks.WINDING_BACK, now.isoformat())
+    logger.warning("the clock went back by %s: all is decided again from %s on", by, now)
+
+
+def _wind_back(engine: sa.Engine, at: datetime | None) -> None:
+    """Reset what lies ahead of the clock, some at a time; daemons that do so together share it."""
+    while _release_some(engine):
+        _go_on(engine)
+    count = 0
+    while some := _wind_back_some(engine, at):
+        count += some
+        _go_on(engine)
+    logger.info("%d actions are wound back to the clock", count)
+
+
+def _go_on(engine: sa.Engine) -> None:
+    # A million actions take longer than a watchdog waits.
+    notify(ALIVE)
+    give_way(engine)
+
+
+def _release_some(engine: sa.Engine) -> bool:
+    """Release some of what waits for the wrong clock; return False if nothing does."""
+    with engine.begin() as connection:
+        notices.release_after_clock(connection)
+        backfills.release_after_clock(connection)
+        return outbox.release_after_clock(connection, CLOCK_WAS_WRONG, MOST_RELEASED)
+
+
+def _wind_back_some(engine: sa.Engine, at: datetime | None) -> int:
+    """Wind some actions back and return how many; if none is left, note that all is done."""
+    with engine.begin() as connection:
+        if ticks.hold_fact(connection, ticks.WINDING_BACK) is None:
+            # Another daemon did the rest.
+            return 0
+        # Read anew each time: actions that were made meanwhile do not lie ahead.
+        now = at or read_clock(connection)
+        ahead = clock_steps.hold_ahead(connection, now)
+        if ahead:
+            clock_steps.wind_back(connection, now, ahead)
+        else:
+            ticks.remove_fact(connection, ticks.WINDING_BACK)
+        return len(ahead)

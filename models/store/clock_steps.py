@@ -5,8 +5,8 @@ effect from it on, and runnable actions are unscheduled. What was sent stays sen
 second run.
 """
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -14,62 +14,84 @@ import sqlalchemy as sa
 from models.action.plan import Plan
 from models.column_types import UTCDateTime
 from models.operation import OperationState
+from models.sql import Change, is_among, parts_of, update_each
 from models.store.actions.cursors import UNSCHEDULED
 from models.store.actions.missed import is_readable, spans
 from models.store.conditions import IS_LIVE
 from models.tables import action_cursor, actions, missed_spans, operations, revisions
 
 SECOND = timedelta(seconds=1)
+# How many actions one transaction winds back: a million at once would exceed PostgreSQL's limits.
+AT_ONCE = 5_000
 
 
-def wind_back(connection: sa.Connection, now: datetime, uid: UUID | None = None) -> int:
-    """Reset decisions and changes after `now` to `now`, for one action or all; return how many.
+def hold_ahead(connection: sa.Connection, now: datetime) -> Sequence[UUID]:
+    """Return some actions decided beyond `now`, which include those changed beyond it, locked."""
+    is_ahead = action_cursor.c.watermark > now
+    found = sa.select(action_cursor.c.action_uid).where(is_ahead)
+    some = connection.execute(found.order_by(action_cursor.c.watermark.desc()).limit(AT_ONCE))
+    among = is_among(connection, action_cursor.c.action_uid, [uid for uid in some.scalars() if uid])
+    # In the order in which changes lock them.
+    in_order = found.where(among).order_by(action_cursor.c.action_uid)
+    return connection.execute(in_order.with_for_update(key_share=True)).scalars().all()
+
+
+def wind_back(connection: sa.Connection, now: datetime, uids: Sequence[UUID]) -> None:
+    """Reset decisions and changes after `now` to `now`, for locked actions that have some.
 
     A span across `now` is decided again as a whole. If no tick would do so, because it belongs to
     an old revision or to a deleted or quarantined action, it is cut at `now` instead: its earlier
     part was missed.
     """
-    ahead = _ahead(now, uid)
-    again = _cut_spans(connection, now, ahead)
+    again = _cut_spans(connection, now, uids)
     connection.execute(
         sa.delete(operations).where(
-            operations.c.action_uid.in_(ahead),
+            is_among(connection, operations.c.action_uid, uids),
             operations.c.occurrence_at > now,
             operations.c.state == OperationState.MISSED,
         )
     )
     connection.execute(
         sa.delete(missed_spans).where(
-            missed_spans.c.action_uid.in_(ahead), missed_spans.c.last_at > now
+            is_among(connection, missed_spans.c.action_uid, uids), missed_spans.c.last_at > now
         )
     )
-    _change_back(connection, now, ahead)
-    moved = sa.update(action_cursor).where(action_cursor.c.watermark > now, *_only(uid))
+    _change_back(connection, now, uids)
+    moved = sa.update(action_cursor).where(is_among(connection, action_cursor.c.action_uid, uids))
     values = {"watermark": now, "next_occurrence_at": _unscheduled()}
-    count = connection.execute(moved.values(values)).rowcount
-    for one, first_at in again.items():
-        its = sa.update(action_cursor).where(action_cursor.c.action_uid == one)
-        connection.execute(its.values(watermark=first_at - SECOND))
-    return count
+    connection.execute(moved.values(values))
+    moves = [{"uid": uid, "until": first_at - SECOND} for uid, first_at in again.items()]
+    update_each(connection, action_cursor, moves, _DECIDED_BY, _DECIDED)
+
+
+_DECIDED_BY = {"uid": "action_uid", "until": "watermark"}
+_DECIDED = Change(
+    lambda row, given: [row["action_uid"] == given["uid"]],
+    lambda given: {"watermark": given["until"]},
+)
 
 
 def _cut_spans(
-    connection: sa.Connection, now: datetime, ahead: sa.Select[Any]
+    connection: sa.Connection, now: datetime, uids: Sequence[UUID]
 ) -> dict[UUID, datetime]:
     """Cut the spans across `now`; return the first instants of those to decide again, by action.
 
     These, and those of events, which cannot be cut, still end after `now`.
     """
-    is_across = (missed_spans.c.first_at <= now, missed_spans.c.last_at > now)
     again: dict[UUID, datetime] = {}
-    for span in spans(connection, missed_spans.c.action_uid.in_(ahead), *is_across):
+    cut: list[int] = []
+    of_theirs = is_among(connection, missed_spans.c.action_uid, uids)
+    is_across = (missed_spans.c.first_at <= now, missed_spans.c.last_at > now)
+    for span in spans(connection, of_theirs, *is_across):
         uid, plan = span["action_uid"], span["plan"]
         is_newest = span["is_decided"] and span["revision"] == span["newest_revision"]
         if is_newest and is_readable(span):
             again[uid] = min(span["first_at"], again.get(uid, now))
         elif not isinstance(plan, Plan) or plan.on_event is None:
-            its = sa.update(missed_spans).where(missed_spans.c.id == span["id"])
-            connection.execute(its.values(last_at=now.replace(microsecond=0)))
+            cut.append(span["id"])
+    if cut:
+        its = sa.update(missed_spans).where(is_among(connection, missed_spans.c.id, cut))
+        connection.execute(its.values(last_at=now.replace(microsecond=0)))
     return again
 
 
@@ -81,10 +103,11 @@ def begin_events(connection: sa.Connection, now: datetime) -> None:
     of_events = action_cursor.c.action_uid.in_(
         sa.select(actions.c.uid).where(actions.c.event.is_not(None))
     )
-    changed = action_cursor.c.effective_from > now
-    ahead = _ahead(now, None).where(of_events, changed)
-    if connection.execute(ahead.limit(1)).first() is not None:
-        _change_back(connection, now, ahead)
+    changed = (action_cursor.c.watermark > now, action_cursor.c.effective_from > now)
+    ahead = sa.select(action_cursor.c.action_uid).where(of_events, *changed)
+    uids = connection.execute(ahead).scalars().all()
+    for some in parts_of(uids, AT_ONCE):
+        _change_back(connection, now, some)
 
 
 def come_back(connection: sa.Connection, behind: datetime, now: datetime) -> int:
@@ -106,25 +129,16 @@ def come_back(connection: sa.Connection, behind: datetime, now: datetime) -> int
     return moved.rowcount
 
 
-def _ahead(now: datetime, uid: UUID | None) -> sa.Select[Any]:
-    """Return the actions decided beyond `now`, which include those changed beyond it."""
-    ahead = sa.select(action_cursor.c.action_uid).where(action_cursor.c.watermark > now)
-    return ahead.where(*_only(uid))
-
-
-def _only(uid: UUID | None) -> tuple[sa.ColumnElement[bool], ...]:
-    return () if uid is None else (action_cursor.c.action_uid == uid,)
-
-
-def _change_back(connection: sa.Connection, now: datetime, ahead: sa.Select[Any]) -> None:
+def _change_back(connection: sa.Connection, now: datetime, uids: Sequence[UUID]) -> None:
     """Let changes made after `now` hold from `now`; revisions keep their effective_from."""
-    theirs = revisions.c.action_uid.in_(ahead)
+    theirs = is_among(connection, revisions.c.action_uid, uids)
     begun = sa.func.coalesce(revisions.c.holds_from, revisions.c.effective_from)
     connection.execute(sa.update(revisions).where(theirs, begun > now).values(holds_from=now))
     ended = sa.update(revisions).where(theirs, revisions.c.ended_at > now)
     connection.execute(ended.values(ended_at=now))
-    its = (action_cursor.c.action_uid.in_(ahead), action_cursor.c.effective_from > now)
-    connection.execute(sa.update(action_cursor).where(*its).values(effective_from=now))
+    its = is_among(connection, action_cursor.c.action_uid, uids)
+    begins = sa.update(action_cursor).where(its, action_cursor.c.effective_from > now)
+    connection.execute(begins.values(effective_from=now))
 
 
 def _unscheduled() -> sa.ColumnElement[datetime]:

@@ -34,6 +34,8 @@ from models.tables import (
 
 LAST_NOW = "last_tick_now"
 CLOCK_SET_BACK = "clock_set_back"
+# The instant to which cursors are wound back, while some lie ahead of it.
+WINDING_BACK = "winding_back"
 DOWNTIME = "downtime"
 # The last clean stop of a daemon: `{"daemon": …, "at": …}`.
 STOPPED = "daemon_stopped"
@@ -66,6 +68,8 @@ class Found:
 
     now: datetime
     last_now: datetime | None
+    # Cursors may lie ahead of a clock that was set back.
+    has_to_wind_back: bool
     has_due: bool
     has_to_sweep: bool
     has_events: bool
@@ -107,6 +111,7 @@ def _looking() -> sa.Select[Any]:
     return sa.select(
         now,
         fact_query(LAST_NOW).scalar_subquery(),
+        fact_query(WINDING_BACK).exists(),
         # Compared by the database: an instant unreadable to Python must not stop the tick.
         first_due <= now,
         an_event_action.scalar_subquery(),
@@ -133,8 +138,9 @@ def look(
     `overdue`.
     """
     asked = {"at": at, "lease_s": lease.total_seconds(), "late_s": -overdue.total_seconds()}
-    now, last_now, has_due, event_app, *to_sweep = connection.execute(_LOOK, asked).one()
-    return Found(now, instant_in(last_now), bool(has_due), any(to_sweep), event_app is not None)
+    now, last, winding, due, event_app, *to_sweep = connection.execute(_LOOK, asked).one()
+    last_now, has_events = instant_in(last), event_app is not None
+    return Found(now, last_now, bool(winding), bool(due), any(to_sweep), has_events)
 
 
 def hold_last_now(connection: sa.Connection) -> datetime | None:
@@ -245,6 +251,11 @@ def move_fact(connection: sa.Connection, key: str, seen: str | None, value: str)
 def set_fact(connection: sa.Connection, key: str, value: str) -> None:
     """Store a fact of the installation."""
     upsert(connection, installation, [{"key": key, "value": value}])
+
+
+def remove_fact(connection: sa.Connection, key: str) -> None:
+    """Remove a fact of the installation; nothing happens if there is none."""
+    connection.execute(sa.delete(installation).where(installation.c.key == key))
 
 
 def mark(connection: sa.Connection) -> tuple[str, int] | None:

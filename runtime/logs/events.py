@@ -137,8 +137,8 @@ EVENTS: Mapping[str, LogEvent] = {
     "the clock was behind: %d actions begin again at their last change": _event(
         "clock_was_behind", "actions"
     ),
-    "the clock went back by %s: %d actions are decided again from %s on": _event(
-        "clock_set_back", "by actions since"
+    "the clock went back by %s: all is decided again from %s on": _event(
+        "clock_set_back", "by since"
     ),
     "the database does not answer: ended without waiting for it": _event("stop_not_awaited"),
     "the database did not respond for %.1f s": _event("database_slow", "seconds"),
@@ -154,6 +154,7 @@ EVENTS: Mapping[str, LogEvent] = {
     "this tick failed; the next one catches up": _event("tick_failed"),
     "tick %s %s(%.0f ms)": _event("tick", "now figures duration_ms"),
     "ended operations were not counted; the next tick tries again": _event("counting_failed"),
+    "%d actions are wound back to the clock": _event("actions_wound_back", "actions"),
     "unknown setting: %s": _event("setting_unknown", "setting"),
     "worker %s is ready for %s": _event("worker_started", "worker queues"),
 }

@@ -158,7 +158,7 @@ def not_ahead(connection: sa.Connection, row: sa.Row[Any], now: datetime) -> sa.
     """Return a locked cursor whose watermark is at most `now`, even after the clock went back."""
     if row.watermark <= now:
         return row
-    clock_steps.wind_back(connection, now, row.action_uid)
+    clock_steps.wind_back(connection, now, [row.action_uid])
     return cursors.lock(connection, row.action_uid)
 
 

@@ -145,24 +145,24 @@ _OF_OURS_IN_THE_BROKER = (
 )
 
 
-def release_after_clock(connection: sa.Connection, ahead: timedelta) -> None:
-    """Release waiting operations if the database's clock was ahead by more than `ahead`.
+def release_after_clock(connection: sa.Connection, ahead: timedelta, limit: int) -> bool:
+    """Release up to `limit` waiting operations; return False if there was none.
 
-    Otherwise they wait for that clock's instants. A repeated message is harmless; backoffs end
-    early.
+    Only if the database's clock was ahead by more than `ahead`: otherwise they wait for that
+    clock's instants. A repeated message is harmless; backoffs end early.
     """
-    connection.execute(
-        sa.update(operations)
-        .where(IS_UNSTARTED, operations.c.not_before > database_now())
-        .where(ticks.clock_was_ahead(ahead))
-        # An operation being sent keeps its reservation, so that it is not in doubt too soon.
-        .values(
-            not_before=sa.case(
-                (operations.c.handing_at.is_(None), database_now()),
-                else_=database_now(RESERVED_FOR),
-            )
-        )
+    # An operation being sent keeps its reservation, so that it is not in doubt too soon.
+    earliest = sa.case(
+        (operations.c.handing_at.is_(None), database_now()), else_=database_now(RESERVED_FOR)
     )
+    waiting = (
+        sa.select(operations.c.id)
+        .where(IS_UNSTARTED, operations.c.not_before > earliest, ticks.clock_was_ahead(ahead))
+        .limit(limit)
+    )
+    still = is_still(operations.c.state, UNSTARTED)
+    released = sa.update(operations).where(operations.c.id.in_(waiting), still)
+    return connection.execute(released.values(not_before=earliest)).rowcount > 0
 
 
 def _change_unstarted(

@@ -114,7 +114,13 @@ def test_operations_of_an_action_that_a_hand_deleted_stop_nothing(few: Furnished
     few.goes_on()
 
 
-FACTS = (ticks.LAST_NOW, ticks.CLOCK_SET_BACK, ticks.DOWNTIME, ticks.EVENTS_DECIDED)
+FACTS = (
+    ticks.LAST_NOW,
+    ticks.CLOCK_SET_BACK,
+    ticks.WINDING_BACK,
+    ticks.DOWNTIME,
+    ticks.EVENTS_DECIDED,
+)
 
 
 @pytest.mark.usefixtures("broker")

@@ -1,6 +1,7 @@
 """Under any clock change, every occurrence has an outcome and none runs twice."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from threading import Thread
 from typing import Any
@@ -14,12 +15,13 @@ from hypothesis import strategies as st
 
 from broker.app import configure
 from models.fingerprint import operation_id
-from models.store import ticks
+from models.store import clock_steps, ticks
 from models.store.notices.alerting import NO_ALERTS
-from models.tables import actions, installation, missed_spans
+from models.tables import action_cursor, actions, installation, missed_spans, operations
 from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.database import make_engine, reading
+from scheduler import clock_guard
 from scheduler.changes import change, deletion
 from scheduler.changes.change import Changed
 from scheduler.clock_guard import look
@@ -52,6 +54,13 @@ HOURLY = {"cron_rule": "0 * * * *", "timezone": "UTC"}
 def clock(engine: sa.Engine) -> VirtualClock:
     """The clock of the engine's database, at seven."""
     return VirtualClock(engine, SEVEN)
+
+
+@pytest.fixture(autouse=True)
+def pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Actions are wound back by two at a time."""
+    monkeypatch.setattr(clock_steps, "AT_ONCE", 2)
+    monkeypatch.setattr(clock_guard, "MOST_RELEASED", 2)
 
 
 def run_tick(engine: sa.Engine, clock: VirtualClock, now: datetime) -> TickReport:
@@ -130,6 +139,115 @@ def test_of_two_daemons_that_see_one_jump_one_sets_the_clock_right(
     other.join()
 
     assert found == [0.0]
+
+
+class KilledDaemon(Exception):
+    """The daemon ends here."""
+
+
+@contextmanager
+def interrupted(engine: sa.Engine, then: Callable[[], None]) -> Iterator[None]:
+    """Call `then` after the first actions were wound back, before the others."""
+    wind_back = clock_steps.wind_back
+    pages: list[int] = []
+
+    def first(connection: sa.Connection, now: datetime, uids: Sequence[UUID]) -> None:
+        pages.append(len(uids))
+        if len(pages) == 2:
+            connection.rollback()
+            then()
+            return
+        wind_back(connection, now, uids)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clock_steps, "wind_back", first)
+        yield
+    assert pages[:2] == [2, 2]
+
+
+def watermarks(engine: sa.Engine) -> list[datetime]:
+    with reading(engine) as connection:
+        return list(connection.execute(sa.select(action_cursor.c.watermark)).scalars())
+
+
+def kill() -> None:
+    raise KilledDaemon
+
+
+def test_a_daemon_that_is_killed_while_it_winds_back_leaves_the_rest_to_the_next_tick(
+    engine: sa.Engine, clock: VirtualClock
+) -> None:
+    made = [make_action(engine, name=f"no {n}", when=HOURLY) for n in range(7)]
+    run_tick(engine, clock, SEVEN)
+    run_tick(engine, clock, SEVEN + DAY)
+
+    with interrupted(engine, kill), pytest.raises(KilledDaemon):
+        run_tick(engine, clock, SEVEN + MINUTE)
+    before = sorted(watermarks(engine))
+    restarted = run_tick(engine, clock, SEVEN + 3 * MINUTE)
+    after = set(watermarks(engine))
+    run_tick(engine, clock, SEVEN + HOUR)
+
+    assert before == [SEVEN + MINUTE] * 2 + [SEVEN + DAY] * 5
+    assert restarted.clock_set_back_s == 0
+    assert after == {SEVEN + 3 * MINUTE}
+    assert all(SEVEN + HOUR in due_of(engine, one) for one in made)
+    with reading(engine) as connection:
+        assert ticks.fact(connection, ticks.WINDING_BACK) is None
+
+
+def test_a_tick_that_began_by_a_wrong_clock_decides_nothing_while_others_wind_back(
+    engine: sa.Engine, clock: VirtualClock
+) -> None:
+    for n in range(7):
+        make_action(engine, name=f"no {n}", when=EVERY_MINUTE)
+    run_tick(engine, clock, SEVEN)
+    clock.set(SEVEN + DAY)
+    found, _ = look(engine, None, Sweeper(LEASE, NO_ALERTS))
+    begun = Tick(engine, found.now, 100, STEPS, TickReport(found.now))
+    clock.set(SEVEN + DAY + MINUTE)
+    make_action(engine, name="as of the wrong clock", when=EVERY_MINUTE)
+    run_tick(engine, clock, SEVEN + DAY + MINUTE)
+
+    with interrupted(engine, begun.decide_all):
+        run_tick(engine, clock, SEVEN + MINUTE)
+
+    assert begun.report.decided == 0
+    assert set(watermarks(engine)) == {SEVEN + MINUTE}
+
+
+def test_two_daemons_wind_back_together(engine: sa.Engine, clock: VirtualClock) -> None:
+    for n in range(7):
+        make_action(engine, name=f"no {n}", when=HOURLY)
+    run_tick(engine, clock, SEVEN + DAY)
+    clock.set(SEVEN + MINUTE)
+
+    with interrupted(engine, lambda: _look_once(engine)):
+        look(engine, None, Sweeper(LEASE, NO_ALERTS))
+
+    assert set(watermarks(engine)) == {SEVEN + MINUTE}
+
+
+def _look_once(engine: sa.Engine) -> None:
+    found, set_back_s = look(engine, None, Sweeper(LEASE, NO_ALERTS))
+    assert (found.has_to_wind_back, set_back_s) == (False, 0)
+
+
+def test_operations_that_wait_for_a_wrong_clock_are_released_some_at_a_time(
+    engine: sa.Engine, clock: VirtualClock
+) -> None:
+    made = [make_action(engine, name=f"no {n}", when=EVERY_MINUTE) for n in range(5)]
+    run_tick(engine, clock, SEVEN + DAY)
+    with engine.begin() as connection:
+        later = sa.update(operations).where(operations.c.state == "queued")
+        connection.execute(later.values(not_before=SEVEN + DAY + HOUR, handing_at=None))
+        ticks.report(connection, "one", SEVEN + DAY, 1.0, {})
+
+    clock.set(SEVEN + MINUTE)
+    look(engine, None, Sweeper(LEASE, NO_ALERTS))
+
+    waiting = [row["not_before"] for one in made for row in rows_of(engine, one)]
+    assert waiting == [SEVEN + MINUTE] * 5
 
 
 def test_a_paused_action_is_not_filed_again(engine: sa.Engine, clock: VirtualClock) -> None:
