@@ -65,7 +65,7 @@ class Agent:
         self.leave = threading.Event()
         self.claims = Claims(engine, settings.alert)
         self.workers = Workers(engine, SkewWatch(settings.clock.max_skew_s), worker)
-        self._sessions = 0
+        self._sessions: set[Session] = set()
         self._lock = threading.Lock()
 
     def serve(self, path: Path) -> None:
@@ -74,8 +74,9 @@ class Agent:
 
         class Handler(socketserver.StreamRequestHandler):
             def handle(self) -> None:
-                with agent.counted():
-                    Session(agent, self.rfile, self.wfile).serve()
+                session = Session(agent, self.rfile, self.wfile)
+                with agent.counted(session):
+                    session.serve()
 
         # Before listening: a worker that finds its agent is recorded as following.
         self.workers.record()
@@ -107,14 +108,20 @@ class Agent:
                 quiet_since = monotonic()
 
     @contextmanager
-    def counted(self) -> Iterator[None]:
+    def counted(self, session: "Session") -> Iterator[None]:
         with self._lock:
-            self._sessions += 1
+            self._sessions.add(session)
         try:
             yield
         finally:
             with self._lock:
-                self._sessions -= 1
+                self._sessions.discard(session)
+
+    def is_asked_elsewhere(self, session: "Session") -> bool:
+        """Return whether another connection asked for the same attempt and is still open."""
+        with self._lock:
+            others = self._sessions - {session}
+        return any(other.its == session.its for other in others)
 
     @contextmanager
     def _recording(self) -> Iterator[None]:
@@ -142,6 +149,10 @@ class Session:
         self.source = source
         self.sink = sink
         self.held: Held | None = None
+        # The attempt that was last asked for: an operation's id and the number.
+        self.its: tuple[UUID, int] | None = None
+        # The call whose claim the database may have committed without an answer.
+        self.in_doubt: str | None = None
         # Set when a sidecar's worker introduces itself, on a connection for that purpose.
         self.worker: Seen | None = None
 
@@ -159,6 +170,8 @@ class Session:
             logger.exception("a connection is closed after an unexpected error")
         if self.held is not None:
             self._give_back(self.held)
+        elif self.its is not None and self.in_doubt is not None:
+            self._give_back_in_doubt(self.its, self.in_doubt)
         if self.worker is not None:
             self.agent.workers.left(self.worker)
 
@@ -194,9 +207,13 @@ class Session:
         return {"state": "known"}
 
     def _claim(self, asked: dict[str, Any]) -> dict[str, Any]:
-        its = (UUID(asked["id"]), int(asked["attempt"]))
-        found = self.agent.claims.claim(its, asked["worker"], repeatable=bool(asked["repeatable"]))
+        its = self.its = (UUID(asked["id"]), int(asked["attempt"]))
+        if asked.get("again") and self.agent.is_asked_elsewhere(self):
+            # The connection that broke may hold it still, and is about to give it back.
+            return {"state": "early", "reason": "another connection asks for it"}
+        found = self.agent.claims.claim(its, asked)
         if isinstance(found, Away):
+            self.in_doubt = found.in_doubt
             return {"state": "away", "reason": found.reason, "put_back": True}
         if isinstance(found, KeptBack):
             logger.info("operation %s attempt %d: not started, %s", *its, found.why)
@@ -274,6 +291,15 @@ class Session:
             self._report_end(held, ended)
         except (LeaseLost, sa.exc.SQLAlchemyError) as error:
             logger.warning("operation %s is left to the sweep: %s", held.id, error)
+
+    def _give_back_in_doubt(self, its: tuple[UUID, int], delivery: str) -> None:
+        """Give back an attempt whose claim may have been committed; its worker put it back."""
+        engine, alerts = self.agent.engine, self.agent.settings.alert
+        try:
+            ended = persist(engine, lambda c: followed.give_back_in_doubt(c, its, delivery, alerts))
+            send_ended(engine, ended)
+        except sa.exc.SQLAlchemyError as error:
+            logger.warning("operation %s is left to the sweep: %s", its[0], error)
 
     def _report_end(self, held: Held, ended: Ended) -> None:
         self.held = None

@@ -1,7 +1,9 @@
 """An agent's claims, postponed while the database is unavailable."""
 
 import logging
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -27,6 +29,8 @@ class Away:
 
     reason: str
     until: float
+    # The call whose claim the database may have committed, though it did not answer.
+    in_doubt: str | None = None
 
 
 class Claims:
@@ -37,23 +41,51 @@ class Claims:
         self._away: Away | None = None
 
     def claim(
-        self, its: tuple[UUID, int], worker: str, *, repeatable: bool
+        self, its: tuple[UUID, int], asked: Mapping[str, Any]
     ) -> tuple[Held, Claim] | KeptBack | Away:
-        """Claim an attempt (id, number), or return why it does not start or cannot start now."""
+        """Claim an attempt (id, number), or return why it does not start or cannot start now.
+
+        One that is asked for again is resumed if an agent that was killed claimed it.
+        """
         away = self._away
         if away is not None and monotonic() < away.until:
             return away
 
+        delivery = str(asked["delivery"]) if asked.get("delivery") else None
+        committing = False
+
         def claimed() -> tuple[Held, Claim] | KeptBack:
+            nonlocal committing
             with self.engine.begin() as connection:
-                return followed.try_to_claim(
-                    connection, its, worker, repeatable=repeatable, alerts=self.alerts
-                )
+                found = self._claimed(connection, its, asked, delivery)
+                committing = True
+                return found
 
         try:
             return start(its[0], claimed, TAKEN)
         except DATABASE_AWAY as error:
             reason = reason_of(error)
             logger.warning("database unavailable, a claim is put off: %s", reason)
-            self._away = Away(f"database unavailable: {reason}", monotonic() + LEFT_ALONE_S)
-            return self._away
+            away = Away(f"database unavailable: {reason}", monotonic() + LEFT_ALONE_S)
+            self._away = away
+            return replace(away, in_doubt=delivery if committing else None)
+
+    def _claimed(
+        self,
+        connection: sa.Connection,
+        its: tuple[UUID, int],
+        asked: Mapping[str, Any],
+        delivery: str | None,
+    ) -> tuple[Held, Claim] | KeptBack:
+        if delivery is not None and asked.get("again"):
+            own = followed.claimed_before(connection, its, delivery)
+            if own is not None:
+                return own
+        return followed.try_to_claim(
+            connection,
+            its,
+            asked["worker"],
+            delivery,
+            repeatable=bool(asked["repeatable"]),
+            alerts=self.alerts,
+        )

@@ -1,7 +1,7 @@
 """What an agent writes for its worker: claims, renewals, progress and ends of operations."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -64,16 +64,17 @@ def try_to_claim(
     connection: sa.Connection,
     its: tuple[UUID, int],
     worker: str,
+    delivery: str | None = None,
     *,
     repeatable: bool,
     alerts: AlertSettings,
 ) -> tuple[Held, Claim] | KeptBack:
     """Start an attempt (id, number) for a worker, or return why it does not start.
 
-    `repeatable`: the task may begin twice. The caller commits its transaction in either case.
-    Raises as `claim` does.
+    `repeatable`: the task may begin twice. `delivery` is the random name of the call that asks.
+    The caller commits its transaction in either case. Raises as `claim` does.
     """
-    step = one_step.begun(STEP, repeatable=repeatable)
+    step = {**one_step.begun(STEP, repeatable=repeatable), "delivery": delivery}
     if _comes_early(connection, its):
         # Checked first: an attempt put back during the claim would look paused.
         return EARLY
@@ -155,6 +156,26 @@ def resume(connection: sa.Connection, id: UUID, attempt: int) -> Held:
     return Held(id, attempt, recorded.plan, row.failures, row.losses, step, has_started=True)
 
 
+def claimed_before(
+    connection: sa.Connection, its: tuple[UUID, int], delivery: str
+) -> tuple[Held, Claim] | None:
+    """Return a running attempt that the same call claimed from an agent that is gone, or None."""
+    id, attempt = its
+    own = (operations.c.id == id, operations.c.attempt == attempt)
+    query = sa.select(operations.c.steps).where(*own, is_still(operations.c.state, RUNNING))
+    steps = connection.execute(query).scalar_one_or_none()
+    recorded = recorded_of(connection, *its)
+    if recorded is None or not steps or steps[0].get("delivery") != delivery:
+        return None
+    try:
+        held = replace(resume(connection, *its), has_started=False)
+    except LeaseLost:
+        return None
+    known = running.memory(connection, recorded.action_uid, recorded.subject)
+    claim = Claim(**vars(recorded), failures=held.failures, losses=held.losses, memory=known)
+    return held, claim
+
+
 def beat(connection: sa.Connection, held: Held, progress: Mapping[str, Any]) -> bool:
     """Renew the lease and write progress; return whether to cancel; raises LeaseLost."""
     if progress:
@@ -226,6 +247,14 @@ def end_left_behind(connection: sa.Connection, held: Held, alerts: AlertSettings
     is_asked = connection.execute(asked).scalar_one_or_none() is not None
     ending = left_behind(held, "its process is gone", cancel_requested=is_asked)
     return end(connection, held.id, held.attempt, ending, alerts=alerts)
+
+
+def give_back_in_doubt(
+    connection: sa.Connection, its: tuple[UUID, int], delivery: str, alerts: AlertSettings
+) -> Ended | None:
+    """Give back an attempt whose claim was committed unheard; None if it was not, or has ended."""
+    own = claimed_before(connection, its, delivery)
+    return None if own is None else end_left_behind(connection, own[0], alerts)
 
 
 def _delay(report: Mapping[str, Any]) -> timedelta:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import datetime
 from time import monotonic
 from typing import Any
+from uuid import uuid4
 
 from celery import Celery, signals
 from celery.exceptions import Ignore, Reject, Retry, SoftTimeLimitExceeded
@@ -200,6 +201,9 @@ def _claim(task: Any, message: dict[str, Any], agent: Agent) -> FollowedOperatio
         "worker": f"{request.hostname}:{os.getpid()}",
         # Celery repeats a task whose process was killed only if both are set.
         "repeatable": bool(task.acks_late and task.reject_on_worker_lost),
+        # Known to nobody else: it shows what this call claimed before its agent was killed.
+        "delivery": uuid4().hex,
+        "again": False,
     }
     started = {"verb": "started", "killed_at": _killed_at(task, agent)}
     give_up_at = monotonic() + agent.wait_s
@@ -220,6 +224,7 @@ def _claim(task: Any, message: dict[str, Any], agent: Agent) -> FollowedOperatio
             # Free the worker for tasks that need no database of ours.
             channel.close()
             _put_back(task, message, answer.get("reason"))
+        asked["again"] = True
         threading.Event().wait(AGAIN_S)
 
 

@@ -65,7 +65,8 @@ def _chosen_store(name: str, its: str) -> str:
 
 def _names_its_store(item: pytest.Function) -> bool:
     """Return whether the test itself says on which store it runs."""
-    return any("store" in str(mark.args[0]) for mark in item.iter_markers("parametrize"))
+    named = [str(mark.args[0]) for mark in item.iter_markers("parametrize")]
+    return any("store" in one or "settings" in one for one in named)
 
 
 class TogetherWhereItSaves(LoadGroupScheduling):  # type: ignore[misc]

@@ -17,6 +17,7 @@ from tests.acceptance.shop import (
     threads,
 )
 from tests.factories import update_operation
+from tests.slow_commit import held_claims
 
 
 @pytest.fixture
@@ -52,6 +53,25 @@ def test_killed_before_the_claim_with_its_agent_the_record_says_that_nobody_star
     assert (row["state"], row["attempt"]) == ("handed_over", 1)
     assert row["reason"] == "no worker that follows it has started it within an hour"
     assert shop.said() == []
+
+
+@pytest.mark.parametrize("store", ["postgresql"])
+def test_if_only_the_agent_is_killed_as_its_claim_is_committed_the_task_runs_once(
+    shop: Shop,
+) -> None:
+    engine = shop.installation.engine
+    worker = shop.worker()
+    agent = shop.agent(worker)
+    with held_claims(engine) as are_committing:
+        id = shop.due("close_day")
+        shop.tick()
+        until(are_committing, "a claim commits")
+        # The database commits what it was told to, though nobody hears of it.
+        kill(agent.pid)
+
+    shop.installation.becomes(id, "success")
+    assert shop.said() == RAN_ONCE
+    assert shop.installation.row(id)["attempt"] == 1
 
 
 def test_killed_in_the_task_it_is_failed_and_does_not_begin_twice(shop: Shop) -> None:

@@ -1,5 +1,6 @@
 """The agent beside a worker of the user's own, asked as that worker's processes ask it."""
 
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from uuid import UUID, uuid4
 import pytest
 import sqlalchemy as sa
 from pydantic import SecretStr
+from sqlalchemy import event
 
 from broker.app import configure
 from celery_steps.agent import Agent
@@ -29,6 +31,7 @@ from scheduler.on_demand.cancel import cancel
 from tests.celery_messages import TASK, allowing, celery_action, follow_by_name
 from tests.factories import make_action, make_operation, row_of, update_operation
 from tests.servers import temporary_folder
+from tests.slow_commit import held_claims
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 WORKER = ticks.Seen("shop@host", "shop,orders", 4711, follows=(TASK,))
@@ -385,6 +388,59 @@ def test_another_agent_goes_on_where_one_died(
     assert row_of(engine, id)["state"] == "success"
 
 
+def claim_of(id: UUID, delivery: str, *, again: bool) -> dict[str, Any]:
+    told = {"worker": "shop@host:1", "repeatable": False, "delivery": delivery, "again": again}
+    return {"id": str(id), "attempt": 1, **told}
+
+
+def test_a_claim_whose_answer_was_lost_with_its_agent_is_taken_up_by_the_next_agent(
+    engine: sa.Engine, settings: Settings, path: Path
+) -> None:
+    id = make_sent(engine, settings)
+    killed = serving(engine, settings, path)
+    next(killed)
+    task = Asked(path)
+    claimed = task.ask("claim", **claim_of(id, "one", again=False))
+    next(killed, None)
+
+    restarted = serving(engine, settings, other := path.with_name("other.sock"))
+    next(restarted)
+    another, own = Asked(other), Asked(other)
+    refused = another.ask("claim", **claim_of(id, "another", again=True))
+    another.channel.close()
+    again = wait_for(lambda: own.ask("claim", **claim_of(id, "one", again=True)) == claimed, 10)
+    began = own.ask("started")
+    ended = own.ask("end", outcome="success")
+    own.channel.close()
+    task.channel.close()
+    next(restarted, None)
+
+    assert (claimed["state"], refused["state"], again) == ("claimed", "refused", True)
+    assert (began, ended) == ({"state": "started"}, {"state": "success"})
+    assert (row_of(engine, id)["state"], row_of(engine, id)["attempt"]) == ("success", 1)
+
+
+def test_a_claim_that_is_asked_for_again_waits_for_the_connection_that_may_hold_it(
+    engine: sa.Engine, settings: Settings, agent: Agent, path: Path
+) -> None:
+    id = make_sent(engine, settings)
+    first, again = Asked(path), Asked(path)
+    assert first.ask("claim", **claim_of(id, "one", again=False))["state"] == "claimed"
+
+    waits = again.ask("claim", **claim_of(id, "one", again=True))
+    first.channel.close()
+    assert wait_for(lambda: row_of(engine, id)["attempt"] == 2, 10)
+    answers: list[str] = []
+
+    def ask() -> bool:
+        answers.append(again.ask("claim", **claim_of(id, "one", again=True))["state"])
+        return answers[-1] == "refused"
+
+    assert waits["state"] == "early"
+    assert wait_for(ask, 10), answers
+    again.channel.close()
+
+
 def test_a_worker_is_shown_with_what_it_follows_until_it_stops(
     engine: sa.Engine, settings: Settings, path: Path
 ) -> None:
@@ -430,6 +486,33 @@ def test_a_database_that_is_away_is_told_after_one_claim(settings: Settings, pat
     next(running, None)
     assert (told["state"], told["put_back"]) == ("away", True)
     assert "database unavailable" in told["reason"]
+
+
+@pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
+def test_a_claim_that_was_committed_though_the_connection_broke_is_given_back(
+    engine: sa.Engine, settings: Settings, agent: Agent, path: Path
+) -> None:
+    id = make_sent(engine, settings)
+    task, answers, committing = Asked(path), [], []
+    event.listen(engine, "commit", lambda connection: committing.append(connection.connection))
+
+    with held_claims(engine) as are_committing:
+        claim = claim_of(id, "one", again=False)
+        asking = threading.Thread(target=lambda: answers.append(task.ask("claim", **claim)))
+        asking.start()
+        assert wait_for(are_committing, 10)
+        broken = socket.socket(fileno=os.dup(committing[-1].dbapi_connection.fileno()))
+        broken.shutdown(socket.SHUT_RDWR)
+        broken.close()
+        asking.join()
+    # As a worker does that put its message back.
+    task.channel.close()
+
+    assert (answers[0]["state"], answers[0]["put_back"]) == ("away", True)
+    assert wait_for(lambda: row_of(engine, id)["attempt"] == 2, 10)
+    with reading(engine) as connection:
+        (given_back,) = attempts_of(connection, id)
+    assert given_back["error"] == "given back: its task had not begun"
 
 
 @pytest.mark.parametrize("state", ["queued", "running", "pending"])
