@@ -69,8 +69,11 @@ def keep(
 
 def _renew(connection: sa.Connection, held: Held, progress: Mapping[str, Any]) -> None:
     its = (held.id, held.attempt)
-    if progress:
-        running.write(connection, *its, Story(one_step.progress_columns(progress)))
+    columns = one_step.progress_columns(progress)
+    if held.is_heard_again:
+        columns["steps"] = [held.step]
+    if columns:
+        running.write(connection, *its, Story(columns))
     else:
         running.beat(connection, *its)
 
@@ -138,7 +141,8 @@ def _finish(
 
 
 def _held(connection: sa.Connection, installation: Installation, job_id: str, lease: str) -> Held:
-    return jobs.held(connection, *_lease(lease), job_id, installation.scope)
+    longest = installation.settings.worker.lease
+    return jobs.held(connection, *_lease(lease), job_id, installation.scope, longest)
 
 
 def _lease(text: str) -> tuple[UUID, int]:

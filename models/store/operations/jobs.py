@@ -18,6 +18,7 @@ from models.store.operations.running import lease_lost
 from models.store.scope import Scope
 from models.tables import JOB_TO_TAKE, action_cursor, operations, revisions, small_apps
 
+NOTHING = timedelta(0)
 # A small app, None for any, and a queue.
 Lane = tuple[int | None, str]
 
@@ -42,8 +43,11 @@ class Held:
     job: Job
     failures: int
     losses: int
+    # With its `unheard_s`: seconds between beats that were further apart than a lease.
     step: dict[str, Any]
+    # Without those seconds: the clock jumped, or the database was unavailable.
     ran_for: timedelta
+    is_heard_again: bool
     waited_for: timedelta
     # For how long a cancel has been requested, None if it has not.
     cancelled_for: timedelta | None
@@ -115,6 +119,7 @@ _HELD = (
         operations.c.steps,
         operations.c.recorded_at,
         operations.c.started_at,
+        operations.c.heartbeat_at,
         operations.c.cancel_requested_at,
         database_now().label("now"),
         revisions.c.plan,
@@ -125,7 +130,12 @@ _HELD = (
 
 
 def held(
-    connection: sa.Connection, operation_id: UUID, attempt: int, job_id: str, scope: Scope
+    connection: sa.Connection,
+    operation_id: UUID,
+    attempt: int,
+    job_id: str,
+    scope: Scope,
+    lease: timedelta,
 ) -> Held:
     """Return a job that a worker holds; raises NotFound, or LeaseLost if it is no longer held."""
     its = (operations.c.id == operation_id, scope.has(operations.c.small_app_id))
@@ -136,6 +146,13 @@ def held(
     if row.attempt != attempt or row.state != OperationState.RUNNING:
         raise _ended(operation_id, attempt, row.state)
     asked_at: datetime | None = row.cancel_requested_at
+    step = dict(row.steps[0]) if row.steps else {"name": JOB}
+    unheard = _unheard(step)
+    silent = NOTHING if row.heartbeat_at is None else row.now - row.heartbeat_at
+    is_heard_again = not NOTHING <= silent <= lease
+    if is_heard_again:
+        unheard += silent
+        step["unheard_s"] = unheard / timedelta(seconds=1)
     return Held(
         row.id,
         row.attempt,
@@ -144,11 +161,22 @@ def held(
         job,
         row.failures,
         row.losses,
-        dict(row.steps[0]) if row.steps else {"name": JOB},
-        row.now - row.started_at,
+        step,
+        max(NOTHING, row.now - row.started_at - unheard),
+        is_heard_again,
         row.started_at - row.recorded_at,
         None if asked_at is None else row.now - asked_at,
     )
+
+
+def _unheard(step: Mapping[str, Any]) -> timedelta:
+    stored = step.get("unheard_s")
+    if not isinstance(stored, int | float):
+        return NOTHING
+    try:
+        return timedelta(seconds=stored)
+    except (OverflowError, ValueError):
+        return NOTHING
 
 
 def _ended(operation_id: UUID, attempt: int, state: str) -> LeaseLost:
