@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from typing import TypeVar
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -20,6 +21,8 @@ from scheduler.broker_watch import BrokerWatch
 from scheduler.dispatch import dispatch_backfills, dispatch_notices, dispatch_ready
 
 logger = logging.getLogger("minutehand.sweep")
+
+T = TypeVar("T")
 
 BATCH = 500
 
@@ -63,16 +66,16 @@ class Sweeper:
         """
         count = 0
         if monotonic() >= self._trusted_from:
-            count = _isolated(self._take_back, engine)
-        released = _isolated(_in_one, engine, recovery.release_stranded)
-        _isolated(self._decide_doubtful, engine)
-        released += _isolated(_in_one, engine, turns.release_free)
-        sent = dispatch_ready(engine) if send else Sent(0)
-        late = _isolated(self._alert_overdue, engine, overtook)
+            count = _isolated(0, self._take_back, engine)
+        released = _isolated(0, _in_one, engine, recovery.release_stranded)
+        _isolated(0, self._decide_doubtful, engine)
+        released += _isolated(0, _in_one, engine, turns.release_free)
+        sent = _isolated(Sent(0), dispatch_ready, engine) if send else Sent(0)
+        late = _isolated(0, self._alert_overdue, engine, overtook)
         notices, error = Sent(0), sent.error
         if send and error is None:
-            notices = dispatch_notices(engine)
-            error = notices.error or dispatch_backfills(engine).error
+            notices = _isolated(Sent(0), dispatch_notices, engine)
+            error = notices.error or _isolated(Sent(0), dispatch_backfills, engine).error
         return SweepReport(sent.count, count, released, notices.count, late, error=error)
 
     def _take_back(self, engine: sa.Engine) -> int:
@@ -107,15 +110,15 @@ def _in_batches(
             return count
 
 
-def _isolated(part: Callable[..., int], *given: object) -> int:
-    """Return how much a part of the sweep did, 0 if it failed: the other parts go on."""
+def _isolated(nothing: T, part: Callable[..., T], *given: object) -> T:
+    """Return how much a part of the sweep did, `nothing` if it failed: the other parts go on."""
     try:
         return part(*given)
     except DATABASE_AWAY:
         raise
     except Exception:  # an unforeseen row
         logger.exception("a part of this sweep failed; the next sweep tries again")
-        return 0
+        return nothing
 
 
 def _in_one(engine: sa.Engine, act: Callable[[sa.Connection], int]) -> int:

@@ -9,12 +9,16 @@ import pytest
 import sqlalchemy as sa
 
 from broker.sending import Sent
+from models.operation import Cause
+from models.sql import database_now
+from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import outbox
 from models.store.operations.outbox import Message
 from models.tables import operations
 from runtime.clock import wait_for
 from runtime.database import reading
 from scheduler.dispatch import BATCH, _dispatch
+from scheduler.sweep import Sweeper
 from tests.factories import make_action, make_operation, update_operation
 from tests.virtual_clock import VirtualClock
 
@@ -94,3 +98,18 @@ def _waiting(engine: sa.Engine) -> int:
     query = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
     with reading(engine) as connection:
         return int(connection.execute(sa.text(query)).scalar_one())
+
+
+def test_an_unexpected_error_while_sending_keeps_no_alert_back(
+    engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id = make_operation(engine, make_action(engine), AT)
+    update_operation(engine, id, recorded_at=database_now(-3600.0), cause=Cause.SCHEDULE)
+
+    def breaks(*_: object) -> None:
+        raise ValueError("of no row that anyone thought of")
+
+    monkeypatch.setattr(outbox, "reserve_sendable", breaks)
+    swept = Sweeper(timedelta(seconds=45), NO_ALERTS).sweep(engine, send=True)
+
+    assert (swept.sent, swept.overdue) == (0, 1)
