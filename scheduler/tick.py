@@ -119,10 +119,7 @@ class Tick:
 
     def decide_events(self) -> None:
         """Decide, record and send occurrences of events."""
-        with self.engine.begin() as connection:
-            if self._is_outdated(connection):
-                return
-        events = EventTick(self.engine, self.now, self._take)
+        events = EventTick(self.engine, self.now, self._is_outdated, self._take)
         events.decide_all()
         self.report.set_aside += events.set_aside
         self.report.events_error = events.error

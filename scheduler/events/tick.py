@@ -34,10 +34,14 @@ UNREADABLE = (ValueError, sa.exc.DataError)
 
 @dataclass
 class EventTick:
-    """Decides all event actions up to `now`; `take` gets what each batch recorded."""
+    """Decides all event actions up to `now`; `take` gets what each batch recorded.
+
+    Once `is_outdated`, `now` was wrong, and nothing more is recorded.
+    """
 
     engine: sa.Engine
     now: datetime
+    is_outdated: Callable[[sa.Connection], bool]
     take: Callable[[Recorded], None]
     set_aside: int = 0
     error: str | None = None
@@ -91,6 +95,8 @@ class EventTick:
     def _note(self, seen: str | None) -> None:
         """Store the instant up to which all is decided, and record late occurrences with it."""
         with unhurried(self.engine) as connection:
+            if self.is_outdated(connection):
+                return
             if not self._holds(connection, self.late.actions):
                 # A change may have recorded what the action missed.
                 return
@@ -126,6 +132,8 @@ class EventTick:
             return
         try:
             with self.engine.begin() as connection:
+                if self.is_outdated(connection):
+                    return
                 recorded = record_due(connection, self._held(connection, due))
         except Exception as error:  # one broken action must not stop the others
             if is_of_no_row(error):

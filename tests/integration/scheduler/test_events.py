@@ -1,7 +1,7 @@
 """Event actions in the tick: every selected event has one outcome."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -33,9 +33,12 @@ from runtime.config import Settings
 from runtime.database import make_engine, reading
 from scheduler.changes.change import apply_all, set_active
 from scheduler.changes.deletion import delete
+from scheduler.clock_guard import look
+from scheduler.events.decide import Watched
+from scheduler.events.tick import EventTick
 from scheduler.explain import explain
 from scheduler.sweep import Sweeper
-from scheduler.tick import TickReport, tick
+from scheduler.tick import Tick, TickReport, tick
 from tests.factories import (
     DEFAULT_APP,
     STEPS,
@@ -46,6 +49,7 @@ from tests.factories import (
     rows_of,
 )
 from tests.servers import Broker
+from tests.virtual_clock import VirtualClock
 
 NOW = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -320,6 +324,36 @@ def test_a_clock_that_went_back_withdraws_what_it_took_for_missed(engine: sa.Eng
         assert connection.execute(sa.select(missed_spans)).all() == []
     assert (ahead.missed, back.clock_set_back_s, nothing) == (20, 2 * 86_400, [])
     assert told(rows_of(engine, action)) == [(f"{n:02}", "queued") for n in range(20)]
+
+
+def test_events_of_a_tick_that_began_by_a_wrong_clock_are_left_to_the_right_one(
+    engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are late by the wrong clock, and the downtime before it is decided by the right one."""
+    clock = VirtualClock(engine, NOW - DAY)
+    action = make_action(engine, when={"on": "instance.user.last_seen"}, since=NOW - DAY)
+    decided_until(engine, NOW - DAY)
+    make_user(engine, "ann", last_seen_at=NOW - 60 * MINUTE)
+    decide, sweeper = EventTick._decide, Sweeper(timedelta(seconds=45), NO_ALERTS)
+    clock.set(NOW + DAY)
+    found, _ = look(engine, None, sweeper)
+    begun = Tick(engine, found.now, 100, STEPS, TickReport(found.now))
+
+    def another_daemon_is_first(events: EventTick, watched: Sequence[Watched]) -> None:
+        clock.set(NOW)
+        assert look(engine, None, sweeper)[1] == 86_400
+        decide(events, watched)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(EventTick, "_decide", another_daemon_is_first)
+        begun.decide_events()
+    with reading(engine) as connection:
+        decided = ticks.instant_fact(connection, ticks.EVENTS_DECIDED)
+    right = tick(engine, None, sweeper, steps=STEPS)
+
+    assert (begun.report.missed, decided) == (0, NOW - DAY)
+    assert right.missed == 1
+    assert [row["state"] for row in rows_of(engine, action)] == ["missed"]
 
 
 def test_a_tick_that_dies_before_its_end_is_made_up_for(
