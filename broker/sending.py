@@ -26,6 +26,7 @@ from models.store.operations.outbox import Message
 from models.store.operations.turns import Lane
 from models.turns import Sharing
 from runtime.database import DATABASE_AWAY, reading, reason_of, unhurried
+from runtime.db_retry import in_transaction
 from runtime.tracing import span
 
 logger = logging.getLogger("minutehand.broker")
@@ -65,8 +66,7 @@ def send_reserved(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
         return Sent(0)
     jobs = [message for message in messages if message.task == JOB]
     if jobs:
-        with unhurried(engine) as connection:
-            outbox.mark_sent(connection, jobs)
+        _write(engine, outbox.mark_sent, jobs)
         sent = send_reserved(engine, [message for message in messages if message.task != JOB])
         return replace(sent, count=sent.count + len(jobs))
     ours = _in_turn(engine, [message for message in messages if is_ours(message.task)])
@@ -76,8 +76,7 @@ def send_reserved(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
         return sent
     has_same_broker = shares_broker(settings_in_use())
     if has_same_broker and sent.error is not None:
-        with unhurried(engine) as connection:
-            outbox.release_unsent(connection, theirs)
+        _write(engine, outbox.release_unsent, theirs)
         return sent
     from broker.handing import hand_over
 
@@ -184,16 +183,18 @@ def _publish(engine: sa.Engine, rows: Sequence[T], kind: _Kind[T]) -> Sent:
     count = 0
     try:
         for taken in publish([kind.message(row) for row in rows]):
-            with unhurried(engine) as connection:
-                kind.took(connection, rows[count : count + len(taken)])
+            _write(engine, kind.took, rows[count : count + len(taken)])
             count += len(taken)
     except BrokerUnavailable as error:
         left = rows[count:]
         logger.warning("broker unavailable, %d %s wait: %s", len(left), kind.name, error)
-        with unhurried(engine) as connection:
-            kind.left(connection, left)
+        _write(engine, kind.left, left)
         return Sent(count, str(error))
     return Sent(count)
+
+
+def _write(engine: sa.Engine, write: Write[T], rows: Sequence[T]) -> None:
+    in_transaction(engine, lambda connection: write(connection, rows), unhurried)
 
 
 _OPERATIONS: _Kind[Message] = _Kind(

@@ -118,10 +118,11 @@ class Agent:
                 self._sessions.discard(session)
 
     def is_asked_elsewhere(self, session: "Session") -> bool:
-        """Return whether another connection asked for the same attempt and is still open."""
+        """Return whether the same call asked on another connection, which is still served."""
         with self._lock:
             others = self._sessions - {session}
-        return any(other.its == session.its for other in others)
+        own = (session.its, session.delivery)
+        return any((other.its, other.delivery) == own for other in others)
 
     @contextmanager
     def _recording(self) -> Iterator[None]:
@@ -151,6 +152,8 @@ class Session:
         self.held: Held | None = None
         # The attempt that was last asked for: an operation's id and the number.
         self.its: tuple[UUID, int] | None = None
+        # The random name of the call that asked.
+        self.delivery: str | None = None
         # The call whose claim the database may have committed without an answer.
         self.in_doubt: str | None = None
         # Set when a sidecar's worker introduces itself, on a connection for that purpose.
@@ -208,6 +211,7 @@ class Session:
 
     def _claim(self, asked: dict[str, Any]) -> dict[str, Any]:
         its = self.its = (UUID(asked["id"]), int(asked["attempt"]))
+        self.delivery = asked.get("delivery")
         if asked.get("again") and self.agent.is_asked_elsewhere(self):
             # The connection that broke may hold it still, and is about to give it back.
             return {"state": "early", "reason": "another connection asks for it"}

@@ -47,18 +47,18 @@ class Claims:
 
         One that is asked for again is resumed if an agent that was killed claimed it.
         """
+        delivery = str(asked["delivery"]) if asked.get("delivery") else None
+        # An agent that was killed may have claimed it for the same call.
+        may_be_committed = bool(asked.get("again"))
         away = self._away
         if away is not None and monotonic() < away.until:
-            return away
-
-        delivery = str(asked["delivery"]) if asked.get("delivery") else None
-        committing = False
+            return replace(away, in_doubt=delivery if may_be_committed else None)
 
         def claimed() -> tuple[Held, Claim] | KeptBack:
-            nonlocal committing
+            nonlocal may_be_committed
             with self.engine.begin() as connection:
                 found = self._claimed(connection, its, asked, delivery)
-                committing = True
+                may_be_committed = True
                 return found
 
         try:
@@ -68,7 +68,7 @@ class Claims:
             logger.warning("database unavailable, a claim is put off: %s", reason)
             away = Away(f"database unavailable: {reason}", monotonic() + LEFT_ALONE_S)
             self._away = away
-            return replace(away, in_doubt=delivery if committing else None)
+            return replace(away, in_doubt=delivery if may_be_committed else None)
 
     def _claimed(
         self,

@@ -74,7 +74,7 @@ def try_to_claim(
     `repeatable`: the task may begin twice. `delivery` is the random name of the call that asks.
     The caller commits its transaction in either case. Raises as `claim` does.
     """
-    step = {**one_step.begun(STEP, repeatable=repeatable), "delivery": delivery}
+    step = one_step.begun(STEP, repeatable=repeatable, delivery=delivery)
     if _comes_early(connection, its):
         # Checked first: an attempt put back during the claim would look paused.
         return EARLY
@@ -161,6 +161,9 @@ def claimed_before(
 ) -> tuple[Held, Claim] | None:
     """Return a running attempt that the same call claimed from an agent that is gone, or None."""
     id, attempt = its
+    # Waits for a claim that is still being committed.
+    its_row = sa.select(operations.c.id).where(operations.c.id == id)
+    connection.execute(its_row.with_for_update(key_share=True)).first()
     own = (operations.c.id == id, operations.c.attempt == attempt)
     query = sa.select(operations.c.steps).where(*own, is_still(operations.c.state, RUNNING))
     steps = connection.execute(query).scalar_one_or_none()

@@ -201,7 +201,7 @@ def _claim(task: Any, message: dict[str, Any], agent: Agent) -> FollowedOperatio
         "worker": f"{request.hostname}:{os.getpid()}",
         # Celery repeats a task whose process was killed only if both are set.
         "repeatable": bool(task.acks_late and task.reject_on_worker_lost),
-        # Known to nobody else: it shows what this call claimed before its agent was killed.
+        # Random: by it the next agent finds what this call claimed before its agent was killed.
         "delivery": uuid4().hex,
         "again": False,
     }

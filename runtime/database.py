@@ -34,6 +34,8 @@ DATABASE_AWAY = (
     sa.exc.InternalError,
     sa.exc.TimeoutError,
 )
+# PostgreSQL ended a transaction because it and another one waited for each other.
+DEADLOCK = "40P01"
 # PostgreSQL's classes of errors: a right, a table or a column is missing; there is no such schema.
 REFUSALS = ("42", "3F")
 
@@ -97,9 +99,15 @@ def reason_of(error: BaseException) -> str:
     return lines[0] if lines else type(error).__name__
 
 
+def sqlstate_of(error: BaseException) -> str | None:
+    """Return PostgreSQL's code of an error; None if there is none."""
+    found: str | None = getattr(getattr(error, "orig", None), "sqlstate", None)
+    return found
+
+
 def is_refusal(error: BaseException) -> bool:
     """Return whether PostgreSQL refuses what it is asked, such as for a missing right."""
-    return str(getattr(getattr(error, "orig", None), "sqlstate", "")).startswith(REFUSALS)
+    return (sqlstate_of(error) or "").startswith(REFUSALS)
 
 
 def not_usable(error: BaseException) -> str | None:

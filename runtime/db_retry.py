@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from threading import Event
 from typing import TypeVar
 from uuid import UUID
@@ -9,18 +10,42 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from runtime.clock import monotonic
-from runtime.database import DATABASE_AWAY, reason_of
+from runtime.database import DATABASE_AWAY, DEADLOCK, reason_of, sqlstate_of
 
 logger = logging.getLogger("minutehand.worker")
 
 T = TypeVar("T")
 U = TypeVar("U")
+Begin = Callable[[sa.Engine], AbstractContextManager[sa.Connection]]
 
 RETRY_S = 1.0
 # How long to retry an outcome; then the sweep takes the operation back.
 KEEP_S = 600.0
+MOST_DEADLOCKS = 3
+AFTER_DEADLOCK_S = 0.2
 # Two operations of an action may start at once; all but one see the other at the next try.
 MOST_STARTS = 5
+
+
+def in_transaction(
+    engine: sa.Engine, act: Callable[[sa.Connection], T], begin: Begin = sa.Engine.begin
+) -> T:
+    """Return the result of `act` in a transaction of its own.
+
+    It is run again if PostgreSQL ended it because another one and it waited for each other, which
+    is rare: most transactions lock rows in one order.
+    """
+    for _ in range(MOST_DEADLOCKS):
+        try:
+            with begin(engine) as connection:
+                return act(connection)
+        except sa.exc.OperationalError as error:
+            if sqlstate_of(error) != DEADLOCK:
+                raise
+        # The other transaction goes on now, and may need more of the same rows.
+        Event().wait(AFTER_DEADLOCK_S)
+    with begin(engine) as connection:
+        return act(connection)
 
 
 def start(operation_id: UUID, claim: Callable[[], T], otherwise: U) -> T | U:

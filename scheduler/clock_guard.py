@@ -11,7 +11,8 @@ from models.sql import read_clock
 from models.store import clock_steps, notices, ticks
 from models.store.operations import backfills, outbox
 from models.store.ticks import Found
-from runtime.database import give_way, reading, unhurried
+from models.stored import instant_in
+from runtime.database import give_way, unhurried
 from scheduler.events.decide import MOST_BETWEEN_TICKS
 from scheduler.events.tick import withdraw_what_lies_ahead
 from scheduler.service_manager import ALIVE, notify
@@ -28,6 +29,17 @@ def look(engine: sa.Engine, at: datetime | None, sweeper: Sweeper) -> tuple[Foun
 
     If `at` is None, the database's clock decides. A jump forward is downtime.
     """
+    found, set_back_s = _look(engine, at, sweeper)
+    last_now = found.last_now
+    while found.has_to_wind_back:
+        _wind_back(engine, at)
+        # It takes a while, in which the clock may jump again.
+        found, more_s = _look(engine, at, sweeper)
+        set_back_s = max(set_back_s, more_s)
+    return replace(found, last_now=last_now), set_back_s
+
+
+def _look(engine: sa.Engine, at: datetime | None, sweeper: Sweeper) -> tuple[Found, float]:
     spans = (sweeper.lease, sweeper.overdue)
     set_back_s = 0.0
     with unhurried(engine) as connection:
@@ -42,10 +54,6 @@ def look(engine: sa.Engine, at: datetime | None, sweeper: Sweeper) -> tuple[Foun
                 set_back_s = max(0.0, (last_now - now).total_seconds())
                 found = ticks.look(connection, now, *spans)
         ticks.set_fact(connection, ticks.LAST_NOW, now.isoformat())
-    if found.has_to_wind_back:
-        _wind_back(engine, at)
-        with reading(engine) as connection:
-            found = replace(ticks.look(connection, at, *spans), last_now=found.last_now)
     return found, set_back_s
 
 
@@ -92,8 +100,7 @@ def _begin_to_wind_back(connection: sa.Connection, now: datetime, by: timedelta)
 
 def _wind_back(engine: sa.Engine, at: datetime | None) -> None:
     """Reset what lies ahead of the clock, some at a time; daemons that do so together share it."""
-    while _release_some(engine):
-        _go_on(engine)
+    _release_all(engine)
     count = 0
     while some := _wind_back_some(engine, at):
         count += some
@@ -107,25 +114,35 @@ def _go_on(engine: sa.Engine) -> None:
     give_way(engine)
 
 
-def _release_some(engine: sa.Engine) -> bool:
-    """Release some of what waits for the wrong clock; return False if nothing does."""
+def _release_all(engine: sa.Engine) -> None:
+    """Release what waits for the wrong clock."""
     with engine.begin() as connection:
         notices.release_after_clock(connection)
         backfills.release_after_clock(connection)
-        return outbox.release_after_clock(connection, CLOCK_WAS_WRONG, MOST_RELEASED)
+    place = None
+    while True:
+        with engine.begin() as connection:
+            place = outbox.release_after_clock(connection, CLOCK_WAS_WRONG, MOST_RELEASED, place)
+        if place is None:
+            return
+        _go_on(engine)
 
 
 def _wind_back_some(engine: sa.Engine, at: datetime | None) -> int:
-    """Wind some actions back and return how many; if none is left, note that all is done."""
+    """Wind some actions back and return how many; if none is left, note that all is done.
+
+    Those that lie ahead now, to the instant at which the clock was found back: actions that were
+    made or changed since then do not lie ahead, and what was due since then is not missed.
+    """
     with engine.begin() as connection:
-        if ticks.hold_fact(connection, ticks.WINDING_BACK) is None:
+        stored = ticks.hold_fact(connection, ticks.WINDING_BACK)
+        if stored is None:
             # Another daemon did the rest.
             return 0
-        # Read anew each time: actions that were made meanwhile do not lie ahead.
         now = at or read_clock(connection)
         ahead = clock_steps.hold_ahead(connection, now)
         if ahead:
-            clock_steps.wind_back(connection, now, ahead)
+            clock_steps.wind_back(connection, min(now, instant_in(stored) or now), ahead)
         else:
             ticks.remove_fact(connection, ticks.WINDING_BACK)
         return len(ahead)

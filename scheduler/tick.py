@@ -20,7 +20,7 @@ from models.store.operations import outbox
 from models.store.operations.outbox import Message
 from models.store.operations.waiting import Room
 from runtime.clock import monotonic
-from runtime.database import is_of_no_row
+from runtime.database import DEADLOCK, is_of_no_row, sqlstate_of
 from scheduler import downtime
 from scheduler.changes.revisions import (
     action_ref,
@@ -38,7 +38,8 @@ from scheduler.sweep import Sweeper
 
 logger = logging.getLogger("minutehand.tick")
 
-LOCKED_ROWS_WAIT = "2s"
+# Less than PostgreSQL waits (1 s) before it looks for a deadlock: the change then goes on.
+LOCKED_ROWS_WAIT = "900ms"
 # Batches start small and double: the first message leaves soon.
 FIRST_BATCH = 125
 # After a downtime an action may have a thousand: a batch ends at so many.
@@ -103,17 +104,20 @@ class Tick:
     room: Room = field(default_factory=new_room)
 
     def decide_all(self) -> None:
-        """Decide, record and send until nothing is due; then retry locked actions once."""
-        while self._batch(skip_locked=True):
-            pass
-        with self.engine.begin() as connection:
-            if not cursors.any_due(connection, self.now, self.left):
-                return
+        """Decide, record and send until nothing is due; then retry locked actions once.
+
+        What another process keeps locked, or was in a deadlock, is left to the next tick.
+        """
         try:
+            while self._batch(skip_locked=True):
+                pass
+            with self.engine.begin() as connection:
+                if not cursors.any_due(connection, self.now, self.left):
+                    return
             while self._batch(skip_locked=False):
                 pass
         except sa.exc.OperationalError as error:
-            if getattr(error.orig, "sqlstate", None) != LOCK_NOT_AVAILABLE:
+            if sqlstate_of(error) not in {LOCK_NOT_AVAILABLE, DEADLOCK}:
                 raise
             logger.warning("actions stay locked by another process: %s", error.orig)
 
@@ -144,7 +148,7 @@ class Tick:
             rows = cursors.claim_due(
                 connection,
                 self.now,
-                # A waiting batch holds no other lock, so that it causes no deadlock.
+                # A waiting batch holds no other lock, except of rows that are no longer due.
                 self._next_size() if skip_locked else 1,
                 left_out=self.left | self.busy if skip_locked else self.left,
                 skip_locked=skip_locked,

@@ -26,14 +26,21 @@ AT_ONCE = 5_000
 
 
 def hold_ahead(connection: sa.Connection, now: datetime) -> Sequence[UUID]:
-    """Return some actions decided beyond `now`, which include those changed beyond it, locked."""
+    """Return some actions decided beyond `now`, which include those changed beyond it, locked.
+
+    Only if none is left, there are none.
+    """
     is_ahead = action_cursor.c.watermark > now
-    found = sa.select(action_cursor.c.action_uid).where(is_ahead)
-    some = connection.execute(found.order_by(action_cursor.c.watermark.desc()).limit(AT_ONCE))
-    among = is_among(connection, action_cursor.c.action_uid, [uid for uid in some.scalars() if uid])
-    # In the order in which changes lock them.
-    in_order = found.where(among).order_by(action_cursor.c.action_uid)
-    return connection.execute(in_order.with_for_update(key_share=True)).scalars().all()
+    ahead = sa.select(action_cursor.c.action_uid).where(is_ahead)
+    farthest = ahead.order_by(action_cursor.c.watermark.desc()).limit(AT_ONCE)
+    while uids := [uid for uid in connection.execute(farthest).scalars() if uid is not None]:
+        among = is_among(connection, action_cursor.c.action_uid, uids)
+        # In the order in which changes lock them; those may have set back all of these meanwhile.
+        in_order = ahead.where(among).order_by(action_cursor.c.action_uid)
+        held = connection.execute(in_order.with_for_update(key_share=True)).scalars().all()
+        if held:
+            return held
+    return []
 
 
 def wind_back(connection: sa.Connection, now: datetime, uids: Sequence[UUID]) -> None:

@@ -20,6 +20,7 @@ from models.store import actions, audit
 from models.store.actions import cursors
 from models.store.operations.outbox import Message
 from models.stored import document_in
+from runtime.db_retry import in_transaction
 from scheduler.changes.circles import check_circles
 from scheduler.changes.dependencies import follow_name
 from scheduler.changes.revisions import (
@@ -115,14 +116,17 @@ def _store_all(
         since = read_clock(connection)
         contexts = contexts_of(connection, seen, author, since)
     revisions = revisions_of(documents, contexts, author, validated)
-    with engine.begin() as connection:
+
+    def store(connection: sa.Connection) -> tuple[list[Changed], list[Message]]:
         # Locked before the clock is read: a tick that decides later minutes has to wait.
         rows = stored(connection, locks=True)
         now = read_clock(connection)
         drafts = Drafts(documents, seen, revisions, since)
         _validate_again(connection, drafts, rows, author, now)
         _check_circles(connection, author.small_app.id, rows, revisions)
-        changes, messages = _store(connection, rows, drafts, author, now, is_stored)
+        return _store(connection, rows, drafts, author, now, is_stored)
+
+    changes, messages = in_transaction(engine, store)
     send_reserved(engine, messages)
     return changes
 
@@ -186,8 +190,7 @@ def replace_document(
 
     Raises InvalidAction, Refused for a taken name or a deleted action, and Outdated.
     """
-    with engine.begin() as connection:
-        changed, messages = _edit(connection, uid, document, author)
+    changed, messages = in_transaction(engine, lambda c: _edit(c, uid, document, author))
     send_reserved(engine, messages)
     return changed
 
@@ -198,11 +201,14 @@ def rename(engine: sa.Engine, uid: UUID, name: str, author: ChangeContext) -> Ch
     Ids of operations are made of the uid, so no occurrence is lost or runs twice. Raises
     InvalidAction, Refused for a taken name or a deleted action, and Outdated.
     """
-    with engine.begin() as connection:
+
+    def renamed(connection: sa.Connection) -> tuple[Changed, Sequence[Message]]:
         document = _document_of(cursors.lock(connection, uid))
         # Celery rules were checked when it was saved, and are checked again when it is sent.
         by = replace(author, celery=None)
-        changed, messages = _edit(connection, uid, {**document, "name": name}, by)
+        return _edit(connection, uid, {**document, "name": name}, by)
+
+    changed, messages = in_transaction(engine, renamed)
     send_reserved(engine, messages)
     return changed
 
@@ -216,18 +222,20 @@ def _document_of(row: Stored) -> dict[str, object]:
 
 def set_active(engine: sa.Engine, uid: UUID, *, active: bool, author: ChangeContext) -> Changed:
     """Pause or resume an action by a new revision."""
-    with engine.begin() as connection:
+
+    def switched(connection: sa.Connection) -> tuple[Changed, Sequence[Message]]:
         row = cursors.lock(connection, uid)
         by = replace(author, celery=None)
         try:
-            document = {**_document_of(row), "active": active}
-            changed, messages = _edit(connection, uid, document, by)
+            return _edit(connection, uid, {**_document_of(row), "active": active}, by)
         except Outdated:
             raise
         except (InvalidAction, Refused) as error:
             if active or row.deleted_at is not None or not _is_broken(row, author):
                 raise
-            changed, messages = _pause_broken(connection, row, error, author)
+            return _pause_broken(connection, row, error, author)
+
+    changed, messages = in_transaction(engine, switched)
     send_reserved(engine, messages)
     return changed
 

@@ -12,14 +12,18 @@ Step = dict[str, Any]
 _COLUMNS = {"done": "processed", "total": "total", "message": "message", "phase": "phase"}
 
 
-def begun(name: str, *, repeatable: bool) -> Step:
-    """Return a step that begins; `repeatable`: it may begin twice."""
-    return {
+def begun(name: str, *, repeatable: bool, delivery: str | None = None) -> Step:
+    """Return a step that begins; `repeatable`: it may begin twice.
+
+    `delivery` is the random name of the call that claims it, kept until its end.
+    """
+    step = {
         "name": name,
         "state": StepState.RUNNING,
         "repeatable": repeatable,
         "started_at": utc_now().isoformat(),
     }
+    return step if delivery is None else {**step, "delivery": delivery}
 
 
 def columns_of(step: Step) -> dict[str, Any]:
@@ -37,7 +41,8 @@ def ended(step: Step, ending: Ending, message: str | None = None) -> Step:
     }.get(ending.state, StepState.WAITING if is_put_back else StepState.FAILED)
     error = ending.error or (ending.reason if state is StepState.FAILED else None)
     said = {key: one for key, one in (("message", message), ("error", error)) if one}
-    return {**step, "state": state, "finished_at": utc_now().isoformat(), **said}
+    kept = {key: one for key, one in step.items() if key != "delivery"}
+    return {**kept, "state": state, "finished_at": utc_now().isoformat(), **said}
 
 
 def progress_columns(progress: Mapping[str, Any]) -> dict[str, Any]:

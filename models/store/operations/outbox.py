@@ -14,9 +14,17 @@ import sqlalchemy as sa
 
 from models.job import JOB
 from models.operation import UNSTARTED, OperationState
-from models.sql import Change, Columns, database_now, is_still, stands_in, update_each
+from models.sql import (
+    Change,
+    Columns,
+    database_now,
+    is_among,
+    is_still,
+    precedes,
+    stands_in,
+    update_each,
+)
 from models.store import ticks
-from models.store.conditions import IS_UNSTARTED
 from models.store.operations import RESERVED_FOR
 from models.store.operations.move import becomes
 from models.tables import SENDABLE, operations
@@ -26,6 +34,8 @@ FIRST_RESEND = timedelta(minutes=5)
 MOST_DOUBLINGS = 3
 LONGEST_RESEND = timedelta(hours=1)
 LONG_AGO = timedelta(days=36_500)
+# An operation's not_before and id.
+Place = tuple[datetime, UUID]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,24 +155,35 @@ _OF_OURS_IN_THE_BROKER = (
 )
 
 
-def release_after_clock(connection: sa.Connection, ahead: timedelta, limit: int) -> bool:
-    """Release up to `limit` waiting operations; return False if there was none.
+def release_after_clock(
+    connection: sa.Connection, ahead: timedelta, limit: int, before: Place | None = None
+) -> Place | None:
+    """Release up to `limit` waiting operations, the latest first; return where the next begin.
 
     Only if the database's clock was ahead by more than `ahead`: otherwise they wait for that
-    clock's instants. A repeated message is harmless; backoffs end early.
+    clock's instants. A repeated message is harmless; backoffs end early. Each is visited once:
+    what is sent meanwhile would be released again and again.
     """
+    columns = (operations.c.not_before, operations.c.id)
+    waiting = sa.select(*columns).where(sa.text(SENDABLE), columns[0] > database_now())
+    if before is not None:
+        waiting = waiting.where(precedes(columns, before))
+    in_order = waiting.where(ticks.clock_was_ahead(ahead)).order_by(
+        *(one.desc() for one in columns)
+    )
+    found = connection.execute(in_order.limit(limit)).all()
     # An operation being sent keeps its reservation, so that it is not in doubt too soon.
     earliest = sa.case(
         (operations.c.handing_at.is_(None), database_now()), else_=database_now(RESERVED_FOR)
     )
-    waiting = (
-        sa.select(operations.c.id)
-        .where(IS_UNSTARTED, operations.c.not_before > earliest, ticks.clock_was_ahead(ahead))
-        .limit(limit)
+    released = sa.update(operations).where(
+        is_among(connection, operations.c.id, [id for _, id in found if id is not None]),
+        is_still(operations.c.state, UNSTARTED),
+        operations.c.not_before > earliest,
     )
-    still = is_still(operations.c.state, UNSTARTED)
-    released = sa.update(operations).where(operations.c.id.in_(waiting), still)
-    return connection.execute(released.values(not_before=earliest)).rowcount > 0
+    connection.execute(released.values(not_before=earliest))
+    readable = [(at, id) for at, id in found if at is not None and id is not None]
+    return readable[-1] if readable else None
 
 
 def _change_unstarted(

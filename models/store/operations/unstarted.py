@@ -8,7 +8,15 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.operation import UNSTARTED, Cause, OperationState
-from models.sql import Change, Columns, is_among, stands_in, update_each
+from models.sql import (
+    Change,
+    Columns,
+    is_among,
+    is_still,
+    read_each,
+    stands_in,
+    update_each,
+)
 from models.store.conditions import IS_UNSTARTED
 from models.store.operations import MORE_WAITED, OVERTAKEN, is_being_sent, is_requested
 from models.store.operations.finish import Ended, release_waiting
@@ -76,17 +84,31 @@ def _skip_unwanted(connection: sa.Connection, which: sa.ColumnElement[bool]) -> 
 
 
 def overtake(connection: sa.Connection, newest: Sequence[tuple[UUID, datetime]]) -> int:
-    """Skip unstarted scheduled operations before the newest, given as uid and occurrence."""
+    """Skip unstarted scheduled operations before the newest, given as uid and occurrence.
+
+    They are found first, and then locked in the order of their ids: by an update of what is found,
+    one tick and another one that marks what it sent would wait for each other.
+    """
     rows = [{"its_action": uid, "its_newest": at} for uid, at in newest]
     names = {"its_action": "action_uid", "its_newest": "occurrence_at"}
-    return update_each(connection, operations, rows, names, _OVERTAKEN)
+    found = read_each(connection, operations, rows, names, _before_newest)
+    given = [{"its_id": row.id} for row in found if row.id is not None]
+    return update_each(connection, operations, given, {"its_id": "id"}, _OVERTAKEN)
 
 
-def _is_overtaken(row: Columns, given: Columns) -> list[sa.ColumnElement[bool]]:
+def _before_newest(given: Columns) -> sa.Select[Any]:
+    query = sa.select(operations.c.id).where(
+        operations.c.action_uid == given["its_action"],
+        operations.c.occurrence_at < given["its_newest"],
+        stands_in(operations.c.state, UNSTARTED),
+        *_may_be_overtaken(operations.c),
+    )
+    # With an offset, PostgreSQL looks up each action by itself; see `update_each`.
+    return query.offset(0)
+
+
+def _may_be_overtaken(row: Columns) -> list[sa.ColumnElement[bool]]:
     return [
-        row["action_uid"] == given["its_action"],
-        row["occurrence_at"] < given["its_newest"],
-        stands_in(row["state"], UNSTARTED),
         # An operation that has begun (a retry, a lost one) is not overtaken.
         row["first_started_at"].is_(None),
         sa.not_(is_requested(row)),
@@ -96,7 +118,12 @@ def _is_overtaken(row: Columns, given: Columns) -> list[sa.ColumnElement[bool]]:
 
 # The same object each time, so that its statement is made once.
 _OVERTAKEN = Change(
-    _is_overtaken, lambda _: becomes(OperationState.SKIPPED, UNSTARTED, reason=OVERTAKEN)
+    lambda row, given: [
+        row["id"] == given["its_id"],
+        is_still(row["state"], UNSTARTED),
+        *_may_be_overtaken(row),
+    ],
+    lambda _: becomes(OperationState.SKIPPED, UNSTARTED, reason=OVERTAKEN),
 )
 
 

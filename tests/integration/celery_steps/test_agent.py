@@ -16,6 +16,7 @@ from sqlalchemy import event
 
 from broker.app import configure
 from celery_steps.agent import Agent
+from celery_steps.agent_claims import Away
 from minutehand.channel import AgentAway, Channel
 from models.sql import database_now
 from models.store import ticks
@@ -92,6 +93,12 @@ def task(agent: Agent, path: Path) -> Iterator[Asked]:
     asked = Asked(path)
     yield asked
     asked.channel.close()
+
+
+def locks_waited_for(engine: sa.Engine) -> int:
+    with reading(engine) as connection:
+        query = sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        return int(connection.execute(query).scalar_one())
 
 
 def make_sent(engine: sa.Engine, settings: Settings, **changes: Any) -> UUID:
@@ -486,6 +493,77 @@ def test_a_database_that_is_away_is_told_after_one_claim(settings: Settings, pat
     next(running, None)
     assert (told["state"], told["put_back"]) == ("away", True)
     assert "database unavailable" in told["reason"]
+
+
+def test_a_claim_that_is_asked_for_again_while_the_database_is_away_is_given_back(
+    engine: sa.Engine, settings: Settings, path: Path
+) -> None:
+    id = make_sent(engine, settings)
+    killed = serving(engine, settings, path)
+    next(killed)
+    task = Asked(path)
+    task.ask("claim", **claim_of(id, "one", again=False))
+    next(killed, None)
+
+    restarted = serving(engine, settings, other := path.with_name("other.sock"))
+    next(restarted).claims._away = Away("database unavailable", monotonic() + 60)
+    again = Asked(other)
+    said = again.ask("claim", **claim_of(id, "one", again=True))
+    again.channel.close()
+
+    assert (said["state"], said["put_back"]) == ("away", True)
+    assert wait_for(lambda: row_of(engine, id)["attempt"] == 2, 10)
+    task.channel.close()
+    next(restarted, None)
+
+
+@pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
+def test_a_claim_that_is_still_being_committed_is_taken_up(
+    engine: sa.Engine, settings: Settings, agent: Agent, path: Path
+) -> None:
+    id = make_sent(engine, settings)
+    second = serving(engine, settings, other := path.with_name("other.sock"))
+    next(second)
+    answers: list[dict[str, Any]] = []
+
+    def ask(task: Asked, again: bool) -> threading.Thread:
+        claim = claim_of(id, "one", again=again)
+        asking = threading.Thread(target=lambda: answers.append(task.ask("claim", **claim)))
+        asking.start()
+        return asking
+
+    task, again = Asked(path), Asked(other)
+    with held_claims(engine) as are_committing:
+        asking = [ask(task, again=False)]
+        assert wait_for(are_committing, 10)
+        asking.append(ask(again, again=True))
+        assert wait_for(lambda: locks_waited_for(engine) == 2, 10)
+    for one in asking:
+        one.join()
+    task.channel.close()
+    again.channel.close()
+    next(second, None)
+
+    assert [one["state"] for one in answers] == ["claimed", "claimed"]
+
+
+def test_two_messages_of_one_attempt_do_not_wait_for_each_other(
+    engine: sa.Engine, settings: Settings, agent: Agent, path: Path
+) -> None:
+    id = make_sent(engine, settings)
+    tasks = Asked(path), Asked(path)
+
+    states = [
+        task.ask("claim", **claim_of(id, name, again=True))["state"]
+        for task, name in zip(tasks, ("one", "two"), strict=True)
+    ]
+    shown = row_of(engine, id)["steps"]
+    tasks[0].ask("end", outcome="success")
+
+    assert states == ["claimed", "refused"]
+    assert (shown[0]["delivery"], "delivery" in row_of(engine, id)["steps"][0]) == ("one", False)
+    for task in tasks:
+        task.channel.close()
 
 
 @pytest.mark.parametrize("settings", ["postgresql"], indirect=True)

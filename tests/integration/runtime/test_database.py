@@ -18,6 +18,7 @@ from runtime import postgresql as postgresql_engine
 from runtime.clock import utc_now, wait_for
 from runtime.config import Settings
 from runtime.database import glancing, make_engine, unhurried
+from runtime.db_retry import in_transaction
 from tests.servers import PostgreSQL
 from views import installation
 from views.installation import Installation, migrate
@@ -218,3 +219,22 @@ def test_a_migration_and_a_refused_schema_keep_no_connection(settings: Settings)
 
     assert wait_for(lambda: others() == 0, 10)
     looker.dispose()
+
+
+def test_both_of_two_transactions_that_wait_for_each_other_are_made(engine: sa.Engine) -> None:
+    """The victim of the deadlock is run again."""
+    first_locks, tries = Barrier(2), list[str]()
+
+    def lock(connection: sa.Connection, name: str, *keys: int) -> None:
+        tries.append(name)
+        connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": keys[0]})
+        if tries.count(name) == 1:
+            first_locks.wait(20)
+        connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": keys[1]})
+
+    with ThreadPoolExecutor(2) as pool:
+        one = pool.submit(in_transaction, engine, lambda c: lock(c, "one", 1, 2))
+        other = pool.submit(in_transaction, engine, lambda c: lock(c, "other", 2, 1))
+        assert (one.result(30), other.result(30)) == (None, None)
+
+    assert sorted(tries) in (["one", "one", "other"], ["one", "other", "other"])

@@ -17,6 +17,7 @@ from broker.app import configure
 from models.fingerprint import operation_id
 from models.store import clock_steps, ticks
 from models.store.notices.alerting import NO_ALERTS
+from models.store.operations import outbox
 from models.tables import action_cursor, actions, installation, missed_spans, operations
 from runtime.clock import wait_for
 from runtime.config import Settings
@@ -228,6 +229,98 @@ def test_two_daemons_wind_back_together(engine: sa.Engine, clock: VirtualClock) 
     assert set(watermarks(engine)) == {SEVEN + MINUTE}
 
 
+def test_a_clock_that_jumps_ahead_again_while_actions_are_wound_back_is_set_right_again(
+    engine: sa.Engine, clock: VirtualClock
+) -> None:
+    for n in range(7):
+        make_action(engine, name=f"no {n}", when=EVERY_MINUTE)
+    run_tick(engine, clock, SEVEN)
+    run_tick(engine, clock, SEVEN + DAY)
+
+    with interrupted(engine, lambda: clock.set(SEVEN + 2 * DAY)):
+        run_tick(engine, clock, SEVEN + MINUTE)
+    right = run_tick(engine, clock, SEVEN + 2 * MINUTE)
+
+    assert right.clock_set_back_s == (2 * DAY - 2 * MINUTE).total_seconds()
+    assert set(watermarks(engine)) == {SEVEN + 2 * MINUTE}
+
+
+@pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
+def test_a_change_of_just_those_that_are_wound_back_next_leaves_no_other_ahead(
+    engine: sa.Engine, clock: VirtualClock
+) -> None:
+    for n in range(7):
+        make_action(engine, name=f"no {n}", when=HOURLY)
+    run_tick(engine, clock, SEVEN)
+    run_tick(engine, clock, SEVEN + DAY)
+    clock.set(SEVEN + MINUTE)
+    its, farthest = action_cursor.c, action_cursor.c.watermark.desc()
+    winding = Thread(target=lambda: look(engine, None, Sweeper(LEASE, NO_ALERTS)))
+
+    with engine.begin() as connection:
+        next_two = sa.select(its.action_uid).order_by(farthest).limit(2)
+        changed = sa.update(action_cursor).where(its.action_uid.in_(next_two))
+        connection.execute(changed.values(watermark=SEVEN + MINUTE))
+        winding.start()
+        assert wait_for(lambda: waits_for_lock(engine), 20)
+    winding.join()
+
+    assert set(watermarks(engine)) == {SEVEN + MINUTE}
+
+
+@pytest.mark.parametrize("minutes", [0, 3])
+def test_what_is_due_while_actions_are_wound_back_is_not_missed(
+    engine: sa.Engine, clock: VirtualClock, minutes: int
+) -> None:
+    each = {"catch_up": "all", "overlap": "allow"}
+    action = make_action(engine, when=EVERY_MINUTE, policy=each)
+    run_tick(engine, clock, SEVEN)
+    run_tick(engine, clock, SEVEN + 12 * MINUTE)
+    with delayed(clock, SEVEN + MINUTE + minutes * MINUTE):
+        run_tick(engine, clock, SEVEN + MINUTE)
+    for minute in range(minutes + 2, 14):
+        run_tick(engine, clock, SEVEN + minute * MINUTE)
+
+    # The wrong clock missed the first, which lies before the right one.
+    assert due_of(engine, action) == [SEVEN + minute * MINUTE for minute in range(2, 14)]
+
+
+@pytest.mark.parametrize("minutes", [0, 4, 20])
+def test_however_long_winding_back_takes_changes_hold_from_where_the_clock_was_set_right(
+    engine: sa.Engine, clock: VirtualClock, settings: Settings, minutes: int
+) -> None:
+    for n in range(5):
+        make_action(engine, name=f"no {n}", when=EVERY_MINUTE)
+    run_tick(engine, clock, SEVEN)
+    run_tick(engine, clock, SEVEN + DAY)
+    often = {"look_back": "PT1H", "catch_up": "all", "overlap": "allow"}
+    made = make_action(engine, name="made ahead", when=EVERY_MINUTE, policy=often)
+    run_tick(engine, clock, SEVEN + DAY + MINUTE)
+
+    with delayed(clock, SEVEN + MINUTE + minutes * MINUTE):
+        run_tick(engine, clock, SEVEN + MINUTE)
+    for minute in range(2, 5):
+        run_tick(engine, clock, SEVEN + (minutes + minute) * MINUTE)
+
+    right = [at for at in due_of(engine, made) if at < SEVEN + HOUR]
+    assert right == [SEVEN + n * MINUTE for n in range(2, minutes + 5)]
+    assert verdict(engine, settings, made, SEVEN + 2 * MINUTE) == "queued"
+
+
+@contextmanager
+def delayed(clock: VirtualClock, until: datetime) -> Iterator[None]:
+    """Let the clock stand at `until` when the first actions are wound back."""
+    release = clock_guard._release_all
+
+    def takes_long(engine: sa.Engine) -> None:
+        clock.set(until)
+        release(engine)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clock_guard, "_release_all", takes_long)
+        yield
+
+
 def _look_once(engine: sa.Engine) -> None:
     found, set_back_s = look(engine, None, Sweeper(LEASE, NO_ALERTS))
     assert (found.has_to_wind_back, set_back_s) == (False, 0)
@@ -248,6 +341,33 @@ def test_operations_that_wait_for_a_wrong_clock_are_released_some_at_a_time(
 
     waiting = [row["not_before"] for one in made for row in rows_of(engine, one)]
     assert waiting == [SEVEN + MINUTE] * 5
+
+
+def test_what_is_sent_meanwhile_is_not_released_again(
+    engine: sa.Engine, clock: VirtualClock
+) -> None:
+    made = [make_action(engine, name=f"no {n}", when=EVERY_MINUTE) for n in range(5)]
+    run_tick(engine, clock, SEVEN + DAY)
+    ids = [row["id"] for one in made for row in rows_of(engine, one)]
+    with engine.begin() as connection:
+        later = sa.update(operations).where(operations.c.id.in_(ids))
+        connection.execute(later.values(not_before=SEVEN + DAY + HOUR, handing_at=None))
+        ticks.report(connection, "one", SEVEN + DAY, 1.0, {})
+    clock.set(SEVEN + MINUTE)
+    release, pages = outbox.release_after_clock, []
+
+    def sent_meanwhile(connection: sa.Connection, *given: Any) -> Any:
+        pages.append(given)
+        assert len(pages) < 10
+        place = release(connection, *given)
+        connection.execute(later.values(not_before=SEVEN + DAY + 2 * HOUR))
+        return place
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(outbox, "release_after_clock", sent_meanwhile)
+        look(engine, None, Sweeper(LEASE, NO_ALERTS))
+
+    assert 2 <= len(pages) <= 4
 
 
 def test_a_paused_action_is_not_filed_again(engine: sa.Engine, clock: VirtualClock) -> None:

@@ -91,8 +91,10 @@ def test_a_clock_that_went_back(filled: Filled, statements: Statements) -> None:
     with statements.captured(), filled.engine.connect() as connection:
         clock_steps.hold_ahead(connection, filled.now + timedelta(days=1))
         clock_steps.wind_back(connection, filled.now, filled.due[:500])
+        place = (filled.now + timedelta(days=1), uuid4())
+        outbox.release_after_clock(connection, timedelta(minutes=5), 10, place)
 
-    assert_indexed(statements, "action_cursor_ahead")
+    assert_indexed(statements, "action_cursor_ahead", "operations_to_send")
 
 
 def test_a_new_release_files_anew_in_batches(filled: Filled, statements: Statements) -> None:
