@@ -400,16 +400,23 @@ def claim_of(id: UUID, delivery: str, *, again: bool) -> dict[str, Any]:
     return {"id": str(id), "attempt": 1, **told}
 
 
-def test_a_claim_whose_answer_was_lost_with_its_agent_is_taken_up_by_the_next_agent(
+def claimed_of_one_that_is_killed(
     engine: sa.Engine, settings: Settings, path: Path
-) -> None:
+) -> tuple[UUID, Asked, dict[str, Any]]:
+    """Return an operation, a task and the answer to its claim; the agent is gone."""
     id = make_sent(engine, settings)
     killed = serving(engine, settings, path)
     next(killed)
     task = Asked(path)
     claimed = task.ask("claim", **claim_of(id, "one", again=False))
     next(killed, None)
+    return id, task, claimed
 
+
+def test_a_claim_whose_answer_was_lost_with_its_agent_is_taken_up_by_the_next_agent(
+    engine: sa.Engine, settings: Settings, path: Path
+) -> None:
+    id, task, claimed = claimed_of_one_that_is_killed(engine, settings, path)
     restarted = serving(engine, settings, other := path.with_name("other.sock"))
     next(restarted)
     another, own = Asked(other), Asked(other)
@@ -498,13 +505,7 @@ def test_a_database_that_is_away_is_told_after_one_claim(settings: Settings, pat
 def test_a_claim_that_is_asked_for_again_while_the_database_is_away_is_given_back(
     engine: sa.Engine, settings: Settings, path: Path
 ) -> None:
-    id = make_sent(engine, settings)
-    killed = serving(engine, settings, path)
-    next(killed)
-    task = Asked(path)
-    task.ask("claim", **claim_of(id, "one", again=False))
-    next(killed, None)
-
+    id, task, _ = claimed_of_one_that_is_killed(engine, settings, path)
     restarted = serving(engine, settings, other := path.with_name("other.sock"))
     next(restarted).claims._away = Away("database unavailable", monotonic() + 60)
     again = Asked(other)

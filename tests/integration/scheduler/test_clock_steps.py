@@ -166,6 +166,14 @@ def interrupted(engine: sa.Engine, then: Callable[[], None]) -> Iterator[None]:
     assert pages[:2] == [2, 2]
 
 
+def decided_ahead(engine: sa.Engine, clock: VirtualClock, when: Any) -> list[Changed]:
+    """Return seven actions that are decided up to seven, and then for a day ahead of it."""
+    made = [make_action(engine, name=f"no {n}", when=when) for n in range(7)]
+    run_tick(engine, clock, SEVEN)
+    run_tick(engine, clock, SEVEN + DAY)
+    return made
+
+
 def watermarks(engine: sa.Engine) -> list[datetime]:
     with reading(engine) as connection:
         return list(connection.execute(sa.select(action_cursor.c.watermark)).scalars())
@@ -178,9 +186,7 @@ def kill() -> None:
 def test_a_daemon_that_is_killed_while_it_winds_back_leaves_the_rest_to_the_next_tick(
     engine: sa.Engine, clock: VirtualClock
 ) -> None:
-    made = [make_action(engine, name=f"no {n}", when=HOURLY) for n in range(7)]
-    run_tick(engine, clock, SEVEN)
-    run_tick(engine, clock, SEVEN + DAY)
+    made = decided_ahead(engine, clock, when=HOURLY)
 
     with interrupted(engine, kill), pytest.raises(KilledDaemon):
         run_tick(engine, clock, SEVEN + MINUTE)
@@ -232,10 +238,7 @@ def test_two_daemons_wind_back_together(engine: sa.Engine, clock: VirtualClock) 
 def test_a_clock_that_jumps_ahead_again_while_actions_are_wound_back_is_set_right_again(
     engine: sa.Engine, clock: VirtualClock
 ) -> None:
-    for n in range(7):
-        make_action(engine, name=f"no {n}", when=EVERY_MINUTE)
-    run_tick(engine, clock, SEVEN)
-    run_tick(engine, clock, SEVEN + DAY)
+    decided_ahead(engine, clock, when=EVERY_MINUTE)
 
     with interrupted(engine, lambda: clock.set(SEVEN + 2 * DAY)):
         run_tick(engine, clock, SEVEN + MINUTE)
@@ -249,10 +252,7 @@ def test_a_clock_that_jumps_ahead_again_while_actions_are_wound_back_is_set_righ
 def test_a_change_of_just_those_that_are_wound_back_next_leaves_no_other_ahead(
     engine: sa.Engine, clock: VirtualClock
 ) -> None:
-    for n in range(7):
-        make_action(engine, name=f"no {n}", when=HOURLY)
-    run_tick(engine, clock, SEVEN)
-    run_tick(engine, clock, SEVEN + DAY)
+    decided_ahead(engine, clock, when=HOURLY)
     clock.set(SEVEN + MINUTE)
     its, farthest = action_cursor.c, action_cursor.c.watermark.desc()
     winding = Thread(target=lambda: look(engine, None, Sweeper(LEASE, NO_ALERTS)))
