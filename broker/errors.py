@@ -16,6 +16,8 @@ FORBIDDEN = (AccessRefused, NoPermissionError)
 # Errors of a Redis Cluster: our queues would be on several nodes, but one command names them all.
 OF_CLUSTERS = (AskError, ClusterCrossSlotError)
 NO_CLUSTER = "Redis Cluster is not supported, use Redis without it"
+# Valkey 9 answers so in a cluster; others do if the URL names a database that they do not have.
+NO_DATABASE = "DB index is out of range"
 
 
 def refuse_blocked(_reason: str) -> None:
@@ -28,5 +30,8 @@ def unavailable(error: Exception) -> BrokerUnavailable:
     if isinstance(error, MessageNacked):
         return BrokerUnavailable("RabbitMQ refuses a message: its queue is full")
     text = text_of(error)
+    if NO_DATABASE in text:
+        hint = f"use a lower number at the end of the URL; if this is a cluster: {NO_CLUSTER}"
+        return BrokerUnavailable(f"{text} ({hint})")
     is_of_cluster = isinstance(error, OF_CLUSTERS) or "cluster mode" in text
     return BrokerUnavailable(f"{text} ({NO_CLUSTER})" if is_of_cluster else text)

@@ -17,6 +17,7 @@ from models.store import actions, audit
 from models.store.actions import cursors, deletion
 from models.store.operations import backfills, unstarted
 from runtime.database import give_way
+from runtime.db_retry import in_transaction
 from scheduler.changes.revisions import decide_until, not_ahead, settle
 from scheduler.changes.validation import ChangeContext, check_revision
 from small_apps.store import small_apps
@@ -44,9 +45,12 @@ def delete(engine: sa.Engine, uid: UUID, author: ChangeContext) -> int:
     Occurrences due before are recorded and cancelled as well; running operations go on. Raises
     Refused if another action depends on it.
     """
-    with engine.begin() as connection:
+
+    def without_dependants(connection: sa.Connection) -> Deleted:
         _check_dependants(connection, uid)
-        deleted = _delete(connection, [uid], author)
+        return _delete(connection, [uid], author)
+
+    deleted = in_transaction(engine, without_dependants)
     if not deleted.names:
         raise NotFound(f"action {uid} was deleted")
     return deleted.cancelled
@@ -114,13 +118,16 @@ def _delete_while(
     engine: sa.Engine, some: Callable[[sa.Connection], Sequence[UUID]], author: ChangeContext
 ) -> tuple[Deleted, bool]:
     """Delete what `some` finds until it finds nothing; False if it keeps finding what stays."""
+
+    def delete_some(connection: sa.Connection) -> Deleted | None:
+        uids = some(connection)
+        return _delete(connection, uids, author) if uids else None
+
     deleted, in_vain = Deleted(), 0
     while in_vain < MOST_IN_VAIN:
-        with engine.begin() as connection:
-            uids = some(connection)
-            if not uids:
-                return deleted, True
-            done = _delete(connection, uids, author)
+        done = in_transaction(engine, delete_some)
+        if done is None:
+            return deleted, True
         give_way(engine)
         deleted += done
         # Another process may have deleted them meanwhile.

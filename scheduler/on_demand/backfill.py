@@ -19,6 +19,7 @@ from models.store.actions import cursors
 from models.store.operations import backfills, unstarted
 from models.values import format_instant
 from runtime.database import reading
+from runtime.db_retry import in_transaction
 from scheduler.occurrence import next_occurrence, next_occurrences
 from scheduler.on_demand.backfill_range import (
     BATCH,
@@ -89,7 +90,8 @@ def cancel(engine: sa.Engine, uid: UUID, actor: str) -> tuple[list[UUID], int]:
 
     Running operations go on. Raises Refused if no backfill is active.
     """
-    with engine.begin() as connection:
+
+    def stop(connection: sa.Connection) -> tuple[list[UUID], int]:
         # In a backfill worker's order: the backfill first, then the action.
         stopped = backfills.cancel_active(connection, [uid], f"cancelled by {actor}")
         row = cursors.lock(connection, uid)
@@ -97,7 +99,9 @@ def cancel(engine: sa.Engine, uid: UUID, actor: str) -> tuple[list[UUID], int]:
             raise Refused(f"{row.name!r} has no active backfill")
         count = sum(unstarted.cancel_backfill(connection, uid, id, CALLED_OFF) for id in stopped)
         _audit(connection, row, actor, "cancel", {"backfills": [str(id) for id in stopped]})
-    return stopped, count
+        return stopped, count
+
+    return in_transaction(engine, stop)
 
 
 def _audit(

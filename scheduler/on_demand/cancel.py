@@ -12,6 +12,7 @@ from models.store import audit, operations
 from models.store.operations import restart, unstarted
 from models.store.operations.finish import Ended
 from models.store.scope import Scope
+from runtime.db_retry import in_transaction
 
 # The operation may start, or return to pending, between two tries.
 MOST_TRIES = 5
@@ -32,8 +33,7 @@ def cancel(engine: sa.Engine, operation_id: UUID, scope: Scope, actor: str) -> C
     NotFound, or Refused if it has ended or was asked before.
     """
     for _ in range(MOST_TRIES):
-        with engine.begin() as connection:
-            found = _cancel(connection, operation_id, scope, actor)
+        found = in_transaction(engine, lambda c: _cancel(c, operation_id, scope, actor))
         if found is not None:
             cancelled, ended = found
             send_ended(engine, ended)

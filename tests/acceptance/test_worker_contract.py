@@ -65,7 +65,9 @@ def test_a_frozen_worker_loses_its_operation_and_its_late_report_changes_nothing
     frozen = crew.worker()
     crew.begins(id)
 
-    frozen.freeze_tree()
+    # Not in the middle of a write: SQLite's only lock would be held until it wakes up.
+    with crew.installation.engine.begin():
+        frozen.freeze_tree()
     crew.worker()
     crew.begins(id, 2)
     frozen.thaw_tree()

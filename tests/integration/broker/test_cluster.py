@@ -61,6 +61,17 @@ def test_a_cluster_is_refused_by_name(
     disconnect()
 
 
+def test_a_database_that_redis_does_not_have_is_refused_with_a_remedy(
+    broker: Broker, home_of: Callable[[str], Settings]
+) -> None:
+    url = SecretStr(broker.url.rpartition("/")[0] + "/9999")
+    configure(settings := home_of("sqlite").model_copy(update={"broker_url": url}))
+
+    with pytest.raises(BrokerUnavailable, match=r"out of range.*use a lower number"):
+        probe(settings, ["quick"])
+    disconnect()
+
+
 def test_another_answer_is_quoted_alone(broker: Broker, home_of: Callable[[str], Settings]) -> None:
     with broker.client() as client:
         client.execute_command("ACL", "SETUSER", "default", "-lpush")
