@@ -71,6 +71,8 @@ def test_no_rule_is_violated_in_a_short_storm(make_storm: MakeStorm, store: str)
 
 
 @pytest.mark.storm
+# py-amqp may leave the socket of a RabbitMQ that was killed to the garbage collection.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.timeout(2 * LONG_S + AROUND_S)
 @pytest.mark.parametrize("place", PLACES, ids="-".join)
 @pytest.mark.parametrize("seed", GIVEN or [None], ids=str if GIVEN else lambda _: "any_seed")
