@@ -59,9 +59,10 @@ def clock(engine: sa.Engine) -> VirtualClock:
 
 @pytest.fixture(autouse=True)
 def pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Actions are wound back by two at a time."""
+    """Actions are wound back by two at a time, without waiting for others in between."""
     monkeypatch.setattr(clock_steps, "AT_ONCE", 2)
     monkeypatch.setattr(clock_guard, "MOST_RELEASED", 2)
+    monkeypatch.setattr(clock_guard, "give_way", lambda _: None)
 
 
 def run_tick(engine: sa.Engine, clock: VirtualClock, now: datetime) -> TickReport:
