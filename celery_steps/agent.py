@@ -20,7 +20,7 @@ import sqlalchemy as sa
 
 from broker.sending import send_ended
 from celery_steps import followed
-from celery_steps.agent_claims import Away, Claims
+from celery_steps.agent_claims import Away, Call, Claims, call_of
 from celery_steps.agent_socket import listening
 from celery_steps.agent_workers import Workers, described_worker
 from celery_steps.followed import Held
@@ -121,8 +121,7 @@ class Agent:
         """Return whether the same call asked on another connection, which is still served."""
         with self._lock:
             others = self._sessions - {session}
-        own = (session.its, session.delivery)
-        return any((other.its, other.delivery) == own for other in others)
+        return any(other.call == session.call for other in others)
 
     @contextmanager
     def _recording(self) -> Iterator[None]:
@@ -150,12 +149,10 @@ class Session:
         self.source = source
         self.sink = sink
         self.held: Held | None = None
-        # The attempt that was last asked for: an operation's id and the number.
-        self.its: tuple[UUID, int] | None = None
-        # The random name of the call that asked.
-        self.delivery: str | None = None
-        # The call whose claim the database may have committed without an answer.
-        self.in_doubt: str | None = None
+        # The call that last asked for an attempt.
+        self.call: Call | None = None
+        # Whether the database may have committed its claim without an answer.
+        self.is_in_doubt = False
         # Set when a sidecar's worker introduces itself, on a connection for that purpose.
         self.worker: Seen | None = None
 
@@ -173,8 +170,8 @@ class Session:
             logger.exception("a connection is closed after an unexpected error")
         if self.held is not None:
             self._give_back(self.held)
-        elif self.its is not None and self.in_doubt is not None:
-            self._give_back_in_doubt(self.its, self.in_doubt)
+        elif self.call is not None and self.is_in_doubt:
+            self._give_back_in_doubt(self.call)
         if self.worker is not None:
             self.agent.workers.left(self.worker)
 
@@ -210,22 +207,21 @@ class Session:
         return {"state": "known"}
 
     def _claim(self, asked: dict[str, Any]) -> dict[str, Any]:
-        its = self.its = (UUID(asked["id"]), int(asked["attempt"]))
-        self.delivery = asked.get("delivery")
-        if asked.get("again") and self.agent.is_asked_elsewhere(self):
+        call = self.call = call_of(asked)
+        if call.again and self.agent.is_asked_elsewhere(self):
             # The connection that broke may hold it still, and is about to give it back.
             return {"state": "early", "reason": "another connection asks for it"}
-        found = self.agent.claims.claim(its, asked)
+        found = self.agent.claims.claim(call)
         if isinstance(found, Away):
-            self.in_doubt = found.in_doubt
+            self.is_in_doubt = found.is_in_doubt
             return {"state": "away", "reason": found.reason, "put_back": True}
         if isinstance(found, KeptBack):
-            logger.info("operation %s attempt %d: not started, %s", *its, found.why)
+            logger.info("operation %s attempt %d: not started, %s", *call.its, found.why)
             send_ended(self.agent.engine, found.ended)
             is_early = found is followed.EARLY
             return {"state": "early" if is_early else "refused", "reason": found.why}
         self.held, claimed = found
-        logger.info("%s: operation %s started (attempt %d)", claimed.triggerer, *its)
+        logger.info("%s: operation %s started (attempt %d)", claimed.triggerer, *call.its)
         return {
             "state": "claimed",
             **followed.described(claimed),
@@ -296,14 +292,15 @@ class Session:
         except (LeaseLost, sa.exc.SQLAlchemyError) as error:
             logger.warning("operation %s is left to the sweep: %s", held.id, error)
 
-    def _give_back_in_doubt(self, its: tuple[UUID, int], delivery: str) -> None:
+    def _give_back_in_doubt(self, call: Call) -> None:
         """Give back an attempt whose claim may have been committed; its worker put it back."""
         engine, alerts = self.agent.engine, self.agent.settings.alert
+        doubtful = (call.its, call.delivery)
         try:
-            ended = persist(engine, lambda c: followed.give_back_in_doubt(c, its, delivery, alerts))
+            ended = persist(engine, lambda c: followed.give_back_in_doubt(c, *doubtful, alerts))
             send_ended(engine, ended)
         except sa.exc.SQLAlchemyError as error:
-            logger.warning("operation %s is left to the sweep: %s", its[0], error)
+            logger.warning("operation %s is left to the sweep: %s", call.its[0], error)
 
     def _report_end(self, held: Held, ended: Ended) -> None:
         self.held = None

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -24,13 +24,39 @@ LEFT_ALONE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
+class Call:
+    """A task's call that asks for an attempt: an operation's id and the number."""
+
+    its: tuple[UUID, int]
+    worker: str
+    # Whether the task may begin twice.
+    repeatable: bool
+    # Its random name; None in an older client.
+    delivery: str | None
+    # Whether it asked before, perhaps an agent that was killed; it is the same call.
+    again: bool = field(compare=False)
+
+
+def call_of(asked: Mapping[str, Any]) -> Call:
+    """Return the call that a client describes; raises KeyError or ValueError."""
+    delivery = asked.get("delivery")
+    return Call(
+        (UUID(asked["id"]), int(asked["attempt"])),
+        asked["worker"],
+        bool(asked["repeatable"]),
+        str(delivery) if delivery else None,
+        bool(asked.get("again")),
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Away:
     """Why no claim is possible, and until when the database is not asked again."""
 
     reason: str
     until: float
-    # The call whose claim the database may have committed, though it did not answer.
-    in_doubt: str | None = None
+    # Whether the database may have committed the claim, though it did not answer.
+    is_in_doubt: bool = False
 
 
 class Claims:
@@ -40,52 +66,42 @@ class Claims:
         self.engine, self.alerts = engine, alerts
         self._away: Away | None = None
 
-    def claim(
-        self, its: tuple[UUID, int], asked: Mapping[str, Any]
-    ) -> tuple[Held, Claim] | KeptBack | Away:
-        """Claim an attempt (id, number), or return why it does not start or cannot start now.
+    def claim(self, call: Call) -> tuple[Held, Claim] | KeptBack | Away:
+        """Claim an attempt, or return why it does not start or cannot start now.
 
         One that is asked for again is resumed if an agent that was killed claimed it.
         """
-        delivery = str(asked["delivery"]) if asked.get("delivery") else None
         # An agent that was killed may have claimed it for the same call.
-        may_be_committed = bool(asked.get("again"))
+        may_be_committed = call.again
         away = self._away
         if away is not None and monotonic() < away.until:
-            return replace(away, in_doubt=delivery if may_be_committed else None)
+            return replace(away, is_in_doubt=may_be_committed)
 
         def claimed() -> tuple[Held, Claim] | KeptBack:
             nonlocal may_be_committed
             with self.engine.begin() as connection:
-                found = self._claimed(connection, its, asked, delivery)
+                found = self._claimed(connection, call)
                 may_be_committed = True
                 return found
 
         try:
-            return start(its[0], claimed, TAKEN)
+            return start(call.its[0], claimed, TAKEN)
         except DATABASE_AWAY as error:
             reason = reason_of(error)
             logger.warning("database unavailable, a claim is put off: %s", reason)
             away = Away(f"database unavailable: {reason}", monotonic() + LEFT_ALONE_S)
             self._away = away
-            return replace(away, in_doubt=delivery if may_be_committed else None)
+            return replace(away, is_in_doubt=may_be_committed)
 
-    def _claimed(
-        self,
-        connection: sa.Connection,
-        its: tuple[UUID, int],
-        asked: Mapping[str, Any],
-        delivery: str | None,
-    ) -> tuple[Held, Claim] | KeptBack:
-        if delivery is not None and asked.get("again"):
-            own = followed.claimed_before(connection, its, delivery)
-            if own is not None:
-                return own
+    def _claimed(self, connection: sa.Connection, call: Call) -> tuple[Held, Claim] | KeptBack:
+        own = followed.claimed_before(connection, call.its, call.delivery) if call.again else None
+        if own is not None:
+            return own
         return followed.try_to_claim(
             connection,
-            its,
-            asked["worker"],
-            delivery,
-            repeatable=bool(asked["repeatable"]),
+            call.its,
+            call.worker,
+            call.delivery,
+            repeatable=call.repeatable,
             alerts=self.alerts,
         )

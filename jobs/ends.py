@@ -4,11 +4,9 @@ from dataclasses import replace
 from datetime import timedelta
 
 from models.store.operations.finish import Ending
-from models.store.operations.jobs import Held
+from models.store.operations.jobs import NOTHING, Held
 from models.store.operations.retry_policy import CANCELLED, TIME_LIMIT, failed
 from runtime.sections.processes import WorkerSettings
-
-NOTHING = timedelta(0)
 
 
 def stopped(held: Held) -> Ending | None:

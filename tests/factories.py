@@ -173,8 +173,11 @@ def make_many(engine: sa.Engine, count: int, **changes: Any) -> list[UUID]:
 
 def waits_for_lock(engine: sa.Engine) -> bool:
     """Return whether a transaction waits for another; on SQLite, writers always do."""
-    if engine.dialect.name == "sqlite":
-        return True
+    return engine.dialect.name == "sqlite" or locks_waited_for(engine) > 0
+
+
+def locks_waited_for(engine: sa.Engine) -> int:
+    """Return how many locks of PostgreSQL are waited for."""
     with reading(engine) as connection:
         query = sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted")
-        return bool(connection.execute(query).scalar_one())
+        return int(connection.execute(query).scalar_one())

@@ -13,8 +13,9 @@ import sqlalchemy as sa
 
 from models.action.plan import Plan
 from models.column_types import UTCDateTime
+from models.many_rows import Change, update_each
 from models.operation import OperationState
-from models.sql import Change, is_among, parts_of, update_each
+from models.sql import is_among, parts_of
 from models.store.actions.cursors import UNSCHEDULED
 from models.store.actions.missed import is_readable, spans
 from models.store.conditions import IS_LIVE

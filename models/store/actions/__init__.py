@@ -10,7 +10,8 @@ import sqlalchemy as sa
 from models.column_types import UTCDateTime
 from models.errors import Hint, NotFound
 from models.events import END_OF, end_event
-from models.sql import byte_length, dicts, insert_all, is_among
+from models.many_rows import insert_all
+from models.sql import byte_length, dicts, is_among
 from models.store.actions.cursors import UNSCHEDULED
 from models.store.actions.status import listing
 from models.store.conditions import NOT_DELETED, of_app

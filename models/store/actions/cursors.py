@@ -7,7 +7,8 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.sql import Change, database_now, is_among, parts_of, select_each, update_each
+from models.many_rows import Change, select_each, update_each
+from models.sql import database_now, is_among, parts_of
 from models.store.conditions import of_app
 from models.tables import action_cursor, actions
 

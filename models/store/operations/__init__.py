@@ -9,8 +9,9 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.errors import Hint, NotFound
+from models.many_rows import Columns, insert_all
 from models.operation import REQUESTED, TROUBLED, UNSTARTED, OperationState
-from models.sql import Columns, database_now, dicts, insert_all, is_among, stands_in
+from models.sql import database_now, dicts, is_among, stands_in
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.stored import uuid_in
 from models.tables import (

@@ -9,8 +9,9 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.action.plan import NOTHING_PLANNED, Broken
+from models.many_rows import Change, Columns, read_each, update_each
 from models.operation import UNSTARTED, OperationState
-from models.sql import Change, Columns, is_among, is_still, read_each, stands_in, update_each
+from models.sql import is_among, is_still, stands_in
 from models.store.conditions import IS_LIVE, ITS_REVISION
 from models.store.operations.admission import (
     TAKEN,

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.sql import Columns, read_each
+from models.many_rows import Columns, read_each
 from models.tables import operations
 
 _SHOWN = ("id", "action_uid", "occurrence_at", "state", "started_at", "finished_at")

@@ -11,8 +11,9 @@ import sqlalchemy as sa
 from models.action.plan import Plan
 from models.errors import LeaseLost, NotFound
 from models.job import JOB, Job, id_of
+from models.many_rows import Columns, read_each
 from models.operation import OperationState
-from models.sql import Columns, database_now, is_still, read_each, stands_in
+from models.sql import database_now, is_still, stands_in
 from models.store.conditions import ITS_REVISION
 from models.store.operations.running import lease_lost
 from models.store.scope import Scope

@@ -13,17 +13,9 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.job import JOB
+from models.many_rows import Change, Columns, update_each
 from models.operation import UNSTARTED, OperationState
-from models.sql import (
-    Change,
-    Columns,
-    database_now,
-    is_among,
-    is_still,
-    precedes,
-    stands_in,
-    update_each,
-)
+from models.sql import database_now, is_among, is_still, precedes, stands_in
 from models.store import ticks
 from models.store.operations import RESERVED_FOR
 from models.store.operations.move import becomes

@@ -15,8 +15,9 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from models.job import JOB
+from models.many_rows import Columns, read_each
 from models.operation import UNSTARTED, OperationState
-from models.sql import Columns, database_now, is_among, is_still, read_each, stands_in
+from models.sql import database_now, is_among, is_still, precedes, stands_in
 from models.store import ticks
 from models.store.conditions import HAS_TURN, IS_LIVE, WAITS_TURN
 from models.store.operations import RESERVED_FOR
@@ -222,12 +223,11 @@ def ahead(connection: sa.Connection, row: sa.RowMapping) -> Ahead:
     if row["turn"] != Turn.WAITS and row["task"] != JOB:
         return Ahead(0)
     waits = sa.text(JOB_TO_TAKE) if row["task"] == JOB else WAITS_TURN
-    its_place = [sa.literal(row[one.name], one.type) for one in IN_ORDER]
     query = (
         sa.select(operations.c.id, operations.c.priority)
         .where(operations.c.small_app_id == row["small_app_id"])
         .where(operations.c.queue == row["queue"], waits)
-        .where(sa.tuple_(*IN_ORDER) < sa.tuple_(*its_place))
+        .where(precedes(IN_ORDER, [row[one.name] for one in IN_ORDER]))
         .order_by(*IN_ORDER)
         .limit(MOST_AHEAD)
     )

@@ -7,16 +7,9 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from models.many_rows import Change, Columns, read_each, update_each
 from models.operation import UNSTARTED, Cause, OperationState
-from models.sql import (
-    Change,
-    Columns,
-    is_among,
-    is_still,
-    read_each,
-    stands_in,
-    update_each,
-)
+from models.sql import is_among, is_still, stands_in
 from models.store.conditions import IS_UNSTARTED
 from models.store.operations import MORE_WAITED, OVERTAKEN, is_being_sent, is_requested
 from models.store.operations.finish import Ended, release_waiting

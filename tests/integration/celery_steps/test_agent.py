@@ -30,7 +30,13 @@ from runtime.sections import AlertSettings
 from scheduler.dispatch import dispatch_ready
 from scheduler.on_demand.cancel import cancel
 from tests.celery_messages import TASK, allowing, celery_action, follow_by_name
-from tests.factories import make_action, make_operation, row_of, update_operation
+from tests.factories import (
+    locks_waited_for,
+    make_action,
+    make_operation,
+    row_of,
+    update_operation,
+)
 from tests.servers import temporary_folder
 from tests.slow_commit import held_claims
 
@@ -93,12 +99,6 @@ def task(agent: Agent, path: Path) -> Iterator[Asked]:
     asked = Asked(path)
     yield asked
     asked.channel.close()
-
-
-def locks_waited_for(engine: sa.Engine) -> int:
-    with reading(engine) as connection:
-        query = sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted")
-        return int(connection.execute(query).scalar_one())
 
 
 def make_sent(engine: sa.Engine, settings: Settings, **changes: Any) -> UUID:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
 
-from models import sql
+from models import many_rows
 from models.store.actions import cursors, set_aside
 from models.store.notices.alerting import NO_ALERTS
 from models.tables import actions
@@ -46,8 +46,8 @@ def test_the_statement_that_advances_cursors_is_made_once(engine: sa.Engine) -> 
     moves = [{"uid": uid, "until": NOON, "next_at": NOON + MINUTE}]
     with engine.begin() as connection:
         cursors.advance(connection, moves)
-        made = sql._updates.cache_info().misses
+        made = many_rows._updates.cache_info().misses
 
         cursors.advance(connection, moves)
 
-    assert sql._updates.cache_info().misses == made
+    assert many_rows._updates.cache_info().misses == made
