@@ -7,39 +7,39 @@ FROM python AS build-data
 # A mirror of the package index, such as --build-arg PIP_INDEX_URL=…; pip's own by default.
 ARG PIP_INDEX_URL
 WORKDIR /src
-RUN python -m venv /opt/minutehand
+RUN python -m venv /opt/minutebook
 COPY requirements.lock ./
-RUN /opt/minutehand/bin/pip install --no-cache-dir --require-hashes -r requirements.lock
+RUN /opt/minutebook/bin/pip install --no-cache-dir --require-hashes -r requirements.lock
 COPY . .
-RUN /opt/minutehand/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation -w /wheels ./client .
-RUN /opt/minutehand/bin/pip install --no-cache-dir --no-deps --no-index /wheels/*.whl
-RUN /opt/minutehand/bin/pip uninstall -y setuptools pip
+RUN /opt/minutebook/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation -w /wheels ./client .
+RUN /opt/minutebook/bin/pip install --no-cache-dir --no-deps --no-index /wheels/*.whl
+RUN /opt/minutebook/bin/pip uninstall -y setuptools pip
 
 FROM python AS build
 ARG PIP_INDEX_URL
 WORKDIR /src
-RUN python -m venv /opt/minutehand
+RUN python -m venv /opt/minutebook
 COPY requirements-base.lock ./
-RUN /opt/minutehand/bin/pip install --no-cache-dir --require-hashes -r requirements-base.lock
+RUN /opt/minutebook/bin/pip install --no-cache-dir --require-hashes -r requirements-base.lock
 COPY --from=build-data /wheels /wheels
-RUN /opt/minutehand/bin/pip install --no-cache-dir --no-deps --no-index /wheels/*.whl
-RUN /opt/minutehand/bin/pip uninstall -y setuptools pip
+RUN /opt/minutebook/bin/pip install --no-cache-dir --no-deps --no-index /wheels/*.whl
+RUN /opt/minutebook/bin/pip uninstall -y setuptools pip
 
 FROM python AS runtime
-ENV PATH=/opt/minutehand/bin:$PATH \
+ENV PATH=/opt/minutebook/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1 \
-    SCHED_HOME=/var/lib/minutehand
-RUN useradd --uid 10001 --no-create-home minutehand \
-    && install -d -o minutehand -g minutehand -m 700 /var/lib/minutehand
-WORKDIR /var/lib/minutehand
+    SCHED_HOME=/var/lib/minutebook
+RUN useradd --uid 10001 --no-create-home minutebook \
+    && install -d -o minutebook -g minutebook -m 700 /var/lib/minutebook
+WORKDIR /var/lib/minutebook
 USER 10001:10001
-VOLUME /var/lib/minutehand
-ENTRYPOINT ["minutehand"]
+VOLUME /var/lib/minutebook
+ENTRYPOINT ["minutebook"]
 CMD ["--help"]
 
 FROM runtime AS worker-data
-COPY --from=build-data /opt/minutehand /opt/minutehand
+COPY --from=build-data /opt/minutebook /opt/minutebook
 
 FROM runtime AS server
-COPY --from=build /opt/minutehand /opt/minutehand
+COPY --from=build /opt/minutebook /opt/minutebook

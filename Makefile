@@ -1,4 +1,4 @@
-# `make up` runs Minutehand here, `make test` passes its tests: both set up what they need first.
+# `make up` runs Minutebook here, `make test` passes its tests: both set up what they need first.
 PY ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
@@ -17,12 +17,12 @@ setup: $(VENV)/.stamp
 setup-dev: $(VENV)/.stamp-dev
 
 $(BIN)/python:
-	@$(PY) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Minutehand needs Python 3.11 or newer; set PY=/path/to/python3.11" >&2; exit 1; }
+	@$(PY) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Minutebook needs Python 3.11 or newer; set PY=/path/to/python3.11" >&2; exit 1; }
 	@echo "making $(VENV) with $(PY)"
 	@$(PY) -m venv $(VENV) 2>/dev/null || { rm -rf $(VENV); $(PY) -m venv --without-pip $(VENV) && $(PY) -m pip --python $(BIN)/python install -q pip; }
 
 $(VENV)/.stamp: requirements.lock pyproject.toml client/pyproject.toml | $(BIN)/python
-	@echo "installing what Minutehand runs with"
+	@echo "installing what Minutebook runs with"
 	@$(PIP) install --require-hashes -r requirements.lock
 	@$(PIP) install --no-deps --no-build-isolation -e client -e .
 	@touch $@
@@ -35,7 +35,7 @@ $(VENV)/.stamp-dev: requirements-dev.lock requirements-client.lock $(VENV)/.stam
 	@touch $@
 
 up: $(VENV)/.stamp ## Run everything here, with the demo small app; Ctrl-C stops it
-	@exec $(BIN)/minutehand up --demo
+	@exec $(BIN)/minutebook up --demo
 
 # Compiled once, by two processes, not by each of those that run the tests.
 $(VENV)/.stamp-compiled: $(VENV)/.stamp-dev
@@ -95,10 +95,10 @@ $(VENV)-peers/.stamp: requirements-peers.lock
 	@$(VENV)-peers/bin/python -m pip --disable-pip-version-check -q install --require-hashes -r requirements-peers.lock
 	@touch $@
 
-bench-peers: $(VENV)/.stamp-dev $(VENV)-peers/.stamp ## Put Minutehand beside celery beat and others; PART=clocks,due,idle,faults OUTPUT=FILE
+bench-peers: $(VENV)/.stamp-dev $(VENV)-peers/.stamp ## Put Minutebook beside celery beat and others; PART=clocks,due,idle,faults OUTPUT=FILE
 	$(IN_MEMORY) $(BIN)/python -m benchmarks.peers $(if $(PART),--part $(PART)) $(if $(OUTPUT),--output $(OUTPUT))
 
-dist: $(VENV)/.stamp-dev ## Build the wheels and sdists of minutehand-client and minutehand into dist/
+dist: $(VENV)/.stamp-dev ## Build the wheels and sdists of minutebook-client and minutebook into dist/
 	$(BIN)/python -m release.dist dist
 
 test-matrix: $(VENV)/.stamp-dev ## Follow a task in Celery 5.2 to 5.7, install each extra, run on other servers and Pythons, build the images by hand
@@ -110,9 +110,9 @@ PEERS = 'apscheduler>=3.11,<4' 'celery-redbeat>=2.4,<3' 'celery[redis]>=5.7,<5.8
 COMPILE = uv pip compile -q --universal --generate-hashes --no-header --no-annotate --python-version 3.11
 
 lock: ## For maintainers: write the lock files anew (names, versions and hashes only)
-	$(COMPILE) --extra data --extra mail --extra calendar --extra web --extra checkout --no-emit-package minutehand-client pyproject.toml -o requirements.lock
-	$(COMPILE) --extra web -c requirements.lock --no-emit-package minutehand-client pyproject.toml -o requirements-base.lock
-	$(COMPILE) --all-extras -c requirements.lock --no-emit-package minutehand-client pyproject.toml -o requirements-dev.lock
+	$(COMPILE) --extra data --extra mail --extra calendar --extra web --extra checkout --no-emit-package minutebook-client pyproject.toml -o requirements.lock
+	$(COMPILE) --extra web -c requirements.lock --no-emit-package minutebook-client pyproject.toml -o requirements-base.lock
+	$(COMPILE) --all-extras -c requirements.lock --no-emit-package minutebook-client pyproject.toml -o requirements-dev.lock
 	printf 'openapi-python-client>=0.29.1,<0.30\nruamel-yaml\n' | $(COMPILE) --no-deps - -o requirements-client.lock
 	echo pip-audit | $(COMPILE) - -o requirements-audit.lock
 	printf '%s\n' $(PEERS) | $(COMPILE) -c requirements-dev.lock - -o requirements-peers.lock

@@ -1,4 +1,4 @@
-"""Measure `minutehand action apply` of a JSON Lines file, and the first tick of its actions."""
+"""Measure `minutebook action apply` of a JSON Lines file, and the first tick of its actions."""
 
 import json
 import resource
@@ -72,7 +72,7 @@ def _created_as_text(stack: Stack, sizes: Sizes) -> Stopwatch:
 def _apply(database: Database, file: Path, *, as_json: bool = True) -> Stopwatch:
     """Return the time of the command: of the clock, and of its own processor time."""
     format = ["--json"] if as_json else []
-    command = [sys.executable, "-m", "minutehand", *format, "action", "apply", str(file)]
+    command = [sys.executable, "-m", "minutebook", *format, "action", "apply", str(file)]
     before, started = _children_cpu_s(), perf_counter()
     done = subprocess.run(
         command, env=database.environment(), cwd=ROOT, check=False, capture_output=True

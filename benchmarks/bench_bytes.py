@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from benchmarks.filling import MINUTE, analyze, document
 from benchmarks.harness import Database, Figure, Sizes, Stack, main
-from minutehand.steps import SmallApp
+from minutebook.steps import SmallApp
 from models.fingerprint import operation_id
 from models.operation import by_action
 from models.store import operations

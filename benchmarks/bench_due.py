@@ -96,7 +96,7 @@ def _one_tick(
     with watch.running():
         report = run(lambda: tick(database.engine, database.now, sweeper, steps=built_in_steps()))
     with stack.broker.client() as client:
-        assert (report.recorded, report.sent, client.llen("minutehand.quick")) == (due, due, due)
+        assert (report.recorded, report.sent, client.llen("minutebook.quick")) == (due, due, due)
     park(database.engine, uids)
     database.forget_operations()
     stack.flush()

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from benchmarks.filling import MINUTE, analyze, bulk_insert, instant
 from benchmarks.harness import Database, Figure, Sizes, Stack, Stopwatch, main, middle
-from minutehand.steps import SmallApp
+from minutebook.steps import SmallApp
 from models.store import ticks
 from models.store.notices.alerting import NO_ALERTS
 from models.tables import action_cursor
@@ -37,7 +37,7 @@ def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
         due.append(_one_tick(database, sizes.subjects))
         idle.append(_one_tick(database, 0))
         with stack.broker.client() as client:
-            assert client.llen("minutehand.quick") == sizes.subjects
+            assert client.llen("minutebook.quick") == sizes.subjects
         database.forget_operations()
         stack.flush()
     stack.drop(database)

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 
 from benchmarks.harness import Database, Figure, Sizes, Stack, main, middle, percentile, process
 from benchmarks.http import Connection, Server, connections, web_process
-from minutehand.steps import SmallApp
+from minutebook.steps import SmallApp
 from models.operation import OperationState
 from models.tables import operations, ticks
 from runtime.clock import utc_now

@@ -13,7 +13,7 @@ from benchmarks.filling import park, release
 from benchmarks.harness import Database, Figure, Sizes, Stack, main, percentile, process, until
 
 STEP = timedelta(seconds=5)
-CAME = re.compile(rb'\+(\d+\.\d+) \[[^\]]*\] "LPUSH" "minutehand.quick" ([^\r]*)')
+CAME = re.compile(rb'\+(\d+\.\d+) \[[^\]]*\] "LPUSH" "minutebook.quick" ([^\r]*)')
 # Each message of a command has it once.
 MESSAGE = rb"\"body\""
 

@@ -11,7 +11,7 @@ from time import perf_counter, process_time
 from pydantic import SecretStr
 
 from benchmarks.harness import Database, Figure, Sizes, Stack, main, middle, process, until
-from minutehand.steps import Recipient
+from minutebook.steps import Recipient
 from small_apps.steps import send_email
 from small_apps.steps.send_email import SendEmailParameters
 from tests.integration.small_apps.steps.conftest import Work

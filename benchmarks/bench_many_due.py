@@ -64,7 +64,7 @@ def _watch(stack: Stack, database: Database, at: datetime, due: int) -> tuple[fl
     first = 0.0
     pause = Event()
     with stack.broker.client() as client:
-        while (waiting := client.llen("minutehand.quick")) < due:
+        while (waiting := client.llen("minutebook.quick")) < due:
             if waiting and not first:
                 first = perf_counter() - zero
             if perf_counter() - zero > 600:

@@ -15,7 +15,7 @@ from uuid import uuid4
 from benchmarks import worker_tasks
 from benchmarks.filling import document
 from benchmarks.harness import Database, Figure, Sizes, Stack, main, middle, process
-from minutehand.steps import SmallApp
+from minutebook.steps import SmallApp
 from models.fingerprint import operation_id
 from models.operation import by_action
 from models.store import operations
@@ -61,7 +61,7 @@ def _ratio(ours: Sequence[float], others: Sequence[float]) -> float:
 def _celery(stack: Stack, number: int, task: Any) -> float:
     database = stack.empty()
     with task.app.connection_for_write(stack.broker.url) as connection:
-        given: Any = {"queue": "minutehand.quick", "connection": connection}
+        given: Any = {"queue": "minutebook.quick", "connection": connection}
         for _ in range(number):
             task.apply_async((str(uuid4()), 1), **given)
     url = database.settings.database_url.get_secret_value()
@@ -69,7 +69,7 @@ def _celery(stack: Stack, number: int, task: Any) -> float:
         BENCHMARK_BROKER_URL=stack.broker.url,
         BENCHMARK_RESULTS_URL=url.replace("postgresql:", "db+postgresql+psycopg:"),
     )
-    options = ["--pool", "prefork", "--concurrency", "1", "--queues", "minutehand.quick"]
+    options = ["--pool", "prefork", "--concurrency", "1", "--queues", "minutebook.quick"]
     app = f"{APPS}:{task.app.main}_app"
     command = ["-W", "ignore", "-m", "celery", "-A", app, "worker", *options]
     took = _work_off(stack, database, command, environment, number)
@@ -90,7 +90,7 @@ def _ours(stack: Stack, number: int) -> float:
     _record(database, number)
     dispatch_ready(database.engine)
     environment = database.environment(SCHED_STEP_MODULES=APPS, SCHED_LOG_LEVEL="WARNING")
-    command = ["-m", "minutehand", "worker", "--queues", "quick", "--concurrency", "1"]
+    command = ["-m", "minutebook", "worker", "--queues", "quick", "--concurrency", "1"]
     took = _work_off(stack, database, command, environment, number)
     _check(database, "SELECT count(*) FROM operations WHERE state = 'success'", number)
     stack.drop(database)
@@ -129,8 +129,8 @@ def _work_off(
         def left() -> int:
             if worker.poll() is not None:
                 raise RuntimeError(log.read_text())
-            held = client.hlen("unacked") + client.hlen("minutehand.unacked")
-            return int(client.llen("minutehand.quick")) + int(held)
+            held = client.hlen("unacked") + client.hlen("minutebook.unacked")
+            return int(client.llen("minutebook.quick")) + int(held)
 
         pause = Event()
         while (begun := left()) == number:

@@ -282,7 +282,7 @@ def timed(act: Callable[[], object]) -> Stopwatch:
 def process(
     command: Sequence[str], environment: dict[str, str], log: Path
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a `minutehand` process during the block; stop it at the end."""
+    """Run a `minutebook` process during the block; stop it at the end."""
     with log.open("wb") as file:
         started = subprocess.Popen(
             [sys.executable, *command], env=environment, cwd=ROOT, stdout=file, stderr=file

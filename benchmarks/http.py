@@ -1,4 +1,4 @@
-"""A real `minutehand web` process and plain HTTP/1.1 connections to it, for the benchmarks."""
+"""A real `minutebook web` process and plain HTTP/1.1 connections to it, for the benchmarks."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ def web_process(database: Database, **environment: str) -> Iterator[Server]:
     opened.__dict__.update(settings=database.settings, engine=database.engine)
     token = tokens.create(opened, Role.ADMIN, None).token
     port, log = free_port(), database.settings.home / "web.log"
-    command = ["-m", "minutehand", "web", "--port", str(port)]
+    command = ["-m", "minutebook", "web", "--port", str(port)]
     with process(command, database.environment(**environment), log) as started:
         until(lambda: _answers(port), "the web process", log)
         yield Server(started.pid, port, token)

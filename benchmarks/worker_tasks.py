@@ -4,7 +4,7 @@ import os
 
 from celery import Celery
 
-import minutehand
+import minutebook
 
 BROKER = os.environ.get("BENCHMARK_BROKER_URL")
 SAME = {
@@ -29,6 +29,6 @@ def recorded(id: str, attempt: int) -> None:
     """Do nothing."""
 
 
-@minutehand.step("do_nothing")
-def do_nothing(context: minutehand.StepContext) -> None:
+@minutebook.step("do_nothing")
+def do_nothing(context: minutebook.StepContext) -> None:
     """Do nothing."""

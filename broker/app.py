@@ -22,10 +22,10 @@ from runtime.clock import monotonic
 from runtime.config import Settings
 from runtime.urls import split_sentinel
 
-logger = logging.getLogger("minutehand.broker")
+logger = logging.getLogger("minutebook.broker")
 
 FLUSH_SIZE = 1_000
-ORIGIN = "minutehand"
+ORIGIN = "minutebook"
 AMQP = ("amqp", "pyamqp", "amqps")
 # Seconds that RabbitMQ may take to confirm a message.
 ANSWER_S = 5
@@ -37,7 +37,7 @@ VISIBILITY_TIMEOUT_S = 8 * 24 * 3600
 
 TRANSPORT_ALIASES["amqps"] = "broker.amqps:NamedServer"
 
-app = Celery("minutehand", include=["tasks.execute", "tasks.notices"])
+app = Celery("minutebook", include=["tasks.execute", "tasks.notices"])
 
 
 def configure(settings: Settings) -> Celery:
@@ -93,9 +93,9 @@ def transport_options(url: str) -> dict[str, object]:
         **({"master_name": master_name, "sentinel_kwargs": _SENTINEL} if master_name else {}),
         "visibility_timeout": VISIBILITY_TIMEOUT_S,
         # Keys of our own: an application's workers redeliver the messages in theirs after an hour.
-        "unacked_key": "minutehand.unacked",
-        "unacked_index_key": "minutehand.unacked_index",
-        "unacked_mutex_key": "minutehand.unacked_mutex",
+        "unacked_key": "minutebook.unacked",
+        "unacked_index_key": "minutebook.unacked_index",
+        "unacked_mutex_key": "minutebook.unacked_mutex",
         "unacked_restore_interval": 5,
         "unacked_restore_throttle": 1,
         "socket_timeout": 5,

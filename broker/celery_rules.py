@@ -16,7 +16,7 @@ def is_amqp(url: str) -> bool:
 
 
 def shares_broker(settings: Settings) -> bool:
-    """Whether the user's application has the same broker as Minutehand."""
+    """Whether the user's application has the same broker as Minutebook."""
     return celery_broker_url(settings) == settings.effective_broker_url
 
 

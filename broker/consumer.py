@@ -1,4 +1,4 @@
-"""Set aside the messages that Minutehand's workers do not know."""
+"""Set aside the messages that Minutebook's workers do not know."""
 
 import logging
 from collections.abc import Callable
@@ -10,10 +10,10 @@ from celery.worker.pidbox import Pidbox
 from broker.app import keep
 from broker.errors import BROKER_ERRORS
 from broker.names import UNKNOWN_QUEUE
-from minutehand.error_text import text_of
+from minutebook.error_text import text_of
 from models.errors import BrokerUnavailable
 
-logger = logging.getLogger("minutehand.worker")
+logger = logging.getLogger("minutebook.worker")
 
 
 class KeepingConsumer(Consumer):

@@ -5,7 +5,7 @@ from kombu.exceptions import KombuError, OperationalError
 from redis.exceptions import AskError, ClusterCrossSlotError, NoPermissionError, RedisError
 from redis.exceptions import TimeoutError as NoAnswer
 
-from minutehand.error_text import text_of
+from minutebook.error_text import text_of
 from models.errors import BrokerUnavailable
 
 BROKER_ERRORS = (KombuError, OperationalError, RedisError, AMQPError, MessageNacked, OSError)

@@ -18,8 +18,8 @@ from broker.celery_rules import celery_broker_url, is_amqp, rules_of, shares_bro
 from broker.errors import BROKER_ERRORS
 from broker.in_use import settings_in_use
 from broker.kept import Kept
-from minutehand.error_text import text_of
-from minutehand.followed import HEADER
+from minutebook.error_text import text_of
+from minutebook.followed import HEADER
 from models.sql import parts_of
 from models.store.operations import handing
 from models.store.operations.handing import Handed
@@ -28,7 +28,7 @@ from runtime.clock import monotonic
 from runtime.config import Settings
 from runtime.tracing import trace_headers
 
-logger = logging.getLogger("minutehand.broker")
+logger = logging.getLogger("minutebook.broker")
 
 # The most tasks on their way at a time, and so in doubt if the sender is killed.
 AT_A_TIME = 50

@@ -2,7 +2,7 @@
 
 import logging
 
-logger = logging.getLogger("minutehand.worker")
+logger = logging.getLogger("minutebook.worker")
 
 UNACKNOWLEDGED = "Couldn't ack"
 ADVICE = "CPendingDeprecationWarning"

@@ -17,9 +17,9 @@ from broker.app import disconnect, kept, kept_producer
 from broker.errors import BROKER_ERRORS, unavailable
 from broker.stencils import RedisChannel
 
-logger = logging.getLogger("minutehand.broker")
+logger = logging.getLogger("minutebook.broker")
 
-PREFIX = "minutehand.marker."
+PREFIX = "minutebook.marker."
 # Answers of a broker that does not let us read the mark; they do not show a loss.
 REFUSED = (ResponseError, ChannelError)
 

@@ -17,8 +17,8 @@ OUR_TASKS = frozenset({EXECUTE_HEAVY, EXECUTE_QUICK})
 WORKER_TASKS = OUR_TASKS | {METATASK_SCHEDULE, DELIVER_NOTICE}
 
 # With Celery's default exchanges, the monitors of an application would show our workers.
-CONTROL_EXCHANGE = "minutehand"
-EVENT_EXCHANGE = "minutehand.events"
+CONTROL_EXCHANGE = "minutebook"
+EVENT_EXCHANGE = "minutebook.events"
 # Workers move messages that they do not know here; no worker consumes it.
 UNKNOWN_QUEUE = f"{QUEUE_PREFIX}unknown"
 
@@ -28,7 +28,7 @@ def is_ours(task: str) -> bool:
 
 
 def in_broker(queue: str) -> str:
-    """Return the name of our queue in the broker: `minutehand.quick` for `quick`."""
+    """Return the name of our queue in the broker: `minutebook.quick` for `quick`."""
     return QUEUE_PREFIX + queue
 
 

@@ -1,4 +1,4 @@
-"""Remove our messages from the queues that Minutehand used up to 0.1.
+"""Remove our messages from the queues that Minutebook used up to 0.1.
 
 The operations are sent again to the queues of this release. Messages of an application that uses
 the same queue names are kept. Remove this module with the release after the next.

@@ -93,7 +93,7 @@ def _foreign_workers(url: str) -> tuple[str, ...]:
     Return none if our account may not use that exchange.
     """
     plain, _ = split_sentinel(url)
-    with Celery("minutehand.doctor", broker=plain, set_as_current=False) as inspector:
+    with Celery("minutebook.doctor", broker=plain, set_as_current=False) as inspector:
         inspector.conf.broker_transport_options = transport_options(url)
         asked = inspector.control.inspect(timeout=ANSWERS_S)
         try:
@@ -110,7 +110,7 @@ def _foreign_workers(url: str) -> tuple[str, ...]:
 
 
 def _there_and_back(connection: Connection) -> None:
-    name = f"minutehand.doctor.{uuid4().hex[:8]}"
+    name = f"minutebook.doctor.{uuid4().hex[:8]}"
     queue = Queue(name, Exchange(""), name, durable=False, auto_delete=True)
     came: list[object] = []
     channel = connection.default_channel

@@ -29,7 +29,7 @@ from runtime.database import DATABASE_AWAY, reading, reason_of, unhurried
 from runtime.db_retry import in_transaction
 from runtime.tracing import span
 
-logger = logging.getLogger("minutehand.broker")
+logger = logging.getLogger("minutebook.broker")
 
 
 @dataclass(frozen=True, slots=True)

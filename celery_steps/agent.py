@@ -24,7 +24,7 @@ from celery_steps.agent_claims import Away, Call, Claims, call_of
 from celery_steps.agent_socket import listening
 from celery_steps.agent_workers import Workers, described_worker
 from celery_steps.followed import Held
-from minutehand.error_text import text_of
+from minutebook.error_text import text_of
 from models.errors import LeaseLost
 from models.store.operations.admission import KeptBack
 from models.store.operations.finish import Ended
@@ -36,7 +36,7 @@ from runtime.db_retry import persist
 from runtime.skew import SkewWatch
 from runtime.supervisor import PARENT
 
-logger = logging.getLogger("minutehand.agent")
+logger = logging.getLogger("minutebook.agent")
 
 WATCH_S = 0.5
 CHECK_S = 0.05

@@ -17,7 +17,7 @@ from runtime.database import DATABASE_AWAY, reason_of
 from runtime.db_retry import start
 from runtime.sections import AlertSettings
 
-logger = logging.getLogger("minutehand.agent")
+logger = logging.getLogger("minutebook.agent")
 
 # How long the database is not asked after a failed claim.
 LEFT_ALONE_S = 1.0

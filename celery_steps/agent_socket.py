@@ -12,7 +12,7 @@ from typing import Any
 
 from models.errors import Refused
 
-logger = logging.getLogger("minutehand.agent")
+logger = logging.getLogger("minutebook.agent")
 
 # Each running task holds one connection, and each connection has a thread.
 MOST_CONNECTIONS = 2_000

@@ -15,7 +15,7 @@ from runtime.clock import monotonic
 from runtime.database import reason_of
 from runtime.skew import SkewWatch
 
-logger = logging.getLogger("minutehand.agent")
+logger = logging.getLogger("minutebook.agent")
 
 # A worker repeats what it follows every two seconds.
 HEARD_S = 10.0

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer
 from pydantic_core import InitErrorDetails
 
-from minutehand.followed import HEADER
-from minutehand.steps import StepContext, step
+from minutebook.followed import HEADER
+from minutebook.steps import StepContext, step
 from models.celery_task import HandOver
 from models.document import Document
 from models.errors import UnknownStep
@@ -23,7 +23,7 @@ LONGEST_WAIT = timedelta(days=366)
 # In bytes, of a name in AMQP.
 AMQP_MOST = 255
 AS_ISO_OR_NULL = PlainSerializer(format_span, return_type=str, when_used="unless-none")
-# Headers that Celery and Minutehand write themselves.
+# Headers that Celery and Minutebook write themselves.
 OWN_HEADERS = frozenset(
     {
         HEADER, "argsrepr", "eta", "expires", "group", "group_index", "id", "ignore_result",
@@ -45,7 +45,7 @@ def _arguments(value: object) -> object:
 def _headers(headers: dict[str, FreeJson]) -> dict[str, FreeJson]:
     taken = sorted(OWN_HEADERS & set(headers))
     if taken:
-        raise ValueError(f"{taken[0]!r} is a header of Celery's or Minutehand's own; rename it")
+        raise ValueError(f"{taken[0]!r} is a header of Celery's or Minutebook's own; rename it")
     too_long = next((name for name in _names(headers) if len(name.encode()) > AMQP_MOST), None)
     if too_long is not None:
         shown = f"{too_long[:30]}…"

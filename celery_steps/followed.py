@@ -28,7 +28,7 @@ from runtime.sections import AlertSettings
 # The message came before its attempt was recorded: its task was just put back.
 EARLY = KeptBack("early")
 CELERY_RETRY = "Celery's retry"
-# The reason that `minutehand.discarded` reports.
+# The reason that `minutebook.discarded` reports.
 REVOKED = "revoked"
 PUT_BACK = "put back by its task"
 # Celery checks time limits once a second, and our clock starts slightly later.

@@ -1,4 +1,4 @@
-"""`minutehand app …`: small apps (tenants), with their data, users and actions."""
+"""`minutebook app …`: small apps (tenants), with their data, users and actions."""
 
 import csv
 import json

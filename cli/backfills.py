@@ -1,4 +1,4 @@
-"""`minutehand backfill ACTION`: run a range of an action's past."""
+"""`minutebook backfill ACTION`: run a range of an action's past."""
 
 from enum import StrEnum
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""`minutehand completion`: the script by which a shell completes commands and options."""
+"""`minutebook completion`: the script by which a shell completes commands and options."""
 
 import os
 from enum import StrEnum
@@ -8,7 +8,7 @@ import typer
 
 from cli.render import print_line
 
-VARIABLE = "_MINUTEHAND_COMPLETE"
+VARIABLE = "_MINUTEBOOK_COMPLETE"
 
 
 class Shell(StrEnum):
@@ -23,7 +23,7 @@ def completion(
     """Print the completion script of a shell."""
     from typer._completion_shared import get_completion_script
 
-    script = get_completion_script(prog_name="minutehand", complete_var=VARIABLE, shell=shell.value)
+    script = get_completion_script(prog_name="minutebook", complete_var=VARIABLE, shell=shell.value)
     for line in script.split("\n"):
         print_line(line)
 

@@ -1,4 +1,4 @@
-"""`minutehand event …`: what happened to users."""
+"""`minutebook event …`: what happened to users."""
 
 from typing import Annotated
 

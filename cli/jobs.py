@@ -1,4 +1,4 @@
-"""`minutehand job …`: jobs for workers in any language."""
+"""`minutebook job …`: jobs for workers in any language."""
 
 from pathlib import Path
 from typing import Annotated

@@ -32,7 +32,7 @@ UNWRITTEN = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 cli = typer.Typer(
     cls=Tree,
-    name="minutehand",
+    name="minutebook",
     help="The cron daemon for Celery: every occurrence ends in exactly one recorded outcome.",
     no_args_is_help=True,
     add_completion=False,
@@ -45,7 +45,7 @@ def _print_version(value: bool) -> None:
     if value:
         from importlib.metadata import version
 
-        print_line(f"minutehand {version('minutehand')}")
+        print_line(f"minutebook {version('minutebook')}")
         raise typer.Exit
 
 
@@ -54,7 +54,7 @@ def _globals(
     context: typer.Context,
     *,
     home: Annotated[
-        Path | None, typer.Option(help="Folder of all files (default: SCHED_HOME or .minutehand).")
+        Path | None, typer.Option(help="Folder of all files (default: SCHED_HOME or .minutebook).")
     ] = None,
     app: Annotated[
         str | None,
@@ -123,7 +123,7 @@ def run(arguments: Sequence[str]) -> int:
 def _outcome(arguments: Sequence[str]) -> tuple[str, int]:
     """Run a command; return the text of its error, or nothing, and its exit code."""
     try:
-        code = cli(args=hoisted(arguments), standalone_mode=False, prog_name="minutehand")
+        code = cli(args=hoisted(arguments), standalone_mode=False, prog_name="minutebook")
     except typer.Exit as stop:
         return "", stop.exit_code
     except SystemExit as stop:
@@ -159,10 +159,10 @@ def _open_closed_streams() -> None:
 
 def _quiet_logs() -> None:
     """Silence logs but for unknown settings; `up` and `worker` set up their own."""
-    logging.getLogger("minutehand").addHandler(logging.NullHandler())
+    logging.getLogger("minutebook").addHandler(logging.NullHandler())
     warnings = logging.StreamHandler(sys.stderr)
     warnings.setFormatter(LineFormatter("warning: %(message)s"))
-    logging.getLogger("minutehand.config").handlers[:] = [warnings]
+    logging.getLogger("minutebook.config").handlers[:] = [warnings]
 
 
 def _explained(error: Exception) -> tuple[str, int]:

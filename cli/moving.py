@@ -1,4 +1,4 @@
-"""`minutehand import …`: actions out of other schedulers' entries; `export`: the way back.
+"""`minutebook import …`: actions out of other schedulers' entries; `export`: the way back.
 
 Each writes a report of the differences.
 """
@@ -41,7 +41,7 @@ Queue = Annotated[str, typer.Option(help="Queue of tasks without one: task_defau
 @commands.command("beat")
 def beat(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="From `python -m minutehand beat`; - is stdin.")],
+    file: Annotated[Path, typer.Argument(help="From `python -m minutebook beat`; - is stdin.")],
     apply: Apply = False,
     cut_over: CutOver = None,
 ) -> None:
@@ -120,7 +120,7 @@ def apscheduler(
         str,
         typer.Argument(
             metavar="URL|FILE",
-            help="The job store's database, or a file of `python -m minutehand apscheduler`.",
+            help="The job store's database, or a file of `python -m minutebook apscheduler`.",
         ),
     ],
     *,

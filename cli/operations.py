@@ -1,4 +1,4 @@
-"""`minutehand operation …`: show, retry and cancel operations."""
+"""`minutebook operation …`: show, retry and cancel operations."""
 
 from typing import Annotated
 

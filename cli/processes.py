@@ -104,7 +104,7 @@ def agent(
         typer.Option(help="Group that may connect too (default: this account alone)."),
     ] = None,
 ) -> None:
-    """Run the agent of Celery workers that follow; `minutehand.follow` starts one too."""
+    """Run the agent of Celery workers that follow; `minutebook.follow` starts one too."""
     from processes.agent import run
 
     run(here(context).settings, socket, group)
@@ -141,7 +141,7 @@ def _folder() -> str:
 
 
 def _warn(text: str) -> None:
-    sys.stderr.write(f"minutehand exec: warning: {visible_line(text)}\n")
+    sys.stderr.write(f"minutebook exec: warning: {visible_line(text)}\n")
     sys.stderr.flush()
 
 

@@ -1,4 +1,4 @@
-"""`minutehand simulate`: show what would be sent, and check expectations."""
+"""`minutebook simulate`: show what would be sent, and check expectations."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""`minutehand status` and `doctor`: state and faults; `pause` and `resume`: the quiet period."""
+"""`minutebook status` and `doctor`: state and faults; `pause` and `resume`: the quiet period."""
 
 from typing import Annotated
 
@@ -59,4 +59,4 @@ def resume(context: typer.Context, all_: All = False) -> None:
 
 def _check_all(is_all: bool, verb: str) -> None:
     if not is_all:
-        raise Refused(f"add --all for the whole installation, or use `minutehand action {verb}`")
+        raise Refused(f"add --all for the whole installation, or use `minutebook action {verb}`")

@@ -1,4 +1,4 @@
-"""`minutehand step …`: the steps that actions may name, and modules that failed to load."""
+"""`minutebook step …`: the steps that actions may name, and modules that failed to load."""
 
 import typer
 

@@ -1,4 +1,4 @@
-"""`minutehand template …`: preview and test the mails of a small app."""
+"""`minutebook template …`: preview and test the mails of a small app."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""`minutehand token …`: tokens of the HTTP API, and links to the dashboard."""
+"""`minutebook token …`: tokens of the HTTP API, and links to the dashboard."""
 
 from typing import Annotated
 

@@ -50,7 +50,7 @@ COMMANDS: Places = {
         "simulate:simulate",
         "Show what would be sent in a range, without a database.",
     ),
-    "doctor": ("status:doctor", "Check everything that Minutehand needs; change nothing."),
+    "doctor": ("status:doctor", "Check everything that Minutebook needs; change nothing."),
 }
 
 

@@ -1,4 +1,4 @@
-"""`minutehand user …`: the users of a small app."""
+"""`minutebook user …`: the users of a small app."""
 
 from pathlib import Path
 from typing import Annotated

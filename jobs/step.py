@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from minutehand.steps import StepContext, step
+from minutebook.steps import StepContext, step
 from models.document import Document
 from models.errors import UnknownStep
 from models.job import JOB, Job

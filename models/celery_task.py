@@ -8,21 +8,21 @@ from typing import Any, Literal
 
 from pydantic import JsonValue
 
-from minutehand.grants import EVERYTHING, Grants, not_granted
+from minutebook.grants import EVERYTHING, Grants, not_granted
 from models.errors import Problem
 
 InDoubt = Literal["leave", "send_again"]
 # Celery's default queue.
 DEFAULT_QUEUE = "celery"
-# The prefix of Minutehand's own queues in the broker: an application that shares the broker may use
+# The prefix of Minutebook's own queues in the broker: an application that shares the broker may use
 # any other name.
-QUEUE_PREFIX = "minutehand."
+QUEUE_PREFIX = "minutebook."
 # The prefixes of its own exchanges there, which carry control commands and answers.
-EXCHANGE_PREFIXES = ("minutehand", "reply.minutehand")
+EXCHANGE_PREFIXES = ("minutebook", "reply.minutebook")
 # Stands between exchange and routing key where a queue is shown; no queue's name contains it.
 BY_EXCHANGE = "/"
 SETTING = "SCHED_CELERY_TASKS"
-# The tasks of Minutehand's own workers; `broker.names` uses these names.
+# The tasks of Minutebook's own workers; `broker.names` uses these names.
 OWN_TASKS = frozenset(
     {
         "execute_scheduled_action", "execute_scheduled_action_quick", "metatask_schedule",
@@ -62,7 +62,7 @@ class HandOver:
 class CeleryRules:
     """What an installation lets actions send: names or patterns of tasks.
 
-    On a shared broker, queues of Minutehand's own workers are refused, and its exchanges.
+    On a shared broker, queues of Minutebook's own workers are refused, and its exchanges.
     """
 
     tasks: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ class CeleryRules:
     def why_not(self, task: str) -> str:
         """Return why the task is not allowed, and what to change."""
         if task in OWN_TASKS:
-            return "is a task of Minutehand's own workers; name one of your application"
+            return "is a task of Minutebook's own workers; name one of your application"
         if any(fnmatchcase(task, pattern) for pattern in self.tasks):
             return not_granted("tasks", task)
         what = f"allows {', '.join(self.tasks)} only" if self.tasks else "allows no task"
@@ -103,12 +103,12 @@ class CeleryRules:
         if not self.has_exchanges:
             return NO_EXCHANGES
         if self.shares_broker and exchange.startswith(EXCHANGE_PREFIXES):
-            return "is one of Minutehand's own; name one of your application"
+            return "is one of Minutebook's own; name one of your application"
         is_granted = self.grants.allows("exchanges", exchange)
         return None if is_granted else not_granted("exchanges", exchange)
 
     def reserves(self, queue: object) -> bool:
-        """Return whether `queue` is the name of a queue of Minutehand's own workers."""
+        """Return whether `queue` is the name of a queue of Minutebook's own workers."""
         return self.shares_broker and isinstance(queue, str) and queue.startswith(QUEUE_PREFIX)
 
 
@@ -146,7 +146,7 @@ NO_EXCHANGES = (
 )
 BESIDE_EXCHANGE = "has no effect with celery_task.exchange, which routes the message; remove one"
 OURS = (
-    f"names a queue of Minutehand's own workers, which do not know this task ({QUEUE_PREFIX}…); "
+    f"names a queue of Minutebook's own workers, which do not know this task ({QUEUE_PREFIX}…); "
     "name one that your application's workers listen to"
 )
 

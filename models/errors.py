@@ -1,4 +1,4 @@
-"""Minutehand's errors, each named for its fact.
+"""Minutebook's errors, each named for its fact.
 
 Texts say what is wrong, with which value, and what to write instead. Only the edges (`cli/main.py`,
 `tasks/execute.py`) turn them into exit codes and answers.

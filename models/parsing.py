@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 from pydantic import ValidationInfo
 
-from minutehand.grants import EVERYTHING, Grants
-from minutehand.steps import Steps, StepSpec
+from minutebook.grants import EVERYTHING, Grants
+from minutebook.steps import Steps, StepSpec
 from models.celery_task import NO_TASKS, CeleryRules
 
 DEFAULT_TICK = timedelta(minutes=1)

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
 
-from minutehand.grants import EVERYTHING, Grants, stored_grants
+from minutebook.grants import EVERYTHING, Grants, stored_grants
 from models.action.plan import Broken, Plan, read_plan
 from models.column_types import shown
 from runtime.database import read_stored

@@ -36,7 +36,7 @@ LOWEST_PRIORITY, HIGHEST_PRIORITY = -100, 100
 # An operation goes before one whose priority is higher by one if it has waited this much longer.
 A_POINT = timedelta(hours=1)
 # The owner of the actions that every small app gets by itself: they make no app a busy one.
-GIVEN_OWNER = "minutehand"
+GIVEN_OWNER = "minutebook"
 
 
 def head_start(priority: int) -> timedelta:

@@ -1,4 +1,4 @@
-"""Entries of `beat_schedule`, as `python -m minutehand beat` writes them."""
+"""Entries of `beat_schedule`, as `python -m minutebook beat` writes them."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
@@ -44,7 +44,7 @@ class BeatEntry(Document):  # type: ignore[no-redef]
 class BeatSchedule(Document):
     """The schedule of one Celery application."""
 
-    minutehand_beat: int
+    minutebook_beat: int
     celery: Text
     timezone: Text
     entries: tuple[BeatEntry, ...]
@@ -55,9 +55,9 @@ def entries_of(document: object, file: str) -> Iterator[Entry | Refused]:
     read, problems = read_document(BeatSchedule, document, Reading())
     if read is None or problems:
         raise InvalidDocument(problems)
-    if read.minutehand_beat != VERSION:
+    if read.minutebook_beat != VERSION:
         remedy = f"is another release's; write it with one that writes {VERSION}"
-        raise InvalidDocument([Problem("minutehand_beat", read.minutehand_beat, remedy)])
+        raise InvalidDocument([Problem("minutebook_beat", read.minutebook_beat, remedy)])
     for number, one in enumerate(read.entries):
         where = f"{file} entries[{number}]"
         yield entry_or_refused(one.name, where, partial(entry_of, one, where, read.timezone, OWNER))

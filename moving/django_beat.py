@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from cron import CronSchedule
-from minutehand.error_text import text_of
+from minutebook.error_text import text_of
 from models.errors import Refused as RefusedCommand
 from models.values import format_instant
 from moving.beat import NOTHING_TO_DO, ROUNDED, every, once, solar_rule

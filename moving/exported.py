@@ -11,7 +11,7 @@ from moving.comparison import difference
 from moving.entries import CannotMove, Fires
 from moving.outcomes import COMPARED, Kind
 
-KEEP = "keep it in Minutehand"
+KEEP = "keep it in Minutebook"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def only_trigger(plan: Plan) -> Trigger:
 def task_of(plan: Plan) -> HandOver:
     """Return the Celery task of a plan; raises CannotMove if it has none."""
     if plan.hand_over is None:
-        raise CannotMove("it is not a celery_task: its steps run in Minutehand's workers", KEEP)
+        raise CannotMove("it is not a celery_task: its steps run in Minutebook's workers", KEEP)
     return plan.hand_over
 
 

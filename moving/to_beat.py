@@ -15,7 +15,7 @@ from moving.cron_text import all_of, ranges_of, values_of
 from moving.entries import CannotMove
 from moving.exported import KEEP, Exported, compared, lost, only_trigger, options_of, task_of
 
-HEADER = '''"""The schedule of Minutehand's actions, for celery beat.
+HEADER = '''"""The schedule of Minutebook's actions, for celery beat.
 
 app.conf.update(timezone=timezone, beat_schedule=beat_schedule)
 """

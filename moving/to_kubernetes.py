@@ -101,7 +101,7 @@ def _job(action: ScheduledActionModel, plan: Plan, program: Program, image: str)
     return {
         "backoffLimit": plan.max_attempts - 1,
         "template": {
-            "metadata": {"annotations": {"minutehand/action": action.name}},
+            "metadata": {"annotations": {"minutebook/action": action.name}},
             "spec": pod,
         },
     }

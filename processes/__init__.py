@@ -1,1 +1,1 @@
-"""The start and stop of each of Minutehand's processes."""
+"""The start and stop of each of Minutebook's processes."""

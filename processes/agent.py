@@ -1,4 +1,4 @@
-"""The agent's process: a worker's child, started by `minutehand.follow`, or a sidecar."""
+"""The agent's process: a worker's child, started by `minutebook.follow`, or a sidecar."""
 
 import json
 import logging
@@ -19,7 +19,7 @@ from runtime.database import DATABASE_AWAY, make_engine, reading, reason_of
 from runtime.logs import set_up_logs
 from runtime.supervisor import PARENT
 
-logger = logging.getLogger("minutehand.agent")
+logger = logging.getLogger("minutebook.agent")
 
 
 def run(settings: Settings, socket: Path, group: str | None = None) -> None:
@@ -51,4 +51,4 @@ def _worker(line: str) -> Seen:
     try:
         return described_worker(json.loads(line))
     except (ValueError, KeyError, TypeError, OverflowError):
-        raise Refused("the agent is started by minutehand.follow(app) in a worker") from None
+        raise Refused("the agent is started by minutebook.follow(app) in a worker") from None

@@ -27,7 +27,7 @@ from scheduler.loop import Daemon
 from scheduler.service_manager import STOPPING, notify
 from tasks.built_in import built_in_steps
 
-logger = logging.getLogger("minutehand.daemon")
+logger = logging.getLogger("minutebook.daemon")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -84,7 +84,7 @@ def _serve(daemon: Daemon, *, once: bool, at: datetime | None) -> int:
 
 
 def _note_stop(daemon: Daemon) -> None:
-    """Record the stop, so that `minutehand status` shows it as intended."""
+    """Record the stop, so that `minutebook status` shows it as intended."""
     try:
         with daemon.engine.begin() as connection:
             ticks.daemon_stopped(connection, daemon.name)
@@ -108,7 +108,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="scheduler_server.py", description="Wake up every minute and send what is due."
     )
-    parser.add_argument("--home", type=Path, help="folder of all files (SCHED_HOME, .minutehand)")
+    parser.add_argument("--home", type=Path, help="folder of all files (SCHED_HOME, .minutebook)")
     parser.add_argument("--once", action="store_true", help="make one tick and exit")
     parser.add_argument("--at", help="with --once: decide as of this instant: 2026-11-23T06:00:30Z")
     return parser

@@ -1,4 +1,4 @@
-"""The demo small app, loaded by `minutehand up --demo`."""
+"""The demo small app, loaded by `minutebook up --demo`."""
 
 import logging
 import shutil
@@ -15,7 +15,7 @@ from tasks.built_in import built_in_steps
 from views.files import documents_in, read_documents, read_text
 from views.installation import Installation
 
-logger = logging.getLogger("minutehand.demo")
+logger = logging.getLogger("minutebook.demo")
 
 # A link to examples/demo, so that the package has the files.
 FOLDER = Path(__file__).with_name("demo_files")

@@ -95,7 +95,7 @@ class Foreground:
     def _run(self, umask: int, recorded: Recorded | None) -> int:
         environment = dict(os.environ)
         if recorded is not None:
-            environment["MINUTEHAND_OPERATION_ID"] = str(recorded.id)
+            environment["MINUTEBOOK_OPERATION_ID"] = str(recorded.id)
         try:
             self._process = subprocess.Popen(self.program, env=environment, umask=umask)
         except OSError as error:

@@ -1,4 +1,4 @@
-"""`minutehand up`: broker, daemon, workers and HTTP API as children of one process."""
+"""`minutebook up`: broker, daemon, workers and HTTP API as children of one process."""
 
 import logging
 import os
@@ -25,7 +25,7 @@ from views import tokens
 from views.installation import Installation, migrate
 from views.tokens import sessions
 
-logger = logging.getLogger("minutehand.up")
+logger = logging.getLogger("minutebook.up")
 
 BROKER_START_S = 20.0
 WATCH_S = 0.5
@@ -104,7 +104,7 @@ def down(settings: Settings) -> int | None:
     if holder is None:
         return None
     if holder.is_elsewhere:
-        raise SchedulerError(f"minutehand up runs with {holder}; run `minutehand down` there")
+        raise SchedulerError(f"minutebook up runs with {holder}; run `minutebook down` there")
     pid = holder.pid
     try:
         os.kill(pid, signal.SIGTERM)
@@ -115,7 +115,7 @@ def down(settings: Settings) -> int | None:
     within_s = settings.worker.stop_grace_s + STOP_MARGIN_S + BROKER_STOP_S + STOP_MARGIN_S
     if not wait_for(lambda: lock_holder(settings.home) != holder, within_s):
         raise SchedulerError(
-            f"minutehand up with pid {pid} did not stop within {within_s:.0f} s; "
+            f"minutebook up with pid {pid} did not stop within {within_s:.0f} s; "
             f"`kill -9 {pid}` ends it, and loses nothing that was recorded"
         )
     return pid
@@ -145,7 +145,7 @@ def _print_first_token(installation: Installation) -> None:
 def print_link(installation: Installation) -> None:
     """Print a link that signs the admin in to the dashboard once; go on without a reader."""
     made = sessions.make_link(installation, Role.ADMIN)
-    # A log on a full disk, or a reader that has left: `minutehand token link` makes another.
+    # A log on a full disk, or a reader that has left: `minutebook token link` makes another.
     with suppress(OSError):
         sys.stdout.write(
             f"link that signs in to the dashboard, once and within an hour: {made.url}\n"

@@ -25,7 +25,7 @@ from views.installation import Installation
 from web.app import HEADERS, make_app, stop_streams
 from web.guards import BehindProxies, BelowPath, WithHeaders
 
-logger = logging.getLogger("minutehand.web")
+logger = logging.getLogger("minutebook.web")
 
 STOP_WITHIN_S = 10
 # How long threads may take to end when no request is left.

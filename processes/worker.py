@@ -38,7 +38,7 @@ from runtime.tracing import flush_spans, set_up_tracing
 from tasks.lease import stopping
 from tasks.registry import registry_of
 
-logger = logging.getLogger("minutehand.worker")
+logger = logging.getLogger("minutebook.worker")
 
 
 BACKFILL = "tasks.backfill"

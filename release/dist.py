@@ -1,4 +1,4 @@
-"""Build what is published: `minutehand-client` and `minutehand`, a wheel and an sdist of each.
+"""Build what is published: `minutebook-client` and `minutebook`, a wheel and an sdist of each.
 
     python -m release.dist FOLDER
 
@@ -36,7 +36,7 @@ def build_all(target: Path) -> list[Path]:
     target.mkdir(parents=True, exist_ok=True)
     made: list[Path] = []
     for stage in (_stage_client, _stage_server):
-        with tempfile.TemporaryDirectory(prefix="minutehand-dist-") as folder:
+        with tempfile.TemporaryDirectory(prefix="minutebook-dist-") as folder:
             stage(Path(folder) / "source")
             made += _build(Path(folder), target)
     return made

@@ -25,7 +25,7 @@ from pydantic import (
     field_validator,
 )
 
-from minutehand.grants import EVERYTHING, Grants
+from minutebook.grants import EVERYTHING, Grants
 from runtime.folders import fault_of
 from runtime.references import OF_SETTINGS, resolved
 from runtime.remedies import remedy_of
@@ -53,7 +53,7 @@ from runtime.urls import check_broker_url, check_database_url, check_smtp_url, d
 PREFIX = "SCHED_"
 # Variables of the command line, which are no settings.
 NO_SETTINGS = ("SCHED_AGENT", "SCHED_HOME", "SCHED_URL", "SCHED_TOKEN")
-DEFAULT_HOME = Path(".minutehand")
+DEFAULT_HOME = Path(".minutebook")
 # Errors hide the values of settings whose names end in one of these.
 SECRETS = ("url", "secret", "webhook")
 # A unix socket's path has at most 107 bytes on Linux and 103 on macOS.
@@ -65,7 +65,7 @@ _URL_CHECKS = {
     "smtp_url": check_smtp_url,
 }
 
-logger = logging.getLogger("minutehand.config")
+logger = logging.getLogger("minutebook.config")
 
 
 class InvalidSetting(ValueError):
@@ -141,7 +141,7 @@ class Settings(Section):
 
     @property
     def uses_embedded_broker(self) -> bool:
-        """Whether the broker is the Valkey server that `minutehand up` starts."""
+        """Whether the broker is the Valkey server that `minutebook up` starts."""
         return not self.broker_url.get_secret_value()
 
     @cached_property
@@ -154,7 +154,7 @@ class Settings(Section):
         if len(os.fsencode(path)) <= LONGEST_SOCKET_PATH and quote(os.fsencode(path)) == str(path):
             return path
         digest = sha256(os.fsencode(self.home)).hexdigest()[:16]
-        return temporary_folder() / f"minutehand-{os.getuid()}-{digest}" / "broker.sock"
+        return temporary_folder() / f"minutebook-{os.getuid()}-{digest}" / "broker.sock"
 
     @property
     def effective_broker_url(self) -> str:
@@ -164,7 +164,7 @@ class Settings(Section):
     @property
     def effective_database_url(self) -> sa.URL:
         """The database's URL with its secrets: do not log."""
-        own = sa.URL.create("sqlite", database=str(self.home / "minutehand.db"))
+        own = sa.URL.create("sqlite", database=str(self.home / "minutebook.db"))
         text = self.database_url.get_secret_value()
         return database_url(text) if text else own
 
@@ -180,7 +180,7 @@ class Settings(Section):
 
 
 def load_settings(home: Path | None = None, environ: Mapping[str, str] | None = None) -> Settings:
-    """Return the settings of `home` (default: SCHED_HOME, then `.minutehand`).
+    """Return the settings of `home` (default: SCHED_HOME, then `.minutebook`).
 
     Raises InvalidSetting with one line per wrong setting.
     """

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from runtime.clock import monotonic
 from runtime.database import DATABASE_AWAY, DEADLOCK, reason_of, sqlstate_of
 
-logger = logging.getLogger("minutehand.worker")
+logger = logging.getLogger("minutebook.worker")
 
 T = TypeVar("T")
 U = TypeVar("U")

@@ -1,4 +1,4 @@
-"""The optional parts of an installation: what `pip install 'minutehand[data]'` adds."""
+"""The optional parts of an installation: what `pip install 'minutebook[data]'` adds."""
 
 from collections.abc import Collection
 from functools import cache

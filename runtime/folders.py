@@ -5,7 +5,7 @@ import os
 import stat
 from pathlib import Path
 
-logger = logging.getLogger("minutehand.home")
+logger = logging.getLogger("minutebook.home")
 
 # Files of this process hold documents, data and mail: other accounts must not read them.
 PRIVATE_UMASK = 0o077

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from urllib.parse import quote, quote_plus
 
-from minutehand.grants import EVERYTHING, Grants, not_granted
+from minutebook.grants import EVERYTHING, Grants, not_granted
 from runtime.sections import SecretSettings
 
 LARGEST_SECRET = 65_536
@@ -32,7 +32,7 @@ def resolved(
     """Return the secret that `env:NAME` or `file:PATH` refers to; any other text unchanged.
 
     A file's last line break is dropped. `host` is where it will be sent. Raises SecretMissing for
-    what the settings or the `grants` of a small app do not allow, also for Minutehand's own
+    what the settings or the `grants` of a small app do not allow, also for Minutebook's own
     settings: a source could send them anywhere.
     """
     kind, _, name = text.partition(":")

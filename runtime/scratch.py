@@ -24,7 +24,7 @@ _held: list[int] = []
 
 def prefix() -> str:
     """Return what the names of this account's folders begin with."""
-    return f"minutehand-{os.getuid()}-"
+    return f"minutebook-{os.getuid()}-"
 
 
 def hold(folder: Path) -> None:

@@ -3,7 +3,7 @@
 import logging
 from dataclasses import dataclass
 
-logger = logging.getLogger("minutehand.clock")
+logger = logging.getLogger("minutebook.clock")
 
 
 @dataclass

@@ -17,9 +17,9 @@ from typing import IO, NamedTuple, Self
 
 from runtime.clock import monotonic, wait_for
 
-logger = logging.getLogger("minutehand.up")
+logger = logging.getLogger("minutebook.up")
 
-PARENT = "MINUTEHAND_PARENT_PID"
+PARENT = "MINUTEBOOK_PARENT_PID"
 LONGEST_PAUSE_S = 30.0
 # A child that lived this long is restarted at once.
 HEALTHY_S = 60.0
@@ -141,7 +141,7 @@ def folder_lock(folder: Path) -> Iterator[IO[str]]:
             file.seek(0)
             holder = Holder.of(file.read())
             raise AlreadyRunning(
-                f"minutehand up already runs on {folder} with {holder or 'an unknown pid'}"
+                f"minutebook up already runs on {folder} with {holder or 'an unknown pid'}"
             ) from None
         except OSError as error:
             # Some network file systems have no locks.
@@ -200,5 +200,5 @@ def _sigterm_with_parent() -> None:
 
 
 def own_command(*arguments: str) -> list[str]:
-    """Return a `minutehand` command; `-P` keeps the working folder out of the module path."""
-    return [sys.executable, "-P", "-m", "minutehand", *arguments]
+    """Return a `minutebook` command; `-P` keeps the working folder out of the module path."""
+    return [sys.executable, "-P", "-m", "minutebook", *arguments]

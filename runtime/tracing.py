@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.trace import SpanContext, TracerProvider
 
-logger = logging.getLogger("minutehand.tracing")
+logger = logging.getLogger("minutebook.tracing")
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-NAME = "minutehand"
+NAME = "minutebook"
 
 
 class _Tracing:
@@ -38,10 +38,10 @@ def set_up_tracing(process: str) -> None:
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as error:
-        logger.warning("nothing is traced, install minutehand[otel]: %s", error)
+        logger.warning("nothing is traced, install minutebook[otel]: %s", error)
         return
     named = {} if os.environ.get("OTEL_SERVICE_NAME") else {"service.name": NAME}
-    provider = TracerProvider(resource=Resource.create({**named, "minutehand.process": process}))
+    provider = TracerProvider(resource=Resource.create({**named, "minutebook.process": process}))
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     trace_with(provider)
 
@@ -82,7 +82,7 @@ def span(name: str, operation: UUID | None = None, **attributes: Any) -> Iterato
         finally:
             own = {} if operation is None else {"operation": str(operation)}
             for key, value in {**own, **attributes, **found}.items():
-                one.set_attribute(f"minutehand.{key}", value)
+                one.set_attribute(f"minutebook.{key}", value)
 
 
 def trace_headers(operation: UUID | None = None) -> dict[str, str]:

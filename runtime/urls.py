@@ -124,7 +124,7 @@ def check_sender(text: str) -> None:
         domain = ""
     is_plain = text.isprintable() and bare.isascii() and _DOMAIN.fullmatch(domain)
     if not (is_alone and is_plain):
-        raise ValueError("write one address, such as minutehand@example.com")
+        raise ValueError("write one address, such as minutebook@example.com")
 
 
 def _is_in_memory(url: sa.URL) -> bool:

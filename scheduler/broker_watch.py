@@ -12,7 +12,7 @@ from models.store import ticks
 from models.store.operations import outbox
 from runtime.database import reading
 
-logger = logging.getLogger("minutehand.broker")
+logger = logging.getLogger("minutebook.broker")
 
 
 class BrokerWatch:
@@ -80,7 +80,7 @@ class BrokerWatch:
         self._has_removed_old = True
         if not count:
             return 0
-        logger.info("removed %d Minutehand messages from queues with old names", count)
+        logger.info("removed %d Minutebook messages from queues with old names", count)
         with engine.begin() as connection:
             return outbox.release_lost(connection)
 

@@ -18,7 +18,7 @@ from scheduler.events.tick import withdraw_what_lies_ahead
 from scheduler.service_manager import ALIVE, notify
 from scheduler.sweep import Sweeper
 
-logger = logging.getLogger("minutehand.tick")
+logger = logging.getLogger("minutebook.tick")
 
 CLOCK_WAS_WRONG = timedelta(minutes=5)
 MOST_RELEASED = 10_000

@@ -9,7 +9,7 @@ from models.store.totals.amounts import Totals
 from runtime.database import DATABASE_AWAY, reading, unhurried
 from scheduler.tick import TickReport
 
-logger = logging.getLogger("minutehand.counting")
+logger = logging.getLogger("minutebook.counting")
 
 # After a long downtime the next ticks count the rest.
 MOST_PAGES = 8

@@ -16,7 +16,7 @@ from models.stored import instant_in
 from models.values import format_instant
 from runtime.database import reading
 
-logger = logging.getLogger("minutehand.tick")
+logger = logging.getLogger("minutebook.tick")
 
 MOST_NAMED = 5
 

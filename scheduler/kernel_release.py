@@ -10,7 +10,7 @@ from models.errors import SchedulerError
 from models.store import ticks
 from models.store.actions import cursors
 
-logger = logging.getLogger("minutehand.release")
+logger = logging.getLogger("minutebook.release")
 
 KERNEL = "kernel_version"
 TZ_RELEASE = "tz_release"

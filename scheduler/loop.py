@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 
-from minutehand.steps import Steps
+from minutebook.steps import Steps
 from models.action.policy import kept_too_short
 from models.store import actions, ticks, totals
 from models.store.clocks import read_both
@@ -32,7 +32,7 @@ from scheduler.service_manager import ALIVE, READY, notify, status
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
 
-logger = logging.getLogger("minutehand.daemon")
+logger = logging.getLogger("minutebook.daemon")
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ def daemon_name() -> str:
 class Daemon:
     """A scheduler in this process; an idle one ends within a second after `stop` is set.
 
-    `steps` are those that the daemon knows: Minutehand's own.
+    `steps` are those that the daemon knows: Minutebook's own.
     """
 
     engine: sa.Engine

@@ -3,7 +3,7 @@
 import logging
 from threading import Thread
 
-logger = logging.getLogger("minutehand.ping")
+logger = logging.getLogger("minutebook.ping")
 
 WITHIN_S = 5.0
 
@@ -32,7 +32,7 @@ class Ping:
         from urllib.error import URLError
         from urllib.request import Request, urlopen
 
-        request = Request(self._url, headers={"User-Agent": "minutehand"})  # noqa: S310 - checked
+        request = Request(self._url, headers={"User-Agent": "minutebook"})  # noqa: S310 - checked
         try:
             with urlopen(request, timeout=WITHIN_S):  # noqa: S310 - http or https by the settings
                 pass

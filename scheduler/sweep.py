@@ -20,7 +20,7 @@ from runtime.sections import AlertSettings
 from scheduler.broker_watch import BrokerWatch
 from scheduler.dispatch import dispatch_backfills, dispatch_notices, dispatch_ready
 
-logger = logging.getLogger("minutehand.sweep")
+logger = logging.getLogger("minutebook.sweep")
 
 T = TypeVar("T")
 

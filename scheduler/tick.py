@@ -10,7 +10,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from broker.sending import send_reserved
-from minutehand.steps import Steps
+from minutebook.steps import Steps
 from models.action.plan import NOTHING_PLANNED, sound
 from models.errors import BrokerUnavailable
 from models.sql import read_clock
@@ -36,7 +36,7 @@ from scheduler.record import Decided, Recorded, advance, new_room, record
 from scheduler.service_manager import ALIVE, notify
 from scheduler.sweep import Sweeper
 
-logger = logging.getLogger("minutehand.tick")
+logger = logging.getLogger("minutebook.tick")
 
 # Less than PostgreSQL waits (1 s) before it looks for a deadlock: the change then goes on.
 LOCKED_ROWS_WAIT = "900ms"

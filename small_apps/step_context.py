@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from minutehand.steps import StepContext
+from minutebook.steps import StepContext
 from runtime.config import Settings
 
 

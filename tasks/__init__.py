@@ -1,1 +1,1 @@
-"""What Minutehand's Celery workers run: operations, backfills and notices."""
+"""What Minutebook's Celery workers run: operations, backfills and notices."""

@@ -17,7 +17,7 @@ from broker.app import app
 from broker.in_use import settings_in_use
 from broker.names import METATASK_SCHEDULE
 from broker.sending import send_reserved
-from minutehand.error_text import text_of
+from minutebook.error_text import text_of
 from models.action.plan import Plan
 from models.errors import Refused
 from models.fingerprint import operation_id
@@ -44,7 +44,7 @@ from scheduler.record import operation_row
 from tasks.engines import engine_of
 from tasks.lease import stopping
 
-logger = logging.getLogger("minutehand.backfill")
+logger = logging.getLogger("minutebook.backfill")
 
 # The most operations of an action, requested by users, that may wait to start.
 MOST_UNSTARTED = 2_000

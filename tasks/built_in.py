@@ -1,10 +1,10 @@
-"""Minutehand's own steps, which each process knows; their work is imported when one runs."""
+"""Minutebook's own steps, which each process knows; their work is imported when one runs."""
 
 from functools import cache
 from importlib import import_module
 
-from minutehand import steps
-from minutehand.steps import Steps
+from minutebook import steps
+from minutebook.steps import Steps
 
 # Named, not imported: the daemon reads the declarations and reaches no work.
 MODULES = ("small_apps.steps", "celery_steps.celery_task", "jobs.step")
@@ -12,7 +12,7 @@ MODULES = ("small_apps.steps", "celery_steps.celery_task", "jobs.step")
 
 @cache
 def built_in_steps() -> Steps:
-    """Return Minutehand's own steps by name, in the order in which they run."""
+    """Return Minutebook's own steps by name, in the order in which they run."""
     for module in MODULES:
         import_module(module)
     return dict(sorted(steps._built_in.items(), key=lambda item: item[1].order))

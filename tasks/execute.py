@@ -15,8 +15,8 @@ from broker.app import app
 from broker.in_use import settings_in_use
 from broker.names import EXECUTE_HEAVY, EXECUTE_QUICK
 from broker.sending import send_behind, send_ended
-from minutehand.error_text import text_of
-from minutehand.steps import StepFailed
+from minutebook.error_text import text_of
+from minutebook.steps import StepFailed
 from models.errors import LeaseLost, SchedulerError
 from models.operation import MOST_LOSSES, OperationState
 from models.store.operations.admission import TAKEN, KeptBack
@@ -33,7 +33,7 @@ from tasks.registry import Registry, registry_of
 from tasks.runner import Runner, json_of
 from tasks.step_states import Script
 
-logger = logging.getLogger("minutehand.worker")
+logger = logging.getLogger("minutebook.worker")
 
 
 @app.task(name=EXECUTE_HEAVY, bind=True)
@@ -187,7 +187,7 @@ def ending_of(runner: Runner, error: BaseException) -> Ending:
 def database_was_away(runner: Runner, error: sa.exc.DBAPIError) -> Ending:
     """Return the end of an attempt whose step found the database unavailable.
 
-    In a built-in step it was Minutehand's database, so the attempt is put back like a lost one. In
+    In a built-in step it was Minutebook's database, so the attempt is put back like a lost one. In
     a user-defined step it may be any database, so the attempt fails.
     """
     claimed = runner.lease.claim

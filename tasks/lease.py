@@ -17,7 +17,7 @@ from types import FrameType
 
 import sqlalchemy as sa
 
-from minutehand.error_text import text_of
+from minutebook.error_text import text_of
 from models.errors import LeaseLost
 from models.operation import OperationState
 from models.store.operations import running
@@ -31,7 +31,7 @@ from runtime.sections import AlertSettings
 from runtime.sections.processes import WorkerSettings
 from tasks.log_lines import LogLines
 
-logger = logging.getLogger("minutehand.lease")
+logger = logging.getLogger("minutebook.lease")
 
 
 class SharedFlag:

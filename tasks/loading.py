@@ -17,13 +17,13 @@ from pathlib import Path
 from threading import Thread
 from types import ModuleType
 
-GROUP = "minutehand.steps"
+GROUP = "minutebook.steps"
 WITHIN_S = 30.0
 LONGEST_ERROR = 1_000
 
 ROOT = Path(__file__).resolve().parent.parent
 OWN_NAMES = {
-    "broker", "celery_steps", "cli", "cron", "jobs", "migrations", "minutehand", "models", "moving",
+    "broker", "celery_steps", "cli", "cron", "jobs", "migrations", "minutebook", "models", "moving",
     "processes", "runtime", "scheduler", "scheduler_server", "small_apps", "tasks", "views", "web",
 }  # fmt: skip
 
@@ -96,7 +96,7 @@ def load(origin: Origin, within_s: float = WITHIN_S) -> str | None:
 def _import(origin: Origin) -> None:
     top = origin.module.partition(".")[0]
     if _is_ours(importlib.import_module(top)):
-        raise ImportError(f"Minutehand has a package {top!r} of its own; give yours another name")
+        raise ImportError(f"Minutebook has a package {top!r} of its own; give yours another name")
     module = importlib.import_module(origin.module)
     for name in filter(None, origin.attribute.split(".")):
         module = getattr(module, name)

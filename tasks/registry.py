@@ -1,4 +1,4 @@
-"""The steps that a process knows: Minutehand's own, and those of users."""
+"""The steps that a process knows: Minutebook's own, and those of users."""
 
 import logging
 from collections.abc import Collection
@@ -7,16 +7,16 @@ from functools import lru_cache
 from threading import Lock
 from typing import Any
 
-from minutehand import readers, steps
-from minutehand.readers import registered_readers
-from minutehand.steps import StepFunction, StepSpec, registered_steps
+from minutebook import readers, steps
+from minutebook.readers import registered_readers
+from minutebook.steps import StepFunction, StepSpec, registered_steps
 from models.errors import UnknownStep
 from models.parsing import KnownSteps
 from runtime.extras import EXTRAS, missing_here
 from tasks.built_in import built_in_steps
 from tasks.loading import WITHIN_S, Origin, load, origins_of
 
-logger = logging.getLogger("minutehand.steps")
+logger = logging.getLogger("minutebook.steps")
 
 # Where modules register steps and readers by name; entries of a failed module are removed.
 SHELVES: tuple[dict[str, Any], ...] = (steps._registered, readers._registered)
@@ -68,7 +68,7 @@ class Registry:
         """Return the error in the names of the steps that were just registered."""
         for name in registered_steps():
             if name in built_in_steps() and name not in before:
-                return f"step {name!r} is one of Minutehand's own; give it another name"
+                return f"step {name!r} is one of Minutebook's own; give it another name"
         return None
 
     @property
@@ -91,8 +91,8 @@ class Registry:
         step = self.steps.get(name)
         if step is not None and step.extra in missing_here():
             raise UnknownStep(
-                f"the step {name!r} needs minutehand[{step.extra}], which this worker lacks; "
-                f"install minutehand[{step.extra}] there"
+                f"the step {name!r} needs minutebook[{step.extra}], which this worker lacks; "
+                f"install minutebook[{step.extra}] there"
             )
         if step is not None and step.function is not None:
             return step.function

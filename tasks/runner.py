@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from pydantic import ValidationError
 
-from minutehand.steps import NoParameters, Recipient, StepFailed, StepOutcome, StepResult
+from minutebook.steps import NoParameters, Recipient, StepFailed, StepOutcome, StepResult
 from models.action import ScheduledActionModel
 from models.action.granted import refused_to
 from models.action.steps import StepModel

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from minutehand.steps import Steps
+from minutebook.steps import Steps
 from models.action import ScheduledActionModel, load_action
 from models.action.steps import StepModel
 from models.operation import OperationState, StepState

@@ -15,7 +15,7 @@ from hypothesis import settings as hypothesis_settings
 from pydantic import SecretStr
 
 from broker.app import configure
-from minutehand.steps import _registered
+from minutebook.steps import _registered
 from models.store.schema import migrate
 from runtime.config import Settings, load_settings
 from runtime.database import make_engine
@@ -39,13 +39,13 @@ IN_MEMORY = SecretStr("memory://")
 SERVERS = {"postgresql", "broker", "_broker", "own_broker", "rabbitmq"}
 pytest_xdist_make_scheduler = make_scheduler
 # Set by the run for the processes of its tests.
-RUN_FOLDER = "MINUTEHAND_TESTS_FOLDER"
+RUN_FOLDER = "MINUTEBOOK_TESTS_FOLDER"
 
 
 def pytest_configure() -> None:
     """Let all that the run starts make its folders in one, which goes with the run.
 
-    Of a killed run it goes at the next start of Minutehand. What failed tests left stays.
+    Of a killed run it goes at the next start of Minutebook. What failed tests left stays.
     """
     if RUN_FOLDER not in os.environ:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
@@ -144,7 +144,7 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     migrate(engine)
     hold_to_legal_moves(engine)
     engine.dispose()
-    return folder / "minutehand.db"
+    return folder / "minutebook.db"
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -165,7 +165,7 @@ def home_of(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable
     def make(store: str) -> Settings:
         if store == "sqlite":
             template = request.getfixturevalue("sqlite_template")
-            shutil.copy(template, tmp_path / "minutehand.db")
+            shutil.copy(template, tmp_path / "minutebook.db")
             made = _settings_for(tmp_path, "", url)
             return made.model_copy(update={"broker_url": IN_MEMORY}) if is_quick else made
         server = request.getfixturevalue("postgresql")

@@ -1,4 +1,4 @@
-"""A Django project whose admin has Minutehand's actions, served on loopback.
+"""A Django project whose admin has Minutebook's actions, served on loopback.
 
 Run as a process of its own, because Django has one configuration a process.
 """
@@ -16,7 +16,7 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 import httpx
 
 PASSWORD = "correct horse"
-ACTIONS = "/admin/minutehand/action/"
+ACTIONS = "/admin/minutebook/action/"
 # The permissions of each member of the staff; `admin` has all.
 STAFF = {
     "viewer": ["view_action"],
@@ -45,7 +45,7 @@ def main(given: str) -> None:
         ROOT_URLCONF="django_project",
         INSTALLED_APPS=[
             "django.contrib.admin", "django.contrib.auth", "django.contrib.contenttypes",
-            "django.contrib.sessions", "django.contrib.messages", "minutehand.django",
+            "django.contrib.sessions", "django.contrib.messages", "minutebook.django",
         ],
         MIDDLEWARE=[
             "django.contrib.sessions.middleware.SessionMiddleware",
@@ -122,7 +122,7 @@ class Browser:
 
 @contextmanager
 def project(folder: Path, python: str = sys.executable, **settings: str) -> Iterator[str]:
-    """Serve a Django project by a Python that has Django and minutehand; yield its address."""
+    """Serve a Django project by a Python that has Django and minutebook; yield its address."""
     database = {"ENGINE": "django.db.backends.sqlite3", "NAME": str(folder / "django.db")}
     given = json.dumps({"DATABASES": {"default": database}, **settings})
     command = [python, __file__, given]

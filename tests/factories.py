@@ -6,7 +6,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from minutehand.steps import SmallApp, Steps
+from minutebook.steps import SmallApp, Steps
 from models.action import ParseContext
 from models.fingerprint import operation_id
 from models.operation import Cause, CausedBy

@@ -24,7 +24,7 @@ from tests.servers import (
 OF_DEBIAN = "/usr/sbin/pgbouncer"
 CONFIGURATION = """
 [databases]
-* = host=127.0.0.1 port={server} user=minutehand
+* = host=127.0.0.1 port={server} user=minutebook
 
 [pgbouncer]
 listen_addr = 127.0.0.1
@@ -52,7 +52,7 @@ class PgBouncer:
 
     def url(self, database: str) -> str:
         """Return the URL of a database by way of the pooler."""
-        return f"postgresql://minutehand@127.0.0.1:{self.port}/{database}"
+        return f"postgresql://minutebook@127.0.0.1:{self.port}/{database}"
 
     def start(self) -> None:
         """Start the pooler; return when it lets a client through."""

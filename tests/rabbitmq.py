@@ -71,7 +71,7 @@ class RabbitMQ:
     def _environment(self) -> dict[str, str]:
         own = {
             "HOME": self.folder,
-            "RABBITMQ_NODENAME": f"minutehand{self.port}@localhost",
+            "RABBITMQ_NODENAME": f"minutebook{self.port}@localhost",
             "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
             "RABBITMQ_NODE_PORT": self.port,
             "RABBITMQ_MNESIA_BASE": self.folder / "data",

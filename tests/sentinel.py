@@ -14,7 +14,7 @@ from redis.sentinel import MasterNotFoundError, Sentinel
 from runtime.clock import wait_for
 from tests.servers import START_S, Broker, free_port, redis_binary
 
-MASTER_NAME = "minutehand"
+MASTER_NAME = "minutebook"
 # How long the primary must be silent until the Sentinel acts.
 SILENT_MS = 500
 TAKEN_OVER_S = 60

@@ -133,11 +133,11 @@ class PostgreSQL:
 
     def url(self, database: str) -> str:
         """Return the SQLAlchemy URL of a database of this cluster."""
-        return f"postgresql://minutehand@127.0.0.1:{self.port}/{database}"
+        return f"postgresql://minutebook@127.0.0.1:{self.port}/{database}"
 
     def create(self) -> None:
         """Make the cluster."""
-        command = ["initdb", "--no-sync", "-A", "trust", "-U", "minutehand", "-E", "UTF8"]
+        command = ["initdb", "--no-sync", "-A", "trust", "-U", "minutebook", "-E", "UTF8"]
         self._run([*command, "--locale=C.UTF-8", "-D", str(self.data)])
 
     def start(self, options: Sequence[str] = FAST) -> None:
@@ -168,7 +168,7 @@ class PostgreSQL:
 
     def follow_with(self, standby: "PostgreSQL") -> None:
         """Start another cluster as a standby of this one."""
-        source = f"host=127.0.0.1 port={self.port} user=minutehand"
+        source = f"host=127.0.0.1 port={self.port} user=minutebook"
         target = ("-D", str(standby.data), "-R", "-X", "stream", "--checkpoint=fast")
         self._run(["pg_basebackup", "-d", source, *target])
         standby.start()
@@ -263,6 +263,6 @@ class Broker:
 
 def temporary_folder() -> Path:
     """Return a new short folder that every user may enter (unix sockets want short paths)."""
-    folder = Path(tempfile.mkdtemp(prefix="mh-"))
+    folder = Path(tempfile.mkdtemp(prefix="mb-"))
     folder.chmod(0o755)
     return folder

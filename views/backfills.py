@@ -67,7 +67,7 @@ class StartedBackfill(Backfill):
             return ()
         left = sum(count for state, count in self.operations.items() if state not in ENDED)
         state = f"backfill {self.id} is {self.state}, not ended: {counted(left, 'operation')}"
-        look = f"to look again: minutehand action show {self.uid}"
+        look = f"to look again: minutebook action show {self.uid}"
         return (f"stopped waiting: {state}; {look}",)
 
 

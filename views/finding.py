@@ -9,7 +9,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from minutehand.steps import SmallApp
+from minutebook.steps import SmallApp
 from models.errors import Hint, NotFound, Refused
 from models.problems import MOST_COMPARED, listed, nearest
 from models.sql import read_clock
@@ -54,7 +54,7 @@ def named_elsewhere(
 def unknown_user(connection: sa.Connection, installation: Installation, id: str) -> NotFound:
     """Return the error for a user whom the request's small app does not have."""
     elsewhere = named_elsewhere(connection, installation, "user", id)
-    return elsewhere or NotFound(f"no user is named {id!r}", Hint("see `minutehand user list`"))
+    return elsewhere or NotFound(f"no user is named {id!r}", Hint("see `minutebook user list`"))
 
 
 def wrong_cursor(cursor: str) -> Refused:
@@ -198,7 +198,7 @@ def operation_of(connection: sa.Connection, text: str, scope: Scope) -> UUID:
         return operation_id(text)
     found = operations.beginning_with(connection, digits, scope)
     if not found:
-        raise NotFound(f"no operation's id begins with {text}; see `minutehand operation list`")
+        raise NotFound(f"no operation's id begins with {text}; see `minutebook operation list`")
     if len(found) > 1:
         raise Refused(f"several operations' ids begin with {text}; write more of it")
     return found[0]
@@ -212,6 +212,6 @@ def operation_id(text: str) -> UUID:
         raise NotFound(
             f"{text!r} is not an operation's id",
             Hint(
-                "write one as `minutehand operation list` shows", "choose one from the list of runs"
+                "write one as `minutebook operation list` shows", "choose one from the list of runs"
             ),
         ) from None

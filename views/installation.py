@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import sqlalchemy as sa
 from pydantic import Field
 
-from minutehand.steps import SmallApp
+from minutebook.steps import SmallApp
 from models.errors import NotFound, Refused
 from models.store import audit
 from models.store.schema import check_schema, current_revision
@@ -49,7 +49,7 @@ class Migrated(View):
 class StoppedUp(View):
     """What `down` stopped."""
 
-    pid: int | None = Field(description="Of `minutehand up`; null if none was running.")
+    pid: int | None = Field(description="Of `minutebook up`; null if none was running.")
     home: Path = Field(description="The home folder that it ran for.")
 
 
@@ -81,7 +81,7 @@ class Installation:
     def is_made(self) -> bool:
         """Whether the installation exists: an embedded database is a file of the home folder."""
         is_embedded = not self.settings.database_url.get_secret_value()
-        return not is_embedded or (self.settings.home / "minutehand.db").exists()
+        return not is_embedded or (self.settings.home / "minutebook.db").exists()
 
     @property
     def engine(self) -> sa.Engine:
@@ -121,7 +121,7 @@ class Installation:
     def note_new(self) -> None:
         """Note that the installation was made now, where the user may not expect it."""
         home = self.settings.home
-        self.notes.append(f"made a new Minutehand in {home}; --home names another folder")
+        self.notes.append(f"made a new Minutebook in {home}; --home names another folder")
 
     @property
     def registry(self) -> "Registry":
@@ -225,7 +225,7 @@ class Installation:
         """Return why messages were not sent yet, None if they were."""
         if sent.error is None:
             return None
-        hint = "; is `minutehand up` running?" if self.settings.uses_embedded_broker else ""
+        hint = "; is `minutebook up` running?" if self.settings.uses_embedded_broker else ""
         return f"broker unavailable; the daemon sends it later{hint}"
 
 
@@ -268,7 +268,7 @@ def existing(installation: Installation) -> Installation:
     """Return the installation; raises NotFound if it does not exist."""
     if not installation.is_made:
         raise NotFound(
-            f"there is no Minutehand in {installation.settings.home}; run `minutehand up`, or name"
+            f"there is no Minutebook in {installation.settings.home}; run `minutebook up`, or name"
             " its folder with --home"
         )
     return installation

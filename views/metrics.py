@@ -88,7 +88,7 @@ METRICS = (
     Metric("operation_duration_seconds", _H, ("queue",), "Last attempts that ended.", "operation"),
     Metric("step_duration_seconds", _H, ("step",), "Steps that ended.", "step"),
 )
-PREFIX = "minutehand_"
+PREFIX = "minutebook_"
 
 
 @dataclass

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from minutehand.steps import StepSpec
+from minutebook.steps import StepSpec
 from models.problems import known_keys
 from tasks.registry import Registry, failure_of
 from views.installation import Installation
@@ -55,8 +55,8 @@ def list_steps(installation: Installation) -> Steps:
 
 def _step(spec: StepSpec, registry: Registry) -> Step:
     by_step = {name: one.origin.source for one in registry.loaded for name in one.steps}
-    module = "minutehand" if spec.is_built_in else str(getattr(spec.function, "__module__", ""))
-    origin = "Minutehand" if spec.is_built_in else by_step.get(spec.name, module)
+    module = "minutebook" if spec.is_built_in else str(getattr(spec.function, "__module__", ""))
+    origin = "Minutebook" if spec.is_built_in else by_step.get(spec.name, module)
     return Step(
         name=spec.name,
         weight="heavy" if spec.heavy else "quick",

@@ -6,8 +6,8 @@ from functools import cache
 
 import sqlalchemy as sa
 
-from minutehand.readers import registered_readers
-from minutehand.steps import SmallApp
+from minutebook.readers import registered_readers
+from minutebook.steps import SmallApp
 from models.action import ScheduledActionModel
 from models.action.recipients import EVERYBODY, RecipientFilterModel
 from models.action.warnings import KnownNames, warnings_of

@@ -21,7 +21,7 @@ from web.problems import Forbidden, TooManyFailures, Unauthorized
 MINUTE_S = 60.0
 MOST_ADDRESSES = 10_000
 
-_scheme = HTTPBearer(auto_error=False, description="A token of `minutehand token create`.")
+_scheme = HTTPBearer(auto_error=False, description="A token of `minutebook token create`.")
 Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_scheme)]
 AppQuery = Annotated[
     str | None,

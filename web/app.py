@@ -78,7 +78,7 @@ def make_app(opened: Installation) -> FastAPI:
     settings = opened.settings
     valid_of = partial(still_valid, opened)
     app = FastAPI(
-        title="Minutehand",
+        title="Minutebook",
         version="1",
         docs_url=None,
         redoc_url=None,

@@ -13,7 +13,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from web.problems import BodyTooLarge, BodyTooSlow
 
 MIB = 2**20
-FROM_PROXY = "minutehand.from_proxy"
+FROM_PROXY = "minutebook.from_proxy"
 
 
 class BoundedBodies:

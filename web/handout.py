@@ -25,7 +25,7 @@ from web import pairing
 from web.looks import Looks
 from web.problems import Stopping
 
-logger = logging.getLogger("minutehand.web")
+logger = logging.getLogger("minutebook.web")
 
 INTERVAL_S = 0.05
 # Jobs taken in one transaction: the first workers get theirs before the last are looked up.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from runtime.database import DATABASE_AWAY, reason_of
 
-logger = logging.getLogger("minutehand.web")
+logger = logging.getLogger("minutebook.web")
 
 # How long to leave the database alone after an error.
 AWAY_S = 1.0

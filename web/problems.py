@@ -29,7 +29,7 @@ from models.problems import path_of, remedy_of
 from runtime.database import DATABASE_AWAY, reason_of
 from views.view import View
 
-logger = logging.getLogger("minutehand.web")
+logger = logging.getLogger("minutebook.web")
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = "5"
@@ -101,7 +101,7 @@ class Described:
 def as_json(error: Described) -> Response:
     """Return problem details."""
     details = ProblemDetails(
-        type=f"urn:minutehand:problem:{error.kind}",
+        type=f"urn:minutebook:problem:{error.kind}",
         title=HTTPStatus(error.status).phrase,
         status=error.status,
         detail=error.detail,

@@ -1,4 +1,4 @@
-"""Put Minutehand beside other schedulers; print a table in Markdown.
+"""Put Minutebook beside other schedulers; print a table in Markdown.
 
 python -m benchmarks.peers [--part due,idle,faults,clocks] [--small] [--output FILE]
 """
@@ -30,7 +30,7 @@ PARTS: dict[str, Callable[[Path, PostgreSQL, Sizes], Any]] = {
 
 def versions() -> dict[str, str]:
     """Return the versions of the peers and of what they run with."""
-    names = [*(one.package for one in ALL if one.package != "minutehand"), "kombu", "redis"]
+    names = [*(one.package for one in ALL if one.package != "minutebook"), "kombu", "redis"]
     code = f"from importlib.metadata import version as v\nprint(*map(v, {names!r}))"
     done = subprocess.run([PYTHON, "-c", code], check=True, capture_output=True, text=True)
     server = subprocess.run(
@@ -61,7 +61,7 @@ def measure(parts: list[str], sizes: Sizes, output: Path | None) -> dict[str, An
 
 def main() -> None:
     """Run what the command line names."""
-    parser = argparse.ArgumentParser(description="Put Minutehand beside other schedulers.")
+    parser = argparse.ArgumentParser(description="Put Minutebook beside other schedulers.")
     parser.add_argument("--part", default=",".join(PARTS), help="parts, separated by commas")
     parser.add_argument("--small", action="store_true", help="tiny sizes, to check that it works")
     parser.add_argument("--output", type=Path, help="file for the results, as JSON")

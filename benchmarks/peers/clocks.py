@@ -1,6 +1,6 @@
 """Let each scheduler live through clock changes and downtime by a virtual clock.
 
-The peers' own loops run with `time-machine`; Minutehand's ticks by the clock of its database.
+The peers' own loops run with `time-machine`; Minutebook's ticks by the clock of its database.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from benchmarks.peers.contestants import ALL, THEIRS, Contestant, Entries, Minutehand, Peer
+from benchmarks.peers.contestants import ALL, THEIRS, Contestant, Entries, Minutebook, Peer
 from benchmarks.peers.judge import judge
 from benchmarks.peers.speed import MINUTE, Cell, Sizes
 from scheduler.loop import Daemon
@@ -99,7 +99,7 @@ def measure_clocks(folder: Path, server: PostgreSQL, sizes: Sizes) -> dict[str, 
 def _live(kind: type[Contestant], folder: Path, server: PostgreSQL, story: Story) -> Cell:
     one = kind(folder, server, story.entries, ZONE, story.wants_every_missed_run)
     try:
-        if isinstance(one, Minutehand):
+        if isinstance(one, Minutebook):
             _live_ours(one, story)
         elif isinstance(one, Peer):
             _live_theirs(one, story)
@@ -123,7 +123,7 @@ def _live_theirs(one: Peer, story: Story) -> None:
         one.run(command, PEER_FILL="" if number else "1")
 
 
-def _live_ours(one: Minutehand, story: Story) -> None:
+def _live_ours(one: Minutebook, story: Story) -> None:
     engine = one.database.engine
     clock = VirtualClock(engine, story.spans[0][0])
     one.create()
@@ -144,7 +144,7 @@ def _ticks(since: datetime, until: datetime) -> list[datetime]:
     return [since, *(first + number * MINUTE for number in range((until - first) // MINUTE + 1))]
 
 
-def _note(one: Minutehand, at: datetime, counted: set[str]) -> None:
+def _note(one: Minutebook, at: datetime, counted: set[str]) -> None:
     """Note each operation at its first message: a worker claims it once, however often it comes."""
     fresh = [id for id, _ in one.broker.messages("quick") if id not in counted]
     names = one.names_of(fresh)

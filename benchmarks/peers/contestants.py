@@ -24,7 +24,7 @@ import redis
 import sqlalchemy as sa
 
 from benchmarks.harness import ROOT, Database, Stack
-from minutehand.steps import SmallApp
+from minutebook.steps import SmallApp
 from models.tables import actions, operations
 from runtime.clock import utc_now, wait_for
 from runtime.database import reading
@@ -259,11 +259,11 @@ class APScheduler(Peer):
         return ["-W", "ignore", "-m", f"{THEIRS}.jobs"]
 
 
-class Minutehand(Contestant):
+class Minutebook(Contestant):
     """The daemon of this checkout."""
 
-    title, package = "Minutehand", "minutehand"
-    queue = "minutehand.quick"
+    title, package = "Minutebook", "minutebook"
+    queue = "minutebook.quick"
     first_tick = b" tick "
     runs_twice = True
     catches_up_all = True
@@ -319,7 +319,7 @@ class Minutehand(Contestant):
         return ["scheduler_server.py"]
 
     def worker_command(self) -> Sequence[str]:
-        return ["-m", "minutehand", "worker", "--queues", "quick", "--concurrency", "1"]
+        return ["-m", "minutebook", "worker", "--queues", "quick", "--concurrency", "1"]
 
     def environment(self) -> Mapping[str, str]:
         more = {"SCHED_STEP_MODULES": STEPS, "PEER_JOURNAL": str(self.journal)}
@@ -335,7 +335,7 @@ ALL: tuple[type[Contestant], ...] = (
     DjangoCeleryBeat,
     RedBeat,
     APScheduler,
-    Minutehand,
+    Minutebook,
 )
 
 

@@ -1,11 +1,11 @@
-"""The step that Minutehand's workers run in `make bench-peers`: it notes that it ran."""
+"""The step that Minutebook's workers run in `make bench-peers`: it notes that it ran."""
 
 import os
 from pathlib import Path
 
 from pydantic import BaseModel
 
-import minutehand
+import minutebook
 from runtime.clock import utc_now
 
 
@@ -15,8 +15,8 @@ class Entry(BaseModel):
     entry: str
 
 
-@minutehand.step("peers_run", parameters=Entry)
-def peers_run(context: minutehand.StepContext) -> None:
+@minutebook.step("peers_run", parameters=Entry)
+def peers_run(context: minutebook.StepContext) -> None:
     """Note that a run of an entry arrived at a worker."""
     assert isinstance(context.parameters, Entry)
     with Path(os.environ["PEER_JOURNAL"]).open("a") as file:

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from benchmarks.filling import MINUTE, analyze, bulk_insert, document, instant
 from benchmarks.harness import Database, Stack, process, until
 from benchmarks.soak.findings import Finding, at_most, equals, stays_flat
-from minutehand.steps import SmallApp
+from minutebook.steps import SmallApp
 from runtime.clock import monotonic
 from runtime.database import reading
 from scheduler.changes.change import Changed, create_all
@@ -60,7 +60,7 @@ def carry(stack: Stack, load: Load) -> list[Finding]:
     with ExitStack() as running:
         log = database.settings.home
         pids = {
-            "worker": [_start(running, ["-m", "minutehand", "worker", *QUEUES], environment, log)]
+            "worker": [_start(running, ["-m", "minutebook", "worker", *QUEUES], environment, log)]
         }
         command = ["scheduler_server.py"]
         pids["daemons"] = [_start(running, command, environment, log) for _ in range(DAEMONS)]

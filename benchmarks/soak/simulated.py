@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from benchmarks.filling import document
 from benchmarks.harness import Database, Stack
 from benchmarks.soak.findings import Finding, equals, stays_flat
-from minutehand.steps import SmallApp
+from minutebook.steps import SmallApp
 from models.operation import OperationState
 from models.tables import operations
 from runtime.database import reading
@@ -114,7 +114,7 @@ def _work(stack: Stack, database: Database) -> int:
             )
             broken += state not in {OperationState.SUCCESS, "waits", "taken"}
     with stack.broker.client() as client:
-        client.delete("minutehand.quick", "minutehand.heavy")
+        client.delete("minutebook.quick", "minutebook.heavy")
     return broken
 
 

@@ -1,4 +1,4 @@
-"""`minutehand action …`: check, store, show, run and pause scheduled actions.
+"""`minutebook action …`: check, store, show, run and pause scheduled actions.
 
 Commands import what only they need: loading everything takes longer than most of them.
 """

@@ -1,4 +1,4 @@
-"""`minutehand action edit`: a document in the user's editor, until it is valid or given up."""
+"""`minutebook action edit`: a document in the user's editor, until it is valid or given up."""
 
 import json
 import os

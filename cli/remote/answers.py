@@ -18,7 +18,7 @@ from models.errors import (
 )
 from models.problems import ROOT
 
-PREFIX = "urn:minutehand:problem:"
+PREFIX = "urn:minutebook:problem:"
 # The kinds of `web/problems.py` that are an error here too.
 ERRORS: dict[str, type[SchedulerError]] = {
     "not-found": NotFound,
@@ -57,11 +57,11 @@ def page_text(response: httpx.Response) -> bytes:
 
 
 def not_ours(response: httpx.Response) -> SchedulerError:
-    """Return the error for an answer that did not come from Minutehand."""
+    """Return the error for an answer that did not come from Minutebook."""
     kind = response.headers.get("content-type", "no type").partition(";")[0]
     return SchedulerError(
         f"{_address(response)} answered {response.status_code} with {kind}, which is not an answer "
-        "of Minutehand; check --url"
+        "of Minutebook; check --url"
     )
 
 

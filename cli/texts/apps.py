@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from cli.render import Line, Table, document_lines, rows_of, text_of
-from minutehand.grants import EVERYTHING, Grants
+from minutebook.grants import EVERYTHING, Grants
 from models.values import counted
 from views.apps import App, Apps, DataStatus, InEachApp
 from views.apps.calendar_file import CalendarEntries

@@ -17,11 +17,11 @@ def _migrated(done: Migrated) -> Iterator[str]:
 def _started(made: Started) -> Iterator[str]:
     for one in made.root:
         yield f"wrote {one.path}" if one.is_new else f"left {one.path} as it was"
-    yield f"next: minutehand action check {ACTION}; minutehand action apply {ACTION}; minutehand up"
+    yield f"next: minutebook action check {ACTION}; minutebook action apply {ACTION}; minutebook up"
 
 
 def _stopped(one: StoppedUp) -> Iterator[str]:
-    found = f"stopped minutehand up (pid {one.pid})" if one.pid else "no minutehand up is running"
+    found = f"stopped minutebook up (pid {one.pid})" if one.pid else "no minutebook up is running"
     yield f"{found} on {one.home}"
 
 

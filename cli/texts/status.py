@@ -37,13 +37,13 @@ def _status(found: Status) -> Iterator[str]:
 def _disk(disk: Disk) -> Iterator[str]:
     yield f"disk        {in_words_of_disk(disk.total)} in the home folder, {disk.left_in_words}"
     if disk.is_nearly_full:
-        yield "            NEARLY FULL; `minutehand doctor` shows what takes the space"
+        yield "            NEARLY FULL; `minutebook doctor` shows what takes the space"
 
 
 def _daemon(found: Status) -> Iterator[str]:
     daemon = found.daemon
     if daemon is None:
-        yield "daemon      has never ticked; start it with `minutehand up`"
+        yield "daemon      has never ticked; start it with `minutebook up`"
         return
     ago = lasting(found.now - daemon.last_tick_at)
     yield f"daemon      {_ticks(daemon)}: {daemon.name}, last tick {ago} ago"

@@ -11,7 +11,7 @@ COLUMNS = {"name": "NAME", "weight": "WEIGHT", "keys": "PARAMETERS", "origin": "
 def _steps(found: Steps) -> Iterator[Line]:
     yield rows_of(found.steps, COLUMNS)
     if found.failures:
-        yield "minutehand doctor shows what the workers could not load"
+        yield "minutebook doctor shows what the workers could not load"
 
 
 FORMS = {Steps: _steps}

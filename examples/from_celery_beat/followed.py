@@ -2,6 +2,6 @@
 
 from shop import app
 
-import minutehand
+import minutebook
 
-minutehand.follow(app)
+minutebook.follow(app)

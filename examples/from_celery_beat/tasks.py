@@ -1,4 +1,4 @@
-"""The shop's own `tasks`, unchanged: nothing here refers to Minutehand."""
+"""The shop's own `tasks`, unchanged: nothing here refers to Minutebook."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 // A worker for jobs in Go, without a dependency: go run worker.go
-// MINUTEHAND_URL and MINUTEHAND_TOKEN say where the server is, and who asks.
+// MINUTEBOOK_URL and MINUTEBOOK_TOKEN say where the server is, and who asks.
 package main
 
 import (
@@ -20,11 +20,11 @@ var client = http.Client{Timeout: time.Minute}
 // ask returns the answer of the server, nil for an empty one.
 func ask(method, path string, said object) (object, error) {
 	body, _ := json.Marshal(said)
-	request, err := http.NewRequest(method, os.Getenv("MINUTEHAND_URL")+path, bytes.NewReader(body))
+	request, err := http.NewRequest(method, os.Getenv("MINUTEBOOK_URL")+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set("Authorization", "Bearer "+os.Getenv("MINUTEHAND_TOKEN"))
+	request.Header.Set("Authorization", "Bearer "+os.Getenv("MINUTEBOOK_TOKEN"))
 	answer, err := client.Do(request)
 	if err != nil {
 		return nil, err

@@ -1,7 +1,7 @@
 // A worker for jobs in Node 18 or newer, without a dependency: node worker.mjs [QUEUE]
-// MINUTEHAND_URL and MINUTEHAND_TOKEN say where the server is, and who asks.
+// MINUTEBOOK_URL and MINUTEBOOK_TOKEN say where the server is, and who asks.
 
-const { MINUTEHAND_URL: server, MINUTEHAND_TOKEN: token } = process.env;
+const { MINUTEBOOK_URL: server, MINUTEBOOK_TOKEN: token } = process.env;
 const queue = process.argv[2] ?? "quick";
 const pause = (ms) => new Promise((wake) => setTimeout(wake, ms));
 

@@ -1,6 +1,6 @@
 """A worker for jobs in Python, without a dependency: python worker.py [QUEUE]
 
-MINUTEHAND_URL and MINUTEHAND_TOKEN say where the server is, and who asks.
+MINUTEBOOK_URL and MINUTEBOOK_TOKEN say where the server is, and who asks.
 """
 
 import json
@@ -10,8 +10,8 @@ import time
 from http.client import HTTPException
 from urllib.request import Request, urlopen
 
-SERVER = os.environ["MINUTEHAND_URL"]
-HEADERS = {"Authorization": f"Bearer {os.environ['MINUTEHAND_TOKEN']}"}
+SERVER = os.environ["MINUTEBOOK_URL"]
+HEADERS = {"Authorization": f"Bearer {os.environ['MINUTEBOOK_TOKEN']}"}
 QUEUE = sys.argv[1] if len(sys.argv) > 1 else "quick"
 
 

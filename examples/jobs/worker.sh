@@ -1,12 +1,12 @@
 #!/bin/sh
 # A worker for jobs with curl and sed: sh worker.sh [QUEUE]
-# MINUTEHAND_URL and MINUTEHAND_TOKEN say where the server is, and who asks.
+# MINUTEBOOK_URL and MINUTEBOOK_TOKEN say where the server is, and who asks.
 
 ask() {
     path=$1
     shift
-    printf 'header = "Authorization: Bearer %s"\n' "$MINUTEHAND_TOKEN" |
-        curl --config - --silent --show-error --fail --max-time 60 "$@" "$MINUTEHAND_URL$path"
+    printf 'header = "Authorization: Bearer %s"\n' "$MINUTEBOOK_TOKEN" |
+        curl --config - --silent --show-error --fail --max-time 60 "$@" "$MINUTEBOOK_URL$path"
 }
 
 # Does the work of a job and prints its figures. Yours goes here.

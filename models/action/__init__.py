@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import InitErrorDetails
 
-from minutehand.steps import Steps
+from minutebook.steps import Steps
 from models.action.granted import problems_of_hooks, problems_of_steps
 from models.action.hooks import HooksModel
 from models.action.plan import Plan
@@ -74,7 +74,7 @@ class ScheduledActionModel(Document):
 
 # Keys that only the document of a small app has.
 APP_KEYS = {"zone", "domains", "templates", "calendars", "users", "groups", "settings"}
-FOR_AN_APP = "is the document of a small app; save it with `minutehand app add`"
+FOR_AN_APP = "is the document of a small app; save it with `minutebook app add`"
 
 
 def _is_app(document: object) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
-from minutehand.grants import Grants, Kind, not_granted
+from minutebook.grants import Grants, Kind, not_granted
 from models.action.hooks import HooksModel
 from models.action.steps import OperationModel, StepModel
 from models.errors import Problem

@@ -13,7 +13,7 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails
 
-from minutehand.steps import USER_ORDER, Steps, StepSpec
+from minutebook.steps import USER_ORDER, Steps, StepSpec
 from models.document import Document, NoParameters, as_object
 from models.parsing import Reading, lacking, reading_of, why_unknown
 from models.problems import (
@@ -29,7 +29,7 @@ from models.values import flag_of
 MOST_STEPS = 100
 OWN_STEP = "; name the module of a step of your own in SCHED_STEP_MODULES"
 LACKS_EXTRA = (
-    "needs minutehand[{extra}], which is not installed; install minutehand[{extra}], or set "
+    "needs minutebook[{extra}], which is not installed; install minutebook[{extra}], or set "
     "SCHED_WORKER_EXTRAS={extra} if the workers have it"
 )
 

@@ -51,7 +51,7 @@ def migrate(engine: sa.Engine) -> tuple[str | None, str | None]:
         encoding = encoding_of(connection)
         if before is None and encoding != UTF8:
             raise Refused(
-                f"the database stores text as {encoding}, and Minutehand needs {UTF8}; "
+                f"the database stores text as {encoding}, and Minutebook needs {UTF8}; "
                 f"create it with ENCODING '{UTF8}' TEMPLATE template0"
             )
         from alembic import command
@@ -82,7 +82,7 @@ def check_schema(connection: sa.Connection) -> None:
     if current != HEAD:
         raise SchemaOutdated(
             f"the database's schema is {current or 'empty'}, this release needs {HEAD}; "
-            "run `minutehand migrate`"
+            "run `minutebook migrate`"
         )
 
 

@@ -299,9 +299,9 @@ class Seen:
     queues: str
     pid: int
     skew_s: float | None = None
-    # The user's tasks that it follows; None for a Minutehand worker.
+    # The user's tasks that it follows; None for a Minutebook worker.
     follows: Sequence[str] | None = None
-    # How many operations a Minutehand worker runs at once.
+    # How many operations a Minutebook worker runs at once.
     slots: int | None = None
 
 

@@ -17,7 +17,7 @@ from models.sql import database_now, is_among
 from models.store.scope import Scope
 from models.tables import small_apps, tokens
 
-PREFIXES = {TokenKind.TOKEN: "mht", TokenKind.SESSION: "mhs", TokenKind.LINK: "mhl"}
+PREFIXES = {TokenKind.TOKEN: "mbt", TokenKind.SESSION: "mbs", TokenKind.LINK: "mbl"}
 # The last use is recorded to this precision, to write one row less with each request.
 USED_WITHIN = timedelta(minutes=1)
 # The author of a session that a proxy vouches for, before the name that it gives.
@@ -207,7 +207,7 @@ def revoke(connection: sa.Connection, id: str, scope: Scope) -> tuple[TokenKind,
     )
     row = connection.execute(revoked).one_or_none()
     if row is None:
-        raise NotFound(f"no token has the id {id!r}; see `minutehand token list`")
+        raise NotFound(f"no token has the id {id!r}; see `minutebook token list`")
     return TokenKind(row.kind), row.small_app_id
 
 

@@ -20,7 +20,7 @@ from moving.entries import CannotMove
 from moving.exported import KEEP, Exported, compared, lost, options_of, task_of
 from moving.to_beat import crontabs_of
 
-HEADER = '''"""Minutehand's actions as jobs of APScheduler 3.
+HEADER = '''"""Minutebook's actions as jobs of APScheduler 3.
 
     add_jobs(scheduler, app.send_task)         # jobs that the scheduler keeps in memory
     add_jobs(scheduler, "shop:app.send_task")  # jobs in a database: a reference to the same
@@ -97,7 +97,7 @@ def _job(action: ScheduledActionModel, plan: Plan, trigger: Mapping[str, Any]) -
 
 
 def _trigger(plan: Plan) -> dict[str, Any]:
-    """Return the trigger as `python -m minutehand apscheduler` writes it; raises CannotMove."""
+    """Return the trigger as `python -m minutebook apscheduler` writes it; raises CannotMove."""
     bounds = {
         "start_date": plan.starts_at and plan.starts_at.isoformat(),
         # APScheduler's end is included.

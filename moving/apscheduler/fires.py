@@ -10,7 +10,7 @@ from cron.zone import canonical_name
 from scheduler.events import rounded_up
 
 MICROSECOND = timedelta(microseconds=1)
-NOT_COMPARED = "its instants were not compared: APScheduler 3 is not installed beside Minutehand"
+NOT_COMPARED = "its instants were not compared: APScheduler 3 is not installed beside Minutebook"
 
 
 def is_engine_here() -> bool:

@@ -1,4 +1,4 @@
-"""Jobs of APScheduler 3: as `python -m minutehand apscheduler` writes them, or from its table."""
+"""Jobs of APScheduler 3: as `python -m minutebook apscheduler` writes them, or from its table."""
 
 import json
 import re
@@ -61,7 +61,7 @@ class Job(Document):  # type: ignore[no-redef]
 class Jobs(Document):
     """The jobs of one scheduler."""
 
-    minutehand_apscheduler: int
+    minutebook_apscheduler: int
     apscheduler: Text
     jobs: tuple[Job, ...]
 
@@ -83,10 +83,10 @@ def written_jobs(document: object) -> Iterator[Job | Refused]:
     read, problems = read_document(Jobs, document, Reading())
     if read is None or problems:
         raise InvalidDocument(problems)
-    if read.minutehand_apscheduler != VERSION:
+    if read.minutebook_apscheduler != VERSION:
         remedy = f"is another release's; write it with one that writes {VERSION}"
         raise InvalidDocument(
-            [Problem("minutehand_apscheduler", read.minutehand_apscheduler, remedy)]
+            [Problem("minutebook_apscheduler", read.minutebook_apscheduler, remedy)]
         )
     yield from read.jobs
 

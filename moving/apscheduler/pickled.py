@@ -13,14 +13,14 @@ from typing import Any, ClassVar
 from zoneinfo import ZoneInfo
 
 from cron.zone import canonical_name
-from minutehand import apscheduler as written
-from minutehand.error_text import text_of
+from minutebook import apscheduler as written
+from minutebook.error_text import text_of
 from moving.entries import CannotMove
 
 TRIGGERS = "apscheduler.triggers."
 MOST_PARTS = 50_000
 LARGEST = 2**63
-INSTEAD = "write the jobs with `python -m minutehand apscheduler`, and import that file"
+INSTEAD = "write the jobs with `python -m minutebook apscheduler`, and import that file"
 
 
 class _Record:
@@ -123,7 +123,7 @@ class _Reader(pickle._Unpickler):
 
 
 def job_of(pickled: bytes) -> dict[str, Any]:
-    """Return a pickled job as `python -m minutehand apscheduler` writes it; raises CannotMove."""
+    """Return a pickled job as `python -m minutebook apscheduler` writes it; raises CannotMove."""
     try:
         state = _Reader(io.BytesIO(pickled)).load()
         _refuse_floods(state)

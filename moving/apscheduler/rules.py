@@ -38,7 +38,7 @@ class Rule:
 
 
 def rule_of(trigger: Mapping[str, Any], now: datetime) -> Rule:
-    """Return a trigger as `python -m minutehand apscheduler` writes it; raises CannotMove."""
+    """Return a trigger as `python -m minutebook apscheduler` writes it; raises CannotMove."""
     match trigger.get("type"):
         case "cron":
             return _cron(trigger, now)

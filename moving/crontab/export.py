@@ -15,7 +15,7 @@ from moving.exported import Exported, compared, lost, only_trigger
 from moving.programs import Program, crontab_of, program_of
 
 HEADER = """\
-# Minutehand's actions. CRON_TZ is a setting of cronie: Debian's cron ignores it, and runs all lines
+# Minutebook's actions. CRON_TZ is a setting of cronie: Debian's cron ignores it, and runs all lines
 # in the machine's zone.
 """
 # Debian's cron cuts a command there.

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 # What steps log. One logger for all operations: loggers are never freed.
-STEP_LOGGER = "minutehand.operation"
+STEP_LOGGER = "minutebook.operation"
 STEP_LINE = "step_line"
 
 
@@ -84,7 +84,7 @@ EVENTS: Mapping[str, LogEvent] = {
     "new tz release or kernel: the next tick schedules all actions again": _event("kernel_adopted"),
     "not all actions could be run at the start: %s": _event("startup_runs_failed", "error"),
     "not run at the start: %s": _event("startup_run_refused", "reason"),
-    "nothing is traced, install minutehand[otel]: %s": _event("tracing_off", "error"),
+    "nothing is traced, install minutebook[otel]: %s": _event("tracing_off", "error"),
     "notice %s: %s delivered": _event("notice_delivered", "notice target"),
     "notice %s: %s failed: %s": _event("notice_failed", "notice target error"),
     "notice %s: %s not delivered yet: %s": _event("notice_put_off", "notice target error"),
@@ -111,7 +111,7 @@ EVENTS: Mapping[str, LogEvent] = {
         "operation_start_repeated", "operation"
     ),
     "operation %s: its message was discarded: %s": _event("message_discarded", "operation reason"),
-    "removed %d Minutehand messages from queues with old names": _event(
+    "removed %d Minutebook messages from queues with old names": _event(
         "old_messages_removed", "messages"
     ),
     "small app %s: its action %s was not created: %s": _event(

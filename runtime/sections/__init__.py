@@ -143,7 +143,7 @@ class CelerySettings(Section):
 
     tasks: Names = Field((), description="names or patterns of tasks that actions may send")
     broker_url: SecretStr = Field(
-        SecretStr(""), description="broker of that application; Minutehand's own by default"
+        SecretStr(""), description="broker of that application; Minutebook's own by default"
     )
     global_keyprefix: str | None = Field(
         None, description="that application's global_keyprefix: the prefix of its keys in Redis"

@@ -9,7 +9,7 @@ from runtime.urls import check_sender, check_unsubscribe
 class MailSettings(Section):
     """Outgoing mail."""
 
-    sender: str = Field("minutehand@example.com", description="address in From")
+    sender: str = Field("minutebook@example.com", description="address in From")
     reply_to: str | None = Field(None, description="address in Reply-To")
     timeout_s: float = Field(20, gt=0, le=300, description="seconds an SMTP server may take")
     rate: int | None = Field(None, ge=1, le=100_000, description="messages a minute at most")

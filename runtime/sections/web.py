@@ -22,11 +22,11 @@ class WorkSettings(Section):
 
 
 class WebSettings(Section):
-    """`minutehand web`: the HTTP API and the dashboard."""
+    """`minutebook web`: the HTTP API and the dashboard."""
 
     host: str = Field("127.0.0.1", description="address to listen on; loopback by default")
     port: int = Field(8265, ge=0, le=65_535, description="port to listen on; 0 for any free one")
-    root_path: str = Field("", description="path below which a proxy serves it: /minutehand")
+    root_path: str = Field("", description="path below which a proxy serves it: /minutebook")
     proxies: Names = Field(
         (), description="addresses of proxies whose X-Forwarded-For and -Proto count, by commas"
     )
@@ -73,7 +73,7 @@ class WebSettings(Section):
     @classmethod
     def _begins_with_a_slash(cls, value: str) -> str:
         if not _ROOT_PATH.fullmatch(value):
-            raise ValueError("must be empty, or begin and not end with /, such as /minutehand")
+            raise ValueError("must be empty, or begin and not end with /, such as /minutebook")
         return value
 
     @field_validator("proxies")

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 from typing import TypeAlias
 
-from minutehand.steps import Steps
+from minutebook.steps import Steps
 from models.action import DUE_DATE, ParseContext, document_hash
 from models.values import parse_name
 from scheduler.changes.revisions import Revision, revision_of

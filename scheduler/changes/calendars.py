@@ -8,7 +8,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from minutehand.steps import SmallApp, Steps
+from minutebook.steps import SmallApp, Steps
 from models.action.plan import Broken, Plan, Repeating
 from models.action.schedule import leaves_some
 from models.action.when import WhenModel

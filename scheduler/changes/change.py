@@ -360,7 +360,7 @@ def _refused(connection: sa.Connection, made: Sequence[Changed], author: ChangeC
     name = next(one.name for one in made if is_taken(one.name))
     return Refused(
         f"an action named {name!r} already exists",
-        Hint("use `minutehand action apply` to change it", "open it to change it"),
+        Hint("use `minutebook action apply` to change it", "open it to change it"),
     )
 
 

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import sqlalchemy as sa
 
-from minutehand.steps import SmallApp, Steps
+from minutebook.steps import SmallApp, Steps
 from models.action import ParseContext
 from models.errors import InvalidAction
 from models.sql import read_clock
@@ -20,7 +20,7 @@ from scheduler.changes.revisions import revision_of
 from small_apps.document import GIVEN
 from small_apps.store import small_apps
 
-logger = logging.getLogger("minutehand.upkeep")
+logger = logging.getLogger("minutebook.upkeep")
 
 NAME = "maintenance"
 OWNER = GIVEN

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from minutehand.steps import Steps
+from minutebook.steps import Steps
 from models.errors import InvalidAction
 from models.store.actions import cursors
 from scheduler.changes.revisions import Revision, revision_edited, was_edited

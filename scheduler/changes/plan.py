@@ -8,7 +8,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from minutehand.steps import Steps
+from minutebook.steps import Steps
 from models.action.plan import Plan
 from models.fingerprint import operation_id, str_to_uuid
 from models.sql import parts_of

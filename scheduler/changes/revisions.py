@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from pydantic import BaseModel
 
-from minutehand.steps import Steps, StepSpec
+from minutebook.steps import Steps, StepSpec
 from models.action import (
     ParseContext,
     ScheduledActionModel,
@@ -34,7 +34,7 @@ from scheduler.occurrence import decide, decisions
 from scheduler.record import ActionRef, Decided, Recorded, advance, record
 from small_apps.store import small_apps
 
-logger = logging.getLogger("minutehand.tick")
+logger = logging.getLogger("minutebook.tick")
 
 
 class AnyParameters(BaseModel):

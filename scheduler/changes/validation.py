@@ -7,8 +7,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from minutehand.grants import EVERYTHING, Grants
-from minutehand.steps import SmallApp, Steps
+from minutebook.grants import EVERYTHING, Grants
+from minutebook.steps import SmallApp, Steps
 from models.action import DUE_DATE, ParseContext
 from models.action.plan import DueDateTrigger, Plan
 from models.action.policy import kept_too_short

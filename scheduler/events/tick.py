@@ -26,7 +26,7 @@ from scheduler.events.decide import (
 )
 from scheduler.record import ActionRef, Recorded
 
-logger = logging.getLogger("minutehand.tick")
+logger = logging.getLogger("minutebook.tick")
 
 # Raised by reading a row with an unreadable instant.
 UNREADABLE = (ValueError, sa.exc.DataError)

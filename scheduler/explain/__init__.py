@@ -8,7 +8,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from minutehand.steps import Steps
+from minutebook.steps import Steps
 from models.action.plan import Broken, CronTrigger, Plan
 from models.fingerprint import operation_id
 from models.operation import ENDED, OperationState

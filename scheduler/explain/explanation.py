@@ -7,7 +7,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from minutehand.steps import Steps
+from minutebook.steps import Steps
 from models.store.actions import explain_facts, missed
 from models.store.actions.explain_facts import Known, Status
 from models.values import format_instant, instant_or_dash

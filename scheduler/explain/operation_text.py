@@ -84,7 +84,7 @@ def _place(row: Row, ahead: Ahead) -> str:
 def sends_again(status: Status) -> str:
     """Return what keeps the daemon from sending, or when it last ticked."""
     if status.tick is None:
-        return "no daemon has ever ticked; start one with `minutehand up`"
+        return "no daemon has ever ticked; start one with `minutebook up`"
     broker = status.tick["report"].get("broker_error")
     if broker:
         return f"the broker was unavailable at the last tick ({broker})"
@@ -119,7 +119,7 @@ def _unheard(row: Row, status: Status) -> str:
     is_routed = is_theirs and BY_EXCHANGE in queue
     if is_routed or listened_queue(queue, row["task"], is_handed_over=is_theirs) in status.queues:
         return ""
-    command = f"`minutehand worker --queues {queue}` starts one"
+    command = f"`minutebook worker --queues {queue}` starts one"
     remedy = "start a worker of your application" if is_theirs else command
     return f", but no worker listens to queue {queue}; {remedy}"
 

@@ -163,6 +163,6 @@ def _check_subject(
         )
     user = users.find(connection, row.small_app_id, subject)
     if user is None:
-        raise NotFound(f"no user is named {subject!r}", Hint("see `minutehand user list`"))
+        raise NotFound(f"no user is named {subject!r}", Hint("see `minutebook user list`"))
     if not trigger.subjects.counts(user):
         raise Refused(f"the recipients of {row.name!r} exclude {subject!r}; choose another user")

@@ -33,7 +33,7 @@ from scheduler.record import operation_row
 WORK = ("operations", "recipients")
 MISSED = frozenset({OperationState.MISSED})
 OLDER_MISSED = Hint(
-    "run older missed occurrences with `minutehand backfill ACTION --from … --to …`",
+    "run older missed occurrences with `minutebook backfill ACTION --from … --to …`",
     "run older missed occurrences by a backfill on the page of their action",
     "run older missed occurrences by POST /api/actions/{action}:backfill",
 )
@@ -104,10 +104,10 @@ def runnable_plan(action: sa.Row[Any]) -> Plan:
         raise Refused(f"{action.name!r} is quarantined: {action.set_aside}; correct its document")
     plan: Plan | Broken = action.plan
     if isinstance(plan, Broken):
-        remedy = Hint("run `minutehand action apply` with its document", "correct its document")
+        remedy = Hint("run `minutebook action apply` with its document", "correct its document")
         raise Refused(f"{action.name!r} cannot run: {plan.text}", remedy)
     if not plan.active:
-        remedy = Hint("run `minutehand action resume` first", "resume it first")
+        remedy = Hint("run `minutebook action resume` first", "resume it first")
         raise Refused(f"{action.name!r} is paused", remedy)
     return plan
 
@@ -190,10 +190,10 @@ def _why_not(row: Mapping[str, Any], states: Collection[OperationState]) -> Refu
     if state in UNSTARTED or state == OperationState.RUNNING:
         return Refused(f"{status}; it has not ended")
     if state == OperationState.MISSED:
-        return Refused(status, Hint(f"use `minutehand operation rerun {id}`", "run it now instead"))
+        return Refused(status, Hint(f"use `minutebook operation rerun {id}`", "run it now instead"))
     if states is MISSED and state in RETRIABLE:
-        hint = Hint(f"use `minutehand operation retry {id}`", "retry it instead")
+        hint = Hint(f"use `minutebook operation retry {id}`", "retry it instead")
         return Refused(f"{status}, not missed", hint)
     return Refused(
-        status, Hint("run its action with `minutehand action run`", "run its action again")
+        status, Hint("run its action with `minutebook action run`", "run its action again")
     )

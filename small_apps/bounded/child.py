@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from minutehand.error_text import text_of
+from minutebook.error_text import text_of
 from small_apps.bounded.limits import Over
 from small_apps.failures import SourceFailed, Stopped
 from small_apps.watch import Watch

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from minutehand.grants import Grants, Kind, not_granted
+from minutebook.grants import Grants, Kind, not_granted
 from models.errors import Problem
 from models.references import is_reference
 from small_apps.document import SmallAppModel

@@ -21,7 +21,7 @@ from small_apps.watch import Watch
 MOST_REDIRECTS = 5
 PROBE_TIMEOUT_S = 20
 # A compressed response has a different ETag, and its size is not the bounded one.
-HEADERS = {"User-Agent": "minutehand", "Accept-Encoding": "identity"}
+HEADERS = {"User-Agent": "minutebook", "Accept-Encoding": "identity"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from minutehand.grants import not_granted
+from minutebook.grants import not_granted
 from models.problems import unknown_name
 from runtime.clock import monotonic
 from runtime.config import Settings

@@ -11,9 +11,9 @@ from uuid import UUID
 
 from pydantic import BaseModel, ValidationError
 
-from minutehand.error_text import text_of
-from minutehand.readers import RegisteredReader, registered_readers
-from minutehand.steps import Recipient, SmallApp, StepContext, StepFailed
+from minutebook.error_text import text_of
+from minutebook.readers import RegisteredReader, registered_readers
+from minutebook.steps import Recipient, SmallApp, StepContext, StepFailed
 from models.problems import path_of, remedy_of
 from runtime.clock import monotonic
 from runtime.references import hidden
@@ -113,7 +113,7 @@ def _read(
 def _context(call: Call, found: RegisteredReader) -> ReaderContext:
     given = dict(call.arguments["context"])
     last = given.pop("last_success_at")
-    logger = logging.Logger(f"minutehand.reader.{found.name}")
+    logger = logging.Logger(f"minutebook.reader.{found.name}")
     logger.addHandler(_Noted(call))
     return ReaderContext(
         operation_id=UUID(given.pop("operation_id")),

@@ -5,9 +5,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from minutehand.grants import not_granted
-from minutehand.readers import RegisteredReader, registered_readers
-from minutehand.steps import StepContext
+from minutebook.grants import not_granted
+from minutebook.readers import RegisteredReader, registered_readers
+from minutebook.steps import StepContext
 from models.problems import unknown_name
 from models.references import is_reference
 from runtime.config import Settings

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from minutehand.error_text import text_of
+from minutebook.error_text import text_of
 from runtime.sections.data import FetchSettings
 from small_apps.failures import check_size
 from small_apps.importing.bad_rows import BadRow, BadRows, short

@@ -8,8 +8,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
-from minutehand.grants import not_granted
-from minutehand.steps import StepContext
+from minutebook.grants import not_granted
+from minutebook.steps import StepContext
 from models.references import is_reference
 from runtime.config import Settings
 from runtime.references import SecretMissing, resolved

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from minutehand.steps import Recipient, StepFailed, StepResult
+from minutebook.steps import Recipient, StepFailed, StepResult
 from models.errors import LeaseLost
 from models.store.operations import running
 from runtime.database import reading

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from minutehand.steps import StepFailed, StepOutcome, StepResult
+from minutebook.steps import StepFailed, StepOutcome, StepResult
 from small_apps.mail.failures import MailRefused, MailServerFailed
 
 MOST_SAMPLES = 10

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from minutehand.steps import Recipient
+from minutebook.steps import Recipient
 from models.action.recipients import EVERYBODY, RecipientFilterModel
 from models.parsing import Reading
 from models.store.people import users

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from minutehand.steps import Recipient, StepFailed, StepResult
+from minutebook.steps import Recipient, StepFailed, StepResult
 from small_apps.mail.checks import problems_of_template
 from small_apps.mail.delivery import deliver
 from small_apps.mail.message import Content, unsubscribe_url

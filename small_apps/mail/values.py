@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from minutehand.steps import Recipient, SmallApp
+from minutebook.steps import Recipient, SmallApp
 from models.values import format_instant
 
 

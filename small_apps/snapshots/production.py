@@ -53,7 +53,7 @@ class Version:
 
 
 class OpenVersion:
-    """One open version of a small app's data, as `minutehand.Production` describes it.
+    """One open version of a small app's data, as `minutebook.Production` describes it.
 
     Close it, or use it in a `with` statement.
     """

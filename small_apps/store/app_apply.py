@@ -6,7 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from minutehand.steps import SmallApp
+from minutebook.steps import SmallApp
 from models.errors import InvalidDocument, Problem, Refused
 from models.limits import too_many
 from models.store import audit

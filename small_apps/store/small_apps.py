@@ -7,8 +7,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from minutehand.grants import EVERYTHING, Grants, grants_of_new
-from minutehand.steps import SmallApp
+from minutebook.grants import EVERYTHING, Grants, grants_of_new
+from minutebook.steps import SmallApp
 from models.errors import NotFound
 from models.problems import unknown_name
 from models.sql import database_now, insert_ignoring, is_among, upsert

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import sqlalchemy as sa
 
-from minutehand.steps import SmallApp
+from minutebook.steps import SmallApp
 from models.errors import Refused
 from models.sql import read_clock
 from runtime.database import reading
@@ -48,7 +48,7 @@ def summary_of(
 def content_of(summary: Summary, home: Path, *, has_charts: bool = True) -> Content:
     """Return a summary as the content of a mail, its charts as images; raises OverLimit."""
     if has_charts and not is_installed("mail"):
-        raise Refused("a summary has charts; install minutehand[mail] here to draw them")
+        raise Refused("a summary has charts; install minutebook[mail] here to draw them")
     pictures: dict[str, str] = {}
     images: list[Image] = []
     zone = ZoneInfo(summary.zone)
@@ -59,7 +59,7 @@ def content_of(summary: Summary, home: Path, *, has_charts: bool = True) -> Cont
     }
     for domain, png in zip(trends, drawn(list(trends.values()), home), strict=True):
         if png is not None:
-            name = f"chart-{len(images) + 1}.{sha256(png).hexdigest()[:12]}@minutehand"
+            name = f"chart-{len(images) + 1}.{sha256(png).hexdigest()[:12]}@minutebook"
             pictures[domain] = name
             images.append(Image(name, png))
     return Content(

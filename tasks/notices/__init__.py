@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from broker.app import app
 from broker.in_use import settings_in_use
 from broker.names import DELIVER_NOTICE
-from minutehand.error_text import text_of
-from minutehand.grants import not_granted
+from minutebook.error_text import text_of
+from minutebook.grants import not_granted
 from models.notices import shown_target
 from models.store import notices
 from models.store.notices import Notice
@@ -25,7 +25,7 @@ from tasks.engines import engine_of
 from tasks.notices.text import content_of
 from tasks.notices.undelivered import Undelivered
 
-logger = logging.getLogger("minutehand.notices")
+logger = logging.getLogger("minutebook.notices")
 # httpx logs whole URLs at INFO.
 logging.getLogger("httpx").setLevel(logging.WARNING)
 

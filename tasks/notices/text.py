@@ -46,7 +46,7 @@ def content_of(kind: NoticeKind, payload: Mapping[str, Any]) -> Content:
     """Return subject and text of the mail that reports `payload`."""
     values = {"state": "", "reason": "", "troubles_in_row": 0, **payload}
     subject = _HEADINGS[kind].format_map(values | {"state": str(values["state"]).upper()})
-    return Content(f"[minutehand] {subject}", "\n".join(_lines(kind, payload)) + "\n")
+    return Content(f"[minutebook] {subject}", "\n".join(_lines(kind, payload)) + "\n")
 
 
 def _lines(kind: NoticeKind, payload: Mapping[str, Any]) -> Iterator[str]:
@@ -68,5 +68,5 @@ def _lines(kind: NoticeKind, payload: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     yield "To see more:"
     app = shlex.quote(payload["small_app"])
-    yield f"  minutehand --app {app} operation show {payload['operation_id']}"
-    yield f"  minutehand --app {app} action show {shlex.quote(payload['action'])}"
+    yield f"  minutebook --app {app} operation show {payload['operation_id']}"
+    yield f"  minutebook --app {app} action show {shlex.quote(payload['action'])}"

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import httpx
 
-from minutehand.grants import EVERYTHING
+from minutebook.grants import EVERYTHING
 from models.action.plan import Target
 from models.notices import shown_target
 from models.references import is_reference
@@ -28,7 +28,7 @@ from small_apps.fetch.http_errors import reason_of
 from tasks.notices.signing import secrets_of, signature
 from tasks.notices.undelivered import Undelivered
 
-SIGNATURE = "Minutehand-Signature"
+SIGNATURE = "Minutebook-Signature"
 PRIVATE = "SCHED_HOOK_ALLOW_PRIVATE"
 # 4xx answers after which the POST is retried.
 TRY_AGAIN = frozenset({408, 429})
@@ -47,7 +47,7 @@ def post(
     body = json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode()
     headers = {
         "Content-Type": "application/json",
-        "User-Agent": "minutehand",
+        "User-Agent": "minutebook",
         "Idempotency-Key": str(id),
         **trace_headers(),
     }

@@ -115,7 +115,7 @@ class OurSteps(Crew):
 
 
 class Followed(Crew):
-    """The workers of another Celery application, which `minutehand.follow` follows."""
+    """The workers of another Celery application, which `minutebook.follow` follows."""
 
     @cached_property
     def shop(self) -> Shop:

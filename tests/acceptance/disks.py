@@ -34,7 +34,7 @@ class Disk:
                 each = f"BEFORE INSERT OR UPDATE ON {table} EXECUTE FUNCTION disk_is_full()"
                 self._execute(f"CREATE TRIGGER full_{table} {each}")
             return
-        log = self.installation.home / "minutehand.db-wal"
+        log = self.installation.home / "minutebook.db-wal"
         for number in range(100):
             if log.stat().st_size > MOST_BYTES:
                 break

@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 import sqlalchemy as sa
 
 from broker.app import configure
-from minutehand.steps import SmallApp
+from minutebook.steps import SmallApp
 from models.operation import ENDED
 from models.sql import database_now, read_clock
 from models.store import operations as operations_store
@@ -74,7 +74,7 @@ class Installation:
             "SCHED_WORKER_CANCEL_GRACE_S": "1",
             "SCHED_WEB_PORT": "0",
             "PYTHONPATH": str(Path(__file__).parent),
-            "MINUTEHAND_TRACE": str(self.trace.path),
+            "MINUTEBOOK_TRACE": str(self.trace.path),
         }
         logs = self.home / "logs"
         logs.mkdir()
@@ -124,11 +124,11 @@ class Installation:
         return process
 
     def command(self, *arguments: str) -> list[str]:
-        """Return a `minutehand` command."""
-        return python("-P", "-m", "minutehand", *arguments)
+        """Return a `minutebook` command."""
+        return python("-P", "-m", "minutebook", *arguments)
 
     def cli(self, *arguments: str) -> Any:
-        """Run a `minutehand` command that prints JSON; return it."""
+        """Run a `minutebook` command that prints JSON; return it."""
         done = self.processes.run(self.command("--json", *arguments))
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
@@ -288,7 +288,7 @@ class Installation:
         self.broker.send_signal(signal.SIGCONT)
 
     def repeat_messages(
-        self, queue: str = "minutehand.quick", times: int = 1, most: int | None = None
+        self, queue: str = "minutebook.quick", times: int = 1, most: int | None = None
     ) -> int:
         """Put each waiting message, or the `most` newest, into its queue `times` times more.
 
@@ -301,22 +301,22 @@ class Installation:
             return int(client.llen(queue))
 
     def put_messages(
-        self, raws: list[bytes], id: UUID | None = None, queue: str = "minutehand.quick"
+        self, raws: list[bytes], id: UUID | None = None, queue: str = "minutebook.quick"
     ) -> None:
         """Put messages that were kept into the queue, as if late; with `id`, for that one."""
         with self.broker.client() as client:
             for raw in raws:
                 client.lpush(queue, _again(raw, id))
 
-    def kept_messages(self, queue: str = "minutehand.quick") -> list[bytes]:
+    def kept_messages(self, queue: str = "minutebook.quick") -> list[bytes]:
         """Return the raw messages that wait in a queue."""
         with self.broker.client() as client:
             return list(client.lrange(queue, 0, -1))
 
-    def queue_is_empty(self, queue: str = "minutehand.quick") -> bool:
+    def queue_is_empty(self, queue: str = "minutebook.quick") -> bool:
         """Whether nothing waits in a queue, nor is held by a worker."""
         with self.broker.client() as client:
-            return bool(client.llen(queue) + client.hlen("minutehand.unacked") == 0)
+            return bool(client.llen(queue) + client.hlen("minutebook.unacked") == 0)
 
     def _told(self, id: UUID) -> str:
         row = self.row(id)

@@ -34,5 +34,5 @@ def run_twice(installation: Installation) -> list[tuple[str, int, str]]:
 
 def _facts(installation: Installation) -> Facts:
     if installation.store == "sqlite":
-        return from_sqlite(installation.home / "minutehand.db", NO_LOG, NO_LOG)
+        return from_sqlite(installation.home / "minutebook.db", NO_LOG, NO_LOG)
     return from_postgresql(installation.settings.database_url.get_secret_value(), NO_LOG, NO_LOG)

@@ -18,7 +18,7 @@ from runtime.clock import wait_for
 from tests.acceptance.warm import Forked, is_warm, warm
 
 ROOT = Path(__file__).resolve().parents[2]
-MARK = "MINUTEHAND_TEST"
+MARK = "MINUTEBOOK_TEST"
 # Limits, not expectations: they cost nothing while all goes well, and a busy machine needs them.
 SOON_S = 90.0
 LONGEST_RUN_S = 120.0
@@ -212,7 +212,7 @@ class Processes:
             for key, value in os.environ.items()
             # Many short processes: they share what one has compiled.
             if key != "PYTHONDONTWRITEBYTECODE"
-            and not key.startswith(("SCHED_", "MINUTEHAND_", "PYTEST_", "COV_"))
+            and not key.startswith(("SCHED_", "MINUTEBOOK_", "PYTEST_", "COV_"))
         }
         # Set by a module of ours that another test of this process may have imported.
         inherited.pop("REMAP_SIGTERM", None)

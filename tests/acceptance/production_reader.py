@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import minutehand
+import minutebook
 from runtime.clock import wait_for
 
 # Between two reads: with none, the reader takes the time of those that publish.
@@ -14,7 +14,7 @@ PAUSE_S = 0.05
 
 def seen(home: Path) -> dict[str, Any]:
     """Return the version that each part of production says."""
-    with minutehand.open_production("default", home=home) as production:
+    with minutebook.open_production("default", home=home) as production:
         parts = {
             name: sorted({row["version"] for row in production.rows(name)})
             for name in production.domains

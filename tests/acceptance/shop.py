@@ -61,11 +61,11 @@ class Shop:
 
     def is_hasty(self, wait_s: float) -> None:
         """Let the shop's tasks wait so long for an agent or a database that is away."""
-        line = "minutehand.follow(app)"
+        line = "minutebook.follow(app)"
         file = self.folder / "followed.py"
         text = file.read_text()
         assert line in text
-        file.write_text(text.replace(line, f"minutehand.follow(app, wait_s={wait_s})"))
+        file.write_text(text.replace(line, f"minutebook.follow(app, wait_s={wait_s})"))
 
     def is_followed(self) -> None:
         """Wait until a worker says that it follows."""

@@ -30,7 +30,7 @@ def slow_down(installation: Installation) -> None:
 
 def freeze_in_a_transaction(installation: Installation, daemon: Process) -> None:
     """Freeze a daemon that records what `slow_down` slows down, and so holds SQLite's only lock."""
-    with sqlite3.connect(installation.home / "minutehand.db", timeout=0) as probe:
+    with sqlite3.connect(installation.home / "minutebook.db", timeout=0) as probe:
         probe.isolation_level = None
         # A transaction that is short is over when it is asked for again.
         held = 0
@@ -54,7 +54,7 @@ def freeze_in_a_transaction(installation: Installation, daemon: Process) -> None
 def standing_still(installation: Installation, server: PostgreSQL | None) -> Iterator[None]:
     """Let nobody write, as long as the block lasts: neither an answer nor an error."""
     if installation.store == "sqlite":
-        locker = sqlite3.connect(installation.home / "minutehand.db", isolation_level=None)
+        locker = sqlite3.connect(installation.home / "minutebook.db", isolation_level=None)
         try:
             locker.execute("BEGIN EXCLUSIVE")
             yield

@@ -1,6 +1,6 @@
 """Steps of our own for the acceptance tests, loaded by SCHED_STEP_MODULES.
 
-Each appends a line to the file named by MINUTEHAND_TRACE when it starts and when it ends: a step
+Each appends a line to the file named by MINUTEBOOK_TRACE when it starts and when it ends: a step
 cut off by a kill has no end. `trace.py` reads them.
 """
 
@@ -12,8 +12,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-import minutehand
-from minutehand import StepContext, StepFailed, StepOutcome, StepResult
+import minutebook
+from minutebook import StepContext, StepFailed, StepOutcome, StepResult
 
 POLL_S = 0.02
 LONGEST_WAIT_S = 120.0
@@ -48,7 +48,7 @@ def note(context: StepContext, step: str, what: str) -> None:
         "pid": os.getpid(),
         "what": what,
     }
-    file = os.open(os.environ["MINUTEHAND_TRACE"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    file = os.open(os.environ["MINUTEBOOK_TRACE"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
         os.write(file, (json.dumps(line) + "\n").encode())
     finally:
@@ -95,7 +95,7 @@ def _block(context: StepContext, wanted: TraceParameters) -> bool:
 
 
 def _register(name: str, **how: Any) -> None:
-    @minutehand.step(name, parameters=TraceParameters, **how)
+    @minutebook.step(name, parameters=TraceParameters, **how)
     def _(context: StepContext) -> StepResult:
         return run(context, name)
 

@@ -49,7 +49,7 @@ def held_up(installation: Installation, action: Changed) -> Iterator[None]:
 def is_taken(installation: Installation) -> bool:
     """Whether a worker has the message and, where that can be seen, stands in its transaction."""
     with installation.broker.client() as client:
-        if client.llen("minutehand.default") or not client.hlen("minutehand.unacked"):
+        if client.llen("minutebook.default") or not client.hlen("minutebook.unacked"):
             return False
     if installation.store == "sqlite":
         return True

@@ -171,12 +171,12 @@ def due_in_two_queues(installation: Installation, count: int) -> None:
 
 def kept(installation: Installation) -> int:
     """Return how many messages wait in the two queues."""
-    return sum(len(installation.kept_messages(f"minutehand.{queue}")) for queue in QUEUES)
+    return sum(len(installation.kept_messages(f"minutebook.{queue}")) for queue in QUEUES)
 
 
 def all_are_taken(installation: Installation) -> bool:
     """Whether nothing waits in the two queues, nor is held by a worker."""
-    return all(installation.queue_is_empty(f"minutehand.{queue}") for queue in QUEUES)
+    return all(installation.queue_is_empty(f"minutebook.{queue}") for queue in QUEUES)
 
 
 @pytest.mark.parametrize("breaks", [False], ids=["stands_still"])

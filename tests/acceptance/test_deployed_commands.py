@@ -27,8 +27,8 @@ CHECKS = {
     for command in COMMANDS
 }
 PATHS = sorted({path for one in everything() for path in one.paths})
-AGENT_FOLDER = "/run/minutehand"
-MIGRATE = ("minutehand", "migrate")
+AGENT_FOLDER = "/run/minutebook"
+MIGRATE = ("minutebook", "migrate")
 NOBODY = 65534
 
 

@@ -62,20 +62,20 @@ def inbox(tmp_path: Path) -> Path:
 def test_its_step_is_found_and_run_beside_a_module_that_is_broken(
     with_example: Installation, inbox: Path, tmp_path: Path
 ) -> None:
-    minutehand = with_example
+    minutebook = with_example
     document = tmp_path / "count.json"
     document.write_text(
         '{"name": "count", "when": {"every": "PT1H"},'
         f' "operations": {{"count_files": {{"folder": "{inbox}"}}}}}}'
     )
-    minutehand.cli("action", "add", str(document))
-    worker = minutehand.worker(is_awaited=True)
+    minutebook.cli("action", "add", str(document))
+    worker = minutebook.worker(is_awaited=True)
 
-    asked = minutehand.cli("action", "run", "count", "--wait")
-    listed = minutehand.cli("step", "list")
+    asked = minutebook.cli("action", "run", "count", "--wait")
+    listed = minutebook.cli("step", "list")
     worker.said("broken_steps_here cannot be imported")
 
-    shown = minutehand.cli("operation", "show", asked["id"])
+    shown = minutebook.cli("operation", "show", asked["id"])
     assert (shown["state"], shown["steps"][0]["message"]) == ("success", "2 files")
     [own] = [one for one in listed["steps"] if one["name"] == "count_files"]
     assert own["from"] == "entry point 'shop' of shop-steps 1.0.0"
@@ -85,7 +85,7 @@ def test_its_step_is_found_and_run_beside_a_module_that_is_broken(
     ]
 
     def told() -> list[object]:
-        return [one["step_failures"] for one in minutehand.cli("status")["workers"]]
+        return [one["step_failures"] for one in minutebook.cli("status")["workers"]]
 
     failures = {"broken_steps_here": "SystemExit: no licence"}
     until(lambda: told() == [failures], lambda: f"the worker tells it: {told()}")

@@ -127,7 +127,7 @@ def test_a_standby_of_postgresql_takes_over_and_daemon_and_worker_go_on(
 ) -> None:
     primary, standby = databases
     hosts = f"host=127.0.0.1:{primary.port}&host=127.0.0.1:{standby.port}"
-    url = f"postgresql://minutehand@/failing?{hosts}&target_session_attrs=read-write"
+    url = f"postgresql://minutebook@/failing?{hosts}&target_session_attrs=read-write"
     environ = {"SCHED_DATABASE_URL": url, "SCHED_BROKER_URL": own_broker.url}
     settings = load_settings(tmp_path, environ)
     engine = make_engine(settings)

@@ -97,7 +97,7 @@ def test_an_app_of_trickling_sources_and_a_long_queue_holds_up_no_other(
     assert max(late) < SECONDS
     assert len(started(installation, slow)) == 1
     assert count_in(installation, slow, OperationState.PENDING) == QUEUED - 1
-    assert len(installation.kept_messages("minutehand.heavy")) <= 1
+    assert len(installation.kept_messages("minutebook.heavy")) <= 1
 
 
 def test_with_one_process_the_apps_take_turns(installation: Installation) -> None:

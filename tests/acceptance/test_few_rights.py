@@ -15,9 +15,9 @@ from tests.rabbitmq import RabbitMQ
 from tests.servers import Broker
 
 PAGE = (ROOT / "docs/how-to/operate/secrets-and-tls.md").read_text(encoding="utf-8")
-[OF_REDIS] = re.findall(r"^redis-cli (ACL SETUSER minutehand .*?)^```", PAGE, re.M | re.S)
+[OF_REDIS] = re.findall(r"^redis-cli (ACL SETUSER minutebook .*?)^```", PAGE, re.M | re.S)
 [OF_RABBITMQ] = re.findall(r"^rabbitmqctl (.*?)^```", PAGE, re.M | re.S)
-ACCOUNT = "minutehand:PASSWORD@"
+ACCOUNT = "minutebook:PASSWORD@"
 
 
 @pytest.fixture
@@ -25,15 +25,15 @@ def redis_url(broker: Broker) -> Iterator[str]:
     with broker.client() as client:
         client.execute_command(*shlex.split(OF_REDIS))
         yield broker.url.replace("//", f"//{ACCOUNT}", 1)
-        client.execute_command("ACL", "DELUSER", "minutehand")
+        client.execute_command("ACL", "DELUSER", "minutebook")
 
 
 @pytest.fixture
 def rabbitmq_url(rabbitmq: RabbitMQ) -> Iterator[str]:
-    rabbitmq.control("add_user", "minutehand", "PASSWORD")
+    rabbitmq.control("add_user", "minutebook", "PASSWORD")
     rabbitmq.control(*shlex.split(OF_RABBITMQ))
     yield rabbitmq.url.replace("guest:guest@", ACCOUNT)
-    rabbitmq.control("delete_user", "minutehand")
+    rabbitmq.control("delete_user", "minutebook")
 
 
 @pytest.fixture(params=["redis_url", "rabbitmq_url"])

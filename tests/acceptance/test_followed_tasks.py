@@ -11,14 +11,14 @@ COUNTING = """
 from pathlib import Path
 from threading import Event
 
-import minutehand
+import minutebook
 from followed import app
 from models import write
 
 
 @app.task(name="tasks.count_letters")
 def count_letters(shop, until=None):
-    operation = minutehand.current_operation()
+    operation = minutebook.current_operation()
     operation.progress(done=3, total=12, message="three of twelve", phase="counting")
     write("count_letters", shop, f"{operation.attempt} {operation.occurrence_at.isoformat()}")
     while not Path(until).exists():
@@ -27,7 +27,7 @@ def count_letters(shop, until=None):
 
 @app.task(name="tasks.watch")
 def watch(shop):
-    operation = minutehand.current_operation()
+    operation = minutebook.current_operation()
     while not operation.should_stop():
         Event().wait(0.1)
     write("watch", shop, f"stops with {operation.time_left().total_seconds():g} s left")
@@ -61,7 +61,7 @@ class Dressed(app.Task):
 
 @app.task(name="tasks.dressed", base=Dressed)
 def dressed(shop):
-    write("dressed", shop, "works" if minutehand.current_operation() else "is not followed")
+    write("dressed", shop, "works" if minutebook.current_operation() else "is not followed")
 
 
 @app.task(name="tasks.unwilling", bind=True)

@@ -18,7 +18,7 @@ def test_messages_delivered_three_times_in_any_order_run_each_attempt_once(
     installation.send()
     kept = installation.kept_messages()
     with installation.broker.client() as client:
-        client.delete("minutehand.quick")
+        client.delete("minutebook.quick")
     shuffled = kept * 3
     Random(1).shuffle(shuffled)
     installation.put_messages(shuffled)

@@ -132,5 +132,5 @@ def test_a_queue_without_a_worker_is_told_by_mail_and_again_when_one_is_there(
     until(lambda: len(list(mails.glob("*.eml"))) == 2, "a mail that it ran again")
 
     (second,) = set(mails.glob("*.eml")) - {first}
-    assert "[minutehand] no longer overdue: month end" in second.read_text()
+    assert "[minutebook] no longer overdue: month end" in second.read_text()
     assert daemon.is_alive

@@ -29,7 +29,7 @@ NEW_PASSWORD, OLD_PASSWORD_ENDS = re.findall(r"^```sh\n(redis-cli .*?)^```", PAG
 # The cluster's superuser, as which the tests look at it, has no password; others need theirs.
 PASSWORDS_ONLY = """
 local all all trust
-host all minutehand 127.0.0.1/32 trust
+host all minutebook 127.0.0.1/32 trust
 host all all 127.0.0.1/32 scram-sha-256
 """
 
@@ -87,7 +87,7 @@ def test_the_account_of_postgresql_is_changed(
     database: PostgreSQL, own_broker: Broker, tmp_path: Path
 ) -> None:
     old, new = (
-        database.url("rotated").replace("minutehand@", f"{account}@")
+        database.url("rotated").replace("minutebook@", f"{account}@")
         for account in ("owner:OLD", "owner_b:NEW")
     )
     url_file = tmp_path / "database_url"
@@ -100,7 +100,7 @@ def test_the_account_of_postgresql_is_changed(
     installation = Installation("postgresql", settings, own_broker, read)
 
     def carry_out(statements: str) -> None:
-        for one in filter(None, statements.replace("minutehand", "owner").split("\n")):
+        for one in filter(None, statements.replace("minutebook", "owner").split("\n")):
             database.execute(one)
 
     try:

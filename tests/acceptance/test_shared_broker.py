@@ -46,7 +46,7 @@ class Application:
 
     def send(self, queue: str, *numbers: int) -> None:
         """Send tasks to a queue of its own, or to one of ours by mistake."""
-        arguments = {} if queue.startswith("minutehand.") else PRIORITIES
+        arguments = {} if queue.startswith("minutebook.") else PRIORITIES
         own: Any = Queue(queue, Exchange(""), queue, queue_arguments=arguments)
         for number in numbers:
             self.celery.send_task("shop.close_day", [number], {"at": "night"}, queue=own)
@@ -87,16 +87,16 @@ def test_its_queues_may_be_called_as_ours(
 def test_a_task_that_we_do_not_know_is_put_aside_whole(
     installation: Installation, application: Application
 ) -> None:
-    application.send("minutehand.quick", 1, 2, 3)
+    application.send("minutebook.quick", 1, 2, 3)
     id = installation.operation(installation.action())
     installation.tick()
 
     worker = installation.worker()
     installation.becomes(id, "success")
-    worker.said("was moved to minutehand.unknown", times=3)
+    worker.said("was moved to minutebook.unknown", times=3)
 
     sent = [("shop.close_day", [number]) for number in (1, 2, 3)]
-    assert application.sent("minutehand.unknown") == sent
+    assert application.sent("minutebook.unknown") == sent
 
 
 def test_no_control_command_reaches_our_workers(
@@ -146,14 +146,14 @@ def test_no_broken_message_ends_a_worker(
 ) -> None:
     worker = installation.worker(is_awaited=True)
     with closing(Connection(application.url)) as connection, connection.channel() as channel:
-        producer = Producer(channel, routing_key="minutehand.quick")
+        producer = Producer(channel, routing_key="minutebook.quick")
         bodies: list[Any] = ["not a list", [[], {}, {}], [["x"], {}, 7]]
         for headers, body in product(HEADERS, bodies):
             producer.publish(body, headers=headers)
         producer.publish(b"\x80\x04", content_type="application/x-python-serialize")
         client: Any = getattr(channel, "client", None)
         for raw in ITEMS if client else ():
-            client.lpush("minutehand.quick", raw)
+            client.lpush("minutebook.quick", raw)
     action = installation.action()
     ids = [installation.operation(action, minutes_ago=n) for n in range(2)]
     installation.tick()
@@ -174,7 +174,7 @@ def test_no_broken_broadcast_disturbs_a_worker(
     installation: Installation, application: Application
 ) -> None:
     worker = installation.worker(is_awaited=True)
-    exchange = Exchange("minutehand.pidbox", type="fanout", durable=False)
+    exchange = Exchange("minutebook.pidbox", type="fanout", durable=False)
     with closing(Connection(application.url)) as connection, connection.channel() as channel:
         producer = Producer(channel, exchange=exchange)
         for body in BROADCASTS:
@@ -184,7 +184,7 @@ def test_no_broken_broadcast_disturbs_a_worker(
         producer.publish(b"{}", content_type="application/json", content_encoding="no such one")
         client: Any = getattr(channel, "client", None)
         for raw in ITEMS if client else ():
-            client.publish("/0.minutehand.pidbox", raw)
+            client.publish("/0.minutebook.pidbox", raw)
     id = installation.operation(installation.action())
     installation.tick()
 
@@ -197,7 +197,7 @@ def test_no_broken_broadcast_disturbs_a_worker(
 def test_a_worker_of_the_application_on_a_queue_of_ours_is_named(
     installation: Installation, application: Application
 ) -> None:
-    command = ("-m", "celery", "-b", application.url, "worker", "-Q", "minutehand.quick")
+    command = ("-m", "celery", "-b", application.url, "worker", "-Q", "minutebook.quick")
     worker = installation.processes.start("other", python(*command, "-c", "1", "-l", "INFO"))
     worker.said("ready.")
 

@@ -1,4 +1,4 @@
-"""`minutehand up`: everything in one command, stopped by Ctrl-C, killed, and started again."""
+"""`minutebook up`: everything in one command, stopped by Ctrl-C, killed, and started again."""
 
 import contextlib
 import re
@@ -37,7 +37,7 @@ def home(tmp_path: Path, own_broker: Broker) -> Iterator[Installation]:
 
 
 def start_up(home: Installation, *arguments: str, with_children: bool = False) -> Process:
-    """Start `minutehand up`; it has its broker, its daemon ticked and its workers are ready."""
+    """Start `minutebook up`; it has its broker, its daemon ticked and its workers are ready."""
     command = home.command("up", *arguments)
     up = home.processes.start("up", command, with_children=with_children)
     up.said("is ready for quick")
@@ -190,6 +190,6 @@ def test_down_stops_what_up_started_and_says_so_if_nothing_runs(home: Installati
     again = home.processes.run(home.command("down"))
 
     assert (stopped.returncode, again.returncode) == (0, 0)
-    assert f"stopped minutehand up (pid {up.pid})" in stopped.stdout
-    assert "no minutehand up is running" in again.stdout
+    assert f"stopped minutebook up (pid {up.pid})" in stopped.stdout
+    assert "no minutebook up is running" in again.stdout
     assert psutil.wait_procs(children, timeout=10)[1] == []

@@ -31,4 +31,4 @@ def test_after_one_that_does_not_answer_there_is_another(
     monkeypatch.undo()
 
     assert version(tmp_path).wait(60) == 0
-    assert (tmp_path / "out").read_text().startswith("minutehand")
+    assert (tmp_path / "out").read_text().startswith("minutebook")

@@ -1,4 +1,4 @@
-"""`minutehand web` as a process: followed to the end, stopped, killed, and beside another one."""
+"""`minutebook web` as a process: followed to the end, stopped, killed, and beside another one."""
 
 import json
 import signal

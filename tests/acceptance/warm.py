@@ -2,7 +2,7 @@
 
 A process of its own all the same: a child of the test, in a session of its own, with its own
 environment, folder and end. What it leaves out is the start of Python, which the agents, the
-workers of other applications and, where a test looks for them, the children of `minutehand up` go
+workers of other applications and, where a test looks for them, the children of `minutebook up` go
 through in full.
 """
 
@@ -31,7 +31,7 @@ import psutil
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVER = str(ROOT / "scheduler_server.py")
-OURS = ["-P", "-m", "minutehand"]
+OURS = ["-P", "-m", "minutebook"]
 # Not modules that take something from their process while they are imported: the environment
 # (`billiard`, by `processes.worker`), a lock that forks share (`tasks.lease`), a thread (DuckDB, by
 # the built-in steps).
@@ -200,7 +200,7 @@ def _become(asked: dict[str, Any], descriptors: Sequence[int]) -> dict[str, Any]
 
 
 def _fork_own_children() -> None:
-    """Let the children of this process, a `minutehand up`, be forked as well.
+    """Let the children of this process, a `minutebook up`, be forked as well.
 
     By a process that is like it is now: later it has an engine, which a fork must not share.
     """
@@ -236,8 +236,8 @@ def _run(asked: Mapping[str, Any]) -> NoReturn:
             sys.argv = list(command[1:])
             runpy.run_path(SERVER, run_name="__main__")
         else:
-            sys.argv = ["minutehand", *command[4:]]
-            runpy.run_module("minutehand", run_name="__main__", alter_sys=True)
+            sys.argv = ["minutebook", *command[4:]]
+            runpy.run_module("minutebook", run_name="__main__", alter_sys=True)
         code = 0
     except SystemExit as ending:
         code = _exit_code(ending)

@@ -1,4 +1,4 @@
-"""`minutehand web` as a process, and clients of it."""
+"""`minutebook web` as a process, and clients of it."""
 
 import re
 from collections.abc import Iterator, Mapping

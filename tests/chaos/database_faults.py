@@ -37,7 +37,7 @@ class DatabaseFaults:
         }
 
     def _lock(self, fault: Fault) -> None:
-        path = self.installation.home / "minutehand.db"
+        path = self.installation.home / "minutebook.db"
         # Another thread repairs.
         locker = sqlite3.connect(path, timeout=2, isolation_level=None, check_same_thread=False)
         try:

@@ -10,7 +10,7 @@ from uuid import uuid4
 from broker.names import in_broker
 from tests.acceptance.installation import Installation
 
-QUEUES = ("minutehand.quick", "minutehand.heavy")
+QUEUES = ("minutebook.quick", "minutebook.heavy")
 # In a long storm each repetition would repeat those of the last.
 MOST_REPEATED = 50
 NO_MORE = {"callbacks": None, "errbacks": None, "chain": None, "chord": None}
@@ -59,7 +59,7 @@ def _message(task: str, arguments: list[Any]) -> str:
     properties = {
         "correlation_id": id,
         "delivery_mode": 2,
-        "delivery_info": {"exchange": "", "routing_key": "minutehand.quick"},
+        "delivery_info": {"exchange": "", "routing_key": "minutebook.quick"},
         "priority": 0,
         "body_encoding": "base64",
         "delivery_tag": str(uuid4()),

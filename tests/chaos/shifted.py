@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-FILE = "MINUTEHAND_STORM_CLOCK"
+FILE = "MINUTEBOOK_STORM_CLOCK"
 FORMAT = "%Y-%m-%d %H:%M:%f000"
 
 

@@ -96,7 +96,7 @@ class Storm:
     def facts(self) -> Facts:
         """Return the facts to check."""
         if self.server is None:
-            database = self.installation.home / "minutehand.db"
+            database = self.installation.home / "minutebook.db"
             return from_sqlite(database, self.log, self.journal.path)
         url = self.installation.settings.database_url.get_secret_value()
         return from_postgresql(url, self.log, self.journal.path)

@@ -1,4 +1,4 @@
-"""Steps of the storm: each appends its start and end to the log in MINUTEHAND_STORM."""
+"""Steps of the storm: each appends its start and end to the log in MINUTEBOOK_STORM."""
 
 import json
 import os
@@ -8,14 +8,14 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-import minutehand
-from minutehand import StepContext, StepFailed, StepOutcome, StepResult
+import minutebook
+from minutebook import StepContext, StepFailed, StepOutcome, StepResult
 from runtime.clock import utc_now
 
 POLL_S = 0.05
-LOG = "MINUTEHAND_STORM"
+LOG = "MINUTEBOOK_STORM"
 # A file: once it exists, steps take no time.
-CALM = "MINUTEHAND_STORM_CALM"
+CALM = "MINUTEBOOK_STORM_CALM"
 
 
 class StormParameters(BaseModel):
@@ -80,7 +80,7 @@ def _run(context: StepContext, step: str, *, repeatable: bool) -> StepResult:
 def _register(name: str, **how: Any) -> None:
     repeatable = how.get("repeatable", True)
 
-    @minutehand.step(name, parameters=StormParameters, **how)
+    @minutebook.step(name, parameters=StormParameters, **how)
     def _(context: StepContext) -> StepResult:
         return _run(context, name, repeatable=repeatable)
 

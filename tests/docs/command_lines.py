@@ -8,10 +8,10 @@ from cli.main import cli
 from cli.tree import hoisted
 
 
-def parse_minutehand(arguments: list[str]) -> None:
+def parse_minutebook(arguments: list[str]) -> None:
     """Parse a command line of ours; raises for an unknown command, option or value."""
     command: Any = get_command(cli)
-    context = command.make_context("minutehand", hoisted(arguments))
+    context = command.make_context("minutebook", hoisted(arguments))
     rest = [*context._protected_args, *context.args]
     while rest:
         name, *rest = rest

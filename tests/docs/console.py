@@ -8,7 +8,7 @@ A line `$ command` is run, the lines under it are what it prints. They are compa
 
 A ```json, ```python, ```yaml or ```ics block after a paragraph with "as `NAME`" is saved as that
 file.
-`make up` starts `minutehand up --demo` in the background, `minutehand up` and `celery` themselves;
+`make up` starts `minutebook up --demo` in the background, `minutebook up` and `celery` themselves;
 each line that is shown has to come. `export` holds for what follows, until `unset`, with `$PWD` for
 the folder.
 `source …` does nothing: the commands are on the path already.
@@ -33,8 +33,8 @@ from tests.servers import free_port
 ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 60.0
 # A worker that is ready is seen a moment later.
-LIVE = "minutehand status"
-BACKGROUND = ("make up", "minutehand up", "celery ")
+LIVE = "minutebook status"
+BACKGROUND = ("make up", "minutebook up", "celery ")
 SHOWN_PORT = ":8265"
 UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 LOOSE = {
@@ -158,7 +158,7 @@ class Terminal:
 
     def _start(self, text: str, shown: tuple[str, ...]) -> None:
         """Start a command that goes on; wait until each shown line is among what it prints."""
-        words = shlex.split("minutehand up --demo" if text == "make up" else text)
+        words = shlex.split("minutebook up --demo" if text == "make up" else text)
         log = self.folder / f"background-{len(self.children)}.log"
         with log.open("w") as file:
             self.children.append(self._process(words, file))
@@ -183,7 +183,7 @@ class Terminal:
         return self._output_of(text).replace(f":{self._port}", SHOWN_PORT)
 
     def _output_of(self, text: str) -> str:
-        is_ours = text.startswith("minutehand ") and not re.search(r"[|&;$<>]", text)
+        is_ours = text.startswith("minutebook ") and not re.search(r"[|&;$<>]", text)
         with TemporaryFile("w+") as output:
             words = shlex.split(text) if is_ours else ["bash", "-c", text]
             self._process(words, output).wait(TIMEOUT_S)
@@ -192,7 +192,7 @@ class Terminal:
 
     def _process(self, words: list[str], output: IO[str]) -> subprocess.Popen[Any] | Forked:
         """Start a command; ours without its second of imports."""
-        if words[0] == "minutehand":
+        if words[0] == "minutebook":
             command = [sys.executable, *OURS, *words[1:]]
             is_up = words[1] == "up"
             return warm().start(

@@ -12,7 +12,7 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 KUBERNETES = ROOT / "deploy/kubernetes"
-_SECRETS = re.compile("/run/secrets(/minutehand)?")
+_SECRETS = re.compile("/run/secrets(/minutebook)?")
 # Probes of Kubernetes that ask by HTTP have no command.
 Check = tuple[str, ...]
 
@@ -43,7 +43,7 @@ def of_compose() -> Iterator[Deployed]:
     """Yield the services of ours."""
     file = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
     for name, service in file["services"].items():
-        if not service["image"].startswith("minutehand"):
+        if not service["image"].startswith("minutebook"):
             continue
         values = {
             key: re.sub(r"\$\{\w+:-(.*?)\}", r"\1", value)
@@ -81,7 +81,7 @@ def of_kubernetes() -> Iterator[Deployed]:
     """Yield the containers of ours."""
     for name, pod in pods():
         for one in containers(pod):
-            if not one["image"].startswith("minutehand"):
+            if not one["image"].startswith("minutebook"):
                 continue
             probes = [value for key, value in one.items() if key.endswith("Probe")]
             commands = [tuple(probe["exec"]["command"]) for probe in probes if "exec" in probe]

@@ -11,8 +11,8 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/explanation/architecture.md").read_text(encoding="utf-8")
 # Migrations stand below and above `models`: they import its column types, and it runs them.
 UNDRAWN = {"release", "migrations"}
-# The command `minutehand` is installed as a module of the public face.
-ENTRY_POINT = ("minutehand", "cli")
+# The command `minutebook` is installed as a module of the public face.
+ENTRY_POINT = ("minutebook", "cli")
 ROOMS = sorted(
     folder.name
     for folder in ROOT.iterdir()

@@ -36,16 +36,16 @@ PAGES = [DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md"))]
 # handbook's sentences.
 SHOWN = sorted(
     {
-        line.partition("minutehand ")[2]
+        line.partition("minutebook ")[2]
         for page in PAGES
         for block in re.findall(r"^```sh\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
         for line in block.replace("\\\n", " ").splitlines()
-        if re.match(r"([A-Z_]+=\S+ )*(\S*/)?minutehand ", line)
+        if re.match(r"([A-Z_]+=\S+ )*(\S*/)?minutebook ", line)
     }
     | {
         " ".join(command.split())
         for page in (DOCS / "how-to/operate").glob("*.md")
-        for command in re.findall(r"`minutehand ([^`]+)`", page.read_text(encoding="utf-8"))
+        for command in re.findall(r"`minutebook ([^`]+)`", page.read_text(encoding="utf-8"))
     }
 )
 # What a sentence names, without the options that may stand before a command.
@@ -53,11 +53,11 @@ NAMED = sorted(
     {
         re.sub(r"--(?:app|url|token-file) \S+ |--json ", "", " ".join(command.split()))
         for page in PAGES
-        for command in re.findall(r"`minutehand ([^`]+)`", page.read_text(encoding="utf-8"))
+        for command in re.findall(r"`minutebook ([^`]+)`", page.read_text(encoding="utf-8"))
     }
 )
 ROOT: Any = get_command(cli)
-COMMANDS = dict(_commands(ROOT, "minutehand"))
+COMMANDS = dict(_commands(ROOT, "minutebook"))
 
 
 def _options(command: Any) -> set[str]:
@@ -87,7 +87,7 @@ def test_each_command_has_a_section_with_its_options(path: str) -> None:
 @pytest.mark.parametrize("line", SHOWN)
 def test_a_command_that_only_an_admin_can_run_is_understood(line: str) -> None:
     words = shlex.split(re.split(r" (?:[|>]|&&|2>) ?", line)[0], comments=True)
-    command, context = ROOT, ROOT.make_context("minutehand", hoisted(words))
+    command, context = ROOT, ROOT.make_context("minutebook", hoisted(words))
     while hasattr(command, "commands"):
         name, command, rest = command.resolve_command(
             context, [*context._protected_args, *context.args]
@@ -111,7 +111,7 @@ def _indexed() -> Iterator[str]:
     for part in "; ".join(cells).split("; "):
         group, _, names = part.rpartition(": ")
         yield from (
-            " ".join(["minutehand", *re.findall(r"`(.+)`", group), name])
+            " ".join(["minutebook", *re.findall(r"`(.+)`", group), name])
             for name in re.findall(r"`(.+?)`", names)
         )
 
@@ -128,9 +128,9 @@ def test_the_global_options_are_on_the_page() -> None:
 
 def test_the_page_has_no_command_that_is_not_there() -> None:
     named = {
-        re.split(r" [A-Z[]", heading)[0] for heading in SECTIONS if heading.startswith("minutehand")
+        re.split(r" [A-Z[]", heading)[0] for heading in SECTIONS if heading.startswith("minutebook")
     }
-    groups = {path.rsplit(" ", 1)[0] for path in COMMANDS} - {"minutehand"}
+    groups = {path.rsplit(" ", 1)[0] for path in COMMANDS} - {"minutebook"}
 
     assert named == set(COMMANDS) | groups
 

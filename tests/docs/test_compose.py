@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 from broker.names import DEFAULT, HEAVY, QUICK
 from processes.up import STOP_MARGIN_S
 from runtime.config import load_settings, setting_paths, variable_of
-from tests.docs.command_lines import parse_minutehand
+from tests.docs.command_lines import parse_minutebook
 
 ROOT = Path(__file__).parents[2]
 FILE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
@@ -49,7 +49,7 @@ def test_the_file_follows_the_compose_specification() -> None:
 def test_two_daemons_and_a_worker_for_each_queue_are_there() -> None:
     commands = [_command(service) for service in OURS.values()]
 
-    assert commands.count(["minutehand", "daemon"]) == 2
+    assert commands.count(["minutebook", "daemon"]) == 2
     assert {QUICK, HEAVY, DEFAULT} == {command[-1] for command in commands if "worker" in command}
     assert {"postgres", "redis", "migrate"} <= set(SERVICES)
 
@@ -70,8 +70,8 @@ def test_its_servers_are_of_a_tested_release(name: str, server: str) -> None:
 def test_each_command_is_one_of_ours(name: str) -> None:
     program, *arguments = _command(OURS[name])
 
-    assert program == "minutehand"
-    parse_minutehand(arguments)
+    assert program == "minutebook"
+    parse_minutebook(arguments)
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -94,7 +94,7 @@ def test_the_image_of_the_dockerfile_is_pinned_and_the_user_is_not_root() -> Non
 @pytest.mark.matrix
 @pytest.mark.timeout(1800)
 def test_the_image_is_built_by_its_own_commands(tmp_path: Path) -> None:
-    places = {"/opt/minutehand": tmp_path / "opt", "/wheels": tmp_path / "wheels"}
+    places = {"/opt/minutebook": tmp_path / "opt", "/wheels": tmp_path / "wheels"}
     source = tmp_path / "src"
     files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)
     for name in filter(None, files.stdout.decode().split("\0")):
@@ -109,11 +109,11 @@ def test_the_image_is_built_by_its_own_commands(tmp_path: Path) -> None:
             for place, here in places.items():
                 command = command.replace(place, str(here))
             subprocess.run(["bash", "-euc", command], cwd=source, check=True)
-        program = str(tmp_path / "opt/bin/minutehand")
+        program = str(tmp_path / "opt/bin/minutebook")
         said = subprocess.run([program, "--version"], check=True, capture_output=True)
         installed = [one for one in (tmp_path / "opt").rglob("*") if one.is_file()]
 
-        assert said.stdout.startswith(b"minutehand ")
+        assert said.stdout.startswith(b"minutebook ")
         assert sum(one.stat().st_size for one in installed) < most_mb * 1e6
 
 
@@ -130,7 +130,7 @@ def test_each_variable_is_a_setting_with_a_valid_value(name: str, tmp_path: Path
     known = {variable_of(path) for path in setting_paths()}
     values = {key: re.sub(r"\$\{\w+:-(.*?)\}", r"\1", value) for key, value in environment.items()}
     for url in (
-        "postgresql://minutehand:p@postgres/minutehand",
+        "postgresql://minutebook:p@postgres/minutebook",
         "redis://redis:6379/0",
         "smtp://mail:1025",
     ):
@@ -183,8 +183,8 @@ def test_each_lasting_service_restarts_and_tells_its_health(name: str) -> None:
 def test_each_health_check_asks_our_own_command(name: str) -> None:
     kind, program, *arguments = OURS[name]["healthcheck"]["test"]
 
-    assert (kind, program) == ("CMD", "minutehand")
-    parse_minutehand(arguments)
+    assert (kind, program) == ("CMD", "minutebook")
+    parse_minutebook(arguments)
 
 
 @pytest.mark.parametrize("name", OURS)

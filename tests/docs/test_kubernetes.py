@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 
 from processes.up import STOP_MARGIN_S
 from runtime.config import load_settings, setting_paths, variable_of
-from tests.docs.command_lines import parse_minutehand
+from tests.docs.command_lines import parse_minutebook
 from tests.docs.deployed import KUBERNETES, containers, manifests, of_kubernetes, pods
 
 SCHEMAS = json.loads((Path(__file__).parent / "kubernetes-1.34.json").read_text(encoding="utf-8"))
@@ -120,7 +120,7 @@ def test_kustomize_builds_it() -> None:
 
     assert [fault for one in documents for fault in _faults(one)] == []
     spaces = {one["metadata"].get("namespace") for one in documents if one["kind"] != "Namespace"}
-    assert spaces == {"minutehand"}
+    assert spaces == {"minutebook"}
 
 
 @pytest.mark.parametrize(("pod", "container"), CONTAINERS)
@@ -143,8 +143,8 @@ def test_each_container_is_confined_and_bounded(
 @pytest.mark.parametrize("one", [*of_kubernetes()], ids=lambda one: one.where)
 def test_each_command_probe_and_variable_is_one_of_ours(one: Any, tmp_path: Path) -> None:
     for program, *arguments in (one.command, *one.checks):
-        assert program == "minutehand"
-        parse_minutehand(arguments)
+        assert program == "minutebook"
+        parse_minutebook(arguments)
     assert set(dict(one.environment)) <= {variable_of(path) for path in setting_paths()}
     assert set(one.paths) <= {"/healthz", "/readyz", "/healthz/ticks"}
     for secret, url in {"database_url": "postgresql://db/x", "broker_url": "redis://b"}.items():
@@ -157,11 +157,11 @@ def test_two_daemons_run_and_every_lasting_workload_keeps_one_pod() -> None:
     deployments = {
         one["metadata"]["name"]: one["spec"]
         for one in DOCUMENTS
-        if one["kind"] == "Deployment" and one["metadata"]["name"].startswith("minutehand")
+        if one["kind"] == "Deployment" and one["metadata"]["name"].startswith("minutebook")
     }
     budgets = {one["metadata"]["name"] for one in DOCUMENTS if one["kind"] == "PodDisruptionBudget"}
 
-    assert deployments["minutehand-daemon"]["replicas"] == 2
+    assert deployments["minutebook-daemon"]["replicas"] == 2
     assert budgets == set(deployments)
     for spec in deployments.values():
         assert spec["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}

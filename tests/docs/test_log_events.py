@@ -14,7 +14,7 @@ from runtime.logs.lines import JsonFormatter
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "log-events.md").read_text(encoding="utf-8")
-# `minutehand` logs in the processes of its users, in their form.
+# `minutebook` logs in the processes of its users, in their form.
 ROOMS = (
     *("broker", "celery_steps", "cli", "cron", "jobs", "models", "moving", "processes"),
     *("runtime", "scheduler", "small_apps", "tasks", "views", "web"),
@@ -85,7 +85,7 @@ def test_the_page_lists_each_event_with_its_levels_fields_and_messages() -> None
 
 def test_a_line_of_json_has_the_event_and_its_values_by_name() -> None:
     record = logging.LogRecord(
-        "minutehand.execute",
+        "minutebook.execute",
         logging.INFO,
         "",
         0,

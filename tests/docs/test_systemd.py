@@ -12,12 +12,12 @@ import pytest
 from processes.up import STOP_MARGIN_S
 from runtime.config import load_settings, setting_paths, variable_of
 from scheduler.loop import LONGEST_WAIT_S
-from tests.docs.command_lines import parse_minutehand
+from tests.docs.command_lines import parse_minutebook
 
 UNITS = sorted((Path(__file__).parents[2] / "deploy/systemd").glob("*.service"))
 PAGE = Path(__file__).parents[2] / "docs/how-to/deploy.md"
-PROGRAM = "/opt/minutehand/bin/minutehand"
-INSTANCES = {"minutehand-worker@": "quick", "minutehand-agent@": "shop"}
+PROGRAM = "/opt/minutebook/bin/minutebook"
+INSTANCES = {"minutebook-worker@": "quick", "minutebook-agent@": "shop"}
 # systemd's own figure, from 0 (confined) to 10; what is left is the network and unix sockets.
 MOST_EXPOSED = 1.5
 
@@ -34,7 +34,7 @@ def _lines(unit: Path, key: str) -> list[str]:
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of the units whose program is that of the tests, with one instance of each."""
     folder = tmp_path_factory.mktemp("units")
-    program = str(Path(sys.executable).with_name("minutehand"))
+    program = str(Path(sys.executable).with_name("minutebook"))
     for unit in UNITS:
         name = unit.stem + INSTANCES.get(unit.stem, "") + ".service"
         (folder / name).write_text(unit.read_text().replace(PROGRAM, program))
@@ -47,7 +47,7 @@ def test_each_command_is_one_of_ours(unit: Path) -> None:
     program, *arguments = line.replace("%i", "quick").split()
 
     assert program == PROGRAM
-    parse_minutehand(arguments)
+    parse_minutebook(arguments)
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
@@ -105,7 +105,7 @@ def test_the_units_are_installed_by_the_commands_of_the_page(tmp_path: Path) -> 
     for ours, there in {
         "systemd-sysusers": f"systemd-sysusers --root={tmp_path}",
         " && systemctl daemon-reload": "",
-        "systemctl start minutehand-migrate\n": "",
+        "systemctl start minutebook-migrate\n": "",
         "systemctl enable --now": f"systemctl --root={tmp_path} enable",
     }.items():
         assert ours in commands
@@ -119,10 +119,10 @@ def test_the_units_are_installed_by_the_commands_of_the_page(tmp_path: Path) -> 
     )  # fmt: skip
 
     assert done.returncode == 0, done.stderr
-    assert re.search("^minutehand:", (tmp_path / "etc/passwd").read_text(), re.M)
-    assert (tmp_path / "etc/minutehand").stat().st_mode & 0o777 == 0o700
+    assert re.search("^minutebook:", (tmp_path / "etc/passwd").read_text(), re.M)
+    assert (tmp_path / "etc/minutebook").stat().st_mode & 0o777 == 0o700
     wanted = tmp_path / "etc/systemd/system/multi-user.target.wants"
     assert {one.name for one in wanted.iterdir()} == {
-        "minutehand-daemon.service", "minutehand-web.service",
-        *(f"minutehand-worker@{queue}.service" for queue in ("quick", "heavy", "default")),
+        "minutebook-daemon.service", "minutebook-web.service",
+        *(f"minutebook-worker@{queue}.service" for queue in ("quick", "heavy", "default")),
     }  # fmt: skip

@@ -42,7 +42,7 @@ def test_the_glossary_is_sorted_and_explains_each_word_once() -> None:
 def test_the_readme_opens_with_what_it_is_and_the_two_commands() -> None:
     opening = README.split("\n## ", 1)[0]
 
-    assert opening.startswith("# Minutehand\n\nMinutehand is a cron daemon for Celery.")
+    assert opening.startswith("# Minutebook\n\nMinutebook is a cron daemon for Celery.")
     assert "make up " in opening
     assert "make test " in opening
 

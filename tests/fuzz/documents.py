@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from time import process_time
 
-from minutehand.grants import grants_of_new
+from minutebook.grants import grants_of_new
 from models.action import (
     ParseContext,
     document_hash,

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import atheris
 
-ROOMS = ("cron", "models", "runtime", "small_apps", "minutehand")
+ROOMS = ("cron", "models", "runtime", "small_apps", "minutebook")
 
 with atheris.instrument_imports(include=list(ROOMS)):
     from tests.fuzz.kinds import KINDS

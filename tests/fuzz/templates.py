@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import process_time
 
-from minutehand.steps import Recipient
+from minutebook.steps import Recipient
 from small_apps.mail.sandbox import LONGEST_OUTPUT
 from small_apps.mail.templates import PARTS, InvalidTemplate, MailTemplate, problems_in, render
 from small_apps.mail.values import SAMPLE, own_values
 
 # A value that no HTML may hold as it is.
-MARK = "mh7f3a"
+MARK = "mb7f3a"
 NAMED = {**SAMPLE, **own_values(Recipient("ann", "ann@example.com", f'<{MARK}>"&'), None)}
 # That of a child process that checks them.
 MOST_CPU_S = 5.0

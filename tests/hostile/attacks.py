@@ -328,7 +328,7 @@ def _planted_cookie(stage: Stage) -> str:
             assert browser.post("/sign-in", data={"token": token}).status_code == 200
             path = "/actions/secret/delete?app=bakery"
             planted = ["Done.", [path, "Go on", {}], "0" * 64]
-            browser.cookies.set("mh_notice", quote(json.dumps(planted)))
+            browser.cookies.set("mb_notice", quote(json.dumps(planted)))
             page = browser.get("/actions")
             assert page.status_code == 200, page.text
             assert path not in page.text, "the page has its button"
@@ -395,7 +395,7 @@ ATTACKS = [
         ("test_a_step_that_is_not_granted_does_not_run",), _step_of_users,
     ),
     Attack(
-        "A5", "a Celery task that is not granted, or one of Minutehand's own",
+        "A5", "a Celery task that is not granted, or one of Minutebook's own",
         "it is refused, and not sent",
         ("test_a_task_that_is_no_longer_granted_is_not_sent",
          "test_our_own_tasks_are_never_allowed"), _task,
@@ -471,7 +471,7 @@ ATTACKS = [
     ),
     Attack(
         "B6", "broken items in a queue",
-        "they are moved to `minutehand.unknown`, and no worker ends",
+        "they are moved to `minutebook.unknown`, and no worker ends",
         ("test_no_broken_message_ends_a_worker",), _broken_items,
     ),
     Attack(

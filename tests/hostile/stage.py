@@ -50,7 +50,7 @@ class Stage:
         return self.installation.settings.effective_data_root
 
     def call(self, *arguments: str) -> Result:
-        """Call `minutehand` as an editor does."""
+        """Call `minutebook` as an editor does."""
         out, err = StringIO(), StringIO()
         with redirect_stdout(out), redirect_stderr(err):
             code = run(arguments)

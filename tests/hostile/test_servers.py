@@ -31,7 +31,7 @@ def send(port: int, timeout_s: float) -> None:
 
 def message() -> EmailMessage:
     """Return a message to one recipient."""
-    envelope = Envelope("mh@example.com", "ann@example.com", None, "<1.send@example.com>", NOW)
+    envelope = Envelope("mb@example.com", "ann@example.com", None, "<1.send@example.com>", NOW)
     return build_message(Content("Hello", "text"), envelope)
 
 

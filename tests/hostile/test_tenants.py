@@ -7,9 +7,9 @@ import pytest
 import sqlalchemy as sa
 from pydantic import SecretStr
 
-import minutehand
-from minutehand.grants import Grants
-from minutehand.steps import StepResult
+import minutebook
+from minutebook.grants import Grants
+from minutebook.steps import StepResult
 from models.tables import notices
 from runtime.config import Settings
 from runtime.database import reading
@@ -90,8 +90,8 @@ def test_a_step_that_is_not_granted_does_not_run(
 ) -> None:
     ran = []
 
-    @minutehand.step("theirs")
-    def step(_: minutehand.StepContext) -> StepResult:
+    @minutebook.step("theirs")
+    def step(_: minutebook.StepContext) -> StepResult:
         ran.append(1)
         return StepResult()
 
@@ -106,8 +106,8 @@ def test_a_webhook_behind_a_secret_that_is_not_granted_is_not_called(
 ) -> None:
     monkeypatch.setenv("THEIR_HOOK", "http://127.0.0.1:1/7777")
 
-    @minutehand.step("mine")
-    def step(_: minutehand.StepContext) -> StepResult:
+    @minutebook.step("mine")
+    def step(_: minutebook.StepContext) -> StepResult:
         return StepResult()
 
     hooks = {"on_success": [{"webhook": "env:THEIR_HOOK"}]}
@@ -125,8 +125,8 @@ def test_the_installation_s_own_receiver_is_not_lent_to_a_hook(
     alert = AlertSettings(webhook=SecretStr("env:CHAT_HOOK"), mail=("admin@here.example",))
     settings = settings.model_copy(update={"alert": alert})
 
-    @minutehand.step("mine")
-    def step(_: minutehand.StepContext) -> StepResult:
+    @minutebook.step("mine")
+    def step(_: minutebook.StepContext) -> StepResult:
         return StepResult()
 
     hooks = {"on_success": [{"webhook": "env:CHAT_HOOK"}, {"mail": "admin@here.example"}]}
@@ -146,8 +146,8 @@ def test_the_installation_s_own_receiver_is_not_lent_to_a_hook(
 def test_mail_of_a_hook_goes_to_granted_addresses_alone(
     own_steps: None, engine: sa.Engine, settings: Settings
 ) -> None:
-    @minutehand.step("mine")
-    def step(_: minutehand.StepContext) -> StepResult:
+    @minutebook.step("mine")
+    def step(_: minutebook.StepContext) -> StepResult:
         return StepResult()
 
     hooks = {"on_success": [{"mail": "ann@theirs.example"}]}

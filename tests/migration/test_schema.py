@@ -76,7 +76,7 @@ def test_several_processes_may_migrate_at_once(empty: sa.Engine) -> None:
 def test_an_empty_database_is_refused_with_the_remedy(empty: sa.Engine) -> None:
     with reading(empty) as connection:
         assert current_revision(connection) is None
-        with pytest.raises(SchemaOutdated, match="run `minutehand migrate`"):
+        with pytest.raises(SchemaOutdated, match="run `minutebook migrate`"):
             check_schema(connection)
 
 

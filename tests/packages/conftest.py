@@ -29,7 +29,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
 @pytest.fixture(scope="session")
 def server(wheels: Wheels, tmp_path_factory: pytest.TempPathFactory) -> Environment:
     """An environment with the server, as an installation in /opt has it."""
-    made = make_environment(tmp_path_factory.mktemp("opt") / "minutehand")
+    made = make_environment(tmp_path_factory.mktemp("opt") / "minutebook")
     made.install(str(wheels.client), str(wheels.server))
     made.see_libraries()
     return made

@@ -122,13 +122,13 @@ class Wheels:
 
     @property
     def client(self) -> Path:
-        """The wheel of minutehand-client."""
-        return self._named("minutehand_client-", ".whl")
+        """The wheel of minutebook-client."""
+        return self._named("minutebook_client-", ".whl")
 
     @property
     def server(self) -> Path:
-        """The wheel of minutehand."""
-        return self._named("minutehand-", ".whl")
+        """The wheel of minutebook."""
+        return self._named("minutebook-", ".whl")
 
     def _named(self, start: str, end: str) -> Path:
         names = (one for one in self.files if one.name.startswith(start))

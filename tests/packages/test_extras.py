@@ -23,11 +23,11 @@ def bare(wheels: Wheels, tmp_path_factory: pytest.TempPathFactory) -> Environmen
     return made
 
 
-def minutehand(
+def minutebook(
     bare: Environment, folder: Path, *arguments: str, **settings: str
 ) -> subprocess.CompletedProcess[str]:
     """Run a command of the server in a home folder of the test's own."""
-    return bare.run([str(bare.bin / "minutehand"), *arguments], folder,
+    return bare.run([str(bare.bin / "minutebook"), *arguments], folder,
                     {"SCHED_HOME": str(folder / "home"), **settings})  # fmt: skip
 
 
@@ -36,24 +36,24 @@ def add(bare: Environment, folder: Path, step: str, **settings: str) -> str:
     document = folder / f"{step}.json"
     named = {"name": step, "operations": {step: True}, "when": WHEN, "recipients": "all"}
     document.write_text(json.dumps(named))
-    return minutehand(bare, folder, "action", "add", str(document), **settings).stderr
+    return minutebook(bare, folder, "action", "add", str(document), **settings).stderr
 
 
 def test_a_step_without_its_extra_is_refused_unless_the_workers_have_it(
     bare: Environment, tmp_path: Path
 ) -> None:
-    assert minutehand(bare, tmp_path, "migrate").returncode == 0
+    assert minutebook(bare, tmp_path, "migrate").returncode == 0
 
     for step, extra in {"refresh": "data", "send_execsum": "mail"}.items():
-        assert f"install minutehand[{extra}]" in add(bare, tmp_path, step)
-        assert "minutehand[" not in add(bare, tmp_path, step, SCHED_WORKER_EXTRAS="data,mail")
-    report = minutehand(bare, tmp_path, "doctor").stdout
-    assert "minutehand[data] is not installed, needed by refresh" in report
-    assert "minutehand[mail] is not installed, needed by send_execsum" in report
+        assert f"install minutebook[{extra}]" in add(bare, tmp_path, step)
+        assert "minutebook[" not in add(bare, tmp_path, step, SCHED_WORKER_EXTRAS="data,mail")
+    report = minutebook(bare, tmp_path, "doctor").stdout
+    assert "minutebook[data] is not installed, needed by refresh" in report
+    assert "minutebook[mail] is not installed, needed by send_execsum" in report
 
 
 def test_what_needs_no_extra_runs_without_one(bare: Environment, tmp_path: Path) -> None:
-    minutehand(bare, tmp_path, "migrate")
+    minutebook(bare, tmp_path, "migrate")
     code = """
 from importlib import import_module
 for name in ("publish", "maintenance", "send_email", "command"):
@@ -68,14 +68,14 @@ except UnknownStep as error:
 """
     done = bare.python(code, tmp_path)
 
-    assert "needs minutehand[data], which this worker lacks" in done.stdout, done.stderr
+    assert "needs minutebook[data], which this worker lacks" in done.stdout, done.stderr
 
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("extra", MOST_MB)
 def test_each_set_stays_small(wheels: Wheels, tmp_path: Path, extra: str) -> None:
     made = make_environment(tmp_path / "env")
-    wanted = f"minutehand[{extra}]" if extra else "minutehand"
+    wanted = f"minutebook[{extra}]" if extra else "minutebook"
     made.install("--no-compile", f"{wanted} @ {wheels.server.as_uri()}", str(wheels.client),
                  is_offline=False)  # fmt: skip
 
@@ -83,4 +83,4 @@ def test_each_set_stays_small(wheels: Wheels, tmp_path: Path, extra: str) -> Non
     size_mb = sum(one.stat().st_size for one in files) / 1e6
     print(f"{wanted}: {size_mb:.0f} MB in {len(files)} files")  # noqa: T201
     assert size_mb < MOST_MB[extra]
-    assert made.run([str(made.bin / "minutehand"), "--version"], tmp_path).returncode == 0
+    assert made.run([str(made.bin / "minutebook"), "--version"], tmp_path).returncode == 0

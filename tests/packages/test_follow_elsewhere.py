@@ -98,7 +98,7 @@ def follows(shop: Shop) -> None:
 def test_a_worker_follows_with_its_agent_in_another_environment(
     shop: Shop, application: Environment, server: Environment
 ) -> None:
-    worker = started(shop, application, str(server.bin / "minutehand"))
+    worker = started(shop, application, str(server.bin / "minutebook"))
 
     follows(shop)
 
@@ -111,7 +111,7 @@ def test_a_worker_follows_through_the_socket_of_a_sidecar(
     shop: Shop, application: Environment, server: Environment
 ) -> None:
     path = shop.folder / "agent.sock"
-    command = [str(server.bin / "minutehand"), "agent", "--socket", str(path)]
+    command = [str(server.bin / "minutebook"), "agent", "--socket", str(path)]
     settings = {"SCHED_CELERY_TASKS": "tasks.*", "PYTHONPATH": ""}
     sidecar = shop.installation.processes.start("sidecar", command, settings)
     sidecar.said(f"agent serves {path}")
@@ -131,7 +131,7 @@ def test_a_worker_of_each_release_follows(
     environment.install(
         f"celery=={libraries.celery}", *libraries.beside, str(wheels.client), is_offline=False
     )
-    worker = started(shop, environment, str(server.bin / "minutehand"))
+    worker = started(shop, environment, str(server.bin / "minutebook"))
 
     follows(shop)
 

@@ -1,4 +1,4 @@
-"""Minutehand on the other releases of Python, with what the lock files name for each."""
+"""Minutebook on the other releases of Python, with what the lock files name for each."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Minutehand on other releases of its servers than the one that this machine has."""
+"""Minutebook on other releases of its servers than the one that this machine has."""
 
 import shutil
 import subprocess

@@ -36,7 +36,7 @@ def top_levels(wheel: Path) -> set[str]:
 
 
 def test_the_client_is_small_and_has_one_name(wheels: Wheels) -> None:
-    assert top_levels(wheels.client) == {"minutehand"}
+    assert top_levels(wheels.client) == {"minutebook"}
     assert wheels.client.stat().st_size < 300_000
 
 
@@ -46,7 +46,7 @@ def test_the_server_has_the_rest_and_requires_the_same_client(wheels: Wheels) ->
         metadata = next(name for name in opened.namelist() if name.endswith("METADATA"))
         lines = opened.read(metadata).decode().splitlines()
     version = next(line.split()[-1] for line in lines if line.startswith("Version:"))
-    assert f"Requires-Dist: minutehand-client=={version}" in lines
+    assert f"Requires-Dist: minutebook-client=={version}" in lines
 
 
 def test_all_files_beside_the_code_are_in_the_server(wheels: Wheels) -> None:
@@ -73,7 +73,7 @@ def test_the_same_source_gives_the_same_bytes(wheels: Wheels, tmp_path: Path) ->
 
 
 def test_the_client_is_written_for_the_oldest_python() -> None:
-    for file in (ROOT / "minutehand").glob("*.py"):
+    for file in (ROOT / "minutebook").glob("*.py"):
         # What it cannot see, such as a class of a later library, `make test-matrix` runs.
         ast.parse(file.read_text(), feature_version=(3, 9))
 
@@ -82,10 +82,10 @@ def test_an_application_that_follows_keeps_its_own_modules(
     application: Environment, folder: Path
 ) -> None:
     code = f"""
-import minutehand
+import minutebook
 from celery import Celery
-minutehand.follow(Celery("shop"))
-assert minutehand.current_operation() is None
+minutebook.follow(Celery("shop"))
+assert minutebook.current_operation() is None
 for name in {OWN!r}:
     print(__import__(name).OWNER)
 import sys
@@ -115,7 +115,7 @@ def test_the_pages_of_django_s_admin_are_in_the_client(
     with django_project.project(tmp_path, str(application.bin / "python")) as url:
         page = django_project.Browser(url, "admin").get(django_project.ACTIONS)
 
-    assert "set MINUTEHAND_URL and MINUTEHAND_TOKEN" in django_project.text_of(page)
+    assert "set MINUTEBOOK_URL and MINUTEBOOK_TOKEN" in django_project.text_of(page)
 
 
 @pytest.mark.matrix
@@ -126,7 +126,7 @@ def test_the_pages_work_with_older_releases_of_django(
     made = make_environment(tmp_path / "env")
     made.install(str(wheels.client))
     made.install(f"django=={django}", "httpx", is_offline=False)
-    nowhere = {"MINUTEHAND_URL": f"http://127.0.0.1:{free_port()}", "MINUTEHAND_TOKEN": "mht_x"}
+    nowhere = {"MINUTEBOOK_URL": f"http://127.0.0.1:{free_port()}", "MINUTEBOOK_TOKEN": "mbt_x"}
 
     with django_project.project(tmp_path, str(made.bin / "python"), **nowhere) as url:
         admin = django_project.Browser(url, "admin")
@@ -141,7 +141,7 @@ def test_a_worker_without_any_agent_says_what_to_install(
     application: Environment, folder: Path
 ) -> None:
     code = """
-from minutehand.agent_place import NoAgent, find_agent
+from minutebook.agent_place import NoAgent, find_agent
 try:
     find_agent(None, {"PATH": "/nowhere"})
 except NoAgent as error:
@@ -149,13 +149,13 @@ except NoAgent as error:
 """
     done = application.python(code, folder)
 
-    assert done.stdout.startswith("no agent: this environment has only minutehand-client;")
+    assert done.stdout.startswith("no agent: this environment has only minutebook-client;")
 
 
 def test_the_command_runs_from_its_own_environment_in_any_folder(
     server: Environment, folder: Path
 ) -> None:
-    command = [str(server.bin / "minutehand"), "--home", str(folder / "home")]
+    command = [str(server.bin / "minutebook"), "--home", str(folder / "home")]
 
     made = server.run([*command, "migrate"], folder)
     shown = server.run([*command, "--json", "step", "list"], folder)
@@ -174,7 +174,7 @@ load(Installation(Path({str(home)!r})))
 """
     done = server.python(code, tmp_path)
     command = [
-        str(server.bin / "minutehand"),
+        str(server.bin / "minutebook"),
         "--home",
         str(home),
         "--app",
@@ -193,9 +193,9 @@ def test_without_the_server_the_module_says_what_to_install(
     application: Environment, tmp_path: Path
 ) -> None:
     done = application.run(
-        [str(application.bin / "python"), "-m", "minutehand", "status"], tmp_path
+        [str(application.bin / "python"), "-m", "minutebook", "status"], tmp_path
     )
 
     assert done.returncode == 1
-    assert "pip install minutehand" in done.stderr
+    assert "pip install minutebook" in done.stderr
     assert "Traceback" not in done.stderr

@@ -31,7 +31,7 @@ def test_the_daemon_never_loads_step_code() -> None:
 
 
 def test_the_public_face_loads_nothing_else_of_ours() -> None:
-    program = "import sys, minutehand; print(*sorted(sys.modules))"
+    program = "import sys, minutebook; print(*sorted(sys.modules))"
 
     loaded = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import Field, SkipValidation, model_serializer
 
-from minutehand.grants import Grants
+from minutebook.grants import Grants
 from models.limits import PREFIX
 from models.sql import read_clock
 from models.store.operations import pages

@@ -56,7 +56,7 @@ def _entries(text: str, since: datetime, until: datetime) -> Iterator[dict[str, 
         import recurring_ical_events
         from icalendar import Calendar
     except ImportError:
-        raise Refused("install minutehand[calendar] here to read iCalendar files") from None
+        raise Refused("install minutebook[calendar] here to read iCalendar files") from None
 
     calendar = Calendar.from_ical(text)
     for event in calendar.walk("VEVENT"):

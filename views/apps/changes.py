@@ -61,7 +61,7 @@ def create(installation: Installation, document: Document) -> AppliedApp:
         name = models[0][1].name
         if small_apps.has_document(connection, name):
             raise Refused(
-                f'small app "{name}" already exists; use `minutehand app apply` to change it'
+                f'small app "{name}" already exists; use `minutebook app apply` to change it'
             )
         done = _apply(connection, installation, models)
     return _shown(installation, models, done)[0]

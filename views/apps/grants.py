@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 
 from pydantic import Field
 
-from minutehand.grants import EVERYTHING, Grants
+from minutebook.grants import EVERYTHING, Grants
 from models.errors import Refused
 from runtime.database import reading
 from runtime.references import SecretMissing

@@ -7,7 +7,7 @@ from uuid import UUID
 import sqlalchemy as sa
 from pydantic import Field
 
-from minutehand.steps import SmallApp
+from minutebook.steps import SmallApp
 from models.action import ScheduledActionModel
 from models.action.schedule import NO_UID
 from models.errors import InvalidAction, InvalidDocument, NotFound, Outdated, Problem, Refused

@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from celery_steps.celery_task import STEP as CELERY_TASK
-from minutehand.grants import Grants
+from minutebook.grants import Grants
 from models.action import load_action
 from models.action.granted import SETTING, problems_of_hooks, problems_of_steps
 from models.celery_task import CeleryRules, refusals

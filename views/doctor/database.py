@@ -42,13 +42,13 @@ _JOB = '"job":{'
 _QUEUE = re.compile(r'"queue":"([^"]+)"')
 # A sample of this size shows the same in less time.
 MOST_PLANS = 10_000
-ALERT_HINT = "see `minutehand action list --unhealthy --all-apps`"
+ALERT_HINT = "see `minutebook action list --unhealthy --all-apps`"
 
 
 def check_database(engine: sa.Engine, settings: Settings) -> Iterator[Finding]:
     """Yield the findings about the database and its contents."""
     if not is_made(engine):
-        yield fault("database", "there is none yet", "run `minutehand up`, or check --home")
+        yield fault("database", "there is none yet", "run `minutebook up`, or check --home")
         return
     try:
         with engine.connect() as connection:
@@ -63,9 +63,9 @@ def check_database(engine: sa.Engine, settings: Settings) -> Iterator[Finding]:
 
 def _unusable(error: sa.exc.DBAPIError | SchedulerError) -> Finding:
     if isinstance(error, SchemaNewer):
-        return fault("schema", str(error), "upgrade Minutehand here")
+        return fault("schema", str(error), "upgrade Minutebook here")
     if isinstance(error, SchedulerError):
-        return fault("schema", str(error), "run `minutehand migrate`")
+        return fault("schema", str(error), "run `minutebook migrate`")
     if is_refusal(error):
         return fault("database", reason_of(error), "let our role own the database and its tables")
     return fault(
@@ -147,7 +147,7 @@ def _system_release() -> str | None:
 
 
 def _daemon(connection: sa.Connection, settings: Settings, now: datetime) -> Finding:
-    remedy = "start `minutehand up`, or `minutehand daemon`"
+    remedy = "start `minutebook up`, or `minutebook daemon`"
     daemon = daemon_in(connection, settings, now)
     if daemon is None:
         return fault("daemon", "has never ticked", remedy)
@@ -206,7 +206,7 @@ def _starts(queue: str) -> str:
     """Return how to start a worker for a queue of ours or of jobs."""
     if queue.startswith(QUEUE_PREFIX):
         return "start a worker that asks for jobs over HTTP"
-    return f"start `minutehand worker --queues {queue}`"
+    return f"start `minutebook worker --queues {queue}`"
 
 
 def _listed(plan: str, queue: str) -> str:
@@ -243,7 +243,7 @@ def _celery_tasks(
         yield ok("celery tasks", f"{len(wanted)}, all followed by live workers")
     elif wanted:
         text = f"no worker follows {', '.join(sorted(unfollowed))}: the result is unknown"
-        yield warning("celery tasks", text, "add `minutehand.follow(app)` to its application")
+        yield warning("celery tasks", text, "add `minutebook.follow(app)` to its application")
 
 
 def _shared_queues(connection: sa.Connection, settings: Settings) -> Iterator[Finding]:
@@ -280,7 +280,7 @@ def _retention(connection: sa.Connection, settings: Settings) -> Finding:
 def _actions(connection: sa.Connection, settings: Settings) -> Iterator[Finding]:
     broken = actions.set_aside_actions(connection)
     for one in broken:
-        remedy = f"correct it and `minutehand action apply` it: {one['set_aside']}"
+        remedy = f"correct it and `minutebook action apply` it: {one['set_aside']}"
         yield fault("actions", f"{one['name']!r} is set aside", remedy)
     ill = unhealthy_in(connection, settings)
     if ill > len(broken):

@@ -15,9 +15,9 @@ from views.view import View
 
 # The parts by their names in the home folder, with what bounds each.
 PARTS = {
-    "minutehand.db": ("database", "SCHED_RETENTION_OPERATIONS_DAYS"),
-    "minutehand.db-wal": ("database", "SCHED_RETENTION_OPERATIONS_DAYS"),
-    "minutehand.db-shm": ("database", "SCHED_RETENTION_OPERATIONS_DAYS"),
+    "minutebook.db": ("database", "SCHED_RETENTION_OPERATIONS_DAYS"),
+    "minutebook.db-wal": ("database", "SCHED_RETENTION_OPERATIONS_DAYS"),
+    "minutebook.db-shm": ("database", "SCHED_RETENTION_OPERATIONS_DAYS"),
     "snapshots": ("snapshots", "SCHED_RETENTION_SNAPSHOTS"),
     "downloads": ("downloads", "one file a domain"),
     "scratch": ("scratch", "the next import of the domain"),

@@ -9,7 +9,7 @@ from tempfile import NamedTemporaryFile
 from broker import probe
 from broker.celery_rules import shares_broker
 from broker.names import DEFAULT, HEAVY, QUICK, UNKNOWN_QUEUE
-from minutehand.steps import registered_steps
+from minutebook.steps import registered_steps
 from models.celery_task import QUEUE_PREFIX
 from models.errors import BrokerUnavailable
 from runtime.config import InvalidSetting, Settings, unknown_variables
@@ -68,7 +68,7 @@ def _check_settings() -> Iterator[Finding]:
 
 def _check_home(home: Path) -> Iterator[Finding]:
     if not home.is_dir():
-        yield fault("home", f"{home} does not exist", "run `minutehand up`, or name it with --home")
+        yield fault("home", f"{home} does not exist", "run `minutebook up`, or name it with --home")
         return
     try:
         with NamedTemporaryFile(dir=home, prefix=".doctor"):
@@ -103,7 +103,7 @@ def _check_broker(settings: Settings) -> Iterator[Finding]:
     except BrokerUnavailable as error:
         remedy = "check SCHED_BROKER_URL, and whether it runs"
         if settings.uses_embedded_broker:
-            remedy = "run `minutehand up`, or set SCHED_BROKER_URL"
+            remedy = "run `minutebook up`, or set SCHED_BROKER_URL"
         yield fault("broker", str(error), remedy)
         return
     yield from _foreign(found)
@@ -152,7 +152,7 @@ def _check_steps(registry: Registry, settings: Settings) -> Iterator[Finding]:
     lacking = registry.steps_beside(settings.worker.extras).lacking
     for extra in sorted(lacking):
         names = ", ".join(name for name, one in registry.steps.items() if one.extra == extra)
-        remedy = f"install minutehand[{extra}], or set SCHED_WORKER_EXTRAS if the workers have it"
-        yield warning("steps", f"minutehand[{extra}] is not installed, needed by {names}", remedy)
+        remedy = f"install minutebook[{extra}], or set SCHED_WORKER_EXTRAS if the workers have it"
+        yield warning("steps", f"minutebook[{extra}] is not installed, needed by {names}", remedy)
     if not registry.failures and not lacking:
         yield ok("steps", f"{len(registered_steps())} of your own")

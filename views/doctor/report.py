@@ -1,4 +1,4 @@
-"""The findings of `minutehand doctor`, and the parallel run of its checks."""
+"""The findings of `minutebook doctor`, and the parallel run of its checks."""
 
 from collections.abc import Callable, Iterable
 from enum import StrEnum
@@ -49,7 +49,7 @@ def warning(what: str, text: str, remedy: str) -> Finding:
 
 
 def fault(what: str, text: str, remedy: str) -> Finding:
-    """Return a finding that keeps Minutehand from its work."""
+    """Return a finding that keeps Minutebook from its work."""
     return Finding(what=what, level=Level.FAULT, text=text, remedy=remedy)
 
 

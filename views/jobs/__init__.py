@@ -149,7 +149,7 @@ def delete(installation: Installation, id: str) -> DeletedJob:
         if isinstance(plan := row["plan"], Plan) and plan.job is not None
     ]
     if not found:
-        raise NotFound(f"no job has the id {id!r}; see `minutehand job list`")
+        raise NotFound(f"no job has the id {id!r}; see `minutebook job list`")
     if len(found) > 1:
         raise Refused(f"job {id} is the work of {len(found)} actions; delete those by name")
     ((name, url),) = found

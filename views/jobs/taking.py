@@ -23,7 +23,7 @@ from runtime.db_retry import start
 from views.installation import Installation
 from views.view import Instant, View
 
-logger = logging.getLogger("minutehand.jobs")
+logger = logging.getLogger("minutebook.jobs")
 
 NO_JOB = Ending(OperationState.FAILED, error="its action names no job", is_failure=True)
 

@@ -23,7 +23,7 @@ from views.installation import Installation
 from views.jobs.taking import JobToDo, send
 from views.view import View
 
-logger = logging.getLogger("minutehand.jobs")
+logger = logging.getLogger("minutebook.jobs")
 
 Decide = Callable[[Held], Ending]
 GIVEN_BACK = Ending(OperationState.PENDING, reason="given back: its worker went away")

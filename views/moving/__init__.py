@@ -73,7 +73,7 @@ class Import(View):
     def notes(self) -> tuple[str, ...]:
         if not self.left:
             return ()
-        delete = "delete those that are no longer wanted: minutehand action delete NAME"
+        delete = "delete those that are no longer wanted: minutebook action delete NAME"
         return (f"{listed(self.left)}: from an earlier import, not in this one; {delete}",)
 
     @property

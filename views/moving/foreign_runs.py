@@ -1,4 +1,4 @@
-"""Runs that another scheduler starts, and that `minutehand exec` puts on record."""
+"""Runs that another scheduler starts, and that `minutebook exec` puts on record."""
 
 import os
 import socket
@@ -78,7 +78,7 @@ def begin(
         _make(installation, name, program, folder)
         uid = uid_of(installation, name)
     worker = f"{STEP}@{socket.gethostname()}:{os.getpid()}"
-    by = CausedBy(Cause.MANUAL, f"Run by {installation.actor} with `minutehand exec`")
+    by = CausedBy(Cause.MANUAL, f"Run by {installation.actor} with `minutebook exec`")
     # If this process is lost, no worker may begin the program again.
     step = {**one_step.begun(STEP, repeatable=False), "started_at": began_at.isoformat()}
     with installation.engine.begin() as connection:
@@ -99,7 +99,7 @@ def _make(installation: Installation, name: str, program: Sequence[str], folder:
         "name": name,
         "active": False,
         "owner": OWNER,
-        "description": "Another scheduler starts it; `minutehand exec` records its runs.",
+        "description": "Another scheduler starts it; `minutebook exec` records its runs.",
         "operations": {"command": {"run": list(program), **place}},
         "when": {"due_date": NEVER},
     }

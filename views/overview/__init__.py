@@ -27,7 +27,7 @@ from views.words import lasting
 SOON = timedelta(hours=1)
 SHOWN = 12
 MOST_UNSCHEDULED = 100
-START_DAEMON = "Start one: minutehand up, or minutehand daemon."
+START_DAEMON = "Start one: minutebook up, or minutebook daemon."
 
 
 class Coming(View):
@@ -160,7 +160,7 @@ def _verdict(
         advice = f"Its last tick was {since} ago, by {daemon.name}. {START_DAEMON}"
         return "bad", "No daemon ticks, so nothing new starts.", advice
     if lacks_worker:
-        advice = "Start one: minutehand worker."
+        advice = "Start one: minutebook worker."
         return "bad", "Operations wait, and no worker is there to take them.", advice
     if needs:
         tone = "bad" if any(one.kind in {"failed", "set aside"} for one in needs) else "warn"

@@ -45,7 +45,7 @@ class Done(View):
     def complaints(self) -> tuple[str, ...]:
         if not self.is_late:
             return ()
-        look = f"to look again: minutehand operation show {self.id}"
+        look = f"to look again: minutebook operation show {self.id}"
         return (f"stopped waiting: operation {self.id} is {self.state}; {look}",)
 
     @property

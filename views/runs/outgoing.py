@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from minutehand.steps import Recipient
+from minutebook.steps import Recipient
 from models.action import ScheduledActionModel
 from models.action.plan import HookPlan, Target
 from models.notices import NoticeKind, shown_target, targets_of

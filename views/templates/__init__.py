@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from pydantic import Field
 
-from minutehand.steps import Recipient
+from minutebook.steps import Recipient
 from models.errors import Hint, InvalidDocument, NotFound, Refused, SchedulerError
 from models.limits import tested_enough
 from models.problems import MOST_COMPARED, unknown_name

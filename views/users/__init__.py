@@ -96,7 +96,7 @@ def add(installation: Installation, new: NewUser) -> AddedUser:
     with installation.engine.begin() as connection:
         model = _model(connection, row, new.activated_at, app.zone)
         if not users.add(connection, app.id, model):
-            raise Refused(f"user {new.id!r} already exists; use `minutehand user update`")
+            raise Refused(f"user {new.id!r} already exists; use `minutebook user update`")
         users.check_room(connection, app.id, installation.settings.limits.users)
         installation.audit(connection, app.id, "user.add", {model.id: None})
     return AddedUser.of(model, is_activated=model.activated_at is not None)

@@ -67,7 +67,7 @@ def send(
 
 def _check(name: str, id: str | None) -> None:
     if name == CREATED:
-        raise Refused(f"{name} is sent by `minutehand user add`")
+        raise Refused(f"{name} is sent by `minutebook user add`")
     if name in EVENTS and id is not None:
         raise Refused(f"id {id!r} is for events of your own; {name} has none")
 
@@ -77,7 +77,7 @@ def _move(
 ) -> dict[str, Any]:
     moved = users.move(connection, app, user, COLUMNS[name], at)
     if moved is None:
-        raise NotFound(f"no user is named {user!r}; see `minutehand user list`")
+        raise NotFound(f"no user is named {user!r}; see `minutebook user list`")
     return {"id": None, "at": moved.at, "change": "sent" if moved.raised else "overtaken"}
 
 

@@ -7,7 +7,7 @@ from fastapi import Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import create_model
 
-from minutehand.grants import KINDS
+from minutebook.grants import KINDS
 from models.roles import Permission
 from views import apps, templates
 from views.apps import changes, data, grants

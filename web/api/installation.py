@@ -57,7 +57,7 @@ def show_overview(opened: Annotated[Installation, in_app(Permission.READ)]) -> o
 
 @router.get("/doctor")
 def run_doctor(opened: Admin) -> report.Report:
-    """Check everything that Minutehand needs; change nothing."""
+    """Check everything that Minutebook needs; change nothing."""
     return environment.examine(opened)
 
 

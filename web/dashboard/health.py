@@ -1,4 +1,4 @@
-"""The page of health: whether Minutehand itself works."""
+"""The page of health: whether Minutebook itself works."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated

@@ -27,8 +27,8 @@ from web.dashboard.texts import say
 
 HERE = Path(__file__).parent
 STATIC = HERE / "static"
-ZONE_COOKIE = "mh_zone"
-NOTICE_COOKIE = "mh_notice"
+ZONE_COOKIE = "mb_zone"
+NOTICE_COOKIE = "mb_notice"
 POLICY = "; ".join(
     (
         "default-src 'none'",

@@ -24,7 +24,7 @@ from web.access import Access, bearer_of, declared, opened_for, require
 from web.guards import FROM_PROXY
 from web.problems import BodyTooLarge, Forbidden, Unauthorized
 
-COOKIE = "mh_session"
+COOKIE = "mb_session"
 CSRF_FIELD = "csrf"
 CSRF_HEADER = "X-CSRF-Token"
 LARGEST_FORM = 2**20
@@ -81,7 +81,7 @@ class Visitor:
     # The small app that the session is bound to; None for the whole installation.
     app_name: str | None
     session_id: str
-    # The token that opened the session; None for a link of `minutehand up`.
+    # The token that opened the session; None for a link of `minutebook up`.
     token_id: str | None
     # To be sent back with every change.
     csrf: str

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from shop_steps.steps import CountFiles, count_files
 
-from minutehand import StepFailed, StepOutcome
-from minutehand.testing import make_context
+from minutebook import StepFailed, StepOutcome
+from minutebook.testing import make_context
 
 
 @pytest.fixture

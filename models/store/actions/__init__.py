@@ -22,7 +22,7 @@ from models.tables import action_cursor, actions, revisions
 OVERDUE = timedelta(minutes=15)
 # The most seconds that the column of look-backs takes on PostgreSQL.
 LONGEST_S = 2**31 - 1
-SEE_ACTIONS = Hint("see `minutehand action list`", "look for it among the actions")
+SEE_ACTIONS = Hint("see `minutebook action list`", "look for it among the actions")
 
 
 def insert(

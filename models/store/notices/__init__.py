@@ -11,7 +11,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from minutehand.grants import Grants
+from minutebook.grants import Grants
 from models.action.plan import Target
 from models.notices import NoticeKind, backoff, notice_id
 from models.sql import database_now, insert_ignoring, is_still

@@ -30,7 +30,7 @@ Id = TypeVar("Id", bound=UUID | str)
 RESERVED_FOR = timedelta(seconds=30)
 # Statements that many requests run are made once per scope, and kept for this many scopes.
 SCOPES = 64
-SEE_OPERATIONS = Hint("see `minutehand operation list`", "look for it among the runs")
+SEE_OPERATIONS = Hint("see `minutebook operation list`", "look for it among the runs")
 UNKNOWN = "unknown"
 # Why an unstarted operation was skipped: a newer one replaced it.
 OVERTAKEN = "overtaken"

@@ -8,8 +8,8 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from minutehand.grants import Grants
-from minutehand.steps import SmallApp
+from minutebook.grants import Grants
+from minutebook.steps import SmallApp
 from models.action.plan import Plan
 from models.events import LAST_SEEN
 from models.operation import REQUESTED, TICKED, Cause, OperationState

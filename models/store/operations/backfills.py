@@ -45,7 +45,7 @@ def get(connection: sa.Connection, id: UUID, scope: Scope) -> dict[str, Any]:
     )
     row = connection.execute(query).one_or_none()
     if row is None:
-        raise NotFound(f"no backfill has the id {id}; see `minutehand action show`")
+        raise NotFound(f"no backfill has the id {id}; see `minutebook action show`")
     return dict(row._mapping)
 
 

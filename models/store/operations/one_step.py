@@ -1,4 +1,4 @@
-"""What an operation's row shows of its only step, which a worker outside Minutehand runs."""
+"""What an operation's row shows of its only step, which a worker outside Minutebook runs."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -130,7 +130,7 @@ def release_lost(connection: sa.Connection) -> int:
 
 
 def queues_in_use(connection: sa.Connection) -> set[str]:
-    """Return the queues of Minutehand's workers in which the broker has messages."""
+    """Return the queues of Minutebook's workers in which the broker has messages."""
     # Always true: with it, both stores use the index of sendable operations.
     at_any_time = operations.c.not_before > database_now(-LONG_AGO)
     query = sa.select(operations.c.queue).distinct().where(*_OF_OURS_IN_THE_BROKER, at_any_time)

@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from minutehand.steps import Recipient
+from minutebook.steps import Recipient
 from models.action.recipients import RecipientFilterModel
 from models.errors import Refused
 from models.limits import too_many

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import InitErrorDetails
 
-from minutehand.grants import Kind
-from minutehand.steps import StepResult, step
+from minutebook.grants import Kind
+from minutebook.steps import StepResult, step
 from models.action.granted import SHELL
 from models.document import Document
 from models.parsing import Reading
@@ -22,7 +22,7 @@ from small_apps.step_context import WorkContext
 
 STEP = "command"
 _VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]*")
-OWN_PREFIX = "MINUTEHAND_"
+OWN_PREFIX = "MINUTEBOOK_"
 MOST_VARIABLES = 200
 # What loaders, shells, interpreters and common programs obey, to load other code, start another
 # program or read their configuration elsewhere. The shell may run anything anyway.
@@ -77,7 +77,7 @@ def _variables(env: dict[str, str]) -> dict[str, str]:
         if not _VARIABLE.fullmatch(name):
             raise ValueError(f"{name!r} is not the name of a variable; write letters, digits and _")
         if name.startswith(OWN_PREFIX):
-            raise ValueError(f"{name} is a variable of Minutehand's own; rename it")
+            raise ValueError(f"{name} is a variable of Minutebook's own; rename it")
         if is_reference(value):
             parse_reference(value)
     return env

@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
-from minutehand.steps import StepFailed, StepOutcome, StepResult
+from minutebook.steps import StepFailed, StepOutcome, StepResult
 from models.references import is_reference
 from models.values import format_instant
 from runtime.clock import monotonic
@@ -270,9 +270,9 @@ def _environment(read: CommandParameters, context: WorkContext) -> dict[str, str
     return {
         **own,
         **named,
-        "MINUTEHAND_OPERATION_ID": str(context.operation_id),
-        "MINUTEHAND_ATTEMPT": str(context.attempt),
-        "MINUTEHAND_OCCURRENCE_AT": format_instant(context.occurrence_at),
+        "MINUTEBOOK_OPERATION_ID": str(context.operation_id),
+        "MINUTEBOOK_ATTEMPT": str(context.attempt),
+        "MINUTEBOOK_OCCURRENCE_AT": format_instant(context.occurrence_at),
     }
 
 

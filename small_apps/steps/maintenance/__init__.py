@@ -1,6 +1,6 @@
 """The step `maintenance`: prunes history and snapshots, and checks that data files exist."""
 
-from minutehand.steps import StepResult, step
+from minutebook.steps import StepResult, step
 from models.document import NoParameters
 from small_apps.step_context import WorkContext
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from minutehand.steps import StepFailed, StepOutcome, StepResult
+from minutebook.steps import StepFailed, StepOutcome, StepResult
 from models.action.policy import kept_too_short
 from models.sql import read_clock
 from models.store import actions, retention

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import PlainValidator
 from pydantic_core import InitErrorDetails
 
-from minutehand.steps import StepResult, step
+from minutebook.steps import StepResult, step
 from models.document import Document
 from models.parsing import Reading
 from models.problems import line_error

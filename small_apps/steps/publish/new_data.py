@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from minutehand.steps import StepFailed, StepOutcome, StepResult
+from minutebook.steps import StepFailed, StepOutcome, StepResult
 from runtime.database import reading
 from small_apps.mail.news import readers_of
 from small_apps.mail.templated import deliver_template

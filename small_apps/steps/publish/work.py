@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import sqlalchemy as sa
 
-from minutehand.steps import StepFailed, StepOutcome, StepResult
+from minutebook.steps import StepFailed, StepOutcome, StepResult
 from models.problems import unknown_name
 from models.store.operations import running
 from models.values import counted
@@ -68,7 +68,7 @@ def run(context: WorkContext) -> StepResult:
     details["mail"] = mail.details
     message += f"; mail about it: {mail.message}"
     if mail.outcome is StepOutcome.PARTIAL:
-        message += "; `minutehand operation retry` sends it to those who did not get it"
+        message += "; `minutebook operation retry` sends it to those who did not get it"
     return StepResult(message, mail.outcome, details)
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, PlainValidator
 
-from minutehand.steps import StepResult, step
+from minutebook.steps import StepResult, step
 from models.document import Document
 from models.values import AS_LIST, NAMES, Flag, NameOf, one_of
 from small_apps.step_context import WorkContext

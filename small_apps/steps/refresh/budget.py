@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from minutehand.steps import StepFailed
+from minutebook.steps import StepFailed
 from models.limits import imported_enough
 from models.store import usage
 from models.store.usage import Used

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from minutehand.steps import StepFailed, StepOutcome, StepResult
+from minutebook.steps import StepFailed, StepOutcome, StepResult
 from models.values import counted
 from small_apps.importing.bad_rows import BadRows
 

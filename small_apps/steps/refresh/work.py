@@ -13,9 +13,9 @@ from functools import partial
 from typing import TypeVar, cast
 from uuid import uuid4
 
-from minutehand.error_text import text_of
-from minutehand.readers import registered_readers
-from minutehand.steps import StepFailed, StepResult
+from minutebook.error_text import text_of
+from minutebook.readers import registered_readers
+from minutebook.steps import StepFailed, StepResult
 from models.problems import unknown_name
 from models.sql import read_clock
 from models.store.operations import running

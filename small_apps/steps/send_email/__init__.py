@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from minutehand.steps import StepResult, step
+from minutebook.steps import StepResult, step
 from models.document import Document
 from models.values import Name, NameOf
 from small_apps.step_context import WorkContext

@@ -2,7 +2,7 @@
 
 from typing import cast
 
-from minutehand.steps import StepFailed, StepResult
+from minutebook.steps import StepFailed, StepResult
 from models.problems import unknown_name
 from runtime.database import reading
 from small_apps.mail.templated import deliver_template

@@ -2,7 +2,7 @@
 
 from itertools import repeat
 
-from minutehand.steps import StepFailed, StepResult
+from minutebook.steps import StepFailed, StepResult
 from small_apps.bounded.limits import OverLimit
 from small_apps.mail.delivery import deliver
 from small_apps.step_context import WorkContext

@@ -1,7 +1,7 @@
 """A clock that a test sets: imported by each Python process that has this folder on its path.
 
 On SQLite the database's clock is this machine's, which only root may set: here the SQL function
-that reads it adds the seconds that stand in the file named by MINUTEHAND_CLOCK_SHIFT.
+that reads it adds the seconds that stand in the file named by MINUTEBOOK_CLOCK_SHIFT.
 """
 
 import os
@@ -10,7 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-VARIABLE = "MINUTEHAND_CLOCK_SHIFT"
+VARIABLE = "MINUTEBOOK_CLOCK_SHIFT"
 
 
 def shift_clock(connection: sqlite3.Connection, shift: Path) -> None:

@@ -7,8 +7,8 @@ import pytest
 import sqlalchemy as sa
 from pydantic import BaseModel
 
-import minutehand
-from minutehand.steps import StepResult
+import minutebook
+from minutebook.steps import StepResult
 from models.store.people import users
 from models.tables import actions
 from models.users import parse_users
@@ -52,8 +52,8 @@ def run(engine: sa.Engine, settings: Settings, action: Changed) -> str:
 def test_a_step_reads_them_and_cannot_change_them(engine: sa.Engine, settings: Settings) -> None:
     seen: list[object] = []
 
-    @minutehand.step("reads")
-    def reads(context: minutehand.StepContext) -> StepResult:
+    @minutebook.step("reads")
+    def reads(context: minutebook.StepContext) -> StepResult:
         own = context.small_app.settings
         seen.extend([own["currency"], own["limits"]["rows"], sorted(own), len(own)])
         with pytest.raises(TypeError):
@@ -89,14 +89,14 @@ def test_parameters_that_a_new_version_refuses_fail_the_operation_at_once(
         folder: str
         most: int = 1
 
-    @minutehand.step("grows", parameters=Old)
-    def old(context: minutehand.StepContext) -> None: ...
+    @minutebook.step("grows", parameters=Old)
+    def old(context: minutebook.StepContext) -> None: ...
 
     policy = {"retry": {"max_attempts": 3}}
     action = set_up(engine, operations={"grows": {"most": 2}}, policy=policy)
 
-    @minutehand.step("grows", parameters=New)
-    def new(context: minutehand.StepContext) -> None: ...
+    @minutebook.step("grows", parameters=New)
+    def new(context: minutebook.StepContext) -> None: ...
 
     id = make_operation(engine, action, NOON)
     assert run_attempt(engine, settings, Registry(), (id, 1), "tests") == "failed"

@@ -14,7 +14,7 @@ from pydantic import SecretStr
 
 from broker.app import configure
 from broker.handing import _kept, _link
-from minutehand.grants import Grants
+from minutebook.grants import Grants
 from models.sql import database_now
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import handing, outbox

@@ -10,7 +10,7 @@ from kombu import Connection
 
 from broker.app import configure
 from celery_steps import followed
-from minutehand.grants import Grants
+from minutebook.grants import Grants
 from models.errors import Refused
 from models.operation import Cause, OperationState
 from models.sql import database_now
@@ -104,7 +104,7 @@ def test_a_due_task_is_sent_under_its_operation_s_id_with_its_arguments(
     assert (message.args, message.kwargs) == ([1, {"a": None}], {"day": "today"})
     # Whether its result is kept is the task's own choice.
     assert message.headers["ignore_result"] is False
-    assert message.headers["minutehand"] == {
+    assert message.headers["minutebook"] == {
         "id": str(row["id"]),
         "attempt": 1,
         "occurrence_at": "2027-01-04T12:00:00Z",
@@ -332,7 +332,7 @@ def test_send_again_sends_what_is_uncertain_in_the_same_attempt(
     sweep(engine)
 
     assert (row_of(engine, id)["state"], row_of(engine, id)["attempt"]) == ("handed_over", 1)
-    assert [one.headers["minutehand"]["attempt"] for one in celery_messages(broker)] == [1]
+    assert [one.headers["minutebook"]["attempt"] for one in celery_messages(broker)] == [1]
 
 
 def test_a_reservation_that_still_runs_is_in_no_doubt(engine: sa.Engine) -> None:
@@ -397,7 +397,7 @@ def test_a_task_that_is_no_longer_granted_is_not_sent(engine: sa.Engine, broker:
 
     row = row_of(engine, id)
     assert (row["state"], row["reason"]) == ("failed", "not allowed")
-    assert "minutehand app grant APP --tasks shop.tasks.close_day" in row["error"]
+    assert "minutebook app grant APP --tasks shop.tasks.close_day" in row["error"]
     assert celery_messages(broker) == []
 
 
@@ -503,7 +503,7 @@ def test_a_retry_by_hand_is_a_new_attempt_and_a_new_message(
     retry(engine, id, WHOLE_INSTALLATION, "ann")
 
     assert row_of(engine, id)["state"] == "handed_over"
-    assert [one.headers["minutehand"]["attempt"] for one in celery_messages(broker)] == [2]
+    assert [one.headers["minutebook"]["attempt"] for one in celery_messages(broker)] == [2]
 
 
 def test_a_manual_run_sends_at_once(engine: sa.Engine, broker: Broker) -> None:

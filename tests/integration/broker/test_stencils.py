@@ -16,8 +16,8 @@ QUEUES = ("quick", "100%(id)s", "ünïcode")
 def pushed(broker: Broker, queue: str) -> list[dict[str, Any]]:
     """Return the items of a queue, oldest first, without what is random."""
     with broker.client() as client:
-        items = [json.loads(raw) for raw in client.lrange(f"minutehand.{queue}", 0, -1)[::-1]]
-        client.delete(f"minutehand.{queue}")
+        items = [json.loads(raw) for raw in client.lrange(f"minutebook.{queue}", 0, -1)[::-1]]
+        client.delete(f"minutebook.{queue}")
     for one in items:
         tag = one["properties"].pop("delivery_tag")
         assert UUID(tag)  # 128 bits; kombu writes hyphens between them
@@ -43,5 +43,5 @@ def test_each_message_has_a_tag_of_its_own(settings: Settings, broker: Broker) -
     list(publish([Message(uuid4(), 1, EXECUTE_QUICK, "quick") for _ in range(1_200)]))
 
     with broker.client() as client:
-        items = [json.loads(raw) for raw in client.lrange("minutehand.quick", 0, -1)]
+        items = [json.loads(raw) for raw in client.lrange("minutebook.quick", 0, -1)]
     assert len({one["properties"]["delivery_tag"] for one in items}) == 1_200

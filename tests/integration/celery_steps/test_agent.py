@@ -17,7 +17,7 @@ from sqlalchemy import event
 from broker.app import configure
 from celery_steps.agent import Agent
 from celery_steps.agent_claims import Away
-from minutehand.channel import AgentAway, Channel
+from minutebook.channel import AgentAway, Channel
 from models.sql import database_now
 from models.store import ticks
 from models.store.operations.attempts import attempts_of

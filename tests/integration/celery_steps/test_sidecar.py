@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from celery_steps import agent_socket
 from celery_steps.agent import LONGEST_LINE, Agent
 from celery_steps.agent_socket import check_folder, listening
-from minutehand.agents import AgentBeside
+from minutebook.agents import AgentBeside
 from models.errors import Refused
 from models.tables import workers
 from runtime.clock import wait_for

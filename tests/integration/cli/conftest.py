@@ -1,4 +1,4 @@
-"""`minutehand` called as a user calls it: its exit code, and what it printed."""
+"""`minutebook` called as a user calls it: its exit code, and what it printed."""
 
 import json
 import logging
@@ -55,7 +55,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sqlite_template: Path)
     """A home folder with an empty database, which every command takes."""
     folder = tmp_path / "home"
     folder.mkdir()
-    shutil.copy(sqlite_template, folder / "minutehand.db")
+    shutil.copy(sqlite_template, folder / "minutebook.db")
     monkeypatch.setenv("SCHED_HOME", str(folder))
     return folder
 
@@ -108,7 +108,7 @@ def door(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def call_here(home: Path, capsys: pytest.CaptureFixture[str]) -> Call:
-    """Call `minutehand` on the home folder: what a test needs beforehand."""
+    """Call `minutebook` on the home folder: what a test needs beforehand."""
 
     def call(*arguments: str) -> Result:
         code = run(arguments)
@@ -120,7 +120,7 @@ def call_here(home: Path, capsys: pytest.CaptureFixture[str]) -> Call:
 
 @pytest.fixture
 def call(call_here: Call, door: str, request: pytest.FixtureRequest) -> Iterator[Call]:
-    """Call `minutehand` on the home folder, or on a server of it."""
+    """Call `minutebook` on the home folder, or on a server of it."""
     server: Elsewhere | None = None
     named: tuple[dict[str, str], list[str]] = ({}, [])
     if door == "elsewhere":
@@ -141,10 +141,10 @@ def call(call_here: Call, door: str, request: pytest.FixtureRequest) -> Iterator
 
 @pytest.fixture
 def on_terminal(home: Path) -> Call:
-    """Call `minutehand` on the home folder as a process with a terminal, and type an answer."""
+    """Call `minutebook` on the home folder as a process with a terminal, and type an answer."""
 
     def call(answer: str, *arguments: str) -> Result:
-        program = Path(sys.executable).with_name("minutehand")
+        program = Path(sys.executable).with_name("minutebook")
         master, terminal = pty.openpty()
         command = [str(program), "--home", str(home), *arguments]
         with subprocess.Popen(

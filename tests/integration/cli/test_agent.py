@@ -11,7 +11,7 @@ from tests.acceptance.processes import python
 
 def test_an_agent_that_finds_an_empty_database_names_it_and_the_settings(tmp_path: Path) -> None:
     told = json.dumps({"name": "shop@host", "queues": [], "follows": [], "pid": 1}) + "\n"
-    command = ("-P", "-m", "minutehand", "--home", str(tmp_path))
+    command = ("-P", "-m", "minutebook", "--home", str(tmp_path))
 
     done = subprocess.run(
         python(*command, "agent", "--socket", str(tmp_path / "socket")),

@@ -1,4 +1,4 @@
-"""`minutehand app data`: rows of production and staging, as a user calls it."""
+"""`minutebook app data`: rows of production and staging, as a user calls it."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""`minutehand app …` and `--owner` as a user calls them."""
+"""`minutebook app …` and `--owner` as a user calls them."""
 
 import json
 from pathlib import Path
@@ -48,7 +48,7 @@ def test_a_small_app_is_added_once(call: Call, write: Write, shop: Result) -> No
         "created small app shop, zone Europe/Paris\n  1 user created\n  1 group created\n",
     )
     assert again.code == 2
-    assert "`minutehand app apply`" in again.err
+    assert "`minutebook app apply`" in again.err
 
 
 def test_the_small_app_default_is_added_once_too(call: Call, write: Write) -> None:

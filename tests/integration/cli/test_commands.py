@@ -109,7 +109,7 @@ def test_a_taken_name_is_refused(call: Call, write: Write) -> None:
     result = call("action", "add", file)
 
     assert result.code == 2
-    assert "use `minutehand action apply`" in result.err
+    assert "use `minutebook action apply`" in result.err
 
 
 def test_apply_creates_changes_and_leaves_alone(call: Call, write: Write) -> None:
@@ -191,7 +191,7 @@ def test_waiting_in_vain_says_how_it_stands_and_how_to_look_again(call: Call, wr
     result = call("action", "run", "every minute", "--wait", "--timeout", "0", "--json")
 
     shown = f"operation {result.json['id']} is {result.json['state']}"
-    look = f"minutehand operation show {result.json['id']}"
+    look = f"minutebook operation show {result.json['id']}"
     expected = f"error: stopped waiting: {shown}; to look again: {look}\n"
     assert (result.code, result.err.splitlines(keepends=True)[-1]) == (1, expected)
 
@@ -289,7 +289,7 @@ def test_a_command_that_makes_a_home_folder_says_so(
     made = call("--home", str(home), *command)
 
     assert (made.code, home.is_dir()) == (0, True)
-    assert made.err == f"warning: made a new Minutehand in {home}; --home names another folder\n"
+    assert made.err == f"warning: made a new Minutebook in {home}; --home names another folder\n"
 
 
 def test_unknown_names_are_warnings_at_save(call: Call) -> None:
@@ -399,7 +399,7 @@ def test_looking_makes_nothing(call: Call, tmp_path: Path) -> None:
     for command in (["status"], ["operation", "list"], ["action", "list"]):
         result = call("--home", str(home), *command)
         assert result.code == 2
-        assert "there is no Minutehand in" in result.err
+        assert "there is no Minutebook in" in result.err
     assert not home.exists()
 
 
@@ -412,7 +412,7 @@ def test_making_a_new_installation_is_not_silent(call: Call, write: Write, tmp_p
     second = call("--home", home, "action", "apply", file, "--json")
 
     assert (first.code, first.json[0]["change"]) == (0, "created")
-    assert first.err == f"warning: made a new Minutehand in {home}; --home names another folder\n"
+    assert first.err == f"warning: made a new Minutebook in {home}; --home names another folder\n"
     assert second.err == ""
 
 
@@ -608,7 +608,7 @@ def test_a_group_without_a_command_shows_its_help(call: Call) -> None:
     result = call("action")
 
     assert result.code == 2
-    assert "Usage: minutehand action" in result.out
+    assert "Usage: minutebook action" in result.out
     assert len(result.err.splitlines()) == 1
 
 
@@ -688,7 +688,7 @@ def test_queues_are_named_by_commas(call: Call) -> None:
 
 @pytest.mark.only_here
 def test_migrate_says_what_it_did(call: Call, tmp_path: Path) -> None:
-    (tmp_path / "home" / "minutehand.db").unlink()
+    (tmp_path / "home" / "minutebook.db").unlink()
 
     first = call("migrate").out
 

@@ -1,4 +1,4 @@
-"""`minutehand doctor` against real servers, sound and broken ones."""
+"""`minutebook doctor` against real servers, sound and broken ones."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from alembic import command
 from pydantic import SecretStr
 
 from cli.main import run
-from minutehand.grants import Grants
+from minutebook.grants import Grants
 from models.sql import read_clock
 from models.store import actions as stored_actions
 from models.store import schema, ticks
@@ -42,7 +42,7 @@ NOBODY = "127.0.0.1:1"
 def examine(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Examine:
-    """Call `minutehand doctor --json`; return its exit code and what it found, by what."""
+    """Call `minutebook doctor --json`; return its exit code and what it found, by what."""
     for variable in [name for name in os.environ if name.startswith("SCHED_")]:
         monkeypatch.delenv(variable)
     settings.home.chmod(0o700)
@@ -123,7 +123,7 @@ def test_a_queue_without_a_worker_is_named(
     (one,) = found["workers"]
     assert code == 1
     assert one["text"] == "no worker listens to queue heavy"
-    assert one["remedy"] == "start `minutehand worker --queues heavy`"
+    assert one["remedy"] == "start `minutebook worker --queues heavy`"
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_an_outdated_schema(engine: sa.Engine, examine: Examine) -> None:
 
     assert code == 1
     assert found["schema"][0]["level"] == "fault"
-    assert found["schema"][0]["remedy"] == "run `minutehand migrate`"
+    assert found["schema"][0]["remedy"] == "run `minutebook migrate`"
 
 
 def test_everything_down_is_told_in_bounded_time(settings: Settings, examine: Examine) -> None:
@@ -351,7 +351,7 @@ def test_what_actions_may_not_reach_is_named_once_with_its_remedy(
     assert (command["level"], command["text"]) == ("warning", text)
     assert command["remedy"].startswith("SCHED_COMMANDS allows no program; add '/srv/backup'")
     assert (grant["level"], "'SHOP_KEY', and 1 more" in grant["text"]) == ("fault", True)
-    assert "minutehand app grant shop --env SHOP_KEY" in grant["remedy"]
+    assert "minutebook app grant shop --env SHOP_KEY" in grant["remedy"]
     assert "commands" not in allowed
 
 
@@ -402,7 +402,7 @@ def test_messages_that_are_put_aside_are_counted(
     engine: sa.Engine, settings: Settings, broker: Broker, examine: Examine
 ) -> None:
     with broker.client() as client:
-        client.lpush("minutehand.unknown", "one", "two")
+        client.lpush("minutebook.unknown", "one", "two")
 
     (first, *_) = examine()[1]["broker"]
 

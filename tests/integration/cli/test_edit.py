@@ -14,7 +14,7 @@ from tests.integration.cli.conftest import Call, Write
 
 Editing = Callable[[str], Path]
 HOURLY = {"cron_rule": "0 * * * *", "timezone": "UTC"}
-MINUTEHAND = str(Path(sys.executable).with_name("minutehand"))
+MINUTEBOOK = str(Path(sys.executable).with_name("minutebook"))
 CHANGE_RULE = "text.replace('0 * * * *', '5 * * * *')"
 
 
@@ -123,7 +123,7 @@ def test_a_change_that_came_first_is_not_overwritten(
     call: Call, hourly: str, editing: Editing, write: Write, home: Path
 ) -> None:
     other = write(make_document(name=hourly, when={**HOURLY, "cron_rule": "7 * * * *"}))
-    apply = [MINUTEHAND, "--home", str(home), "action", "apply", other]
+    apply = [MINUTEBOOK, "--home", str(home), "action", "apply", other]
     editing(f"(subprocess.run({apply}, check=True), {CHANGE_RULE})[1]")
 
     refused = call("action", "edit", hourly, "--yes")

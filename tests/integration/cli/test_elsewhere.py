@@ -1,4 +1,4 @@
-"""`minutehand --url …`: a server elsewhere, and what goes wrong on the way to it."""
+"""`minutebook --url …`: a server elsewhere, and what goes wrong on the way to it."""
 
 import json
 import ssl
@@ -27,7 +27,7 @@ from tests.servers import free_port
 from views import tokens
 from views.installation import Installation
 
-TOKEN = "mht_of-tests"
+TOKEN = "mbt_of-tests"
 Ask = Callable[..., Result]
 # What stands up processes, or looks at this machine alone.
 ONLY_HERE = [
@@ -47,7 +47,7 @@ ONLY_HERE = [
 
 @pytest.fixture
 def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ask:
-    """Call `minutehand` with a token of the environment, where no installation is."""
+    """Call `minutebook` with a token of the environment, where no installation is."""
     monkeypatch.setenv("SCHED_HOME", str(tmp_path / "nowhere"))
     monkeypatch.setenv("SCHED_TOKEN", TOKEN)
 
@@ -166,9 +166,9 @@ def test_a_server_that_is_away_is_one_line(ask: Ask) -> None:
     [
         pytest.param(
             200, {"Content-Type": "text/html"}, b"<p>Hello", 1,
-            "answered 200 with text/html, which is not an answer of Minutehand", id="no_json",
+            "answered 200 with text/html, which is not an answer of Minutebook", id="no_json",
         ),
-        pytest.param(200, {}, b'{"a": 1}', 1, "is not an answer of Minutehand", id="other_json"),
+        pytest.param(200, {}, b'{"a": 1}', 1, "is not an answer of Minutebook", id="other_json"),
         pytest.param(502, {}, b"away", 1, "answered 502", id="proxy"),
         pytest.param(404, {}, b'{"type": 3}', 1, "answered 404", id="other_problem"),
         pytest.param(
@@ -176,15 +176,15 @@ def test_a_server_that_is_away_is_one_line(ask: Ask) -> None:
             "redirects to https://x.example/; write its address as --url", id="redirect",
         ),
         pytest.param(
-            404, {}, b'{"type": "urn:minutehand:problem:not-found", "detail": "Not Found"}', 2,
+            404, {}, b'{"type": "urn:minutebook:problem:not-found", "detail": "Not Found"}', 2,
             "the server has no GET /api/actions; it may be older", id="older_server",
         ),
         pytest.param(
-            429, {}, b'{"type": "urn:minutehand:problem:too-many-failures", "detail": "wait"}', 2,
+            429, {}, b'{"type": "urn:minutebook:problem:too-many-failures", "detail": "wait"}', 2,
             "error: wait\n", id="refused",
         ),
         pytest.param(
-            503, {}, b'{"type": "urn:minutehand:problem:database-unavailable", "detail": "later"}',
+            503, {}, b'{"type": "urn:minutebook:problem:database-unavailable", "detail": "later"}',
             1, "error: later\n", id="unavailable",
         ),
         pytest.param(
@@ -211,7 +211,7 @@ def test_rows_that_are_none_are_one_line(ask: Ask) -> None:
         failed = ask("--url", url, "--app", "shop", "app", "data", "shop", "sales")
 
     assert (failed.code, failed.out) == (1, '{"a": 1}\n')
-    assert "is not an answer of Minutehand" in failed.err
+    assert "is not an answer of Minutebook" in failed.err
 
 
 def test_a_newer_server_may_say_more(ask: Ask) -> None:
@@ -335,13 +335,13 @@ def test_another_home_folder_means_this_machine(
         pytest.param(Named(url="https://a:b@x.example"), "holds a user or a password", id="user"),
         pytest.param(Named(url="https://x.example"), "needs a token", id="no_token"),
         pytest.param(Named(url="https://x.example", token="a b"), "token cannot have", id="odd"),
-        pytest.param(Named(token="mht_x"), "are for a server", id="no_url"),
+        pytest.param(Named(token="mbt_x"), "are for a server", id="no_url"),
         pytest.param(
             Named(url="https://x.example", token_file=Path("/nowhere")),
             "/nowhere: cannot be read", id="no_file",
         ),
         pytest.param(
-            Named(url="https://x.example", token="mht_x", token_file=Path("x")),
+            Named(url="https://x.example", token="mbt_x", token_file=Path("x")),
             "--token and --token-file cannot", id="both",
         ),
     ],
@@ -350,19 +350,19 @@ def test_a_server_that_is_named_wrongly_is_refused(named: Named, told: str) -> N
     with pytest.raises((Refused, InvalidDocument), match=told) as refused:
         server_of(named, None, {})
 
-    assert "mht_x" not in str(refused.value)
+    assert "mbt_x" not in str(refused.value)
 
 
 def test_a_server_is_named_by_the_environment_and_by_options() -> None:
-    environ = {"SCHED_URL": "https://x.example/below/", "SCHED_TOKEN": "mht_x"}
+    environ = {"SCHED_URL": "https://x.example/below/", "SCHED_TOKEN": "mbt_x"}
 
     assert server_of(Named(), None, {}) is None
-    assert server_of(Named(), "shop", environ) == Server("https://x.example/below", "mht_x", "shop")
-    assert server_of(Named(url="http://y"), None, environ) == Server("http://y", "mht_x")
-    assert server_of(Named(token="mht_y"), None, environ) == Server(
-        environ["SCHED_URL"][:-1], "mht_y"
+    assert server_of(Named(), "shop", environ) == Server("https://x.example/below", "mbt_x", "shop")
+    assert server_of(Named(url="http://y"), None, environ) == Server("http://y", "mbt_x")
+    assert server_of(Named(token="mbt_y"), None, environ) == Server(
+        environ["SCHED_URL"][:-1], "mbt_y"
     )
-    assert "mht_x" not in repr(server_of(Named(), None, environ))
+    assert "mbt_x" not in repr(server_of(Named(), None, environ))
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def test_a_user_is_shown_changed_and_deleted(call: Call, ann: str) -> None:
         gone = call("user", command[0], ann, *command[1:])
         assert (gone.code, gone.err) == (
             2,
-            f"error: no user is named {ann!r}; see `minutehand user list`\n",
+            f"error: no user is named {ann!r}; see `minutebook user list`\n",
         )
 
 

@@ -1,4 +1,4 @@
-"""`minutehand exec` as cron calls it: a real process, its program, and the record."""
+"""`minutebook exec` as cron calls it: a real process, its program, and the record."""
 
 import os
 import signal
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.only_here
 
 
 def command(*program: str, name: str = "backup") -> list[str]:
-    return [sys.executable, "-P", "-m", "minutehand", "exec", name, "--", *program]
+    return [sys.executable, "-P", "-m", "minutebook", "exec", name, "--", *program]
 
 
 def executed(
@@ -62,7 +62,7 @@ def test_a_run_passes_everything_through_and_is_on_record(
     store: str,
 ) -> None:
     record_in(store, home_of, monkeypatch)
-    line = "umask; cat; echo $MINUTEHAND_OPERATION_ID; echo no >&2; exit 3"
+    line = "umask; cat; echo $MINUTEBOOK_OPERATION_ID; echo no >&2; exit 3"
 
     failed = executed("sh", "-c", line, text="in\n")
     done = executed("true")
@@ -161,7 +161,7 @@ def test_a_locked_database_keeps_no_program_waiting_and_gets_the_record_afterwar
     record_in(store, home_of, monkeypatch)
     assert executed("true").returncode == 0
     engine = make_engine(load_settings(home))
-    line = f"echo ${{MINUTEHAND_OPERATION_ID:-none}}; touch {tmp_path}/runs; exit 5"
+    line = f"echo ${{MINUTEBOOK_OPERATION_ID:-none}}; touch {tmp_path}/runs; exit 5"
 
     with engine.begin() as connection:
         if store == "postgresql":
@@ -193,10 +193,10 @@ def test_the_program_runs_without_a_database(
         case "unreachable":
             monkeypatch.setenv("SCHED_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
         case "broken":
-            (home / "minutehand.db").write_text("no database at all" * 100)
+            (home / "minutebook.db").write_text("no database at all" * 100)
 
     done = executed("sh", "-c", "echo ran; exit 4")
 
     assert (done.returncode, done.stdout) == (4, "ran\n")
-    assert done.stderr.startswith("minutehand exec: warning: this run is not recorded: ")
+    assert done.stderr.startswith("minutebook exec: warning: this run is not recorded: ")
     assert len(done.stderr.splitlines()) == 1

@@ -18,7 +18,7 @@ from tests.unit.models.action.wrong_documents import NOW
 
 @pytest.mark.only_here
 def test_the_version_is_the_package_s(call: Call) -> None:
-    assert call("--version").out == f"minutehand {version('minutehand')}\n"
+    assert call("--version").out == f"minutebook {version('minutebook')}\n"
 
 
 @pytest.mark.only_here
@@ -26,7 +26,7 @@ def test_the_version_is_the_package_s(call: Call) -> None:
 def test_a_shell_gets_a_script_in_lines(call: Call, shell: str) -> None:
     script = call("completion", shell).out
 
-    assert "_MINUTEHAND_COMPLETE=complete_" + shell in script
+    assert "_MINUTEBOOK_COMPLETE=complete_" + shell in script
     assert "\\n" not in script
 
 
@@ -35,21 +35,21 @@ def test_bash_takes_the_script(call: Call) -> None:
     script = call("completion", "bash").out
 
     done = subprocess.run(
-        ["bash", "-c", f"{script}\ncomplete -p minutehand"],
+        ["bash", "-c", f"{script}\ncomplete -p minutebook"],
         capture_output=True,
         text=True,
         check=True,
         env={"PATH": os.environ["PATH"]},
     )
 
-    assert done.stdout == "complete -o default -F _minutehand_completion minutehand\n"
+    assert done.stdout == "complete -o default -F _minutebook_completion minutebook\n"
 
 
 def test_commands_are_completed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("_MINUTEHAND_COMPLETE", "complete_bash")
-    monkeypatch.setenv("COMP_WORDS", "minutehand operation re")
+    monkeypatch.setenv("_MINUTEBOOK_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "minutebook operation re")
     monkeypatch.setenv("COMP_CWORD", "2")
 
     with pytest.raises(SystemExit):

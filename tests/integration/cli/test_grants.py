@@ -1,4 +1,4 @@
-"""`minutehand app grant`: what a small app may name in its documents."""
+"""`minutebook app grant`: what a small app may name in its documents."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ def test_a_new_small_app_reaches_its_own_folder_alone(
     done = call("app", "add", write({"name": "shop", "domains": {"a": domain}}, "shop.json"))
 
     assert done.code == 2
-    assert f"is not granted to this small app; run minutehand app grant shop {remedy}" in done.err
+    assert f"is not granted to this small app; run minutebook app grant shop {remedy}" in done.err
     assert call("app", "show", "shop").code == 2
 
 
@@ -130,7 +130,7 @@ def test_an_action_names_what_is_granted(
     added = call("--app", "shop", "action", "add", document)
 
     assert refused.code == 2
-    assert f"run minutehand app grant APP {remedy}" in refused.err
+    assert f"run minutebook app grant APP {remedy}" in refused.err
     assert added.code == 0
 
 
@@ -148,4 +148,4 @@ def test_a_task_needs_the_setting_and_the_grant(
     call("app", "grant", "shop", "--tasks", "*")
     assert added("shop.close") == ""
     assert "SCHED_CELERY_TASKS allows" in added("other.task")
-    assert "Minutehand's own workers" in added("execute_scheduled_action")
+    assert "Minutebook's own workers" in added("execute_scheduled_action")

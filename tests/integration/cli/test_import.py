@@ -1,4 +1,4 @@
-"""`minutehand import …`: actions out of other schedulers' entries."""
+"""`minutebook import …`: actions out of other schedulers' entries."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ def schedule(**schedules: object) -> dict[str, object]:
     entries = [
         {"name": name, "task": "shop.close", "schedule": one} for name, one in schedules.items()
     ]
-    return {"minutehand_beat": 1, "celery": "5.3.6", "timezone": "Europe/Paris", "entries": entries}
+    return {"minutebook_beat": 1, "celery": "5.3.6", "timezone": "Europe/Paris", "entries": entries}
 
 
 @pytest.fixture(autouse=True)
@@ -183,7 +183,7 @@ def test_jobs_of_apscheduler(call: Call, write: Write) -> None:
         },
     }
     jobs = [job, {**job, "id": "report", "func": "os:getcwd"}]
-    file = write({"minutehand_apscheduler": 1, "apscheduler": "3.11.3", "jobs": jobs}, "jobs.json")
+    file = write({"minutebook_apscheduler": 1, "apscheduler": "3.11.3", "jobs": jobs}, "jobs.json")
     made = call("import", "apscheduler", file)
 
     assert made.code == 1

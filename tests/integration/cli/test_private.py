@@ -24,14 +24,14 @@ def test_the_database_is_for_its_account_alone(tmp_path: Path, is_there: bool) -
     assert daemon.main(["--home", str(home), "--once"]) == 0
     assert run(["--home", str(home), "migrate"]) == 0
 
-    assert (home / "minutehand.db").exists()
+    assert (home / "minutebook.db").exists()
     assert open_to_others(home) == []
     assert stat.S_IMODE(home.stat().st_mode) == (0o755 if is_there else 0o700)
 
 
 def test_a_password_in_the_query_is_not_logged(tmp_path: Path) -> None:
-    url = "postgresql://app:hunter1@db/minutehand?password=hunter2&sslmode=require"
+    url = "postgresql://app:hunter1@db/minutebook?password=hunter2&sslmode=require"
 
     shown = load_settings(tmp_path, {"SCHED_DATABASE_URL": url}).shown_database_url
 
-    assert shown == "postgresql://app:***@db/minutehand"
+    assert shown == "postgresql://app:***@db/minutebook"

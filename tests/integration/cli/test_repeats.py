@@ -77,7 +77,7 @@ def test_when_all_are_refused_nothing_was_done(call: Call, engine: sa.Engine) ->
     result = call("operation", "rerun", str(failed), "--json")
 
     assert result.code == 2
-    assert "use `minutehand operation retry" in result.json[0]["refused"]
+    assert "use `minutebook operation retry" in result.json[0]["refused"]
 
 
 def test_another_revision_is_told(call: Call, engine: sa.Engine, tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_wait_in_vain_is_exit_code_1(call: Call, engine: sa.Engine) -> None:
     result = call("operation", "retry", str(failed), "--wait", "--timeout", "0")
 
     assert (result.code, result.out) == (1, f"{failed}: attempt 2, revision 1, queued\n")
-    assert f"operation {failed} is queued; to look again: minutehand operation show" in result.err
+    assert f"operation {failed} is queued; to look again: minutebook operation show" in result.err
 
 
 def test_a_refusal_beside_a_wait_in_vain_is_exit_code_1(call: Call, engine: sa.Engine) -> None:
@@ -222,7 +222,7 @@ def test_a_wait_in_vain_for_a_backfill_is_exit_code_1(call: Call, engine: sa.Eng
 
     assert (result.code, result.json["state"], result.json["operations"]) == (1, "active", {})
     assert f"backfill {result.json['id']} is active, not ended: 0 operations; " in result.err
-    assert f"look again: minutehand action show {result.json['uid']}\n" in result.err
+    assert f"look again: minutebook action show {result.json['uid']}\n" in result.err
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ def test_the_shortest_interval_is_the_tick_that_is_set(
     sqlite_template: Path,
 ) -> None:
     (tmp_path / "home").mkdir()
-    shutil.copy(sqlite_template, tmp_path / "home" / "minutehand.db")
+    shutil.copy(sqlite_template, tmp_path / "home" / "minutebook.db")
     monkeypatch.setenv("SCHED_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("SCHED_SCHEDULER_TICK_SECONDS", tick_seconds)
     document = tmp_path / "action.json"

@@ -1,4 +1,4 @@
-"""`minutehand step list` with a step whose parameters pydantic cannot describe."""
+"""`minutebook step list` with a step whose parameters pydantic cannot describe."""
 
 import json
 import os
@@ -8,16 +8,16 @@ from pathlib import Path
 from tests.acceptance.processes import python
 
 BROKEN = """
-import minutehand
+import minutebook
 from pydantic import BaseModel
 
 class Unfinished(BaseModel):
     day: "Nowhere"
 
-@minutehand.step("unfinished", parameters=Unfinished)
+@minutebook.step("unfinished", parameters=Unfinished)
 def unfinished(context): ...
 
-@minutehand.step("finished")
+@minutebook.step("finished")
 def finished(context): ...
 """
 
@@ -25,7 +25,7 @@ def finished(context): ...
 def test_a_step_with_a_broken_model_hides_no_other(tmp_path: Path) -> None:
     (tmp_path / "half_done_steps.py").write_text(BROKEN)
     own = {"SCHED_STEP_MODULES": "half_done_steps", "PYTHONPATH": str(tmp_path)}
-    command = python("-P", "-m", "minutehand", "--home", str(tmp_path), "--json", "step", "list")
+    command = python("-P", "-m", "minutebook", "--home", str(tmp_path), "--json", "step", "list")
 
     done = subprocess.run(
         command, env={**os.environ, **own}, capture_output=True, text=True, check=False

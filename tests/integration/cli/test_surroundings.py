@@ -10,7 +10,7 @@ import pytest
 from tests.namespaces import own_namespaces
 
 NO_SEMAPHORES = ["sh", "-c", 'mount -t tmpfs -o ro none /dev/shm && exec "$@"', "sh"]
-COMMAND = [sys.executable, "-P", "-m", "minutehand"]
+COMMAND = [sys.executable, "-P", "-m", "minutebook"]
 
 
 def in_shell(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -50,7 +50,7 @@ def test_a_group_without_a_command_prints_its_help_line_by_line(home: Path) -> N
     done = in_shell('"$@"', "step")
 
     assert done.returncode == 2
-    assert done.stdout.splitlines()[0] == "Usage: minutehand step [OPTIONS] COMMAND [ARGS]..."
+    assert done.stdout.splitlines()[0] == "Usage: minutebook step [OPTIONS] COMMAND [ARGS]..."
 
 
 def test_a_current_folder_that_is_gone_is_named(

@@ -1,4 +1,4 @@
-"""`minutehand template …` and the check of templates at save, as a user calls them."""
+"""`minutebook template …` and the check of templates at save, as a user calls them."""
 
 import json
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ APP = {
 
 @pytest.fixture
 def shop(call: Call, tmp_path: Path) -> Call:
-    """Call `minutehand` where the small app `shop` is."""
+    """Call `minutebook` where the small app `shop` is."""
     (tmp_path / "shop.json").write_text(json.dumps(APP))
     assert call("app", "add", str(tmp_path / "shop.json"))[0] == 0
     return call

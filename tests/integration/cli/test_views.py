@@ -58,9 +58,9 @@ from views.view import Listing, View
 Kind = type[View] | type[Listing[Any]]
 HOSTILE = "a\x1b[2J\x9b\u202e\x07"
 HOURLY = {"cron_rule": "0 * * * *", "timezone": "UTC"}
-APSCHEDULER = {"minutehand_apscheduler": 1, "apscheduler": "3.11.3", "jobs": []}
+APSCHEDULER = {"minutebook_apscheduler": 1, "apscheduler": "3.11.3", "jobs": []}
 BEAT = {
-    "minutehand_beat": 1,
+    "minutebook_beat": 1,
     "celery": "5.7.0",
     "timezone": "UTC",
     "entries": [{"name": "it", "task": "shop.it", "schedule": {"every_s": 60}}],
@@ -182,10 +182,10 @@ def filled(
     monkeypatch.chdir(home.parent)
     database, ids = stored
     if ids:
-        shutil.copy(database, home / "minutehand.db")
+        shutil.copy(database, home / "minutebook.db")
     else:
         ids |= _fill(call_here, write, home)
-        with sqlite3.connect(home / "minutehand.db") as connection:
+        with sqlite3.connect(home / "minutebook.db") as connection:
             connection.execute("VACUUM INTO ?", [str(database)])
         connection.close()
     (home / "crontab").write_text("15 2 * * * /srv/backup\n")
@@ -306,7 +306,7 @@ def test_no_text_has_a_control_character(call: Call, filled: Callable[[str], str
 
 
 def test_every_command_has_a_view() -> None:
-    tree = Tree(name="minutehand")
+    tree = Tree(name="minutebook")
     leaves = {
         f"{name} {leaf}" if leaf else name
         for name in COMMANDS

@@ -20,7 +20,7 @@ from apscheduler.triggers.cron import CronTrigger
 from apscheduler.triggers.interval import IntervalTrigger
 from celery import Celery
 
-from minutehand.apscheduler import jobs_of
+from minutebook.apscheduler import jobs_of
 from models.action import ParseContext
 from models.errors import InvalidDocument, Refused
 from moving.apscheduler import jobs as apscheduler_jobs
@@ -284,7 +284,7 @@ def test_a_row_that_is_no_job_does_not_end_the_import(tmp_path: Path) -> None:
     "document",
     [
         pytest.param([], id="a_list"),
-        pytest.param({"minutehand_apscheduler": 2, "apscheduler": "3", "jobs": []}, id="later"),
+        pytest.param({"minutebook_apscheduler": 2, "apscheduler": "3", "jobs": []}, id="later"),
     ],
 )
 def test_another_document_is_refused(document: object) -> None:

@@ -105,7 +105,7 @@ def test_an_empty_database_that_does_not_store_every_text_is_refused(
     url = SecretStr(postgresql.url(name))
     made = make_engine(settings.model_copy(update={"database_url": url}))
 
-    with pytest.raises(Refused, match=f"stores text as {encoding}, and Minutehand needs UTF8"):
+    with pytest.raises(Refused, match=f"stores text as {encoding}, and Minutebook needs UTF8"):
         schema.migrate(made)
 
     made.dispose()

@@ -56,7 +56,7 @@ def test_a_signal_reaches_the_child_whose_exit_code_is_kept() -> None:
 
 def test_a_command_leaves_the_first_place_in_a_container(tmp_path: Path) -> None:
     container = own_namespaces("--map-root-user", "--pid", "--fork", "--mount-proc")
-    command = ["-P", "-m", "minutehand", "--home", str(tmp_path), "exec", "any", "--"]
+    command = ["-P", "-m", "minutebook", "--home", str(tmp_path), "exec", "any", "--"]
     program = ["sh", "-c", 'test "$PPID" -ne 1 && exit 7']
 
     ended = subprocess.run(

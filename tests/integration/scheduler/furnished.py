@@ -240,7 +240,7 @@ class Furnished:
             assert row["last_state"] == "success"
             told = explain(self.healthy.uid, NOON, connection, self.settings, steps=STEPS)
             assert told.verdict == "success"
-            assert not tokens.bearers_of(connection, ["mht_0_x"], TokenKind.TOKEN)
+            assert not tokens.bearers_of(connection, ["mbt_0_x"], TokenKind.TOKEN)
 
     def _context(self, id: UUID) -> WorkContext:
         """Return a context of maintenance that keeps rows for an hour."""

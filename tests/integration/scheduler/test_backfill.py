@@ -104,7 +104,7 @@ def run_all(engine: sa.Engine, broker: Broker) -> list[datetime]:
     ran: list[datetime] = []
     while messages := broker.messages("quick"):
         with broker.client() as client:
-            client.delete("minutehand.quick")
+            client.delete("minutebook.quick")
         for id, attempt in messages:
             with engine.begin() as connection:
                 found = claim(connection, UUID(id), attempt, "tests", alerts=NO_ALERTS)
@@ -630,7 +630,7 @@ def take_messages(engine: sa.Engine, broker: Broker) -> list[Claim]:
     """Let a worker take all messages; return what starts: one at most."""
     messages = broker.messages("quick")
     with broker.client() as client:
-        client.delete("minutehand.quick")
+        client.delete("minutebook.quick")
     started: list[Claim] = []
     for id, attempt in messages:
         with engine.begin() as connection:

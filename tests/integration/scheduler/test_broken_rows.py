@@ -63,7 +63,7 @@ def few(engine: sa.Engine, settings: Settings) -> Iterator[Furnished]:
 @contextmanager
 def unlogged(made: Furnished) -> Iterator[Furnished]:
     """Keep the daemon's log, which names thousands of broken rows, from the test's."""
-    logger = logging.getLogger("minutehand")
+    logger = logging.getLogger("minutebook")
     configure(allowing(made.settings, "shop.*"))
     logger.addHandler(made.given_up)
     logger.propagate = False

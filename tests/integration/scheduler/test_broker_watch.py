@@ -92,7 +92,7 @@ def test_a_redis_that_went_back_to_an_older_snapshot_is_noticed(
     sweeper = Sweeper(LEASE, NO_ALERTS)
     run_tick(engine, sweeper)
     with broker.client() as client:
-        (key,) = client.keys("minutehand.marker.*")
+        (key,) = client.keys("minutebook.marker.*")
         snapshot = client.dump(key)
     ids = queued(engine, sweeper)
     empty(broker)
@@ -204,11 +204,11 @@ def test_messages_under_the_old_names_are_sent_under_the_new_ones_after_an_upgra
     ids = queued(engine, Sweeper(LEASE, NO_ALERTS), 3)
     with broker.client() as client:
         # As the last release left it: no mark, and our messages in queues that others may have.
-        client.delete(*client.keys("minutehand.marker.*"))
-        for raw in client.lrange("minutehand.quick", 0, -1):
-            client.lpush("default", raw, raw.replace(b'"origin": "minutehand"', b'"origin": "me"'))
+        client.delete(*client.keys("minutebook.marker.*"))
+        for raw in client.lrange("minutebook.quick", 0, -1):
+            client.lpush("default", raw, raw.replace(b'"origin": "minutebook"', b'"origin": "me"'))
         client.lpush("default", "no message")
-        client.delete("minutehand.quick")
+        client.delete("minutebook.quick")
     with engine.begin() as connection:
         connection.execute(sa.text("DELETE FROM installation WHERE key = 'broker_mark'"))
 
@@ -236,7 +236,7 @@ class OnRabbitMQ:
         """Return the ids of the operations that wait in our queue."""
         found = []
         with self.server.channel() as channel:
-            while (message := channel.basic_get("minutehand.quick")) is not None:
+            while (message := channel.basic_get("minutebook.quick")) is not None:
                 found.append(message.properties["application_headers"]["id"])
         return sorted(found)
 
@@ -247,7 +247,7 @@ def rabbit(rabbitmq: RabbitMQ, home_of: Callable[[str], Settings]) -> Iterator[O
     configure(settings)
     with rabbitmq.channel() as channel:
         # Other tests on this node left theirs.
-        for queue in ("minutehand.quick", "default"):
+        for queue in ("minutebook.quick", "default"):
             channel.queue_delete(queue)
     engine = make_engine(settings)
     yield OnRabbitMQ(engine, rabbitmq, settings)
@@ -373,7 +373,7 @@ def test_rabbitmq_s_old_queues_are_emptied_of_ours_alone(rabbit: OnRabbitMQ) -> 
     ids = queued(rabbit.engine, Sweeper(LEASE, NO_ALERTS))
     with rabbit.server.channel() as channel:
         channel.queue_declare("default", durable=True, arguments={"x-max-priority": 9})
-        taken = [channel.basic_get("minutehand.quick", no_ack=True) for _ in ids]
+        taken = [channel.basic_get("minutebook.quick", no_ack=True) for _ in ids]
         for number, message in enumerate(taken):
             channel.basic_publish(message, routing_key="default")
             told = {"headers": {"task": "shop.close_day"}, "content_encoding": "utf-8"}

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import sqlalchemy as sa
 
-from minutehand.steps import Steps, StepSpec
+from minutebook.steps import Steps, StepSpec
 from models.errors import InvalidAction, NotFound, Refused
 from models.sql import read_clock
 from models.store.notices.alerting import NO_ALERTS

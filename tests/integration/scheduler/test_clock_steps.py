@@ -526,7 +526,7 @@ def lived(
     from tests.conftest import _settings_for
 
     folder = tmp_path_factory.mktemp("steps")
-    shutil.copy(sqlite_template, folder / "minutehand.db")
+    shutil.copy(sqlite_template, folder / "minutebook.db")
     found = _settings_for(folder, "", _broker.url)
     configure(found)
     engine = make_engine(found)

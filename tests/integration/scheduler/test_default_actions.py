@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from minutehand.steps import SmallApp
+from minutebook.steps import SmallApp
 from models.sql import database_now
 from models.store import actions
 from models.store.notices.alerting import NO_ALERTS
@@ -51,7 +51,7 @@ def test_migrate_gives_each_small_app_its_maintenance_at_four_in_its_zone(
     (action,) = maintenance_of(engine, shop)
     assert (action["name"], action["owner"], action["active"]) == (
         "maintenance",
-        "minutehand",
+        "minutebook",
         True,
     )
     with reading(engine) as connection:
@@ -67,7 +67,7 @@ def test_who_made_it_stands_in_the_audit(engine: sa.Engine) -> None:
     with reading(engine) as connection:
         row = connection.execute(sa.select(audit)).one()
     assert (row.actor, row.verb, row.details) == (
-        "minutehand", "action.create", {"name": "maintenance"},
+        "minutebook", "action.create", {"name": "maintenance"},
     )  # fmt: skip
 
 

@@ -285,7 +285,7 @@ def test_the_tick_goes_on_while_many_are_deleted(
 @pytest.fixture
 def command(settings: Settings) -> Callable[..., list[str]]:
     def make_command(*words: str) -> list[str]:
-        return [sys.executable, "-m", "minutehand", "--home", str(settings.home), *words]
+        return [sys.executable, "-m", "minutebook", "--home", str(settings.home), *words]
 
     return make_command
 

@@ -116,7 +116,7 @@ def test_one_that_waits_without_a_worker_says_which_queue(engine: sa.Engine, why
     found = why(action, SEVEN)
 
     assert (found.verdict, found.revision) == ("queued", 1)
-    assert "no worker listens to queue quick; `minutehand worker --queues quick`" in found.text
+    assert "no worker listens to queue quick; `minutebook worker --queues quick`" in found.text
     with engine.begin() as connection:
         ticks.worker_seen(connection, ticks.Seen("one", "heavy,quick", 1))
     assert why(action, SEVEN).text.endswith("waits for a free worker")

@@ -160,9 +160,9 @@ def test_a_retry_does_not_take_back_the_last_success(engine: sa.Engine) -> None:
 @pytest.mark.parametrize(
     ("state", "act", "hint"),
     [
-        ("success", retry, "minutehand action run"),
-        ("success", rerun, "minutehand action run"),
-        ("failed", rerun, "minutehand operation retry"),
+        ("success", retry, "minutebook action run"),
+        ("success", rerun, "minutebook action run"),
+        ("failed", rerun, "minutebook operation retry"),
     ],
 )
 def test_what_cannot_be_repeated_is_refused_with_what_to_do(
@@ -178,7 +178,7 @@ def test_what_cannot_be_repeated_is_refused_with_what_to_do(
 def test_a_missed_one_is_rerun_not_retried(engine: sa.Engine) -> None:
     _, id = make_missed(engine)
 
-    with pytest.raises(Refused, match="minutehand operation rerun"):
+    with pytest.raises(Refused, match="minutebook operation rerun"):
         retry(engine, id, WHOLE_INSTALLATION, "ann")
 
 
@@ -190,7 +190,7 @@ def test_what_has_not_ended_is_not_retried(engine: sa.Engine) -> None:
 
 
 def test_an_occurrence_without_a_row_is_one_for_backfill(engine: sa.Engine) -> None:
-    with pytest.raises(NotFound, match="minutehand backfill ACTION"):
+    with pytest.raises(NotFound, match="minutebook backfill ACTION"):
         rerun(engine, uuid4(), WHOLE_INSTALLATION, "ann")
 
 
@@ -203,7 +203,7 @@ def delete(engine: sa.Engine, action: Changed) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stop", "told"), [(pause, "minutehand action resume"), (delete, "was deleted")]
+    ("stop", "told"), [(pause, "minutebook action resume"), (delete, "was deleted")]
 )
 def test_operations_of_an_action_that_cannot_run_are_not_repeated(
     engine: sa.Engine, stop: Callable[..., None], told: str

@@ -42,7 +42,7 @@ def role(settings: Settings, postgresql: PostgreSQL) -> Iterator[str]:
 
 
 def as_role(settings: Settings, role: str) -> Settings:
-    url = settings.database_url.get_secret_value().replace("//minutehand@", f"//{role}@")
+    url = settings.database_url.get_secret_value().replace("//minutebook@", f"//{role}@")
     return settings.model_copy(update={"database_url": SecretStr(url)})
 
 
@@ -80,7 +80,7 @@ def test_a_command_says_what_its_role_may_not_do(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     postgresql.execute(f"CREATE DATABASE of_{role}")
-    url = postgresql.url(f"of_{role}").replace("//minutehand@", f"//{role}@")
+    url = postgresql.url(f"of_{role}").replace("//minutebook@", f"//{role}@")
     for name, value in (("HOME", str(settings.home)), ("DATABASE_URL", url)):
         monkeypatch.setenv(f"SCHED_{name}", value)
     engine = make_engine(settings)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from minutehand.testing import make_context
+from minutebook.testing import make_context
 from runtime.clock import monotonic
 from runtime.config import Settings
 from runtime.sections.data import FetchSettings
@@ -278,7 +278,7 @@ def test_a_source_sends_its_headers(web: WebSource, tmp_path: Path) -> None:
     download(wanted, tmp_path / "a", OPEN, Watch())
 
     assert [one.get("authorization") for one in web.headers] == ["Bearer s3cret"] * 2
-    assert web.headers[0]["user-agent"] == "minutehand"
+    assert web.headers[0]["user-agent"] == "minutebook"
 
 
 def test_headers_are_not_sent_to_another_origin_nor_back(web: WebSource, tmp_path: Path) -> None:

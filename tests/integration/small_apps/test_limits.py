@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 import sqlalchemy as sa
 
-from minutehand.steps import StepFailed
+from minutebook.steps import StepFailed
 from models.errors import InvalidDocument
 from models.sql import read_clock
 from models.store import usage

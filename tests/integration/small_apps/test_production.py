@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-import minutehand
+import minutebook
 from models.document import NoParameters
 from models.errors import NotFound, Refused
 from runtime.sections.processes import RetentionSettings
@@ -154,7 +154,7 @@ def test_a_program_reads_production_by_the_light_package(
     if url := settings.database_url.get_secret_value():
         monkeypatch.setenv("SCHED_DATABASE_URL", url)
 
-    with minutehand.open_production("shop", home=settings.home) as version:
+    with minutebook.open_production("shop", home=settings.home) as version:
         assert [row["version"] for row in version.rows("a")] == [1, 1]
         assert UUID(version.snapshot_id("a"))
 
@@ -163,9 +163,9 @@ def test_a_program_with_a_module_of_the_same_name_gets_an_error(tmp_path: Path) 
     """A Celery application often has a `models.py` of its own: ours must not take its place."""
     (tmp_path / "models.py").write_text("MINE = True\n")
     program = (
-        "import models, minutehand\n"
+        "import models, minutebook\n"
         "try:\n"
-        "    minutehand.open_production('shop')\n"
+        "    minutebook.open_production('shop')\n"
         "except ImportError as error:\n"
         "    print(models.MINE, error)\n"
     )
@@ -178,13 +178,13 @@ def test_a_program_with_a_module_of_the_same_name_gets_an_error(tmp_path: Path) 
     assert str(tmp_path / "models.py") in done.stdout
 
 
-def test_a_folder_without_a_minutehand_is_named_and_left_empty(
+def test_a_folder_without_a_minutebook_is_named_and_left_empty(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SCHED_DATABASE_URL", raising=False)
 
-    with pytest.raises(FileNotFoundError, match="there is no Minutehand in"):
-        minutehand.open_production("shop", home=tmp_path)
+    with pytest.raises(FileNotFoundError, match="there is no Minutebook in"):
+        minutebook.open_production("shop", home=tmp_path)
 
     assert list(tmp_path.iterdir()) == []
 

@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from benchmarks.filling import analyze, bulk_insert, instant
-from minutehand.steps import SmallApp
+from minutebook.steps import SmallApp
 from models.operation import OperationState
 from models.store.conditions import WAITS_TURN
 from models.store.notices.alerting import NO_ALERTS

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-import minutehand
+import minutebook
 from models.store.operations.eta import MOST_SEEN, estimate
 from runtime.config import Settings
 from runtime.database import reading
@@ -86,8 +86,8 @@ def test_a_running_operation_shows_it_and_an_ended_one_does_not(
     monkeypatch.setattr(progress, "WRITE_EVERY_S", 0.0)
     shown: list[Any] = []
 
-    @minutehand.step("slow")
-    def slow(context: minutehand.StepContext) -> None:
+    @minutebook.step("slow")
+    def slow(context: minutebook.StepContext) -> None:
         context.progress(1, 2)
         shown.append(row_of(engine, context.operation_id))
 

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 import sqlalchemy as sa
 
-from minutehand.steps import SmallApp
+from minutebook.steps import SmallApp
 from models.operation import OperationState
 from models.sql import database_now, read_clock
 from models.store import ticks

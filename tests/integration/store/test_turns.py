@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 import sqlalchemy as sa
 
-from minutehand.steps import SmallApp
+from minutebook.steps import SmallApp
 from models.operation import OperationState
 from models.sql import read_clock
 from models.store import ticks
@@ -91,7 +91,7 @@ def turns_of(engine: sa.Engine, ids: Sequence[UUID]) -> list[str | None]:
     return [row_of(engine, id)["turn"] for id in ids]
 
 
-def in_broker(broker: Broker, queue: str = "minutehand.quick") -> int:
+def in_broker(broker: Broker, queue: str = "minutebook.quick") -> int:
     with broker.client() as client:
         return int(client.llen(queue))
 
@@ -112,7 +112,7 @@ def test_apps_share_once_a_second_one_has_an_active_action(engine: sa.Engine) ->
     make_action(engine, name="busy")
     assert sharing(engine) is Sharing.NONE
     app = make_app(engine, "other")
-    make_action(engine, app=app, name="given", owner="minutehand")
+    make_action(engine, app=app, name="given", owner="minutebook")
     assert sharing(engine) is Sharing.NONE
     action = make_action(engine, app=app, name="its own")
     assert sharing(engine) is Sharing.APPS

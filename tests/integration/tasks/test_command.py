@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from minutehand.grants import EVERYTHING
+from minutebook.grants import EVERYTHING
 from models.errors import InvalidAction
 from models.store.operations import log_lines
 from models.tables import operations
@@ -122,10 +122,10 @@ def test_the_environment_is_clean(run: Run, monkeypatch: pytest.MonkeyPatch) -> 
     found = json.loads(row["log"][0]["message"])
     own = {"HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER"}
     assert set(found) - own == {
-        "MINUTEHAND_ATTEMPT", "MINUTEHAND_OCCURRENCE_AT", "MINUTEHAND_OPERATION_ID", "STAGE",
+        "MINUTEBOOK_ATTEMPT", "MINUTEBOOK_OCCURRENCE_AT", "MINUTEBOOK_OPERATION_ID", "STAGE",
     }  # fmt: skip
-    assert found["MINUTEHAND_OPERATION_ID"] == str(row["id"])
-    assert found["MINUTEHAND_OCCURRENCE_AT"] == "2027-01-04T12:00:00Z"
+    assert found["MINUTEBOOK_OPERATION_ID"] == str(row["id"])
+    assert found["MINUTEBOOK_OCCURRENCE_AT"] == "2027-01-04T12:00:00Z"
 
 
 def test_a_secret_reaches_the_program_and_no_log(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +158,7 @@ def test_input_reaches_the_program(run: Run) -> None:
 
 
 def test_a_flood_of_output_is_read_to_its_end_and_kept_in_bounds(run: Run) -> None:
-    row = run({"shell": "yes minutehand | head -c 100000000; echo; printf '%0100000d' 1; echo end"})
+    row = run({"shell": "yes minutebook | head -c 100000000; echo; printf '%0100000d' 1; echo end"})
 
     assert row["state"] == "success"
     assert row["result"]["command"]["output_bytes"] > 100_000_000
@@ -314,7 +314,7 @@ def is_still(folder: Path) -> bool:
         (("/opt/*",), ALL, {"run": ["/opt/../bin/true"]}, "add '/bin/true', or a pattern"),
         (("/opt/x",), ALL, {"run": ["./x"], "cwd": "/tmp"}, "add '/tmp/x', or a pattern"),
         (("true",), ALL, {"shell": "true"}, "add the word shell, for any command"),
-        (ALL, (), {"run": ["true"]}, "minutehand app grant APP --commands true"),
+        (ALL, (), {"run": ["true"]}, "minutebook app grant APP --commands true"),
     ],
 )
 def test_a_program_has_to_be_allowed_and_granted_at_save_and_at_run(

@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 import sqlalchemy as sa
 
-import minutehand
-from minutehand.steps import _registered
+import minutebook
+from minutebook.steps import _registered
 from models.operation import OperationState
 from models.store import operations
 from models.store.operations import attempts
@@ -53,14 +53,14 @@ def attempts_of(engine: sa.Engine, operation: UUID) -> list[tuple[int, str, str 
 def test_steps_run_in_order_and_tell_their_story(engine: sa.Engine, settings: Settings) -> None:
     ran: list[str] = []
 
-    @minutehand.step("second")
-    def second(context: minutehand.StepContext) -> minutehand.StepResult:
+    @minutebook.step("second")
+    def second(context: minutebook.StepContext) -> minutebook.StepResult:
         ran.append("second")
         context.logger.info("seen %s", context.triggerer)
-        return minutehand.StepResult("did two", details={"rows": 2})
+        return minutebook.StepResult("did two", details={"rows": 2})
 
-    @minutehand.step("first")
-    def first(context: minutehand.StepContext) -> None:
+    @minutebook.step("first")
+    def first(context: minutebook.StepContext) -> None:
         ran.append("first")
         context.progress(1, 2, "half", "reading")
 
@@ -97,15 +97,15 @@ def test_a_failed_step_stops_the_ones_after_it_and_is_retried_from_there(
 ) -> None:
     ran: list[str] = []
 
-    @minutehand.step("good")
-    def good(context: minutehand.StepContext) -> None:
+    @minutebook.step("good")
+    def good(context: minutebook.StepContext) -> None:
         ran.append("good")
 
-    @minutehand.step("bad")
-    def bad(context: minutehand.StepContext) -> None:
+    @minutebook.step("bad")
+    def bad(context: minutebook.StepContext) -> None:
         ran.append(f"bad {context.attempt}")
         if context.attempt < 3:
-            raise minutehand.StepFailed("source is away")
+            raise minutebook.StepFailed("source is away")
 
     action = make_running_action(
         engine,
@@ -129,8 +129,8 @@ def test_a_failed_step_stops_the_ones_after_it_and_is_retried_from_there(
 
 
 def test_a_retry_waits_for_its_backoff(engine: sa.Engine, settings: Settings) -> None:
-    @minutehand.step("bad")
-    def bad(context: minutehand.StepContext) -> None:
+    @minutebook.step("bad")
+    def bad(context: minutebook.StepContext) -> None:
         raise RuntimeError("broken")
 
     action = make_running_action(
@@ -153,9 +153,9 @@ def test_a_retry_waits_for_its_backoff(engine: sa.Engine, settings: Settings) ->
 
 
 def test_a_permanent_failure_is_not_retried(engine: sa.Engine, settings: Settings) -> None:
-    @minutehand.step("bad")
-    def bad(context: minutehand.StepContext) -> None:
-        raise minutehand.StepFailed("no such list", permanent=True)
+    @minutebook.step("bad")
+    def bad(context: minutebook.StepContext) -> None:
+        raise minutebook.StepFailed("no such list", permanent=True)
 
     action = make_running_action(
         engine, Registry(), operations={"bad": True}, policy={"retry": {"max_attempts": 5}}
@@ -169,8 +169,8 @@ def test_a_permanent_failure_is_not_retried(engine: sa.Engine, settings: Setting
 def test_a_step_that_the_worker_does_not_know_fails_by_name(
     engine: sa.Engine, settings: Settings
 ) -> None:
-    @minutehand.step("gone")
-    def gone(context: minutehand.StepContext) -> None: ...
+    @minutebook.step("gone")
+    def gone(context: minutebook.StepContext) -> None: ...
 
     action = make_running_action(engine, Registry(), operations={"gone": True})
     operation = make_operation(engine, action, NOON)
@@ -181,12 +181,12 @@ def test_a_step_that_the_worker_does_not_know_fails_by_name(
 
 
 def test_a_partial_step_does_not_stop_the_next(engine: sa.Engine, settings: Settings) -> None:
-    @minutehand.step("some")
-    def some(context: minutehand.StepContext) -> minutehand.StepResult:
-        return minutehand.StepResult("one domain failed", minutehand.StepOutcome.PARTIAL)
+    @minutebook.step("some")
+    def some(context: minutebook.StepContext) -> minutebook.StepResult:
+        return minutebook.StepResult("one domain failed", minutebook.StepOutcome.PARTIAL)
 
-    @minutehand.step("rest")
-    def rest(context: minutehand.StepContext) -> None: ...
+    @minutebook.step("rest")
+    def rest(context: minutebook.StepContext) -> None: ...
 
     action = make_running_action(engine, Registry(), operations={"some": True, "rest": True})
     operation = make_operation(engine, action, NOON)
@@ -201,8 +201,8 @@ def test_what_an_action_knows_is_kept_between_operations(
 ) -> None:
     seen: list[tuple[int, str | None, dict[str, object]]] = []
 
-    @minutehand.step("count")
-    def counting(context: minutehand.StepContext) -> None:
+    @minutebook.step("count")
+    def counting(context: minutebook.StepContext) -> None:
         seen.append((context.run_number, context.last_success_iso, dict(context.checkpoint)))
         context.checkpoint["last"] = context.run_number
         if context.run_number == 2:
@@ -260,13 +260,13 @@ def test_a_deleted_actions_unstarted_operation_is_cancelled(
 def test_a_stopping_worker_gives_back_between_steps(
     engine: sa.Engine, settings: Settings, broker: Broker
 ) -> None:
-    @minutehand.step("one")
-    def one(context: minutehand.StepContext) -> None:
+    @minutebook.step("one")
+    def one(context: minutebook.StepContext) -> None:
         context.checkpoint["page"] = 7
         lease.stopping.set()
 
-    @minutehand.step("two")
-    def two(context: minutehand.StepContext) -> None: ...
+    @minutebook.step("two")
+    def two(context: minutebook.StepContext) -> None: ...
 
     action = make_running_action(engine, Registry(), operations={"one": True, "two": True})
     operation = make_operation(engine, action, NOON)
@@ -314,8 +314,8 @@ def test_a_database_that_was_away_in_a_step_of_ours_is_no_failure(
 def test_a_users_own_database_that_is_away_fails_their_step(
     engine: sa.Engine, settings: Settings
 ) -> None:
-    @minutehand.step("own")
-    def own(context: minutehand.StepContext) -> None:
+    @minutebook.step("own")
+    def own(context: minutebook.StepContext) -> None:
         raise database_error()
 
     action = make_running_action(engine, Registry(), operations={"own": True})
@@ -327,16 +327,16 @@ def test_a_users_own_database_that_is_away_fails_their_step(
 @pytest.mark.parametrize(
     "fault",
     [
-        pytest.param(minutehand.StepFailed("a\x00b"), id="nul"),
-        pytest.param(minutehand.StepFailed("lone \ud800"), id="surrogate"),
+        pytest.param(minutebook.StepFailed("a\x00b"), id="nul"),
+        pytest.param(minutebook.StepFailed("lone \ud800"), id="surrogate"),
         pytest.param(SystemExit("bye"), id="exit"),
     ],
 )
 def test_a_steps_own_fault_is_its_own_failure(
     engine: sa.Engine, settings: Settings, fault: BaseException
 ) -> None:
-    @minutehand.step("odd")
-    def odd(context: minutehand.StepContext) -> None:
+    @minutebook.step("odd")
+    def odd(context: minutebook.StepContext) -> None:
         raise fault
 
     action = make_running_action(engine, Registry(), operations={"odd": True})
@@ -351,10 +351,10 @@ def test_a_steps_own_fault_is_its_own_failure(
 def test_a_checkpoint_that_is_no_json_fails_and_says_so(
     engine: sa.Engine, settings: Settings
 ) -> None:
-    @minutehand.step("odd")
-    def odd(context: minutehand.StepContext) -> minutehand.StepResult:
+    @minutebook.step("odd")
+    def odd(context: minutebook.StepContext) -> minutebook.StepResult:
         context.checkpoint["at"] = NOON
-        return minutehand.StepResult(details={"at": NOON})
+        return minutebook.StepResult(details={"at": NOON})
 
     action = make_running_action(engine, Registry(), operations={"odd": True})
     operation = make_operation(engine, action, NOON)
@@ -368,8 +368,8 @@ def test_the_first_step_has_begun_for_all_to_see_before_it_does_anything(
 ) -> None:
     seen: list[tuple[object, ...]] = []
 
-    @minutehand.step("looks", repeatable=False)
-    def looks(context: minutehand.StepContext) -> None:
+    @minutebook.step("looks", repeatable=False)
+    def looks(context: minutebook.StepContext) -> None:
         row = row_of(engine, context.operation_id)
         seen.append((row["phase"], row["steps"][0]["state"], row["steps"][0]["repeatable"]))
 
@@ -382,8 +382,8 @@ def test_the_first_step_has_begun_for_all_to_see_before_it_does_anything(
 def test_a_step_that_never_started_is_none_that_was_cut_off(
     engine: sa.Engine, settings: Settings
 ) -> None:
-    @minutehand.step("once", repeatable=False)
-    def once(context: minutehand.StepContext) -> None: ...
+    @minutebook.step("once", repeatable=False)
+    def once(context: minutebook.StepContext) -> None: ...
 
     action = make_running_action(engine, Registry(), operations={"once": True})
     operation = make_operation(engine, action, NOON)
@@ -400,8 +400,8 @@ def test_of_operations_that_start_at_the_same_moment_one_runs_and_the_others_yie
     start, all_others_have_yielded = threading.Barrier(4), threading.Event()
     ended: list[str] = []
 
-    @minutehand.step("waits")
-    def waits(context: minutehand.StepContext) -> None:
+    @minutebook.step("waits")
+    def waits(context: minutebook.StepContext) -> None:
         assert all_others_have_yielded.wait(20)
 
     action = make_running_action(engine, Registry(), operations={"waits": True})

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from minutehand.steps import StepSpec
+from minutebook.steps import StepSpec
 from models.sql import read_clock
 from models.store import ticks
 from models.store.notices.alerting import NO_ALERTS
@@ -47,7 +47,7 @@ time.time = lambda: right() + shift
 WORKER = """
 import threading
 from uuid import UUID
-import minutehand
+import minutebook
 from processes.worker import Presence
 from runtime.config import load_settings
 from runtime.database import make_engine
@@ -59,7 +59,7 @@ settings = load_settings()
 configure(settings)
 engine = make_engine(settings)
 
-@minutehand.step("maintenance_like")
+@minutebook.step("maintenance_like")
 def waits(context):
     print("running", flush=True)
     sys.stdin.readline()

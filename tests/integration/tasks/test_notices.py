@@ -14,9 +14,9 @@ from uuid import UUID
 import pytest
 import sqlalchemy as sa
 
-import minutehand
+import minutebook
 from cli.main import run
-from minutehand.steps import StepOutcome, StepResult
+from minutebook.steps import StepOutcome, StepResult
 from models.notices import OPPOSITE, NoticeKind
 from models.operation import OperationState
 from models.sql import read_clock
@@ -66,11 +66,11 @@ class Crew:
         self.error: str | None = None
         self.count = 0
 
-        @minutehand.step("told")
-        def told(context: minutehand.StepContext) -> StepResult:
+        @minutebook.step("told")
+        def told(context: minutebook.StepContext) -> StepResult:
             context.logger.info("line %s", context.run_number)
             if self.error is not None:
-                raise minutehand.StepFailed(self.error)
+                raise minutebook.StepFailed(self.error)
             return StepResult("was told", outcome=self.outcome)
 
         self.registry = Registry()
@@ -337,7 +337,7 @@ def test_who_ended_it_sends_the_message_at_once(crew: Crew, broker: Broker) -> N
 
     (row,) = crew.rows()
     with broker.client() as client:
-        messages = [json.loads(one) for one in client.lrange("minutehand.quick", 0, -1)]
+        messages = [json.loads(one) for one in client.lrange("minutebook.quick", 0, -1)]
     assert [one["headers"]["task"] for one in messages] == ["deliver_notice"]
     assert messages[0]["headers"]["id"] == str(row["id"])
     assert row["not_before"] - row["created_at"] > timedelta(minutes=4)
@@ -355,7 +355,7 @@ def test_a_notice_that_nobody_delivered_is_sent_again(crew: Crew, broker: Broker
     assert dispatch_notices(crew.engine).count == 0
 
     with broker.client() as client:
-        assert client.llen("minutehand.quick") == 1
+        assert client.llen("minutebook.quick") == 1
 
 
 def test_two_workers_deliver_once(
@@ -387,7 +387,7 @@ def test_a_webhook_is_signed_and_says_what_happened(
     assert (got.method, got.path) == ("POST", "/in?key=1")
     assert got.headers["Idempotency-Key"] == told["id"] == str(row["id"])
     sent_at, signed = (
-        part.split("=")[1] for part in got.headers["Minutehand-Signature"].split(",")
+        part.split("=")[1] for part in got.headers["Minutebook-Signature"].split(",")
     )
     own = hmac.new(b"s3cret", b"default", hashlib.sha256).hexdigest()
     said = f"{sent_at}\ndefault\n{web.url}/in?key=1\n".encode() + got.body
@@ -417,7 +417,7 @@ def test_without_a_secret_a_webhook_has_no_signature(
 
     assert crew.deliver(set_up()) == ["done"]
 
-    assert "Minutehand-Signature" not in web.got[0].headers
+    assert "Minutebook-Signature" not in web.got[0].headers
 
 
 @pytest.mark.parametrize(
@@ -503,7 +503,7 @@ def test_a_mail_says_what_happened_and_how_to_look(
     ((address, message),) = server.took
     text = message.get_payload()
     assert address == "ann@example.com"
-    assert message["Subject"] == "[minutehand] FAILED: every minute"
+    assert message["Subject"] == "[minutebook] FAILED: every minute"
     assert message["Message-ID"] == f"<{crew.rows()[0]['id']}@example.com>"
     for part in ("source is away", "2027-01-04T12:01:00Z", "line 1", f"operation show {id}"):
         assert part in text
@@ -523,7 +523,7 @@ def test_a_mail_that_is_refused(
 def test_secrets_are_not_logged(
     crew: Crew, web: Receiver, set_up: Callable[..., Settings], caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level("DEBUG", "minutehand")
+    caplog.set_level("DEBUG", "minutebook")
     web.answers = [500, 200]
     crew.run(crew.make(hooks={"on_success": [{"webhook": f"{web.url}/T0KEN?k=T0KEN"}]}))
 

@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 from pydantic import BaseModel, PlainSerializer
 
-import minutehand
+import minutebook
 from models.store.scope import WHOLE_INSTALLATION
 from runtime.clock import wait_for
 from runtime.config import Settings
@@ -25,7 +25,7 @@ from tests.factories import author, make_document, make_operation, row_of
 PATIENCE_S = 30.0
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 
-Run = Callable[[Callable[[minutehand.StepContext], Any]], dict[str, Any]]
+Run = Callable[[Callable[[minutebook.StepContext], Any]], dict[str, Any]]
 
 
 @pytest.fixture
@@ -34,8 +34,8 @@ def run(own_steps: None, engine: sa.Engine, settings: Settings) -> Run:
 
     hasty = settings.model_copy(update={"worker": WorkerSettings(heartbeat_s=0.1)})
 
-    def run_it(function: Callable[[minutehand.StepContext], Any]) -> dict[str, Any]:
-        minutehand.step("odd")(function)
+    def run_it(function: Callable[[minutebook.StepContext], Any]) -> dict[str, Any]:
+        minutebook.step("odd")(function)
         registry = Registry()
         document = make_document(name=str(id(function)), operations={"odd": True})
         action = create_all(engine, [document], author(registry.steps))[0]
@@ -64,7 +64,7 @@ class Mute(Exception):
 def test_whatever_a_step_raises_fails_its_operation_at_once(
     run: Run, raised: BaseException, told: str
 ) -> None:
-    def odd(context: minutehand.StepContext) -> None:
+    def odd(context: minutebook.StepContext) -> None:
         raise raised
 
     row = run(odd)
@@ -97,7 +97,7 @@ class Slow(BaseModel):
 def test_a_cancelled_step_is_cancelled_whatever_error_it_makes_of_that(
     run: Run, engine: sa.Engine, work: Callable[[], object]
 ) -> None:
-    def odd(context: minutehand.StepContext) -> None:
+    def odd(context: minutebook.StepContext) -> None:
         cancel(engine, context.operation_id, WHOLE_INSTALLATION, "tests")
         work()
 
@@ -112,7 +112,7 @@ def test_a_cancelled_step_is_cancelled_whatever_error_it_makes_of_that(
         ({"rows": 2}, "step odd returned a dict, not a StepResult or None"),
         (False, "step odd returned a bool, not a StepResult or None"),
         (
-            minutehand.StepResult("no", "failed"),  # type: ignore[arg-type]
+            minutebook.StepResult("no", "failed"),  # type: ignore[arg-type]
             "step odd returned outcome 'failed'; return success or partial, or raise StepFailed",
         ),
     ],
@@ -126,14 +126,14 @@ def test_what_is_no_result_is_taken_for_no_success(run: Run, returned: object, t
 
 
 def test_figures_that_json_does_not_know_are_kept_as_text(run: Run) -> None:
-    row = run(lambda context: minutehand.StepResult(details={"mean": float("nan"), "at": NOON}))
+    row = run(lambda context: minutebook.StepResult(details={"mean": float("nan"), "at": NOON}))
 
     assert row["state"] == "success"
     assert row["result"] == {"odd": {"mean": "NaN", "at": str(NOON)}}
 
 
 def test_progress_is_counted_in_numbers_of_any_kind(run: Run) -> None:
-    def odd(context: minutehand.StepContext) -> None:
+    def odd(context: minutebook.StepContext) -> None:
         context.progress(np.int64(2), np.int64(8), message=NOON, phase="counts")  # type: ignore[arg-type]
 
     row = run(odd)
@@ -143,7 +143,7 @@ def test_progress_is_counted_in_numbers_of_any_kind(run: Run) -> None:
 
 
 def test_a_checkpoint_put_in_place_of_the_old_one_is_kept(run: Run, engine: sa.Engine) -> None:
-    def odd(context: minutehand.StepContext) -> None:
+    def odd(context: minutebook.StepContext) -> None:
         context.checkpoint = {"last": 5}
 
     uid = run(odd)["action_uid"]
@@ -155,7 +155,7 @@ def test_a_checkpoint_put_in_place_of_the_old_one_is_kept(run: Run, engine: sa.E
 
 
 def test_a_checkpoint_with_a_number_that_json_does_not_know_fails_and_says_so(run: Run) -> None:
-    def odd(context: minutehand.StepContext) -> None:
+    def odd(context: minutebook.StepContext) -> None:
         context.checkpoint["mean"] = float("nan")
 
     row = run(odd)

@@ -13,8 +13,8 @@ import pytest
 import sqlalchemy as sa
 from pydantic import SecretStr
 
-import minutehand
-from minutehand.steps import StepResult
+import minutebook
+from minutebook.steps import StepResult
 from models.tables import metadata, notices
 from runtime.config import Settings, load_settings
 from runtime.database import reading
@@ -52,8 +52,8 @@ def set_up(settings: Settings, **environ: str) -> Settings:
 def told(engine: sa.Engine, settings: Settings, webhook: str) -> tuple[str, sa.RowMapping]:
     """Run an action with that hook, deliver what it owes; return the end and the notice."""
 
-    @minutehand.step("told")
-    def step(_: minutehand.StepContext) -> StepResult:
+    @minutebook.step("told")
+    def step(_: minutebook.StepContext) -> StepResult:
         return StepResult("done")
 
     registry = Registry()
@@ -90,7 +90,7 @@ def assert_nowhere(engine: sa.Engine, caplog: pytest.LogCaptureFixture, printed:
 def shown(command: str, settings: Settings) -> str:
     """Return what a command prints, on both streams."""
     name = ["every minute"] if command == "action show" else []
-    words = [sys.executable, "-m", "minutehand", *command.split(), *name, "--json"]
+    words = [sys.executable, "-m", "minutebook", *command.split(), *name, "--json"]
     at_home = [*words, "--home", str(settings.home)]
     done = subprocess.run(at_home, capture_output=True, text=True, check=True, timeout=60)
     return done.stdout + done.stderr
@@ -192,7 +192,7 @@ def test_the_signing_secret_may_be_referred_to(
     assert told(engine, own, web.url)[0] == "done"
 
     signed: dict[str, Any] = web.got[0].headers
-    at, hexed = (part.split("=")[1] for part in signed["Minutehand-Signature"].split(","))
+    at, hexed = (part.split("=")[1] for part in signed["Minutebook-Signature"].split(","))
     secrets = secrets_of(own.hook.model_copy(update={"secret": SecretStr("s3cret")}), "default")
     now = datetime.fromtimestamp(int(at), UTC)
     expected = signature(secrets, "default", web.url, web.got[0].body, now)

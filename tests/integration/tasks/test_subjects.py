@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 import sqlalchemy as sa
 
-import minutehand
+import minutebook
 from models.errors import NotFound, Refused
 from models.operation import OperationState
 from models.store import ticks
@@ -31,12 +31,12 @@ ON_SEEN = {"on": "instance.user.last_seen"}
 
 
 @pytest.fixture
-def contexts(own_steps: None) -> list[minutehand.StepContext]:
+def contexts(own_steps: None) -> list[minutebook.StepContext]:
     """What the step `greet` was given, each time it ran."""
-    given: list[minutehand.StepContext] = []
+    given: list[minutebook.StepContext] = []
 
-    @minutehand.step("greet")
-    def greet(context: minutehand.StepContext) -> None:
+    @minutebook.step("greet")
+    def greet(context: minutebook.StepContext) -> None:
         given.append(context)
         context.checkpoint["times"] = context.checkpoint.get("times", 0) + 1
 
@@ -83,7 +83,7 @@ def run_one(engine: sa.Engine, settings: Settings, operation: UUID, attempt: int
 
 
 def test_the_subject_alone_is_the_recipient(
-    engine: sa.Engine, settings: Settings, contexts: list[minutehand.StepContext]
+    engine: sa.Engine, settings: Settings, contexts: list[minutebook.StepContext]
 ) -> None:
     make_event_action(engine, recipients={"groups": ["all"]})
     make_users(engine, "ann", "ben")
@@ -98,7 +98,7 @@ def test_the_subject_alone_is_the_recipient(
 
 
 def test_what_an_action_knows_is_kept_for_each_subject(
-    engine: sa.Engine, settings: Settings, contexts: list[minutehand.StepContext]
+    engine: sa.Engine, settings: Settings, contexts: list[minutebook.StepContext]
 ) -> None:
     make_event_action(engine)
     make_users(engine, "ann", "ben")
@@ -122,7 +122,7 @@ def test_what_an_action_knows_is_kept_for_each_subject(
 def test_what_no_longer_holds_at_the_start_is_skipped(
     engine: sa.Engine,
     settings: Settings,
-    contexts: list[minutehand.StepContext],
+    contexts: list[minutebook.StepContext],
     change: dict[str, Any],
     reason: str,
 ) -> None:
@@ -138,7 +138,7 @@ def test_what_no_longer_holds_at_the_start_is_skipped(
 
 
 def test_who_was_seen_again_moves_the_occurrence(
-    engine: sa.Engine, settings: Settings, contexts: list[minutehand.StepContext]
+    engine: sa.Engine, settings: Settings, contexts: list[minutebook.StepContext]
 ) -> None:
     delay = timedelta(days=7, seconds=30)
     action = make_event_action(
@@ -155,7 +155,7 @@ def test_who_was_seen_again_moves_the_occurrence(
 
 
 def test_a_user_of_the_same_instant_who_was_activated_is_not_asked_when_seen(
-    engine: sa.Engine, settings: Settings, contexts: list[minutehand.StepContext]
+    engine: sa.Engine, settings: Settings, contexts: list[minutebook.StepContext]
 ) -> None:
     make_event_action(engine, when={"on": "instance.user.activated"})
     make_users(engine, "ann", last_seen_at=NOW)
@@ -167,7 +167,7 @@ def test_a_user_of_the_same_instant_who_was_activated_is_not_asked_when_seen(
 
 
 def test_a_missed_one_that_is_run_after_all_is_about_its_subject(
-    engine: sa.Engine, settings: Settings, contexts: list[minutehand.StepContext]
+    engine: sa.Engine, settings: Settings, contexts: list[minutebook.StepContext]
 ) -> None:
     action = make_event_action(engine)
     make_users(engine, "ann", last_seen_at=NOW + MINUTE)
@@ -189,7 +189,7 @@ def _ids(engine: sa.Engine) -> list[UUID]:
 
 
 def test_a_manual_run_is_about_the_user_who_is_named(
-    engine: sa.Engine, settings: Settings, contexts: list[minutehand.StepContext]
+    engine: sa.Engine, settings: Settings, contexts: list[minutebook.StepContext]
 ) -> None:
     action = make_event_action(engine)
     make_users(engine, "ann", "ben")
@@ -203,7 +203,7 @@ def test_a_manual_run_is_about_the_user_who_is_named(
 
 
 def test_a_manual_run_about_nobody_or_somebody_left_out_is_refused(
-    engine: sa.Engine, contexts: list[minutehand.StepContext]
+    engine: sa.Engine, contexts: list[minutebook.StepContext]
 ) -> None:
     action = make_event_action(engine)
     by_clock = make_event_action(engine, name="clock", when={"cron_rule": "0 0 * * *"})

@@ -6,8 +6,8 @@ from uuid import UUID
 import pytest
 import sqlalchemy as sa
 
-import minutehand
-from minutehand.steps import StepOutcome, StepResult, _registered
+import minutebook
+from minutebook.steps import StepOutcome, StepResult, _registered
 from models.tables import action_state, notices
 from runtime.config import Settings
 from runtime.database import reading
@@ -38,8 +38,8 @@ def known(engine: sa.Engine, action: Changed) -> sa.RowMapping:
 def make_counter(engine: sa.Engine, worked: list[int], most: int) -> Changed:
     """Store an action that works off items, at most so many of them before its time is over."""
 
-    @minutehand.step("count")
-    def count(context: minutehand.StepContext) -> StepResult:
+    @minutebook.step("count")
+    def count(context: minutebook.StepContext) -> StepResult:
         begun = len(worked)
         while context.checkpoint.get("done", 0) < ITEMS:
             if len(worked) - begun >= most:
@@ -103,10 +103,10 @@ def test_a_failure_after_a_stop_in_time_keeps_the_checkpoint(
     run(engine, settings, ids[0])
     _registered.pop("count")
 
-    @minutehand.step("count")
-    def count(context: minutehand.StepContext) -> StepResult:
+    @minutebook.step("count")
+    def count(context: minutebook.StepContext) -> StepResult:
         context.checkpoint["done"] = 99
-        raise minutehand.StepFailed("boom")
+        raise minutebook.StepFailed("boom")
 
     assert run(engine, settings, ids[1]) == "failed"
     assert known(engine, action)["checkpoint"] == {"done": 2}

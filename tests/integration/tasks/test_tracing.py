@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-import minutehand
+import minutebook
 from broker.app import configure
 from models.action.plan import Target
 from runtime import tracing
@@ -50,9 +50,9 @@ def by_name(kept: InMemorySpanExporter) -> dict[str, ReadableSpan]:
 def test_an_attempt_its_claim_and_its_steps_are_in_the_trace_of_the_operation(
     engine: sa.Engine, settings: Settings, spans: InMemorySpanExporter
 ) -> None:
-    @minutehand.step("fails")
-    def fails(_: minutehand.StepContext) -> None:
-        raise minutehand.StepFailed("password=hunter2", permanent=True)
+    @minutebook.step("fails")
+    def fails(_: minutebook.StepContext) -> None:
+        raise minutebook.StepFailed("password=hunter2", permanent=True)
 
     registry = Registry()
     document = make_document(operations={"fails": True})
@@ -66,8 +66,8 @@ def test_an_attempt_its_claim_and_its_steps_are_in_the_trace_of_the_operation(
     assert {one.context.trace_id for one in ours.values() if one.context} == {id.int}
     assert not found["step fails"].status.is_ok
     attributes = dict(found["operation"].attributes or {})
-    assert attributes["minutehand.state"] == "failed"
-    assert attributes["minutehand.operation"] == str(id)
+    assert attributes["minutebook.state"] == "failed"
+    assert attributes["minutebook.operation"] == str(id)
     assert "hunter2" not in "".join(one.to_json() for one in found.values())
 
 
@@ -85,7 +85,7 @@ def test_a_handed_over_task_carries_the_trace_of_its_operation(
     assert (version, trace, flags) == ("00", row["id"].hex, "01")
     assert int(parent, 16)
     tick = dict(by_name(spans)["tick"].attributes or {})
-    assert (tick["minutehand.decided"], tick["minutehand.sent"]) == (1, 1)
+    assert (tick["minutebook.decided"], tick["minutebook.sent"]) == (1, 1)
 
 
 def test_a_webhook_carries_the_span_around_it(

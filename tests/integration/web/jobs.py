@@ -7,7 +7,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from broker.sending import send_reserved
-from minutehand.steps import SmallApp
+from minutebook.steps import SmallApp
 from models.job import JOB
 from models.store.operations.outbox import Message
 from scheduler.changes.change import Changed

@@ -20,7 +20,7 @@ from tests.servers import free_port
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs/how-to/use-the-api.md").read_text(encoding="utf-8")
 [LOCATION] = re.findall(r"^```nginx\n(.*?)^```", PAGE, re.M | re.S)
-BELOW = "/minutehand"
+BELOW = "/minutebook"
 ADDRESS = "http://127.0.0.1:8265"
 
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 import sqlalchemy as sa
 
-from cli.main import run as minutehand
+from cli.main import run as minutebook
 from models.roles import Role
 from models.tables import operations
 from runtime.config import Settings
@@ -87,7 +87,7 @@ def test_all_faults_of_a_document_are_told_at_once(editor: httpx.Client) -> None
     assert refused.status_code == 422
     assert refused.headers["content-type"] == "application/problem+json"
     details = refused.json()
-    assert details["type"] == "urn:minutehand:problem:invalid-document"
+    assert details["type"] == "urn:minutebook:problem:invalid-document"
     assert {one["path"].split(".")[0] for one in details["problems"]} == {
         "name", "when", "operations",
     }  # fmt: skip
@@ -235,7 +235,7 @@ def test_both_doors_show_the_same(
         ("token", "list"): f"/api/tokens?app={APP}",
     }
     for command, path in pairs.items():
-        assert minutehand(["--home", home, "--app", APP, "--json", *command]) == 0
+        assert minutebook(["--home", home, "--app", APP, "--json", *command]) == 0
         assert json.loads(capsys.readouterr().out) == client.get(path).json()
 
 

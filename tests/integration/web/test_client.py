@@ -1,4 +1,4 @@
-"""`minutehand.Client` and its async twin, against a real server."""
+"""`minutebook.Client` and its async twin, against a real server."""
 
 import asyncio
 import subprocess
@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-import minutehand
-from minutehand.client import ENDED, Run
+import minutebook
+from minutebook.client import ENDED, Run
 from models.operation import ENDED as ALL_ENDED
 from models.roles import Role
 from tests.integration.web.conftest import APP, NIGHTLY, Web
@@ -18,7 +18,7 @@ NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
 def test_an_action_is_applied_run_and_explained(web_on_sqlite: Web) -> None:
     token = web_on_sqlite.token(Role.EDITOR, APP)
-    with minutehand.Client(web_on_sqlite.url, token) as client:
+    with minutebook.Client(web_on_sqlite.url, token) as client:
         (applied,) = client.apply([{**NIGHTLY, "name": "a/b c"}])
         ran = client.run(applied.uid, key="once")
         again = client.run(applied.uid, key="once", wait_s=0.1)
@@ -37,7 +37,7 @@ def test_the_async_twin_does_the_same(web_on_sqlite: Web) -> None:
 
     async def main() -> None:
         url = web_on_sqlite.url
-        async with minutehand.AsyncClient(url, token, app=APP) as client:
+        async with minutebook.AsyncClient(url, token, app=APP) as client:
             (applied,) = await client.apply([NIGHTLY])
             ran = await client.run("nightly", wait_s=0.1)
             explained = await client.explain("nightly", "2026-11-22T12:00:00")
@@ -50,7 +50,7 @@ def test_the_async_twin_does_the_same(web_on_sqlite: Web) -> None:
 
 def test_an_ended_operation_is_awaited(web_on_sqlite: Web) -> None:
     token = web_on_sqlite.token(Role.OPERATOR, APP)
-    with minutehand.Client(web_on_sqlite.url, token) as client:
+    with minutebook.Client(web_on_sqlite.url, token) as client:
         ran = client.run("nightly", key="x")
         web_on_sqlite.client(Role.OPERATOR, APP).post(f"/api/operations/{ran.id}:cancel")
 
@@ -58,13 +58,13 @@ def test_an_ended_operation_is_awaited(web_on_sqlite: Web) -> None:
 
 
 def test_a_refusal_has_all_faults(web_on_sqlite: Web) -> None:
-    with minutehand.Client(web_on_sqlite.url, web_on_sqlite.token(Role.EDITOR, APP)) as client:
-        with pytest.raises(minutehand.ApiError, match="when") as wrong:
+    with minutebook.Client(web_on_sqlite.url, web_on_sqlite.token(Role.EDITOR, APP)) as client:
+        with pytest.raises(minutebook.ApiError, match="when") as wrong:
             client.apply([{**NIGHTLY, "when": {}}])
         with pytest.raises(ValueError, match="time zone"):
             client.explain("nightly", NOON.replace(tzinfo=None))
-    stranger = minutehand.Client(web_on_sqlite.url, "mht_x")
-    with stranger, pytest.raises(minutehand.ApiError, match="token") as unknown:
+    stranger = minutebook.Client(web_on_sqlite.url, "mbt_x")
+    with stranger, pytest.raises(minutebook.ApiError, match="token") as unknown:
         stranger.run("nightly")
 
     assert (wrong.value.status, wrong.value.kind) == (422, "invalid-document")
@@ -74,14 +74,14 @@ def test_a_refusal_has_all_faults(web_on_sqlite: Web) -> None:
 
 def test_an_answer_that_is_no_json_is_told(web_on_sqlite: Web) -> None:
     with (
-        minutehand.Client(web_on_sqlite.url, web_on_sqlite.token(Role.VIEWER, APP)) as client,
-        pytest.raises(minutehand.ApiError, match="answered without JSON"),
+        minutebook.Client(web_on_sqlite.url, web_on_sqlite.token(Role.VIEWER, APP)) as client,
+        pytest.raises(minutebook.ApiError, match="answered without JSON"),
     ):
         client.call("GET", "/sign-in")
 
 
 def test_an_answer_without_content_is_none(web_on_sqlite: Web) -> None:
-    with minutehand.Client(web_on_sqlite.url, web_on_sqlite.token(Role.WORKER, APP)) as client:
+    with minutebook.Client(web_on_sqlite.url, web_on_sqlite.token(Role.WORKER, APP)) as client:
         assert client.call("GET", "/healthz") is None
         assert client.call("GET", "/jobs/next") is None
 
@@ -90,7 +90,7 @@ def test_the_client_knows_every_state_that_ends() -> None:
     assert set(ALL_ENDED) == ENDED
 
 
-def test_importing_minutehand_loads_no_http() -> None:
-    code = "import minutehand, sys; sys.exit('httpx' in sys.modules)"
+def test_importing_minutebook_loads_no_http() -> None:
+    code = "import minutebook, sys; sys.exit('httpx' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

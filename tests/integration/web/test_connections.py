@@ -136,7 +136,7 @@ def test_a_body_without_an_end_is_refused(web: Web, connect: Connect, part: byte
 
 def test_a_body_without_an_end_behind_an_answer_is_cut_off(web: Web, connect: Connect) -> None:
     one = connect()
-    text = head(web, "POST /api/actions", "Content-Length: 1000000").replace(b"mht_", b"no_")
+    text = head(web, "POST /api/actions", "Content-Length: 1000000").replace(b"mbt_", b"no_")
     one.sendall(text)
     assert one.recv(65536).startswith(b"HTTP/1.1 401")
 

@@ -1,4 +1,4 @@
-"""`minutehand.django` in a real Django project, and `minutehand.actions`, against a real server."""
+"""`minutebook.django` in a real Django project, and `minutebook.actions`, against a real server."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from minutehand import actions
+from minutebook import actions
 from models.roles import Role
 from tests.django_project import ACTIONS, Browser, project, text_of
 from tests.integration.web.conftest import APP, NIGHTLY, Web
@@ -20,7 +20,7 @@ from tests.servers import free_port
 def staff(web_on_sqlite: Web, tmp_path: Path) -> Iterator[Callable[[str], Browser]]:
     """Sign in to a project's admin whose server has the action `nightly`."""
     token = web_on_sqlite.token(Role.EDITOR, APP)
-    settings = {"MINUTEHAND_URL": web_on_sqlite.url, "MINUTEHAND_TOKEN": token}
+    settings = {"MINUTEBOOK_URL": web_on_sqlite.url, "MINUTEBOOK_TOKEN": token}
     with project(tmp_path, **settings) as url:
         yield lambda name: Browser(url, name)
 
@@ -162,9 +162,9 @@ def test_what_is_no_form_of_the_page_is_refused(
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({}, "set MINUTEHAND_URL and MINUTEHAND_TOKEN in Django's settings"),
+        ({}, "set MINUTEBOOK_URL and MINUTEBOOK_TOKEN in Django's settings"),
         (
-            {"MINUTEHAND_URL": "http://127.0.0.1:{port}", "MINUTEHAND_TOKEN": "mht_x"},
+            {"MINUTEBOOK_URL": "http://127.0.0.1:{port}", "MINUTEBOOK_TOKEN": "mbt_x"},
             "The server does not answer",
         ),
     ],
@@ -204,5 +204,5 @@ def test_without_settings_the_names_of_the_settings_are_said(
 ) -> None:
     monkeypatch.delenv("SCHED_URL", raising=False)
 
-    with pytest.raises(actions.NotConfigured, match="MINUTEHAND_URL and MINUTEHAND_TOKEN"):
+    with pytest.raises(actions.NotConfigured, match="MINUTEBOOK_URL and MINUTEBOOK_TOKEN"):
         actions.run("nightly")

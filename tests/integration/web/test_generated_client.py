@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.integration.web.conftest import Web
 
 SCRIPT = Path(__file__).with_name("use_generated_client.py")
-PACKAGE = "minutehand_client"
+PACKAGE = "minutebook_client"
 # The generator knows no JSON Lines. Where a body may also be JSON, its function sends JSON.
 UNKNOWN_TO_IT = re.compile(r"Unsupported content.type application/jsonl")
 

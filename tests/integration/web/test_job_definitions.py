@@ -150,7 +150,7 @@ def test_a_deleted_job_is_gone_and_what_waited_is_cancelled(opened: Installation
 
     assert (deleted.url, deleted.cancelled) == (URL, 1)
     assert jobs.list_jobs(opened, 9).items == ()
-    with pytest.raises(NotFound, match="minutehand job list"):
+    with pytest.raises(NotFound, match="minutebook job list"):
         jobs.delete(opened, id_of(URL))
 
 

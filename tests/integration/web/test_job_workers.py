@@ -50,7 +50,7 @@ def start(request: pytest.FixtureRequest, desk: Web, tmp_path: Path) -> Iterator
     started: list[subprocess.Popen[bytes]] = []
 
     def run(url: str = desk.url) -> "subprocess.Popen[bytes]":
-        says = {"MINUTEHAND_URL": url, "MINUTEHAND_TOKEN": token}
+        says = {"MINUTEBOOK_URL": url, "MINUTEBOOK_TOKEN": token}
         with (tmp_path / "worker.log").open("ab") as log:
             worker = subprocess.Popen(
                 WORKERS[request.param], cwd=FOLDER, env={**os.environ, **says},

@@ -49,7 +49,7 @@ def report(client: httpx.Client, verb: str, lease: object, **said: object) -> ht
 
 
 def test_a_worker_gets_a_job_and_completes_it(desk: Web, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "minutehand.jobs")
+    caplog.set_level(logging.INFO, "minutebook.jobs")
     id = make_due(desk.engine, make_job(desk.engine))
     client = desk.client(Role.WORKER)
 
@@ -104,7 +104,7 @@ def test_a_worker_that_waits_gets_the_job_that_comes(desk: Web) -> None:
 
 def listens(desk: Web) -> bool:
     with reading(desk.engine) as connection:
-        return "minutehand.job:quick" in ticks.listened_queues(connection, LEASE)
+        return "minutebook.job:quick" in ticks.listened_queues(connection, LEASE)
 
 
 @pytest.mark.parametrize("pop_timeout_s", [2.0])
@@ -235,7 +235,7 @@ def test_a_lost_worker_is_told_and_changes_nothing(desk: Web) -> None:
 
     assert job["operation_id"] == lost["operation_id"]
     assert [one.status_code for one in late] == [409] * 4
-    assert late[0].json()["type"] == "urn:minutehand:problem:lease-lost"
+    assert late[0].json()["type"] == "urn:minutebook:problem:lease-lost"
     assert (between["state"], between["attempt"]) == ("running", 2)
     assert (done.status_code, twice.status_code) == (204, 409)
     assert row_of(desk.engine, id)["state"] == "success"
@@ -410,7 +410,7 @@ def test_workers_that_wait_are_sent_away_when_the_server_stops(desk: Web) -> Non
         answers = [one.result(10) for one in waiting]
 
     assert [one.status_code for one in answers] == [503] * 3
-    assert answers[0].json()["type"] == "urn:minutehand:problem:stopping"
+    assert answers[0].json()["type"] == "urn:minutebook:problem:stopping"
     assert desk.client(Role.WORKER).get("/jobs/next").status_code == 503
 
 

@@ -79,7 +79,7 @@ def test_a_body_that_does_not_come_is_refused(limited: Limited) -> None:
 def test_wrong_tokens_end_in_silence(limited: Limited) -> None:
     web = limited(failures=3)
     right = web.client()
-    wrong = web.client(role=None, headers={"Authorization": "Bearer mht_000000000000_x"})
+    wrong = web.client(role=None, headers={"Authorization": "Bearer mbt_000000000000_x"})
 
     assert [wrong.get("/api/apps").status_code for _ in range(5)] == [401] * 3 + [429] * 2
     assert right.get("/api/apps").status_code == 429
@@ -88,7 +88,7 @@ def test_wrong_tokens_end_in_silence(limited: Limited) -> None:
 
 @pytest.mark.parametrize(
     "token",
-    ["x", "mht_", "mht__", "mht_{id}_", "mht_{id}_wrong", "{text}x", "\u00fcx", "mht_{id}"],
+    ["x", "mbt_", "mbt__", "mbt_{id}_", "mbt_{id}_wrong", "{text}x", "\u00fcx", "mbt_{id}"],
 )
 def test_what_is_not_a_token_opens_nothing(web_on_sqlite: Web, token: str) -> None:
     text = web_on_sqlite.token()
@@ -135,7 +135,7 @@ def test_only_a_hash_of_a_token_is_stored(web_on_sqlite: Web) -> None:
     web_on_sqlite.opened.engine.dispose()
 
     secret = text.split("_", 2)[2].encode()
-    files = web_on_sqlite.opened.settings.home.glob("minutehand.db*")
+    files = web_on_sqlite.opened.settings.home.glob("minutebook.db*")
     assert not any(secret in file.read_bytes() for file in files)
 
 
@@ -201,7 +201,7 @@ def test_an_error_of_ours_shows_no_trace(
     failed = client.get("/api/status")
 
     assert failed.status_code == 500
-    assert failed.json()["type"] == "urn:minutehand:problem:internal"
+    assert failed.json()["type"] == "urn:minutebook:problem:internal"
     assert "division" not in failed.text
 
 
@@ -235,7 +235,7 @@ def test_a_database_that_is_away_is_said_so_and_ends_nothing(
         assert waiting.result(60).json()["url"] == URL
 
     assert [one.status_code for one in answers] == [503, 503, 204]
-    assert answers[0].json()["type"] == "urn:minutehand:problem:database-unavailable"
+    assert answers[0].json()["type"] == "urn:minutebook:problem:database-unavailable"
     assert answers[0].headers["retry-after"]
 
 

@@ -9,7 +9,7 @@ import httpx
 import pytest
 import sqlalchemy as sa
 
-import minutehand
+import minutebook
 from cli.remote.server import Server
 from models.job import id_of
 from models.roles import Role
@@ -203,10 +203,10 @@ def test_commands_and_clients_read_all_pages(web: Web, monkeypatch: pytest.Monke
     expected = fill(web)
     server = Server(web.url, token, APP)
     monkeypatch.setattr(door, "LARGEST_PAGE", 2)
-    monkeypatch.setattr("minutehand.client.LARGEST_PAGE", "2")
+    monkeypatch.setattr("minutebook.client.LARGEST_PAGE", "2")
 
     async def met() -> list[str]:
-        async with minutehand.AsyncClient(web.url, token, app=APP) as client:
+        async with minutebook.AsyncClient(web.url, token, app=APP) as client:
             return [one["id"] async for one in client.each(PATHS["users"])]
 
     assert [one.id for one in door.every(server, users.list_users)] == expected["users"]
@@ -220,7 +220,7 @@ def test_commands_and_clients_read_all_pages(web: Web, monkeypatch: pytest.Monke
     whole = Server(web.url, web.token())
     assert [one.name for one in door.every(whole, apps.list_apps)] == expected[APPS]
     whole.close()
-    with minutehand.Client(web.url, token, app=APP) as client:
+    with minutebook.Client(web.url, token, app=APP) as client:
         assert [one["name"] for one in client.each("/api/actions")] == expected["actions"]
     assert asyncio.run(met()) == expected["users"]
     server.close()

@@ -24,7 +24,7 @@ from views.metrics import OTHER, Samples, quick_samples, slow_samples
 from views.runs import run
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "metrics.md"
-ROW = re.compile(r"^\| `(minutehand_\w+)` \| (\w+) \| (.*?) ?\| (.+?) \|$", re.M)
+ROW = re.compile(r"^\| `(minutebook_\w+)` \| (\w+) \| (.*?) ?\| (.+?) \|$", re.M)
 SETTLED = timedelta(seconds=totals.SETTLED_AFTER_S + 60)
 
 
@@ -240,8 +240,8 @@ def test_a_database_that_is_away_shows_so(web_on_sqlite: Web) -> None:
         connection.execute(sa.text("ALTER TABLE totals RENAME TO gone"))
     text = client.get("/metrics").text
 
-    assert "minutehand_database_up 0.0" in text
-    assert "minutehand_operations{" not in text
+    assert "minutebook_database_up 0.0" in text
+    assert "minutebook_operations{" not in text
 
 
 def test_a_request_that_fails_unexpectedly_is_counted(

@@ -49,7 +49,7 @@ def expressions() -> list[str]:
 
 
 def test_alerts_and_dashboard_name_only_series_that_exist() -> None:
-    named = {name for one in expressions() for name in re.findall(r"minutehand_\w+", one)}
+    named = {name for one in expressions() for name in re.findall(r"minutebook_\w+", one)}
 
     assert named - series() == set()
     assert len(named) > 30
@@ -58,7 +58,7 @@ def test_alerts_and_dashboard_name_only_series_that_exist() -> None:
 def test_the_page_says_what_to_do_for_each_alert_and_no_other() -> None:
     """The link of each alert leads to its section."""
     page = HOW_TO.read_text(encoding="utf-8")
-    sections = dict(re.findall(r"^### (Minutehand\w+)\n\n\*(\w+)\.\*", page, re.M))
+    sections = dict(re.findall(r"^### (Minutebook\w+)\n\n\*(\w+)\.\*", page, re.M))
 
     assert sections == {rule["alert"]: rule["labels"]["severity"] for rule in RULES}
     links = {rule["annotations"]["runbook_url"] for rule in RULES}
@@ -87,7 +87,7 @@ def prometheus(web_on_sqlite: Web, tmp_path: Path) -> Iterator[httpx.Client]:
     text = (MONITORING / "prometheus.yml").read_text(encoding="utf-8")
     text = text.replace("127.0.0.1:8265", web.url.removeprefix("http://")).replace("15s", "1s")
     (tmp_path / "prometheus.yml").write_text(text)
-    (tmp_path / "minutehand.token").write_text(web.token(Role.VIEWER) + "\n")
+    (tmp_path / "minutebook.token").write_text(web.token(Role.VIEWER) + "\n")
     shutil.copy(MONITORING / "alerts.yml", tmp_path)
     command = (
         *("prometheus", f"--config.file={tmp_path}/prometheus.yml"),
@@ -122,15 +122,15 @@ def test_a_real_prometheus_scrapes_it_and_evaluates_each_expression(
     prometheus: httpx.Client,
 ) -> None:
     def is_scraped() -> bool:
-        return any(one["value"][1] == "1" for one in asked(prometheus, "minutehand_database_up"))
+        return any(one["value"][1] == "1" for one in asked(prometheus, "minutebook_database_up"))
 
     assert wait_for(is_scraped, 60)
 
     for expression in expressions():
-        filled = expression.replace("$job", "minutehand").replace("$__rate_interval", "1m")
+        filled = expression.replace("$job", "minutebook").replace("$__rate_interval", "1m")
         asked(prometheus, filled)
     # No daemon ticks here: the rules are evaluated, and this one waits for its two minutes.
-    pending = 'ALERTS{alertname="MinutehandNotTicking"}'
+    pending = 'ALERTS{alertname="MinutebookNotTicking"}'
     assert wait_for(lambda: asked(prometheus, pending) != [], 60)
     (one,) = asked(prometheus, pending)
     assert one["metric"]["alertstate"] == "pending"

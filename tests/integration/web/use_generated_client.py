@@ -6,13 +6,13 @@ A process of its own: `use_generated_client.py URL TOKEN`, with the generated pa
 import sys
 from http import HTTPStatus
 
-from minutehand_client import AuthenticatedClient
-from minutehand_client.api.actions import apply_actions, create_action, run_action, show_action
-from minutehand_client.api.jobs import complete_job, next_job
-from minutehand_client.api.operations import get_operation_state, list_operations
-from minutehand_client.api.people import add_user, list_users
-from minutehand_client.api.small_apps import put_app
-from minutehand_client.models import (
+from minutebook_client import AuthenticatedClient
+from minutebook_client.api.actions import apply_actions, create_action, run_action, show_action
+from minutebook_client.api.jobs import complete_job, next_job
+from minutebook_client.api.operations import get_operation_state, list_operations
+from minutebook_client.api.people import add_user, list_users
+from minutebook_client.api.small_apps import put_app
+from minutebook_client.models import (
     Action,
     ActionDocument,
     AppliedApp,
@@ -104,4 +104,4 @@ if __name__ == "__main__":
         run(_client, make_action(_client))
         look(_client)
     # It needs nothing of ours.
-    assert not {"minutehand", "models", "pydantic"} & set(sys.modules)
+    assert not {"minutebook", "models", "pydantic"} & set(sys.modules)

@@ -52,7 +52,7 @@ def test_what_a_scheduler_does_not_offer_is_no_failure_in_the_table() -> None:
     others: dict[str, Any] = {
         name: {} for name in ("celery beat", "django-celery-beat", "APScheduler 3")
     }
-    shown = table({"faults": {**others, "RedBeat": {"two": cell}, "Minutehand": {"two": cell}}})
+    shown = table({"faults": {**others, "RedBeat": {"two": cell}, "Minutebook": {"two": cell}}})
 
     row = next(line for line in shown.splitlines() if "two instances" in line)
     assert row.count("not offered") == 3

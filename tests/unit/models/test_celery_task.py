@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from broker.names import WORKER_TASKS
-from minutehand.grants import Grants
+from minutebook.grants import Grants
 from models.action import ParseContext, parse_action, plan_of
 from models.action.plan import Plan
 from models.action.policy import NO_TIME_LIMIT
@@ -52,7 +52,7 @@ def test_a_refusal_names_the_setting_and_what_it_allows() -> None:
     assert "SCHED_CELERY_TASKS allows shop.tasks.*, crm.sync only" in problem.remedy
 
 
-@pytest.mark.parametrize("queue", ["minutehand.quick", "minutehand.reports"])
+@pytest.mark.parametrize("queue", ["minutebook.quick", "minutebook.reports"])
 def test_a_queue_of_our_own_workers_is_refused_unless_the_broker_is_another(queue: str) -> None:
     by_step = task(queue=queue)
     by_policy = {**task(), "policy": {"queue": queue}}
@@ -92,7 +92,7 @@ def test_an_exchange_is_for_those_it_is_granted_to_on_a_broker_that_has_some(
     assert all(str(remedy) in one.remedy for one in found)
 
 
-@pytest.mark.parametrize("exchange", ["minutehand.pidbox", "reply.minutehand.pidbox"])
+@pytest.mark.parametrize("exchange", ["minutebook.pidbox", "reply.minutebook.pidbox"])
 def test_exchanges_of_our_own_workers_are_refused_unless_the_broker_is_another(
     exchange: str,
 ) -> None:

@@ -26,7 +26,7 @@ def test_without_a_database_an_operation_is_unknown_and_no_file_is_made(home: Pa
 
 def test_an_operation_is_unknown_in_an_empty_database(home: Path) -> None:
     home.mkdir()
-    (home / "minutehand.db").touch()
+    (home / "minutebook.db").touch()
 
     assert get_operation_state(uuid4()) == "unknown"
-    assert (home / "minutehand.db").stat().st_size == 0
+    assert (home / "minutebook.db").stat().st_size == 0

@@ -1,4 +1,4 @@
-"""`beat_schedule` of a real Celery application, as `python -m minutehand beat` writes it."""
+"""`beat_schedule` of a real Celery application, as `python -m minutebook beat` writes it."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -8,7 +8,7 @@ import pytest
 from celery import Celery
 from celery.schedules import crontab, schedule
 
-from minutehand import beat
+from minutebook import beat
 from models.action import ParseContext
 from models.errors import InvalidDocument
 from moving.beat import entries_of
@@ -184,9 +184,9 @@ def test_no_action_is_due_before_the_cut_over(given: object, when: dict[str, str
     ("document", "path"),
     [
         pytest.param([], "document", id="a_list"),
-        pytest.param({"entries": []}, "minutehand_beat", id="not_ours"),
+        pytest.param({"entries": []}, "minutebook_beat", id="not_ours"),
         pytest.param(
-            {"minutehand_beat": 1, "celery": "5", "timezone": "UTC", "entries": [{"name": "a"}]},
+            {"minutebook_beat": 1, "celery": "5", "timezone": "UTC", "entries": [{"name": "a"}]},
             "entries[0].task",
             id="half_an_entry",
         ),
@@ -201,7 +201,7 @@ def test_another_document_is_refused(document: object, path: str) -> None:
 
 def test_a_file_of_another_release_is_refused() -> None:
     with pytest.raises(InvalidDocument, match="is another release's"):
-        list(entries_of({**written(60.0), "minutehand_beat": 2}, "beat.json"))
+        list(entries_of({**written(60.0), "minutebook_beat": 2}, "beat.json"))
 
 
 def test_a_zone_in_small_letters_is_compared_too() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from apscheduler.schedulers.background import BackgroundScheduler
 
-from minutehand.apscheduler import jobs_of
+from minutebook.apscheduler import jobs_of
 from models.action import ParseContext, ScheduledActionModel, parse_action, plan_of
 from models.action.schedule import NO_UID, schedules_of
 from moving.apscheduler.exporting import exported, text_of

@@ -24,7 +24,7 @@ def test_defaults_need_nothing(tmp_path: Path) -> None:
     settings = load_settings(tmp_path, {})
 
     assert settings.uses_embedded_broker
-    assert str(settings.effective_database_url) == f"sqlite:///{tmp_path}/minutehand.db"
+    assert str(settings.effective_database_url) == f"sqlite:///{tmp_path}/minutebook.db"
     assert settings.effective_data_root == tmp_path / "data"
     assert settings.scheduler.tick_seconds == 60
 
@@ -40,14 +40,14 @@ def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
 
 def test_the_url_of_a_server_may_be_in_a_file(tmp_path: Path) -> None:
     secret = tmp_path / "database_url"
-    secret.write_text("postgresql://minutehand:hidden@db/minutehand\n")
+    secret.write_text("postgresql://minutebook:hidden@db/minutebook\n")
 
     settings = load_settings(tmp_path, {"SCHED_DATABASE_URL": f"file:{secret}"})
 
     assert settings.effective_database_url.password == "hidden"
     with pytest.raises(InvalidSetting, match="SCHED_BROKER_URL: "):
         load_settings(tmp_path, {"SCHED_BROKER_URL": f"file:{tmp_path / 'none'}"})
-    secret.write_text("ftp://minutehand:hidden@db/")
+    secret.write_text("ftp://minutebook:hidden@db/")
     with pytest.raises(InvalidSetting, match=r"^(?!.*hidden)SCHED_DATABASE_URL: "):
         load_settings(tmp_path, {"SCHED_DATABASE_URL": f"file:{secret}"})
 
@@ -104,7 +104,7 @@ def test_the_home_folder_comes_from_the_environment(tmp_path: Path) -> None:
         ("SCHED_DATABASE_URL", "sqlite+aiosqlite:///x.db", "write sqlite:///PATH"),
         ("SCHED_DATABASE_URL", "postgresql+psycopg2://h/x", "write sqlite:///PATH"),
         ("SCHED_DATABASE_URL", "postgresql://h:abc/x", "write sqlite:///PATH"),
-        ("SCHED_MAIL_SENDER", "minutehand", "write one address"),
+        ("SCHED_MAIL_SENDER", "minutebook", "write one address"),
         ("SCHED_MAIL_SENDER", "a@b@c", "write one address"),
         ("SCHED_MAIL_SENDER", "a@x.com, b@x.com", "write one address"),
         ("SCHED_MAIL_SENDER", "a@x.com\nBcc: b@x.com", "write one address"),
@@ -164,7 +164,7 @@ def test_a_home_of_any_name_has_its_database_and_its_socket(tmp_path: Path, name
     with engine.begin() as connection:
         connection.exec_driver_sql("CREATE TABLE t (id INTEGER)")
 
-    assert [file.name for file in (tmp_path / name).glob("*.db")] == ["minutehand.db"]
+    assert [file.name for file in (tmp_path / name).glob("*.db")] == ["minutebook.db"]
     assert parse_url(settings.effective_broker_url)["virtual_host"] == str(
         settings.socket_path
     ).removeprefix("/")

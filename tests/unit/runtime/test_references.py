@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from minutehand.grants import Grants
+from minutebook.grants import Grants
 from runtime.references import LARGEST_SECRET, SecretMissing, resolved
 from runtime.sections import SecretSettings
 
@@ -25,7 +25,7 @@ def test_any_other_text_is_unchanged() -> None:
     assert resolved("https://example.com/a?b=c", ANY, {}) == "https://example.com/a?b=c"
 
 
-def test_minutehands_own_settings_are_never_read() -> None:
+def test_minutebooks_own_settings_are_never_read() -> None:
     with pytest.raises(SecretMissing, match="SCHED_SECRETS_ENV"):
         resolved("env:SCHED_DATABASE_URL", ANY, {"SCHED_DATABASE_URL": "postgresql://a:b@c/d"})
 

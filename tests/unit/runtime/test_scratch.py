@@ -77,7 +77,7 @@ def test_a_process_that_ends_removes_its_folder() -> None:
 
 
 def test_what_is_not_ours_stays(temporary: Path) -> None:
-    kept = [temporary / "minutehand-notes", temporary / f"minutehand-{os.getuid() + 1}-worker-x"]
+    kept = [temporary / "minutebook-notes", temporary / f"minutebook-{os.getuid() + 1}-worker-x"]
     for folder in kept:
         folder.mkdir()
     (temporary / f"{scratch.prefix()}file").touch()

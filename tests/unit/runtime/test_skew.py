@@ -29,7 +29,7 @@ def test_the_database_read_its_clock_at_any_moment_of_the_round_trip(
 
 
 def test_a_clock_that_is_off_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO", "minutehand.clock")
+    caplog.set_level("INFO", "minutebook.clock")
     watch = SkewWatch(2.0)
 
     offs = []

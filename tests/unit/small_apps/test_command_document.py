@@ -29,7 +29,7 @@ def parsed(parameters: Any) -> Any:
         ({"shell": "  "}, "is empty; write the line to run"),
         ({"run": ["a"], "cwd": "srv"}, "is not a whole path"),
         ({"run": ["a"], "env": {"A B": "x"}}, "'A B' is not the name of a variable"),
-        ({"run": ["a"], "env": {"MINUTEHAND_X": "x"}}, "is a variable of Minutehand's own"),
+        ({"run": ["a"], "env": {"MINUTEBOOK_X": "x"}}, "is a variable of Minutebook's own"),
         ({"run": ["a"], "env": {"A": "env:A-B"}}, "env: needs the name of a variable"),
     ],
 )  # fmt: skip

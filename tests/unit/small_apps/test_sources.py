@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from minutehand.testing import make_context
+from minutebook.testing import make_context
 from runtime.config import Settings
 from small_apps.beneath import opened_beneath
 from small_apps.failures import SourceFailed, Stopped

@@ -205,9 +205,9 @@ def test_where_not_all_have_a_card_what_changed_comes_first() -> None:
 def test_a_chart_is_shown_and_described_in_words() -> None:
     summary = make_summary(make_domain(), past=past_of({"a": {"rows": 1, "sums": {}}}))
 
-    page = render_html(summary, {"a": "chart-1.abc@minutehand"})
+    page = render_html(summary, {"a": "chart-1.abc@minutebook"})
 
-    assert 'src="cid:chart-1.abc@minutehand"' in page
+    assert 'src="cid:chart-1.abc@minutebook"' in page
     assert 'alt="rows in the last 2 summaries: from 1 to 3"' in page
     assert "rows in the last 2 summaries: from 1 to 3" in render_text(summary)
 

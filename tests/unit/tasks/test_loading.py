@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from minutehand.steps import registered_steps
+from minutebook.steps import registered_steps
 from models.action import ParseContext, parse_action
 from models.errors import InvalidAction, UnknownStep
 from tasks.registry import Registry
@@ -18,7 +18,7 @@ from tests.unit.models.action.wrong_documents import NOW
 Write = Callable[[str], str]
 _numbers = count()
 GOOD = """
-import minutehand
+import minutebook
 from pydantic import BaseModel, field_validator
 
 class Parameters(BaseModel):
@@ -36,7 +36,7 @@ class Parameters(BaseModel):
             raise ValueError("write an absolute path")
         return value
 
-@minutehand.step("NAME", parameters=Parameters, heavy=True, repeatable=False, sends=False)
+@minutebook.step("NAME", parameters=Parameters, heavy=True, repeatable=False, sends=False)
 def run(context):
     return None
 """
@@ -71,34 +71,34 @@ def good(name: str) -> str:
         pytest.param("import threading\nthreading.Event().wait()", "longer than 0.3 s", id="hangs"),
         pytest.param("x = ", "SyntaxError", id="no_python"),
         pytest.param("import not_there_at_all", "No module named 'not_there_at_all'", id="misses"),
-        pytest.param(good("refresh"), "is one of Minutehand's own", id="built_in"),
+        pytest.param(good("refresh"), "is one of Minutebook's own", id="built_in"),
         pytest.param(
-            "import minutehand\n@minutehand.step('a b')\ndef run(context): ...",
+            "import minutebook\n@minutebook.step('a b')\ndef run(context): ...",
             "step name 'a b'",
             id="name",
         ),
         pytest.param(
-            "import minutehand\n@minutehand.step\ndef run(context): ...",
-            'write @minutehand.step("name")',
+            "import minutebook\n@minutebook.step\ndef run(context): ...",
+            'write @minutebook.step("name")',
             id="bare",
         ),
         pytest.param(
-            "import minutehand\n@minutehand.step('a')\ndef run(): ...",
+            "import minutebook\n@minutebook.step('a')\ndef run(): ...",
             "must take one argument",
             id="no_argument",
         ),
         pytest.param(
-            "import minutehand\n@minutehand.step('a')\nasync def run(context): ...",
+            "import minutebook\n@minutebook.step('a')\nasync def run(context): ...",
             "not a coroutine",
             id="coroutine",
         ),
         pytest.param(
-            "import minutehand\n@minutehand.step('a', heavi=True)\ndef run(context): ...",
+            "import minutebook\n@minutebook.step('a', heavi=True)\ndef run(context): ...",
             "unexpected keyword argument 'heavi'",
             id="keyword",
         ),
         pytest.param(
-            "import minutehand\n@minutehand.step('a', parameters=dict)\ndef run(context): ...",
+            "import minutebook\n@minutebook.step('a', parameters=dict)\ndef run(context): ...",
             "derived from BaseModel",
             id="parameters",
         ),
@@ -208,7 +208,7 @@ def test_a_package_that_names_no_module_stops_nobody_but_its_users(
     told = tmp_path / "shop_of_steps-1.0.dist-info"
     told.mkdir()
     (told / "METADATA").write_text("Metadata-Version: 2.1\nName: shop-of-steps\nVersion: 1.0\n")
-    (told / "entry_points.txt").write_text("[minutehand.steps]\nshop = shop-steps.steps\n")
+    (told / "entry_points.txt").write_text("[minutebook.steps]\nshop = shop-steps.steps\n")
     good = module(GOOD.replace("NAME", "good_one"))
 
     registry = Registry((good,), packages=True)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-import minutehand
+import minutebook
 from models.errors import UnknownStep
 from tasks.registry import Registry
 from tests.factories import STEPS
@@ -31,14 +31,14 @@ def test_a_module_of_a_users_is_loaded(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_step_of_a_user_cannot_replace_a_built_in_one() -> None:
-    @minutehand.step("maintenance", heavy=True)
-    def own(context: minutehand.StepContext) -> None: ...
+    @minutebook.step("maintenance", heavy=True)
+    def own(context: minutebook.StepContext) -> None: ...
 
     registry = Registry()
 
     assert registry.steps["maintenance"] == STEPS["maintenance"]
     assert registry.function("maintenance").__module__ == "small_apps.steps.maintenance"
-    assert minutehand.registered_steps()["maintenance"].function is own
+    assert minutebook.registered_steps()["maintenance"].function is own
 
 
 def test_the_built_in_steps_are_declared_in_the_order_in_which_they_run() -> None:

@@ -10,7 +10,7 @@ from views.doctor import disk
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "cli.md"
 GIB = 2**30
-FILES = {"minutehand.db": 8192, "mail/1.eml": 4096, "mail/2.eml": 4096, "config.yaml": 1}
+FILES = {"minutebook.db": 8192, "mail/1.eml": 4096, "mail/2.eml": 4096, "config.yaml": 1}
 
 
 def test_each_part_has_its_size(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import Any
 
-from minutehand.steps import SmallApp
+from minutebook.steps import SmallApp
 from views.installation import Installation
 from web import kept
 from web.kept import Kept

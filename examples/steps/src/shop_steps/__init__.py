@@ -1,1 +1,1 @@
-"""Steps of our shop, for Minutehand."""
+"""Steps of our shop, for Minutebook."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
-import minutehand
+import minutebook
 
 
 class CountFiles(BaseModel):
@@ -23,23 +23,23 @@ class CountFiles(BaseModel):
         return value
 
 
-@minutehand.step("count_files", parameters=CountFiles)
-def count_files(context: minutehand.StepContext) -> minutehand.StepResult:
+@minutebook.step("count_files", parameters=CountFiles)
+def count_files(context: minutebook.StepContext) -> minutebook.StepResult:
     """Count the files of a folder; fail permanently if there are too many."""
     parameters = CountFiles.model_validate(context.parameters)
     folder = Path(parameters.folder)
     if not folder.is_dir():
         # It may be mounted in a minute: try again.
-        raise minutehand.StepFailed(f"{folder} is not there")
+        raise minutebook.StepFailed(f"{folder} is not there")
     names = sorted(path.name for path in folder.iterdir())
     for done, name in enumerate(names):
         if context.should_stop():
-            return minutehand.StepResult(f"stopped at {name}", minutehand.StepOutcome.PARTIAL)
+            return minutebook.StepResult(f"stopped at {name}", minutebook.StepOutcome.PARTIAL)
         context.progress(done, len(names), message=name, phase="count")
     if len(names) > parameters.most:
-        raise minutehand.StepFailed(f"{len(names)} files are too many", permanent=True)
+        raise minutebook.StepFailed(f"{len(names)} files are too many", permanent=True)
     before = context.checkpoint.get("count")
     context.checkpoint["count"] = len(names)
     unit = context.small_app.settings.get("file_word", "files")
     context.logger.info("before there were %s", before)
-    return minutehand.StepResult(f"{len(names)} {unit}", details={"count": len(names)})
+    return minutebook.StepResult(f"{len(names)} {unit}", details={"count": len(names)})

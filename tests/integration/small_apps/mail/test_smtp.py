@@ -24,7 +24,7 @@ def message_to(who: str, text: str = "Hello") -> EmailMessage:
     """Return a message to `who`@example.com."""
     address = who if "@" in who else f"{who}@example.com"
     return build_message(
-        Content("Hello", text), Envelope("mh@example.com", address, None, "<1.send@x.org>", NOW)
+        Content("Hello", text), Envelope("mb@example.com", address, None, "<1.send@x.org>", NOW)
     )
 
 
@@ -187,7 +187,7 @@ def test_a_message_dropped_after_its_text_is_not_sent_again_at_once(smtp: MailSe
 
 
 def test_a_password_that_smtp_cannot_send_is_not_shown() -> None:
-    with mail_server("mh", "right") as server:
+    with mail_server("mb", "right") as server:
         server.url = server.url.replace("right", "geh%C3%A4im")
         with sending(server) as send, pytest.raises(MailServerFailed) as failed:
             send("ann")
@@ -251,7 +251,7 @@ def test_mail_goes_by_tls_to_a_server_with_a_valid_certificate(
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
 
-    with mail_server("mh", "right", scheme=scheme, tls=tls) as server, sending(server) as send:
+    with mail_server("mb", "right", scheme=scheme, tls=tls) as server, sending(server) as send:
         send("ann")
 
         assert server.recipients == ["ann@example.com"]
@@ -259,7 +259,7 @@ def test_mail_goes_by_tls_to_a_server_with_a_valid_certificate(
 
 @pytest.mark.parametrize("scheme", ["smtps", "smtp+starttls"])
 def test_an_untrusted_certificate_is_refused(scheme: str, tls: ssl.SSLContext) -> None:
-    with mail_server("mh", "right", scheme=scheme, tls=tls) as server, sending(server) as send:
+    with mail_server("mb", "right", scheme=scheme, tls=tls) as server, sending(server) as send:
         with pytest.raises(MailServerFailed, match=r"(?i)certificate.verify.failed"):
             send("ann")
 
@@ -267,7 +267,7 @@ def test_an_untrusted_certificate_is_refused(scheme: str, tls: ssl.SSLContext) -
 
 
 def test_a_server_without_starttls_gets_no_password() -> None:
-    with mail_server("mh", "right") as server:
+    with mail_server("mb", "right") as server:
         server.url = server.url.replace("smtp:", "smtp+starttls:")
         with sending(server) as send, pytest.raises(MailServerFailed, match="STARTTLS") as failed:
             send("ann")

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 from pydantic import BaseModel
 
-from minutehand.steps import Recipient, SmallApp
+from minutebook.steps import Recipient, SmallApp
 from models.sql import database_now
 from models.tables import actions, operations
 from runtime.config import Settings

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 import sqlalchemy as sa
 
-from minutehand.steps import StepFailed, StepOutcome, StepResult
+from minutebook.steps import StepFailed, StepOutcome, StepResult
 from models.action.plan import EventTrigger, Plan
 from models.document import NoParameters
 from models.sql import database_now, read_clock

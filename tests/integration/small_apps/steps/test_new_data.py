@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 from pydantic import SecretStr
 
-from minutehand.steps import StepOutcome, StepResult
+from minutebook.steps import StepOutcome, StepResult
 from models.store.people import users
 from models.tables import deliveries, operations
 from models.users import parse_users
@@ -199,7 +199,7 @@ def test_a_next_attempt_skips_recipients_that_had_the_mail(shop: Work, smtp: Mai
     second = ran(shop, smtp, operation_id=id, attempt=2)
 
     assert first.outcome is StepOutcome.PARTIAL
-    assert "`minutehand operation retry` sends it" in first.message
+    assert "`minutebook operation retry` sends it" in first.message
     assert smtp.recipients == EVERYBODY
     assert second.message == (
         "published a (1 row), b (2 rows);"

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 import sqlalchemy as sa
 
-from minutehand.steps import StepFailed, StepResult
+from minutebook.steps import StepFailed, StepResult
 from models.errors import LeaseLost
 from models.tables import operations
 from runtime.database import reading

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from minutehand.steps import StepFailed, StepOutcome, StepResult
+from minutebook.steps import StepFailed, StepOutcome, StepResult
 from models.errors import LeaseLost
 from runtime.sections.data import FetchSettings
 from small_apps import snapshots

@@ -15,8 +15,8 @@ import pytest
 import sqlalchemy as sa
 from pydantic import SecretStr
 
-from minutehand import readers
-from minutehand.steps import NoParameters, StepFailed, StepOutcome, StepResult
+from minutebook import readers
+from minutebook.steps import NoParameters, StepFailed, StepOutcome, StepResult
 from models.sql import database_now, read_clock
 from models.tables import domains
 from runtime.sections.data import FetchSettings, SnapshotSettings
@@ -37,8 +37,8 @@ from urllib.parse import urlencode
 
 from pydantic import BaseModel
 
-import minutehand
-from minutehand import StepFailed
+import minutebook
+from minutebook import StepFailed
 
 FOLDER = Path(__file__).parent
 
@@ -67,7 +67,7 @@ def register(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Register:
 
 
 ROWS = """
-    @minutehand.reader("crm")
+    @minutebook.reader("crm")
     def factory(_context):
         return ROWS
 """
@@ -95,7 +95,7 @@ def test_a_readers_rows_come_into_staging(work: Work, register: Register) -> Non
 def test_a_reader_is_made_anew_each_time(work: Work, register: Register) -> None:
     register(
         """
-        @minutehand.reader("crm")
+        @minutebook.reader("crm")
         def factory(_context):
             with (FOLDER / "made").open("a+") as made:
                 made.write("x")
@@ -123,7 +123,7 @@ def test_a_reader_gets_the_context_with_its_parameters(
     monkeypatch.setenv("CRM_TOKEN", "s3cret")
     register(
         """
-        @minutehand.reader("crm", parameters=Since)
+        @minutebook.reader("crm", parameters=Since)
         def factory(context):
             app, left = context.small_app, context.time_left().total_seconds()
             yield {
@@ -150,7 +150,7 @@ def test_what_a_reader_reports_and_remembers_comes_into_the_operation(
 ) -> None:
     register(
         """
-        @minutehand.reader("crm")
+        @minutebook.reader("crm")
         def factory(context):
             context.progress(1, 2, "half of it")
             context.logger.warning("page %d is empty", 7)
@@ -173,7 +173,7 @@ def test_a_reader_that_needs_too_much_memory_fails_its_domain_alone(
 ) -> None:
     register(
         """
-        @minutehand.reader("crm")
+        @minutebook.reader("crm")
         def factory(_context):
             yield {"all": ["x" * 1_000_000 + str(n) for n in range(10_000)]}
         """
@@ -193,7 +193,7 @@ def test_a_reader_that_takes_too_long_is_ended(work: Work, register: Register) -
         """
         from threading import Event
 
-        @minutehand.reader("crm")
+        @minutebook.reader("crm")
         def factory(_context):
             Event().wait()
             yield {}
@@ -206,7 +206,7 @@ def test_a_reader_that_takes_too_long_is_ended(work: Work, register: Register) -
 
 
 def test_wrong_parameters_are_reported_without_their_values(work: Work, register: Register) -> None:
-    register('minutehand.reader("crm", parameters=Since)(lambda _context: [])')
+    register('minutebook.reader("crm", parameters=Since)(lambda _context: [])')
     source = {"reader": "crm", "parameters": {"token": "x", "least": "s3cret"}}
     work.apply(domains={"a": {"source": source}})
 
@@ -223,7 +223,7 @@ def test_a_mapper_changes_drops_and_leaves_out_rows(work: Work, register: Regist
         def mapper(row):
             return None if row["id"] % 2 else {"id": row["id"], "share": 10 / (row["id"] - 20)}
 
-        @minutehand.reader("crm", mapper=mapper)
+        @minutebook.reader("crm", mapper=mapper)
         def factory(_context):
             return [{"id": n} for n in range(41)]
         """
@@ -263,7 +263,7 @@ def test_a_reader_that_raises_half_way_leaves_the_last_snapshot(
 ) -> None:
     register(
         """
-        @minutehand.reader("crm")
+        @minutebook.reader("crm")
         def factory(_context):
             try:
                 for number in range(5_000):
@@ -292,7 +292,7 @@ def test_a_reader_that_raises_half_way_leaves_the_last_snapshot(
 def test_a_reader_may_say_that_trying_again_is_in_vain(work: Work, register: Register) -> None:
     register(
         """
-        @minutehand.reader("crm")
+        @minutebook.reader("crm")
         def factory(_context):
             raise StepFailed("the contract ended", permanent=True)
         """
@@ -332,7 +332,7 @@ def test_an_unknown_reader_of_a_package_names_why_and_is_imported_once(
     (package / "METADATA").write_text(
         "Metadata-Version: 2.1\nName: shop-of-readers\nVersion: 1.0\n"
     )
-    (package / "entry_points.txt").write_text("[minutehand.steps]\nshop = shop_of_readers\n")
+    (package / "entry_points.txt").write_text("[minutebook.steps]\nshop = shop_of_readers\n")
     imports = tmp_path / "imports"
     text = (
         f"with open({str(imports)!r}, 'a') as f: f.write('x')\nraise RuntimeError('no licence')\n"
@@ -389,7 +389,7 @@ def test_a_readers_errors_show_no_secret(
 
     register(
         """
-        @minutehand.reader("crm", parameters=Since)
+        @minutebook.reader("crm", parameters=Since)
         def factory(context):
             token = context.parameters.token
             yield {"id": 1}
@@ -410,7 +410,7 @@ def test_a_readers_errors_show_no_secret(
 def test_a_reader_that_exits_fails_its_domain_alone(work: Work, register: Register) -> None:
     register(
         """
-        @minutehand.reader("crm")
+        @minutebook.reader("crm")
         def factory(_context):
             yield {"id": 1}
             raise SystemExit(3)

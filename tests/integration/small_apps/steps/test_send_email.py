@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 from pydantic import SecretStr
 
-from minutehand.steps import Recipient, StepFailed, StepOutcome
+from minutebook.steps import Recipient, StepFailed, StepOutcome
 from models.errors import LeaseLost
 from models.tables import deliveries as table
 from models.tables import operations
@@ -185,9 +185,9 @@ def test_recipients_refused_before_are_not_counted_as_waiting(
 
 
 def test_a_wrong_password_fails_for_good_without_showing_it(mailing: Work) -> None:
-    with mail_server(user="minutehand", password="right") as server:
+    with mail_server(user="minutebook", password="right") as server:
         server.url = server.url.replace("right", "wrong")
-        with pytest.raises(StepFailed, match="refused the user 'minutehand'") as failed:
+        with pytest.raises(StepFailed, match="refused the user 'minutebook'") as failed:
             send_email.run(context_of(mailing, server))
 
     assert failed.value.permanent
@@ -195,7 +195,7 @@ def test_a_wrong_password_fails_for_good_without_showing_it(mailing: Work) -> No
 
 
 def test_user_and_password_open_the_server(mailing: Work) -> None:
-    with mail_server(user="minutehand", password="right") as server:
+    with mail_server(user="minutebook", password="right") as server:
         send_email.run(context_of(mailing, server))
 
         assert len(server.took) == 2

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 from pydantic import SecretStr
 
-from minutehand.steps import StepResult
+from minutebook.steps import StepResult
 from models.document import NoParameters
 from models.sql import database_now, upsert
 from models.tables import action_state, actions, operations

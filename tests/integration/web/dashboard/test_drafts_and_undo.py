@@ -101,7 +101,7 @@ def test_a_cookie_of_another_program_makes_no_button(
     web_on_sqlite: Web, browse: Browse, cookie: object
 ) -> None:
     browser = browse(web_on_sqlite)
-    browser.cookies.set("mh_notice", quote(json.dumps(cookie)))
+    browser.cookies.set("mb_notice", quote(json.dumps(cookie)))
 
     page = browser.get("/actions")
 
@@ -171,7 +171,7 @@ def test_a_field_without_an_offset_is_read_in_the_viewers_zone(
     web_on_sqlite: Web, browse: Browse
 ) -> None:
     browser = browse(web_on_sqlite)
-    browser.cookies.set("mh_zone", "Asia/Tokyo")
+    browser.cookies.set("mb_zone", "Asia/Tokyo")
 
     local = browser.get(ACTION, params={"at": "2026-07-01T10:00"}).text
     written = browser.get(ACTION, params={"at": "2026-07-01T03:00:00+02:00"}).text
@@ -195,7 +195,7 @@ def test_a_message_names_what_the_page_offers_and_no_command(
     assert "look for it among the actions" in unknown
     assert "the range begins at" in backwards
     for text in (unknown, backwards):
-        assert "`minutehand" not in text
+        assert "`minutebook" not in text
         assert "--from" not in text
 
 

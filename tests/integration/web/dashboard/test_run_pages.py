@@ -16,7 +16,7 @@ def test_the_log_of_a_run_is_on_the_clock_of_the_viewer(web_on_sqlite: Web, brow
     with web_on_sqlite.engine.begin() as connection:
         connection.execute(sa.insert(operation_logs).values(operation_id=id, lines=lines))
     browser = browse(web_on_sqlite)
-    browser.cookies.set("mh_zone", "Asia/Tokyo")
+    browser.cookies.set("mb_zone", "Asia/Tokyo")
 
     page = browser.get(f"/operations/{id}").text
 

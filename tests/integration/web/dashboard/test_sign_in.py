@@ -46,7 +46,7 @@ def test_a_token_opens_a_session_that_no_script_can_read(web: Web, browse: Brows
 
     assert (answer.status_code, answer.headers["location"]) == (303, "/actions?state=on")
     assert re.fullmatch(
-        r"mh_session=mhs_[0-9a-f]{12}_[\w-]{43}; HttpOnly; Max-Age=43200; Path=/; SameSite=lax",
+        r"mb_session=mbs_[0-9a-f]{12}_[\w-]{43}; HttpOnly; Max-Age=43200; Path=/; SameSite=lax",
         answer.headers["set-cookie"],
     )
     assert answer_of(browser) == (200, None)
@@ -57,7 +57,7 @@ def test_behind_tls_and_a_path_the_cookie_stays_there(
     home_of: Callable[[str], Settings], serve: Serve
 ) -> None:
     settings = home_of("sqlite")
-    proxied = settings.web.model_copy(update={"proxies": ("127.0.0.1",), "root_path": "/mh"})
+    proxied = settings.web.model_copy(update={"proxies": ("127.0.0.1",), "root_path": "/mb"})
     web = serve(settings.model_copy(update={"web": proxied}))
 
     with httpx.Client(base_url=web.url, headers={"X-Forwarded-Proto": "https"}) as proxy:
@@ -65,16 +65,16 @@ def test_behind_tls_and_a_path_the_cookie_stays_there(
         asked = proxy.get("/sessions")
         signed_in = proxy.get("/sessions", headers={"Cookie": answer.headers["set-cookie"]})
 
-    assert answer.headers["location"] == "/mh/actions"
-    assert answer.headers["set-cookie"].endswith("; Path=/mh; SameSite=lax; Secure")
-    assert asked.headers["location"] == "/mh/sign-in?next=/sessions"
-    assert 'action="/mh/sign-out"' in signed_in.text
+    assert answer.headers["location"] == "/mb/actions"
+    assert answer.headers["set-cookie"].endswith("; Path=/mb; SameSite=lax; Secure")
+    assert asked.headers["location"] == "/mb/sign-in?next=/sessions"
+    assert 'action="/mb/sign-out"' in signed_in.text
 
 
 def test_a_wrong_token_is_named_beside_its_field(web_on_sqlite: Web, browse: Browse) -> None:
     browser = browse(web_on_sqlite, role=None)
 
-    answer = browser.post("/sign-in", data={"token": "mht_0_x", "next": "/actions"})
+    answer = browser.post("/sign-in", data={"token": "mbt_0_x", "next": "/actions"})
 
     assert answer.status_code == 401
     assert "This token is unknown, expired or revoked" in answer.text
@@ -87,8 +87,8 @@ def test_a_wrong_token_is_named_beside_its_field(web_on_sqlite: Web, browse: Bro
     "wrong",
     [
         pytest.param("", id="nothing"),
-        pytest.param("mht_\x00_x", id="a_nul"),
-        pytest.param("mht_" + "é" * 50_000, id="long"),
+        pytest.param("mbt_\x00_x", id="a_nul"),
+        pytest.param("mbt_" + "é" * 50_000, id="long"),
         pytest.param("%", id="no_text"),
     ],
 )
@@ -103,12 +103,12 @@ def test_wrong_tokens_and_links_count_to_one_limit(
     strict = settings.web.model_copy(update={"failures": 3})
     web = serve(settings.model_copy(update={"web": strict}))
     browser = browse(web)
-    wrong = web.client(role=None, headers={"Authorization": "Bearer mht_0_x"})
+    wrong = web.client(role=None, headers={"Authorization": "Bearer mbt_0_x"})
 
     statuses = [
         wrong.get("/api/apps").status_code,
-        browser.post("/sign-in", data={"token": "mht_0_x"}).status_code,
-        browser.post("/sign-in/mhl_0_x").status_code,
+        browser.post("/sign-in", data={"token": "mbt_0_x"}).status_code,
+        browser.post("/sign-in/mbl_0_x").status_code,
         browser.post("/sign-in", data={"token": web.token()}).status_code,
         wrong.get("/api/apps").status_code,
     ]
@@ -130,7 +130,7 @@ def test_a_worker_may_not_sign_in(web_on_sqlite: Web, browse: Browse) -> None:
 
 def test_each_door_accepts_its_own_kind_alone(web_on_sqlite: Web, browse: Browse) -> None:
     web, browser = web_on_sqlite, browse(web_on_sqlite)
-    secret, token = browser.cookies["mh_session"], web.token()
+    secret, token = browser.cookies["mb_session"], web.token()
     link = link_of(web).rpartition("/")[2]
 
     def api(text: str) -> int:
@@ -138,7 +138,7 @@ def test_each_door_accepts_its_own_kind_alone(web_on_sqlite: Web, browse: Browse
         return httpx.get(f"{web.url}/api/apps", headers=header).status_code
 
     def page(text: str) -> int:
-        return httpx.get(f"{web.url}/sessions", cookies={"mh_session": text}).status_code
+        return httpx.get(f"{web.url}/sessions", cookies={"mb_session": text}).status_code
 
     def sign_in(text: str) -> int:
         return httpx.post(f"{web.url}/sign-in", data={"token": text}).status_code
@@ -151,7 +151,7 @@ def test_each_door_accepts_its_own_kind_alone(web_on_sqlite: Web, browse: Browse
     assert [sign_in(one) for one in (secret, link, token)] == [401, 401, 303]
     assert [by_link(one) for one in (secret, token, link)] == [401, 401, 303]
     # The prefix is no proof either.
-    assert [api(f"mht{one[3:]}") for one in (secret, link)] == [401, 401]
+    assert [api(f"mbt{one[3:]}") for one in (secret, link)] == [401, 401]
     # The API reads no cookie, so that no other site can use one.
     assert browser.get("/api/apps").status_code == 401
 
@@ -189,13 +189,13 @@ def test_a_session_ends_with_its_small_app(web: Web, browse: Browse) -> None:
 
 def test_signing_out_ends_the_session_on_the_server(web: Web, browse: Browse) -> None:
     browser = browse(web)
-    kept = browser.cookies["mh_session"]
+    kept = browser.cookies["mb_session"]
 
     answer = browser.post("/sign-out", data={"csrf": csrf_of(browser)})
 
     assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
-    assert "mh_session" not in browser.cookies
-    assert httpx.get(f"{web.url}/sessions", cookies={"mh_session": kept}).status_code == 303
+    assert "mb_session" not in browser.cookies
+    assert httpx.get(f"{web.url}/sessions", cookies={"mb_session": kept}).status_code == 303
 
 
 def test_a_link_signs_in_once(web: Web, browse: Browse) -> None:
@@ -380,7 +380,7 @@ def test_nobody_ends_a_session_of_others(web_on_sqlite: Web, browse: Browse) -> 
     admin, editor, bound = browse(web), browse(web, Role.EDITOR), browse(web, Role.ADMIN, APP)
     mine = next(
         one for one in session_ids(admin.get("/sessions").text)
-        if one in admin.cookies["mh_session"]
+        if one in admin.cookies["mb_session"]
     )  # fmt: skip
 
     for other in (editor, bound):
@@ -396,7 +396,7 @@ def test_nobody_ends_a_session_of_others(web_on_sqlite: Web, browse: Browse) -> 
 
 def test_a_session_is_revoked_by_the_command_line_too(web: Web, browse: Browse) -> None:
     browser = browse(web)
-    tokens.revoke(web.opened, browser.cookies["mh_session"].split("_")[1])
+    tokens.revoke(web.opened, browser.cookies["mb_session"].split("_")[1])
 
     assert answer_of(browser) == SIGNED_OUT
 
@@ -412,7 +412,7 @@ def test_only_tokens_are_listed_as_tokens(web: Web, browse: Browse) -> None:
 
 def test_the_audit_names_the_session(web: Web, browse: Browse) -> None:
     browser = browse(web)
-    id = browser.cookies["mh_session"].split("_")[1]
+    id = browser.cookies["mb_session"].split("_")[1]
     browser.post("/sign-out", data={"csrf": csrf_of(browser)})
 
     with web.engine.connect() as connection:
@@ -432,20 +432,20 @@ def test_no_secret_is_stored(web: Web, browse: Browse) -> None:
         rows = connection.execute(sa.text("SELECT * FROM tokens")).all()
 
     stored = " ".join(str(value) for row in rows for value in row)
-    for secret in (browser.cookies["mh_session"], link):
+    for secret in (browser.cookies["mb_session"], link):
         assert secret.split("_", 2)[2] not in stored
 
 
 def test_what_ended_long_ago_is_deleted_with_the_next_session(web: Web, browse: Browse) -> None:
     token = web.token()
-    kept = browse(web, token=token).cookies["mh_session"].split("_")[1]
-    old = browse(web, token=token).cookies["mh_session"].split("_")[1]
+    kept = browse(web, token=token).cookies["mb_session"].split("_")[1]
+    old = browse(web, token=token).cookies["mb_session"].split("_")[1]
     for id, ended in ((kept, timedelta(days=29)), (old, timedelta(days=31))):
         with web.engine.begin() as connection:
             past = sa.update(stored).where(stored.c.id == id)
             connection.execute(past.values(expires_at=database_now(-ended)))
 
-    newest = browse(web, token=token).cookies["mh_session"].split("_")[1]
+    newest = browse(web, token=token).cookies["mb_session"].split("_")[1]
 
     with web.engine.connect() as connection:
         ids = set(connection.execute(sa.select(stored.c.id)).scalars())

@@ -64,7 +64,7 @@ def test_who_signs_out_is_asked_before_going_on(browser: httpx.Client) -> None:
 
     assert out.url.path == "/sign-in"
     assert "Continue as ann@example.com" in out.text
-    assert "mh_session" not in browser.cookies
+    assert "mb_session" not in browser.cookies
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ PAGES = {
     "/health": "/health",
     "/sessions": "/sessions",
     "/sign-in": "/sign-in",
-    "/sign-in/{link}": "/sign-in/mhl_0",
+    "/sign-in/{link}": "/sign-in/mbl_0",
     "/static/{name}": "/static/icon.svg",
 }
 # Other addresses of a page above, and a stream, whose page is counted.

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from minutehand.steps import StepSpec
+from minutebook.steps import StepSpec
 from models.action import (
     ParseContext,
     ScheduledActionModel,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field
 
-from minutehand.steps import StepSpec
+from minutebook.steps import StepSpec
 from models.action import ParseContext, parse_action
 from models.errors import InvalidAction
 from models.parsing import DEFAULT_TICK, KnownSteps
@@ -143,7 +143,7 @@ def test_an_unknown_step_names_the_modules_that_failed_to_load() -> None:
 def test_the_document_of_a_small_app_names_its_command(document: object) -> None:
     found = remedy(document, "document")
 
-    assert found == "is the document of a small app; save it with `minutehand app add`"
+    assert found == "is the document of a small app; save it with `minutebook app add`"
 
 
 def test_an_action_with_a_key_of_a_small_app_remains_an_action() -> None:

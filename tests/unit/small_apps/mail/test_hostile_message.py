@@ -53,7 +53,7 @@ HOSTILE = st.lists(
 
 def sent(name: str, subject: str) -> bytes:
     """Return the bytes of a message for Ann."""
-    envelope = Envelope("mh@example.com", "ann@example.com", name, "<1.send@example.com>", NOW)
+    envelope = Envelope("mb@example.com", "ann@example.com", name, "<1.send@example.com>", NOW)
     return payload_of(build_message(Content(subject, "text"), envelope), 100_000).content
 
 

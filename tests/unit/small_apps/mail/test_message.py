@@ -22,7 +22,7 @@ NOW = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
 
 
 def envelope(
-    address: str = "ann@example.com", name: str | None = "Ann", sender: str = "mh@example.com"
+    address: str = "ann@example.com", name: str | None = "Ann", sender: str = "mb@example.com"
 ) -> Envelope:
     """Return a valid envelope."""
     return Envelope(sender, address, name, "<1.send@example.com>", NOW)
@@ -32,7 +32,7 @@ def test_headers_and_both_bodies() -> None:
     built = build_message(Content("Hello", "text", "<p>html</p>"), envelope())
 
     message = message_from_bytes(built.as_bytes(), policy=default)
-    assert message["From"] == "mh@example.com"
+    assert message["From"] == "mb@example.com"
     assert message["To"] == "Ann <ann@example.com>"
     assert message["Message-ID"] == "<1.send@example.com>"
     assert message["Date"] == "Mon, 23 Nov 2026 06:00:00 +0000"
@@ -70,10 +70,10 @@ def test_an_address_that_is_none_is_refused(address: str) -> None:
 
 def test_a_sender_may_have_a_name() -> None:
     message = build_message(
-        Content("Hello", "text"), envelope(sender="Minutehand <mh@example.com>")
+        Content("Hello", "text"), envelope(sender="Minutebook <mb@example.com>")
     )
 
-    assert message["From"] == "Minutehand <mh@example.com>"
+    assert message["From"] == "Minutebook <mb@example.com>"
 
 
 def test_names_and_subjects_of_any_language() -> None:
@@ -88,7 +88,7 @@ def test_a_message_id_cannot_carry_anything_else() -> None:
     with pytest.raises(ValueError, match="message id"):
         build_message(
             Content("Hello", "text"),
-            Envelope("mh@example.com", "ann@example.com", None, "<a@b>\nBcc: x", NOW),
+            Envelope("mb@example.com", "ann@example.com", None, "<a@b>\nBcc: x", NOW),
         )
 
 
@@ -156,14 +156,14 @@ def test_replies_go_where_they_are_asked_to() -> None:
 
 
 def test_images_stand_beside_the_page_that_shows_them() -> None:
-    content = Content("s", "t", '<img src="cid:a.1@mh">', (Image("a.1@mh", b"\x89PNG"),))
+    content = Content("s", "t", '<img src="cid:a.1@mb">', (Image("a.1@mb", b"\x89PNG"),))
 
     message = message_from_bytes(build_message(content, envelope()).as_bytes(), policy=default)
 
     kinds = [part.get_content_type() for part in message.walk()]
     assert kinds[2:] == ["multipart/related", "text/html", "image/png"]
     image = list(message.walk())[-1]
-    assert image["Content-ID"] == "<a.1@mh>"
+    assert image["Content-ID"] == "<a.1@mb>"
     assert image.get_payload(decode=True) == b"\x89PNG"
     assert image.get_content_disposition() == "inline"
 

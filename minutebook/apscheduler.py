@@ -1,0 +1,158 @@
+"""Write the jobs of APScheduler 3 as JSON, in the application's own environment.
+
+`python -m minutebook apscheduler -s shop.schedule:scheduler > jobs.json`, then
+`minutebook import apscheduler jobs.json`. It needs nothing but APScheduler 3, and Python 3.9 or
+later.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import importlib
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import Any
+
+from minutebook.beat import said
+
+VERSION = 1
+WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+POSITIONS = ("1st", "2nd", "3rd", "4th", "5th", "last")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the jobs; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m minutebook apscheduler", description=__doc__)
+    parser.add_argument(
+        "-s", "--scheduler", required=True, help="the scheduler, as module:attribute"
+    )
+    parser.add_argument("--workdir", help="folder to import it from (default: this one)")
+    asked = parser.parse_args(arguments)
+    module, _, attribute = asked.scheduler.partition(":")
+    if not attribute:
+        parser.error("write the scheduler as module:attribute, such as shop.schedule:scheduler")
+    if asked.workdir:
+        os.chdir(asked.workdir)
+    sys.path.insert(0, os.getcwd())
+    scheduler = reduce(getattr, attribute.split("."), importlib.import_module(module))
+    json.dump(jobs_of(scheduler), sys.stdout, indent=2, ensure_ascii=False)
+    sys.stdout.write("\n")
+    return 0
+
+
+def jobs_of(scheduler: Any) -> dict[str, Any]:
+    """Return the jobs of a scheduler, started or not, as `minutebook import apscheduler` reads."""
+    import apscheduler
+
+    return {
+        "minutebook_apscheduler": VERSION,
+        "apscheduler": apscheduler.version,
+        "jobs": [job_of(_state(scheduler, one)) for one in scheduler.get_jobs()],
+    }
+
+
+def _state(scheduler: Any, job: Any) -> dict[str, Any]:
+    """Return the state of a job; one of a scheduler that has not started lacks its defaults."""
+    defaults = getattr(scheduler, "_job_defaults", {})
+    names = ("misfire_grace_time", "coalesce", "max_instances")
+    # A job that has not been added yet has no `next_run_time`, unless it begins paused.
+    return {
+        **{name: getattr(job, name, defaults.get(name)) for name in names},
+        "id": job.id,
+        "name": job.name,
+        "func": job.func_ref or repr(job.func),
+        "args": job.args,
+        "kwargs": job.kwargs,
+        "trigger": job.trigger,
+        "next_run_time": getattr(job, "next_run_time", ...),
+    }
+
+
+def job_of(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the state of a job, such as `job.__getstate__()` returns, as JSON holds it."""
+    unsaid: list[str] = []
+    grace = state["misfire_grace_time"]
+    return {
+        "id": str(state["id"]),
+        "name": str(state["name"]),
+        "func": str(state["func"]),
+        "args": said("args", list(state["args"]), unsaid),
+        "kwargs": said("kwargs", dict(state["kwargs"]), unsaid),
+        "trigger": _trigger(state["trigger"]),
+        **({} if grace is None else {"misfire_grace_time": grace}),
+        "coalesce": bool(state["coalesce"]),
+        "max_instances": state["max_instances"],
+        "paused": state["next_run_time"] is None,
+        "unsaid": unsaid,
+    }
+
+
+def _trigger(trigger: Any) -> dict[str, Any]:
+    """Return a trigger; classes are known by their names, because their modules may be absent."""
+    return _described(type(trigger).__name__, _attributes(trigger))
+
+
+def _attributes(one: Any) -> dict[str, Any]:
+    names = (
+        *("timezone", "start_date", "end_date", "jitter", "fields", "interval", "run_date"),
+        *("first", "last", "step", "option_num", "weekday", "triggers"),
+    )
+    return {name: getattr(one, name, None) for name in names}
+
+
+def _described(kind: str, state: Mapping[str, Any]) -> dict[str, Any]:
+    bounds = {
+        "start_date": _instant(state.get("start_date")),
+        "end_date": _instant(state.get("end_date")),
+        "jitter": state.get("jitter"),
+    }
+    if kind == "CronTrigger":
+        parts: Sequence[Any] = state["fields"]
+        fields = {str(one.name): ",".join(map(_expression, one.expressions)) for one in parts}
+        return {"type": "cron", "fields": fields, "timezone": _zone(state["timezone"]), **bounds}
+    if kind == "IntervalTrigger":
+        return {"type": "interval", "seconds": state["interval"].total_seconds(), **bounds}
+    if kind == "DateTrigger":
+        return {"type": "date", "run_date": _instant(state["run_date"])}
+    if kind in ("OrTrigger", "AndTrigger"):
+        inner = [_member(one) for one in state["triggers"]]
+        return {"type": kind[:-7].lower(), "triggers": inner, "jitter": state.get("jitter")}
+    return {"type": "other", "text": kind}
+
+
+def _member(one: Any) -> dict[str, Any]:
+    """Return a trigger inside another: an object, or its class and state where it is pickled."""
+    if not isinstance(one, (tuple, list)):
+        return _trigger(one)
+    pair: tuple[Any, Any] = (one[0], one[1])
+    return _described(str(pair[0]).rpartition(":")[2], pair[1])
+
+
+def _expression(one: Any) -> str:
+    kind, read = type(one).__name__, _attributes(one)
+    if kind == "LastDayOfMonthExpression":
+        return "last"
+    if kind == "WeekdayPositionExpression":
+        return "{} {}".format(POSITIONS[read["option_num"]], WEEKDAYS[read["weekday"]])
+    step = "/{}".format(int(read["step"])) if read["step"] else ""
+    if kind == "AllExpression":
+        return "*" + step
+    first, last = int(read["first"]), read["last"]
+    if last is None and kind != "RangeExpression":
+        last = first
+    return (str(first) if last in (None, first) else f"{first}-{int(last)}") + step
+
+
+def _zone(zone: Any) -> str | None:
+    name = getattr(zone, "key", None) or getattr(zone, "zone", None)
+    if name is None and zone.utcoffset(None) == dt.timedelta(0):
+        return "UTC"
+    return name and str(name)
+
+
+def _instant(at: Any) -> str | None:
+    return None if at is None else at.astimezone(dt.timezone.utc).isoformat()

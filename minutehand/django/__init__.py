@@ -1,1 +1,0 @@
-"""Minutehand's actions in Django's admin: add `minutehand.django` to INSTALLED_APPS."""
