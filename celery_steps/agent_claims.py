@@ -31,20 +31,19 @@ class Call:
     worker: str
     # Whether the task may begin twice.
     repeatable: bool
-    # Its random name; None in an older client.
-    delivery: str | None
+    # Its random name.
+    delivery: str
     # Whether it asked before, perhaps an agent that was killed; it is the same call.
     again: bool = field(compare=False)
 
 
 def call_of(asked: Mapping[str, Any]) -> Call:
     """Return the call that a client describes; raises KeyError or ValueError."""
-    delivery = asked.get("delivery")
     return Call(
         (UUID(asked["id"]), int(asked["attempt"])),
         asked["worker"],
         bool(asked["repeatable"]),
-        str(delivery) if delivery else None,
+        str(asked["delivery"]),
         bool(asked.get("again")),
     )
 

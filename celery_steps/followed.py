@@ -157,14 +157,9 @@ def resume(connection: sa.Connection, id: UUID, attempt: int) -> Held:
 
 
 def claimed_before(
-    connection: sa.Connection, its: tuple[UUID, int], delivery: str | None
+    connection: sa.Connection, its: tuple[UUID, int], delivery: str
 ) -> tuple[Held, Claim] | None:
-    """Return a running attempt that the same call claimed from an agent that is gone, or None.
-
-    None also for a call of an older client, which has no name.
-    """
-    if delivery is None:
-        return None
+    """Return a running attempt that the same call claimed from an agent that is gone, or None."""
     id, attempt = its
     # Waits for a claim that is still being committed.
     its_row = sa.select(operations.c.id).where(operations.c.id == id)
@@ -258,7 +253,7 @@ def end_left_behind(connection: sa.Connection, held: Held, alerts: AlertSettings
 
 
 def give_back_in_doubt(
-    connection: sa.Connection, its: tuple[UUID, int], delivery: str | None, alerts: AlertSettings
+    connection: sa.Connection, its: tuple[UUID, int], delivery: str, alerts: AlertSettings
 ) -> Ended | None:
     """Give back an attempt whose claim was committed unheard; None if it was not, or has ended."""
     own = claimed_before(connection, its, delivery)

@@ -2,11 +2,10 @@
 
 from alembic import context
 
-from models.tables import metadata
-
+attributes = context.config.attributes
 context.configure(
-    connection=context.config.attributes["connection"],
-    target_metadata=metadata,
+    connection=attributes["connection"],
+    version_table=attributes["version_table"],
     render_as_batch=True,
     transactional_ddl=True,
 )

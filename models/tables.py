@@ -298,7 +298,7 @@ operations = sa.Table(
     # The priority of its action when it was recorded.
     _count("priority"),
     # The order among those that wait: recorded_at, earlier by an hour for each point of priority.
-    # Rows that the previous release wrote go first, in the order of recorded_at.
+    # What is recorded as missed does not wait.
     sa.Column("ranked_at", UTCDateTime(), nullable=False, server_default=LONG_AGO),
     # Whether a manual run mails about new data; null if the user did not say.
     sa.Column("notify", sa.Boolean),
@@ -560,7 +560,7 @@ workers = sa.Table(
     _at("started_at", optional=False),
     _at("seen_at", optional=False),
     _at("stopped_at"),
-    # How many operations it runs at once; null for a worker of an application, or of 0.4.0.
+    # How many operations it runs at once; null for a worker of an application.
     sa.Column("slots", WholeNumber),
     # Its machine's clock minus the database's.
     sa.Column("skew_s", Number),

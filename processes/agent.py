@@ -12,7 +12,7 @@ from broker.app import configure
 from celery_steps.agent import Agent, stop_on_signals
 from celery_steps.agent_workers import described_worker
 from models.errors import Refused
-from models.store.schema import SchemaNewer, SchemaOutdated, check_schema
+from models.store.schema import UnfitSchema, check_schema
 from models.store.ticks import Seen
 from runtime.config import Settings
 from runtime.database import DATABASE_AWAY, make_engine, reading, reason_of
@@ -39,7 +39,7 @@ def _check(engine: sa.Engine, settings: Settings) -> None:
     try:
         with reading(engine) as connection:
             check_schema(connection)
-    except (SchemaOutdated, SchemaNewer) as error:
+    except UnfitSchema as error:
         url = settings.shown_database_url
         where = f"the worker's SCHED_HOME and SCHED_DATABASE_URL lead its agent to {url}"
         raise type(error)(f"{error}; {where}") from None

@@ -6,8 +6,6 @@ import sqlalchemy as sa
 
 from broker import marker
 from broker.marker import Mark
-from broker.names import DEFAULT, HEAVY, QUICK
-from broker.old_queues import remove_ours
 from models.store import ticks
 from models.store.operations import outbox
 from runtime.database import reading
@@ -20,17 +18,12 @@ class BrokerWatch:
 
     def __init__(self) -> None:
         self._mark: Mark | None = None
-        self._has_removed_old = False
 
     def look(self, engine: sa.Engine) -> int:
         """Return how many operations are sent again because the broker lost their messages.
 
         Raises BrokerUnavailable. Resending a message that was not lost is harmless.
         """
-        moved = 0 if self._has_removed_old else self._remove_old(engine)
-        return moved + self._look(engine)
-
-    def _look(self, engine: sa.Engine) -> int:
         mark = self._mark or _stored(engine)
         if self._keeps(mark):
             return 0
@@ -71,18 +64,6 @@ class BrokerWatch:
         if count:
             logger.warning("the broker lost its messages: %d operations are sent again", count)
         return count
-
-    def _remove_old(self, engine: sa.Engine) -> int:
-        """Remove our messages from queues with old names; return how many are sent again."""
-        with reading(engine) as connection:
-            queues = outbox.queues_in_use(connection)
-        count = remove_ours({QUICK, HEAVY, DEFAULT} | queues)
-        self._has_removed_old = True
-        if not count:
-            return 0
-        logger.info("removed %d Minutebook messages from queues with old names", count)
-        with engine.begin() as connection:
-            return outbox.release_lost(connection)
 
 
 def _stored(engine: sa.Engine) -> Mark | None:

@@ -15,8 +15,7 @@ from models.values.durations import format_span, guessed, parse_span
 CRON_LOOK_BACK = timedelta(minutes=5)
 DUE_DATE_LOOK_BACK = timedelta(days=1)
 EVENT_LOOK_BACK = timedelta(minutes=5)
-# For a task of another application, which has its own limits: longer than any task, and readable by
-# the last release.
+# For a task of another application, which has its own limits: longer than any task.
 NO_TIME_LIMIT = timedelta(days=36_500)
 LONGEST_TIME_LIMIT = timedelta(days=7)
 SHORTEST_LOOK_BACK, LONGEST_LOOK_BACK = timedelta(minutes=1), timedelta(days=366)

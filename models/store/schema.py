@@ -1,5 +1,7 @@
 """Check and migrate the database's schema."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,18 +14,36 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 # The newest of `migrations/versions`; asking Alembic would delay each start by 0.1 s.
-HEAD = "0022_pre_backfill_id"
+HEAD = "0001_pre_first_release"
+# Not Alembic's own name: an application that shares the database may use that.
+VERSION_TABLE = "minutebook_version"
+# A table that stood in every database before the first release too.
+_ANCIENT = "action_cursor"
 # Any fixed number: concurrent migrations take turns.
 MIGRATION_LOCK = 5_061_990
 UTF8 = "UTF8"
 
 
-class SchemaOutdated(SchedulerError):
+class UnfitSchema(SchedulerError):
     """The database does not have this release's schema."""
 
+    remedy = "run `minutebook migrate`"
 
-class SchemaNewer(SchedulerError):
+
+class SchemaOutdated(UnfitSchema):
+    """The database is empty, or has the schema of an older release."""
+
+
+class SchemaNewer(UnfitSchema):
     """The database has the schema of a newer release."""
+
+    remedy = "upgrade Minutebook here"
+
+
+class SchemaUnreleased(UnfitSchema):
+    """The database, or the home folder, was made before 0.9.0, the first release."""
+
+    remedy = "begin with an empty database or a new home folder"
 
 
 def _config(connection: sa.Connection | None = None) -> "Config":
@@ -31,15 +51,15 @@ def _config(connection: sa.Connection | None = None) -> "Config":
 
     config = Config()
     config.set_main_option("script_location", str(Path(migrations.__file__).parent))
-    config.attributes["connection"] = connection
+    config.attributes.update(connection=connection, version_table=VERSION_TABLE)
     return config
 
 
 def migrate(engine: sa.Engine) -> tuple[str | None, str | None]:
     """Upgrade to the newest schema in one transaction; return the revisions before and after.
 
-    The first is None for an empty database. Raises SchemaNewer, or Refused for an empty database
-    that does not store text as UTF-8.
+    The first is None for an empty database. Raises SchemaNewer, SchemaUnreleased, or Refused for an
+    empty database that does not store text as UTF-8.
     """
     with engine.begin() as connection:
         if connection.dialect.name == "postgresql":
@@ -48,24 +68,59 @@ def migrate(engine: sa.Engine) -> tuple[str | None, str | None]:
         if before == HEAD:
             return before, before
         _check_is_not_newer(before)
-        encoding = encoding_of(connection)
-        if before is None and encoding != UTF8:
-            raise Refused(
-                f"the database stores text as {encoding}, and Minutebook needs {UTF8}; "
-                f"create it with ENCODING '{UTF8}' TEMPLATE template0"
-            )
+        if before is None:
+            _check_can_begin(connection)
         from alembic import command
 
         command.upgrade(_config(connection), "head")
         return before, current_revision(connection)
 
 
+def _check_can_begin(connection: sa.Connection) -> None:
+    encoding = encoding_of(connection)
+    if encoding != UTF8:
+        raise Refused(
+            f"the database stores text as {encoding}, and Minutebook needs {UTF8}; "
+            f"create it with ENCODING '{UTF8}' TEMPLATE template0"
+        )
+    own = connection.engine.url.database
+    if connection.dialect.name == "sqlite" and own:
+        _check_is_alone(Path(own))
+
+
+def _check_is_alone(own: Path) -> None:
+    """Refuse a home folder that holds a database of a version before the first release."""
+    for other in sorted(own.parent.glob("*.db")):
+        if other != own and _is_ancient(other):
+            raise SchemaUnreleased(
+                f"the home folder {own.parent} was made by a version before 0.9.0 ({other.name}), "
+                "which no release reads; name another folder by --home"
+            )
+
+
+def _is_ancient(file: Path) -> bool:
+    try:
+        with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as opened:
+            found = opened.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (_ANCIENT,))
+            return found.fetchone() is not None
+    except sqlite3.Error:
+        # A file of something else.
+        return False
+
+
 def current_revision(connection: sa.Connection) -> str | None:
-    """Return the schema's revision, None for an empty database."""
-    if not sa.inspect(connection).has_table("alembic_version"):
-        return None
-    revision = connection.execute(sa.text("SELECT version_num FROM alembic_version"))
-    return revision.scalar_one_or_none()
+    """Return the schema's revision, None for an empty database; raises SchemaUnreleased."""
+    tables = sa.inspect(connection)
+    if tables.has_table(VERSION_TABLE):
+        return connection.execute(
+            sa.select(sa.table(VERSION_TABLE, sa.column("version_num")))
+        ).scalar_one_or_none()
+    if tables.has_table(_ANCIENT):
+        raise SchemaUnreleased(
+            "the database was made by a version before 0.9.0, which no release reads; "
+            "name an empty database, or another home folder by --home"
+        )
+    return None
 
 
 def encoding_of(connection: sa.Connection) -> str:
@@ -76,7 +131,7 @@ def encoding_of(connection: sa.Connection) -> str:
 
 
 def check_schema(connection: sa.Connection) -> None:
-    """Raise SchemaOutdated or SchemaNewer unless the schema is this release's."""
+    """Raise UnfitSchema unless the schema is this release's."""
     current = current_revision(connection)
     _check_is_not_newer(current)
     if current != HEAD:

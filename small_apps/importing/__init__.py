@@ -110,13 +110,6 @@ def import_data(
         return Imported(file_digest(made, "sha256").hexdigest(), figures, table.bad_rows)
 
 
-def load(engine: Engine, snapshot: Path, shown: str, name: str = "raw") -> Table:
-    """Return the rows of a snapshot file, of this or an earlier release."""
-    if snapshot.suffix == ".jsonl":
-        return load_json(engine, snapshot, shown, "jsonl", name)
-    return load_parquet(engine, snapshot, shown, name)
-
-
 def _read(engine: Engine, file: Path, data: Data, ends: Ends) -> Table:
     if data.format == "parquet":
         return load_parquet(engine, file, data.shown)
@@ -136,13 +129,17 @@ def _check(table: Table, data: Data, settings: FetchSettings) -> None:
     table.bad_rows.check(good, settings.max_bad_rows, data.shown)
 
 
+def _last(engine: Engine, file: Path) -> Table:
+    return load_parquet(engine, file, "the last snapshot", "old")
+
+
 def _selected(table: Table, data: Data, last: Path | None) -> str:
     """Return SQL for the snapshot's rows."""
     if not data.rules.key:
         columns = settle(table, data.rules.columns)
         wanted = ", ".join(column.wanted for column in columns) or f"NULL::INTEGER AS {NO_COLUMN}"
         return f"SELECT {wanted} FROM {table.good}"
-    old = load(table.engine, last, "the last snapshot", "old") if last else _nothing(table)
+    old = _last(table.engine, last) if last else _nothing(table)
     both = joined(table, old)
     known = {name: kind for name, kind in data.rules.columns.items() if name in both.columns}
     before = both.bad_rows.count

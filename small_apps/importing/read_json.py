@@ -16,19 +16,19 @@ LARGEST_OBJECT = 16 << 20
 # Python reports an error's line and column; for larger files DuckDB's byte position must do.
 LARGEST_EXPLAINED = 64 << 20
 _FORMATS = {"json": "array", "jsonl": "newline_delimited"}
+_OBJECTS = "raw_objects"
 _NO_NUMBER = r"(?i)[:,]\s*-?(nan|inf)"
 _NUMBERS = "('BIGINT', 'UBIGINT', 'HUGEINT', 'UHUGEINT', 'DOUBLE')"
 
 
-def load_json(engine: Engine, file: Path, shown: str, format_name: str, name: str = "raw") -> Table:
+def load_json(engine: Engine, file: Path, shown: str, format_name: str) -> Table:
     """Return the rows of `file`, with a column for each key of any row. Raises SourceFailed."""
     _check_start(file, shown, format_name)
     if format_name == "jsonl":
         _end_last_line(file)
-    objects = f"{name}_objects"
     try:
         engine.run(
-            f"CREATE TABLE {objects} AS SELECT json FROM read_json_objects(?, "
+            f"CREATE TABLE {_OBJECTS} AS SELECT json FROM read_json_objects(?, "
             f"format = '{_FORMATS[format_name]}', maximum_object_size = {LARGEST_OBJECT}, "
             f"ignore_errors = {'true' if format_name == 'jsonl' else 'false'})",
             [str(file)],
@@ -37,13 +37,13 @@ def load_json(engine: Engine, file: Path, shown: str, format_name: str, name: st
         raise
     except duckdb.Error as error:
         raise _explained(file, shown, error) from None
-    table = _with_columns(engine, name, _keys(engine, objects, shown))
+    table = _with_columns(engine, "raw", _keys(engine, _OBJECTS, shown))
     if format_name == "jsonl":
         table.lines = lambda rows: _lines_of(file, rows)
     else:
         table.bad_rows.unit = "row"
     _leave_out_strange(table)
-    engine.run(f"DROP TABLE {objects}")
+    engine.run(f"DROP TABLE {_OBJECTS}")
     return table
 
 

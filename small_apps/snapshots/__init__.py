@@ -1,7 +1,7 @@
 """Snapshot files: written whole or not at all, never changed.
 
 A snapshot is a Parquet file, `snapshots/<app>/<domain>/<id>.parquet` in the configured store (by
-default the home folder). Earlier releases wrote JSON Lines (`.jsonl`).
+default the home folder).
 """
 
 import shutil
@@ -26,9 +26,9 @@ Row = dict[str, Any]
 FOLDER = "snapshots"
 DOWNLOADS = "downloads"
 SCRATCH = "scratch"
-SUFFIXES = (".parquet", ".jsonl")
+SUFFIX = ".parquet"
 # With the files in writing.
-WRITTEN = (*SUFFIXES, ".part")
+WRITTEN = (SUFFIX, ".part")
 # A younger file that no row names may still be in writing.
 ORPHAN_AGE = timedelta(days=1)
 FETCHED_AT_ONCE = 1_000
@@ -116,13 +116,13 @@ def _last(store: Store, path: str, folder: Path) -> Path:
 
 def read(settings: Settings, path: str) -> Iterator[Row]:
     """Yield the rows of the snapshot at `path`."""
-    from small_apps.importing import load
     from small_apps.importing.columnar import opened
+    from small_apps.importing.read_parquet import load_parquet
 
     with _scratch(settings.home, "readers") as folder:
         file = store_of(settings).local(path, folder)
         with opened(folder, settings.fetch) as engine:
-            table = load(engine, file, path)
+            table = load_parquet(engine, file, path)
             cursor = engine.cursor(f"SELECT * FROM {table.name}")
             while rows := cursor.fetchmany(FETCHED_AT_ONCE):
                 for row in rows:

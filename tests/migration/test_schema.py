@@ -14,6 +14,7 @@ from alembic.script import ScriptDirectory
 import migrations
 from models.store.schema import (
     HEAD,
+    VERSION_TABLE,
     SchemaNewer,
     SchemaOutdated,
     check_schema,
@@ -33,7 +34,9 @@ def differences(connection: sa.Connection) -> list[object]:
     def belongs(item: Any, *_: object) -> bool:
         return bool(item.info.get("only", dialect) == dialect)
 
-    opts = {"compare_type": True, "include_object": belongs}
+    opts = {
+        "compare_type": True, "include_object": belongs, "version_table": VERSION_TABLE
+    }  # fmt: skip
     context = MigrationContext.configure(connection, opts=opts)
     return list(compare_metadata(context, metadata))
 
@@ -82,7 +85,7 @@ def test_an_empty_database_is_refused_with_the_remedy(empty: sa.Engine) -> None:
 
 def test_the_schema_of_a_newer_release_is_refused_and_not_migrated(engine: sa.Engine) -> None:
     with engine.begin() as connection:
-        connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999_post_all'"))
+        connection.execute(sa.text("UPDATE minutebook_version SET version_num = '9999_post_all'"))
 
     with pytest.raises(SchemaNewer, match="9999_post_all is of a newer release"):
         migrate(engine)

@@ -12,7 +12,6 @@ from broker.names import DEFAULT, QUICK
 from cron import tz_release
 from models.action.plan import Plan, read_plan
 from models.column_types import StorableText
-from models.errors import SchedulerError
 from models.job import QUEUE_PREFIX, listed_queue
 from models.limits import PREFIX
 from models.sql import read_clock
@@ -20,7 +19,7 @@ from models.store import actions, measures, ticks
 from models.store.clocks import read_both
 from models.store.operations import turns
 from models.store.operations.handing import FOLLOWED_WITHIN
-from models.store.schema import UTF8, SchemaNewer, check_schema, encoding_of
+from models.store.schema import UTF8, UnfitSchema, check_schema, encoding_of
 from models.tables import action_cursor, installation
 from models.tables import actions as table
 from models.turns import Sharing, capacities
@@ -54,18 +53,16 @@ def check_database(engine: sa.Engine, settings: Settings) -> Iterator[Finding]:
         with engine.connect() as connection:
             yield from _reachable(connection)
         yield from _pooled(engine)
-    except (sa.exc.DBAPIError, SchedulerError) as error:
+    except (sa.exc.DBAPIError, UnfitSchema) as error:
         yield _unusable(error)
         return
     with engine.connect().execution_options(**READ_ONLY) as connection:
         yield from _all_stored(connection, settings)
 
 
-def _unusable(error: sa.exc.DBAPIError | SchedulerError) -> Finding:
-    if isinstance(error, SchemaNewer):
-        return fault("schema", str(error), "upgrade Minutebook here")
-    if isinstance(error, SchedulerError):
-        return fault("schema", str(error), "run `minutebook migrate`")
+def _unusable(error: sa.exc.DBAPIError | UnfitSchema) -> Finding:
+    if isinstance(error, UnfitSchema):
+        return fault("schema", str(error), error.remedy)
     if is_refusal(error):
         return fault("database", reason_of(error), "let our role own the database and its tables")
     return fault(

@@ -34,7 +34,6 @@ _LAST_ROW = sa.select(*(column.label(name) for name, column in _LAST.items())).w
 
 def attempts_of(connection: sa.Connection, operation_id: UUID) -> list[dict[str, Any]]:
     """Return an operation's attempts with a readable number, oldest first."""
-    # A worker of an earlier release kept its last attempt too.
     found = {
         row.attempt: dict(row._mapping)
         for query in (_KEPT_ROWS, _LAST_ROW)

@@ -25,7 +25,6 @@ FIRST_RESEND = timedelta(minutes=5)
 # 5, 10, 20, 40 minutes, then hourly.
 MOST_DOUBLINGS = 3
 LONGEST_RESEND = timedelta(hours=1)
-LONG_AGO = timedelta(days=36_500)
 # An operation's not_before and id.
 Place = tuple[datetime, UUID]
 
@@ -127,14 +126,6 @@ def release_lost(connection: sa.Connection) -> int:
         .values(not_before=database_now())
     )
     return connection.execute(lost).rowcount
-
-
-def queues_in_use(connection: sa.Connection) -> set[str]:
-    """Return the queues of Minutebook's workers in which the broker has messages."""
-    # Always true: with it, both stores use the index of sendable operations.
-    at_any_time = operations.c.not_before > database_now(-LONG_AGO)
-    query = sa.select(operations.c.queue).distinct().where(*_OF_OURS_IN_THE_BROKER, at_any_time)
-    return set(connection.execute(query).scalars())
 
 
 # Messages to the user's own application are never sent again: handing.py.

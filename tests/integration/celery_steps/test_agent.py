@@ -57,7 +57,7 @@ class Asked:
         return {key: one for key, one in answer.items() if key != "n"}
 
     def claim(self, id: UUID, attempt: int = 1, *, repeatable: bool = False) -> dict[str, Any]:
-        how = {"worker": "shop@host:1", "repeatable": repeatable}
+        how = {"worker": "shop@host:1", "repeatable": repeatable, "delivery": uuid4().hex}
         return self.ask("claim", id=str(id), attempt=attempt, **how)
 
     def start(self, id: UUID, attempt: int = 1, *, repeatable: bool = False) -> None:

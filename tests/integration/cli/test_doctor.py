@@ -157,7 +157,7 @@ def test_a_queue_that_nothing_is_due_on_may_be_missed_too(
 
 def test_an_outdated_schema(engine: sa.Engine, examine: Examine) -> None:
     with engine.begin() as connection:
-        connection.execute(sa.text("UPDATE alembic_version SET version_num = '0001_pre_first'"))
+        connection.execute(sa.text("UPDATE minutebook_version SET version_num = '0001_pre_first'"))
 
     code, found = examine()
 

@@ -212,7 +212,7 @@ def test_a_migration_and_a_refused_schema_keep_no_connection(settings: Settings)
 
     migrate(opened)
     with looker.begin() as connection:
-        connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999_newer'"))
+        connection.execute(sa.text("UPDATE minutebook_version SET version_num = '9999_newer'"))
     for _ in range(2):
         with pytest.raises(SchemaNewer):
             _ = opened.engine

@@ -198,29 +198,6 @@ def test_a_redis_that_refuses_the_look_is_no_loss_and_stops_nothing(
     assert (refused.lost_messages, refused.broker_error) == (0, None)
 
 
-def test_messages_under_the_old_names_are_sent_under_the_new_ones_after_an_upgrade(
-    engine: sa.Engine, broker: Broker
-) -> None:
-    ids = queued(engine, Sweeper(LEASE, NO_ALERTS), 3)
-    with broker.client() as client:
-        # As the last release left it: no mark, and our messages in queues that others may have.
-        client.delete(*client.keys("minutebook.marker.*"))
-        for raw in client.lrange("minutebook.quick", 0, -1):
-            client.lpush("default", raw, raw.replace(b'"origin": "minutebook"', b'"origin": "me"'))
-        client.lpush("default", "no message")
-        client.delete("minutebook.quick")
-    with engine.begin() as connection:
-        connection.execute(sa.text("DELETE FROM installation WHERE key = 'broker_mark'"))
-
-    report = run_tick(engine, Sweeper(LEASE, NO_ALERTS), 1)
-
-    assert report.sent == 3
-    assert messages(broker) == texts(ids)
-    with broker.client() as client:
-        left = client.lrange("default", 0, -1)
-    assert [b'"origin": "me"' in raw for raw in left] == [False, True, True, True]
-
-
 # RabbitMQ
 
 
@@ -367,26 +344,3 @@ def test_a_queue_of_the_application_is_used_as_it_is_declared(
         # To declare it otherwise would be refused.
         channel.queue_declare(queue, durable=True, auto_delete=False, arguments=arguments)
     assert (message.headers["id"], message.properties["priority"]) == (str(id), 5)
-
-
-def test_rabbitmq_s_old_queues_are_emptied_of_ours_alone(rabbit: OnRabbitMQ) -> None:
-    ids = queued(rabbit.engine, Sweeper(LEASE, NO_ALERTS))
-    with rabbit.server.channel() as channel:
-        channel.queue_declare("default", durable=True, arguments={"x-max-priority": 9})
-        taken = [channel.basic_get("minutebook.quick", no_ack=True) for _ in ids]
-        for number, message in enumerate(taken):
-            channel.basic_publish(message, routing_key="default")
-            told = {"headers": {"task": "shop.close_day"}, "content_encoding": "utf-8"}
-            foreign = channel.prepare_message(f'"{number}"', **told)
-            channel.basic_publish(foreign, routing_key="default")
-    with rabbit.engine.begin() as connection:
-        connection.execute(sa.text("DELETE FROM installation WHERE key = 'broker_mark'"))
-
-    assert run_tick(rabbit.engine, Sweeper(LEASE, NO_ALERTS), 1).sent == 2
-
-    assert rabbit.messages() == texts(ids)
-    with rabbit.server.channel() as channel:
-        left = [channel.basic_get("default", no_ack=True) for _ in range(3)]
-        # Other tests of this node declare it otherwise.
-        channel.queue_delete("default")
-    assert [one and one.body for one in left] == ['"0"', '"1"', None]

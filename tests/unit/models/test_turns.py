@@ -24,7 +24,7 @@ def test_an_app_that_is_alone_has_all_processes(capacity: int, share: int) -> No
         pytest.param([("quick", 4), ("quick", 2)], {"quick": 6}, id="two workers of a queue"),
         pytest.param([("quick, heavy", 4)], {"quick": 2, "heavy": 2}, id="divided"),
         pytest.param([("quick,heavy", 1)], {"quick": 1, "heavy": 1}, id="at least one"),
-        pytest.param([("quick", None)], {"quick": 1}, id="the last release's worker"),
+        pytest.param([("quick", None)], {"quick": 1}, id="a worker of an application"),
     ],
 )
 def test_the_processes_of_all_workers_of_a_queue_count(

@@ -389,17 +389,6 @@ def test_old_rows_that_are_not_as_declared_now_are_not_altered(imported: Importi
         imported("id,v\n2,5\n", key=("id",), columns={"v": "integer"})
 
 
-def test_rows_are_merged_into_a_snapshot_of_an_earlier_release(imported: Importing) -> None:
-    old = imported.settings.home / "snapshots/demo/a/old.jsonl"
-    old.parent.mkdir(parents=True)
-    old.write_text('{"id":"1","v":"a"}\n{"id":"2","v":"b"}\n')
-    imported.last = str(old.relative_to(imported.settings.home))
-
-    rows = imported("id,v\n2,z\n", key=("id",))
-
-    assert rows == [{"id": 1, "v": "a"}, {"id": 2, "v": "z"}]
-
-
 def test_an_import_larger_than_its_memory_goes_to_the_disk(
     importing: Callable[..., Importing],
 ) -> None:

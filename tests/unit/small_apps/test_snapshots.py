@@ -1,4 +1,3 @@
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
@@ -43,16 +42,6 @@ def test_what_is_written_is_read(settings: Settings) -> None:
     assert snapshots.is_there(settings, written.path, written.byte_count)
 
 
-def test_a_snapshot_of_an_earlier_release_is_read(settings: Settings) -> None:
-    old = settings.home / "snapshots/demo/a/old.jsonl"
-    old.parent.mkdir(parents=True)
-    old.write_text("".join(json.dumps({"id": n, "x": "é"}) + "\n" for n in (1, 2)))
-
-    rows = list(snapshots.read(settings, "snapshots/demo/a/old.jsonl"))
-
-    assert rows == [{"id": "1", "x": "é"}, {"id": "2", "x": "é"}]
-
-
 def test_the_same_rows_have_the_same_digest(settings: Settings) -> None:
     first = write(settings)
     second = write(settings, domain="b")
@@ -92,7 +81,7 @@ def test_a_file_cut_off_is_not_there(settings: Settings) -> None:
     assert not snapshots.is_there(settings, written.path, written.byte_count)
 
 
-@pytest.mark.parametrize("suffix", ["parquet", "jsonl", "parquet.part", "jsonl.part"])
+@pytest.mark.parametrize("suffix", ["parquet", "parquet.part"])
 def test_young_files_are_no_orphans(settings: Settings, suffix: str) -> None:
     path = f"snapshots/demo/a/{ID}.{suffix}"
     (settings.home / path).parent.mkdir(parents=True)

@@ -398,15 +398,15 @@ def test_snapshots_of_a_removed_domain_go_but_the_newest(refreshed: Work) -> Non
 
 def test_old_files_without_a_row_are_removed(refreshed: Work) -> None:
     folder = refreshed.settings.home / "snapshots/shop/a"
-    for name in ("old.jsonl.part", "old.jsonl", "young.jsonl.part"):
+    for name in ("old.parquet.part", "old.parquet", "young.parquet.part"):
         (folder / name).write_text("{}")
-    for name in ("old.jsonl.part", "old.jsonl"):
+    for name in ("old.parquet.part", "old.parquet"):
         os.utime(folder / name, (0, 0))
 
     result = ran(refreshed, keep=100)
 
     assert result.details["pruned"]["files"] == 2
-    assert (folder / "young.jsonl.part").exists()
+    assert (folder / "young.parquet.part").exists()
 
 
 def test_a_pointer_without_its_file_is_reported(refreshed: Work) -> None:

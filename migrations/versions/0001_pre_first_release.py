@@ -1,0 +1,599 @@
+"""The schema of 0.9.0, the first release: tables, the trigger for plain SQL edits, one small app.
+
+Frozen: a later change of `models/tables.py` is a migration of its own.
+"""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0001_pre_first_release"
+down_revision = None
+branch_labels = None
+depends_on = None
+
+INSTANT = sa.DateTime(timezone=True)
+UUID = sa.String(36).with_variant(sa.Uuid(), "postgresql")
+STATES = (
+    *("pending", "queued", "running", "success", "partial", "failed", "handed_over"),
+    *("skipped", "missed", "cancelled", "dropped"),
+)
+
+metadata = sa.MetaData(
+    naming_convention={
+        "pk": "%(table_name)s_pkey",
+        "fk": "%(table_name)s_%(column_0_N_name)s_fkey",
+        "uq": "%(table_name)s_%(column_0_N_name)s_key",
+        "ck": "%(table_name)s_%(constraint_name)s_check",
+    }
+)
+
+
+def upgrade() -> None:
+    """Create the tables, the trigger and the small app `default`."""
+    connection = op.get_bind()
+    metadata.create_all(connection)
+    # As it stands: the colons are no parameters.
+    for statement in (*EDITED[connection.dialect.name], DEFAULT_APP):
+        connection.exec_driver_sql(statement)
+
+
+# The next tick schedules a row edited by plain SQL again and makes the revision. The instant of the
+# edit separates the occurrences of the old document from those of the new one.
+_ON_SQLITE = """
+CREATE TRIGGER actions_edited AFTER UPDATE OF document, active ON actions
+WHEN new.document IS NOT old.document OR new.active IS NOT old.active
+BEGIN
+  UPDATE action_cursor
+  SET next_occurrence_at = '1970-01-01 00:00:00.000000',
+      edited_at = strftime('%Y-%m-%d %H:%M:%f000', 'now')
+  WHERE action_uid = new.uid;
+END
+"""
+_ON_POSTGRESQL = """
+CREATE FUNCTION actions_edited() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE action_cursor
+  SET next_occurrence_at = '1970-01-01T00:00:00Z', edited_at = clock_timestamp()
+  WHERE action_uid = new.uid;
+  RETURN NULL;
+END $$
+"""
+_ITS_TRIGGER = """
+CREATE TRIGGER actions_edited AFTER UPDATE OF document, active ON actions FOR EACH ROW
+WHEN (new.document IS DISTINCT FROM old.document OR new.active IS DISTINCT FROM old.active)
+EXECUTE FUNCTION actions_edited()
+"""
+EDITED = {"sqlite": (_ON_SQLITE,), "postgresql": (_ON_POSTGRESQL, _ITS_TRIGGER)}
+DEFAULT_APP = """
+INSERT INTO small_apps (name, zone, document, created_at)
+VALUES ('default', 'UTC', '{"name": "default", "zone": "UTC"}', CURRENT_TIMESTAMP)
+"""
+
+
+def _app() -> sa.Column[int]:
+    return sa.Column("small_app_id", sa.ForeignKey("small_apps.id"), nullable=False)
+
+
+def _at(name: str, *, optional: bool = True) -> sa.Column[object]:
+    return sa.Column(name, INSTANT, nullable=optional)
+
+
+def _text(name: str, *, optional: bool = False, default: str | None = None) -> sa.Column[str]:
+    return sa.Column(name, sa.Text, nullable=optional, server_default=default)
+
+
+def _count(name: str) -> sa.Column[int]:
+    return sa.Column(name, sa.Integer, nullable=False, server_default="0")
+
+
+def _flag(name: str) -> sa.Column[bool]:
+    return sa.Column(name, sa.Boolean, nullable=False, server_default=sa.false())
+
+
+def _partial(name: str, *columns: str, where: str, unique: bool = False) -> sa.Index:
+    only = sa.text(where)
+    return sa.Index(name, *columns, unique=unique, sqlite_where=only, postgresql_where=only)
+
+
+def _states(column: str, values: tuple[str, ...]) -> sa.CheckConstraint:
+    return sa.CheckConstraint(f"{column} IN ({', '.join(repr(v) for v in values)})", name=column)
+
+
+UNSTARTED = "state IN ('pending', 'queued')"
+SENDABLE = f"{UNSTARTED} AND waiting_for IS NULL"
+THERE = "deleted_at IS NULL"
+
+
+def _naming(key: str) -> str:
+    return f"""document LIKE '%"{key}"%' AND {THERE}"""
+
+
+sa.Table(
+    "small_apps",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    _text("name"),
+    _text("zone"),
+    _text("document"),
+    _at("created_at", optional=False),
+    _at("deleted_at"),
+    _at("maintained_at"),
+    sa.Column("grants", sa.JSON, nullable=True),
+    sa.UniqueConstraint("name"),
+)
+
+sa.Table(
+    "app_usage",
+    metadata,
+    sa.Column("small_app_id", sa.ForeignKey("small_apps.id"), primary_key=True),
+    sa.Column("what", sa.Text, primary_key=True),
+    _at("starts_at", optional=False),
+    sa.Column("amount", sa.BigInteger, nullable=False),
+)
+
+sa.Table(
+    "domains",
+    metadata,
+    sa.Column("small_app_id", sa.ForeignKey("small_apps.id"), primary_key=True),
+    sa.Column("name", sa.Text, primary_key=True),
+    _text("source"),
+    sa.Column("staging_id", UUID, sa.ForeignKey("snapshots.id")),
+    sa.Column("production_id", UUID, sa.ForeignKey("snapshots.id")),
+    _at("staging_begun_at"),
+    _at("refreshed_at"),
+    _at("published_at"),
+    sa.Column("published_by", UUID),
+)
+
+sa.Table(
+    "snapshots",
+    metadata,
+    sa.Column("id", UUID, primary_key=True),
+    _app(),
+    _text("domain"),
+    _text("path"),
+    sa.Column("row_count", sa.BigInteger, nullable=False),
+    sa.Column("byte_count", sa.BigInteger, nullable=False),
+    _text("digest"),
+    sa.Column("validators", sa.JSON, nullable=False),
+    sa.Column("figures", sa.JSON, nullable=False),
+    sa.Column("operation_id", UUID),
+    _at("created_at", optional=False),
+    sa.Index("snapshots_of_domain", "small_app_id", "domain", "created_at"),
+)
+
+sa.Table(
+    "app_documents",
+    metadata,
+    sa.Column("small_app_id", sa.ForeignKey("small_apps.id"), primary_key=True),
+    sa.Column("kind", sa.Text, primary_key=True),
+    sa.Column("name", sa.Text, primary_key=True),
+    _text("staging", optional=True),
+    _text("production", optional=True),
+    _at("staged_at", optional=False),
+    _at("published_at"),
+    sa.Column("published_by", UUID),
+    _states("kind", ("design", "permissions")),
+)
+
+sa.Table(
+    "actions",
+    metadata,
+    sa.Column("uid", UUID, primary_key=True),
+    _app(),
+    _text("name"),
+    _text("owner", optional=True),
+    sa.Column("active", sa.Boolean, nullable=False),
+    _text("document"),
+    _text("document_hash"),
+    sa.Column("plan", sa.Text, nullable=False),
+    _text("event", optional=True),
+    _count("look_back_s"),
+    _count("priority"),
+    _text("job_id", optional=True),
+    sa.Column("revision", sa.Integer, nullable=False),
+    _text("set_aside", optional=True),
+    _at("created_at", optional=False),
+    _at("updated_at", optional=False),
+    _at("deleted_at"),
+    _partial("actions_named", "small_app_id", "name", where=THERE, unique=True),
+    sa.Index("actions_by_name", "name", "uid"),
+    _partial("actions_counted", "small_app_id", "active", where=THERE),
+    _partial("actions_with_priority", "active", where=f"priority <> 0 AND {THERE}"),
+    _partial("actions_refreshing", "small_app_id", where=_naming("refresh")),
+    _partial("actions_with_command", "small_app_id", where=_naming("command")),
+    _partial("actions_with_calendar", "small_app_id", where=_naming("calendar")),
+    _partial("actions_with_execsum", "small_app_id", where=_naming("send_execsum")),
+    sa.Index("actions_owned", "owner"),
+    _partial("actions_on_events", "small_app_id", "event", where="event IS NOT NULL"),
+    sa.Index("actions_look_back", "look_back_s"),
+    _partial("actions_set_aside", "updated_at", where="set_aside IS NOT NULL"),
+    _partial(
+        "actions_jobs", "small_app_id", "job_id", "name", where=f"job_id IS NOT NULL AND {THERE}"
+    ),
+)
+
+sa.Table(
+    "revisions",
+    metadata,
+    sa.Column("action_uid", sa.ForeignKey("actions.uid"), primary_key=True, type_=UUID),
+    sa.Column("number", sa.Integer, primary_key=True),
+    _text("document"),
+    sa.Column("plan", sa.Text, nullable=False),
+    _text("author"),
+    _at("effective_from", optional=False),
+    _at("holds_from"),
+    _at("ended_at"),
+    _text("end_reason", optional=True),
+)
+
+sa.Table(
+    "action_cursor",
+    metadata,
+    sa.Column("action_uid", sa.ForeignKey("actions.uid"), primary_key=True, type_=UUID),
+    _at("watermark", optional=False),
+    _at("next_occurrence_at"),
+    _at("effective_from", optional=False),
+    _at("edited_at"),
+    sa.Index("action_cursor_due", "next_occurrence_at"),
+    sa.Index("action_cursor_ahead", "watermark"),
+)
+
+sa.Table(
+    "action_state",
+    metadata,
+    sa.Column("action_uid", sa.ForeignKey("actions.uid"), primary_key=True, type_=UUID),
+    sa.Column("subject", sa.Text, primary_key=True, server_default=""),
+    _text("last_state", optional=True),
+    _at("last_run_at"),
+    _at("last_success_at"),
+    _count("run_number"),
+    _count("failures_in_row"),
+    _count("troubles_in_row"),
+    sa.Column("checkpoint", sa.JSON),
+    _at("alerted_at"),
+    _at("overdue_alerted_at"),
+)
+
+sa.Table(
+    "operations",
+    metadata,
+    sa.Column("id", UUID, primary_key=True),
+    sa.Column("small_app_id", sa.Integer, nullable=False),
+    sa.Column("action_uid", UUID, nullable=False),
+    sa.ForeignKeyConstraint(["small_app_id"], ["small_apps.id"]).ddl_if(dialect="sqlite"),
+    sa.ForeignKeyConstraint(["action_uid"], ["actions.uid"]).ddl_if(dialect="sqlite"),
+    sa.Column("revision", sa.Integer, nullable=False),
+    _at("occurrence_at", optional=False),
+    _text("subject", optional=True),
+    _text("event_id", optional=True),
+    _at("event_at"),
+    _text("state"),
+    _text("reason", optional=True),
+    sa.Column("cause", sa.Text, nullable=False, server_default="schedule"),
+    _text("triggerer"),
+    sa.Column("backfill_id", UUID),
+    _text("queue"),
+    _text("task"),
+    sa.Column("attempt", sa.Integer, nullable=False, server_default="1"),
+    _count("failures"),
+    _count("losses"),
+    _count("sendings"),
+    _text("in_doubt", optional=True),
+    _at("handing_at"),
+    _text("overlap_key", optional=True),
+    sa.Column("waiting_for", UUID),
+    _text("turn", optional=True),
+    _count("priority"),
+    sa.Column("ranked_at", INSTANT, nullable=False, server_default="1970-01-01 00:00:00.000000"),
+    sa.Column("notify", sa.Boolean),
+    _at("recorded_at", optional=False),
+    _at("not_before", optional=False),
+    _at("queued_at"),
+    _at("first_started_at"),
+    _at("started_at"),
+    _at("heartbeat_at"),
+    _at("finished_at"),
+    _at("cancel_requested_at"),
+    _text("worker", optional=True),
+    sa.Column("steps", sa.JSON),
+    _text("phase", optional=True),
+    _text("message", optional=True),
+    sa.Column("progress", sa.Float),
+    sa.Column("processed", sa.BigInteger),
+    sa.Column("total", sa.BigInteger),
+    _at("eta_at"),
+    sa.Column("result", sa.JSON),
+    _text("error", optional=True),
+    _states("state", STATES),
+    _states("cause", ("schedule", "event", "manual", "rerun", "retry", "backfill")),
+    sa.CheckConstraint("attempt >= 1", name="attempt"),
+    sa.CheckConstraint("progress >= 0 AND progress <= 1", name="progress"),
+    sa.CheckConstraint(
+        "state <> 'running' OR (worker IS NOT NULL AND heartbeat_at IS NOT NULL)", name="owner"
+    ),
+    _partial("operations_to_send", "not_before", where=SENDABLE),
+    _partial(
+        "operations_jobs",
+        *("small_app_id", "queue", "ranked_at", "recorded_at"),
+        where=f"{SENDABLE} AND task = 'job'",
+    ),
+    _partial("operations_overdue", "recorded_at", where=f"{SENDABLE} AND first_started_at IS NULL"),
+    _partial("operations_waiting", "waiting_for", where="waiting_for IS NOT NULL"),
+    _partial(
+        "operations_waiting_turn",
+        *("small_app_id", "queue", "ranked_at", "recorded_at", "occurrence_at", "id"),
+        where=f"turn = 'waits' AND {UNSTARTED}",
+    ),
+    _partial(
+        "operations_with_turn",
+        "small_app_id",
+        "queue",
+        where="turn = 'taken' AND state IN ('pending', 'queued', 'running')",
+    ),
+    _partial(
+        "operations_heartbeat_stale",
+        "heartbeat_at",
+        where="state = 'running' AND heartbeat_at IS NOT NULL",
+    ),
+    _partial("operations_one_running", "overlap_key", where="state = 'running'", unique=True),
+    _partial("operations_unstarted", "action_uid", "occurrence_at", where=UNSTARTED),
+    sa.Index("operations_of_action", "action_uid", "occurrence_at"),
+    sa.Index("operations_recent", "small_app_id", "recorded_at"),
+    sa.Index("operations_finished", "finished_at"),
+    _partial(
+        "operations_troubled",
+        "finished_at",
+        where="state IN ('failed', 'missed', 'partial') AND finished_at IS NOT NULL",
+    ),
+    _partial("operations_unrun", "action_uid", where="state IN ('dropped', 'missed', 'skipped')"),
+)
+
+sa.Table(
+    "operation_logs",
+    metadata,
+    sa.Column("operation_id", sa.ForeignKey("operations.id"), primary_key=True, type_=UUID),
+    sa.Column("lines", sa.JSON, nullable=False),
+)
+
+sa.Table(
+    "attempts",
+    metadata,
+    sa.Column("operation_id", sa.ForeignKey("operations.id"), primary_key=True, type_=UUID),
+    sa.Column("attempt", sa.Integer, primary_key=True),
+    _text("worker"),
+    _at("started_at", optional=False),
+    _at("finished_at"),
+    _text("state"),
+    _text("error", optional=True),
+)
+
+sa.Table(
+    "missed_spans",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("action_uid", sa.ForeignKey("actions.uid"), nullable=False, type_=UUID),
+    sa.Column("revision", sa.Integer, nullable=False),
+    _at("first_at", optional=False),
+    _at("last_at", optional=False),
+    sa.Column("count", sa.BigInteger, nullable=False),
+    _text("reason"),
+    _at("recorded_at", optional=False),
+    _at("decided_at"),
+    sa.CheckConstraint("count >= 1", name="count"),
+    sa.Index("missed_spans_of_action", "action_uid", "last_at"),
+    sa.Index("missed_spans_recorded", "recorded_at"),
+)
+
+sa.Table(
+    "backfills",
+    metadata,
+    sa.Column("id", UUID, primary_key=True),
+    _app(),
+    sa.Column("action_uid", sa.ForeignKey("actions.uid"), nullable=False, type_=UUID),
+    _at("since", optional=False),
+    _at("until", optional=False),
+    _text("mode"),
+    _at("cursor", optional=False),
+    sa.Column("pace", sa.Integer),
+    _text("state"),
+    _text("actor"),
+    sa.Column("attempt", sa.Integer, nullable=False, server_default="1"),
+    _at("not_before", optional=False),
+    _count("recorded"),
+    _count("repeated"),
+    _count("passed_over"),
+    _at("requested_at", optional=False),
+    _at("finished_at"),
+    _text("error", optional=True),
+    _states("state", ("active", "done", "cancelled", "failed")),
+    _states("mode", ("missing", "failed", "all")),
+    sa.CheckConstraint("pace >= 1", name="pace"),
+    _partial("backfills_to_work_off", "not_before", where="state = 'active'"),
+    sa.Index("backfills_of_action", "action_uid", "requested_at"),
+)
+
+sa.Table(
+    "notices",
+    metadata,
+    sa.Column("id", UUID, primary_key=True),
+    _app(),
+    sa.Column("action_uid", sa.ForeignKey("actions.uid"), type_=UUID),
+    sa.Column("operation_id", UUID),
+    _text("kind"),
+    sa.Column("target", sa.JSON, nullable=False),
+    sa.Column("payload", sa.JSON, nullable=False),
+    _text("state"),
+    _count("tries"),
+    _at("not_before", optional=False),
+    _at("created_at", optional=False),
+    _at("finished_at"),
+    _text("error", optional=True),
+    _states("kind", ("success", "failure", "alert", "recovered", "overdue", "seen")),
+    _states("state", ("owed", "done", "failed")),
+    _partial("notices_owed", "not_before", where="state = 'owed'"),
+    sa.Index("notices_of_operation", "operation_id"),
+    sa.Index("notices_finished", "finished_at"),
+)
+
+sa.Table(
+    "users",
+    metadata,
+    sa.Column("small_app_id", sa.ForeignKey("small_apps.id"), primary_key=True),
+    sa.Column("id", sa.Text, primary_key=True),
+    _text("email", optional=True),
+    _text("name", optional=True),
+    sa.Column("active", sa.Boolean, nullable=False),
+    _at("created_at", optional=False),
+    _at("activated_at"),
+    _at("last_seen_at"),
+    _flag("created_silent"),
+    _flag("activated_silent"),
+    _flag("last_seen_silent"),
+    sa.Index("users_created", "small_app_id", "created_at"),
+    sa.Index("users_activated", "small_app_id", "activated_at"),
+    sa.Index("users_last_seen", "small_app_id", "last_seen_at"),
+)
+
+sa.Table(
+    "groups",
+    metadata,
+    sa.Column("small_app_id", sa.ForeignKey("small_apps.id"), primary_key=True),
+    sa.Column("name", sa.Text, primary_key=True),
+)
+
+sa.Table(
+    "group_members",
+    metadata,
+    sa.Column("small_app_id", sa.Integer, primary_key=True),
+    sa.Column("group_name", sa.Text, primary_key=True),
+    sa.Column("user_id", sa.Text, primary_key=True),
+    sa.ForeignKeyConstraint(["small_app_id", "group_name"], ["groups.small_app_id", "groups.name"]),
+    sa.ForeignKeyConstraint(["small_app_id", "user_id"], ["users.small_app_id", "users.id"]),
+    sa.Index("group_members_of_user", "small_app_id", "user_id"),
+)
+
+sa.Table(
+    "events",
+    metadata,
+    sa.Column("small_app_id", sa.ForeignKey("small_apps.id"), primary_key=True),
+    sa.Column("event", sa.Text, primary_key=True),
+    sa.Column("id", sa.Text, primary_key=True),
+    _text("subject"),
+    _at("occurred_at", optional=False),
+    sa.Index("events_due", "small_app_id", "event", "occurred_at"),
+)
+
+sa.Table(
+    "action_ends",
+    metadata,
+    sa.Column("action_uid", sa.ForeignKey("actions.uid"), primary_key=True, type_=UUID),
+    sa.Column("operation_id", UUID, primary_key=True),
+    sa.Column("state", sa.Text, primary_key=True),
+    _app(),
+    _text("subject", optional=True),
+    _at("ended_at", optional=False),
+    sa.Index("action_ends_due", "action_uid", "ended_at"),
+    sa.Index("action_ends_old", "small_app_id", "ended_at"),
+)
+
+sa.Table(
+    "templates",
+    metadata,
+    sa.Column("small_app_id", sa.ForeignKey("small_apps.id"), primary_key=True),
+    sa.Column("name", sa.Text, primary_key=True),
+    _text("subject"),
+    _text("text"),
+    _text("html", optional=True),
+)
+
+sa.Table(
+    "deliveries",
+    metadata,
+    sa.Column("operation_id", sa.ForeignKey("operations.id"), primary_key=True, type_=UUID),
+    sa.Column("step", sa.Text, primary_key=True),
+    sa.Column("recipient", sa.Text, primary_key=True),
+    _text("address"),
+    _text("message_id"),
+    _text("state"),
+    _text("error", optional=True),
+    _flag("is_permanent"),
+    _at("updated_at", optional=False),
+    _states("state", ("sending", "sent", "failed")),
+)
+
+sa.Table(
+    "ticks",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    _text("daemon"),
+    _at("now", optional=False),
+    _at("finished_at", optional=False),
+    sa.Column("duration_ms", sa.Float, nullable=False),
+    sa.Column("report", sa.JSON, nullable=False),
+    sa.Index("ticks_recent", "finished_at"),
+)
+
+sa.Table(
+    "workers",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    _text("queues"),
+    sa.Column("pid", sa.Integer, nullable=False),
+    _at("started_at", optional=False),
+    _at("seen_at", optional=False),
+    _at("stopped_at"),
+    sa.Column("slots", sa.Integer),
+    sa.Column("skew_s", sa.Float),
+    sa.Column("follows", sa.JSON),
+    sa.Column("step_failures", sa.JSON),
+)
+
+sa.Table(
+    "audit",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("small_app_id", sa.ForeignKey("small_apps.id")),
+    _at("at", optional=False),
+    _text("actor"),
+    _text("verb"),
+    _text("object"),
+    sa.Column("details", sa.JSON),
+    sa.Index("audit_recent", "at"),
+)
+
+sa.Table(
+    "tokens",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("small_app_id", sa.ForeignKey("small_apps.id")),
+    _text("role"),
+    _states("role", ("viewer", "operator", "editor", "worker", "admin")),
+    _text("hash"),
+    _at("created_at", optional=False),
+    _text("created_by"),
+    _at("expires_at"),
+    _at("last_used_at"),
+    _at("revoked_at"),
+    _text("kind", default="token"),
+    _states("kind", ("token", "session", "link")),
+    sa.Column("parent", sa.ForeignKey("tokens.id")),
+    _text("browser", optional=True),
+)
+
+sa.Table(
+    "installation",
+    metadata,
+    sa.Column("key", sa.Text, primary_key=True),
+    _text("value"),
+)
+
+sa.Table(
+    "totals",
+    metadata,
+    sa.Column("small_app_id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("label", sa.Text, primary_key=True),
+    sa.Column("part", sa.Text, primary_key=True),
+    sa.Column("amount", sa.Float, nullable=False),
+)

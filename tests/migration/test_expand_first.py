@@ -1,0 +1,109 @@
+"""Expand first, contract one release later: what the last release writes and reads stays."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+
+import migrations
+from models.store.schema import _config, migrate
+
+# The newest migration of the last release, 0.9.0.
+LAST_RELEASE = "0001_pre_first_release"
+NAME = re.compile(r"\d{4}_(pre|post)_[a-z0-9_]+")
+
+
+def schema(engine: sa.Engine) -> sa.MetaData:
+    """Return the tables of a database, as they are."""
+    found = sa.MetaData()
+    found.reflect(engine)
+    return found
+
+
+def broken(before: sa.MetaData, after: sa.MetaData) -> Iterator[str]:
+    """Yield what code that knows the first schema could not do with the second one."""
+    for name, table in before.tables.items():
+        if name not in after.tables:
+            yield f"{name} is gone"
+            continue
+        yield from _broken_in(table, after.tables[name])
+
+
+def _broken_in(before: sa.Table, after: sa.Table) -> Iterator[str]:
+    for column in before.columns:
+        if column.name not in after.columns:
+            yield f"{column} is gone"
+        elif str(after.columns[column.name].type) != str(column.type):
+            yield f"{column} has another type"
+    for column in after.columns:
+        was = before.columns.get(column.name)
+        is_required = not column.nullable and column.server_default is None
+        if is_required and (was is None or was.nullable) and not column.primary_key:
+            yield f"{column} is required"
+
+
+def scripts() -> ScriptDirectory:
+    """Return the migrations."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+    return ScriptDirectory.from_config(config)
+
+
+def test_each_migration_says_in_its_name_when_it_runs() -> None:
+    names = [script.revision for script in scripts().walk_revisions()]
+
+    assert [name for name in names if not NAME.fullmatch(name)] == []
+    assert sorted(names, reverse=True) == names
+
+
+def test_the_last_release_goes_on_with_the_schema_of_all_that_run_before_the_new_code(
+    empty: sa.Engine,
+) -> None:
+    with empty.begin() as connection:
+        command.upgrade(_config(connection), LAST_RELEASE)
+    before = schema(empty)
+    new = list(scripts().iterate_revisions("head", LAST_RELEASE))
+    if any("_post_" in script.revision for script in new):
+        pytest.fail("contract one release later: what a `post` removes was still in use")
+
+    migrate(empty)
+
+    assert list(broken(before, schema(empty))) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        pytest.param("DROP TABLE one", ["one is gone"], id="table"),
+        pytest.param("ALTER TABLE one DROP COLUMN b", ["one.b is gone"], id="column"),
+        pytest.param(
+            "ALTER TABLE one ADD COLUMN c TEXT NOT NULL DEFAULT ''", [], id="with_default"
+        ),
+        pytest.param("ALTER TABLE one ADD COLUMN c TEXT", [], id="optional"),
+    ],
+)
+def test_what_breaks_the_last_release_is_found(
+    empty: sa.Engine, changed: str, expected: list[str]
+) -> None:
+    with empty.begin() as connection:
+        connection.execute(sa.text("CREATE TABLE one (a INTEGER PRIMARY KEY, b TEXT)"))
+    before = schema(empty)
+
+    with empty.begin() as connection:
+        connection.execute(sa.text(changed))
+
+    assert list(broken(before, schema(empty))) == expected
+
+
+def test_a_new_column_that_old_code_does_not_fill_is_found() -> None:
+    before, after = sa.MetaData(), sa.MetaData()
+    for made in (before, after):
+        sa.Table("one", made, sa.Column("a", sa.Integer, primary_key=True))
+    after.tables["one"].append_column(sa.Column("c", sa.Text, nullable=False))
+
+    assert list(broken(before, after)) == ["one.c is required"]
