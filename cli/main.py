@@ -20,6 +20,7 @@ from cli.render import print_error, print_exactly, print_line
 from cli.tree import Tree, hoisted
 from models.errors import InvalidDocument, NotFound, Refused, SchedulerError
 from processes.init import leave_first_place
+from runtime.clock import use_pinned_zones
 from runtime.folders import work_privately
 from runtime.logs.lines import LineFormatter
 
@@ -103,6 +104,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run a command in this process; return its exit code."""
     _open_closed_streams()
     work_privately()
+    use_pinned_zones()
     know_shells()
     _quiet_logs()
     for stream in (sys.stdout, sys.stderr):

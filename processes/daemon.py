@@ -16,6 +16,7 @@ from broker.app import configure
 from models.errors import Refused, SchedulerError
 from models.store import ticks
 from models.values import parse_instant
+from runtime.clock import use_pinned_zones
 from runtime.config import InvalidSetting, load_settings
 from runtime.database import make_engine, not_usable, reason_of
 from runtime.folders import PRIVATE_UMASK, make_home
@@ -39,6 +40,7 @@ def main(arguments: Sequence[str]) -> int:
 def run(home: Path | None, *, once: bool, at: str | None) -> int:
     """Run the daemon until SIGTERM or SIGINT, or for one tick at `at`; return the exit code."""
     os.umask(PRIVATE_UMASK)
+    use_pinned_zones()
     try:
         now = _instant_of(at, once=once)
         settings = load_settings(home)

@@ -6,11 +6,12 @@ SQLite is this machine's. SQL statements compare liveness. Durations use `monoto
 
 import os
 import time
+import zoneinfo
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-__all__ = ["POLL_S", "machine_zone", "monotonic", "utc_now", "wait_for"]
+__all__ = ["POLL_S", "machine_zone", "monotonic", "use_pinned_zones", "utc_now", "wait_for"]
 
 POLL_S = 0.05
 
@@ -30,6 +31,15 @@ def machine_zone(environ: Mapping[str, str] = os.environ) -> str:
         return linked or Path("/etc/timezone").read_text().strip() or "UTC"
     except OSError:
         return "UTC"
+
+
+def use_pinned_zones() -> None:
+    """Let this process show local times by the tz release that decides: that of the tzdata wheel.
+
+    `zoneinfo` prefers the system's, which may be older or newer.
+    """
+    zoneinfo.reset_tzpath(to=())
+    zoneinfo.ZoneInfo.clear_cache()
 
 
 def monotonic() -> float:

@@ -18,6 +18,7 @@ from models.action.plan import (
 )
 from models.values import instant_or_dash
 from scheduler.events import trigger_delay
+from views.second_opinion import second_opinion
 
 # How far ahead clock changes are shown.
 YEAR = timedelta(days=366)
@@ -158,8 +159,23 @@ def daylight_notes(plan: Plan, since: datetime, until: datetime) -> tuple[str, .
     for trigger in plan.triggers:
         if isinstance(trigger, CronTrigger):
             schedule = CronSchedule(trigger.rule, trigger.zone)
-            found += [_moved(one) for one in clock_changes(schedule, since, until)]
+            changes = clock_changes(schedule, since, until)
+            found += [_moved(one) + _other_engine(trigger.rule, one) for one in changes]
     return tuple(found)
+
+
+def _other_engine(rule: str, change: ClockChange) -> str:
+    """Return where croniter's answer differs around a clock change, empty where it does not."""
+    differing = second_opinion(rule, change)
+    also = "also " if change.runs_at else ""
+    verbs = zip((f"would {also}run", "would not run"), differing, strict=True)
+    said = [f"{verb} at {_first(them, change.zone)}" for verb, them in verbs if them]
+    return f"; croniter {' and '.join(said)}" if said else ""
+
+
+def _first(instants: tuple[datetime, ...], zone: str) -> str:
+    more = f", and {len(instants) - 1} more" if len(instants) > 1 else ""
+    return in_zone(instants[0], zone) + more
 
 
 def _moved(change: ClockChange) -> str:

@@ -1,8 +1,11 @@
 """Commands in a process without what processes usually have."""
 
+import json
 import os
+import shutil
 import subprocess
 import sys
+from importlib.resources import as_file, files
 from pathlib import Path
 
 import pytest
@@ -104,3 +107,21 @@ def test_a_worker_without_semaphores_says_what_to_mount() -> None:
     assert (
         "Read-only file system; mount a file system that can be written at /dev/shm" in done.stderr
     )
+
+
+def test_the_system_s_time_zones_change_no_local_time(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A system whose release has other rules for Paris: those of Tokyo.
+    (tmp_path / "zones/Europe").mkdir(parents=True)
+    with as_file(files("tzdata") / "zoneinfo/Asia/Tokyo") as tokyo:
+        shutil.copy(tokyo, tmp_path / "zones/Europe/Paris")
+    monkeypatch.setenv("PYTHONTZPATH", str(tmp_path / "zones"))
+    file = tmp_path / "action.json"
+    when = {"cron_rule": "30 2 * * *", "timezone": "Europe/Paris"}
+    file.write_text(json.dumps({"name": "a", "when": when, "operations": {"maintenance": {}}}))
+
+    done = in_shell('"$@"', "action", "check", str(file))
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert " 02:30 +01:00 Europe/Paris" in done.stdout
