@@ -57,7 +57,6 @@ def test_each_fixed_reason_has_a_row(reason: str) -> None:
 
 
 def test_each_state_of_a_step_is_named() -> None:
-    # `kept` is not written by this release.
     assert all(f"`{state}`" in TEXT for state in StepState)
 
 
