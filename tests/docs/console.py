@@ -8,8 +8,8 @@ A line `$ command` is run, the lines under it are what it prints. They are compa
 
 A ```json, ```python, ```yaml or ```ics block after a paragraph with "as `NAME`" is saved as that
 file.
-`make up` starts `minutebook up --demo` in the background, `minutebook up` and `celery` themselves;
-each line that is shown has to come. `export` holds for what follows, until `unset`, with `$PWD` for
+`make up` starts `minutebook up --demo` in the background, `minutebook up` and `celery` themselves,
+with or without `> FILE 2>&1 &`; each line that is shown has to come. `export` holds for what follows, until `unset`, with `$PWD` for
 the folder.
 `source …` does nothing: the commands are on the path already.
 """
@@ -32,9 +32,11 @@ from tests.servers import free_port
 
 ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 60.0
-# A worker that is ready is seen a moment later.
-LIVE = "minutebook status"
+# What the page shows comes in a while: a worker is ready, a full minute is over.
+LIVE = ("minutebook status", "minutebook operation list")
+LIVE_S = 130.0
 BACKGROUND = ("make up", "minutebook up", "celery ")
+TO_FILE = re.compile(r"(?: > (?P<log>\S+) 2>&1)? &")
 SHOWN_PORT = ":8265"
 UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 LOOSE = {
@@ -158,8 +160,12 @@ class Terminal:
 
     def _start(self, text: str, shown: tuple[str, ...]) -> None:
         """Start a command that goes on; wait until each shown line is among what it prints."""
-        words = shlex.split("minutebook up --demo" if text == "make up" else text)
+        redirected = TO_FILE.search(text)
         log = self.folder / f"background-{len(self.children)}.log"
+        if redirected:
+            text = text[: redirected.start()]
+            log = self.folder / (redirected["log"] or log.name)
+        words = shlex.split("minutebook up --demo" if text == "make up" else text)
         with log.open("w") as file:
             self.children.append(self._process(words, file))
         lines = [re.compile(_line(line)) for line in shown if line.strip() != "…"]
@@ -171,8 +177,8 @@ class Terminal:
         assert came, f"$ {text}\n{log.read_text()}"
 
     def _compare(self, text: str, shown: tuple[str, ...]) -> None:
-        if text == LIVE:
-            wait_for(lambda: bool(_matched(self._run(text), shown)), TIMEOUT_S)
+        if text in LIVE:
+            wait_for(lambda: bool(_matched(self._run(text), shown)), LIVE_S, poll_s=1.0)
         output = self._run(text)
         matched = _matched(output, shown)
         assert matched, "\n".join([f"$ {text}", output, "— but the page shows —", *shown])

@@ -36,9 +36,9 @@ def test_each_relative_link_leads_somewhere(page: Path) -> None:
         assert not anchor or anchor in _anchors(wanted), target
 
 
-def test_every_page_of_the_docs_is_linked_from_the_readme_or_an_index() -> None:
-    folders = ("docs/adr", "docs/how-to/operate")
-    indexes = [ROOT / "README.md", *(ROOT / folder / "README.md" for folder in folders)]
+def test_every_page_of_the_docs_is_linked_from_an_index() -> None:
+    folders = (".", "docs", "docs/adr", "docs/how-to/operate")
+    indexes = [ROOT / folder / "README.md" for folder in folders]
     linked = {
         (index.parent / target.partition("#")[0]).resolve()
         for index in indexes

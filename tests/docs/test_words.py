@@ -47,6 +47,10 @@ def test_the_readme_opens_with_what_it_is_and_the_two_commands() -> None:
     assert "make test " in opening
 
 
+def test_the_readme_is_read_in_a_minute() -> None:
+    assert len(README.split()) <= 900
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_no_page_uses_a_word_that_was_replaced(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
