@@ -72,6 +72,23 @@ def test_the_same_source_gives_the_same_bytes(wheels: Wheels, tmp_path: Path) ->
     assert {one.name: one.read_bytes() for one in again} == first
 
 
+@pytest.mark.parametrize("name", ["client", "server"])
+def test_each_package_says_that_it_has_types(wheels: Wheels, name: str) -> None:
+    wheel: Path = getattr(wheels, name)
+    with zipfile.ZipFile(wheel) as opened:
+        marked = {one.split("/")[0] for one in opened.namelist() if one.endswith("/py.typed")}
+
+    assert marked == {one for one in top_levels(wheel) if not one.endswith(".py")}
+
+
+def test_a_build_leaves_no_file_of_an_earlier_one(tmp_path: Path) -> None:
+    (tmp_path / "minutebook-0.1.0-py3-none-any.whl").touch()
+
+    made = build_all(tmp_path)
+
+    assert set(tmp_path.iterdir()) == set(made)
+
+
 def test_the_client_is_written_for_the_oldest_python() -> None:
     for file in (ROOT / "minutebook").glob("*.py"):
         # What it cannot see, such as a class of a later library, `make test-matrix` runs.
