@@ -167,6 +167,7 @@ except NoAgent as error:
     done = application.python(code, folder)
 
     assert done.stdout.startswith("no agent: this environment has only minutebook-client;")
+    assert "docs/how-to/install.md" in done.stdout
 
 
 def test_the_command_runs_from_its_own_environment_in_any_folder(
@@ -206,6 +207,15 @@ load(Installation(Path({str(home)!r})))
     assert (home / "data" / "demo" / "a.csv").is_file()
 
 
+def test_reading_production_without_the_server_says_what_to_install(
+    application: Environment, tmp_path: Path
+) -> None:
+    done = application.python("import minutebook; minutebook.open_production('shop')", tmp_path)
+
+    assert "needs the server" in done.stderr
+    assert "docs/how-to/install.md" in done.stderr
+
+
 def test_without_the_server_the_module_says_what_to_install(
     application: Environment, tmp_path: Path
 ) -> None:
@@ -214,5 +224,5 @@ def test_without_the_server_the_module_says_what_to_install(
     )
 
     assert done.returncode == 1
-    assert "pip install minutebook" in done.stderr
+    assert "docs/how-to/install.md" in done.stderr
     assert "Traceback" not in done.stderr
