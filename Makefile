@@ -106,7 +106,7 @@ $(VENV)/.stamp-build: requirements-build.lock | $(BIN)/python
 dist: $(VENV)/.stamp-build ## Build the wheels and sdists of minutebook-client and minutebook into dist/
 	$(BIN)/python -m release.dist dist
 
-release-check: $(VENV)/.stamp ## Before an upload: are the names free, do versions agree, do the wheels run alone? Needs the network
+release-check: $(VENV)/.stamp-dev ## Before an upload: are the names free, do versions agree, do the wheels run alone? Needs the network
 	@$(BIN)/python -m release.check
 
 test-matrix: $(VENV)/.stamp-dev ## Follow a task in Celery 5.2 to 5.7, install each extra, run on other servers and Pythons, build the images by hand
