@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -74,6 +75,13 @@ def test_a_bare_name_is_found(text: str) -> None:
 )
 def test_what_works_is_not_refused(text: str) -> None:
     assert list(from_an_index(text)) == []
+
+
+def test_no_package_of_ours_is_a_dependency_that_an_index_would_serve() -> None:
+    for file in (ROOT / "examples").rglob("pyproject.toml"):
+        named = tomllib.loads(file.read_text(encoding="utf-8"))["project"].get("dependencies", [])
+
+        assert [one for one in named if OURS.fullmatch(one)] == [], file
 
 
 def test_the_page_has_each_extra_that_a_step_needs() -> None:
