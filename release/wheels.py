@@ -69,7 +69,7 @@ def check_client(client: Path, folder: Path) -> Finding:
         if WITH_NO_SERVER not in said:
             raise Failed(f"without the server, its command says: {_last(said)}")
     except Failed as error:
-        return Finding(f"the client's wheel does not work alone; {error}", "correct it")
+        return Finding(f"the client's wheel does not work alone; {error}", "correct the package")
     return Finding("the client's wheel installs without dependencies and says where the server is")
 
 
@@ -88,7 +88,8 @@ def check_server(client: Path, server: Path, folder: Path) -> Finding:
         ):
             _run([*ours, *arguments], folder)
     except Failed as error:
-        return Finding(f"the server's wheel does not work; {error}", "correct it")
+        remedy = "if that is not pip's way to an index, correct the package"
+        return Finding(f"the server's wheel does not work; {error}", remedy)
     return Finding("both wheels install into an empty environment, and the server runs there")
 
 
@@ -105,7 +106,7 @@ def _run(
 ) -> str:
     """Return what a command says; raises Failed unless it ends with `code`."""
     with_path = {"PATH": os.defpath} if environ is None else environ
-    shown = " ".join([Path(command[0]).name, *command[1:]])
+    shown = " ".join(Path(one).name if os.path.isabs(one) else one for one in command)
     try:
         done = subprocess.run(
             command, cwd=folder, env=with_path, capture_output=True, text=True, check=False,
