@@ -9,9 +9,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 IN_MEMORY = $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000000 {print "TMPDIR=/dev/shm"}')
 PYTEST = env -u PYTHONDONTWRITEBYTECODE $(IN_MEMORY) $(BIN)/python -P -m pytest -q
 
-LOCKS = requirements.lock requirements-base.lock requirements-dev.lock requirements-client.lock
+LOCKS = requirements.lock requirements-base.lock requirements-build.lock requirements-dev.lock requirements-client.lock
 
-.PHONY: setup setup-dev up test test-again test-stores test-quick chaos fuzz attack audit lint types contracts check bench bench-peers soak dist test-matrix lock clean
+.PHONY: setup setup-dev up test test-again test-stores test-quick chaos fuzz attack audit lint types contracts check bench bench-peers soak dist release-check test-matrix lock clean
 
 setup: $(VENV)/.stamp
 setup-dev: $(VENV)/.stamp-dev
@@ -98,8 +98,16 @@ $(VENV)-peers/.stamp: requirements-peers.lock
 bench-peers: $(VENV)/.stamp-dev $(VENV)-peers/.stamp ## Put Minutebook beside celery beat and others; PART=clocks,due,idle,faults OUTPUT=FILE
 	$(IN_MEMORY) $(BIN)/python -m benchmarks.peers $(if $(PART),--part $(PART)) $(if $(OUTPUT),--output $(OUTPUT))
 
-dist: $(VENV)/.stamp-dev ## Build the wheels and sdists of minutebook-client and minutebook into dist/
+# Not all that Minutebook runs with: whoever installs the wheels elsewhere needs none of it here.
+$(VENV)/.stamp-build: requirements-build.lock | $(BIN)/python
+	@$(PIP) install --require-hashes -r requirements-build.lock
+	@touch $@
+
+dist: $(VENV)/.stamp-build ## Build the wheels and sdists of minutebook-client and minutebook into dist/
 	$(BIN)/python -m release.dist dist
+
+release-check: $(VENV)/.stamp-dev ## Before an upload: are the names free, do versions agree, do the wheels run alone? Needs the network
+	@$(BIN)/python -m release.check
 
 test-matrix: $(VENV)/.stamp-dev ## Follow a task in Celery 5.2 to 5.7, install each extra, run on other servers and Pythons, build the images by hand
 	$(IN_MEMORY) $(BIN)/python -P -m pytest -q -rs -m matrix tests/packages tests/docs
@@ -113,6 +121,7 @@ lock: ## For maintainers: write the lock files anew (names, versions and hashes 
 	$(COMPILE) --extra data --extra mail --extra calendar --extra web --extra checkout --no-emit-package minutebook-client pyproject.toml -o requirements.lock
 	$(COMPILE) --extra web -c requirements.lock --no-emit-package minutebook-client pyproject.toml -o requirements-base.lock
 	$(COMPILE) --all-extras -c requirements.lock --no-emit-package minutebook-client pyproject.toml -o requirements-dev.lock
+	echo 'setuptools>=80' | $(COMPILE) -c requirements.lock - -o requirements-build.lock
 	printf 'openapi-python-client>=0.29.1,<0.30\nruamel-yaml\n' | $(COMPILE) --no-deps - -o requirements-client.lock
 	echo pip-audit | $(COMPILE) - -o requirements-audit.lock
 	printf '%s\n' $(PEERS) | $(COMPILE) -c requirements-dev.lock - -o requirements-peers.lock

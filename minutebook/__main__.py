@@ -16,8 +16,8 @@ from minutebook.agent_place import is_server_here
 ROOT = str(Path(__file__).resolve().parent.parent)
 
 CLIENT_ALONE = (
-    "error: this environment has only minutebook-client; the command is part of the server: run "
-    "pip install minutebook, in an environment of its own"
+    "error: this environment has only minutebook-client; the command is part of the server: use "
+    "that of its environment, or make one as docs/how-to/install.md of the source shows"
 )
 # 128 plus the number of SIGINT, as in shells.
 INTERRUPTED = 130

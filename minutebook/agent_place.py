@@ -63,7 +63,8 @@ def find_agent(agent: str | os.PathLike[str] | None, environ: Mapping[str, str])
         return Program((on_path,))
     raise NoAgent(
         "no agent: this environment has only minutebook-client; install the server into an "
-        f"environment of its own and set {VARIABLE}=/path/to/its/bin/minutebook"
+        "environment of its own, as docs/how-to/install.md of the source shows, and set "
+        f"{VARIABLE}=/path/to/its/bin/minutebook"
     )
 
 

@@ -63,7 +63,10 @@ def open_production(
     environment, or if a module of the program has the name of one of the server's.
     """
     if not is_server_here():
-        raise ImportError("reading production needs the server: pip install minutebook")
+        raise ImportError(
+            "reading production needs the server in the program's environment; install it there as "
+            "docs/how-to/install.md of the source shows, with the extra 'data'"
+        )
     _check_names()
     config, database = _loaded("runtime.config"), _loaded("runtime.database")
     reading = _loaded("small_apps.snapshots.production")

@@ -144,8 +144,8 @@ class StepSpec:
     for; `alone` allows no other step beside it; `hand_over` returns, from the parameters, the task
     to send in place of ours and its queue; `job` returns the job that a worker takes over HTTP in
     place of a message; `reaches` yields, from the parameters, the kinds and names of what has to be
-    granted; `extra` names the optional part of an installation that it needs, as in
-    `minutebook[data]`; `example` holds parameters to start from.
+    granted; `extra` names the optional part of an installation that it needs, such
+    as `data`; `example` holds parameters to start from.
     """
 
     name: str

@@ -32,8 +32,13 @@ LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.egg-info", "build", "*.py[co
 
 
 def build_all(target: Path) -> list[Path]:
-    """Build both distributions into `target`; return their files."""
+    """Build both distributions into `target`; return their files.
+
+    Files of an earlier build go: `pip install dist/*.whl` refuses two releases of one package.
+    """
     target.mkdir(parents=True, exist_ok=True)
+    for old in (*target.glob("minutebook-*"), *target.glob("minutebook_client-*")):
+        old.unlink()
     made: list[Path] = []
     for stage in (_stage_client, _stage_server):
         with tempfile.TemporaryDirectory(prefix="minutebook-dist-") as folder:

@@ -1,9 +1,10 @@
-"""The optional parts of an installation: what `pip install 'minutebook[data]'` adds."""
+"""The optional parts of an installation, such as `data`, and which of them this process has."""
 
 from collections.abc import Collection
 from functools import cache
 from importlib.util import find_spec
 
+HOW_TO_INSTALL = "docs/how-to/install.md#extras"
 # The extras of steps, and the modules that each brings.
 EXTRAS = {"data": ("duckdb", "fsspec"), "mail": ("matplotlib",)}
 

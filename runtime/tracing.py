@@ -38,7 +38,7 @@ def set_up_tracing(process: str) -> None:
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as error:
-        logger.warning("nothing is traced, install minutebook[otel]: %s", error)
+        logger.warning("nothing is traced, see the extra otel in docs/how-to/install.md: %s", error)
         return
     named = {} if os.environ.get("OTEL_SERVICE_NAME") else {"service.name": NAME}
     provider = TracerProvider(resource=Resource.create({**named, "minutebook.process": process}))

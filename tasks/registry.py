@@ -12,7 +12,7 @@ from minutebook.readers import registered_readers
 from minutebook.steps import StepFunction, StepSpec, registered_steps
 from models.errors import UnknownStep
 from models.parsing import KnownSteps
-from runtime.extras import EXTRAS, missing_here
+from runtime.extras import EXTRAS, HOW_TO_INSTALL, missing_here
 from tasks.built_in import built_in_steps
 from tasks.loading import WITHIN_S, Origin, load, origins_of
 
@@ -91,8 +91,8 @@ class Registry:
         step = self.steps.get(name)
         if step is not None and step.extra in missing_here():
             raise UnknownStep(
-                f"the step {name!r} needs minutebook[{step.extra}], which this worker lacks; "
-                f"install minutebook[{step.extra}] there"
+                f"the step {name!r} needs the extra {step.extra!r}, which this worker lacks; "
+                f"add it there as {HOW_TO_INSTALL} shows"
             )
         if step is not None and step.function is not None:
             return step.function

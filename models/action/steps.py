@@ -29,8 +29,8 @@ from models.values import flag_of
 MOST_STEPS = 100
 OWN_STEP = "; name the module of a step of your own in SCHED_STEP_MODULES"
 LACKS_EXTRA = (
-    "needs minutebook[{extra}], which is not installed; install minutebook[{extra}], or set "
-    "SCHED_WORKER_EXTRAS={extra} if the workers have it"
+    "needs the extra {extra!r}, which is not installed; add it as docs/how-to/install.md#extras "
+    "shows, or set SCHED_WORKER_EXTRAS={extra} if the workers have it"
 )
 
 

@@ -84,7 +84,9 @@ EVENTS: Mapping[str, LogEvent] = {
     "new tz release or kernel: the next tick schedules all actions again": _event("kernel_adopted"),
     "not all actions could be run at the start: %s": _event("startup_runs_failed", "error"),
     "not run at the start: %s": _event("startup_run_refused", "reason"),
-    "nothing is traced, install minutebook[otel]: %s": _event("tracing_off", "error"),
+    "nothing is traced, see the extra otel in docs/how-to/install.md: %s": _event(
+        "tracing_off", "error"
+    ),
     "notice %s: %s delivered": _event("notice_delivered", "notice target"),
     "notice %s: %s failed: %s": _event("notice_failed", "notice target error"),
     "notice %s: %s not delivered yet: %s": _event("notice_put_off", "notice target error"),

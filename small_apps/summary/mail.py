@@ -12,7 +12,7 @@ from minutebook.steps import SmallApp
 from models.errors import Refused
 from models.sql import read_clock
 from runtime.database import reading
-from runtime.extras import is_installed
+from runtime.extras import HOW_TO_INSTALL, is_installed
 from small_apps.mail.message import Content, Image
 from small_apps.store import small_apps, snapshots
 from small_apps.store.failures import failures_since
@@ -48,7 +48,7 @@ def summary_of(
 def content_of(summary: Summary, home: Path, *, has_charts: bool = True) -> Content:
     """Return a summary as the content of a mail, its charts as images; raises OverLimit."""
     if has_charts and not is_installed("mail"):
-        raise Refused("a summary has charts; install minutebook[mail] here to draw them")
+        raise Refused(f"charts need the extra 'mail'; add it here as {HOW_TO_INSTALL} shows")
     pictures: dict[str, str] = {}
     images: list[Image] = []
     zone = ZoneInfo(summary.zone)

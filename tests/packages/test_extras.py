@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.extras import EXTRAS
+from runtime.extras import EXTRAS, HOW_TO_INSTALL
 from tests.packages.environments import Environment, Wheels, make_environment
 
 # What `pip` writes, without the bytecode that it compiles of it.
@@ -45,11 +45,13 @@ def test_a_step_without_its_extra_is_refused_unless_the_workers_have_it(
     assert minutebook(bare, tmp_path, "migrate").returncode == 0
 
     for step, extra in {"refresh": "data", "send_execsum": "mail"}.items():
-        assert f"install minutebook[{extra}]" in add(bare, tmp_path, step)
-        assert "minutebook[" not in add(bare, tmp_path, step, SCHED_WORKER_EXTRAS="data,mail")
+        refused = add(bare, tmp_path, step)
+        assert f"needs the extra {extra!r}" in refused
+        assert HOW_TO_INSTALL in refused
+        assert "extra" not in add(bare, tmp_path, step, SCHED_WORKER_EXTRAS="data,mail")
     report = minutebook(bare, tmp_path, "doctor").stdout
-    assert "minutebook[data] is not installed, needed by refresh" in report
-    assert "minutebook[mail] is not installed, needed by send_execsum" in report
+    assert "the extra 'data' is not installed, needed by refresh" in report
+    assert "the extra 'mail' is not installed, needed by send_execsum" in report
 
 
 def test_what_needs_no_extra_runs_without_one(bare: Environment, tmp_path: Path) -> None:
@@ -68,7 +70,7 @@ except UnknownStep as error:
 """
     done = bare.python(code, tmp_path)
 
-    assert "needs minutebook[data], which this worker lacks" in done.stdout, done.stderr
+    assert "needs the extra 'data', which this worker lacks" in done.stdout, done.stderr
 
 
 @pytest.mark.matrix

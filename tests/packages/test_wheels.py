@@ -72,6 +72,23 @@ def test_the_same_source_gives_the_same_bytes(wheels: Wheels, tmp_path: Path) ->
     assert {one.name: one.read_bytes() for one in again} == first
 
 
+@pytest.mark.parametrize("name", ["client", "server"])
+def test_each_package_says_that_it_has_types(wheels: Wheels, name: str) -> None:
+    wheel: Path = getattr(wheels, name)
+    with zipfile.ZipFile(wheel) as opened:
+        marked = {one.split("/")[0] for one in opened.namelist() if one.endswith("/py.typed")}
+
+    assert marked == {one for one in top_levels(wheel) if not one.endswith(".py")}
+
+
+def test_a_build_leaves_no_file_of_an_earlier_one(tmp_path: Path) -> None:
+    (tmp_path / "minutebook-0.1.0-py3-none-any.whl").touch()
+
+    made = build_all(tmp_path)
+
+    assert set(tmp_path.iterdir()) == set(made)
+
+
 def test_the_client_is_written_for_the_oldest_python() -> None:
     for file in (ROOT / "minutebook").glob("*.py"):
         # What it cannot see, such as a class of a later library, `make test-matrix` runs.
@@ -150,6 +167,7 @@ except NoAgent as error:
     done = application.python(code, folder)
 
     assert done.stdout.startswith("no agent: this environment has only minutebook-client;")
+    assert "docs/how-to/install.md" in done.stdout
 
 
 def test_the_command_runs_from_its_own_environment_in_any_folder(
@@ -189,6 +207,15 @@ load(Installation(Path({str(home)!r})))
     assert (home / "data" / "demo" / "a.csv").is_file()
 
 
+def test_reading_production_without_the_server_says_what_to_install(
+    application: Environment, tmp_path: Path
+) -> None:
+    done = application.python("import minutebook; minutebook.open_production('shop')", tmp_path)
+
+    assert "needs the server" in done.stderr
+    assert "docs/how-to/install.md" in done.stderr
+
+
 def test_without_the_server_the_module_says_what_to_install(
     application: Environment, tmp_path: Path
 ) -> None:
@@ -197,5 +224,5 @@ def test_without_the_server_the_module_says_what_to_install(
     )
 
     assert done.returncode == 1
-    assert "pip install minutebook" in done.stderr
+    assert "docs/how-to/install.md" in done.stderr
     assert "Traceback" not in done.stderr

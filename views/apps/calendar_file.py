@@ -11,6 +11,7 @@ from pydantic import Field
 from models.errors import InvalidDocument, Problem, Refused
 from models.values import format_instant
 from runtime.clock import utc_now
+from runtime.extras import HOW_TO_INSTALL
 from views.files import read_text
 from views.view import View
 
@@ -56,7 +57,9 @@ def _entries(text: str, since: datetime, until: datetime) -> Iterator[dict[str, 
         import recurring_ical_events
         from icalendar import Calendar
     except ImportError:
-        raise Refused("install minutebook[calendar] here to read iCalendar files") from None
+        raise Refused(
+            f"iCalendar files need the extra 'calendar'; add it here as {HOW_TO_INSTALL} shows"
+        ) from None
 
     calendar = Calendar.from_ical(text)
     for event in calendar.walk("VEVENT"):

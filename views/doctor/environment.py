@@ -14,6 +14,7 @@ from models.celery_task import QUEUE_PREFIX
 from models.errors import BrokerUnavailable
 from runtime.config import InvalidSetting, Settings, unknown_variables
 from runtime.database import make_engine
+from runtime.extras import HOW_TO_INSTALL
 from runtime.folders import fault_of
 from small_apps.mail import transport
 from small_apps.mail.failures import MailServerFailed
@@ -152,7 +153,9 @@ def _check_steps(registry: Registry, settings: Settings) -> Iterator[Finding]:
     lacking = registry.steps_beside(settings.worker.extras).lacking
     for extra in sorted(lacking):
         names = ", ".join(name for name, one in registry.steps.items() if one.extra == extra)
-        remedy = f"install minutebook[{extra}], or set SCHED_WORKER_EXTRAS if the workers have it"
-        yield warning("steps", f"minutebook[{extra}] is not installed, needed by {names}", remedy)
+        remedy = (
+            f"add it as {HOW_TO_INSTALL} shows, or set SCHED_WORKER_EXTRAS if the workers have it"
+        )
+        yield warning("steps", f"the extra {extra!r} is not installed, needed by {names}", remedy)
     if not registry.failures and not lacking:
         yield ok("steps", f"{len(registered_steps())} of your own")
