@@ -26,6 +26,7 @@ from models.errors import (
     SchedulerError,
 )
 from models.problems import path_of, remedy_of
+from models.store.schema import UnfitSchema
 from runtime.database import DATABASE_AWAY, reason_of
 from views.view import View
 
@@ -127,6 +128,7 @@ KNOWN: dict[type[Exception], tuple[int, str, dict[str, str]]] = {
     Refused: (409, "refused", {}),
     LeaseLost: (409, "lease-lost", {}),
     BrokerUnavailable: (503, "broker-unavailable", {"Retry-After": RETRY_AFTER_S}),
+    UnfitSchema: (503, "unfit-schema", {"Retry-After": RETRY_AFTER_S}),
     SchedulerError: (500, "failed", {}),
     Unauthorized: (401, "unauthorized", {"WWW-Authenticate": "Bearer"}),
     Forbidden: (403, "forbidden", {}),

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 import migrations
 from models.errors import Refused, SchedulerError
+from models.store import ticks
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 HEAD = "0001_pre_first_release"
 # Not Alembic's own name: an application that shares the database may use that.
 VERSION_TABLE = "minutebook_version"
+# The fact that names the oldest schema whose code works with the database.
+WORKS_FROM = "schema_works_from"
 # A table that stood in every database before the first release too.
 _ANCIENT = "action_cursor"
 # Any fixed number: concurrent migrations take turns.
@@ -35,7 +38,7 @@ class SchemaOutdated(UnfitSchema):
 
 
 class SchemaNewer(UnfitSchema):
-    """The database has the schema of a newer release."""
+    """A newer release removed from the schema what this one uses."""
 
     remedy = "upgrade Minutebook here"
 
@@ -58,21 +61,23 @@ def _config(connection: sa.Connection | None = None) -> "Config":
 def migrate(engine: sa.Engine) -> tuple[str | None, str | None]:
     """Upgrade to the newest schema in one transaction; return the revisions before and after.
 
-    The first is None for an empty database. Raises SchemaNewer, SchemaUnreleased, or Refused for an
-    empty database that does not store text as UTF-8.
+    The first is None for an empty database. The schema of a newer release stays as it is. Raises
+    SchemaNewer, SchemaUnreleased, or Refused for an empty database that does not store text as
+    UTF-8.
     """
     with engine.begin() as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
         before = current_revision(connection)
-        if before == HEAD:
+        if before == HEAD or _is_newer(connection, before):
             return before, before
-        _check_is_not_newer(before)
         if before is None:
             _check_can_begin(connection)
         from alembic import command
 
-        command.upgrade(_config(connection), "head")
+        config = _config(connection)
+        command.upgrade(config, "head")
+        _note_works_from(connection, config)
         return before, current_revision(connection)
 
 
@@ -131,19 +136,42 @@ def encoding_of(connection: sa.Connection) -> str:
 
 
 def check_schema(connection: sa.Connection) -> None:
-    """Raise UnfitSchema unless the schema is this release's."""
+    """Raise UnfitSchema unless this release works with the database's schema.
+
+    It does with a newer one too, until a migration of the kind `post` removed what it uses.
+    """
     current = current_revision(connection)
-    _check_is_not_newer(current)
-    if current != HEAD:
-        raise SchemaOutdated(
-            f"the database's schema is {current or 'empty'}, this release needs {HEAD}; "
-            "run `minutebook migrate`"
-        )
+    if _is_newer(connection, current) or current == HEAD:
+        return
+    raise SchemaOutdated(
+        f"the database's schema is {current or 'empty'}, this release needs {HEAD}; "
+        "run `minutebook migrate`"
+    )
 
 
-def _check_is_not_newer(current: str | None) -> None:
+def _is_newer(connection: sa.Connection, current: str | None) -> bool:
+    """Return whether a newer release made the schema; raises SchemaNewer if it is unfit for us."""
     # Revisions begin with their numbers.
-    if current is not None and current > HEAD:
+    if current is None or current <= HEAD:
+        return False
+    works_from = ticks.fact(connection, WORKS_FROM)
+    if works_from is not None and works_from > HEAD:
         raise SchemaNewer(
-            f"the database's schema {current} is of a newer release than {HEAD}; use that release"
+            f"the database's schema {current} is of a newer release, and works with {works_from} "
+            f"or newer, not with {HEAD}; use a newer release"
         )
+    return True
+
+
+def _note_works_from(connection: sa.Connection, config: "Config") -> None:
+    """Store the oldest schema whose code works with this one, as the migrations say."""
+    from alembic.script import ScriptDirectory
+
+    scripts = ScriptDirectory.from_config(config).walk_revisions()
+    named = [str(works_from) for one in scripts if (works_from := _works_from(one.module))]
+    if named:
+        ticks.set_fact(connection, WORKS_FROM, max(named))
+
+
+def _works_from(migration: object) -> str | None:
+    return getattr(migration, "works_from", None)

@@ -9,8 +9,8 @@ A line `$ command` is run, the lines under it are what it prints. They are compa
 A ```json, ```python, ```yaml or ```ics block after a paragraph with "as `NAME`" is saved as that
 file.
 `make up` starts `minutebook up --demo` in the background, `minutebook up` and `celery` themselves,
-with or without `> FILE 2>&1 &`; each line that is shown has to come. `export` holds for what follows, until `unset`, with `$PWD` for
-the folder.
+with or without `> FILE 2>&1 &`; each line that is shown has to come. `export` holds for what
+follows, until `unset`, with `$PWD` for the folder.
 `source …` does nothing: the commands are on the path already.
 """
 
@@ -107,6 +107,10 @@ def _matched(output: str, shown: tuple[str, ...]) -> re.Match[str] | None:
     return pattern_of(shown).match(output)
 
 
+def _is_celery(child: subprocess.Popen[Any] | Forked) -> bool:
+    return "celery" in str(child.args)
+
+
 @dataclass
 class Terminal:
     """A folder with the examples in it, and the commands that are run there."""
@@ -150,11 +154,11 @@ class Terminal:
     def close(self) -> None:
         """Stop what runs in the background as Ctrl-C does; it ends without an error."""
         codes = []
-        # What was started last needs what was started before it.
-        for child in reversed(self.children):
+        # What was started last needs what was started before it, and a worker needs its broker.
+        last_first = self.children[::-1]
+        for child in sorted(last_first, key=_is_celery, reverse=True):
             # Celery's exit code is 1 after a Ctrl-C that ended all well.
-            is_celery = "celery" in str(child.args)
-            child.send_signal(signal.SIGTERM if is_celery else signal.SIGINT)
+            child.send_signal(signal.SIGTERM if _is_celery(child) else signal.SIGINT)
             codes.append(child.wait(TIMEOUT_S))
         assert codes == [0] * len(self.children), "a background command failed"
 

@@ -12,9 +12,11 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 import migrations
+from models.store import ticks
 from models.store.schema import (
     HEAD,
     VERSION_TABLE,
+    WORKS_FROM,
     SchemaNewer,
     SchemaOutdated,
     check_schema,
@@ -83,13 +85,31 @@ def test_an_empty_database_is_refused_with_the_remedy(empty: sa.Engine) -> None:
             check_schema(connection)
 
 
-def test_the_schema_of_a_newer_release_is_refused_and_not_migrated(engine: sa.Engine) -> None:
+def upgraded(engine: sa.Engine, works_from: str) -> None:
+    """Let the database be as a newer release left it."""
     with engine.begin() as connection:
         connection.execute(sa.text("UPDATE minutebook_version SET version_num = '9999_post_all'"))
+        ticks.set_fact(connection, WORKS_FROM, works_from)
 
-    with pytest.raises(SchemaNewer, match="9999_post_all is of a newer release"):
+
+def test_the_schema_of_a_newer_release_is_used_as_long_as_this_one_works_with_it(
+    engine: sa.Engine,
+) -> None:
+    upgraded(engine, works_from=HEAD)
+
+    assert migrate(engine) == ("9999_post_all", "9999_post_all")
+    with reading(engine) as connection:
+        check_schema(connection)
+
+
+def test_a_schema_that_lacks_what_this_release_uses_is_refused_and_not_migrated(
+    engine: sa.Engine,
+) -> None:
+    upgraded(engine, works_from="0002_pre_more")
+
+    with pytest.raises(SchemaNewer, match="works with 0002_pre_more or newer, not with 0001_pre"):
         migrate(engine)
-    with reading(engine) as connection, pytest.raises(SchemaNewer, match="use that release"):
+    with reading(engine) as connection, pytest.raises(SchemaNewer, match="use a newer release"):
         check_schema(connection)
 
 
