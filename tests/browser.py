@@ -95,6 +95,16 @@ class Chromium:
     _browser: Any
 
     @contextmanager
+    def blank(self, width: int, **options: Any) -> Iterator[Page]:
+        """Yield an empty page, for what no server serves."""
+        size = {"width": width, "height": 900}
+        context: BrowserContext = self._browser.new_context(viewport=size, **options)
+        try:
+            yield context.new_page()
+        finally:
+            context.close()
+
+    @contextmanager
     def tab(self, base_url: str, token: str, width: int = 1440, **options: Any) -> Iterator[Tab]:
         """Yield a page that has signed in by a token."""
         context: BrowserContext = self._browser.new_context(

@@ -2,8 +2,9 @@
 
 import os
 import random
+from base64 import b64encode
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,11 @@ from models.sql import read_clock, upsert
 from models.store import ticks
 from models.tables import action_cursor, action_state, operations
 from runtime.database import reading
+from small_apps.store.failures import ActionFailures
+from small_apps.store.snapshots import Domain, Snapshot
+from small_apps.summary import Summary, summarise
+from small_apps.summary.history import Past
+from small_apps.summary.mail import content_of
 from tests import browser
 from tests.browser import Chromium
 from tests.factories import update_operation
@@ -245,3 +251,53 @@ def _see_it_run(page: Page, web: Web, take: Callable[[int], None]) -> None:
     update_operation(web.engine, id, **ended, steps=[{**step, "state": "success"}])
     expect(state).to_have_text("Success")
     take(3000)
+
+
+def test_the_executive_summary_on_a_phone(chromium: Chromium, tmp_path: Path) -> None:
+    path = Path(os.environ.get("PICTURES") or tmp_path) / "executive-summary.png"
+    content = content_of(_weekly_summary(), tmp_path)
+    html = content.html or ""
+    for image in content.images:
+        inline = b64encode(image.png).decode()
+        html = html.replace(f"cid:{image.name}", f"data:image/png;base64,{inline}")
+
+    with chromium.blank(width=375, device_scale_factor=1.5) as page:
+        page.set_content(html)
+        expect(page.get_by_text("1 of 2 domains is published")).to_be_visible()
+        page.screenshot(path=path, full_page=True)
+
+    assert path.stat().st_size > 10_000
+
+
+def _weekly_summary() -> Summary:
+    """Return the ninth weekly summary of an app with one domain that is not published yet."""
+    now = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
+    chance, week = random.Random(9), timedelta(weeks=1)
+    amounts = [1_030_000 + 27_000 * n + chance.randrange(20_000) for n in range(8)]
+    past = Past(tuple(
+        {
+            "at": (now - (8 - n) * week).isoformat(),
+            "domains": {"orders": {"rows": 30_473, "sums": {"amount": one, "quantity": 46_765}}},
+        }
+        for n, one in enumerate(amounts)
+    ))  # fmt: skip
+    figures = {
+        "amount": _figure(1_284_310.5, 0.99, 2_400),
+        "quantity": _figure(48_211, 1, 40),
+        "unit_price": _figure(1_239_989, 0.99, 899),
+    }
+    shown = Snapshot(
+        uuid4(), "orders", "path", 31_416, 10, "d", {}, {"columns": figures}, now - 3 * HOUR
+    )
+    orders = Domain("orders", {}, shown, shown, now - HOUR / 12, now)
+    returns = Domain("returns", {}, None, None, None, None)
+    parts, _kept = summarise([orders, returns], past, now)
+    error = "domain returns: https://example.com/returns.csv answered 503"
+    failures = (ActionFailures("nightly import", 2, 0, 1, now - 5 * HOUR, error),)
+    return Summary(
+        "Three bicycle shops", now, "Europe/Paris", parts, past.last_at, now - week, failures
+    )
+
+
+def _figure(total: float, least: float, most: float) -> dict[str, Any]:
+    return {"kind": "number", "filled": 31_416, "min": least, "max": most, "sum": total}
