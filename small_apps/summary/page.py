@@ -1,6 +1,5 @@
 """The executive summary as text, and as HTML for a phone without external resources."""
 
-import re
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
@@ -73,8 +72,8 @@ def _freshness(part: DomainSummary, now: datetime) -> str:
 
 
 def _first_line(text: str) -> str:
-    # Stored errors are one line, in which line breaks are escaped; older ones are not.
-    line = re.split(r"\n|\\n", text.strip(), maxsplit=1)[0]
+    # Stored errors are one line, in which line breaks are escaped.
+    line = text.strip().partition("\\n")[0]
     return line if len(line) <= LONGEST_ERROR else line[: LONGEST_ERROR - 1] + "…"
 
 

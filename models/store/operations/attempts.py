@@ -4,6 +4,7 @@ A row for each last attempt would repeat its operation: a sixth of what an opera
 statements of a worker.
 """
 
+from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
@@ -34,12 +35,13 @@ _LAST_ROW = sa.select(*(column.label(name) for name, column in _LAST.items())).w
 
 def attempts_of(connection: sa.Connection, operation_id: UUID) -> list[dict[str, Any]]:
     """Return an operation's attempts with a readable number, oldest first."""
-    found = {
-        row.attempt: dict(row._mapping)
+    found = [
+        dict(row._mapping)
         for query in (_KEPT_ROWS, _LAST_ROW)
         for row in connection.execute(query, {"its_id": operation_id})
-    }
-    return [found[number] for number in sorted(number for number in found if number is not None)]
+        if row.attempt is not None
+    ]
+    return sorted(found, key=itemgetter("attempt"))
 
 
 def keep_put_back(

@@ -104,7 +104,7 @@ def test_a_connection_that_rabbitmq_closed_while_it_was_idle_holds_up_no_task(
 def test_a_message_that_cannot_be_written_fails_and_the_others_are_sent(
     engine: sa.Engine, rabbitmq: RabbitMQ
 ) -> None:
-    """No document has such a header; one of an older release may."""
+    """No document has such a header; a plan that was written by hand may."""
     ids = [due(engine, VIDEO | {"headers": {f"h{number}": 1}}, number) for number in range(3)]
     with engine.begin() as connection:
         renamed = f"UPDATE revisions SET plan = replace(plan, '\"h1\"', '\"{'h' * 256}\"')"

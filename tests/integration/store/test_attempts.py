@@ -111,18 +111,3 @@ def test_an_attempt_that_has_moved_keeps_nothing(engine: sa.Engine, operation: U
         finish(engine, operation, RETRIED)
 
     assert kept(engine) == 0
-
-
-def test_the_row_that_an_earlier_release_wrote_at_the_start_is_none_beside(
-    engine: sa.Engine, operation: UUID
-) -> None:
-    start(engine, operation)
-    its_row = {"attempt": 1, "worker": "worker 1", "started_at": NOON, "state": "running"}
-    with engine.begin() as connection:
-        connection.execute(sa.insert(attempts).values(operation_id=operation, **its_row))
-    assert shown(engine, operation) == [(1, "worker 1", "running", None, False)]
-
-    finish(engine, operation, RETRIED)
-
-    assert shown(engine, operation) == [(1, "worker 1", "failed", "no ink", True)]
-    assert kept(engine) == 1

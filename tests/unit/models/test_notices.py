@@ -103,7 +103,7 @@ def test_pauses_between_attempts_grow_and_the_last_repeats() -> None:
     ]
 
 
-def test_a_plan_of_an_earlier_release_has_no_hooks() -> None:
+def test_a_plan_without_the_key_has_no_hooks() -> None:
     plan = Plan(active=True, triggers=(), is_heavy=False, queue="quick")
     earlier = plan.to_json().replace(',"hooks":null', "")
 

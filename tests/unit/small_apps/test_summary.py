@@ -110,7 +110,7 @@ def test_another_try_has_the_same_past() -> None:
 
 
 @pytest.mark.parametrize("kept", [{}, {"operation_id": "o", "before": {}, "after": {"a": {}}}])
-def test_what_an_earlier_release_kept_is_no_past(kept: dict[str, Any]) -> None:
+def test_a_checkpoint_without_a_past_is_none(kept: dict[str, Any]) -> None:
     assert Past.of_checkpoint(kept, "next") == Past()
 
 
@@ -158,7 +158,7 @@ def test_the_first_line_says_how_things_stand(summary: Summary, expected: str) -
 
 def test_failures_are_shown_by_action_with_the_time_in_the_apps_zone() -> None:
     summary = make_summary(
-        failures=(failure(failed=2, missed=1, error="no <source>\nat line 3"),),
+        failures=(failure(failed=2, missed=1, error="no <source>\\nat line 3"),),
     )
 
     assert (
