@@ -154,6 +154,8 @@ def naming(key: str) -> str:
 
 REFRESHING = naming("refresh")
 WITH_PRIORITY = "priority <> 0 AND deleted_at IS NULL"
+_MAIL_STEPS = """(document LIKE '%"send_email"%' OR document LIKE '%"send_execsum"%'"""
+WANTS_MAIL = f"""{_MAIL_STEPS} OR document LIKE '%"mail"%') AND deleted_at IS NULL"""
 IS_JOB = "job_id IS NOT NULL AND deleted_at IS NULL"
 
 actions = sa.Table(
@@ -188,6 +190,7 @@ actions = sa.Table(
     _partial("actions_with_command", "small_app_id", where=naming("command")),
     _partial("actions_with_calendar", "small_app_id", where=naming("calendar")),
     _partial("actions_with_execsum", "small_app_id", where=naming("send_execsum")),
+    _partial("actions_wanting_mail", "active", where=WANTS_MAIL),
     sa.Index("actions_owned", "owner"),
     _partial("actions_on_events", "small_app_id", "event", where="event IS NOT NULL"),
     sa.Index("actions_look_back", "look_back_s"),

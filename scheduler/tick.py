@@ -20,7 +20,7 @@ from models.store.operations import outbox
 from models.store.operations.outbox import Message
 from models.store.operations.waiting import Room
 from runtime.clock import monotonic
-from runtime.database import DEADLOCK, is_of_no_row, sqlstate_of
+from runtime.database import DEADLOCK, is_of_no_row, reading, sqlstate_of
 from scheduler import downtime
 from scheduler.changes.revisions import (
     action_ref,
@@ -45,6 +45,7 @@ FIRST_BATCH = 125
 # After a downtime an action may have a thousand: a batch ends at so many.
 MOST_RECORDED = 10_000
 LOCK_NOT_AVAILABLE = "55P03"
+UNKNOWN_HOLDER = "a session that the database does not name"
 # Not made anew for each of the thousands of actions of a batch.
 NOTHING = Recorded()
 
@@ -69,6 +70,8 @@ class TickReport:
     clock_set_back_s: float = 0.0
     clock_skew_s: float = 0.0
     broker_error: str | None = None
+    # Who kept rows locked that this tick waited for in vain.
+    locked: str | None = None
     events_error: str | None = None
     # The downtime that this tick ended, and the outcomes of its occurrences.
     downtime: dict[str, Any] | None = None
@@ -119,7 +122,18 @@ class Tick:
         except sa.exc.OperationalError as error:
             if sqlstate_of(error) not in {LOCK_NOT_AVAILABLE, DEADLOCK}:
                 raise
-            logger.warning("actions stay locked by another process: %s", error.orig)
+            self.report.locked = self._holder()
+            logger.warning(
+                "actions stay locked by another process (%s): %s", self.report.locked, error.orig
+            )
+
+    def _holder(self) -> str:
+        """Return the session that has held locks on cursors the longest, where it is known."""
+        try:
+            with reading(self.engine) as connection:
+                return cursors.holder(connection) or UNKNOWN_HOLDER
+        except sa.exc.SQLAlchemyError:
+            return UNKNOWN_HOLDER
 
     def decide_events(self) -> None:
         """Decide, record and send occurrences of events."""

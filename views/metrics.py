@@ -13,9 +13,11 @@ import sqlalchemy as sa
 from models.operation import OUTCOMES
 from models.sql import read_clock
 from models.store import measures, ticks, totals
+from models.store.scope import WHOLE_INSTALLATION
 from models.store.totals.amounts import BUCKETS, INSTALLATION, SUM, Key
 from runtime.database import reading
 from views.installation import Installation
+from views.verdict import verdict_in
 
 # Counters of each small app that stand at 0 before there is anything to count, with their other
 # label: Prometheus sees no increase in a series that begins with what it should have counted.
@@ -64,6 +66,7 @@ METRICS = (
     Metric("worker_slots", _G, ("queue",), "Operations that those workers run at once."),
     Metric("operations", _G, ("app", "queue", "state"), "Operations that wait or run now."),
     Metric("oldest_waiting_age_seconds", _G, ("queue",), "Age of the oldest unstarted operation."),
+    Metric("findings", _G, ("kind", "severity"), "What the verdict found: `minutebook status`."),
     Metric("operations_overdue", _G, _APP, "Unstarted after SCHED_ALERT_OVERDUE_MINUTES."),
     Metric("leases_expired", _G, (), "Running operations whose worker is silent."),
     Metric("actions", _G, ("app", "state"), "Actions: active, paused or quarantined."),
@@ -132,6 +135,7 @@ def quick_samples(installation: Installation) -> Samples:
     with _bounded(installation) as (connection, now, apps):
         _add_daemon(connection, found, installation, now)
         _add_workers(connection, found, installation)
+        _add_findings(connection, found, installation)
         _add_operations(connection, found, apps, now)
         settings = installation.settings
         for row in measures.overdue(connection, settings.alert.overdue):
@@ -179,6 +183,13 @@ def _bounded(installation: Installation) -> Iterator[tuple[sa.Connection, dateti
 
 def _age_s(now: datetime, at: datetime) -> float:
     return max(0.0, (now - at).total_seconds())
+
+
+def _add_findings(connection: sa.Connection, found: Samples, installation: Installation) -> None:
+    verdict = verdict_in(connection, installation.settings, WHOLE_INSTALLATION)
+    severity = {one.kind.value: one.severity.value for one in reversed(verdict.findings)}
+    for kind, count in verdict.counts.items():
+        found.add("findings", count, kind, severity[kind])
 
 
 def _add_daemon(

@@ -4,14 +4,18 @@ from collections.abc import Iterator
 
 from models.values import counted
 from scheduler.downtime import in_words
+from views.daemon import Daemon
 from views.doctor.disk import Disk
 from views.doctor.disk import in_words as in_words_of_disk
-from views.status import Daemon, Status, Worker
+from views.status import Status, Worker
 from views.status.quiet import QuietPeriod
+from views.verdict import Verdict
+from views.verdict.finding import OF_ACTIONS
 from views.words import instant, lasting
 
 
 def _status(found: Status) -> Iterator[str]:
+    yield from _verdict(found.verdict)
     yield from _daemon(found)
     set_back = found.clock_set_back
     if set_back is not None:
@@ -32,6 +36,16 @@ def _status(found: Status) -> Iterator[str]:
         yield from _disk(found.disk)
     for one in found.set_aside:
         yield f"SET ASIDE   {one.name} ({one.uid}): {one.reason}"
+
+
+def _verdict(verdict: Verdict) -> Iterator[str]:
+    """Yield the verdict, and each finding that is not about a single action."""
+    yield f"{verdict.state.upper():<11} {verdict.sentence}"
+    for one in verdict.findings:
+        if one.kind not in OF_ACTIONS:
+            since = "" if one.since is None else f" (since {instant(one.since)})"
+            yield f"  {one.severity:<9} {one.text}{since}"
+            yield f"            {one.remedy}"
 
 
 def _disk(disk: Disk) -> Iterator[str]:

@@ -104,6 +104,12 @@ SENDABLE = f"{UNSTARTED} AND waiting_for IS NULL"
 THERE = "deleted_at IS NULL"
 
 
+WANTS_MAIL = (
+    """(document LIKE '%"send_email"%' OR document LIKE '%"send_execsum"%'"""
+    f""" OR document LIKE '%"mail"%') AND {THERE}"""
+)
+
+
 def _naming(key: str) -> str:
     return f"""document LIKE '%"{key}"%' AND {THERE}"""
 
@@ -204,6 +210,7 @@ sa.Table(
     _partial("actions_with_command", "small_app_id", where=_naming("command")),
     _partial("actions_with_calendar", "small_app_id", where=_naming("calendar")),
     _partial("actions_with_execsum", "small_app_id", where=_naming("send_execsum")),
+    _partial("actions_wanting_mail", "active", where=WANTS_MAIL),
     sa.Index("actions_owned", "owner"),
     _partial("actions_on_events", "small_app_id", "event", where="event IS NOT NULL"),
     sa.Index("actions_look_back", "look_back_s"),

@@ -3,53 +3,83 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 from models.operation import OperationState
 from models.values import format_instant
 
 
+class Trouble(StrEnum):
+    """Why an action is unhealthy."""
+
+    SET_ASIDE = "set_aside"
+    FAILED = "action_failed"
+    MISSED = "action_missed"
+    OVERDUE = "action_overdue"
+    NEVER_RAN = "never_ran"
+
+
 @dataclass(frozen=True, slots=True)
 class Health:
-    """Whether an action is healthy, and the reason."""
+    """Why an action is unhealthy, None if it is not; and its health in a sentence."""
 
-    is_healthy: bool
+    trouble: Trouble | None
     sentence: str
+    # Since when, if that is known.
+    since: datetime | None = None
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether it needs no attention."""
+        return self.trouble is None
 
 
 def health_of(known: Mapping[str, Any], alert_after: int) -> Health:
     """Return the health of an action.
 
-    `known` has active, set_aside, last_state, failures_in_row, troubles_in_row, overdue_since (an
-    instant: the oldest occurrence that did not start in time), missed_at (its last occurrence, if
-    it was missed) and was_due (whether an operation was recorded). A paused action is healthy: the
-    pause is intended.
+    `known` has active, set_aside, updated_at, last_state, last_run_at, last_success_at,
+    failures_in_row, troubles_in_row, overdue_since (an instant: the oldest occurrence that did not
+    start in time), missed_at (its last occurrence, if it was missed) and was_due (whether an
+    operation was recorded). A paused action is healthy: the pause is intended.
     """
     if known["set_aside"]:
-        return Health(False, f"set aside: {known['set_aside']}")
+        return Health(Trouble.SET_ASIDE, f"set aside: {known['set_aside']}", known["updated_at"])
     if not known["active"]:
-        return Health(True, "paused")
-    failure = _failure(known, alert_after)
-    if failure is not None:
-        return Health(False, failure)
-    ran = known["last_state"] is not None
-    return Health(True, "runs well" if ran else "has not been due yet")
+        return Health(None, "paused")
+    found = _trouble(known, alert_after)
+    if found is not None:
+        return found
+    return Health(None, _well(known["last_state"], known["last_success_at"]))
 
 
-def _failure(known: Mapping[str, Any], alert_after: int) -> str | None:
+def _well(last_state: str | None, last_success_at: datetime | None) -> str:
+    if last_state is None:
+        return "has not been due yet"
+    if last_state == OperationState.HANDED_OVER:
+        return "is sent; no worker reports how it ends"
+    return "runs well" if last_success_at is not None else "has not succeeded yet"
+
+
+def _trouble(known: Mapping[str, Any], alert_after: int) -> Health | None:
     since: datetime | None = known["overdue_since"]
     if since is not None:
-        return f"overdue: its occurrence of {format_instant(since)} has not started"
+        sentence = f"overdue: its occurrence of {format_instant(since)} has not started"
+        return Health(Trouble.OVERDUE, sentence, since)
     if known["last_state"] is None:
-        return "was due and never ran" if known["was_due"] else None
+        was_due = known["was_due"]
+        return Health(Trouble.NEVER_RAN, "was due and never ran") if was_due else None
     if known["last_state"] == OperationState.FAILED:
-        return f"failed {_times(known['failures_in_row'] or 1)}"
+        times = _times(known["failures_in_row"] or 1)
+        return Health(Trouble.FAILED, f"failed {times}", known["last_run_at"])
     failures = known["troubles_in_row"] or 0
     if failures >= alert_after:
-        return f"failed or partial {_times(failures)}"
+        sentence = f"failed or partial {_times(failures)}"
+        return Health(Trouble.FAILED, sentence, known["last_run_at"])
     missed: datetime | None = known["missed_at"]
     if missed is not None:
-        return f"missed: its occurrence of {format_instant(missed)} did not run"
+        sentence = f"missed: its occurrence of {format_instant(missed)} did not run"
+        return Health(Trouble.MISSED, sentence, missed)
     return None
 
 

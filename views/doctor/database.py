@@ -8,11 +8,11 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from broker.celery_rules import rules_of
-from broker.names import DEFAULT, QUICK
+from broker.names import DEFAULT, QUICK, in_broker
 from cron import tz_release
 from models.action.plan import Plan, read_plan
 from models.column_types import StorableText
-from models.job import QUEUE_PREFIX, listed_queue
+from models.job import listed_queue
 from models.limits import PREFIX
 from models.sql import read_clock
 from models.store import actions, measures, ticks
@@ -20,6 +20,7 @@ from models.store.clocks import read_both
 from models.store.operations import turns
 from models.store.operations.handing import FOLLOWED_WITHIN
 from models.store.schema import UTF8, UnfitSchema, check_schema, encoding_of
+from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_cursor, installation
 from models.tables import actions as table
 from models.turns import Sharing, capacities
@@ -28,17 +29,26 @@ from runtime.database import READ_ONLY, is_made, is_refusal, reason_of
 from runtime.postgresql import shares_sessions
 from scheduler.kernel_release import TZ_RELEASE
 from small_apps.store import app_limits, small_apps
+from views.daemon import daemon_in
 from views.doctor.allowed import check_allowed
 from views.doctor.references import references_in, unresolved, unresolved_settings
 from views.doctor.report import Finding, fault, ok, warning
-from views.status import daemon_in, unhealthy_in
-from views.words import instant
+from views.verdict import Kind, Severity, Verdict, verdict_in
+from views.verdict.finding import OF_ACTIONS
+from views.verdict.installation import how_to_read
 
 SYSTEM_TZ = Path("/usr/share/zoneinfo/tzdata.zi")
 HOOKS = '"hooks":{'
 _HANDED_OVER = '"hand_over":{'
 _JOB = '"job":{'
 _QUEUE = re.compile(r'"queue":"([^"]+)"')
+# What doctor calls the check that would find it.
+CHECKS = {
+    Kind.NO_DAEMON: "daemon", Kind.BROKER_DOWN: "broker", Kind.NO_WORKER: "workers",
+    Kind.WORKERS_LOST: "workers", Kind.QUEUE_BEHIND: "workers", Kind.CLOCK: "clock",
+    Kind.LOCKED: "database", Kind.QUIET_PERIOD: "quiet", Kind.NOTICE_REFUSED: "notices",
+    Kind.STEP_FAILED: "steps", Kind.MAIL_UNSET: "mail", Kind.SET_ASIDE: "actions",
+}  # fmt: skip
 # A sample of this size shows the same in less time.
 MOST_PLANS = 10_000
 ALERT_HINT = "see `minutebook action list --unhealthy --all-apps`"
@@ -93,32 +103,52 @@ def _pooled(engine: sa.Engine) -> Iterator[Finding]:
 
 def _all_stored(connection: sa.Connection, settings: Settings) -> Iterator[Finding]:
     now, skew_s = read_both(connection)
-    yield _clock(connection, settings, now, skew_s)
+    verdict = verdict_in(connection, settings, WHOLE_INSTALLATION)
+    yield from _judged(verdict)
+    yield from _clock(verdict, skew_s, settings.clock.max_skew_s)
     yield from _tz(connection)
-    yield _daemon(connection, settings, now)
+    yield from _daemon(connection, settings, now)
     plans = _active_plans(connection)
-    yield from _workers(connection, settings, plans)
+    yield from _workers(connection, settings, plans, verdict)
     yield from _hooks(settings, plans)
     yield from _celery_tasks(connection, settings, plans)
     yield from check_allowed(connection, settings)
     yield from _shared_queues(connection, settings)
     yield from _limits(connection, settings)
     yield _retention(connection, settings)
-    yield from _actions(connection, settings)
+    yield from _actions(connection, verdict)
 
 
-def _clock(connection: sa.Connection, settings: Settings, now: datetime, skew_s: float) -> Finding:
-    last = ticks.instant_fact(connection, ticks.LAST_NOW)
-    ahead = timedelta(0) if last is None else last - now
-    if ahead > timedelta(minutes=5):
-        text = f"the last tick's now lies {ahead} ahead of the database's clock"
-        return fault(
-            "clock", text, "set the database's clock right; the next tick repairs the rest"
-        )
-    if abs(skew_s) > settings.clock.max_skew_s:
+def _judged(verdict: Verdict) -> Iterator[Finding]:
+    """Yield what the verdict found, but for single actions that are not quarantined."""
+    make = {Severity.BROKEN: fault, Severity.ATTENTION: warning, Severity.NOTE: warning}
+    for one in verdict.findings:
+        # It is measured by a check of its own, which needs no database.
+        if one.kind is not Kind.DISK and one.kind not in OF_ACTIONS - {Kind.SET_ASIDE}:
+            yield make[one.severity](CHECKS[one.kind], one.text, one.remedy)
+
+
+def _clock(verdict: Verdict, skew_s: float, most_s: float) -> Iterator[Finding]:
+    if abs(skew_s) > most_s:
         text = f"this machine is {skew_s:+.1f} s off the database"
-        return warning("clock", text, "set it right (NTP); the database's clock alone decides")
-    return ok("clock", f"this machine is {abs(skew_s):.1f} s off the database")
+        yield warning("clock", text, "set it right (NTP); the database's clock alone decides")
+    elif Kind.CLOCK not in verdict.counts:
+        yield ok("clock", f"this machine is {abs(skew_s):.1f} s off the database")
+
+
+def _daemon(connection: sa.Connection, settings: Settings, now: datetime) -> Iterator[Finding]:
+    daemon = daemon_in(connection, settings, now)
+    if daemon is not None and daemon.is_ticking:
+        age_s = max(0.0, (now - daemon.last_tick_at).total_seconds())
+        yield ok("daemon", f"{daemon.name} ticks, last {age_s:.0f} s ago")
+
+
+def _actions(connection: sa.Connection, verdict: Verdict) -> Iterator[Finding]:
+    if verdict.unhealthy:
+        yield warning("actions", f"{verdict.unhealthy:,} unhealthy", ALERT_HINT)
+        return
+    total, active = actions.count(connection)
+    yield ok("actions", f"{total}, {active} active, none unhealthy")
 
 
 def _tz(connection: sa.Connection) -> Iterator[Finding]:
@@ -143,19 +173,6 @@ def _system_release() -> str | None:
     return found and found[1]
 
 
-def _daemon(connection: sa.Connection, settings: Settings, now: datetime) -> Finding:
-    remedy = "start `minutebook up`, or `minutebook daemon`"
-    daemon = daemon_in(connection, settings, now)
-    if daemon is None:
-        return fault("daemon", "has never ticked", remedy)
-    if daemon.stopped_at is not None:
-        return fault("daemon", f"was stopped at {instant(daemon.stopped_at)}", remedy)
-    age_s = (now - daemon.last_tick_at).total_seconds()
-    if not daemon.is_ticking:
-        return fault("daemon", f"does not tick: its last tick was {age_s:.0f} s ago", remedy)
-    return ok("daemon", f"{daemon.name} ticks, last {max(0.0, age_s):.0f} s ago")
-
-
 def _active_plans(connection: sa.Connection) -> list[str]:
     """Return the plans, as text, of the active actions due first and of those on events."""
     text = sa.type_coerce(table.c.plan, StorableText)
@@ -173,7 +190,10 @@ def _active_plans(connection: sa.Connection) -> list[str]:
     return [*found, *connection.execute(on_events.limit(MOST_PLANS)).scalars()]
 
 
-def _workers(connection: sa.Connection, settings: Settings, plans: list[str]) -> Iterator[Finding]:
+def _workers(
+    connection: sa.Connection, settings: Settings, plans: list[str], verdict: Verdict
+) -> Iterator[Finding]:
+    """Yield a fault for each queue that will be needed and has no worker, though nothing waits."""
     live = ticks.live_workers(connection, settings.worker.lease)
     of_ours = [row for row in live if row["follows"] is None]
     listened = {queue for row in of_ours for queue in row["queues"].split(",")}
@@ -187,23 +207,9 @@ def _workers(connection: sa.Connection, settings: Settings, plans: list[str]) ->
     if measures.backfills_active(connection):
         used.add(DEFAULT)
     for queue in sorted(used - listened):
-        yield fault("workers", f"no worker listens to queue {queue}", _starts(queue))
-    if used <= listened:
+        yield fault("workers", f"no worker listens to queue {queue}", how_to_read(in_broker(queue)))
+    if used <= listened and Kind.NO_WORKER not in verdict.counts:
         yield ok("workers", f"{len(of_ours)} for {', '.join(sorted(listened)) or 'no queue'}")
-    for row in live:
-        for module, error in (row["step_failures"] or {}).items():
-            text = f"worker {row['name']} could not import {module}: {error}"
-            yield fault("steps", text, "correct the module, then restart the worker")
-        if abs(row["skew_s"] or 0.0) > settings.clock.max_skew_s:
-            text = f"the machine of worker {row['name']} is {row['skew_s']:+.1f} s off the database"
-            yield warning("clock", text, "set it right (NTP)")
-
-
-def _starts(queue: str) -> str:
-    """Return how to start a worker for a queue of ours or of jobs."""
-    if queue.startswith(QUEUE_PREFIX):
-        return "start a worker that asks for jobs over HTTP"
-    return f"start `minutebook worker --queues {queue}`"
 
 
 def _listed(plan: str, queue: str) -> str:
@@ -272,16 +278,3 @@ def _retention(connection: sa.Connection, settings: Settings) -> Finding:
         text = f"{days} days, and an action looks back {found[1].days} days"
         return warning("retention", text, "raise SCHED_RETENTION_OPERATIONS_DAYS")
     return ok("retention", f"{days} days")
-
-
-def _actions(connection: sa.Connection, settings: Settings) -> Iterator[Finding]:
-    broken = actions.set_aside_actions(connection)
-    for one in broken:
-        remedy = f"correct it and `minutebook action apply` it: {one['set_aside']}"
-        yield fault("actions", f"{one['name']!r} is set aside", remedy)
-    ill = unhealthy_in(connection, settings)
-    if ill > len(broken):
-        yield warning("actions", f"{ill} unhealthy", ALERT_HINT)
-    elif not broken:
-        total, active = actions.count(connection)
-        yield ok("actions", f"{total}, {active} active, none unhealthy")

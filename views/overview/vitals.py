@@ -2,13 +2,14 @@
 
 from pydantic import Field
 
-from models.sql import read_clock
 from models.store import operations, overview, ticks
 from runtime.database import reading
+from views.daemon import Daemon
 from views.doctor.disk import Disk, disk_of
 from views.installation import Installation
 from views.overview.timeline import Ticked, ticked_of
-from views.status import DAY, Daemon, SetAside, Worker, daemon_in, set_aside_in
+from views.status import DAY, SetAside, Worker, set_aside_in
+from views.verdict import Verdict, look
 from views.view import Instant, View
 
 TICKS = 120
@@ -27,6 +28,7 @@ class Queue(View):
 class Vitals(View):
     """The parts of an installation that must be alive for its actions to run."""
 
+    verdict: Verdict = Field(description="Whether all is well, and what is not.")
     daemon: Daemon | None = Field(description="Null before the first tick.")
     workers: tuple[Worker, ...]
     queues: tuple[Queue, ...] = Field(description="Those with operations, by name.")
@@ -40,10 +42,11 @@ def vitals_of(installation: Installation) -> Vitals:
     """Return the vitals of the whole installation."""
     settings = installation.settings
     with reading(installation.engine) as connection:
-        now = read_clock(connection)
+        now, daemon, verdict = look(connection, settings)
         live = ticks.live_workers(connection, settings.worker.lease)
         return Vitals(
-            daemon=daemon_in(connection, settings, now),
+            verdict=verdict,
+            daemon=daemon,
             workers=tuple(map(Worker.of, live)),
             queues=tuple(map(Queue.of, overview.queues(connection))),
             ticks=tuple(ticked_of(overview.last_ticks(connection, TICKS))),

@@ -9,17 +9,16 @@ from uuid import UUID
 import sqlalchemy as sa
 from pydantic import Field
 
-from models.sql import read_clock
 from models.store import actions, notices, operations, ticks
 from models.store import quiet as quiet_period
-from models.store.actions.status import perhaps_unhealthy
 from runtime.config import Settings
 from runtime.database import reading
 from runtime.sections.web import WebSettings
 from scheduler.downtime import last_downtime
-from views.actions import health_in
+from views.daemon import Daemon
 from views.doctor.disk import Disk, disk_of
 from views.installation import Installation
+from views.verdict import Verdict, look
 from views.view import Instant, View
 
 DAY = timedelta(days=1)
@@ -32,17 +31,6 @@ class Part(StrEnum):
     DAEMON = "daemon"
     WORKER = "worker"
     WEB = "web"
-
-
-class Daemon(View):
-    """The daemon that ticked last."""
-
-    name: str
-    last_tick_at: Instant
-    is_ticking: bool = Field(description="Whether its last tick is less than two ticks ago.")
-    stopped_at: Instant | None = Field(description="When it was stopped in order, else null.")
-    clock_skew_s: float = Field(description="Seconds by which its machine is ahead of the database")
-    report: Any = Field(description="What its last tick did.")
 
 
 class ClockSetBack(View):
@@ -107,6 +95,7 @@ class Status(View):
     """The status of an installation."""
 
     now: Instant = Field(description="By the clock of the database.")
+    verdict: Verdict = Field(description="Whether all is well, and what is not.")
     daemon: Daemon | None = Field(description="Null before the first tick.")
     max_skew_s: float = Field(description="Largest allowed clock skew in seconds.")
     clock_set_back: ClockSetBack | None = Field(description="In the last 24 hours.")
@@ -131,19 +120,19 @@ def status(installation: Installation) -> Status:
 
 def status_in(connection: sa.Connection, settings: Settings) -> Status:
     """Return the status of a database's installation."""
-    now = read_clock(connection)
+    now, daemon, verdict = look(connection, settings)
     total, active = actions.count(connection)
-    unhealthy = unhealthy_in(connection, settings)
     live = ticks.live_workers(connection, settings.worker.lease)
     return Status(
         now=now,
-        daemon=daemon_in(connection, settings, now),
+        verdict=verdict,
+        daemon=daemon,
         max_skew_s=settings.clock.max_skew_s,
         clock_set_back=_clock_set_back(connection, now),
         downtime=last_downtime(connection, now - DAY),
         quiet_until=quiet_period.until(connection),
         workers=tuple(map(Worker.of, live)),
-        actions=ActionCounts(total=total, active=active, unhealthy=unhealthy),
+        actions=ActionCounts(total=total, active=active, unhealthy=verdict.unhealthy),
         notices=NoticeCounts(failed=notices.failed_since(connection, now - DAY)),
         operations=operations.counts_by_state(connection, now - DAY),
         set_aside=set_aside_in(connection),
@@ -185,30 +174,6 @@ def _serves(settings: WebSettings) -> bool:
     except httpx.TransportError:
         return False
     return answer.is_success
-
-
-def daemon_in(connection: sa.Connection, settings: Settings, now: datetime) -> Daemon | None:
-    """Return the daemon that ticked last, None before the first tick."""
-    tick = ticks.last(connection)
-    if tick is None:
-        return None
-    stopped_at = tick["stopped_at"]
-    age = abs(now - tick["finished_at"])
-    return Daemon(
-        name=tick["daemon"],
-        last_tick_at=tick["finished_at"],
-        is_ticking=stopped_at is None and age <= 2 * settings.scheduler.tick,
-        stopped_at=stopped_at,
-        clock_skew_s=tick["report"].get("clock_skew_s", 0.0),
-        report=tick["report"],
-    )
-
-
-def unhealthy_in(connection: sa.Connection, settings: Settings) -> int:
-    """Return the number of unhealthy actions; see `action list --unhealthy --all-apps`."""
-    rows = perhaps_unhealthy(connection, settings.alert.overdue)
-    after = settings.alert.after
-    return sum(not health_in(row, after).is_healthy for row in rows)
 
 
 def _clock_set_back(connection: sa.Connection, now: datetime) -> ClockSetBack | None:

@@ -271,3 +271,26 @@ def unschedule(connection: sa.Connection, limit: int, after: UUID | None) -> UUI
         .values(next_occurrence_at=UNSCHEDULED)
     )
     return batch[-1]
+
+
+# Row locks stand in the rows, not in `pg_locks`: the oldest transaction that has locked some.
+_HOLDER = sa.text("""
+SELECT a.pid, a.application_name, a.usename, a.state,
+    extract(epoch FROM clock_timestamp() - a.xact_start) AS held_s
+FROM pg_locks AS l JOIN pg_stat_activity AS a ON a.pid = l.pid
+WHERE l.relation IN (CAST('action_cursor' AS regclass), CAST('actions' AS regclass))
+    AND l.mode IN ('RowShareLock', 'RowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+    AND l.pid <> pg_backend_pid() AND l.granted
+ORDER BY a.xact_start LIMIT 1
+""")
+
+
+def holder(connection: sa.Connection) -> str | None:
+    """Return the session that has held locks on actions the longest, None if none is known."""
+    if connection.dialect.name != "postgresql":
+        return None
+    row = connection.execute(_HOLDER).one_or_none()
+    if row is None:
+        return None
+    name = row.application_name or row.usename
+    return f"pid {row.pid} ({name}, {row.state}, for {row.held_s:.0f} s)"

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from models.operation import TROUBLED, UNRUN, OperationState
 from models.sql import database_now, dicts, is_among, stands_in
 from models.store.conditions import IS_EXPECTED, NOT_DELETED, state_of
+from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.tables import action_cursor, action_state, actions, operations
 
 # How long a missed occurrence needs attention if the action does nothing meanwhile.
@@ -69,13 +70,16 @@ def with_status(
     return {row["uid"]: row for row in dicts(connection, query)}
 
 
-def perhaps_unhealthy(connection: sa.Connection, overdue: timedelta) -> list[dict[str, Any]]:
-    """Return each action that may be unhealthy, with its status.
+def perhaps_unhealthy(
+    connection: sa.Connection, overdue: timedelta, scope: Scope = WHOLE_INSTALLATION
+) -> list[dict[str, Any]]:
+    """Return each action of the scope that may be unhealthy, with its status.
 
     They are in the order of their names; `health_of` decides.
     """
     query = listing(overdue).where(NOT_DELETED, may_be_unhealthy(overdue))
-    return dicts(connection, query.order_by(actions.c.name))
+    its_own = query.where(scope.has(actions.c.small_app_id))
+    return dicts(connection, its_own.order_by(actions.c.name))
 
 
 def may_be_unhealthy(overdue: timedelta) -> sa.ColumnElement[bool]:

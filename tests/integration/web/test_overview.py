@@ -98,7 +98,7 @@ def test_what_failed_is_named_with_its_remedy_until_a_later_run_succeeds(
 
     shown = overview(client)
 
-    assert (shown["tone"], shown["sentence"]) == ("bad", "1 action needs attention.")
+    assert (shown["tone"], shown["sentence"]) == ("warn", "1 action needs attention.")
     (one,) = shown["attention"]
     assert (one["action"], one["kind"], one["reason"]) == (
         "nightly",

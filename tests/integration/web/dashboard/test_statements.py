@@ -19,7 +19,7 @@ from views.apps import changes as app_changes
 from views.runs import run
 from web.app import PAGES as PAGE_ROUTERS
 
-MOST = 14
+MOST = 15
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 TEMPLATE = {"text": "Hello {{ recipient.name }}", "subject": "Hello", "html": "<p>Hello</p>"}
 # Each page of the dashboard, as a browser asks for it; the addresses that it continues with too.

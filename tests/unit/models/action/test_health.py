@@ -5,13 +5,16 @@ from typing import Any
 
 import pytest
 
-from models.action.health import Health, health_of
+from models.action.health import Health, Trouble, health_of
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 WELL = {
     "active": True,
     "set_aside": None,
+    "updated_at": NOON,
     "last_state": "success",
+    "last_run_at": NOON,
+    "last_success_at": NOON,
     "failures_in_row": 0,
     "troubles_in_row": 0,
     "overdue_since": None,
@@ -24,33 +27,44 @@ PARTIAL = {"last_state": "partial"}
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({}, Health(True, "runs well")),
-        ({"last_state": None, "was_due": False}, Health(True, "has not been due yet")),
-        ({"last_state": None}, Health(False, "was due and never ran")),
-        ({"set_aside": "broken"}, Health(False, "set aside: broken")),
-        ({"active": False, "last_state": "failed"}, Health(True, "paused")),
+        ({}, Health(None, "runs well")),
+        ({"last_state": None, "was_due": False}, Health(None, "has not been due yet")),
+        ({"last_state": None}, Health(Trouble.NEVER_RAN, "was due and never ran")),
+        ({"set_aside": "broken"}, Health(Trouble.SET_ASIDE, "set aside: broken", NOON)),
+        ({"active": False, "last_state": "failed"}, Health(None, "paused")),
         (
             {"last_state": "failed", "failures_in_row": 1, "troubles_in_row": 1},
-            Health(False, "failed at its last run"),
+            Health(Trouble.FAILED, "failed at its last run", NOON),
         ),
         (
             {"last_state": "failed", "failures_in_row": 4, "troubles_in_row": 4},
-            Health(False, "failed 4 times in a row"),
+            Health(Trouble.FAILED, "failed 4 times in a row", NOON),
         ),
-        ({**PARTIAL, "troubles_in_row": 2}, Health(True, "runs well")),
+        ({**PARTIAL, "troubles_in_row": 2}, Health(None, "runs well")),
         (
             {**PARTIAL, "troubles_in_row": 3},
-            Health(False, "failed or partial 3 times in a row"),
+            Health(Trouble.FAILED, "failed or partial 3 times in a row", NOON),
         ),
         (
             {"overdue_since": NOON},
-            Health(False, "overdue: its occurrence of 2027-01-04T12:00:00Z has not started"),
+            Health(
+                Trouble.OVERDUE,
+                "overdue: its occurrence of 2027-01-04T12:00:00Z has not started",
+                NOON,
+            ),
         ),
         (
             {"missed_at": NOON},
-            Health(False, "missed: its occurrence of 2027-01-04T12:00:00Z did not run"),
+            Health(
+                Trouble.MISSED, "missed: its occurrence of 2027-01-04T12:00:00Z did not run", NOON
+            ),
         ),
-        ({"missed_at": NOON, "active": False}, Health(True, "paused")),
+        ({"missed_at": NOON, "active": False}, Health(None, "paused")),
+        ({**PARTIAL, "last_success_at": None}, Health(None, "has not succeeded yet")),
+        (
+            {"last_state": "handed_over", "last_success_at": None},
+            Health(None, "is sent; no worker reports how it ends"),
+        ),
     ],
 )
 def test_health_has_a_reason(changes: dict[str, Any], expected: Health) -> None:

@@ -1,0 +1,139 @@
+"""What a verdict asks of the database: what waits for a reader, the readers, and single facts."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+
+from models.celery_task import BY_EXCHANGE, queue_in_broker
+from models.job import JOB, listened_queue
+from models.operation import OperationState
+from models.sql import database_now, dicts, stands_in
+from models.store import quiet, ticks
+from models.store.conditions import IS_UNSTARTED
+from models.store.scope import Scope
+from models.stored import instant_in
+from models.tables import WANTS_MAIL, actions, notices, operations, workers
+
+DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Single facts of an installation, at `now` by the database's clock."""
+
+    now: datetime
+    # The end of the quiet period, and the last tick's `now`; None without one.
+    quiet_until: datetime | None
+    last_now: datetime | None
+    # Notices of the last day that could not be delivered.
+    notices_failed: int
+    # Whether an enabled action mails.
+    wants_mail: bool
+
+
+def known(connection: sa.Connection) -> Known:
+    """Return the single facts, by one statement."""
+    failed = sa.select(sa.func.count()).where(
+        notices.c.finished_at >= database_now(-DAY), stands_in(notices.c.state, {"failed"})
+    )
+    mails = sa.select(sa.literal(1)).where(sa.text(WANTS_MAIL), actions.c.active).limit(1)
+    query = sa.select(
+        database_now(),
+        ticks.fact_query(quiet.KEY).scalar_subquery(),
+        ticks.fact_query(ticks.LAST_NOW).scalar_subquery(),
+        failed.scalar_subquery(),
+        mails.scalar_subquery(),
+    )
+    now, ends_at, last_now, count, wants_mail = connection.execute(query).one()
+    until = instant_in(ends_at)
+    is_quiet = until is not None and until > now
+    return Known(
+        now, until if is_quiet else None, instant_in(last_now), count, wants_mail is not None
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The operations of a queue that some worker could start now."""
+
+    # The name under which its readers listen, and whether these are known to us.
+    queue: str
+    is_known: bool
+    count: int
+    # When the longest waiting one was recorded.
+    since: datetime
+
+
+def waiting(connection: sa.Connection, scope: Scope, for_at_least: timedelta) -> list[Waiting]:
+    """Return what waits for a worker for so long, by queue; what waits on purpose is left out.
+
+    That is a retry in its backoff, what a quiet period holds back, and what waits for another
+    operation.
+    """
+    is_theirs = operations.c.in_doubt.is_not(None).label("is_theirs")
+    is_job = (operations.c.task == JOB).label("is_job")
+    is_unsent = stands_in(operations.c.state, {OperationState.PENDING}).label("is_unsent")
+    grouped = (operations.c.queue, is_theirs, is_job, is_unsent)
+    query = sa.select(
+        *grouped,
+        sa.func.count().label("count"),
+        sa.func.min(operations.c.recorded_at).label("since"),
+    ).where(
+        IS_UNSTARTED,
+        operations.c.waiting_for.is_(None),
+        operations.c.recorded_at < database_now(-for_at_least),
+        ~is_unsent | (operations.c.not_before <= database_now()),
+        scope.has(operations.c.small_app_id),
+    )
+    return [_waiting(row) for row in dicts(connection, query.group_by(*grouped)) if row["since"]]
+
+
+def _waiting(row: dict[str, Any]) -> Waiting:
+    task = JOB if row["is_job"] else ""
+    queue = listened_queue(row["queue"], task, is_handed_over=row["is_theirs"])
+    # Consumers of an application's queue are known only if they follow its tasks.
+    is_known = not row["is_theirs"] or not (row["is_unsent"] or BY_EXCHANGE in row["queue"])
+    return Waiting(queue, is_known, row["count"], row["since"])
+
+
+@dataclass(frozen=True, slots=True)
+class Readers:
+    """The workers that were seen within a day: the live ones, and followers that are gone."""
+
+    live: tuple[dict[str, Any], ...]
+    gone: tuple[dict[str, Any], ...]
+
+    @property
+    def queues(self) -> frozenset[str]:
+        """The names of the queues that live workers consume, as in the broker."""
+        return frozenset(
+            queue_in_broker(queue.strip(), is_handed_over=one["follows"] is not None)
+            for one in self.live
+            for queue in one["queues"].split(",")
+        )
+
+    @property
+    def lost(self) -> dict[str, datetime]:
+        """The tasks of applications that no live worker follows any more, and since when."""
+        followed = {task for one in self.live for task in one["follows"] or ()}
+        found: dict[str, datetime] = {}
+        for one in self.gone:
+            for task in set(one["follows"] or ()) - followed:
+                at = one["stopped_at"] or one["seen_at"]
+                found[task] = max(at, found.get(task, at))
+        return found
+
+
+def readers(connection: sa.Connection, lease: timedelta, within: timedelta) -> Readers:
+    """Return the live workers, and the followers that were last seen `within` that span."""
+    seen = workers.c.seen_at.between(database_now(-within), database_now(within))
+    is_live = sa.and_(
+        workers.c.seen_at >= database_now(-lease), workers.c.stopped_at.is_(None)
+    ).label("is_live")
+    query = sa.select(workers, is_live).where(seen).order_by(workers.c.name)
+    rows = dicts(connection, query)
+    live = tuple(row for row in rows if row["is_live"])
+    gone = tuple(row for row in rows if not row["is_live"] and row["follows"])
+    return Readers(live, gone)

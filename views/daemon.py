@@ -1,0 +1,39 @@
+"""The daemon that ticked last."""
+
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from pydantic import Field
+
+from models.store import ticks
+from runtime.config import Settings
+from views.view import Instant, View
+
+
+class Daemon(View):
+    """The daemon that ticked last."""
+
+    name: str
+    last_tick_at: Instant
+    is_ticking: bool = Field(description="Whether its last tick is less than two ticks ago.")
+    stopped_at: Instant | None = Field(description="When it was stopped in order, else null.")
+    clock_skew_s: float = Field(description="Seconds by which its machine is ahead of the database")
+    report: Any = Field(description="What its last tick did.")
+
+
+def daemon_in(connection: sa.Connection, settings: Settings, now: datetime) -> Daemon | None:
+    """Return the daemon that ticked last, None before the first tick."""
+    tick = ticks.last(connection)
+    if tick is None:
+        return None
+    stopped_at = tick["stopped_at"]
+    age = abs(now - tick["finished_at"])
+    return Daemon(
+        name=tick["daemon"],
+        last_tick_at=tick["finished_at"],
+        is_ticking=stopped_at is None and age <= 2 * settings.scheduler.tick,
+        stopped_at=stopped_at,
+        clock_skew_s=tick["report"].get("clock_skew_s", 0.0),
+        report=tick["report"],
+    )

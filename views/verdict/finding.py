@@ -1,0 +1,60 @@
+"""A finding: something about an installation, an app or an action that somebody should know."""
+
+from enum import StrEnum
+from uuid import UUID
+
+from pydantic import Field
+
+from views.view import Instant, View
+
+
+class Severity(StrEnum):
+    """How bad a finding is."""
+
+    # The installation, or a part of it, does not do its work.
+    BROKEN = "broken"
+    ATTENTION = "attention"
+    # Worth knowing; all is well beside it.
+    NOTE = "note"
+
+
+class Kind(StrEnum):
+    """What a finding is about."""
+
+    NO_DAEMON = "no_daemon"
+    BROKER_DOWN = "broker_down"
+    NO_WORKER = "no_worker"
+    WORKERS_LOST = "workers_lost"
+    QUEUE_BEHIND = "queue_behind"
+    CLOCK = "clock"
+    DISK = "disk"
+    LOCKED = "locked"
+    QUIET_PERIOD = "quiet_period"
+    NOTICE_REFUSED = "notice_refused"
+    STEP_FAILED = "step_failed"
+    MAIL_UNSET = "mail_unset"
+    SET_ASIDE = "set_aside"
+    ACTION_FAILED = "action_failed"
+    ACTION_MISSED = "action_missed"
+    ACTION_OVERDUE = "action_overdue"
+    NEVER_RAN = "never_ran"
+
+
+# Those of single actions, by their kind.
+OF_ACTIONS = frozenset(
+    {Kind.SET_ASIDE, Kind.ACTION_FAILED, Kind.ACTION_MISSED, Kind.ACTION_OVERDUE, Kind.NEVER_RAN}
+)
+
+
+class Finding(View):
+    """What was found, and what to do about it."""
+
+    kind: Kind
+    severity: Severity
+    since: Instant | None = Field(None, description="Since when, if that is known.")
+    text: str = Field(description="One sentence.")
+    remedy: str = Field(description="What to do.")
+    app: str | None = Field(None, description="The small app that it is about, if it is about one.")
+    action: str | None = Field(None, description="The action that it is about, if about one.")
+    uid: UUID | None = Field(None, description="The uid of that action.")
+    operation: UUID | None = Field(None, description="The operation that shows it.")

@@ -1,0 +1,219 @@
+"""Findings about the installation: its daemon, broker, workers, clocks and disk. Pure."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from models.celery_task import QUEUE_PREFIX as OUR_PREFIX
+from models.job import QUEUE_PREFIX as JOB_PREFIX
+from models.problems import listed
+from models.store.standing import Known, Readers, Waiting
+from models.values import counted
+from runtime.config import Settings
+from views.daemon import Daemon
+from views.doctor.disk import Disk
+from views.verdict.finding import Finding, Kind, Severity
+from views.words import instant, lasting
+
+START_DAEMON = "start `minutebook up`, or `minutebook daemon`"
+START_BROKER = "check SCHED_BROKER_URL, and whether the broker runs; what is due waits for it"
+# How far the last tick's `now` may lie ahead of the clock: scheduler/clock_guard.py.
+CLOCK_WAS_WRONG = timedelta(minutes=5)
+NO_SPACE = 50 * 2**20
+_BROKEN, _ATTENTION, _NOTE = Severity.BROKEN, Severity.ATTENTION, Severity.NOTE
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the database knows of an installation."""
+
+    known: Known
+    daemon: Daemon | None
+    # The reports of the last ticks with their instants, in order.
+    ticks: Sequence[Mapping[str, Any]]
+    readers: Readers
+    waiting: Sequence[Waiting]
+
+
+def findings_of(facts: Facts, settings: Settings, disk: Disk | None) -> Iterator[Finding]:
+    """Yield the findings about an installation, the worst kinds first.
+
+    Without a disk, what only the whole installation may know is left out.
+    """
+    yield from _daemon(facts)
+    yield from _broker(facts)
+    yield from _workers(facts)
+    yield from _clocks(facts, settings.clock.max_skew_s)
+    if disk is not None:
+        yield from _disk(disk, str(settings.home))
+        yield from _locked(facts)
+        yield from _lost(facts.readers)
+        yield from _steps(facts.readers.live)
+        yield from _notices(facts.known.notices_failed)
+        yield from _mail(facts, settings)
+    yield from _behind(facts, settings.alert.overdue)
+    yield from _quiet(facts)
+
+
+def _daemon(facts: Facts) -> Iterator[Finding]:
+    daemon = facts.daemon
+    if daemon is None:
+        yield _found(Kind.NO_DAEMON, _BROKEN, "no daemon has ticked yet", START_DAEMON)
+    elif daemon.stopped_at is not None:
+        text = f"no daemon ticks: {daemon.name} was stopped"
+        yield _found(Kind.NO_DAEMON, _BROKEN, text, START_DAEMON, daemon.stopped_at)
+    elif not daemon.is_ticking:
+        text = f"no daemon ticks: the last tick was by {daemon.name}"
+        yield _found(Kind.NO_DAEMON, _BROKEN, text, START_DAEMON, daemon.last_tick_at)
+
+
+def _broker(facts: Facts) -> Iterator[Finding]:
+    """Yield a finding if the last tick could not reach the broker, since the first that could not.
+
+    Without a tick, nothing is known of it.
+    """
+    if facts.daemon is None or not facts.daemon.is_ticking:
+        return
+    error = _report(facts.daemon).get("broker_error")
+    if not error:
+        return
+    since = facts.daemon.last_tick_at
+    for tick in reversed(facts.ticks):
+        if not (tick["report"] or {}).get("broker_error"):
+            break
+        since = tick["finished_at"]
+    yield _found(
+        Kind.BROKER_DOWN, _BROKEN, f"the broker does not answer: {error}", START_BROKER, since
+    )
+
+
+def _report(daemon: Daemon) -> Mapping[str, Any]:
+    return daemon.report if isinstance(daemon.report, dict) else {}
+
+
+def _workers(facts: Facts) -> Iterator[Finding]:
+    """Yield a finding for each queue with operations that no live worker reads."""
+    for queue, waiting in _by_queue(facts.waiting):
+        if queue in facts.readers.queues or not all(one.is_known for one in waiting):
+            continue
+        count = sum(one.count for one in waiting)
+        wait = "operation waits" if count == 1 else "operations wait"
+        text = f"{count:,} {wait} in queue {shown_queue(queue)}, and no live worker reads it"
+        since = min(one.since for one in waiting)
+        yield _found(Kind.NO_WORKER, _BROKEN, text, how_to_read(queue), since)
+
+
+def shown_queue(queue: str) -> str:
+    """Return a queue of the broker as people name it: ours without its prefix."""
+    return queue.removeprefix(OUR_PREFIX)
+
+
+def how_to_read(queue: str) -> str:
+    """Return how to start a reader of a queue: of ours, of jobs, or of an application."""
+    name = shown_queue(queue)
+    if name.startswith(JOB_PREFIX):
+        return "start a worker that asks for jobs over HTTP"
+    if name == queue:
+        return f"start a worker of your application for queue {queue}"
+    return f"start `minutebook worker --queues {name}`"
+
+
+def _by_queue(waiting: Sequence[Waiting]) -> Iterator[tuple[str, list[Waiting]]]:
+    for queue in sorted({one.queue for one in waiting}):
+        yield queue, [one for one in waiting if one.queue == queue]
+
+
+def _lost(readers: Readers) -> Iterator[Finding]:
+    lost = readers.lost
+    if lost:
+        text = f"no live worker follows {listed(sorted(lost))} any more"
+        remedy = "start the workers of that application; their runs end as handed_over meanwhile"
+        yield _found(Kind.WORKERS_LOST, _ATTENTION, text, remedy, max(lost.values()))
+
+
+def _behind(facts: Facts, late: timedelta) -> Iterator[Finding]:
+    """Yield a finding for each queue whose readers are slower than what comes."""
+    for queue, waiting in _by_queue(facts.waiting):
+        since = min(one.since for one in waiting)
+        if queue in facts.readers.queues and facts.known.now - since > late:
+            count = counted(sum(one.count for one in waiting), "operation")
+            text = f"queue {shown_queue(queue)} is behind: {count}, the first {_ago(facts, since)}"
+            remedy = "start more workers, or find what holds them: `minutebook operation list`"
+            yield _found(Kind.QUEUE_BEHIND, _ATTENTION, text, remedy, since)
+
+
+def _ago(facts: Facts, since: datetime) -> str:
+    return f"{lasting(facts.known.now - since)} ago"
+
+
+def _clocks(facts: Facts, most_s: float) -> Iterator[Finding]:
+    last_now, now = facts.known.last_now, facts.known.now
+    if last_now is not None and last_now - now > CLOCK_WAS_WRONG:
+        text = f"the last tick's now lies {lasting(last_now - now)} ahead of the database's clock"
+        remedy = "set the database's clock right; the next tick mends the rest"
+        yield _found(Kind.CLOCK, _BROKEN, text, remedy)
+    machines = [(f"worker {one['name']}", one["skew_s"]) for one in facts.readers.live]
+    if facts.daemon is not None and facts.daemon.is_ticking:
+        machines.append((f"daemon {facts.daemon.name}", facts.daemon.clock_skew_s))
+    for name, skew_s in machines:
+        if abs(skew_s or 0.0) > most_s:
+            text = f"the machine of {name} is {skew_s:+.1f} s off the database"
+            yield _found(Kind.CLOCK, _ATTENTION, text, "set its clock right (NTP)")
+
+
+def _disk(disk: Disk, home: str) -> Iterator[Finding]:
+    if disk.is_nearly_full:
+        text = f"the file system of {home} is nearly full: {disk.left_in_words}"
+        severity = _BROKEN if disk.free < NO_SPACE else _ATTENTION
+        remedy = "free some space, keep less history, or move the home folder"
+        yield _found(Kind.DISK, severity, text, remedy)
+
+
+def _locked(facts: Facts) -> Iterator[Finding]:
+    if facts.daemon is None or not facts.daemon.is_ticking:
+        return
+    holder = _report(facts.daemon).get("locked")
+    if holder:
+        text = f"the last tick waited for rows that another session keeps locked: {holder}"
+        remedy = "end that transaction; the actions behind it are decided then"
+        yield _found(Kind.LOCKED, _ATTENTION, text, remedy, facts.daemon.last_tick_at)
+
+
+def _steps(live: Iterable[Mapping[str, Any]]) -> Iterator[Finding]:
+    for one in live:
+        for module, error in (one["step_failures"] or {}).items():
+            text = f"worker {one['name']} could not import {module}: {error}"
+            remedy = "correct the module, then restart the worker"
+            yield _found(Kind.STEP_FAILED, _BROKEN, text, remedy)
+
+
+def _notices(failed: int) -> Iterator[Finding]:
+    if failed:
+        text = f"{counted(failed, 'notice')} of the last 24 hours could not be delivered"
+        remedy = "see the workers' log for the answer of the mail server or webhook"
+        yield _found(Kind.NOTICE_REFUSED, _ATTENTION, text, remedy)
+
+
+def _mail(facts: Facts, settings: Settings) -> Iterator[Finding]:
+    wants = facts.known.wants_mail or bool(settings.alert.mail)
+    if settings.smtp_url.get_secret_value() or not wants:
+        return
+    # On a laptop, mail in a folder is what one expects.
+    severity = _ATTENTION if settings.database_url.get_secret_value() else _NOTE
+    text = f"actions want to send mail, and it is written to {settings.home / 'mail'}"
+    yield _found(Kind.MAIL_UNSET, severity, text, "set SCHED_SMTP_URL to send it")
+
+
+def _quiet(facts: Facts) -> Iterator[Finding]:
+    until = facts.known.quiet_until
+    if until is not None:
+        text = f"a quiet period lasts until {instant(until)}: nothing new is sent"
+        remedy = "what is due is sent when it ends; `minutebook resume --all` ends it now"
+        yield _found(Kind.QUIET_PERIOD, _ATTENTION, text, remedy)
+
+
+def _found(
+    kind: Kind, severity: Severity, text: str, remedy: str, since: datetime | None = None
+) -> Finding:
+    return Finding(kind=kind, severity=severity, text=text, remedy=remedy, since=since)
