@@ -12,12 +12,16 @@ from broker.app import configure
 from celery_steps.agent import Agent, stop_on_signals
 from celery_steps.agent_workers import described_worker
 from models.errors import Refused
-from models.store.schema import UnfitSchema, check_schema
+from models.store.schema import UnfitSchema, check_schema, current_revision, refuse_unreleased
 from models.store.ticks import Seen
+from runtime.clock import wait_for
 from runtime.config import Settings
-from runtime.database import DATABASE_AWAY, make_engine, reading, reason_of
+from runtime.database import DATABASE_AWAY, is_made, make_engine, reading, reason_of
 from runtime.logs import set_up_logs
 from runtime.supervisor import PARENT
+
+# Whoever starts both at once, as `minutebook up &` and a worker, need not wait for the first.
+MADE_WITHIN_S = 10.0
 
 logger = logging.getLogger("minutebook.agent")
 
@@ -37,6 +41,8 @@ def run(settings: Settings, socket: Path, group: str | None = None) -> None:
 def _check(engine: sa.Engine, settings: Settings) -> None:
     """Refuse a database of another release; each claim waits for an unavailable one."""
     try:
+        refuse_unreleased(engine)
+        wait_for(lambda: not _is_being_made(engine), MADE_WITHIN_S)
         with reading(engine) as connection:
             check_schema(connection)
     except UnfitSchema as error:
@@ -45,6 +51,16 @@ def _check(engine: sa.Engine, settings: Settings) -> None:
         raise type(error)(f"{error}; {where}") from None
     except DATABASE_AWAY as error:
         logger.warning("database unavailable at the start: %s", reason_of(error))
+
+
+def _is_being_made(engine: sa.Engine) -> bool:
+    """Return whether an embedded database has no schema yet."""
+    if engine.dialect.name != "sqlite":
+        return False
+    if not is_made(engine):
+        return True
+    with reading(engine) as connection:
+        return current_revision(connection) is None
 
 
 def _worker(line: str) -> Seen:

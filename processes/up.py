@@ -14,6 +14,7 @@ from broker.names import DEFAULT, HEAVY, QUICK
 from models.errors import SchedulerError
 from models.roles import Role
 from processes import demo
+from processes.listening import listening
 from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.embedded import broker_answers, broker_command, stop_orphan
@@ -47,6 +48,8 @@ def up(installation: Installation, *, load_demo: bool, run_now: bool) -> None:
         signal.signal(number, lambda *_: stop.set())
     with ExitStack() as stack:
         stack.enter_context(folder_lock(settings.home))
+        # Before it prints a link that would lead to whoever has the port.
+        listening(settings.web.host, settings.web.port).close()
         sweep()
         migrate(installation)
         if load_demo:

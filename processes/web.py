@@ -1,6 +1,5 @@
 """Run the HTTP door: one process, stopped in order within ten seconds."""
 
-import errno
 import gc
 import logging
 import os
@@ -15,12 +14,13 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI
 
-from models.errors import Refused
+from models.store.schema import refuse_unreleased
 from processes.http_protocol import bounded
+from processes.listening import listening
+from runtime.database import make_engine
 from runtime.logs import set_up_logs
 from runtime.sections.web import WebSettings
 from runtime.supervisor import end_with_parent
-from runtime.urls import host_and_port
 from views.installation import Installation
 from web.app import HEADERS, make_app, stop_streams
 from web.guards import BehindProxies, BelowPath, WithHeaders
@@ -34,10 +34,6 @@ THREADS_END_WITHIN_S = 1.0
 KEEP_ALIVE_S = 75
 # The readers of operations, statuses and jobs.
 LOOPS = 3
-# A port that is taken, or that only root may open.
-PORT_REFUSED = (errno.EADDRINUSE, errno.EACCES)
-ANOTHER_PORT = "set SCHED_WEB_PORT to a free port, or to 0 for any"
-ANOTHER_HOST = "set SCHED_WEB_HOST to an address of this machine"
 
 
 class _Server(uvicorn.Server):
@@ -71,10 +67,14 @@ def _end() -> None:
 def serve(
     installation: Installation, host: str | None, port: int | None, root_path: str | None
 ) -> None:
-    """Serve HTTP until SIGTERM or SIGINT; raises Refused if the address is taken."""
+    """Serve HTTP until SIGTERM or SIGINT.
+
+    Raises Refused if the address is taken, SchemaUnreleased for a database of before 0.9.0.
+    """
     settings = installation.settings
     below = settings.web.root_path if root_path is None else root_path
     set_up_logs(settings.log, "web")
+    refuse_unreleased(make_engine(settings))
     # Leave out its lines about start and stop; ours say more.
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     # A connection for each thread, and for each loop that reads for many requests at once.
@@ -119,30 +119,3 @@ def configuration(app: FastAPI, settings: WebSettings, root_path: str) -> uvicor
         http=bounded(settings.body_timeout_s),
         ws="none",
     )
-
-
-def listening(host: str, port: int) -> socket.socket:
-    """Return a listening socket; raises Refused if there is no such address, or it is taken."""
-    try:
-        made = _bound(host, port)
-    except OSError as error:
-        remedy = ANOTHER_PORT if error.errno in PORT_REFUSED else ANOTHER_HOST
-        raise Refused(f"{host_and_port(host, port)}: {error.strerror}; {remedy}") from None
-    except UnicodeError as error:  # a host with an empty or a long label
-        raise Refused(f"{host_and_port(host, port)}: {error}; {ANOTHER_HOST}") from None
-    made.listen(2048)
-    return made
-
-
-def _bound(host: str, port: int) -> socket.socket:
-    found = [one[::4] for one in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
-    # A name such as `localhost` may have both kinds of addresses.
-    family, address = max(found, key=lambda one: one[0] == socket.AF_INET)
-    made = socket.socket(family, socket.SOCK_STREAM)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        made.bind(address)
-    except OSError:
-        made.close()
-        raise
-    return made

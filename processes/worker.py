@@ -27,6 +27,7 @@ from broker.names import DEFAULT, HEAVY, in_broker, parse_queues
 from models.errors import SchedulerError
 from models.store import ticks
 from models.store.clocks import read_both
+from models.store.schema import refuse_unreleased
 from runtime.config import Settings
 from runtime.database import make_engine, reason_of
 from runtime.folders import make_home
@@ -147,6 +148,7 @@ def run(settings: Settings, queues: str, concurrency: int | None) -> int:
     name = queues.replace(",", "-")
     set_up_logs(settings.log, name)
     make_home(settings.home)
+    refuse_unreleased(make_engine(settings))
     sweep()
     use_scratch("worker")
     check_semaphores()

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 import uvicorn
 from fastapi import FastAPI
 
-from processes.web import configuration, listening
+from processes.listening import listening
+from processes.web import configuration
 from runtime.clock import wait_for
 from runtime.sections.web import WebSettings
 from web.app import stop_streams

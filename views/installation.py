@@ -14,7 +14,12 @@ from pydantic import Field
 from minutebook.steps import SmallApp
 from models.errors import NotFound, Refused
 from models.store import audit
-from models.store.schema import check_schema, current_revision
+from models.store.schema import (
+    check_schema,
+    current_revision,
+    refuse_unreleased,
+    refuse_unreleased_home,
+)
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from runtime.config import Settings, load_settings
 from runtime.database import CONNECTIONS, make_engine, reading
@@ -101,6 +106,7 @@ class Installation:
 
     def _opened(self) -> sa.Engine:
         engine = make_engine(self.settings, self.connections)
+        refuse_unreleased_home(engine)
         try:
             with reading(engine) as connection:
                 is_new_embedded = (
@@ -265,8 +271,9 @@ def _written(file: Path) -> StartFile:
 
 
 def existing(installation: Installation) -> Installation:
-    """Return the installation; raises NotFound if it does not exist."""
+    """Return the installation; raises NotFound without one, or SchemaUnreleased."""
     if not installation.is_made:
+        refuse_unreleased(make_engine(installation.settings))
         raise NotFound(
             f"there is no Minutebook in {installation.settings.home}; run `minutebook up`, or name"
             " its folder with --home"

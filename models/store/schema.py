@@ -1,15 +1,16 @@
 """Check and migrate the database's schema."""
 
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
 import migrations
-from models.errors import Refused, SchedulerError
+from models.errors import Refused
 from models.store import ticks
+from runtime.database import is_made, reading
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -27,7 +28,7 @@ MIGRATION_LOCK = 5_061_990
 UTF8 = "UTF8"
 
 
-class UnfitSchema(SchedulerError):
+class UnfitSchema(Refused):
     """The database does not have this release's schema."""
 
     remedy = "run `minutebook migrate`"
@@ -46,7 +47,7 @@ class SchemaNewer(UnfitSchema):
 class SchemaUnreleased(UnfitSchema):
     """The database, or the home folder, was made before 0.9.0, the first release."""
 
-    remedy = "begin with an empty database or a new home folder"
+    remedy = "see UPGRADING.md for what can be kept"
 
 
 def _config(connection: sa.Connection | None = None) -> "Config":
@@ -65,6 +66,7 @@ def migrate(engine: sa.Engine) -> tuple[str | None, str | None]:
     SchemaNewer, SchemaUnreleased, or Refused for an empty database that does not store text as
     UTF-8.
     """
+    refuse_unreleased_home(engine)
     with engine.begin() as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
@@ -81,6 +83,29 @@ def migrate(engine: sa.Engine) -> tuple[str | None, str | None]:
         return before, current_revision(connection)
 
 
+def refuse_unreleased(engine: sa.Engine) -> None:
+    """Raise SchemaUnreleased for a database, or a home folder, of before the first release.
+
+    Creates nothing. A database that does not answer is passed over: who asks waits for it.
+    """
+    refuse_unreleased_home(engine)
+    if not is_made(engine):
+        return
+    try:
+        with suppress(sa.exc.DBAPIError), reading(engine) as connection:
+            if current_revision(connection) is None:
+                _check_is_alone(engine)
+    finally:
+        # A worker forks: none of its children may inherit the connection.
+        engine.dispose()
+
+
+def refuse_unreleased_home(engine: sa.Engine) -> None:
+    """Raise SchemaUnreleased if a new database would stand in a home folder of before 0.9.0."""
+    if not is_made(engine):
+        _check_is_alone(engine)
+
+
 def _check_can_begin(connection: sa.Connection) -> None:
     encoding = encoding_of(connection)
     if encoding != UTF8:
@@ -88,18 +113,19 @@ def _check_can_begin(connection: sa.Connection) -> None:
             f"the database stores text as {encoding}, and Minutebook needs {UTF8}; "
             f"create it with ENCODING '{UTF8}' TEMPLATE template0"
         )
-    own = connection.engine.url.database
-    if connection.dialect.name == "sqlite" and own:
-        _check_is_alone(Path(own))
+    _check_is_alone(connection.engine)
 
 
-def _check_is_alone(own: Path) -> None:
+def _check_is_alone(engine: sa.Engine) -> None:
     """Refuse a home folder that holds a database of a version before the first release."""
+    if engine.dialect.name != "sqlite" or not engine.url.database:
+        return
+    own = Path(engine.url.database)
     for other in sorted(own.parent.glob("*.db")):
         if other != own and _is_ancient(other):
             raise SchemaUnreleased(
-                f"the home folder {own.parent} was made by a version before 0.9.0 ({other.name}), "
-                "which no release reads; name another folder by --home"
+                f"the home folder {own.parent} was made before 0.9.0 ({other.name}); no release "
+                "can read it. Name another folder with --home"
             )
 
 
@@ -122,8 +148,8 @@ def current_revision(connection: sa.Connection) -> str | None:
         ).scalar_one_or_none()
     if tables.has_table(_ANCIENT):
         raise SchemaUnreleased(
-            "the database was made by a version before 0.9.0, which no release reads; "
-            "name an empty database, or another home folder by --home"
+            "the database was made before 0.9.0; no release can read it. "
+            "Name an empty database, or another home folder with --home"
         )
     return None
 

@@ -113,9 +113,6 @@ EVENTS: Mapping[str, LogEvent] = {
         "operation_start_repeated", "operation"
     ),
     "operation %s: its message was discarded: %s": _event("message_discarded", "operation reason"),
-    "removed %d Minutebook messages from queues with old names": _event(
-        "old_messages_removed", "messages"
-    ),
     "small app %s: its action %s was not created: %s": _event(
         "default_action_refused", "app action error"
     ),

@@ -3,6 +3,7 @@
 import contextlib
 import re
 import signal
+import socket
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -193,3 +194,15 @@ def test_down_stops_what_up_started_and_says_so_if_nothing_runs(home: Installati
     assert f"stopped minutebook up (pid {up.pid})" in stopped.stdout
     assert "no minutebook up is running" in again.stdout
     assert psutil.wait_procs(children, timeout=10)[1] == []
+
+
+def test_a_port_that_is_taken_is_named_before_a_link_would_lead_there(
+    home: Installation,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = home.processes.run(home.command("up"), {"SCHED_WEB_PORT": str(port)})
+
+    assert done.returncode == 2
+    assert f"127.0.0.1:{port}: Address already in use; set SCHED_WEB_PORT" in done.stderr
+    assert "sign-in" not in done.stdout

@@ -2,7 +2,7 @@
 
 import json
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,8 @@ CONTEXT = ParseContext(
     datetime(2026, 11, 21, tzinfo=UTC),
     celery=CeleryRules(("tasks.*",)),
     steps=STEPS,
+    # The tutorial lets the daemon tick so often.
+    tick=timedelta(seconds=5),
     calendars={"french holidays": ["12-25"], "freeze": []},
 )
 DULL = {"name": "dull", "operations": {"maintenance": True}, "when": {"cron_rule": "@daily"}}

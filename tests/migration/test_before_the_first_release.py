@@ -1,7 +1,11 @@
 """Databases and home folders of before 0.9.0 are refused, and stay as they are."""
 
+import os
 import sqlite3
+import sys
+from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import pytest
 import sqlalchemy as sa
@@ -9,6 +13,7 @@ import sqlalchemy as sa
 from models.store.schema import VERSION_TABLE, SchemaUnreleased, check_schema, migrate
 from runtime.config import load_settings
 from runtime.database import make_engine, reading
+from tests.acceptance.warm import OURS, warm
 
 
 @pytest.fixture
@@ -22,7 +27,7 @@ def ancient(empty: sa.Engine) -> sa.Engine:
 
 
 def test_a_database_of_before_the_first_release_is_refused(ancient: sa.Engine) -> None:
-    remedy = "made by a version before 0.9.0, .*name an empty database, or another home folder"
+    remedy = "made before 0.9.0; .*Name an empty database, or another home folder"
     with pytest.raises(SchemaUnreleased, match=remedy):
         migrate(ancient)
     with reading(ancient) as connection, pytest.raises(SchemaUnreleased, match=remedy):
@@ -57,7 +62,7 @@ def test_a_home_folder_of_before_the_first_release_is_refused(tmp_path: Path) ->
         made.execute("CREATE TABLE action_cursor (action_uid VARCHAR(36))")
     engine = make_engine(load_settings(tmp_path, {}))
 
-    with pytest.raises(SchemaUnreleased, match=r"before 0\.9\.0 \(old name\.db\), .* by --home"):
+    with pytest.raises(SchemaUnreleased, match=r"before 0\.9\.0 \(old name\.db\); .* with --home"):
         migrate(engine)
 
     engine.dispose()
@@ -73,3 +78,31 @@ def test_another_file_of_that_kind_in_the_home_folder_is_no_matter(
     assert migrate(engine)[0] is None
 
     engine.dispose()
+
+
+def home_of(folder: Path, name: str) -> Path:
+    """Return a home folder of before the first release, whose database has that name."""
+    folder.mkdir(mode=0o700)
+    with closing(sqlite3.connect(folder / name)) as made, made:
+        made.execute("CREATE TABLE action_cursor (action_uid VARCHAR(36))")
+    return folder
+
+
+@pytest.mark.parametrize("name", ["other.db", "minutebook.db"])
+@pytest.mark.parametrize("command", ["up", "web", "worker", "daemon", "status", "migrate"])
+def test_each_command_refuses_it_with_one_line_and_makes_no_database(
+    tmp_path: Path, command: str, name: str
+) -> None:
+    home = home_of(tmp_path / "home", name)
+    command_line = [sys.executable, *OURS, "--home", str(home), command]
+    environ = {**os.environ, "SCHED_WEB_PORT": "0"}
+
+    with TemporaryFile("w+") as output:
+        process = warm().start(command_line, environ, tmp_path, (output, output))
+        code = process.wait(60)
+        output.seek(0)
+        said = output.read()
+
+    refusals = [line for line in said.splitlines() if "was made before 0.9.0" in line]
+    assert (code, len(refusals)) == (2, 1), said
+    assert {file.name for file in home.glob("*.db")} == {name}

@@ -19,7 +19,13 @@ from models.store import actions, measures, ticks
 from models.store.clocks import read_both
 from models.store.operations import turns
 from models.store.operations.handing import FOLLOWED_WITHIN
-from models.store.schema import UTF8, UnfitSchema, check_schema, encoding_of
+from models.store.schema import (
+    UTF8,
+    UnfitSchema,
+    check_schema,
+    encoding_of,
+    refuse_unreleased,
+)
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_cursor, installation
 from models.tables import actions as table
@@ -56,6 +62,11 @@ ALERT_HINT = "see `minutebook action list --unhealthy --all-apps`"
 
 def check_database(engine: sa.Engine, settings: Settings) -> Iterator[Finding]:
     """Yield the findings about the database and its contents."""
+    try:
+        refuse_unreleased(engine)
+    except UnfitSchema as error:
+        yield _unusable(error)
+        return
     if not is_made(engine):
         yield fault("database", "there is none yet", "run `minutebook up`, or check --home")
         return

@@ -17,6 +17,8 @@ from fastapi.responses import Response
 
 from models.errors import NotFound
 from models.roles import PERMITS, Permission, Role, TokenKind
+from models.store.schema import UnfitSchema
+from runtime.database import DATABASE_AWAY
 from runtime.visible import visible_line
 from views.installation import Installation
 from views.tokens.sessions import still_named
@@ -239,7 +241,7 @@ def _visitor(request: Request, permission: Permission, is_of_installation: bool 
 
 def visitor_or_none(request: Request) -> Visitor | None:
     """Return the visitor of a request for no page of ours, for the frame of the answer."""
-    with suppress(SignInNeeded, Forbidden, NotFound):
+    with suppress(SignInNeeded, Forbidden, NotFound, UnfitSchema, *DATABASE_AWAY):
         return _visitor(request, Permission.READ, False)
     return None
 

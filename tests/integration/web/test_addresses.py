@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from models.errors import Refused
-from processes.web import listening
+from processes.listening import listening
 from runtime.config import Settings
 from tests.integration.web.conftest import Serve
 from tests.servers import free_port
