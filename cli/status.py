@@ -18,7 +18,7 @@ def status(
     check: Annotated[
         states.Part | None,
         typer.Option(
-            help="Print nothing; exit 1 unless this host's daemon, worker or API is alive."
+            help="Print nothing; exit 1 unless this host's part is alive, or the verdict not broken."
         ),
     ] = None,
 ) -> None:

@@ -61,10 +61,6 @@ def _daemon(found: Status) -> Iterator[str]:
         return
     ago = lasting(found.now - daemon.last_tick_at)
     yield f"daemon      {_ticks(daemon)}: {daemon.name}, last tick {ago} ago"
-    report = daemon.report if isinstance(daemon.report, dict) else {}
-    if "broker_error" in report:
-        yield f"            broker_error: {report['broker_error']}"
-    yield from _skew("the daemon's machine", daemon.clock_skew_s)
 
 
 def _ticks(daemon: Daemon) -> str:
@@ -77,22 +73,14 @@ def _workers(found: Status) -> Iterator[str]:
     if not found.workers:
         yield "workers     none"
     for one in found.workers:
-        yield from _worker(one, found.max_skew_s)
+        yield from _worker(one)
 
 
-def _worker(one: Worker, max_skew_s: float) -> Iterator[str]:
+def _worker(one: Worker) -> Iterator[str]:
     followed = "" if one.follows is None else f", follows {len(one.follows)} tasks"
     yield f"worker      {one.name} for {one.queues}{followed}"
-    if abs(one.skew_s or 0.0) > max_skew_s:
-        yield from _skew("its machine", one.skew_s or 0.0)
     for module, error in (one.step_failures or {}).items():
         yield f"            module {module} failed to import: {error}"
-
-
-def _skew(whose: str, skew_s: float) -> Iterator[str]:
-    if skew_s:
-        word = "ahead of" if skew_s > 0 else "behind"
-        yield f"clock       {whose} is {abs(skew_s):.1f} s {word} the database"
 
 
 def _period(found: QuietPeriod) -> Iterator[str]:

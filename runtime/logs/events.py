@@ -57,7 +57,7 @@ EVENTS: Mapping[str, LogEvent] = {
     "action %s: occurrences due before its edit are lost": _event(
         "edit_lost_occurrences", "action"
     ),
-    "actions stay locked by another process: %s": _event("actions_locked", "error"),
+    "actions stay locked by another process (%s): %s": _event("actions_locked", "holder error"),
     "agent serves %s": _event("agent_started", "path"),
     "all files are in %s; Ctrl-C stops everything and loses nothing": _event("home_folder", "home"),
     "an event of action %s cannot be read: %s": _event("event_unreadable", "action error"),

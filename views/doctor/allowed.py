@@ -16,7 +16,7 @@ from models.tables import actions, naming, small_apps
 from runtime.config import Settings
 from small_apps.steps.command import STEP as COMMAND
 from tasks.built_in import built_in_steps
-from views.doctor.report import Finding, fault, warning
+from views.doctor.report import Checked, fault, warning
 
 # Documents are read one by one: a sample shows the same in less time.
 MOST_ACTIONS = 2_000
@@ -24,7 +24,7 @@ MOST_ACTIONS = 2_000
 ANY_TASK = CeleryRules(("*",), shares_broker=False)
 
 
-def check_allowed(connection: sa.Connection, settings: Settings) -> Iterator[Finding]:
+def check_allowed(connection: sa.Connection, settings: Settings) -> Iterator[Checked]:
     """Yield one finding for each advice, with the first action that needs it."""
     found: dict[str, list[str]] = {}
     for row in connection.execute(_NAMED):

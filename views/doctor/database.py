@@ -38,7 +38,7 @@ from small_apps.store import app_limits, small_apps
 from views.daemon import daemon_in
 from views.doctor.allowed import check_allowed
 from views.doctor.references import references_in, unresolved, unresolved_settings
-from views.doctor.report import Finding, fault, ok, warning
+from views.doctor.report import Checked, fault, ok, warning
 from views.verdict import Kind, Severity, Verdict, verdict_in
 from views.verdict.finding import OF_ACTIONS
 from views.verdict.installation import how_to_read
@@ -60,7 +60,7 @@ MOST_PLANS = 10_000
 ALERT_HINT = "see `minutebook action list --unhealthy --all-apps`"
 
 
-def check_database(engine: sa.Engine, settings: Settings) -> Iterator[Finding]:
+def check_database(engine: sa.Engine, settings: Settings) -> Iterator[Checked]:
     """Yield the findings about the database and its contents."""
     try:
         refuse_unreleased(engine)
@@ -81,7 +81,7 @@ def check_database(engine: sa.Engine, settings: Settings) -> Iterator[Finding]:
         yield from _all_stored(connection, settings)
 
 
-def _unusable(error: sa.exc.DBAPIError | UnfitSchema) -> Finding:
+def _unusable(error: sa.exc.DBAPIError | UnfitSchema) -> Checked:
     if isinstance(error, UnfitSchema):
         return fault("schema", str(error), error.remedy)
     if is_refusal(error):
@@ -91,7 +91,7 @@ def _unusable(error: sa.exc.DBAPIError | UnfitSchema) -> Finding:
     )
 
 
-def _reachable(connection: sa.Connection) -> Iterator[Finding]:
+def _reachable(connection: sa.Connection) -> Iterator[Checked]:
     check_schema(connection)
     yield ok("schema", "is this release's")
     # Rolled back: it only shows that a row can be written.
@@ -106,13 +106,13 @@ def _reachable(connection: sa.Connection) -> Iterator[Finding]:
         yield warning("database", text, f"dump it, and restore it to one with ENCODING '{UTF8}'")
 
 
-def _pooled(engine: sa.Engine) -> Iterator[Finding]:
+def _pooled(engine: sa.Engine) -> Iterator[Checked]:
     if engine.dialect.name == "postgresql" and shares_sessions(engine):
         text = "a pooler lends our sessions to others (transaction pooling): time-outs get lost"
         yield warning("database", text, "let it pool sessions (PgBouncer: pool_mode = session)")
 
 
-def _all_stored(connection: sa.Connection, settings: Settings) -> Iterator[Finding]:
+def _all_stored(connection: sa.Connection, settings: Settings) -> Iterator[Checked]:
     now, skew_s = read_both(connection)
     verdict = verdict_in(connection, settings, WHOLE_INSTALLATION)
     yield from _judged(verdict)
@@ -130,7 +130,7 @@ def _all_stored(connection: sa.Connection, settings: Settings) -> Iterator[Findi
     yield from _actions(connection, verdict)
 
 
-def _judged(verdict: Verdict) -> Iterator[Finding]:
+def _judged(verdict: Verdict) -> Iterator[Checked]:
     """Yield what the verdict found, but for single actions that are not quarantined."""
     make = {Severity.BROKEN: fault, Severity.ATTENTION: warning, Severity.NOTE: warning}
     for one in verdict.findings:
@@ -139,7 +139,7 @@ def _judged(verdict: Verdict) -> Iterator[Finding]:
             yield make[one.severity](CHECKS[one.kind], one.text, one.remedy)
 
 
-def _clock(verdict: Verdict, skew_s: float, most_s: float) -> Iterator[Finding]:
+def _clock(verdict: Verdict, skew_s: float, most_s: float) -> Iterator[Checked]:
     if abs(skew_s) > most_s:
         text = f"this machine is {skew_s:+.1f} s off the database"
         yield warning("clock", text, "set it right (NTP); the database's clock alone decides")
@@ -147,14 +147,14 @@ def _clock(verdict: Verdict, skew_s: float, most_s: float) -> Iterator[Finding]:
         yield ok("clock", f"this machine is {abs(skew_s):.1f} s off the database")
 
 
-def _daemon(connection: sa.Connection, settings: Settings, now: datetime) -> Iterator[Finding]:
+def _daemon(connection: sa.Connection, settings: Settings, now: datetime) -> Iterator[Checked]:
     daemon = daemon_in(connection, settings, now)
     if daemon is not None and daemon.is_ticking:
         age_s = max(0.0, (now - daemon.last_tick_at).total_seconds())
         yield ok("daemon", f"{daemon.name} ticks, last {age_s:.0f} s ago")
 
 
-def _actions(connection: sa.Connection, verdict: Verdict) -> Iterator[Finding]:
+def _actions(connection: sa.Connection, verdict: Verdict) -> Iterator[Checked]:
     if verdict.unhealthy:
         yield warning("actions", f"{verdict.unhealthy:,} unhealthy", ALERT_HINT)
         return
@@ -162,7 +162,7 @@ def _actions(connection: sa.Connection, verdict: Verdict) -> Iterator[Finding]:
     yield ok("actions", f"{total}, {active} active, none unhealthy")
 
 
-def _tz(connection: sa.Connection) -> Iterator[Finding]:
+def _tz(connection: sa.Connection) -> Iterator[Checked]:
     ours, stored = tz_release(), ticks.fact(connection, TZ_RELEASE)
     if stored is not None and stored > ours:
         text = f"release {ours} is older than {stored}, which this database was used with"
@@ -203,7 +203,7 @@ def _active_plans(connection: sa.Connection) -> list[str]:
 
 def _workers(
     connection: sa.Connection, settings: Settings, plans: list[str], verdict: Verdict
-) -> Iterator[Finding]:
+) -> Iterator[Checked]:
     """Yield a fault for each queue that will be needed and has no worker, though nothing waits."""
     live = ticks.live_workers(connection, settings.worker.lease)
     of_ours = [row for row in live if row["follows"] is None]
@@ -227,7 +227,7 @@ def _listed(plan: str, queue: str) -> str:
     return listed_queue(queue) if _JOB in plan else queue
 
 
-def _hooks(settings: Settings, plans: list[str]) -> Iterator[Finding]:
+def _hooks(settings: Settings, plans: list[str]) -> Iterator[Checked]:
     alerts = settings.alert.webhook.get_secret_value()
     has_webhooks = bool(alerts) or any('"kind":"webhook"' in plan for plan in plans)
     if has_webhooks and not settings.hook.secret.get_secret_value():
@@ -238,7 +238,7 @@ def _hooks(settings: Settings, plans: list[str]) -> Iterator[Finding]:
 
 def _celery_tasks(
     connection: sa.Connection, settings: Settings, plans: list[str]
-) -> Iterator[Finding]:
+) -> Iterator[Checked]:
     """Yield the findings about the user's Celery tasks: allowed and followed, or not."""
     found = [read_plan(plan) for plan in plans if _HANDED_OVER in plan]
     handed = [one.hand_over for one in found if isinstance(one, Plan)]
@@ -260,7 +260,7 @@ def _celery_tasks(
         yield warning("celery tasks", text, "add `minutebook.follow(app)` to its application")
 
 
-def _shared_queues(connection: sa.Connection, settings: Settings) -> Iterator[Finding]:
+def _shared_queues(connection: sa.Connection, settings: Settings) -> Iterator[Checked]:
     """Yield a warning for each queue whose one process several small apps share."""
     if turns.sharing(connection) is not Sharing.APPS:
         return
@@ -273,7 +273,7 @@ def _shared_queues(connection: sa.Connection, settings: Settings) -> Iterator[Fi
             yield warning("workers", text, remedy)
 
 
-def _limits(connection: sa.Connection, settings: Settings) -> Iterator[Finding]:
+def _limits(connection: sa.Connection, settings: Settings) -> Iterator[Checked]:
     found = app_limits.close(connection, settings.limits, read_clock(connection))
     names = {app.id: app.name for app in small_apps.listed(connection)} if found else {}
     for use in found:
@@ -282,7 +282,7 @@ def _limits(connection: sa.Connection, settings: Settings) -> Iterator[Finding]:
         yield warning("limits", text, f"see what it does, or raise {setting}")
 
 
-def _retention(connection: sa.Connection, settings: Settings) -> Finding:
+def _retention(connection: sa.Connection, settings: Settings) -> Checked:
     days = settings.retention.operations_days
     found = actions.longest_look_back(connection, timedelta(days=days, seconds=-1))
     if found is not None:

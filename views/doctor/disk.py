@@ -10,7 +10,7 @@ from time import monotonic
 from pydantic import Field
 
 from runtime.config import Settings
-from views.doctor.report import Finding, ok, warning
+from views.doctor.report import Checked, ok, warning
 from views.view import View
 
 # The parts by their names in the home folder, with what bounds each.
@@ -78,7 +78,7 @@ def is_nearly_full(free: int, size: int) -> bool:
     return free < min(LEAST_SHARE * size, ENOUGH)
 
 
-def check_disk(settings: Settings) -> Iterator[Finding]:
+def check_disk(settings: Settings) -> Iterator[Checked]:
     """Yield what the home folder takes, and a warning if its file system is nearly full."""
     disk = measured(settings.home)
     shown = ", ".join(f"{part} {in_words(size)}" for part, size in disk.taken.items())

@@ -21,7 +21,7 @@ from small_apps.mail.failures import MailServerFailed
 from tasks.registry import Registry
 from views.doctor.database import check_database
 from views.doctor.disk import check_disk
-from views.doctor.report import Check, Finding, Report, fault, look, ok, warning
+from views.doctor.report import Check, Checked, Report, fault, look, ok, warning
 from views.installation import Installation
 
 # For all checks, which run in parallel; connecting to PostgreSQL may take five seconds.
@@ -59,7 +59,7 @@ def _checks(settings: Settings) -> dict[str, Check]:
     }
 
 
-def _check_settings() -> Iterator[Finding]:
+def _check_settings() -> Iterator[Checked]:
     unknown = unknown_variables(os.environ)
     for one in unknown:
         yield warning("settings", one, "correct or remove it; it has no effect")
@@ -67,7 +67,7 @@ def _check_settings() -> Iterator[Finding]:
         yield ok("settings", "all known")
 
 
-def _check_home(home: Path) -> Iterator[Finding]:
+def _check_home(home: Path) -> Iterator[Checked]:
     if not home.is_dir():
         yield fault("home", f"{home} does not exist", "run `minutebook up`, or name it with --home")
         return
@@ -90,7 +90,7 @@ def _check_home(home: Path) -> Iterator[Finding]:
         yield ok("home", str(home))
 
 
-def _check_database(settings: Settings) -> Iterator[Finding]:
+def _check_database(settings: Settings) -> Iterator[Checked]:
     engine = make_engine(settings)
     try:
         yield from check_database(engine, settings)
@@ -98,7 +98,7 @@ def _check_database(settings: Settings) -> Iterator[Finding]:
         engine.dispose()
 
 
-def _check_broker(settings: Settings) -> Iterator[Finding]:
+def _check_broker(settings: Settings) -> Iterator[Checked]:
     try:
         found = probe.probe(settings, (QUICK, HEAVY, DEFAULT))
     except BrokerUnavailable as error:
@@ -118,7 +118,7 @@ def _check_broker(settings: Settings) -> Iterator[Finding]:
         yield ok("broker", f"accepts and delivers messages; {depths}")
 
 
-def _foreign(found: probe.Probed) -> Iterator[Finding]:
+def _foreign(found: probe.Probed) -> Iterator[Checked]:
     """Yield the workers and messages of another application in our queues."""
     for worker in found.foreign_workers:
         text = f"worker {worker} of an application listens to a queue of ours ({QUEUE_PREFIX}…)"
@@ -128,7 +128,7 @@ def _foreign(found: probe.Probed) -> Iterator[Finding]:
         yield warning("broker", text, "see the workers' log for their tasks; move or delete them")
 
 
-def _check_celery_broker(settings: Settings) -> Iterator[Finding]:
+def _check_celery_broker(settings: Settings) -> Iterator[Checked]:
     if shares_broker(settings):
         return
     try:
@@ -140,14 +140,14 @@ def _check_celery_broker(settings: Settings) -> Iterator[Finding]:
         yield ok("celery broker", "accepts and delivers messages")
 
 
-def _check_mail(settings: Settings) -> Iterator[Finding]:
+def _check_mail(settings: Settings) -> Iterator[Checked]:
     try:
         yield ok("mail", transport.probe(settings, MAIL_WITHIN_S))
     except MailServerFailed as error:
         yield fault("mail", str(error), "check SCHED_SMTP_URL, and whether the server runs")
 
 
-def _check_steps(registry: Registry, settings: Settings) -> Iterator[Finding]:
+def _check_steps(registry: Registry, settings: Settings) -> Iterator[Checked]:
     for text in registry.failures:
         yield fault("steps", text, "correct or remove it, here and for the workers; then restart")
     lacking = registry.steps_beside(settings.worker.extras).lacking

@@ -7,7 +7,7 @@ from models.references import is_reference
 from runtime.config import Settings
 from runtime.references import OF_SETTINGS, SecretMissing, resolved
 from runtime.sections import SecretSettings
-from views.doctor.report import Finding, warning
+from views.doctor.report import Checked, warning
 
 _TARGET = re.compile(r'"kind":"webhook","to":"((?:env|file):(?:[^"\\]|\\.)+)"')
 REMEDY = "set it where workers run; this is what the command sees in its own environment"
@@ -20,7 +20,7 @@ def references_in(plans: Iterable[str]) -> set[str]:
 
 def unresolved(
     references: Iterable[str], allowed: SecretSettings, prefix: str = ""
-) -> Iterator[Finding]:
+) -> Iterator[Checked]:
     """Yield a warning for each reference that cannot be read here; the secret is not shown."""
     for reference in sorted(set(references)):
         try:
@@ -29,7 +29,7 @@ def unresolved(
             yield warning("hooks", f"{prefix}{error}", REMEDY)
 
 
-def unresolved_settings(settings: Settings) -> Iterator[Finding]:
+def unresolved_settings(settings: Settings) -> Iterator[Checked]:
     """Yield a warning for each setting whose secret cannot be read here."""
     values = {
         "SCHED_HOOK_SECRET": settings.hook.secret.get_secret_value(),

@@ -18,7 +18,7 @@ class Level(StrEnum):
     FAULT = "fault"
 
 
-class Finding(View):
+class Checked(View):
     """The result of a check."""
 
     what: str = Field(description="What was checked: `database`, `broker`, `home` …")
@@ -27,7 +27,7 @@ class Finding(View):
     remedy: str | None = Field(None, description="What to do about it.")
 
 
-class Report(Listing[Finding]):
+class Report(Listing[Checked]):
     """All findings, in the order of the checks."""
 
     @property
@@ -35,30 +35,30 @@ class Report(Listing[Finding]):
         return int(any(one.level is Level.FAULT for one in self.root))
 
 
-Check = Callable[[], Iterable[Finding]]
+Check = Callable[[], Iterable[Checked]]
 
 
-def ok(what: str, text: str) -> Finding:
+def ok(what: str, text: str) -> Checked:
     """Return a finding without a problem."""
-    return Finding(what=what, level=Level.OK, text=text)
+    return Checked(what=what, level=Level.OK, text=text)
 
 
-def warning(what: str, text: str, remedy: str) -> Finding:
+def warning(what: str, text: str, remedy: str) -> Checked:
     """Return a finding that may become a fault."""
-    return Finding(what=what, level=Level.WARNING, text=text, remedy=remedy)
+    return Checked(what=what, level=Level.WARNING, text=text, remedy=remedy)
 
 
-def fault(what: str, text: str, remedy: str) -> Finding:
+def fault(what: str, text: str, remedy: str) -> Checked:
     """Return a finding that keeps Minutebook from its work."""
-    return Finding(what=what, level=Level.FAULT, text=text, remedy=remedy)
+    return Checked(what=what, level=Level.FAULT, text=text, remedy=remedy)
 
 
-def look(checks: dict[str, Check], within_s: float) -> list[Finding]:
+def look(checks: dict[str, Check], within_s: float) -> list[Checked]:
     """Return the findings of all checks, in order, after `within_s` seconds at most.
 
     The checks run in parallel; one without an answer in time is a fault.
     """
-    found: dict[str, list[Finding]] = {}
+    found: dict[str, list[Checked]] = {}
 
     def run(what: str, check: Check) -> None:
         try:

@@ -18,7 +18,7 @@ from scheduler.downtime import last_downtime
 from views.daemon import Daemon
 from views.doctor.disk import Disk, disk_of
 from views.installation import Installation
-from views.verdict import Verdict, look
+from views.verdict import State, Verdict, look
 from views.view import Instant, View
 
 DAY = timedelta(days=1)
@@ -31,6 +31,7 @@ class Part(StrEnum):
     DAEMON = "daemon"
     WORKER = "worker"
     WEB = "web"
+    VERDICT = "verdict"
 
 
 class ClockSetBack(View):
@@ -154,9 +155,12 @@ def is_ticking(installation: Installation) -> bool:
 
 
 def is_alive(installation: Installation, part: Part) -> bool:
-    """Return whether this host's daemon, worker or HTTP API is alive."""
+    """Return whether this host's daemon, worker or HTTP API is alive, or nothing is broken."""
     if part is Part.WEB:
         return _serves(installation.settings.web)
+    if part is Part.VERDICT:
+        with reading(installation.engine) as connection:
+            return look(connection, installation.settings).verdict.state is not State.BROKEN
     settings, host = installation.settings, socket.gethostname()
     with reading(installation.engine) as connection:
         if part is Part.DAEMON:

@@ -22,7 +22,7 @@ def test_an_agent_that_finds_an_empty_database_names_it_and_the_settings(tmp_pat
         check=False,
     )
 
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert (
         f"SCHED_HOME and SCHED_DATABASE_URL lead its agent to sqlite:///{tmp_path}" in done.stderr
     )

@@ -385,9 +385,9 @@ def test_status_names_machines_whose_clock_is_off(call: Call, tmp_path: Path) ->
 
     out = call("status").out
 
-    assert "its machine is 90.0 s behind the database" in out
-    assert "the daemon's machine is 5.0 s ahead of the database" in out
-    assert out.count("clock ") == 2
+    assert "attention the machine of worker quick@there:1 is -90.0 s off the database" in out
+    assert "attention the machine of daemon daemon:1 is +5.0 s off the database" in out
+    assert "heavy@here:1 is" not in out
     skews = {one["name"]: one["skew_s"] for one in call("status", "--json").json["workers"]}
     assert skews == {"quick@there:1": -90.0, "heavy@here:1": 0.1}
 
@@ -520,10 +520,11 @@ def test_a_daemon_that_was_stopped_does_not_tick(call: Call, tmp_path: Path) -> 
     after = call("status", "--json").json["daemon"]
 
     assert (before["is_ticking"], before["stopped_at"]) == (True, None)
-    assert stopped.out.startswith("daemon      stopped at 20")
+    assert stopped.out.startswith("BROKEN      No daemon ticks: here:1 was stopped.\n")
+    assert "\ndaemon      stopped at 20" in stopped.out
     assert (after["is_ticking"], after["stopped_at"] is None) == (False, False)
     found = [one for one in call("doctor", "--json").json if one["what"] == "daemon"]
-    assert found[0]["text"].startswith("was stopped at 20")
+    assert found[0]["text"] == "no daemon ticks: here:1 was stopped"
 
 
 def test_help_loads_no_command(tmp_path: Path) -> None:

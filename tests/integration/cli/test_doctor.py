@@ -32,7 +32,7 @@ from tests.celery_messages import TASK, celery_action, follow_by_name
 from tests.factories import STEPS, author, make_action, make_app, make_document
 from tests.mail_server import mail_server
 from tests.servers import Broker, PostgreSQL, free_port, temporary_folder
-from views.doctor.report import Finding, fault, look, ok
+from views.doctor.report import Checked, fault, look, ok
 
 Examine = Callable[..., tuple[int, dict[str, list[dict[str, Any]]]]]
 NOBODY = "127.0.0.1:1"
@@ -293,7 +293,7 @@ def test_an_older_tz_release_is_a_fault(
 def test_a_check_that_hangs_is_a_fault_and_the_others_are_told() -> None:
     never = Event()
 
-    def hangs() -> list[Finding]:
+    def hangs() -> list[Checked]:
         never.wait(30)
         return []
 
