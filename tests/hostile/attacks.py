@@ -29,6 +29,7 @@ from tests.hostile import test_servers as servers
 from tests.hostile.bounds import read_in_bounds
 from tests.hostile.corpus import corpus
 from tests.hostile.stage import APPS, Stage, failed, refused
+from tests.hostile.viewers import memory_of, publish_many, statuses, viewers
 from tests.integration.celery_steps import test_sidecar as sidecar
 from tests.integration.celery_steps.test_agent import ANSWER_S, Asked, serving
 from tests.integration.cli import test_scope as scope
@@ -337,6 +338,23 @@ def _planted_cookie(stage: Stage) -> str:
     return "its button is not shown"
 
 
+def _greedy_viewers(stage: Stage) -> str:
+    """Let fifty viewers download a large snapshot, and read nothing."""
+    settings, engine = stage.installation.settings, stage.installation.engine
+    publish_many(engine, settings, "shop")
+    web, address = start_web(stage.installation)
+    try:
+        token = stage.installation.cli("--app", "shop", "token", "create", "--role", "viewer")
+        before = memory_of(web.pid)
+        with viewers(50, address, token["token"], "/api/apps/shop/data/big") as answers:
+            grown = memory_of(web.pid).own - before.own
+        assert statuses(answers) == {200: 2, 429: 48}, statuses(answers)
+        assert grown < 50, f"the web process grew by {grown:.0f} MiB"
+    finally:
+        web.kill()
+    return f"two are served, and the web process grew by {grown:.0f} MiB"
+
+
 def _remote_control(stage: Stage) -> str:
     for attack in (
         on_broker.test_no_control_command_reaches_our_workers,
@@ -493,6 +511,12 @@ ATTACKS = [
         "B9", "a row of another scheduler's database that no library could have written",
         "the row is reported, and the others are imported",
         ("test_a_row_that_only_sqlite_takes_does_not_end_the_import",), _strange_rows,
+    ),
+    Attack(
+        "B10", "fifty viewers download a snapshot of millions of rows, and read nothing",
+        "few are served at a time, by child processes; the memory of the web process stays",
+        ("test_viewers_who_read_nothing_cost_no_memory",
+         "test_a_download_ends_with_its_viewer"), _greedy_viewers,
     ),
     Attack(
         "C1", "an encoded word in a name or subject that holds headers, recipients or a body",
