@@ -65,7 +65,7 @@ class Download(StreamingResponse):
                     await super().__call__(scope, receive, send)
                 except SourceFailed as error:
                     # The answer is left without its end: no part of the rows passes for all.
-                    logger.warning('a download of small app "%s" was cut: %s', self._app, error)
+                    logger.warning("a download of small app %s was cut: %s", self._app, error)
 
 
 @asynccontextmanager

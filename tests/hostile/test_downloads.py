@@ -113,5 +113,5 @@ def test_a_download_whose_child_is_killed_is_not_taken_for_whole(
         with pytest.raises(httpx.RemoteProtocolError, match="incomplete chunked read"):
             answer.read()
 
-    process.said('a download of small app "shop" was cut: the snapshot ended its process')
+    process.said("a download of small app shop was cut: the snapshot ended its process")
     assert "Traceback" not in process.text()
