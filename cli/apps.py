@@ -15,9 +15,10 @@ from cli.render import print_exactly, show
 from cli.tree import group
 from models.errors import InvalidDocument, Problem, Refused
 from runtime.visible import visible_json
+from small_apps.snapshots.json_rows import Row, json_line, json_value
 from views import apps
 from views.apps import calendar_file, changes, grants
-from views.apps.data import Row, json_line, json_value, open_rows
+from views.apps.data import open_rows
 from views.door import Door, every
 from views.files import Document, read_all, read_documents
 

@@ -2,6 +2,8 @@
 
 from models.errors import SchedulerError
 
+CUT_OFF = "the data are cut off, so write the whole file"
+
 
 class SourceFailed(SchedulerError):
     """A source cannot be read; `permanent`: not before the source or its settings change."""

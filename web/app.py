@@ -29,6 +29,7 @@ from web.dashboard import sessions as session_pages
 from web.dashboard.errors import answer_error, answer_stale
 from web.dashboard.session import SignInNeeded, StaleForm
 from web.dashboard.sign_in import ask_to_sign_in
+from web.downloads import Places
 from web.guards import BoundedBodies
 from web.handout import Handout
 from web.kept import Kept
@@ -92,7 +93,7 @@ def make_app(opened: Installation) -> FastAPI:
     app.state.statuses = Together(_reading(app, app_endpoints.read_status), str)
     app.state.live_operations = Live("operation", partial(rows_of, opened), valid_of)
     app.state.live_statuses = Live("status", partial(apps.statuses, opened), valid_of)
-    app.state.handout = Handout(opened)
+    app.state.handout, app.state.downloads = Handout(opened), Places(settings.web.downloads)
     app.state.overviews = Kept(overview_of)
     app.state.vitals = Kept(vitals_of)
     app.state.registry, durations = metrics.registry_of(opened)

@@ -69,6 +69,14 @@ class TooManyFailures(Exception):
     """Too many wrong tokens came from this address."""
 
 
+class TooManyDownloads(Exception):
+    """The small app has as many downloads as it may have at a time."""
+
+
+class DownloadsFull(Exception):
+    """The process serves as many downloads as it may at a time."""
+
+
 class BodyTooLarge(Exception):
     """The body of the request is larger than it may be."""
 
@@ -133,6 +141,8 @@ KNOWN: dict[type[Exception], tuple[int, str, dict[str, str]]] = {
     Unauthorized: (401, "unauthorized", {"WWW-Authenticate": "Bearer"}),
     Forbidden: (403, "forbidden", {}),
     TooManyFailures: (429, "too-many-failures", {"Retry-After": "60"}),
+    TooManyDownloads: (429, "too-many-downloads", {"Retry-After": RETRY_AFTER_S}),
+    DownloadsFull: (503, "downloads-full", {"Retry-After": RETRY_AFTER_S}),
     BodyTooLarge: (413, "body-too-large", {"Connection": "close"}),
     BodyTooSlow: (408, "body-too-slow", {"Connection": "close"}),
     PreconditionRequired: (428, "precondition-required", {}),

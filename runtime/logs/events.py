@@ -45,6 +45,7 @@ EVENTS: Mapping[str, LogEvent] = {
     ),
     "a connection broke: %s": _event("agent_connection_broke", "error"),
     "a connection is closed after an unexpected error": _event("agent_connection_failed"),
+    "a download of small app %s was cut: %s": _event("download_cut", "app error"),
     "a job could not be taken, the database is unavailable: %s": _event("job_not_taken", "error"),
     "a job whose worker disconnected waits until its lease expires: %s": _event(
         "job_left_to_lease", "error"

@@ -43,6 +43,15 @@ class WebSettings(Section):
     threads: int = Field(
         12, ge=1, le=128, description="requests served at once; each takes a database connection"
     )
+    downloads: int = Field(
+        4,
+        ge=1,
+        le=64,
+        description="downloads of rows at once; a small app may have half of them, rounded up",
+    )
+    download_s: float = Field(
+        3600, gt=0, le=86_400, description="seconds one download of rows may take"
+    )
     failures: int = Field(
         20, ge=1, le=10_000, description="wrong tokens that an address may send in a minute"
     )

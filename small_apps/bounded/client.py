@@ -8,9 +8,9 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 from runtime.clock import monotonic
@@ -26,6 +26,9 @@ GRACE_S = 2.0
 # How long the kernel may take to end a killed child.
 KILLED_S = 10.0
 LONGEST_ANSWER = 64 << 20
+PIECE = 1 << 16
+# A time-out of 0 would mean not to wait at all, and fail in another way.
+LEAST_S = 0.001
 Note = Callable[[str, Any], None]
 
 
@@ -65,6 +68,38 @@ def run(
     return result_of(asked.answer, exit_, limits)
 
 
+def stream(call: Call, limits: Limits) -> Generator[bytes]:
+    """Yield what a child process writes to the last file of its call, as it comes.
+
+    The child waits while nobody takes the pieces, and ends when the generator is closed. Raises
+    OverLimit and SourceFailed, also after some pieces.
+    """
+    output, its_output = socket.socketpair()
+    with output, ExitStack() as until_asked:
+        until_asked.enter_context(its_output)
+        files = (*call.files, its_output.fileno())
+        with _asked(replace(call, files=files)) as asked:
+            until_asked.close()
+            end = monotonic() + limits.time_s
+            asked.send(call, limits)
+            try:
+                while piece := _received(output, end):
+                    yield piece
+            except TimeoutError:
+                raise limits.over(Over.TIME) from None
+            is_in_time = asked.answers_by(end + limits.slack_s, Watch(), None)
+            exit_ = asked.ended()
+    if not is_in_time:
+        raise limits.over(Over.TIME)
+    result_of(asked.answer, exit_, limits)
+
+
+def _received(output: socket.socket, end: float) -> bytes:
+    """Return the next bytes, none at the end of the output. Raises TimeoutError."""
+    output.settimeout(max(end - monotonic(), LEAST_S))
+    return output.recv(PIECE)
+
+
 @dataclass
 class _Asked:
     channel: socket.socket
@@ -75,7 +110,11 @@ class _Asked:
     def follow(self, call: Call, limits: Limits, watch: Watch, note: Note | None) -> bool:
         """Send the call and take the child's lines up to its answer; return False if it is late."""
         end = monotonic() + limits.time_s + limits.slack_s
-        self._send(call, limits)
+        self.send(call, limits)
+        return self.answers_by(end, watch, note)
+
+    def answers_by(self, end: float, watch: Watch, note: Note | None) -> bool:
+        """Take the child's lines up to its answer; return False if it is late."""
         has_stopped = False
         while self.answer is None:
             if not has_stopped and watch.is_stopped:
@@ -85,7 +124,7 @@ class _Asked:
             if monotonic() >= end:
                 return False
             try:
-                piece = self.channel.recv(1 << 16)
+                piece = self.channel.recv(PIECE)
             except TimeoutError:
                 continue
             if not piece:
@@ -102,7 +141,8 @@ class _Asked:
             return Exit(**json.loads(stream.readline()))
         return None
 
-    def _send(self, call: Call, limits: Limits) -> None:
+    def send(self, call: Call, limits: Limits) -> None:
+        """Send the call."""
         request = {
             "arguments": call.arguments,
             "limits": {"memory_mb": limits.memory_mb, "cpu_s": limits.cpu_s},

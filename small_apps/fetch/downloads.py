@@ -40,10 +40,11 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A server's metadata of a resource."""
+    """A server's metadata of a resource; `is_framed` is whether an early end of it would show."""
 
     validators: dict[str, str]
     media_type: str | None
+    is_framed: bool
 
 
 def shown_url(url: str) -> str:
@@ -106,7 +107,8 @@ def _opened(
     client = guarded_client(deadline, allow_private=settings.allow_private, setting=FETCHING)
     try:
         with deadline, client, closing(_followed(client, wanted, headers)) as response:
-            if response.status_code not in (200, 206):
+            # A part that was not asked for is not the whole.
+            if response.status_code not in ((200, 206) if headers else (200,)):
                 raise SourceFailed(f"{shown} answered {status_line(response.status_code)}")
             _check_encoding(response, shown)
             yield response
@@ -193,4 +195,5 @@ def _answer(response: httpx.Response) -> Answer:
         for header, key in named.items()
         if response.headers.get(header)
     }
-    return Answer(validators, response.headers.get("content-type"))
+    is_framed = any(name in response.headers for name in ("content-length", "transfer-encoding"))
+    return Answer(validators, response.headers.get("content-type"), is_framed)

@@ -20,7 +20,7 @@ from small_apps.failures import SourceFailed, check_size
 from small_apps.fetch import downloads, readers
 from small_apps.fetch.downloads import Wanted
 from small_apps.fetch.query import query
-from small_apps.importing import Data, Rules
+from small_apps.importing import OF_LINES, Data, Rules
 from small_apps.watch import Watch
 
 MEDIA_TYPES = {
@@ -30,6 +30,10 @@ MEDIA_TYPES = {
     "application/jsonl": "jsonl",
     "application/vnd.apache.parquet": "parquet",
 }
+UNFRAMED = (
+    "answered with neither Content-Length nor chunked encoding, so an early end would not show; "
+    "let the server send either"
+)
 NO_URL = "holds no http or https URL; percent-encode special characters of its password"
 
 
@@ -187,6 +191,8 @@ def _downloaded(
     answer = downloads.download(wanted, private, settings.fetch, watch)
     validators = {"source": source.key, **answer.validators} if answer.validators else {}
     format_name = source.format or format_of(_path_of(wanted.url), answer.media_type)
+    if not answer.is_framed and format_name in OF_LINES:
+        raise SourceFailed(f"{source.shown} {UNFRAMED}", permanent=True)
     data = Data(private, format_name, source.shown, source.rules, watch)
     return Fetched(data, validators, kept)
 

@@ -14,7 +14,7 @@ import duckdb
 
 from runtime.sections.data import FetchSettings
 from small_apps.beneath import opened_beneath
-from small_apps.failures import SourceFailed, first_line
+from small_apps.failures import CUT_OFF, SourceFailed, first_line
 from small_apps.importing.bad_rows import BadRows
 from small_apps.importing.columnar import Engine, memory_text, opened
 from small_apps.importing.columns import check_key, declare, settle
@@ -26,6 +26,13 @@ from small_apps.importing.read_json import load_json
 from small_apps.importing.read_parquet import NO_COLUMN, load_parquet
 from small_apps.importing.tables import Table
 from small_apps.watch import Watch
+
+# In these formats the part before a cut may look whole.
+OF_LINES = ("csv", "jsonl")
+ENDED_BEFORE = (
+    "has no end of its last line, as it had at the last import; "
+    f'{CUT_OFF}, or refresh once with "force": true'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +47,8 @@ class Rules:
 class Data:
     """A source's data on this machine, to be imported; `bad_rows` were left out by the fetch.
 
-    The path of a file of the data root is relative to this `root`.
+    The path of a file of the data root is relative to this `root`. `ended_before` is whether the
+    last line of the source had an end at its last import.
     """
 
     file: Path
@@ -50,6 +58,7 @@ class Data:
     watch: Watch = field(default_factory=Watch)
     bad_rows: BadRows = field(default_factory=BadRows)
     root: Path | None = None
+    ended_before: bool = False
 
     @contextmanager
     def opened(self) -> Iterator[BinaryIO]:
@@ -92,6 +101,8 @@ def import_data(
     prepared = folder / "source"
     is_text = data.format != "parquet"
     ends = prepare(stream, prepared, data.shown, settings, data.watch, is_text=is_text)
+    if data.ended_before and ends.is_open and data.format in OF_LINES:
+        raise SourceFailed(f"{data.shown} {ENDED_BEFORE}")
     try:
         with opened(folder, settings, data.watch) as engine:
             table = _read(engine, prepared, data, ends)
@@ -102,6 +113,8 @@ def import_data(
                 [str(target)],
             )
             figures = figures_of(engine, target)
+            if data.format in OF_LINES:
+                figures["ended"] = not ends.is_open
     except duckdb.OutOfMemoryException as error:
         raise SourceFailed(f"{data.shown} needs {memory_text(error, settings)}") from None
     except duckdb.Error as error:
@@ -115,7 +128,7 @@ def _read(engine: Engine, file: Path, data: Data, ends: Ends) -> Table:
         return load_parquet(engine, file, data.shown)
     if data.format == "csv":
         return load_csv(engine, file, data.shown, ends)
-    return load_json(engine, file, data.shown, data.format)
+    return load_json(engine, file, data.shown, data.format, ends)
 
 
 def _check(table: Table, data: Data, settings: FetchSettings) -> None:

@@ -43,6 +43,7 @@ def import_in_child(
         "columns": dict(data.rules.columns),
         "key": data.rules.key,
         "bad_rows": asdict(data.bad_rows),
+        "ended_before": data.ended_before,
         "target": str(target),
         "last": None if last is None else str(last),
     }
@@ -63,6 +64,7 @@ def answer(call: Call) -> Mapping[str, Any]:
         Rules(given["columns"], tuple(given["key"])),
         call.watch,
         BadRows.of_json(given["bad_rows"]),
+        ended_before=given["ended_before"],
     )
     last = None if given["last"] is None else Path(given["last"])
     settings = FetchSettings.model_validate(given["settings"])

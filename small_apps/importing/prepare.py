@@ -23,11 +23,12 @@ GZIP_WINDOW = 31
 
 @dataclass(slots=True)
 class Ends:
-    """The line ends of a text, counted by kind."""
+    """The line ends of a text, counted by kind, and whether the last line has none."""
 
     crlf: int = 0
     lf: int = 0
     cr: int = 0
+    is_open: bool = False
 
     def add(self, chunk: bytes) -> None:
         """Count the line ends of `chunk`, which must not split one."""
@@ -35,6 +36,8 @@ class Ends:
         self.crlf += both
         self.lf += chunk.count(b"\n") - both
         self.cr += chunk.count(b"\r") - both
+        if chunk:
+            self.is_open = not chunk.endswith((b"\r", b"\n"))
 
     @property
     def are_mixed(self) -> bool:

@@ -1,14 +1,15 @@
 """CSV to a table of text by DuckDB, which leaves out rows that do not fit the header."""
 
 import csv
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import duckdb
 
-from small_apps.failures import SourceFailed, first_line
+from small_apps.failures import CUT_OFF, SourceFailed, first_line
 from small_apps.importing.bad_rows import BadRow, short
 from small_apps.importing.columnar import Engine, literal
 from small_apps.importing.prepare import Ends
@@ -18,13 +19,15 @@ LONGEST_LINE = 2 << 20
 # DuckDB keeps the whole line for each surplus cell, in memory outside its limit.
 MOST_KEPT = 64 << 20
 csv.field_size_limit(LONGEST_LINE)
+# Stands after the file's last line while its records are looked through.
+AFTER = "\0"
 # Separators of spreadsheets: if one parts the columns, the whole first line is read as one name.
 OTHER_SIGNS = {";": "semicolons", "\t": "tabs"}
 
 
 def load_csv(engine: Engine, file: Path, shown: str, ends: Ends, name: str = "raw") -> Table:
     """Return the rows of `file`; empty cells are empty texts. Raises SourceFailed."""
-    columns = _header(file, shown)
+    columns = _header(file, shown, ends)
     if ends.are_mixed:
         _with_one_end(file, shown)
     places = cells(len(columns))
@@ -45,9 +48,9 @@ def load_csv(engine: Engine, file: Path, shown: str, ends: Ends, name: str = "ra
 
     try:
         read("ignore_errors = true")
-        is_whole = _took_every_line(engine, name, file, ends)
+        is_whole = _took_every_line(engine, name, ends)
         if not is_whole:
-            _check_widths(file, len(columns), shown)
+            _check_records(file, len(columns), shown, ends)
             read("store_rejects = true, rejects_limit = 0")
     except duckdb.OutOfMemoryException:
         raise
@@ -60,46 +63,65 @@ def load_csv(engine: Engine, file: Path, shown: str, ends: Ends, name: str = "ra
     return table
 
 
-def _took_every_line(engine: Engine, name: str, file: Path, ends: Ends) -> bool:
+def _took_every_line(engine: Engine, name: str, ends: Ends) -> bool:
     """Return whether each line after the first became a row, as in most files."""
-    with file.open("rb") as stream:
-        stream.seek(-1, os.SEEK_END)
-        is_open = stream.read(1) not in b"\r\n"
     (rows,) = engine.one(f"SELECT count(*) FROM {name}")
-    return bool(rows + 1 == ends.crlf + ends.lf + ends.cr + is_open)
+    return bool(rows + 1 == ends.crlf + ends.lf + ends.cr + ends.is_open)
 
 
-def _check_widths(file: Path, width: int, shown: str) -> None:
-    """Raise SourceFailed if reports of surplus cells would need too much memory."""
-    kept = 0
-    for line, found in _records(file):
-        extra = len(found) - width
+def _check_records(file: Path, width: int, shown: str, ends: Ends) -> None:
+    """Raise SourceFailed for a cut record, and if reports of surplus cells need too much memory."""
+    kept, last, final = 0, None, None
+    for record in _records(file):
+        last, final = final, record
+        extra = len(record.cells) - width
         if extra > 0:
-            kept += extra * (sum(map(len, found)) + len(found))
+            kept += extra * (sum(map(len, record.cells)) + len(record.cells))
         if kept > MOST_KEPT:
-            what = f"{len(found):,} cells, but the first line names {width:,} columns"
-            text = f"{shown}, line {line} {short(found)}: {what}"
+            found = f"{len(record.cells):,} cells, but the first line names {width:,} columns"
+            text = f"{shown}, line {record.ends} {short(record.cells)}: {found}"
             raise SourceFailed(text, permanent=True)
+    if final is not None and final.cells != [AFTER]:
+        raise _cut(shown, final, "its quote is not closed")
+    if ends.is_open and last is not None and len(last.cells) < width:
+        raise _cut(shown, last, f"{len(last.cells)} cells, not {width}, and no line end")
 
 
-def _records(file: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield each record with the line on which it ends; skip invalid ones."""
+def _cut(shown: str, record: "_Record", what: str) -> SourceFailed:
+    cells = [cell.removesuffix(AFTER) for cell in record.cells]
+    where = f"{shown}, line {record.begins} {short(cells)}"
+    return SourceFailed(f"{where}: {what}; {CUT_OFF}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """A record, and the lines of the file on which it begins and ends."""
+
+    begins: int
+    ends: int
+    cells: list[str]
+
+
+def _records(file: Path) -> Iterator[_Record]:
+    """Yield each record, and at last one of `AFTER`, which an open quote takes in; skip invalid."""
     with file.open(encoding="utf-8", newline="") as stream:
-        reader = csv.reader(stream)
+        reader = csv.reader(chain(stream, [AFTER]))
         while True:
+            begins = reader.line_num + 1
             with suppress(csv.Error):
                 found = next(reader, None)
                 if found is None:
                     return
-                yield reader.line_num, found
+                yield _Record(begins, reader.line_num, found)
 
 
-def _header(file: Path, shown: str) -> tuple[str, ...]:
+def _header(file: Path, shown: str, ends: Ends) -> tuple[str, ...]:
     with file.open(encoding="utf-8", newline="") as stream:
         try:
             header = next(csv.reader(stream, strict=True), [])
         except csv.Error as error:
             raise SourceFailed(f"{shown}, line 1: {error}", permanent=True) from None
+        is_last = not stream.read(1)
     names = [name.strip() for name in header]
     if not names:
         raise SourceFailed(f"{shown} is empty; its first line must name the columns")
@@ -110,7 +132,10 @@ def _header(file: Path, shown: str) -> tuple[str, ...]:
     for sign, name in OTHER_SIGNS.items():
         if len(names) == 1 and sign in names[0]:
             raise fault(f"is one column; separate columns by commas, not by {name}")
-    return checked_names(names, fault)
+    found = checked_names(names, fault)
+    if is_last and ends.is_open:
+        raise _cut(shown, _Record(1, 1, header), "no line end")
+    return found
 
 
 def _with_one_end(file: Path, shown: str) -> None:

@@ -8,24 +8,27 @@ from typing import BinaryIO
 
 import duckdb
 
-from small_apps.failures import SourceFailed, first_line
+from small_apps.failures import CUT_OFF, SourceFailed, first_line
+from small_apps.importing.bad_rows import short
 from small_apps.importing.columnar import Engine, literal
+from small_apps.importing.prepare import CHUNK, Ends
 from small_apps.importing.tables import Table, cells, checked_names, made
 
 LARGEST_OBJECT = 16 << 20
 # Python reports an error's line and column; for larger files DuckDB's byte position must do.
 LARGEST_EXPLAINED = 64 << 20
+WHITE = b" \t\r\n"
 _FORMATS = {"json": "array", "jsonl": "newline_delimited"}
 _OBJECTS = "raw_objects"
 _NO_NUMBER = r"(?i)[:,]\s*-?(nan|inf)"
 _NUMBERS = "('BIGINT', 'UBIGINT', 'HUGEINT', 'UHUGEINT', 'DOUBLE')"
 
 
-def load_json(engine: Engine, file: Path, shown: str, format_name: str) -> Table:
+def load_json(engine: Engine, file: Path, shown: str, format_name: str, ends: Ends) -> Table:
     """Return the rows of `file`, with a column for each key of any row. Raises SourceFailed."""
     _check_start(file, shown, format_name)
-    if format_name == "jsonl":
-        _end_last_line(file)
+    if format_name == "jsonl" and ends.is_open:
+        _end_last_line(engine, file, f"{shown}, line {ends.crlf + ends.lf + 1}")
     try:
         engine.run(
             f"CREATE TABLE {_OBJECTS} AS SELECT json FROM read_json_objects(?, "
@@ -37,6 +40,8 @@ def load_json(engine: Engine, file: Path, shown: str, format_name: str) -> Table
         raise
     except duckdb.Error as error:
         raise _explained(file, shown, error) from None
+    if format_name == "json" and not _is_closed(file):
+        raise SourceFailed(f"{shown}: the list does not end with ]; {CUT_OFF}")
     table = _with_columns(engine, "raw", _keys(engine, _OBJECTS, shown))
     if format_name == "jsonl":
         table.lines = lambda rows: _lines_of(file, rows)
@@ -58,18 +63,46 @@ def _check_start(file: Path, shown: str, format_name: str) -> None:
         raise SourceFailed(f"{shown} is one object; write a list: [{{…}}, …]", permanent=True)
 
 
-def _end_last_line(file: Path) -> None:
-    """End the last line: DuckDB ignores an unended one of digits only."""
+def _end_last_line(engine: Engine, file: Path, where: str) -> None:
+    """End the last line: DuckDB ignores an unended one of digits only.
+
+    Raises SourceFailed if it is no JSON: it may be cut, which no other line can be.
+    """
     with file.open("rb+") as stream:
-        if stream.seek(0, os.SEEK_END):
-            stream.seek(-1, os.SEEK_END)
-            if stream.read(1) != b"\n":
-                stream.write(b"\n")
+        last = _last_line(stream)
+        if last.strip() and not engine.one("SELECT json_valid(?)", [last.decode()])[0]:
+            text = f"{where} {short(last.decode())}: not JSON, and no line end"
+            raise SourceFailed(f"{text}; {CUT_OFF}")
+        stream.seek(0, os.SEEK_END)
+        stream.write(b"\n")
+
+
+def _last_line(stream: BinaryIO) -> bytes:
+    """Return the bytes after the last newline, or the last that an object may have."""
+    at, tail = stream.seek(0, os.SEEK_END), b""
+    while at and b"\n" not in tail and len(tail) < LARGEST_OBJECT:
+        size = min(CHUNK, at)
+        at = stream.seek(at - size)
+        tail = stream.read(size) + tail
+    return tail.rpartition(b"\n")[2]
+
+
+def _is_closed(file: Path) -> bool:
+    """Return whether a list ends with `]`; DuckDB reads one that ends with a comma."""
+    with file.open("rb") as stream:
+        at = stream.seek(0, os.SEEK_END)
+        while at:
+            size = min(CHUNK, at)
+            at = stream.seek(at - size)
+            rest = stream.read(size).rstrip(WHITE)
+            if rest:
+                return rest.endswith(b"]")
+    return False
 
 
 def _first_sign(stream: BinaryIO) -> bytes:
-    while chunk := stream.read(1 << 20):
-        rest = chunk.lstrip(b" \t\r\n")
+    while chunk := stream.read(CHUNK):
+        rest = chunk.lstrip(WHITE)
         if rest:
             return rest[:1]
     return b""
@@ -86,7 +119,7 @@ def _explained(file: Path, shown: str, error: duckdb.Error) -> SourceFailed:
             what = f"not JSON: {fault.msg}"
         except (ValueError, RecursionError) as fault:
             what = f"not JSON: {fault}"
-    return SourceFailed(f"{where}: {what.replace(str(file), shown)}", permanent=True)
+    return SourceFailed(f"{where}: {what.replace(str(file), shown)}", permanent=_is_closed(file))
 
 
 def _keys(engine: Engine, objects: str, shown: str) -> tuple[str, ...]:

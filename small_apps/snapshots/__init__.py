@@ -31,7 +31,6 @@ SUFFIX = ".parquet"
 WRITTEN = (SUFFIX, ".part")
 # A younger file that no row names may still be in writing.
 ORPHAN_AGE = timedelta(days=1)
-FETCHED_AT_ONCE = 1_000
 # Of a file in a folder.
 LONGEST_NAME = 255
 
@@ -115,18 +114,19 @@ def _last(store: Store, path: str, folder: Path) -> Path:
 
 
 def read(settings: Settings, path: str) -> Iterator[Row]:
-    """Yield the rows of the snapshot at `path`."""
-    from small_apps.importing.columnar import opened
-    from small_apps.importing.read_parquet import load_parquet
+    """Yield the rows of the snapshot at `path`, of which few are in memory. Raises SourceFailed."""
+    # A process that only publishes and prunes needs no DuckDB.
+    from small_apps.importing.read_parquet import rows_of
 
+    with local(settings, path) as file:
+        yield from rows_of(file, path, settings.fetch)
+
+
+@contextmanager
+def local(settings: Settings, path: str) -> Iterator[Path]:
+    """Yield a file of this machine that is the snapshot at `path`, alone in its folder."""
     with _scratch(settings.home, "readers") as folder:
-        file = store_of(settings).local(path, folder)
-        with opened(folder, settings.fetch) as engine:
-            table = load_parquet(engine, file, path)
-            cursor = engine.cursor(f"SELECT * FROM {table.name}")
-            while rows := cursor.fetchmany(FETCHED_AT_ONCE):
-                for row in rows:
-                    yield dict(zip(table.columns, row, strict=False))
+        yield store_of(settings).local(path, folder)
 
 
 def is_there(settings: Settings, path: str, byte_count: int) -> bool:

@@ -5,7 +5,7 @@ are opened before the first row is returned; after that, neither a publish nor m
 them away. If maintenance removed a file before it was opened, a newer version exists: read again.
 """
 
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,8 +22,9 @@ from small_apps import snapshots as files
 from small_apps.store import app_documents, small_apps, snapshots
 from small_apps.store.snapshots import Snapshot
 
-Row = dict[str, Any]
 Place = Literal["staging", "production"]
+# Yields what is in the snapshot at a path: its rows, or pieces of them as text.
+Read = Callable[[Settings, str], Iterator[Any]]
 # Maintenance runs once a day and keeps the newest files: two misses in a row are a coincidence.
 MOST_TRIES = 5
 
@@ -58,15 +59,16 @@ class OpenVersion:
     Close it, or use it in a `with` statement.
     """
 
-    def __init__(self, settings: Settings, version: Version) -> None:
+    def __init__(self, settings: Settings, version: Version, read: Read = files.read) -> None:
         """Open the files of `version`. Raises VersionGone if one is missing."""
         self._settings = settings
+        self._read = read
         self._snapshots = version.domains
         self.domains = tuple(version.domains)
         self.design, self.permissions = version.design, version.permissions
         self.published_at = version.published_at
         self._stack = ExitStack()
-        self._begun: dict[str, Iterator[Row]] = {}
+        self._begun: dict[str, Iterator[Any]] = {}
         try:
             for name in self.domains:
                 self._begun[name] = self._opened(name)
@@ -78,8 +80,8 @@ class OpenVersion:
         """Return the id of the domain's snapshot; different data have a different id."""
         return str(self._snapshot(domain).id)
 
-    def rows(self, domain: str) -> Iterator[Row]:
-        """Return all rows of the domain, in order.
+    def rows(self, domain: str) -> Iterator[Any]:
+        """Return all rows of the domain, in order: a `dict` each, or what `read` makes of them.
 
         Raises NotFound for a domain that this version does not have. The first call uses the open
         file; a later one opens it again, and raises VersionGone if it was removed meanwhile.
@@ -105,9 +107,9 @@ class OpenVersion:
             raise NotFound(f'domain "{domain}" {text}')
         return self._snapshots[domain]
 
-    def _opened(self, domain: str) -> Iterator[Row]:
+    def _opened(self, domain: str) -> Iterator[Any]:
         snapshot = self._snapshot(domain)
-        rows = files.read(self._settings, snapshot.path)
+        rows = self._read(self._settings, snapshot.path)
         if isinstance(rows, Generator):
             self._stack.callback(rows.close)
         try:
@@ -126,6 +128,7 @@ def open_version(
     app: str,
     place: Place = "production",
     only: Collection[str] | None = None,
+    read: Read = files.read,
 ) -> OpenVersion:
     """Return the current version of the small app, open: all domains, or `only` some.
 
@@ -136,13 +139,13 @@ def open_version(
     for _try in range(MOST_TRIES - 1):
         version = look(engine, app, place, only)
         try:
-            return OpenVersion(settings, version)
+            return OpenVersion(settings, version, read)
         except VersionGone as gone:
             if missed is not None and missed.domains == version.domains:
                 text = f"the {place} snapshot of {gone.domain} is damaged; refresh with force"
                 raise SnapshotDamaged(text) from None
         missed = version
-    return OpenVersion(settings, look(engine, app, place, only))
+    return OpenVersion(settings, look(engine, app, place, only), read)
 
 
 def look(engine: sa.Engine, app: str, place: Place, only: Collection[str] | None = None) -> Version:

@@ -25,10 +25,12 @@ from tests.acceptance import test_shared_broker as on_broker
 from tests.acceptance.web_door import start_web
 from tests.fuzz import broker_items
 from tests.fuzz.kept import kept
+from tests.hostile import test_cut_sources as cuts
 from tests.hostile import test_servers as servers
 from tests.hostile.bounds import read_in_bounds
 from tests.hostile.corpus import corpus
 from tests.hostile.stage import APPS, Stage, failed, refused
+from tests.hostile.viewers import memory_of, publish_many, statuses, viewers
 from tests.integration.celery_steps import test_sidecar as sidecar
 from tests.integration.celery_steps.test_agent import ANSWER_S, Asked, serving
 from tests.integration.cli import test_scope as scope
@@ -337,6 +339,39 @@ def _planted_cookie(stage: Stage) -> str:
     return "its button is not shown"
 
 
+def _cut_sources(stage: Stage) -> str:
+    """Cut a file of each kind at every byte, and let a server end early at every byte."""
+    with _folder() as folder:
+        for kind in ("csv", "jsonl"):
+            cuts.test_lines_are_imported_only_up_to_an_end(folder, kind)
+        cuts.test_a_list_that_is_cut_anywhere_is_not_imported(folder)
+        for kind in cuts.TEXTS:
+            cuts.test_a_packed_file_that_is_cut_anywhere_is_not_imported(folder, kind)
+    with _folder() as folder:
+        cuts.test_a_parquet_file_that_is_cut_anywhere_is_not_imported(folder)
+    with _folder() as folder:
+        cuts.test_an_answer_that_ends_early_is_not_read(folder)
+    (stage.data / "shop" / "cut.json").write_text('[{"id": 1},')
+    return failed(stage.refresh("shop", {"file": "shop/cut.json"}), "does not end with ]")
+
+
+def _greedy_viewers(stage: Stage) -> str:
+    """Let fifty viewers download a large snapshot, and read nothing."""
+    settings, engine = stage.installation.settings, stage.installation.engine
+    publish_many(engine, settings, "shop")
+    web, address = start_web(stage.installation)
+    try:
+        token = stage.installation.cli("--app", "shop", "token", "create", "--role", "viewer")
+        before = memory_of(web.pid)
+        with viewers(50, address, token["token"], "/api/apps/shop/data/big") as answers:
+            grown = memory_of(web.pid).own - before.own
+        assert statuses(answers) == {200: 2, 429: 48}, statuses(answers)
+        assert grown < 50, f"the web process grew by {grown:.0f} MiB"
+    finally:
+        web.kill()
+    return f"two are served, and the web process grew by {grown:.0f} MiB"
+
+
 def _remote_control(stage: Stage) -> str:
     for attack in (
         on_broker.test_no_control_command_reaches_our_workers,
@@ -493,6 +528,21 @@ ATTACKS = [
         "B9", "a row of another scheduler's database that no library could have written",
         "the row is reported, and the others are imported",
         ("test_a_row_that_only_sqlite_takes_does_not_end_the_import",), _strange_rows,
+    ),
+    Attack(
+        "B10", "fifty viewers download a snapshot of millions of rows, and read nothing",
+        "few are served at a time, by child processes; the memory of the web process stays",
+        ("test_viewers_who_read_nothing_cost_no_memory",
+         "test_a_download_ends_with_its_viewer"), _greedy_viewers,
+    ),
+    Attack(
+        "B11", "a source that is cut at any byte: a file, a packed file, an answer of a server",
+        "it fails, and nothing of it is imported",
+        ("test_a_list_that_is_cut_anywhere_is_not_imported",
+         "test_a_parquet_file_that_is_cut_anywhere_is_not_imported",
+         "test_lines_are_imported_only_up_to_an_end",
+         "test_a_packed_file_that_is_cut_anywhere_is_not_imported",
+         "test_an_answer_that_ends_early_is_not_read"), _cut_sources,
     ),
     Attack(
         "C1", "an encoded word in a name or subject that holds headers, recipients or a body",

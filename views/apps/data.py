@@ -1,20 +1,15 @@
 """The rows of a small app's data, published or staged."""
 
-import json
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import date, datetime, time
-from decimal import Decimal
-from typing import Any, Literal
+from typing import Literal
 
 from runtime.database import reading
+from small_apps.snapshots.json_rows import Row
 from views.finding import find_app
 from views.installation import Installation
-from views.words import instant
 
-Kind = Literal["staging", "production"]
-Row = Mapping[str, Any]
+Place = Literal["staging", "production"]
 
 
 @contextmanager
@@ -24,46 +19,27 @@ def open_rows(
     """Open the published or staged rows of a domain, all of one version; raises NotFound."""
     from small_apps.snapshots.production import open_version
 
-    with reading(installation.engine) as connection:
-        find_app(connection, installation, app)
-    kind: Kind = "staging" if is_staged else "production"
-    with open_version(installation.engine, installation.settings, app, kind, [domain]) as version:
+    place = _found(installation, app, is_staged=is_staged)
+    with open_version(installation.engine, installation.settings, app, place, [domain]) as version:
         yield iter(version.rows(domain))
 
 
-def json_line(row: Row) -> str:
-    """Return a row as one line of JSON."""
-    return json.dumps(_finite(row), ensure_ascii=False, default=json_value)
+@contextmanager
+def open_lines(
+    installation: Installation, app: str, domain: str, *, is_staged: bool
+) -> Iterator[Iterator[bytes]]:
+    """Open the same rows as pieces of JSON Lines, written by a child process as they are taken."""
+    from small_apps.snapshots import lines
+    from small_apps.snapshots.production import open_version
+
+    place = _found(installation, app, is_staged=is_staged)
+    only = [domain]
+    engine, settings = installation.engine, installation.settings
+    with open_version(engine, settings, app, place, only, lines.read) as version:
+        yield version.rows(domain)
 
 
-def _finite(value: object) -> object:
-    """Return the value with null for the numbers that JSON does not have."""
-    match value:
-        case float():
-            return value if math.isfinite(value) else None
-        case dict():
-            return {key: _finite(item) for key, item in value.items()}
-        case list():
-            return [_finite(item) for item in value]
-        case _:
-            return value
-
-
-def json_value(value: object) -> object:
-    """Return a JSON value for an exact number, an instant or a date; text for another value."""
-    match value:
-        case Decimal():
-            return _number(value)
-        case datetime():
-            return instant(value) if value.tzinfo is not None else value.isoformat()
-        case date() | time():
-            return value.isoformat()
-        case _:
-            return str(value)
-
-
-def _number(value: Decimal) -> int | float | str:
-    """Return the number, as text if a JSON reader would round it."""
-    if value == value.to_integral_value():
-        return int(value)
-    return float(value) if Decimal(repr(float(value))) == value else str(value)
+def _found(installation: Installation, app: str, *, is_staged: bool) -> Place:
+    with reading(installation.engine) as connection:
+        find_app(connection, installation, app)
+    return "staging" if is_staged else "production"

@@ -1,6 +1,7 @@
 """Endpoints of small apps (tenants): documents, status, grants, data and templates."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
@@ -30,6 +31,7 @@ from web.bodies import (
     value_of,
     with_places,
 )
+from web.downloads import Download
 from web.paging import LINKED, Linked
 from web.routing import SharedRead, endpoints
 from web.together import answer, json_of
@@ -45,7 +47,6 @@ EditorOfAny = Annotated[Installation, in_app(Permission.EDIT)]
 Admin = Annotated[Installation, of_installation(Permission.ADMINISTER)]
 # Each user or domain takes a fraction of a millisecond to check.
 LONGEST = 2**20
-ROWS_AT_ONCE = 500
 Everything = Annotated[bool, Query(description="Grant all that the settings allow first.")]
 
 
@@ -141,26 +142,15 @@ def change_grants(
     response_class=StreamingResponse,
     responses={200: {"content": {JSON_LINES: {"schema": {"type": "string"}}}}},
 )
-def read_data(opened: Reader, app: str, domain: str, staging: bool = False) -> StreamingResponse:
-    """Return the published rows of a domain, all of one version, as JSON Lines."""
-    rows = data.open_rows(opened, app, domain, is_staged=staging)
-    # Opened here: an unknown domain is answered before the first byte.
-    opened_rows = rows.__enter__()
+def read_data(
+    request: Request, opened: Reader, app: str, domain: str, staging: bool = False
+) -> StreamingResponse:
+    """Return the published rows of a domain, all of one version, as JSON Lines.
 
-    def lines() -> Iterator[str]:
-        try:
-            some: list[str] = []
-            for row in opened_rows:
-                some.append(data.json_line(row))
-                if len(some) == ROWS_AT_ONCE:
-                    yield "\n".join(some) + "\n"
-                    some = []
-            if some:
-                yield "\n".join(some) + "\n"
-        finally:
-            rows.__exit__(None, None, None)
-
-    return StreamingResponse(lines(), media_type=JSON_LINES)
+    429 or 503 while as many downloads are in progress as may be.
+    """
+    opens = partial(data.open_lines, opened, app, domain, is_staged=staging)
+    return Download(request.app.state.downloads, app, opens, JSON_LINES)
 
 
 @router.get("/apps/{app}/summary")

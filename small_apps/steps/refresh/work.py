@@ -180,11 +180,18 @@ class _Refresh:
     def _write(self, fetched: Fetched, domain: Domain, watch: Watch) -> Written:
         place = Place(self.context.small_app.name, domain.name, uuid4())
         last = domain.staging.path if domain.staging else None
-        data = replace(fetched.data, watch=watch)
+        data = replace(fetched.data, watch=watch, ended_before=self._ended_before(domain))
         try:
             return files.write(self.context.settings, place, data, last)
         finally:
             fetched.keep()
+
+    def _ended_before(self, domain: Domain) -> bool:
+        staging = domain.staging
+        if staging is None or self.parameters.force:
+            return False
+        is_same_source = staging.validators.get("source") == sources.source_of(domain.source).key
+        return is_same_source and bool(staging.figures.get("ended"))
 
     def _take(self, fetched: Fetched, domain: Domain, written: Written) -> None:
         self.report.leave_out(domain.name, written.imported.bad_rows)

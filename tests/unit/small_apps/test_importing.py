@@ -229,9 +229,9 @@ def test_too_many_bad_rows_fail_the_domain(importing: Callable[..., Importing]) 
     assert len(importing(max_bad_rows=0.2)(text)) == 8
 
 
-def test_an_open_quote_swallows_no_rows_unnoticed(imported: Importing) -> None:
-    with pytest.raises(SourceFailed, match=r"line 22 .*quote.*; 21 of 41 rows cannot be read"):
-        imported("a,b\n" + "1,2\n" * 20 + '3,"open\n' + "1,2\n" * 20)
+def test_an_open_quote_swallows_no_rows_unnoticed(importing: Callable[..., Importing]) -> None:
+    with pytest.raises(SourceFailed, match=r"line 22 .*: its quote is not closed"):
+        importing(max_bad_rows=1)("a,b\n" + "1,2\n" * 20 + '3,"open\n' + "1,2\n" * 20)
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,8 @@ def test_an_open_quote_swallows_no_rows_unnoticed(imported: Importing) -> None:
         pytest.param("json", '[{"": 1}]', "column without a name", id="no_key"),
         pytest.param("json", "[" * 100_000, "not JSON|nested", id="deep"),
         pytest.param("json", "[" + "9" * 5_000 + "]", "row 1 '999", id="huge_number"),
-        pytest.param("jsonl", '{"id": 1}\n{', "line 2 '{': is not JSON", id="broken_line"),
+        pytest.param("jsonl", '{"id": 1}\n{', "line 2 '{': not JSON, and no line end", id="cut"),
+        pytest.param("jsonl", '{"id": 1}\n{\n', "line 2 '{': is not JSON", id="broken_line"),
         pytest.param("jsonl", "1", "line 1 '1': write an object", id="line_no_object"),
         pytest.param("parquet", "id\n1\n", "source: not Parquet", id="no_parquet"),
         pytest.param("csv", gzip.compress(b"id\n1\n")[:-9], "truncated gzip", id="half_a_gzip"),
@@ -295,6 +296,7 @@ def test_no_rows_are_an_empty_snapshot(imported: Importing) -> None:
     assert imported.figures == {
         "rows": 0,
         "columns": {"id": {"kind": "text", "filled": 0}, "name": {"kind": "text", "filled": 0}},
+        "ended": True,
     }
     assert imported("[]", "json") == []
     assert imported("", "jsonl") == []
@@ -330,6 +332,7 @@ def test_each_column_has_figures(imported: Importing) -> None:
             "ok": {"kind": "boolean", "filled": 3, "sum": 2},
             "code": {"kind": "text", "filled": 2},
         },
+        "ended": True,
     }
 
 

@@ -89,3 +89,9 @@ def look(_call: Call) -> Any:
     limits = Path("/proc/self/limits").read_text()
     cores = next(line for line in limits.splitlines() if "core" in line)
     return {"cores": cores.split()[4], "command": Path("/proc/self/cmdline").read_text()}
+
+
+def write(call: Call) -> Any:
+    """Write three pieces, and then do what the call says."""
+    os.write(call.files[0], b"abc" * 100_000)
+    return globals()[call.arguments["then"]](call)

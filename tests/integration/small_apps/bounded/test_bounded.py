@@ -1,5 +1,6 @@
 """Child processes with limits: what each one ends with, and what it leaves behind."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -192,3 +193,44 @@ def test_the_server_and_its_children_end_with_a_killed_process(tmp_path: Path) -
     assert len(ours) == 3
     _gone, alive = psutil.wait_procs(ours, 30)
     assert not alive
+
+
+def streamed(then: str, **limits: Any) -> Iterator[bytes]:
+    """Return what a child writes before it does something."""
+    values = {"memory_mb": 100, "cpu_s": 30, "time_s": 60} | limits
+    return client.stream(Call(f"{HUNGRY}:write", {"then": then}), Limits(**values, settings=NAMES))
+
+
+def test_what_a_child_writes_comes_before_its_end() -> None:
+    assert b"".join(streamed("repeat")) == b"abc" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("then", "limits", "error"),
+    [
+        ("eat", {}, "needs more than SCHED_X_MB=100 of memory"),
+        ("sleep", {"time_s": 0.3}, r"takes longer than SCHED_X_S=0\.3"),
+        ("fail", {}, "the source is empty"),
+        ("leave", {}, "ended its process with the code 3"),
+    ],
+)
+def test_a_stream_that_is_not_whole_ends_with_an_error(then: str, limits: Any, error: str) -> None:
+    pieces = streamed(then, **limits)
+
+    with pytest.raises(SourceFailed, match=error):
+        list(pieces)
+
+
+def test_a_stream_that_is_closed_ends_its_child() -> None:
+    pieces = streamed("sleep")
+    next(pieces)
+    before = children()
+
+    pieces.close()  # type: ignore[attr-defined]
+
+    assert wait_for(lambda: len(children()) == len(before) - 1, 10)
+
+
+def children() -> list[psutil.Process]:
+    """Return the children of the server."""
+    return [one for one in psutil.Process().children(recursive=True) if one.ppid() != os.getpid()]

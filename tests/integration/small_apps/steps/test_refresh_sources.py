@@ -495,6 +495,35 @@ def test_the_same_rows_merged_again_change_nothing(work: Work, register: Registe
     assert work.domains()["a"].staging == before
 
 
+def test_a_file_that_ended_before_and_does_not_now_is_cut(work: Work) -> None:
+    work.apply(domains={"a": {"source": {"file": "a.csv"}}})
+    work.write("a.csv", "id,name\n1,ann\n2,bob\n")
+    ran(work)
+    work.write("a.csv", "id,name\n1,ann\n2,bo")
+
+    with pytest.raises(StepFailed, match=r'no end of its last line.*"force": true'):
+        ran(work)
+    assert staged_rows(work, "a")[1] == {"id": 2, "name": "bob"}
+
+    ran(work, force=True)
+    assert staged_rows(work, "a")[1] == {"id": 2, "name": "bo"}
+    work.write("a.csv", "id,name\n1,ann\n2,bobby")
+    ran(work)
+    assert staged_rows(work, "a")[1] == {"id": 2, "name": "bobby"}
+
+
+def test_another_file_without_a_last_line_end_is_not_cut(work: Work) -> None:
+    work.apply(domains={"a": {"source": {"file": "a.csv"}}})
+    work.write("a.csv", "id,name\n1,ann\n")
+    ran(work)
+    work.apply(domains={"a": {"source": {"file": "b.csv"}}})
+    work.write("b.csv", "id,name\n2,bob")
+
+    ran(work)
+
+    assert staged_rows(work, "a") == [{"id": 2, "name": "bob"}]
+
+
 def test_a_missing_last_snapshot_is_not_begun_anew(work: Work) -> None:
     work.apply(domains={"a": {"source": {"file": "a.csv"}, **BY_ID}})
     work.write("a.csv", "id,v\n1,a\n")

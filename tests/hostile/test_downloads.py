@@ -1,0 +1,117 @@
+"""Downloads of large snapshots by a real web process: its memory, its places, their end."""
+
+from collections.abc import Iterator
+
+import httpx
+import psutil
+import pytest
+
+from models.roles import Role
+from tests.acceptance.processes import Process, until
+from tests.acceptance.web_door import start_web
+from tests.hostile import stage
+from tests.hostile.stage import APPS, Stage
+from tests.hostile.viewers import memory_of, publish_many, statuses, viewers
+
+# Of the web process, from the issue.
+MOST_MIB = 50
+# A forked Python with DuckDB, and what it holds of the file.
+MOST_OF_A_CHILD_MIB = 250
+PLACES = {"shop": 2, "bakery": 2}
+PATH = "/api/apps/{}/data/big"
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[Stage]:
+    """An installation whose two small apps have published a large snapshot."""
+    with stage.opened() as made:
+        for app in APPS:
+            publish_many(made.installation.engine, made.installation.settings, app)
+        yield made
+
+
+@pytest.fixture
+def web(place: Stage) -> Iterator[tuple[Process, str]]:
+    """A web process and its address; cuts off who reads nothing after two seconds."""
+    process, address = start_web(place.installation, {"SCHED_WEB_BODY_TIMEOUT_S": "2"})
+    yield process, address
+    process.kill()
+
+
+def token_of(place: Stage, app: str) -> str:
+    """Return the token of a viewer of that small app."""
+    done = place.call("--app", app, "token", "create", "--role", Role.VIEWER)
+    return done.out.strip()
+
+
+def test_viewers_who_read_nothing_cost_no_memory(place: Stage, web: tuple[Process, str]) -> None:
+    process, address = web
+    token = token_of(place, "shop")
+    before = memory_of(process.pid)
+
+    with viewers(50, address, token, PATH.format("shop")) as answers:
+        during = memory_of(process.pid)
+
+    assert during.own - before.own < MOST_MIB, (before, during)
+    assert during.children < 3 * MOST_OF_A_CHILD_MIB, during
+    assert statuses(answers) == {200: 2, 429: 48}
+    assert all(b"retry-after: 5" in one for one in answers if b"429" in one)
+
+
+def test_all_apps_together_have_so_many_downloads(place: Stage, web: tuple[Process, str]) -> None:
+    """Two of each app, and none is left for the next."""
+    _process, address = web
+    publish_many(place.installation.engine, place.installation.settings, "cafe", 10)
+
+    with (
+        viewers(2, address, token_of(place, "shop"), PATH.format("shop")) as of_shop,
+        viewers(2, address, token_of(place, "bakery"), PATH.format("bakery")) as of_bakery,
+        viewers(1, address, token_of(place, "cafe"), PATH.format("cafe")) as of_cafe,
+    ):
+        assert statuses(of_shop + of_bakery) == {200: 4}
+        assert statuses(of_cafe) == {503: 1}
+
+
+@pytest.mark.parametrize("how", ["leaves", "reads_nothing"])
+def test_a_download_ends_with_its_viewer(place: Stage, web: tuple[Process, str], how: str) -> None:
+    process, address = web
+    token = token_of(place, "shop")
+    readers = place.installation.home / "scratch" / "readers"
+    # Those of killed processes, which maintenance removes.
+    before = {*readers.glob("*")}
+
+    with viewers(1, address, token, PATH.format("shop")) as answers:
+        assert statuses(answers) == {200: 1}
+        # The server of the children, and the child.
+        assert len(process.children()) == 2
+        if how == "reads_nothing":
+            until(lambda: len(process.children()) == 1, "the child ends")
+
+    until(lambda: len(process.children()) == 1, "the child ends")
+    until(lambda: {*readers.iterdir()} == before, "its folder is removed")
+    assert "Traceback" not in process.text()
+
+
+def test_a_download_is_whole_and_in_order(place: Stage, web: tuple[Process, str]) -> None:
+    publish_many(place.installation.engine, place.installation.settings, "kiosk", 300_000, "x")
+    headers = {"Authorization": f"Bearer {token_of(place, 'kiosk')}"}
+
+    answer = httpx.get(web[1] + PATH.format("kiosk"), headers=headers, timeout=60)
+
+    assert answer.text == '{"id": 7, "name": "x"}\n' * 300_000
+
+
+def test_a_download_whose_child_is_killed_is_not_taken_for_whole(
+    place: Stage, web: tuple[Process, str]
+) -> None:
+    process, address = web
+    headers = {"Authorization": f"Bearer {token_of(place, 'shop')}"}
+
+    with httpx.stream("GET", address + PATH.format("shop"), headers=headers, timeout=60) as answer:
+        _server, child = psutil.Process(process.pid).children(recursive=True)
+        child.kill()
+        with pytest.raises(httpx.RemoteProtocolError, match="incomplete chunked read"):
+            answer.read()
+
+    process.said("a download of small app shop was cut: the snapshot ended its process")
+    assert "Traceback" not in process.text()

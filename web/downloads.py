@@ -1,0 +1,84 @@
+"""Downloads of rows: few at a time, each in bounded memory, none longer than its client reads."""
+
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+
+import anyio
+import anyio.to_thread
+from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from small_apps.failures import SourceFailed
+from web.problems import DownloadsFull, TooManyDownloads
+
+logger = logging.getLogger("minutebook.web")
+
+# Opens what a download sends, piece by piece.
+Open = Callable[[], AbstractContextManager[Iterator[bytes]]]
+
+
+@dataclass
+class Places:
+    """The downloads that may go on at a time: `most` in all, and half of them, rounded up, of one.
+
+    For the event loop alone.
+    """
+
+    most: int
+    _taken: Counter[str] = field(default_factory=Counter)
+
+    @contextmanager
+    def one(self, app: str) -> Iterator[None]:
+        """Take a place for a small app. Raises TooManyDownloads and DownloadsFull."""
+        of_app = (self.most + 1) // 2
+        if self._taken[app] >= of_app:
+            text = f'small app "{app}" has {of_app} downloads in progress'
+            raise TooManyDownloads(f"{text}; try again when one has ended")
+        if self._taken.total() >= self.most:
+            text = f"{self.most} downloads are in progress (SCHED_WEB_DOWNLOADS)"
+            raise DownloadsFull(f"{text}; try again when one has ended")
+        self._taken[app] += 1
+        try:
+            yield
+        finally:
+            self._taken[app] -= 1
+            self._taken += Counter()
+
+
+class Download(StreamingResponse):
+    """Sends what `opens` yields; it is opened when a place is free, and closed with the request."""
+
+    def __init__(self, places: Places, app: str, opens: Open, media_type: str) -> None:
+        super().__init__((), media_type=media_type)
+        self._places = places
+        self._app = app
+        self._opens = opens
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._places.one(self._app):
+            async with _opened(self._opens) as pieces:
+                self.body_iterator = _each(pieces)
+                try:
+                    await super().__call__(scope, receive, send)
+                except SourceFailed as error:
+                    # The answer is left without its end: no part of the rows passes for all.
+                    logger.warning("a download of small app %s was cut: %s", self._app, error)
+
+
+@asynccontextmanager
+async def _opened(opens: Open) -> AsyncIterator[Iterator[bytes]]:
+    opened = opens()
+    pieces = await anyio.to_thread.run_sync(opened.__enter__)
+    try:
+        yield pieces
+    finally:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(opened.__exit__, None, None, None)
+
+
+async def _each(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    while piece := await anyio.to_thread.run_sync(next, pieces, b""):
+        yield piece
