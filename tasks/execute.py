@@ -18,9 +18,9 @@ from broker.sending import send_behind, send_ended
 from minutebook.error_text import text_of
 from minutebook.steps import StepFailed
 from models.errors import LeaseLost, SchedulerError
-from models.operation import MOST_LOSSES, OperationState
+from models.operation import MOST_LOSSES, Carrier, OperationState
 from models.store.operations.admission import TAKEN, KeptBack
-from models.store.operations.claims import Claim, claim
+from models.store.operations.claims import Claim, Claimant, claim
 from models.store.operations.finish import Ended, Ending, end
 from models.store.operations.retry_policy import failed
 from runtime.config import Settings
@@ -117,7 +117,8 @@ def _claim(
     alerts: AlertSettings,
 ) -> Claim | KeptBack:
     def claimed(connection: sa.Connection) -> Claim | KeptBack:
-        return claim(connection, *message, worker, script.open, alerts=alerts)
+        ours = Claimant(Carrier.OURS, script.open)
+        return claim(connection, *message, worker, ours, alerts=alerts)
 
     return start(message[0], lambda: persist(engine, claimed), TAKEN)
 

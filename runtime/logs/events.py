@@ -101,6 +101,9 @@ EVENTS: Mapping[str, LogEvent] = {
     "operation %s attempt %d: its interrupted step raised an error: %s": _event(
         "interrupted_step_raised", "operation attempt error"
     ),
+    "operation %s attempt %d is not this agent's: %s": _event(
+        "agent_refused", "operation attempt reason"
+    ),
     "operation %s attempt %d: not started, %s": _event(
         "operation_not_started", "operation attempt reason"
     ),

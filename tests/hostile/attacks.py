@@ -29,6 +29,7 @@ from tests.hostile import test_servers as servers
 from tests.hostile.bounds import read_in_bounds
 from tests.hostile.corpus import corpus
 from tests.hostile.stage import APPS, Stage, failed, refused
+from tests.integration.celery_steps import test_agent_bounds as bounds
 from tests.integration.celery_steps import test_sidecar as sidecar
 from tests.integration.celery_steps.test_agent import ANSWER_S, Asked, serving
 from tests.integration.cli import test_scope as scope
@@ -312,6 +313,18 @@ def _agent_s_peers(stage: Stage) -> str:
     return "its connection is closed, and the others are served"
 
 
+def _peer_names_another_s(stage: Stage) -> str:
+    path = stage.folder / "bounds.sock"
+    engine, settings = stage.installation.engine, stage.installation.settings
+    for agent in serving(engine, settings, path):
+        for kind in ({"maintenance": True}, bounds.JOB):
+            given = (engine, settings, agent, path, kind)
+            bounds.test_a_peer_touches_no_operation_of_another_kind(*given, "queued")
+            stage.call("action", "delete", "other")
+        bounds.test_a_worker_does_not_take_the_name_of_one_of_ours(engine, agent, path)
+    return "every verb is refused, and no row changes"
+
+
 def _strange_rows(_: Stage) -> str:
     changes: list[dict[str, Any]] = [{"args": 5}, {"start_time": "9999-12-31T23:59:59.5"}]
     for strange in changes:
@@ -440,6 +453,14 @@ ATTACKS = [
     Attack(
         "A13", "headers of a task's message that make the broker copy it into other queues",
         "they are refused", ("test_a_mistake_is_answered",), _headers_for_the_broker,
+    ),
+    Attack(
+        "A14", "a peer of an agent's socket claims, resumes or ends an operation of another app, "
+        "task or kind", "it is refused, and nothing changes",
+        ("test_a_peer_touches_no_operation_of_another_kind",
+         "test_a_peer_touches_no_task_that_is_not_granted_to_its_small_app",
+         "test_a_peer_touches_nothing_beyond_the_tasks_and_apps_of_its_agent",
+         "test_another_agent_goes_on_where_one_died"), _peer_names_another_s,
     ),
     Attack(
         "B1", "239 hostile files: bombs in CSV, JSON, Parquet and gzip, endless cells, thousands "

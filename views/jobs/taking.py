@@ -11,11 +11,11 @@ from pydantic import Field
 
 from broker.sending import send_ended
 from models.job import JOB, id_of, listed_queue
-from models.operation import OperationState
+from models.operation import Carrier, OperationState
 from models.store import ticks
 from models.store.operations import jobs, one_step
 from models.store.operations.admission import TAKEN, KeptBack, NotClaimed, Recorded
-from models.store.operations.claims import Claim, Wanted, claim, lock_unstarted, start_all
+from models.store.operations.claims import Claim, Claimant, Wanted, claim, lock_unstarted, start_all
 from models.store.operations.finish import Ended, Ending, end
 from models.store.operations.jobs import Lane, Offer
 from runtime.database import DATABASE_AWAY, reading
@@ -83,7 +83,8 @@ def _claim(installation: Installation, wanted: Wanted) -> Claim | KeptBack:
     shown, alerts = one_step.columns_of(_begun()), installation.settings.alert
     its = (wanted.id, wanted.attempt)
     with installation.engine.begin() as connection:
-        found = claim(connection, *its, wanted.worker, lambda *_: shown, alerts=alerts)
+        over_http = Claimant(Carrier.HTTP, lambda *_: shown)
+        found = claim(connection, *its, wanted.worker, over_http, alerts=alerts)
         if isinstance(found, Claim) and found.plan.job is None:
             return KeptBack(NotClaimed.BROKEN, end(connection, *its, NO_JOB, alerts=alerts))
     return found

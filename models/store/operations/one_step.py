@@ -9,6 +9,8 @@ from models.store.operations.finish import Ending
 from runtime.clock import utc_now
 
 Step = dict[str, Any]
+# What proves which worker holds an operation: no list, page or answer shows it.
+PROOFS = frozenset({"delivery"})
 _COLUMNS = {"done": "processed", "total": "total", "message": "message", "phase": "phase"}
 
 
@@ -41,8 +43,18 @@ def ended(step: Step, ending: Ending, message: str | None = None) -> Step:
     }.get(ending.state, StepState.WAITING if is_put_back else StepState.FAILED)
     error = ending.error or (ending.reason if state is StepState.FAILED else None)
     said = {key: one for key, one in (("message", message), ("error", error)) if one}
-    kept = {key: one for key, one in step.items() if key != "delivery"}
-    return {**kept, "state": state, "finished_at": utc_now().isoformat(), **said}
+    return {**_without_proofs(step), "state": state, "finished_at": utc_now().isoformat(), **said}
+
+
+def shown(steps: object) -> object:
+    """Return the stored steps of an operation as anybody may see them."""
+    if not isinstance(steps, list):
+        return steps
+    return [_without_proofs(one) if isinstance(one, Mapping) else one for one in steps]
+
+
+def _without_proofs(step: Mapping[str, Any]) -> Step:
+    return {key: one for key, one in step.items() if key not in PROOFS}
 
 
 def progress_columns(progress: Mapping[str, Any]) -> dict[str, Any]:

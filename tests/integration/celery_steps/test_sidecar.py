@@ -13,7 +13,8 @@ import pytest
 import sqlalchemy as sa
 
 from celery_steps import agent_socket
-from celery_steps.agent import LONGEST_LINE, Agent
+from celery_steps.agent import Agent
+from celery_steps.agent_session import LONGEST_LINE
 from celery_steps.agent_socket import check_folder, listening
 from minutebook.agents import AgentBeside
 from models.errors import Refused
