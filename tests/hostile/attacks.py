@@ -295,6 +295,9 @@ def _broken_items(stage: Stage) -> str:
             check(given)
     with _application(stage) as application:
         on_broker.test_no_broken_message_ends_a_worker(stage.installation, application)
+    with _application(stage) as application:
+        more = on_broker.test_a_message_that_says_more_than_ours_is_put_aside_and_runs_nothing
+        more(stage.installation, application)
     return f"{len(inputs)} items and {len(on_broker.ITEMS)} to a running worker, which lives"
 
 
@@ -491,9 +494,11 @@ ATTACKS = [
          "test_an_answer_that_trickles_has_the_time_of_one_answer"), _endless_mail_server,
     ),
     Attack(
-        "B6", "broken items in a queue",
-        "they are moved to `minutebook.unknown`, and no worker ends",
-        ("test_no_broken_message_ends_a_worker",), _broken_items,
+        "B6", "broken items in a queue, and messages with an ETA, a time limit, callbacks, other "
+        "tasks or 10 MB",
+        "they are moved to `minutebook.unknown`; no worker ends, and none waits",
+        ("test_no_broken_message_ends_a_worker",
+         "test_a_message_that_says_more_than_ours_is_put_aside_and_runs_nothing"), _broken_items,
     ),
     Attack(
         "B7", "`celery control shutdown`, or a broken broadcast",
