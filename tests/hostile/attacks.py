@@ -309,10 +309,12 @@ def _agent_s_peers(stage: Stage) -> str:
         with closing(Asked(path).channel) as peer:
             told = peer.ask({"verb": "worker", **sidecar.SHOP, "pid": 10**30}, ANSWER_S)
         assert told["state"] == "refused", told
-    with pytest.MonkeyPatch.context() as patched:
-        sidecar.test_connections_are_bounded_and_one_that_closes_makes_room(
-            patched, engine, settings, path
-        )
+    for attack in (
+        sidecar.test_connections_are_bounded_and_one_that_closes_makes_room,
+        sidecar.test_a_connection_for_which_no_thread_can_start_takes_no_place,
+    ):
+        with pytest.MonkeyPatch.context() as patched:
+            attack(patched, engine, settings, path)
     return "its connection is closed, and the others are served"
 
 
@@ -508,11 +510,12 @@ ATTACKS = [
     ),
     Attack(
         "B8", "a peer of an agent's socket that sends an endless line or an impossible process id, "
-        "or opens thousands of connections",
+        "or opens more connections than there are threads",
         "its connection is closed, and workers go on",
         ("test_a_line_without_end_closes_its_connection",
          "test_a_worker_with_an_impossible_pid_keeps_no_other_off_the_record",
          "test_connections_are_bounded_and_one_that_closes_makes_room",
+         "test_a_connection_for_which_no_thread_can_start_takes_no_place",
          "test_one_connection_holds_one_operation"), _agent_s_peers,
     ),
     Attack(
