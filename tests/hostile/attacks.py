@@ -35,6 +35,7 @@ from tests.integration.celery_steps.test_agent import ANSWER_S, Asked, serving
 from tests.integration.cli import test_scope as scope
 from tests.integration.moving import test_django_beat as imports
 from tests.integration.small_apps import test_downloads as downloads
+from tests.integration.web.jobs import make_due, make_job
 from tests.unit.models import test_celery_task as celery_tasks
 from tests.unit.runtime import test_references as references
 from tests.unit.small_apps import test_addresses as addresses
@@ -330,6 +331,29 @@ def _peer_names_another_s(stage: Stage) -> str:
     return "every verb is refused, and no row changes"
 
 
+def _guessed_lease(stage: Stage) -> str:
+    """Take a job, and report it with what a viewer of its operation knows."""
+    web, address = start_web(stage.installation)
+    try:
+        make_due(stage.installation.engine, make_job(stage.installation.engine))
+        tokens = [
+            stage.installation.cli("token", "create", "--role", role)["token"]
+            for role in ("worker", "viewer")
+        ]
+        with httpx.Client(base_url=address, timeout=60) as client:
+            worker, viewer = ({"Authorization": f"Bearer {token}"} for token in tokens)
+            job = client.get("/jobs/next", headers=worker).json()
+            shown = client.get(f"/api/operations/{job['operation_id']}", headers=viewer).text
+            assert job["lease"].rpartition("-")[2] not in shown
+            known = job["lease"].rpartition("-")[0]
+            for guessed in (known, f"{known}-{'0' * 32}"):
+                path, body = f"/jobs/{job['id']}/complete", {"lease": guessed}
+                assert client.post(path, json=body, headers=worker).status_code == 404
+    finally:
+        web.kill()
+    return "404, and the job goes on"
+
+
 def _strange_rows(_: Stage) -> str:
     changes: list[dict[str, Any]] = [{"args": 5}, {"start_time": "9999-12-31T23:59:59.5"}]
     for strange in changes:
@@ -466,6 +490,13 @@ ATTACKS = [
          "test_a_peer_touches_no_task_that_is_not_granted_to_its_small_app",
          "test_a_peer_touches_nothing_beyond_the_tasks_and_apps_of_its_agent",
          "test_another_agent_goes_on_where_one_died"), _peer_names_another_s,
+    ),
+    Attack(
+        "A15", "a worker's token reports a job that another worker holds, by what a viewer sees",
+        "its lease has a random part that nothing shows",
+        ("test_a_lease_cannot_be_guessed_from_what_a_viewer_sees",
+         "test_no_list_log_or_state_shows_a_lease",
+         "test_jobs_that_are_taken_together_have_leases_of_their_own"), _guessed_lease,
     ),
     Attack(
         "B1", "239 hostile files: bombs in CSV, JSON, Parquet and gzip, endless cells, thousands "

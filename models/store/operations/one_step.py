@@ -1,7 +1,11 @@
 """What an operation's row shows of its only step, which a worker outside Minutebook runs."""
 
+import hashlib
+import hmac
 from collections.abc import Mapping
+from secrets import token_hex
 from typing import Any
+from uuid import UUID
 
 from models.json_text import is_too_large
 from models.operation import OperationState, StepState
@@ -10,7 +14,7 @@ from runtime.clock import utc_now
 
 Step = dict[str, Any]
 # What proves which worker holds an operation: no list, page or answer shows it.
-PROOFS = frozenset({"delivery"})
+PROOFS = frozenset({"delivery", "seed"})
 _COLUMNS = {"done": "processed", "total": "total", "message": "message", "phase": "phase"}
 
 
@@ -26,6 +30,21 @@ def begun(name: str, *, repeatable: bool, delivery: str | None = None) -> Step:
         "started_at": utc_now().isoformat(),
     }
     return step if delivery is None else {**step, "delivery": delivery}
+
+
+def leased(name: str) -> Step:
+    """Return a step that begins for a worker outside Minutebook, which holds it by a lease.
+
+    Several operations may begin with the same step: the leases differ, and none shows the seed.
+    """
+    return {**begun(name, repeatable=True), "seed": token_hex(32)}
+
+
+def lease_of(id: UUID, attempt: int, step: Mapping[str, Any]) -> str:
+    """Return the lease of an attempt: its last part is known to the worker that took it alone."""
+    its = f"{id.hex}-{attempt}"
+    seed = str(step.get("seed") or token_hex(32))
+    return f"{its}-{hmac.new(seed.encode(), its.encode(), hashlib.sha256).hexdigest()[:32]}"
 
 
 def columns_of(step: Step) -> dict[str, Any]:
