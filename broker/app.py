@@ -15,7 +15,14 @@ from broker.celery_rules import celery_broker_url, is_amqp
 from broker.errors import BROKER_ERRORS, SILENT, refuse_blocked, unavailable
 from broker.in_use import use
 from broker.kept import Kept
-from broker.names import CONTROL_EXCHANGE, EVENT_EXCHANGE, QUICK, UNKNOWN_QUEUE, in_broker
+from broker.names import (
+    CONTROL_EXCHANGE,
+    EVENT_EXCHANGE,
+    ORIGIN,
+    QUICK,
+    UNKNOWN_QUEUE,
+    in_broker,
+)
 from broker.stencils import RedisChannel, Stencil, push, stencil_of
 from models.store.operations.outbox import Message
 from runtime.clock import monotonic
@@ -25,7 +32,6 @@ from runtime.urls import split_sentinel
 logger = logging.getLogger("minutebook.broker")
 
 FLUSH_SIZE = 1_000
-ORIGIN = "minutebook"
 AMQP = ("amqp", "pyamqp", "amqps")
 # Seconds that RabbitMQ may take to confirm a message.
 ANSWER_S = 5

@@ -9,6 +9,7 @@ from celery.worker.pidbox import Pidbox
 
 from broker.app import keep
 from broker.errors import BROKER_ERRORS
+from broker.exact import why_foreign
 from broker.names import UNKNOWN_QUEUE
 from minutebook.error_text import text_of
 from models.errors import BrokerUnavailable
@@ -17,9 +18,9 @@ logger = logging.getLogger("minutebook.worker")
 
 
 class KeepingConsumer(Consumer):
-    """A Celery consumer that sets unknown messages aside, unchanged, instead of discarding them.
+    """A Celery consumer that takes exactly what Minutebook sends, and sets all else aside.
 
-    They belong to another application that sent them to one of our queues.
+    What is set aside stays unchanged: another application may have sent it to one of our queues.
     """
 
     def create_task_handler(self, *args: Any, **options: Any) -> Callable[[Any], Any]:
@@ -27,6 +28,9 @@ class KeepingConsumer(Consumer):
         handle = super().create_task_handler(*args, **options)
 
         def handle_any(message: Any) -> Any:
+            foreign = why_foreign(message)
+            if foreign is not None:
+                return _put_aside(message, foreign)
             try:
                 return handle(message)
             except BROKER_ERRORS:

@@ -13,11 +13,12 @@ from kombu import Producer
 from kombu.exceptions import EncodeError
 from redis.exceptions import ResponseError
 
-from broker.app import ORIGIN, app, celery_connection, connect
+from broker.app import app, celery_connection, connect
 from broker.celery_rules import celery_broker_url, is_amqp, rules_of, shares_broker
 from broker.errors import BROKER_ERRORS
 from broker.in_use import settings_in_use
 from broker.kept import Kept
+from broker.names import ORIGIN
 from minutebook.error_text import text_of
 from minutebook.followed import HEADER
 from models.sql import parts_of

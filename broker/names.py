@@ -16,6 +16,8 @@ DEFAULT = "default"
 OUR_TASKS = frozenset({EXECUTE_HEAVY, EXECUTE_QUICK})
 WORKER_TASKS = OUR_TASKS | {METATASK_SCHEDULE, DELIVER_NOTICE}
 
+# The sender that Celery's header `origin` names.
+ORIGIN = "minutebook"
 # With Celery's default exchanges, the monitors of an application would show our workers.
 CONTROL_EXCHANGE = "minutebook"
 EVENT_EXCHANGE = "minutebook.events"

@@ -1,7 +1,7 @@
-"""An agent's claims, postponed while the database is unavailable."""
+"""An agent's claims: within its bounds, and postponed while the database is unavailable."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
@@ -9,9 +9,10 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from celery_steps import followed
+from celery_steps.agent_bounds import Bounds
 from celery_steps.followed import Held
 from models.store.operations.admission import TAKEN, KeptBack
-from models.store.operations.claims import Claim
+from models.store.operations.claims import Claim, recorded_of
 from runtime.clock import monotonic
 from runtime.database import DATABASE_AWAY, reason_of
 from runtime.db_retry import start
@@ -21,6 +22,8 @@ logger = logging.getLogger("minutebook.agent")
 
 # How long the database is not asked after a failed claim.
 LEFT_ALONE_S = 1.0
+# A restarted sidecar hears of its workers within two seconds; until then tasks ask again.
+UNHEARD = KeptBack("no worker of this agent has said that it follows the task")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +62,37 @@ class Away:
 
 
 class Claims:
-    """Claims for one worker; an unavailable database delays one of them, not all."""
+    """The claims of an agent; an unavailable database delays one of them, not all.
 
-    def __init__(self, engine: sa.Engine, alerts: AlertSettings) -> None:
+    `is_followed` says whether one of the agent's workers follows a task.
+    """
+
+    def __init__(
+        self,
+        engine: sa.Engine,
+        alerts: AlertSettings,
+        bounds: Bounds,
+        is_followed: Callable[[str], bool],
+    ) -> None:
         self.engine, self.alerts = engine, alerts
+        self.bounds, self.is_followed = bounds, is_followed
         self._away: Away | None = None
+
+    def kept_out(
+        self, connection: sa.Connection, its: tuple[UUID, int], *, is_unknown: bool = False
+    ) -> KeptBack | None:
+        """Return why the agent may not act on an operation, None if it may or has no such row.
+
+        `is_unknown`: no worker follows its task, and that is why its message was discarded.
+        """
+        recorded = recorded_of(connection, *its)
+        if recorded is None:
+            return None
+        why = self.bounds.why_not(recorded)
+        if why is not None:
+            logger.warning("operation %s attempt %d is not this agent's: %s", *its, why)
+            return KeptBack(why)
+        return None if is_unknown or self.is_followed(recorded.task) else UNHEARD
 
     def claim(self, call: Call) -> tuple[Held, Claim] | KeptBack | Away:
         """Claim an attempt, or return why it does not start or cannot start now.
@@ -93,6 +122,9 @@ class Claims:
             return replace(away, is_in_doubt=may_be_committed)
 
     def _claimed(self, connection: sa.Connection, call: Call) -> tuple[Held, Claim] | KeptBack:
+        kept_out = self.kept_out(connection, call.its)
+        if kept_out is not None:
+            return kept_out
         own = followed.claimed_before(connection, call.its, call.delivery) if call.again else None
         if own is not None:
             return own

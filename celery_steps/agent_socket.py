@@ -14,8 +14,11 @@ from models.errors import Refused
 
 logger = logging.getLogger("minutebook.agent")
 
-# Each running task holds one connection, and each connection has a thread.
-MOST_CONNECTIONS = 2_000
+# Each running task holds one connection, which has a thread and a descriptor. Most systems give a
+# process 1,024 descriptors; TasksMax of the agent's unit leaves room for the threads.
+MOST_CONNECTIONS = 800
+# Threads of the agent that serve no connection.
+OTHER_THREADS = 32
 
 
 class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
@@ -35,7 +38,13 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
             logger.warning("%d connections are open: another one is closed", MOST_CONNECTIONS)
             self.shutdown_request(request)
             return
-        super().process_request(request, client_address)
+        try:
+            super().process_request(request, client_address)
+        except RuntimeError as error:
+            # The machine has no thread left: this connection is closed, and leaves no place taken.
+            self._free.release()
+            self.shutdown_request(request)
+            logger.warning("no thread for a connection, which is closed: %s", error)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """Serve `request`, then make room for another."""

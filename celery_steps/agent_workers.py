@@ -8,6 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from celery_steps.agent_bounds import Bounds
 from models.store import ticks
 from models.store.clocks import read_both
 from models.store.ticks import Seen
@@ -39,12 +40,26 @@ def described_worker(given: Mapping[str, Any]) -> Seen:
 class Workers:
     """The workers known now, each recorded as alive in the table `workers`."""
 
-    def __init__(self, engine: sa.Engine, clock: SkewWatch, own: Seen | None) -> None:
+    def __init__(
+        self, engine: sa.Engine, clock: SkewWatch, own: Seen | None, bounds: Bounds
+    ) -> None:
         self._engine = engine
+        self._bounds = bounds
         self._clock = clock
         self._own = own
         self._heard: dict[str, tuple[Seen, float]] = {}
         self._lock = threading.Lock()
+
+    def follows(self, task: str) -> bool:
+        """Return whether one of the workers has said that it follows the task."""
+        with self._lock:
+            heard = [one for one, _ in self._heard.values()]
+        known = heard if self._own is None else [self._own, *heard]
+        return any(task in (one.follows or ()) for one in known)
+
+    def within_bounds(self, worker: Seen) -> Seen:
+        """Return a worker as it is recorded: it follows what the agent serves, and no more."""
+        return replace(worker, follows=self._bounds.within(worker.follows or ()))
 
     def heard(self, worker: Seen) -> None:
         """Note that a worker is alive, and record it at once if that is news."""
@@ -80,14 +95,14 @@ class Workers:
             with self._engine.begin() as connection:
                 _, skew_s = read_both(connection)
                 self._clock.note(skew_s)
-                for one in workers:
-                    ticks.worker_seen(connection, replace(one, skew_s=skew_s))
+                for one in map(self.within_bounds, workers):
+                    ticks.follower_seen(connection, replace(one, skew_s=skew_s))
         except sa.exc.SQLAlchemyError as error:
             logger.warning("database unavailable: %s", reason_of(error))
 
     def _record_stop(self, worker: Seen) -> None:
         try:
             with self._engine.begin() as connection:
-                ticks.worker_stopped(connection, worker.name)
+                ticks.follower_stopped(connection, worker.name)
         except sa.exc.SQLAlchemyError as error:
             logger.warning("database unavailable while stopping: %s", reason_of(error))

@@ -11,11 +11,11 @@ import sqlalchemy as sa
 from celery_steps.celery_task import STEP
 from models.action.plan import Plan
 from models.errors import LeaseLost
-from models.operation import UNSTARTED, OperationState, after_loss
+from models.operation import UNSTARTED, Carrier, OperationState, after_loss
 from models.sql import is_still
 from models.store.operations import handed_over, handing, one_step, restart, running, unstarted
-from models.store.operations.admission import EXPIRED, TAKEN, KeptBack
-from models.store.operations.claims import Claim, claim, recorded_of
+from models.store.operations.admission import EXPIRED, TAKEN, KeptBack, Recorded
+from models.store.operations.claims import Claim, Claimant, claim, recorded_of
 from models.store.operations.finish import Ended, Ending, end
 from models.store.operations.handed_over import hand_over
 from models.store.operations.move import RUNNING
@@ -28,8 +28,8 @@ from runtime.sections import AlertSettings
 # The message came before its attempt was recorded: its task was just put back.
 EARLY = KeptBack("early")
 CELERY_RETRY = "Celery's retry"
-# The reason that `minutebook.discarded` reports.
-REVOKED = "revoked"
+# The reasons that `minutebook.discarded` reports.
+REVOKED, UNKNOWN_TASK = "revoked", "unknown"
 PUT_BACK = "put back by its task"
 # Celery checks time limits once a second, and our clock starts slightly later.
 ABOUT_S = 0.5
@@ -80,7 +80,8 @@ def try_to_claim(
         return EARLY
     handed_over.take_up(connection, *its)
     shown = one_step.columns_of(step)
-    found = claim(connection, *its, worker, lambda _document, _steps: shown, alerts=alerts)
+    theirs = Claimant(Carrier.CELERY, lambda *_: shown)
+    found = claim(connection, *its, worker, theirs, alerts=alerts)
     if isinstance(found, KeptBack):
         is_known = found is not TAKEN or recorded_of(connection, *its) is not None
         return found if is_known else UNKNOWN
@@ -144,16 +145,26 @@ def described(found: Claim) -> dict[str, Any]:
     }
 
 
-def resume(connection: sa.Connection, id: UUID, attempt: int) -> Held:
-    """Return an attempt that a worker still runs after its agent restarted; raises LeaseLost."""
-    running.beat(connection, id, attempt)
+def resume(connection: sa.Connection, its: tuple[UUID, int], delivery: str) -> Held:
+    """Return an attempt that a worker still runs after its agent restarted; raises LeaseLost.
+
+    Only the call that claimed it knows its random name: id and attempt stand in every message.
+    """
+    id, attempt = its
     recorded = recorded_of(connection, id, attempt)
+    if recorded is None or not _is_claimed_by(recorded, delivery):
+        raise LeaseLost(f"operation {id} attempt {attempt} was not claimed by this call")
+    running.beat(connection, id, attempt)
     counted = sa.select(operations.c.failures, operations.c.losses).where(operations.c.id == id)
     row = connection.execute(counted).one()
-    if recorded is None or not recorded.steps:
-        raise LeaseLost(f"operation {id} attempt {attempt} is not a followed Celery task")
-    step = recorded.steps[0]
+    step = (recorded.steps or [{}])[0]
     return Held(id, attempt, recorded.plan, row.failures, row.losses, step, has_started=True)
+
+
+def _is_claimed_by(recorded: Recorded, delivery: str) -> bool:
+    steps = recorded.steps or [{}]
+    is_its_kind = recorded.carrier is Carrier.CELERY
+    return is_its_kind and bool(delivery) and steps[0].get("delivery") == delivery
 
 
 def claimed_before(
@@ -165,13 +176,12 @@ def claimed_before(
     its_row = sa.select(operations.c.id).where(operations.c.id == id)
     connection.execute(its_row.with_for_update(key_share=True)).first()
     own = (operations.c.id == id, operations.c.attempt == attempt)
-    query = sa.select(operations.c.steps).where(*own, is_still(operations.c.state, RUNNING))
-    steps = connection.execute(query).scalar_one_or_none()
+    query = sa.select(operations.c.id).where(*own, is_still(operations.c.state, RUNNING))
     recorded = recorded_of(connection, *its)
-    if recorded is None or not steps or steps[0].get("delivery") != delivery:
+    if recorded is None or connection.execute(query).first() is None:
         return None
     try:
-        held = replace(resume(connection, *its), has_started=False)
+        held = replace(resume(connection, its, delivery), has_started=False)
     except LeaseLost:
         return None
     known = running.memory(connection, recorded.action_uid, recorded.subject)

@@ -103,11 +103,16 @@ def agent(
         str | None,
         typer.Option(help="Group that may connect too (default: this account alone)."),
     ] = None,
+    apps: Annotated[
+        str | None,
+        typer.Option(help="Small apps that it serves, separated by commas (default: all)."),
+    ] = None,
 ) -> None:
     """Run the agent of Celery workers that follow; `minutebook.follow` starts one too."""
     from processes.agent import run
 
-    run(here(context).settings, socket, group)
+    named = tuple(one.strip() for one in (apps or "").split(",") if one.strip())
+    run(here(context).settings, socket, group, named)
 
 
 def execute(

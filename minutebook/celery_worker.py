@@ -213,7 +213,8 @@ def _claim(task: Any, message: dict[str, Any], agent: Agent) -> FollowedOperatio
         state, answer = _ask(channel, asked, answer_s)
         if state == "claimed" and _ask(channel, started, answer_s)[0] == "started":
             answer["limits"]["is_child"] = os.getpid() != agent.worker_pid
-            return FollowedOperation(channel, answer, SoftTimeLimitExceeded)
+            claimed = {**answer, "delivery": asked["delivery"]}
+            return FollowedOperation(channel, claimed, SoftTimeLimitExceeded)
         if state == "refused":
             channel.close()
             text = f"operation {request.id} is not run here: {answer['reason']}"

@@ -87,6 +87,9 @@ def _ask(path: str, asked: dict[str, Any]) -> None:
 
 def _is_noted(channel: Channel, asked: dict[str, Any]) -> bool:
     try:
-        return bool(channel.ask(asked, ANSWER_S)["state"] == "noted")
+        answer = channel.ask(asked, ANSWER_S)
     except AgentAway:
         return False
+    if answer["state"] == "refused":
+        logger.error("operation %s: %s; not recorded", asked["id"], answer.get("reason"))
+    return answer["state"] in {"noted", "refused"}

@@ -70,6 +70,8 @@ class FollowedOperation:
         self.replaced: dict[str, Any] | None = None
         self._channel = channel
         self._limits = claim["limits"]
+        # The random name under which it was claimed: the next agent knows it by that.
+        self._delivery: str = claim["delivery"]
         self._on_time_limit = on_time_limit
         self._started = monotonic()
         self._ended = threading.Event()
@@ -151,8 +153,8 @@ class FollowedOperation:
     def _ask(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         if not self._channel.is_open:
             # A new agent does not know this connection's operation.
-            resume = {"verb": "resume", "id": str(self.operation_id), "attempt": self.attempt}
-            self._channel.ask(resume, ANSWER_S)
+            resume = {"id": str(self.operation_id), "attempt": self.attempt}
+            self._channel.ask({"verb": "resume", "delivery": self._delivery, **resume}, ANSWER_S)
         return self._channel.ask(request, timeout_s)
 
     def _over_s(self) -> float:

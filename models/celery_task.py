@@ -22,11 +22,11 @@ EXCHANGE_PREFIXES = ("minutebook", "reply.minutebook")
 # Stands between exchange and routing key where a queue is shown; no queue's name contains it.
 BY_EXCHANGE = "/"
 SETTING = "SCHED_CELERY_TASKS"
-# The tasks of Minutebook's own workers; `broker.names` uses these names.
+# The tasks of Minutebook's own workers; `broker.names` and `models.job` use these names.
 OWN_TASKS = frozenset(
     {
         "execute_scheduled_action", "execute_scheduled_action_quick", "metatask_schedule",
-        "deliver_notice",
+        "deliver_notice", "job",
     }
 )  # fmt: skip
 

@@ -26,14 +26,19 @@ MADE_WITHIN_S = 10.0
 logger = logging.getLogger("minutebook.agent")
 
 
-def run(settings: Settings, socket: Path, group: str | None = None) -> None:
-    """Serve the Celery worker that started this, else all that connect to `socket`."""
+def run(
+    settings: Settings, socket: Path, group: str | None = None, apps: tuple[str, ...] = ()
+) -> None:
+    """Serve the Celery worker that started this, else all that connect to `socket`.
+
+    `apps` are the small apps whose operations it may act on; all if there are none.
+    """
     set_up_logs(settings.log, "agent")
     worker = _worker(sys.stdin.readline()) if PARENT in os.environ else None
     configure(settings)
     engine = make_engine(settings)
     _check(engine, settings)
-    serving = Agent(engine, settings, worker, group)
+    serving = Agent(engine, settings, worker, group, apps)
     stop_on_signals(serving)
     serving.serve(socket)
 

@@ -18,11 +18,11 @@ from broker.sending import send_behind, send_ended
 from minutebook.error_text import text_of
 from minutebook.steps import StepFailed
 from models.errors import LeaseLost, SchedulerError
-from models.operation import MOST_LOSSES, OperationState
+from models.operation import MOST_LOSSES, Carrier, OperationState, after_loss
 from models.store.operations.admission import TAKEN, KeptBack
-from models.store.operations.claims import Claim, claim
+from models.store.operations.claims import Claim, Claimant, claim
 from models.store.operations.finish import Ended, Ending, end
-from models.store.operations.retry_policy import failed
+from models.store.operations.retry_policy import CANCELLED, failed
 from runtime.config import Settings
 from runtime.db_retry import persist, start
 from runtime.sections import AlertSettings
@@ -117,7 +117,8 @@ def _claim(
     alerts: AlertSettings,
 ) -> Claim | KeptBack:
     def claimed(connection: sa.Connection) -> Claim | KeptBack:
-        return claim(connection, *message, worker, script.open, alerts=alerts)
+        ours = Claimant(Carrier.OURS, script.open)
+        return claim(connection, *message, worker, ours, alerts=alerts)
 
     return start(message[0], lambda: persist(engine, claimed), TAKEN)
 
@@ -171,6 +172,8 @@ def _run_steps(runner: Runner) -> Ending:
 def ending_of(runner: Runner, error: BaseException) -> Ending:
     """Return the end of an attempt whose step raised `error`."""
     claimed = runner.lease.claim
+    if _is_by_signal(error):
+        return killed(runner.lease)
     match error:
         case StepFailed():
             runner.failed_with = json_of(error.details)
@@ -182,6 +185,22 @@ def ending_of(runner: Runner, error: BaseException) -> Ending:
             return database_was_away(runner, error)
     logger.error("operation %s failed", claimed.id, exc_info=error)
     return failed(claimed, text_of(error), permanent=False)
+
+
+def _is_by_signal(error: BaseException) -> bool:
+    """Whether a signal from outside ended this process, as Celery's pool reports it."""
+    return isinstance(error, SystemExit) and isinstance(error.code, int) and error.code < 0
+
+
+def killed(lease: Lease) -> Ending:
+    """Return the end of an attempt whose process was killed by a signal that it could hear."""
+    claimed, step = lease.claim, lease.unrepeatable
+    asked = lease.asked_to_end() is CANCELLED
+    state = after_loss(claimed.losses, repeatable=step is None, cancel_requested=asked)
+    text = "lost: a signal ended its process"
+    if state is OperationState.FAILED and step is not None:
+        text += f"; step {step} was running"
+    return Ending(state, error=text, reason="lost", is_loss=True)
 
 
 def database_was_away(runner: Runner, error: sa.exc.DBAPIError) -> Ending:

@@ -1,10 +1,10 @@
 """Views of operations, the runs of actions."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from models.action.plan import Target
 from models.notices import shown_target
@@ -12,6 +12,7 @@ from models.operation import Cause, OperationState
 from models.store import notices, operations
 from models.store.operations import pages
 from models.store.operations.attempts import attempts_of
+from models.store.operations.one_step import shown
 from models.store.scope import Scope
 from runtime.database import glancing, reading
 from views.finding import (
@@ -26,6 +27,8 @@ from views.installation import Installation
 from views.view import Instant, Listing, Page, View
 
 MOST_WORDS = 10
+# Without what proves to us which worker holds the operation.
+ShownSteps = Annotated[Any, BeforeValidator(shown)]
 
 
 class OperationRow(View):
@@ -67,7 +70,7 @@ class OperationRow(View):
     finished_at: Instant | None
     cancel_requested_at: Instant | None
     worker: str | None
-    steps: Any = Field(description="Each step: name, state, message, error, details.")
+    steps: ShownSteps = Field(description="Each step: name, state, message, error, details.")
     phase: str | None
     message: str | None
     progress: float | None = Field(description="0 to 1.")

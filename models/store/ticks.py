@@ -307,6 +307,19 @@ class Seen:
 
 def worker_seen(connection: sa.Connection, worker: Seen) -> None:
     """Record that a worker is alive."""
+    _seen(connection, worker, workers.c.name == worker.name)
+
+
+def follower_seen(connection: sa.Connection, worker: Seen) -> None:
+    """Record that a worker of the user's application is alive; none takes the name of ours."""
+    _seen(connection, worker, _is_follower(worker.name))
+
+
+def _is_follower(name: str) -> sa.ColumnElement[bool]:
+    return (workers.c.name == name) & workers.c.follows.is_not(None)
+
+
+def _seen(connection: sa.Connection, worker: Seen, its_row: sa.ColumnElement[bool]) -> None:
     values = {
         "queues": worker.queues,
         "pid": worker.pid,
@@ -316,7 +329,7 @@ def worker_seen(connection: sa.Connection, worker: Seen) -> None:
         "slots": worker.slots,
         "follows": sa.null() if worker.follows is None else list(worker.follows),
     }
-    seen = sa.update(workers).where(workers.c.name == worker.name).values(values)
+    seen = sa.update(workers).where(its_row).values(values)
     if connection.execute(seen).rowcount == 0:
         # Each process of a worker's pool reports: another one may have been first.
         first = insert_ignoring(connection, workers)
@@ -331,9 +344,14 @@ def note_step_failures(connection: sa.Connection, name: str, failures: dict[str,
 
 def worker_stopped(connection: sa.Connection, name: str) -> None:
     """Record that a worker stopped cleanly."""
-    connection.execute(
-        sa.update(workers).where(workers.c.name == name).values(stopped_at=database_now())
-    )
+    stopped = sa.update(workers).values(stopped_at=database_now())
+    connection.execute(stopped.where(workers.c.name == name))
+
+
+def follower_stopped(connection: sa.Connection, name: str) -> None:
+    """Record that a worker of the user's application stopped cleanly."""
+    stopped = sa.update(workers).values(stopped_at=database_now())
+    connection.execute(stopped.where(_is_follower(name)))
 
 
 def followed_tasks(connection: sa.Connection, within: timedelta) -> set[str]:

@@ -102,6 +102,9 @@ EVENTS: Mapping[str, LogEvent] = {
     "operation %s attempt %d: its interrupted step raised an error: %s": _event(
         "interrupted_step_raised", "operation attempt error"
     ),
+    "operation %s attempt %d is not this agent's: %s": _event(
+        "agent_refused", "operation attempt reason"
+    ),
     "operation %s attempt %d: not started, %s": _event(
         "operation_not_started", "operation attempt reason"
     ),
@@ -124,6 +127,7 @@ EVENTS: Mapping[str, LogEvent] = {
     "stopping; running operations are put back and continue at the next start": _event("stopping"),
     "the API is at http://%s:%d%s/api": _event("web_started", "host port path"),
     "cannot see whether the broker lost messages: %s": _event("broker_mark_unreadable", "error"),
+    "no thread for a connection, which is closed: %s": _event("agent_without_thread", "error"),
     "no queue is bound to %s; start a worker for it": _event("queue_unbound", "exchange"),
     "the broker refuses what is sent to %s: the queue is full": _event("queue_full", "queue"),
     "the broker has no %s %s; start a worker for it": _event("queue_missing", "kind name"),

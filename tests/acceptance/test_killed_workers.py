@@ -1,5 +1,6 @@
 """A worker's child is killed while a step runs."""
 
+import os
 import signal
 from typing import Any
 from uuid import UUID
@@ -41,6 +42,33 @@ def test_the_step_alone_whose_process_was_killed_runs_again(installation: Instal
     assert (row["attempt"], row["losses"], row["failures"]) == (2, 1, 0)
     states = [state for _, state, _ in installation.attempts(id)]
     assert states == ["lost", "success"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGQUIT], ids=["hangup", "quit"])
+def test_a_signal_from_outside_counts_as_lost_as_well(
+    installation: Installation, number: signal.Signals
+) -> None:
+    id = running_operation(installation, "trace_two")
+    installation.worker()
+
+    os.kill(installation.step_starts(id, 2), number)
+    row = installation.awaits(id, lambda row: row["attempt"] == 2)
+
+    assert (row["losses"], row["failures"]) == (1, 0)
+    assert installation.attempts(id)[0][1:] == ("lost", "lost: a signal ended its process")
+
+
+def test_a_signal_from_outside_fails_a_step_that_must_not_begin_twice(
+    installation: Installation,
+) -> None:
+    id = running_operation(installation, "trace_once")
+    installation.worker()
+
+    os.kill(installation.step_starts(id, 2), signal.SIGHUP)
+    row = installation.becomes(id, "failed")
+
+    assert (row["reason"], row["losses"]) == ("lost", 1)
+    assert row["error"] == "lost: a signal ended its process; step trace_once was running"
 
 
 def test_a_lost_step_that_must_not_begin_twice_fails_its_operation_by_name(

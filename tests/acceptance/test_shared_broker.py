@@ -141,6 +141,41 @@ ITEMS = [
 ]  # fmt: skip
 
 
+LATE = "2099-01-01T00:00:00Z"
+# What a message of ours never says.
+MORE: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "eta": ({"eta": LATE}, {}),
+    "timelimit": ({"timelimit": [1, 1]}, {}),
+    "expires": ({"expires": LATE}, {}),
+    "retries": ({"retries": 7}, {}),
+    "group": ({"group": "7"}, {}),
+    "long": ({"argsrepr": "x" * 100_000}, {}),
+    "callbacks": ({}, {"callbacks": [{"task": EXECUTE_QUICK, "args": ["1", 1]}]}),
+    "chain": ({}, {"chain": [{"task": EXECUTE_QUICK, "args": ["1", 1]}]}),
+}
+
+
+def test_a_message_that_says_more_than_ours_is_put_aside_and_runs_nothing(
+    installation: Installation, application: Application
+) -> None:
+    recorded = installation.operation(installation.action())
+    id, worker = str(recorded), installation.worker(is_awaited=True)
+    own = {"task": EXECUTE_QUICK, "id": id, "root_id": id, "lang": "py", "origin": "minutebook"}
+    with closing(Connection(application.url)) as connection, connection.channel() as channel:
+        producer = Producer(channel, routing_key="minutebook.quick")
+        for headers, embedded in MORE.values():
+            producer.publish([[id, 1], {}, embedded], headers={**own, **headers})
+        producer.publish([[id, 1, "x" * 10_000_000], {}, {}], headers=own)
+        calls = [[EXECUTE_QUICK, [[id, 1]]], {}, {}]
+        producer.publish(calls, headers={**own, "task": "celery.starmap"})
+
+    worker.said("was moved to minutebook.unknown", times=len(MORE) + 2)
+    assert installation.row(recorded)["state"] == "pending"
+    installation.tick()
+
+    assert installation.becomes(recorded, "success")["attempt"] == 1
+
+
 def test_no_broken_message_ends_a_worker(
     installation: Installation, application: Application
 ) -> None:

@@ -31,11 +31,13 @@ from tests.hostile.bounds import read_in_bounds
 from tests.hostile.corpus import corpus
 from tests.hostile.stage import APPS, Stage, failed, refused
 from tests.hostile.viewers import memory_of, publish_many, statuses, viewers
+from tests.integration.celery_steps import test_agent_bounds as bounds
 from tests.integration.celery_steps import test_sidecar as sidecar
 from tests.integration.celery_steps.test_agent import ANSWER_S, Asked, serving
 from tests.integration.cli import test_scope as scope
 from tests.integration.moving import test_django_beat as imports
 from tests.integration.small_apps import test_downloads as downloads
+from tests.integration.web.jobs import make_due, make_job
 from tests.unit.models import test_celery_task as celery_tasks
 from tests.unit.runtime import test_references as references
 from tests.unit.small_apps import test_addresses as addresses
@@ -296,6 +298,9 @@ def _broken_items(stage: Stage) -> str:
             check(given)
     with _application(stage) as application:
         on_broker.test_no_broken_message_ends_a_worker(stage.installation, application)
+    with _application(stage) as application:
+        more = on_broker.test_a_message_that_says_more_than_ours_is_put_aside_and_runs_nothing
+        more(stage.installation, application)
     return f"{len(inputs)} items and {len(on_broker.ITEMS)} to a running worker, which lives"
 
 
@@ -307,11 +312,48 @@ def _agent_s_peers(stage: Stage) -> str:
         with closing(Asked(path).channel) as peer:
             told = peer.ask({"verb": "worker", **sidecar.SHOP, "pid": 10**30}, ANSWER_S)
         assert told["state"] == "refused", told
-    with pytest.MonkeyPatch.context() as patched:
-        sidecar.test_connections_are_bounded_and_one_that_closes_makes_room(
-            patched, engine, settings, path
-        )
+    for attack in (
+        sidecar.test_connections_are_bounded_and_one_that_closes_makes_room,
+        sidecar.test_a_connection_for_which_no_thread_can_start_takes_no_place,
+    ):
+        with pytest.MonkeyPatch.context() as patched:
+            attack(patched, engine, settings, path)
     return "its connection is closed, and the others are served"
+
+
+def _peer_names_another_s(stage: Stage) -> str:
+    path = stage.folder / "bounds.sock"
+    engine, settings = stage.installation.engine, stage.installation.settings
+    for agent in serving(engine, settings, path):
+        for kind in ({"maintenance": True}, bounds.JOB):
+            given = (engine, settings, agent, path, kind)
+            bounds.test_a_peer_touches_no_operation_of_another_kind(*given, "queued")
+            stage.call("action", "delete", "other")
+        bounds.test_a_worker_does_not_take_the_name_of_one_of_ours(engine, agent, path)
+    return "every verb is refused, and no row changes"
+
+
+def _guessed_lease(stage: Stage) -> str:
+    """Take a job, and report it with what a viewer of its operation knows."""
+    web, address = start_web(stage.installation)
+    try:
+        make_due(stage.installation.engine, make_job(stage.installation.engine))
+        tokens = [
+            stage.installation.cli("token", "create", "--role", role)["token"]
+            for role in ("worker", "viewer")
+        ]
+        with httpx.Client(base_url=address, timeout=60) as client:
+            worker, viewer = ({"Authorization": f"Bearer {token}"} for token in tokens)
+            job = client.get("/jobs/next", headers=worker).json()
+            shown = client.get(f"/api/operations/{job['operation_id']}", headers=viewer).text
+            assert job["lease"].rpartition("-")[2] not in shown
+            known = job["lease"].rpartition("-")[0]
+            for guessed in (known, f"{known}-{'0' * 32}"):
+                path, body = f"/jobs/{job['id']}/complete", {"lease": guessed}
+                assert client.post(path, json=body, headers=worker).status_code == 404
+    finally:
+        web.kill()
+    return "404, and the job goes on"
 
 
 def _strange_rows(_: Stage) -> str:
@@ -477,6 +519,21 @@ ATTACKS = [
         "they are refused", ("test_a_mistake_is_answered",), _headers_for_the_broker,
     ),
     Attack(
+        "A14", "a peer of an agent's socket claims, resumes or ends an operation of another app, "
+        "task or kind", "it is refused, and nothing changes",
+        ("test_a_peer_touches_no_operation_of_another_kind",
+         "test_a_peer_touches_no_task_that_is_not_granted_to_its_small_app",
+         "test_a_peer_touches_nothing_beyond_the_tasks_and_apps_of_its_agent",
+         "test_another_agent_goes_on_where_one_died"), _peer_names_another_s,
+    ),
+    Attack(
+        "A15", "a worker's token reports a job that another worker holds, by what a viewer sees",
+        "its lease has a random part that nothing shows",
+        ("test_a_lease_cannot_be_guessed_from_what_a_viewer_sees",
+         "test_no_list_log_or_state_shows_a_lease",
+         "test_jobs_that_are_taken_together_have_leases_of_their_own"), _guessed_lease,
+    ),
+    Attack(
         "B1", "239 hostile files: bombs in CSV, JSON, Parquet and gzip, endless cells, thousands "
         "of columns", "no child exceeds its memory or time; the worker goes on",
         ("test_no_small_file_exceeds_the_limits",
@@ -505,9 +562,11 @@ ATTACKS = [
          "test_an_answer_that_trickles_has_the_time_of_one_answer"), _endless_mail_server,
     ),
     Attack(
-        "B6", "broken items in a queue",
-        "they are moved to `minutebook.unknown`, and no worker ends",
-        ("test_no_broken_message_ends_a_worker",), _broken_items,
+        "B6", "broken items in a queue, and messages with an ETA, a time limit, callbacks, other "
+        "tasks or 10 MB",
+        "they are moved to `minutebook.unknown`; no worker ends, and none waits",
+        ("test_no_broken_message_ends_a_worker",
+         "test_a_message_that_says_more_than_ours_is_put_aside_and_runs_nothing"), _broken_items,
     ),
     Attack(
         "B7", "`celery control shutdown`, or a broken broadcast",
@@ -517,11 +576,12 @@ ATTACKS = [
     ),
     Attack(
         "B8", "a peer of an agent's socket that sends an endless line or an impossible process id, "
-        "or opens thousands of connections",
+        "or opens more connections than there are threads",
         "its connection is closed, and workers go on",
         ("test_a_line_without_end_closes_its_connection",
          "test_a_worker_with_an_impossible_pid_keeps_no_other_off_the_record",
          "test_connections_are_bounded_and_one_that_closes_makes_room",
+         "test_a_connection_for_which_no_thread_can_start_takes_no_place",
          "test_one_connection_holds_one_operation"), _agent_s_peers,
     ),
     Attack(

@@ -11,11 +11,11 @@ from pydantic import Field
 
 from broker.sending import send_ended
 from models.job import JOB, id_of, listed_queue
-from models.operation import OperationState
+from models.operation import Carrier, OperationState
 from models.store import ticks
 from models.store.operations import jobs, one_step
 from models.store.operations.admission import TAKEN, KeptBack, NotClaimed, Recorded
-from models.store.operations.claims import Claim, Wanted, claim, lock_unstarted, start_all
+from models.store.operations.claims import Claim, Claimant, Wanted, claim, lock_unstarted, start_all
 from models.store.operations.finish import Ended, Ending, end
 from models.store.operations.jobs import Lane, Offer
 from runtime.database import DATABASE_AWAY, reading
@@ -64,13 +64,13 @@ def note_stop(installation: Installation, name: str) -> None:
 
 def take(installation: Installation, wanted: Wanted) -> JobToDo | None:
     """Take a job for a worker; None if it does not start."""
-    its = (wanted.id, wanted.attempt)
-    found = start(wanted.id, lambda: _claim(installation, wanted), TAKEN)
+    its, step = (wanted.id, wanted.attempt), one_step.leased(JOB)
+    found = start(wanted.id, lambda: _claim(installation, wanted, step), TAKEN)
     if isinstance(found, KeptBack):
         logger.info("operation %s attempt %d: not started, %s", *its, found.why)
         send(installation, found.ended)
         return None
-    return _to_do(found, installation.settings.worker.lease_s)
+    return _to_do(found, step, installation.settings.worker.lease_s)
 
 
 def send(installation: Installation, ended: Ended | None) -> None:
@@ -79,18 +79,15 @@ def send(installation: Installation, ended: Ended | None) -> None:
     send_ended(installation.engine, ended)
 
 
-def _claim(installation: Installation, wanted: Wanted) -> Claim | KeptBack:
-    shown, alerts = one_step.columns_of(_begun()), installation.settings.alert
+def _claim(installation: Installation, wanted: Wanted, step: one_step.Step) -> Claim | KeptBack:
+    shown, alerts = one_step.columns_of(step), installation.settings.alert
     its = (wanted.id, wanted.attempt)
     with installation.engine.begin() as connection:
-        found = claim(connection, *its, wanted.worker, lambda *_: shown, alerts=alerts)
+        over_http = Claimant(Carrier.HTTP, lambda *_: shown)
+        found = claim(connection, *its, wanted.worker, over_http, alerts=alerts)
         if isinstance(found, Claim) and found.plan.job is None:
             return KeptBack(NotClaimed.BROKEN, end(connection, *its, NO_JOB, alerts=alerts))
     return found
-
-
-def _begun() -> one_step.Step:
-    return one_step.begun(JOB, repeatable=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +104,10 @@ def take_all(installation: Installation, wanted: Sequence[Wanted]) -> Taken:
     If one of them makes the transaction fail, all are undecided. A job that another process is
     claiming is neither taken nor undecided.
     """
+    step = one_step.leased(JOB)
     try:
         with installation.engine.begin() as connection:
-            found, started = _start_free(connection, wanted)
+            found, started = _start_free(connection, wanted, step)
     except DATABASE_AWAY:
         raise
     except Exception as error:  # caused by one job; the caller then takes each alone
@@ -118,13 +116,13 @@ def take_all(installation: Installation, wanted: Sequence[Wanted]) -> Taken:
             logger.exception("%d jobs could not be taken together", len(wanted))
         return Taken({}, {one.id for one in wanted})
     lease_s = installation.settings.worker.lease_s
-    to_do = {id: _to_do(found[id], lease_s) for id in started}
+    to_do = {id: _to_do(found[id], step, lease_s) for id in started}
     jobs = {id: job for id, job in to_do.items() if job is not None}
     return Taken(jobs, found.keys() - started)
 
 
 def _start_free(
-    connection: sa.Connection, wanted: Sequence[Wanted]
+    connection: sa.Connection, wanted: Sequence[Wanted], step: one_step.Step
 ) -> tuple[dict[UUID, Recorded], set[UUID]]:
     """Return what is unstarted of these jobs, and which of it started: what no rule keeps back."""
     found = {one.id: one for one in lock_unstarted(connection, wanted)}
@@ -134,11 +132,11 @@ def _start_free(
             free.setdefault(one.overlap_key or str(one.id), one.id)
     ids = set(free.values())
     starts = [one for one in wanted if one.id in ids]
-    shown = one_step.columns_of(_begun())
+    shown = one_step.columns_of(step)
     return found, start_all(connection, starts, shown) if starts else set()
 
 
-def _to_do(found: Recorded, lease_s: float) -> JobToDo | None:
+def _to_do(found: Recorded, step: one_step.Step, lease_s: float) -> JobToDo | None:
     logger.info("%s: operation %s started (attempt %d)", found.triggerer, found.id, found.attempt)
     job, every = found.plan.job, found.plan.every
     if job is None:
@@ -149,7 +147,7 @@ def _to_do(found: Recorded, lease_s: float) -> JobToDo | None:
         interval_s=None if every is None else every.total_seconds(),
         meta=job.meta,
         operation_id=found.id,
-        lease=f"{found.id.hex}-{found.attempt}",
+        lease=one_step.lease_of(found.id, found.attempt, step),
         lease_s=lease_s,
         scheduled_at=found.occurrence_at,
     )

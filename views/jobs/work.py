@@ -15,7 +15,7 @@ from models.job import JOB
 from models.operation import OperationState
 from models.store.operations import jobs, one_step, running
 from models.store.operations.finish import Ended, Ending, end
-from models.store.operations.jobs import Held
+from models.store.operations.jobs import Held, Lease
 from models.store.operations.running import Story
 from models.values import format_instant
 from runtime.database import reading
@@ -38,7 +38,8 @@ class JobStanding(View):
 
 def give_back(installation: Installation, job: JobToDo) -> None:
     """Put back a job whose worker went away before it got it."""
-    its, alerts = _lease(job.lease), installation.settings.alert
+    lease, alerts = _lease(job.lease), installation.settings.alert
+    its = (lease.id, lease.attempt)
     with installation.engine.begin() as connection:
         ended = end(connection, *its, GIVEN_BACK, alerts=alerts)
     send(installation, ended)
@@ -142,16 +143,16 @@ def _finish(
 
 def _held(connection: sa.Connection, installation: Installation, job_id: str, lease: str) -> Held:
     longest = installation.settings.worker.lease
-    return jobs.held(connection, *_lease(lease), job_id, installation.scope, longest)
+    return jobs.held(connection, _lease(lease), job_id, installation.scope, longest)
 
 
-def _lease(text: str) -> tuple[UUID, int]:
-    """Return the operation and the attempt that a lease names; raises NotFound."""
-    id, _, attempt = text.partition("-")
+def _lease(text: str) -> Lease:
+    """Return the lease with that text; raises NotFound if it names no attempt."""
+    id, attempt, *_ = [*text.split("-"), ""]
     try:
-        return UUID(hex=id), int(attempt)
+        return Lease(UUID(hex=id), int(attempt), text)
     except ValueError:
-        raise NotFound(f"no job was handed out under the lease {text!r}") from None
+        raise NotFound("no job was handed out under that lease") from None
 
 
 def _log(level: int, event: str, job_id: str, held: Held, **more: str | None) -> None:

@@ -12,7 +12,8 @@ from minutebook.grants import Grants
 from minutebook.steps import SmallApp
 from models.action.plan import Plan
 from models.events import LAST_SEEN
-from models.operation import REQUESTED, TICKED, Cause, OperationState
+from models.job import JOB
+from models.operation import REQUESTED, TICKED, Carrier, Cause, OperationState
 from models.sql import database_now, read_clock
 from models.store.conditions import IS_RUNNING, IS_UNSTARTED
 from models.store.operations import is_requested, restart, unstarted
@@ -40,6 +41,8 @@ class NotClaimed(StrEnum):
     WAITS = "waits"
     # It failed because its plan is unreadable.
     BROKEN = "broken"
+    # The message names an operation that workers of another kind run.
+    FOREIGN = "foreign"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,7 @@ class KeptBack:
 
 TAKEN = KeptBack(NotClaimed.TAKEN)
 WAITS = KeptBack(NotClaimed.WAITS)
+FOREIGN = KeptBack(NotClaimed.FOREIGN)
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,9 @@ class Recorded:
     app_zone: str
     grants: Grants
     action_uid: UUID
+    task: str
+    # Set for a task of the user's Celery application.
+    in_doubt: str | None
     occurrence_at: datetime
     subject: str | None
     event_at: datetime | None
@@ -88,6 +95,13 @@ class Recorded:
     @property
     def small_app(self) -> SmallApp:
         return SmallApp(self.small_app_id, self.app_name, self.app_zone)
+
+    @property
+    def carrier(self) -> Carrier:
+        """Which workers run it; read from the row, since the plan may be unreadable."""
+        if self.in_doubt is not None:
+            return Carrier.CELERY
+        return Carrier.HTTP if self.task == JOB else Carrier.OURS
 
     @property
     def is_requested(self) -> bool:

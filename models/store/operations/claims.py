@@ -10,10 +10,11 @@ import sqlalchemy as sa
 
 from models.action.plan import NOTHING_PLANNED, Broken
 from models.many_rows import Change, Columns, read_each, update_each
-from models.operation import UNSTARTED, OperationState
+from models.operation import UNSTARTED, Carrier, OperationState
 from models.sql import is_among, is_still, stands_in
 from models.store.conditions import IS_LIVE, ITS_REVISION
 from models.store.operations.admission import (
+    FOREIGN,
     TAKEN,
     KeptBack,
     NotClaimed,
@@ -27,8 +28,22 @@ from models.store.operations.running import Memory, memory
 from models.tables import actions, operations, revisions, small_apps
 from runtime.sections import AlertSettings
 
-# Takes the document and the earlier attempts' steps; returns the columns to write at the start.
-Begin = Callable[[str, list[dict[str, Any]]], dict[str, Any]]
+
+@dataclass(frozen=True, slots=True)
+class Claimant:
+    """The kind of worker that claims, and what it writes at the start.
+
+    Whoever may write to the broker can name any operation; one that workers of another kind run is
+    left as it is.
+    """
+
+    # None for any kind.
+    carrier: Carrier | None = None
+    # Takes the document and the earlier attempts' steps; returns the columns to write.
+    begin: Callable[[str, list[dict[str, Any]]], dict[str, Any]] = lambda _document, _steps: {}
+
+
+ANY_KIND = Claimant()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +61,7 @@ def claim(
     operation_id: UUID,
     attempt: int,
     worker: str,
-    begin: Begin = lambda _document, _steps: {},
+    claimant: Claimant = ANY_KIND,
     *,
     alerts: AlertSettings,
 ) -> Claim | KeptBack:
@@ -61,10 +76,14 @@ def claim(
     recorded = recorded_of(connection, *its)
     if recorded is None:
         return TAKEN
+    if claimant.carrier not in {None, recorded.carrier}:
+        return FOREIGN
     kept_back = keep_back(connection, recorded)
     if kept_back is not None:
         return kept_back
-    shown = begin(recorded.document, recorded.steps or []) if recorded.broken is None else {}
+    shown = {}
+    if recorded.broken is None:
+        shown = claimant.begin(recorded.document, recorded.steps or [])
     started = _start(connection, *its, worker, shown)
     if started is None:
         return refuse(connection, *its)
@@ -105,6 +124,8 @@ def _recorded(id: sa.ColumnElement[UUID], attempt: sa.ColumnElement[int]) -> sa.
         small_apps.c.zone.label("app_zone"),
         small_apps.c.grants,
         operations.c.action_uid,
+        operations.c.task,
+        operations.c.in_doubt,
         operations.c.occurrence_at,
         operations.c.subject,
         operations.c.event_at,

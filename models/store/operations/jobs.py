@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from hmac import compare_digest
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from models.many_rows import Columns, read_each
 from models.operation import OperationState
 from models.sql import database_now, is_still, stands_in
 from models.store.conditions import ITS_REVISION
+from models.store.operations.one_step import lease_of
 from models.store.operations.running import lease_lost
 from models.store.scope import Scope
 from models.tables import JOB_TO_TAKE, action_cursor, operations, revisions, small_apps
@@ -130,27 +132,40 @@ _HELD = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """What a worker names when it reports: an attempt, and the text that it got with the job."""
+
+    id: UUID
+    attempt: int
+    text: str
+
+    def is_of(self, step: Mapping[str, Any]) -> bool:
+        """Return whether this attempt was handed out under that text."""
+        return compare_digest(self.text.encode(), lease_of(self.id, self.attempt, step).encode())
+
+
 def held(
-    connection: sa.Connection,
-    operation_id: UUID,
-    attempt: int,
-    job_id: str,
-    scope: Scope,
-    lease: timedelta,
+    connection: sa.Connection, lease: Lease, job_id: str, scope: Scope, longest: timedelta
 ) -> Held:
-    """Return a job that a worker holds; raises NotFound, or LeaseLost if it is no longer held."""
-    its = (operations.c.id == operation_id, scope.has(operations.c.small_app_id))
+    """Return a job that a worker holds; raises NotFound, or LeaseLost if it is no longer held.
+
+    `longest` is the time without a beat after which another worker gets the job.
+    """
+    its = (operations.c.id == lease.id, scope.has(operations.c.small_app_id))
     row = connection.execute(_HELD.where(*its)).one_or_none()
     job = row.plan.job if row is not None and isinstance(row.plan, Plan) else None
     if row is None or job is None or id_of(job.url) != job_id:
         raise NotFound(f"no job {job_id} was handed out under that lease")
-    if row.attempt != attempt or row.state != OperationState.RUNNING:
-        raise _ended(operation_id, attempt, row.state)
+    if row.attempt != lease.attempt or row.state != OperationState.RUNNING:
+        raise _ended(lease.id, lease.attempt, row.state)
     asked_at: datetime | None = row.cancel_requested_at
     step = dict(row.steps[0]) if row.steps else {"name": JOB}
+    if not lease.is_of(step):
+        raise NotFound(f"no job {job_id} was handed out under that lease")
     unheard = _unheard(step)
     silent = NOTHING if row.heartbeat_at is None else row.now - row.heartbeat_at
-    is_heard_again = not NOTHING <= silent <= lease
+    is_heard_again = not NOTHING <= silent <= longest
     if is_heard_again:
         unheard += silent
         step["unheard_s"] = unheard / timedelta(seconds=1)

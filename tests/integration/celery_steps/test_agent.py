@@ -57,7 +57,8 @@ class Asked:
         return {key: one for key, one in answer.items() if key != "n"}
 
     def claim(self, id: UUID, attempt: int = 1, *, repeatable: bool = False) -> dict[str, Any]:
-        how = {"worker": "shop@host:1", "repeatable": repeatable, "delivery": uuid4().hex}
+        self.delivery = uuid4().hex
+        how = {"worker": "shop@host:1", "repeatable": repeatable, "delivery": self.delivery}
         return self.ask("claim", id=str(id), attempt=attempt, **how)
 
     def start(self, id: UUID, attempt: int = 1, *, repeatable: bool = False) -> None:
@@ -72,9 +73,13 @@ def listens(path: Path) -> bool:
 
 
 def serving(
-    engine: sa.Engine, settings: Settings, path: Path, worker: ticks.Seen | None = WORKER
+    engine: sa.Engine,
+    settings: Settings,
+    path: Path,
+    worker: ticks.Seen | None = WORKER,
+    apps: tuple[str, ...] = (),
 ) -> Iterator[Agent]:
-    agent = Agent(engine, settings, worker)
+    agent = Agent(engine, settings, worker, apps=apps)
     # One that a failed test leaves behind must not keep the others from ending.
     thread = threading.Thread(target=agent.serve, args=(path,), daemon=True)
     thread.start()
@@ -385,9 +390,15 @@ def test_another_agent_goes_on_where_one_died(
     second = serving(engine, settings, other := path.with_name("other.sock"))
     next(second)
     again = Asked(other)
-    assert again.ask("resume", id=str(id), attempt=1) == {"state": "resumed"}
+    stranger = Asked(other)
+    for guessed in ("", "another", None):
+        assert stranger.ask("resume", id=str(id), attempt=1, delivery=guessed)["state"] == "lost"
+    assert stranger.ask("resume", id=str(id), attempt=1)["state"] == "lost"
+    stranger.channel.close()
+    own = {"id": str(id), "attempt": 1, "delivery": task.delivery}
+    assert again.ask("resume", **own) == {"state": "resumed"}
     assert again.ask("end", outcome="success") == {"state": "success"}
-    assert again.ask("resume", id=str(id), attempt=1)["state"] == "lost"
+    assert again.ask("resume", **own)["state"] == "lost"
     again.channel.close()
     task.channel.close()
     next(second, None)

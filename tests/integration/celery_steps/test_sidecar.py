@@ -5,7 +5,7 @@ import os
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ import pytest
 import sqlalchemy as sa
 
 from celery_steps import agent_socket
-from celery_steps.agent import LONGEST_LINE, Agent
+from celery_steps.agent import Agent
+from celery_steps.agent_session import LONGEST_LINE
 from celery_steps.agent_socket import check_folder, listening
 from minutebook.agents import AgentBeside
 from models.errors import Refused
@@ -210,6 +211,30 @@ def test_connections_are_bounded_and_one_that_closes_makes_room(
         # The probe of `serving` may still have its place.
         assert wait_for(lambda: answers(path) and not answers_beside(path), 10)
         assert wait_for(lambda: answers(path), 10)
+
+
+def test_a_connection_for_which_no_thread_can_start_takes_no_place(
+    monkeypatch: pytest.MonkeyPatch, engine: sa.Engine, settings: Settings, path: Path
+) -> None:
+    monkeypatch.setattr(agent_socket, "MOST_CONNECTIONS", 2)
+
+    for _ in serving(engine, settings, path, None):
+        assert wait_for(lambda: answers(path), 10)
+        # The kernel refuses every new thread of this process, as it does beyond TasksMax.
+        with no_more_threads(monkeypatch):
+            assert not any(answers(path) for _ in range(5))
+
+        assert wait_for(lambda: answers(path), 10)
+
+
+@contextmanager
+def no_more_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    def refuse(*_: object, **__: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        yield
 
 
 def answers(path: Path) -> bool:

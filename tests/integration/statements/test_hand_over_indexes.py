@@ -85,10 +85,10 @@ def test_claiming_ending_and_waiting_for_celery_s_retry(
             connection, (id, 2), "shop", repeatable=False, alerts=NO_ALERTS
         )
         found = followed.try_to_claim(
-            connection, (id, 1), "shop", repeatable=False, alerts=NO_ALERTS
+            connection, (id, 1), "shop", "one", repeatable=False, alerts=NO_ALERTS
         )
         assert not isinstance(found, KeptBack)
-        followed.resume(connection, id, 1)
+        followed.resume(connection, (id, 1), "one")
         followed.beat(connection, found[0], {"done": 1, "total": 2})
         followed.write_end(connection, found[0], {"outcome": "retry"}, alerts)
 

@@ -146,10 +146,10 @@ def test_a_task_of_the_user_s_own(quiet: Filled, asked: Statements) -> None:
         begun = handing.begin(connection, reserved, RULES, NO_ALERTS)
         followed.try_to_claim(connection, (ids[0], 2), "shop", repeatable=False, alerts=NO_ALERTS)
         found = followed.try_to_claim(
-            connection, (ids[0], 1), "shop", repeatable=False, alerts=NO_ALERTS
+            connection, (ids[0], 1), "shop", "one", repeatable=False, alerts=NO_ALERTS
         )
         assert not isinstance(found, KeptBack)
-        followed.resume(connection, ids[0], 1)
+        followed.resume(connection, (ids[0], 1), "one")
         followed.beat(connection, found[0], {"done": 1, "total": 2})
         followed.write_end(connection, found[0], {"outcome": "retry"}, alerts)
 

@@ -9,6 +9,7 @@ import httpx
 import pytest
 import sqlalchemy as sa
 
+from broker.in_use import settings_in_use
 from models.job import id_of
 from models.roles import Role
 from models.sql import database_now
@@ -17,6 +18,7 @@ from models.store.actions import explain_facts
 from models.store.notices import overdue
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import outbox, recovery
+from models.store.operations.claims import Wanted
 from models.store.operations.turns import Ahead
 from models.store.scope import WHOLE_INSTALLATION
 from models.store.ticks import Seen
@@ -28,11 +30,19 @@ from scheduler.changes import change
 from scheduler.dispatch import dispatch_ready
 from scheduler.explain.operation_text import waits
 from scheduler.on_demand.cancel import cancel
-from tests.factories import author, make_app, make_operation, row_of, update_operation
+from tests.factories import (
+    author,
+    installation_on,
+    make_app,
+    make_operation,
+    row_of,
+    update_operation,
+)
 from tests.integration.web.conftest import Serve, Web
 from tests.integration.web.jobs import NOON, URL, make_due, make_job
 from tests.servers import Broker
 from views.apps import changes
+from views.jobs import taking
 
 LEASE = timedelta(seconds=45)
 ID = id_of(URL)
@@ -72,6 +82,59 @@ def test_a_worker_gets_a_job_and_completes_it(desk: Web, caplog: pytest.LogCaptu
     assert line.__dict__["job_id"] == ID
     assert line.__dict__["duration_ms"] >= 0
     assert any(one.message.startswith("poll_stats promoted_count=1") for one in caplog.records)
+
+
+GUESSED = ("{0.hex}-1", "{0.hex}-1-", "{0.hex}-1-" + "0" * 32, "{0}-1", "{0.hex}-1-x-y")
+
+
+@pytest.mark.parametrize("verb", ["complete", "error", "beat", "progress"])
+def test_a_lease_cannot_be_guessed_from_what_a_viewer_sees(desk: Web, verb: str) -> None:
+    id = make_due(desk.engine, make_job(desk.engine))
+    lease = str(next_job(desk.client(Role.WORKER))["lease"])
+    before = row_of(desk.engine, id)
+    thief = desk.client(Role.WORKER)
+
+    said = {"error": "stolen"} if verb == "error" else {}
+    answers = [report(thief, verb, guessed.format(id), **said) for guessed in GUESSED]
+
+    assert [answer.status_code for answer in answers] == [404] * len(GUESSED)
+    assert not any(guessed.format(id) in one.text for one in answers for guessed in GUESSED)
+    assert row_of(desk.engine, id) == before
+    assert report(thief, verb, lease, **said).status_code in {200, 204}
+
+
+def test_no_list_log_or_state_shows_a_lease(desk: Web, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    id = make_due(desk.engine, make_job(desk.engine))
+    lease = str(next_job(desk.client(Role.WORKER))["lease"])
+    seed = row_of(desk.engine, id)["steps"][0]["seed"]
+    secrets = (lease, lease.rpartition("-")[2], seed)
+
+    viewer = desk.client(Role.VIEWER)
+    paths = ("", "/logs", "/state", "/attempts")
+    shown = [viewer.get(f"/api/operations/{id}{path}").text for path in paths]
+    shown += [viewer.get("/api/operations").text, viewer.get("/api/apps/default/jobs").text]
+    assert report(desk.client(Role.WORKER), "complete", lease).status_code == 204
+    shown += [viewer.get(f"/api/operations/{id}").text, caplog.text]
+
+    assert not [one for one in shown for secret in secrets if secret in one]
+    assert str(id) in shown[0]
+    assert "seed" not in row_of(desk.engine, id)["steps"][0]
+
+
+def test_jobs_that_are_taken_together_have_leases_of_their_own(desk: Web) -> None:
+    ids = [make_due(desk.engine, make_job(desk.engine, f"{URL}/{n}")) for n in range(2)]
+    wanted = [Wanted(id, 1, "worker") for id in ids]
+
+    taken = taking.take_all(installation_on(desk.engine, settings_in_use()), wanted).jobs
+
+    tails = {job.lease.rpartition("-")[2] for job in taken.values()}
+    assert len(tails) == 2
+    forged = f"{ids[0].hex}-1-{taken[ids[1]].lease.rpartition('-')[2]}"
+    path = f"/jobs/{taken[ids[0]].id}/complete"
+    client = desk.client(Role.WORKER)
+    assert client.post(path, json={"lease": forged}).status_code == 404
+    assert client.post(path, json={"lease": taken[ids[0]].lease}).status_code == 204
 
 
 def test_halves_of_characters_in_a_result_break_no_page(desk: Web) -> None:
