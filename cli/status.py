@@ -18,7 +18,7 @@ def status(
     check: Annotated[
         states.Part | None,
         typer.Option(
-            help="Print nothing; exit 1 unless this host's part is alive, or the verdict not broken."
+            help="Print nothing; exit 1 unless this host's part is alive, or nothing is broken."
         ),
     ] = None,
 ) -> None:

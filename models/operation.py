@@ -100,13 +100,15 @@ RETRIABLE = frozenset({_S.FAILED, _S.PARTIAL, _S.CANCELLED})
 
 UNSTARTED_MOVES = UNSTARTED | {
     _S.RUNNING,
+    # It cannot be sent or read, or an attempt of it failed and no other may begin.
+    _S.FAILED,
     _S.SKIPPED,
     _S.CANCELLED,
     _S.DROPPED,
     _S.HANDED_OVER,
 }
 LEGAL_MOVES: dict[OperationState, frozenset[OperationState]] = {
-    _S.PENDING: UNSTARTED_MOVES | {_S.FAILED},
+    _S.PENDING: UNSTARTED_MOVES,
     _S.QUEUED: UNSTARTED_MOVES,
     _S.RUNNING: frozenset({_S.PENDING, *OUTCOMES}),
     _S.FAILED: frozenset({_S.PENDING}),

@@ -11,16 +11,18 @@ import sqlalchemy as sa
 from minutebook.grants import Grants
 from minutebook.steps import SmallApp
 from models.action.plan import Plan
+from models.errors import LeaseLost
 from models.events import LAST_SEEN
 from models.job import JOB
-from models.operation import REQUESTED, TICKED, Carrier, Cause, OperationState
+from models.operation import REQUESTED, TICKED, UNSTARTED, Carrier, Cause, OperationState
 from models.sql import database_now, read_clock
-from models.store.conditions import IS_RUNNING, IS_UNSTARTED
-from models.store.operations import is_requested, restart, unstarted
-from models.store.operations.finish import Ended
+from models.store.conditions import IS_RUNNING, IS_UNSTARTED, state_of
+from models.store.operations import MORE_WAITED, is_requested, restart, unstarted
+from models.store.operations.finish import Ended, Ending, end
 from models.store.operations.move import fenced, move
 from models.store.people import users
-from models.tables import operations
+from models.tables import action_state, operations
+from runtime.sections import AlertSettings
 
 # How many of an action's newest operations that started are read to find its last start.
 RECENT = 20
@@ -28,6 +30,7 @@ RECENT = 20
 
 # The message waited for longer than its task's `expires`.
 EXPIRED = "expired"
+NEWER_STARTED = "a newer occurrence has started"
 
 
 class NotClaimed(StrEnum):
@@ -82,6 +85,9 @@ class Recorded:
     # The user's choice about the mail of new data.
     notify: bool | None
     first_started_at: datetime | None
+    # How many of its attempts failed, and the error of the last one.
+    failed_before: int
+    last_error: str | None
     steps: list[dict[str, Any]] | None
     # Whether this attempt may start, apart from other operations.
     can_start: bool
@@ -137,11 +143,13 @@ class Recorded:
         return self.can_start and self.running is None and self.broken is None and not has_rule
 
 
-def keep_back(connection: sa.Connection, recorded: Recorded) -> KeptBack | None:
+def keep_back(
+    connection: sa.Connection, recorded: Recorded, alerts: AlertSettings
+) -> KeptBack | None:
     """Apply the subject's filter, expiry, tolerance, order and overlap; None if it may start."""
     reason = _ruled_out(connection, recorded) if recorded.can_start else None
     if reason is not None:
-        return _skip(connection, recorded, reason)
+        return give_up(connection, recorded, reason, alerts)
     if _comes_too_soon(connection, recorded):
         return _kept(NotClaimed.DROPPED, unstarted.drop(connection, recorded.id, recorded.attempt))
     earlier = _earlier_in_order(connection, recorded)
@@ -149,13 +157,39 @@ def keep_back(connection: sa.Connection, recorded: Recorded) -> KeptBack | None:
         _wait(connection, recorded, earlier)
         return WAITS
     if recorded.can_start and recorded.running is not None:
-        return _yield_to_running(connection, recorded)
+        return _yield_to_running(connection, recorded, alerts)
     return None
 
 
-def _skip(connection: sa.Connection, recorded: Recorded, reason: str) -> KeptBack:
-    skipped = unstarted.skip(connection, recorded.id, recorded.attempt, reason)
-    return _kept(NotClaimed.SKIPPED, skipped)
+def give_up(
+    connection: sa.Connection, recorded: Recorded, reason: str, alerts: AlertSettings
+) -> KeptBack:
+    """End an operation that may not start: skipped, or failed if an attempt of it has failed."""
+    if not recorded.failed_before:
+        skipped = unstarted.skip(connection, recorded.id, recorded.attempt, reason)
+        return _kept(NotClaimed.SKIPPED, skipped)
+    its = (recorded.id, recorded.attempt)
+    try:
+        ended = fail_unstarted(connection, its, reason, recorded.last_error, alerts)
+    except LeaseLost:
+        return TAKEN
+    return KeptBack(NotClaimed.SKIPPED, ended)
+
+
+def fail_unstarted(
+    connection: sa.Connection,
+    its: tuple[UUID, int],
+    reason: str,
+    error: str | None,
+    alerts: AlertSettings,
+) -> Ended:
+    """End an unstarted operation with a failed attempt as failed; raises LeaseLost if it moved.
+
+    It counts and notifies as the end of its last attempt.
+    """
+    both = f"no other attempt: {reason}"
+    ending = Ending(OperationState.FAILED, error, both, since=UNSTARTED)
+    return end(connection, *its, ending, alerts=alerts)
 
 
 def _kept(why: NotClaimed, ended: Ended | None) -> KeptBack:
@@ -182,7 +216,27 @@ def _ruled_out(connection: sa.Connection, recorded: Recorded) -> str | None:
     reason = why_not(connection, recorded)
     if reason is None and _has_expired(connection, recorded):
         return EXPIRED
+    if reason is None and _is_overtaken_retry(connection, recorded):
+        return NEWER_STARTED
     return reason
+
+
+def _is_overtaken_retry(connection: sa.Connection, recorded: Recorded) -> bool:
+    """Return whether this is a retry, and a newer occurrence of its action has started.
+
+    Under the overlap policy `allow`, and for events, operations have nothing to do with each other.
+    """
+    is_retry = recorded.failed_before and recorded.cause == Cause.SCHEDULE
+    if not is_retry or recorded.overlap_key is None:
+        return False
+    newer = (
+        sa.select(sa.literal(1))
+        .where(operations.c.action_uid == recorded.action_uid)
+        .where(operations.c.occurrence_at > recorded.occurrence_at)
+        .where(operations.c.first_started_at.is_not(None))
+        .where(operations.c.cause == Cause.SCHEDULE)
+    )
+    return connection.execute(newer.limit(1)).first() is not None
 
 
 def _has_expired(connection: sa.Connection, recorded: Recorded) -> bool:
@@ -205,6 +259,9 @@ def _comes_too_soon(connection: sa.Connection, recorded: Recorded) -> bool:
         .limit(RECENT)
     )
     starts = connection.execute(others).scalars().all()
+    # Whichever occurrence started last, an old one that was run again too.
+    last = sa.select(action_state.c.last_run_at).where(state_of(recorded.action_uid))
+    starts = [*starts, connection.execute(last).scalar_one_or_none()]
     now = read_clock(connection)
     # A start in the future comes from a clock that was ahead: ignore it.
     known = [at for at in starts if at is not None and at <= now]
@@ -241,13 +298,18 @@ def _is_older(connection: sa.Connection, operation_id: UUID, running: UUID) -> b
     return bool(at[operation_id] < at[running])
 
 
-def refuse(connection: sa.Connection, operation_id: UUID, attempt: int) -> KeptBack:
-    """Skip an unstarted attempt whose action is paused or deleted."""
-    is_skipped = unstarted.skip_unwanted(connection, operation_id, attempt)
+def refuse(connection: sa.Connection, recorded: Recorded, alerts: AlertSettings) -> KeptBack:
+    """End an unstarted attempt whose action is paused or deleted."""
+    if recorded.failed_before:
+        ended = give_up(connection, recorded, "paused or deleted", alerts).ended
+        return TAKEN if ended is None else KeptBack(NotClaimed.PAUSED, ended)
+    is_skipped = unstarted.skip_unwanted(connection, recorded.id, recorded.attempt)
     return KeptBack(NotClaimed.PAUSED) if is_skipped else TAKEN
 
 
-def _yield_to_running(connection: sa.Connection, recorded: Recorded) -> KeptBack | None:
+def _yield_to_running(
+    connection: sa.Connection, recorded: Recorded, alerts: AlertSettings
+) -> KeptBack | None:
     """Apply the action's overlap policy; None if the running operation has ended meanwhile."""
     found = connection.execute(
         sa.select(operations.c.id, operations.c.cause)
@@ -260,13 +322,23 @@ def _yield_to_running(connection: sa.Connection, recorded: Recorded) -> KeptBack
     # Requested and scheduled operations wait for each other: overlap skips and replaces neither.
     if not (recorded.is_requested or found.cause in REQUESTED):
         if plan.overlap == "skip" and plan.catch_up == "latest":
-            return _skip(connection, recorded, f"overlap: {running} was running")
+            return give_up(connection, recorded, f"overlap: {running} was running", alerts)
         if plan.overlap == "replace" and not _is_older(connection, recorded.id, running):
             restart.ask_to_cancel(connection, running, f"replaced by {recorded.id}")
     _wait(connection, recorded, running)
     if plan.catch_up == "latest":
-        unstarted.keep_newest_waiting(connection, recorded.action_uid, plan.max_waiting)
+        _keep_newest_waiting(connection, recorded, alerts)
     return WAITS
+
+
+def _keep_newest_waiting(
+    connection: sa.Connection, recorded: Recorded, alerts: AlertSettings
+) -> None:
+    uid, most = recorded.action_uid, recorded.plan.max_waiting
+    for row in unstarted.failed_surplus(connection, uid, most):
+        its = (row.id, row.attempt)
+        fail_unstarted(connection, its, f"{MORE_WAITED}{most} waited", row.error, alerts)
+    unstarted.keep_newest_waiting(connection, uid, most)
 
 
 def _wait(connection: sa.Connection, recorded: Recorded, running: UUID) -> None:

@@ -78,7 +78,7 @@ def claim(
         return TAKEN
     if claimant.carrier not in {None, recorded.carrier}:
         return FOREIGN
-    kept_back = keep_back(connection, recorded)
+    kept_back = keep_back(connection, recorded, alerts)
     if kept_back is not None:
         return kept_back
     shown = {}
@@ -86,7 +86,7 @@ def claim(
         shown = claimant.begin(recorded.document, recorded.steps or [])
     started = _start(connection, *its, worker, shown)
     if started is None:
-        return refuse(connection, *its)
+        return refuse(connection, recorded, alerts)
     if recorded.broken is not None:
         fault = Ending(OperationState.FAILED, recorded.broken, "broken plan", is_failure=True)
         return KeptBack(NotClaimed.BROKEN, end(connection, *its, fault, alerts=alerts))
@@ -134,6 +134,8 @@ def _recorded(id: sa.ColumnElement[UUID], attempt: sa.ColumnElement[int]) -> sa.
         operations.c.triggerer,
         operations.c.notify,
         operations.c.first_started_at,
+        operations.c.failures.label("failed_before"),
+        operations.c.error.label("last_error"),
         operations.c.steps,
         _can_start(operations.c, attempt).label("can_start"),
         running.label("running"),

@@ -149,6 +149,15 @@ def keep_newest_waiting(connection: sa.Connection, uid: UUID, max_waiting: int) 
     return _skip_surplus(connection, waiting.offset(max_waiting), max_waiting)
 
 
+def failed_surplus(connection: sa.Connection, uid: UUID, max_waiting: int) -> Sequence[Any]:
+    """Return id, attempt and error of what `keep_newest_waiting` would skip after a failure."""
+    waiting = _surplus(uid).where(operations.c.waiting_for.is_not(None)).offset(max_waiting)
+    query = sa.select(operations.c.id, operations.c.attempt, operations.c.error).where(
+        operations.c.id.in_(waiting.scalar_subquery()), operations.c.failures > 0, _NOT_SENT
+    )
+    return connection.execute(query).all()
+
+
 def _surplus(uid: UUID) -> sa.Select[Any]:
     """Return an action's unstarted scheduled operations, newest first."""
     return (
@@ -168,9 +177,15 @@ def _skip_surplus(connection: sa.Connection, surplus: sa.Select[Any], max_waitin
 
 
 def cancel_all(connection: sa.Connection, uids: Sequence[UUID], reason: str) -> int:
-    """Cancel the unstarted operations of actions; return how many."""
-    its_own = is_among(connection, operations.c.action_uid, uids)
-    return _cancel(connection, its_own & IS_UNSTARTED, reason)
+    """End the unstarted operations of deleted actions; return how many.
+
+    They are cancelled; one with a failed attempt has failed.
+    """
+    its_own = is_among(connection, operations.c.action_uid, uids) & IS_UNSTARTED
+    has_failed = operations.c.failures > 0
+    why = f"no other attempt: {reason}"
+    failed = move(OperationState.FAILED, its_own & has_failed, _NOT_SENT, reason=why)
+    return connection.execute(failed).rowcount + _cancel(connection, its_own, reason)
 
 
 def cancel_backfill(connection: sa.Connection, uid: UUID, id: UUID, reason: str) -> int:

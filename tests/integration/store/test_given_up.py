@@ -1,0 +1,187 @@
+"""An operation with a failed attempt that may not go on has failed: it counts, and notifies."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+import sqlalchemy as sa
+
+from models.errors import LeaseLost
+from models.operation import OperationState
+from models.sql import database_now
+from models.store.notices.alerting import NO_ALERTS
+from models.store.operations.admission import KeptBack, fail_unstarted
+from models.store.operations.claims import Claim, claim
+from models.store.operations.finish import Ending, end
+from models.tables import action_state, notices
+from runtime.sections import AlertSettings
+from scheduler.changes.change import Changed, set_active
+from scheduler.changes.deletion import delete_each
+from tests.factories import author, make_action, make_operation, row_of, update_operation
+
+NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+HOOKS = {"on_failure": [{"webhook": "https://example.com/"}]}
+RETRIED = Ending(OperationState.PENDING, "no ink", "retry", is_failure=True)
+
+
+def made(engine: sa.Engine, **policy: Any) -> Changed:
+    return make_action(engine, policy=policy, hooks=HOOKS)
+
+
+def started(engine: sa.Engine, action: Changed, minute: int) -> UUID:
+    """Record the operation of a minute, and start it."""
+    id = make_operation(engine, action, NOON + minute * MINUTE, "Scheduled action")
+    assert isinstance(asked(engine, id), Claim)
+    return id
+
+
+def asked(engine: sa.Engine, id: UUID) -> Claim | KeptBack:
+    with engine.begin() as connection:
+        return claim(connection, id, row_of(engine, id)["attempt"], "tests", alerts=NO_ALERTS)
+
+
+def failed_once(engine: sa.Engine, action: Changed, minute: int = 0) -> UUID:
+    """Return an operation whose first attempt failed, and whose second one waits."""
+    id = started(engine, action, minute)
+    with engine.begin() as connection:
+        end(connection, id, 1, RETRIED, alerts=NO_ALERTS)
+    return id
+
+
+def ended_well(engine: sa.Engine, id: UUID) -> None:
+    with engine.begin() as connection:
+        end(connection, id, 1, Ending(OperationState.SUCCESS), alerts=NO_ALERTS)
+
+
+def end_of(engine: sa.Engine, id: UUID) -> tuple[Any, ...]:
+    row = row_of(engine, id)
+    return row["state"], row["reason"], row["error"]
+
+
+def failures_in_row(engine: sa.Engine, action: Changed) -> int:
+    with engine.begin() as connection:
+        query = sa.select(action_state.c.failures_in_row).where(
+            action_state.c.action_uid == action.uid, action_state.c.subject == ""
+        )
+        return int(connection.execute(query).scalar_one())
+
+
+def owed(engine: sa.Engine) -> int:
+    with engine.begin() as connection:
+        return int(connection.execute(sa.select(sa.func.count(notices.c.id))).scalar_one())
+
+
+def test_a_retry_that_finds_a_newer_one_running_has_failed(engine: sa.Engine) -> None:
+    action = made(engine)
+    id = failed_once(engine, action)
+    started(engine, action, 1)
+
+    asked(engine, id)
+
+    reason = "no other attempt: a newer occurrence has started"
+    assert end_of(engine, id) == ("failed", reason, "no ink")
+    assert (failures_in_row(engine, action), owed(engine)) == (1, 1)
+
+
+def test_a_retry_after_a_newer_one_that_ended_has_failed_too(engine: sa.Engine) -> None:
+    action = made(engine)
+    id = failed_once(engine, action)
+    ended_well(engine, started(engine, action, 1))
+
+    asked(engine, id)
+
+    assert end_of(engine, id)[0] == "failed"
+    assert owed(engine) == 1
+
+
+def test_a_retry_that_an_older_one_overlaps_has_failed_for_that(engine: sa.Engine) -> None:
+    action = made(engine)
+    id = failed_once(engine, action, 1)
+    running = started(engine, action, 0)
+
+    asked(engine, id)
+
+    reason = f"no other attempt: overlap: {running} was running"
+    assert end_of(engine, id) == ("failed", reason, "no ink")
+
+
+def test_without_a_failed_attempt_it_is_skipped_as_before(engine: sa.Engine) -> None:
+    action = made(engine)
+    id = make_operation(engine, action, NOON)
+    running = started(engine, action, 1)
+
+    asked(engine, id)
+
+    assert end_of(engine, id) == ("skipped", f"overlap: {running} was running", None)
+    assert owed(engine) == 0
+
+
+@pytest.mark.parametrize("overlap", ["queue", "replace"])
+def test_a_retry_never_runs_after_a_newer_occurrence_has_started(
+    engine: sa.Engine, overlap: str
+) -> None:
+    action = made(engine, overlap=overlap)
+    id = failed_once(engine, action)
+    started(engine, action, 1)
+
+    assert not isinstance(asked(engine, id), Claim)
+    assert end_of(engine, id)[0] == "failed"
+
+
+def test_where_operations_may_overlap_a_retry_runs_beside_newer_ones(engine: sa.Engine) -> None:
+    action = made(engine, overlap="allow")
+    id = failed_once(engine, action)
+    started(engine, action, 1)
+
+    assert isinstance(asked(engine, id), Claim)
+
+
+def test_more_retries_than_may_wait_have_failed(engine: sa.Engine) -> None:
+    action = made(engine, overlap="queue", max_waiting=1)
+    first, second = failed_once(engine, action, 1), failed_once(engine, action, 2)
+    started(engine, action, 0)
+    update_operation(engine, first, not_before=database_now())
+
+    asked(engine, first)
+    asked(engine, second)
+
+    states = sorted((row_of(engine, id)["state"] for id in (first, second)), key=str)
+    assert states == ["failed", "pending"]
+    assert owed(engine) == 1
+
+
+def test_a_retry_of_a_paused_action_has_failed(engine: sa.Engine) -> None:
+    action = made(engine)
+    id = failed_once(engine, action)
+    set_active(engine, action.uid, active=False, author=author())
+
+    asked(engine, id)
+
+    assert end_of(engine, id) == ("failed", "no other attempt: paused or deleted", "no ink")
+    assert owed(engine) == 1
+
+
+def test_a_retry_of_a_deleted_action_has_failed(engine: sa.Engine) -> None:
+    action = made(engine)
+    id, other = failed_once(engine, action), make_operation(engine, action, NOON + MINUTE)
+
+    delete_each(engine, [action.uid], author())
+
+    assert end_of(engine, id)[0] == "failed"
+    assert end_of(engine, id)[1].startswith("no other attempt: ")
+    assert row_of(engine, other)["state"] == "cancelled"
+
+
+def test_only_one_of_two_ends_it(engine: sa.Engine) -> None:
+    action = made(engine)
+    id = failed_once(engine, action)
+    alerts = AlertSettings()
+
+    with engine.begin() as connection:
+        fail_unstarted(connection, (id, 2), "paused", "no ink", alerts)
+    with engine.begin() as connection, pytest.raises(LeaseLost):
+        fail_unstarted(connection, (id, 2), "paused", "no ink", alerts)
+
+    assert owed(engine) == 1
