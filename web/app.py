@@ -38,7 +38,10 @@ from web.problems import install
 from web.routing import ByFirstWords
 from web.schema import openapi_of
 from web.together import Key, Together, Value
+from web.turns import Turns
 
+# Pure Python: one more would take CPU from the pages, and gain nothing.
+HEAVY_AT_ONCE = 2
 HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
@@ -93,9 +96,9 @@ def make_app(opened: Installation) -> FastAPI:
     app.state.statuses = Together(_reading(app, app_endpoints.read_status), str)
     app.state.live_operations = Live("operation", partial(rows_of, opened), valid_of)
     app.state.live_statuses = Live("status", partial(apps.statuses, opened), valid_of)
-    app.state.handout, app.state.downloads = Handout(opened), Places(settings.web.downloads)
-    app.state.overviews = Kept(overview_of)
-    app.state.vitals = Kept(vitals_of)
+    app.state.handout, app.state.turns = Handout(opened), Turns(HEAVY_AT_ONCE)
+    app.state.downloads = Places(settings.web.downloads)
+    app.state.overviews, app.state.vitals = Kept(overview_of), Kept(vitals_of)
     app.state.registry, durations = metrics.registry_of(opened)
     app.openapi = lambda: openapi_of(app)  # type: ignore[method-assign]
     install(app, answer_error)

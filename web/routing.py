@@ -1,20 +1,65 @@
 """Routers of the endpoints."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
+from functools import partial
 from itertools import takewhile
-from typing import Any
+from typing import Any, TypeVar
 
+import anyio.to_thread
 from fastapi import APIRouter, Request
-from fastapi.routing import APIRoute
+from fastapi.routing import APIRoute, request_response
 from starlette.routing import BaseRoute, Match
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from web.turns import Turns
+
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
 # How many words at the beginning of a path select its endpoints.
 WORDS = 2
 Words = tuple[str, ...]
 
 
-def endpoints(tag: str, prefix: str = "", kind: type[APIRoute] = APIRoute) -> APIRouter:
+# The endpoints that may work for seconds.
+HEAVY: set[Callable[..., Any]] = set()
+_turns: ContextVar[Turns] = ContextVar("turns")
+
+
+def heavy(endpoint: Endpoint) -> Endpoint:
+    """Let an endpoint, which is no coroutine, wait for the turn of its small app.
+
+    Its parameter `opened` or `visitor` names the app.
+    """
+    HEAVY.add(endpoint)
+    return endpoint
+
+
+class ByTurns(APIRoute):
+    """A route whose endpoint takes turns if it is heavy, once its body has come."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        if self.endpoint in HEAVY:
+            self.dependant.call = partial(_in_turn, self.endpoint)
+            self.app = _with_turns(request_response(self.get_route_handler()))
+
+
+def _with_turns(app: ASGIApp) -> ASGIApp:
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        _turns.set(scope["app"].state.turns)
+        await app(scope, receive, send)
+
+    return answer
+
+
+async def _in_turn(endpoint: Callable[..., Any], **values: Any) -> Any:
+    opened = values["visitor"].opened if "visitor" in values else values["opened"]
+    async with _turns.get().one(opened.app_name):
+        return await anyio.to_thread.run_sync(partial(endpoint, **values))
+
+
+def endpoints(tag: str, prefix: str = "", kind: type[APIRoute] = ByTurns) -> APIRouter:
     """Return a router whose routes, of a kind, the application takes over as they are.
 
     FastAPI matches each request twice against all routers that it includes, which takes longer

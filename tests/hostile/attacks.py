@@ -7,8 +7,10 @@ by the tests that make it. The table in docs/explanation/security.md is made fro
 import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import process_time
@@ -397,6 +399,38 @@ def _cut_sources(stage: Stage) -> str:
     return failed(stage.refresh("shop", {"file": "shop/cut.json"}), "does not end with ]")
 
 
+def _greedy_editor(stage: Stage) -> str:
+    """Send more previews than the server has threads; ask for a page of the other app meanwhile."""
+    stage.add("bakery", name="nightly", operations={"maintenance": True})
+    daily = {"when": {"cron_rule": "0 3 * * *"}, "operations": {"maintenance": {}}}
+    lines = "\n".join(json.dumps({"name": f"action {n}", **daily}) for n in range(1_500))
+    web, address = start_web(stage.installation)
+    try:
+        with ExitStack() as stack:
+            editor, viewer = (
+                stack.enter_context(_client(stage, address, *of))
+                for of in (("shop", "editor"), ("bakery", "viewer"))
+            )
+            assert viewer.get("/api/actions?app=bakery").status_code == 200
+            preview = partial(editor.post, "/api/actions:preview?app=shop", content=lines)
+            pool = stack.enter_context(ThreadPoolExecutor(16))
+            asked = [pool.submit(preview, headers=JSON_LINES) for _ in range(16)]
+            next(as_completed(asked))
+            assert viewer.get("/api/actions?app=bakery").status_code == 200
+            before = sum(one.done() for one in asked)
+            assert {one.result().status_code for one in asked} == {200}
+    finally:
+        web.kill()
+    assert before < 8, f"{before} of 16 previews came before the page"
+    return f"{before} of 16 previews came before the page of the other app"
+
+
+def _client(stage: Stage, address: str, app: str, role: str) -> httpx.Client:
+    token = stage.installation.cli("--app", app, "token", "create", "--role", role)["token"]
+    headers = {"Authorization": f"Bearer {token}"}
+    return httpx.Client(base_url=address, headers=headers, timeout=60)
+
+
 def _greedy_viewers(stage: Stage) -> str:
     """Let fifty viewers download a large snapshot, and read nothing."""
     settings, engine = stage.installation.settings, stage.installation.engine
@@ -448,6 +482,7 @@ OF_AN_APP = (
     "/api/actions?app={app}", "/api/operations?app={app}", "/api/steps?app={app}",
 )  # fmt: skip
 
+JSON_LINES = {"Content-Type": "application/jsonl"}
 # What says that an attack was not held: a failed check, or any error of the code under attack.
 BROKEN = (Exception, pytest.fail.Exception)
 
@@ -603,6 +638,12 @@ ATTACKS = [
          "test_lines_are_imported_only_up_to_an_end",
          "test_a_packed_file_that_is_cut_anywhere_is_not_imported",
          "test_an_answer_that_ends_early_is_not_read"), _cut_sources,
+    ),
+    Attack(
+        "B12", "an editor sends previews and imports, more than the server has threads",
+        "one of an app runs at a time, and pages of other apps are answered meanwhile",
+        ("test_imports_of_one_app_leave_the_pages_of_others_alone",
+         "test_the_apps_take_turns"), _greedy_editor,
     ),
     Attack(
         "C1", "an encoded word in a name or subject that holds headers, recipients or a body",

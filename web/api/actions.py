@@ -26,7 +26,7 @@ from web.bodies import (
     revision_in,
 )
 from web.paging import LINKED, PAGE, Cursor, Limit, Linked
-from web.routing import endpoints
+from web.routing import endpoints, heavy
 
 router = endpoints("actions", "/api")
 WHAT = "A scheduled action: docs/reference/action.md."
@@ -89,6 +89,7 @@ def list_actions(
 
 
 @router.delete("/actions")
+@heavy
 def delete_actions(opened: Editor, owner: Owner) -> changes.DeletedActions:
     """Delete all actions of an owner; their history stays."""
     return changes.delete_owned(opened, owner)
@@ -117,6 +118,7 @@ def search_actions(
 
 
 @router.post("/actions", status_code=201, openapi_extra=ACTION)
+@heavy
 def create_action(opened: Editor, body: Body, response: Response) -> changes.Changed:
     """Create an action; 409 if its name is taken."""
     (made,) = changes.add(opened, [document(body)]).root
@@ -125,6 +127,7 @@ def create_action(opened: Editor, body: Body, response: Response) -> changes.Cha
 
 
 @router.post("/actions:validate", openapi_extra=ACTIONS)
+@heavy
 def validate_actions(
     opened: Editor, body: Body, content_type: ContentType = None
 ) -> changes.Checked:
@@ -133,6 +136,7 @@ def validate_actions(
 
 
 @router.post("/actions:preview", openapi_extra=ACTIONS)
+@heavy
 def preview_actions(
     opened: Editor, body: Body, prune: Prune = None, content_type: ContentType = None
 ) -> plan.ChangePlan:
@@ -141,6 +145,7 @@ def preview_actions(
 
 
 @router.post("/actions:apply", openapi_extra=ACTIONS)
+@heavy
 def apply_actions(
     opened: Editor,
     body: Body,
@@ -153,6 +158,7 @@ def apply_actions(
 
 
 @router.post("/actions:add", openapi_extra=ACTIONS, status_code=201)
+@heavy
 def add_actions(
     opened: Editor, body: Body, details: Details = False, content_type: ContentType = None
 ) -> changes.Changes:
@@ -161,12 +167,14 @@ def add_actions(
 
 
 @router.post("/actions:pause")
+@heavy
 def pause_actions(opened: Operator, owner: Owner) -> changes.SwitchedAll:
     """Pause all actions of an owner; a refused one does not stop the others."""
     return changes.pause_all(opened, owner)
 
 
 @router.post("/actions:resume")
+@heavy
 def resume_actions(opened: Operator, owner: Owner) -> changes.SwitchedAll:
     """Resume all actions of an owner; a refused one does not stop the others."""
     return changes.resume_all(opened, owner)
@@ -187,6 +195,7 @@ def show_action(opened: Reader, action: str, response: Response) -> actions.Acti
 
 
 @router.put("/actions/{action}", openapi_extra=ACTION)
+@heavy
 def put_action(
     opened: Editor,
     action: str,
@@ -206,12 +215,14 @@ def put_action(
 
 
 @router.delete("/actions/{action}")
+@heavy
 def delete_action(opened: Editor, action: str, if_match: IfMatch = None) -> changes.DeletedAction:
     """Delete an action; its history stays."""
     return changes.delete(opened, action, revision_in(expected_tag(if_match)))
 
 
 @router.get("/actions/{action}/next")
+@heavy
 def next_occurrences(
     opened: Reader, action: str, count: Annotated[int, Query(ge=1, le=1000)] = 5
 ) -> actions.Occurrences:
@@ -220,6 +231,7 @@ def next_occurrences(
 
 
 @router.get("/actions/{action}/explain")
+@heavy
 def explain_action(
     opened: Reader, action: str, at: str, user: str | None = None
 ) -> explanation.Explanation:
@@ -228,6 +240,7 @@ def explain_action(
 
 
 @router.get("/actions/{action}/history")
+@heavy
 def show_history(opened: Reader, action: str) -> history.ActionHistory:
     """Return what an action did in a year, day by day, and how long its last runs took."""
     return history.history_of(opened, action)
@@ -261,12 +274,14 @@ def plan_run(
 
 
 @router.post("/actions/{action}:preview", openapi_extra=ACTION)
+@heavy
 def preview_action(opened: Editor, action: str, body: Body) -> plan.ChangePlan:
     """Return what making the document the action's next revision would do; nothing is stored."""
     return plan.plan_put(opened, action, document(body))
 
 
 @router.post("/actions/{action}:rename")
+@heavy
 def rename_action(
     opened: Editor,
     action: str,
@@ -290,12 +305,14 @@ def resume_action(opened: Operator, action: str, if_match: IfMatch = None) -> ch
 
 
 @router.post("/actions/{action}:plan-backfill")
+@heavy
 def plan_backfill(asked: Range, opened: Operator) -> backfills.BackfillPlan:
     """Return what a backfill would do."""
     return backfills.plan(opened, asked)
 
 
 @router.post("/actions/{action}:backfill", status_code=202)
+@heavy
 def start_backfill(asked: Range, opened: Operator) -> backfills.StartedBackfill:
     """Run a range of an action's past."""
     return backfills.start(opened, asked)

@@ -33,7 +33,7 @@ from web.bodies import (
 )
 from web.downloads import Download
 from web.paging import LINKED, Linked
-from web.routing import SharedRead, endpoints
+from web.routing import SharedRead, endpoints, heavy
 from web.together import answer, json_of
 
 router = endpoints("small apps", "/api")
@@ -66,12 +66,14 @@ def list_apps(opened: Annotated[Installation, in_app(Permission.READ)], asked: L
 
 
 @router.post("/apps", status_code=201, openapi_extra=APP)
+@heavy
 def create_app(opened: EditorOfAny, body: Body) -> changes.AppliedApp:
     """Create a small app; 409 if its name is taken."""
     return changes.create(opened, ("", document(body, LONGEST)))
 
 
 @router.post("/apps:apply", openapi_extra=APPS)
+@heavy
 def apply_apps(
     opened: EditorOfAny, body: Body, dry_run: bool = False, content_type: ContentType = None
 ) -> changes.AppliedApps:
@@ -89,6 +91,7 @@ def show_app(opened: Reader, app: str, response: Response) -> apps.App:
 
 
 @router.put("/apps/{app}", openapi_extra=APP)
+@heavy
 def put_app(
     opened: Editor,
     app: str,
@@ -104,6 +107,7 @@ def put_app(
 
 
 @router.delete("/apps/{app}")
+@heavy
 def delete_app(opened: Admin, app: str, force: bool = False) -> changes.DeletedApp:
     """Delete a small app with its actions; 409 if it has active ones, without `force`."""
     return changes.delete(opened, app, is_sure=force)
@@ -154,6 +158,7 @@ def read_data(
 
 
 @router.get("/apps/{app}/summary")
+@heavy
 def preview_summary(opened: Reader) -> summary.SummaryPreview:
     """Render the executive summary of a small app as it would be mailed now; nothing is sent."""
     return summary.preview(opened)
@@ -167,6 +172,7 @@ def list_templates(opened: Reader, asked: Linked) -> templates.Templates:
 
 
 @router.get("/apps/{app}/templates/{template}/preview")
+@heavy
 def preview_template(
     opened: Reader,
     template: str,
@@ -177,6 +183,7 @@ def preview_template(
 
 
 @router.post("/apps/{app}/templates/{template}:send-test")
+@heavy
 def send_test(
     opened: Editor,
     template: str,

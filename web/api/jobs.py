@@ -19,7 +19,7 @@ from web.bodies import Body, ContentType, documents, reads, reads_model, value_o
 from web.handout import Handout
 from web.paging import LINKED, Linked
 from web.problems import BodyTooLarge, ProblemDetails
-from web.routing import endpoints
+from web.routing import endpoints, heavy
 from web.together import answer, json_of
 
 router = endpoints("jobs")
@@ -97,12 +97,14 @@ def list_jobs(opened: Annotated[Installation, of_app(Permission.READ)], asked: L
 
 
 @router.post("/api/apps/{app}/jobs", status_code=201, openapi_extra=reads_model(jobs.NewJob))
+@heavy
 def add_job(opened: Annotated[Installation, of_app(Permission.EDIT)], body: Body) -> jobs.AddedJob:
     """Store a job, or change the interval and meta of the job with the same URL."""
     return jobs.add(opened, value_of(body, jobs.NewJob))
 
 
 @router.post("/api/apps/{app}/jobs:import", openapi_extra=JOBS)
+@heavy
 def import_jobs(
     opened: Annotated[Installation, of_app(Permission.EDIT)],
     body: Body,
@@ -113,6 +115,7 @@ def import_jobs(
 
 
 @router.delete("/api/apps/{app}/jobs/{id}")
+@heavy
 def delete_job(
     opened: Annotated[Installation, of_app(Permission.EDIT)], id: str
 ) -> jobs.DeletedJob:

@@ -11,7 +11,7 @@ from views.users import events
 from web.access import of_app
 from web.bodies import Body, document, reads, reads_model, value_of
 from web.paging import LINKED, Linked
-from web.routing import endpoints
+from web.routing import endpoints, heavy
 
 router = endpoints("people", "/api/apps/{app}")
 Reader = Annotated[Installation, of_app(Permission.READ)]
@@ -28,12 +28,14 @@ def list_users(opened: Reader, asked: Linked) -> users.Users:
 
 
 @router.post("/users", status_code=201, openapi_extra=reads_model(users.NewUser))
+@heavy
 def add_user(opened: Editor, body: Body) -> users.AddedUser:
     """Store a new user, which raises the events created and activated; 409 for a known id."""
     return users.add(opened, value_of(body, users.NewUser))
 
 
 @router.post("/users:import", openapi_extra=USERS)
+@heavy
 def import_users(
     opened: Editor,
     body: Body,
@@ -52,12 +54,14 @@ def show_user(opened: Reader, user: str) -> users.User:
 
 
 @router.patch("/users/{user}", openapi_extra=reads_model(users.ChangedUser))
+@heavy
 def update_user(opened: Editor, user: str, body: Body) -> users.User:
     """Change a user; fields that are left out stay."""
     return users.update(opened, user, value_of(body, users.ChangedUser))
 
 
 @router.delete("/users/{user}")
+@heavy
 def delete_user(opened: Editor, user: str) -> users.DeletedUser:
     """Delete a user; operations about the user stay."""
     return users.delete(opened, user)

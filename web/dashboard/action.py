@@ -18,8 +18,9 @@ from web.dashboard.instants import in_zone
 from web.dashboard.rendering import Page, Undo, ask, render, see
 from web.dashboard.session import Editor, Operator, Viewer, Visitor
 from web.dashboard.texts import say
+from web.routing import ByTurns, heavy
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, route_class=ByTurns)
 NEXT = 10
 
 
@@ -96,6 +97,7 @@ def answers(visitor: Visitor, action: str, asked: Asked) -> dict[str, Any]:
 
 
 @router.post("/apps/{app}/actions/{action}/backfill")
+@heavy
 def start_backfill(request: Request, visitor: Operator, app: str, action: str) -> RedirectResponse:
     """Run a range of an action's past."""
     form, zone = visitor.form, Page(request).zone
@@ -109,6 +111,7 @@ def start_backfill(request: Request, visitor: Operator, app: str, action: str) -
 
 
 @router.post("/apps/{app}/actions/{action}/delete")
+@heavy
 def delete_action(request: Request, visitor: Editor, app: str, action: str) -> Response:
     """Delete an action."""
     uid = str(whole.uid_of(visitor.opened, action))
@@ -122,6 +125,7 @@ def delete_action(request: Request, visitor: Editor, app: str, action: str) -> R
 
 
 @router.post("/apps/{app}/actions/{action}/restore")
+@heavy
 def restore_action(request: Request, visitor: Editor, app: str, action: str) -> RedirectResponse:
     """Create a deleted action again, by its last revision."""
     done = whole.restore(visitor.opened, action)

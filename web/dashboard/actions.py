@@ -13,8 +13,9 @@ from web.dashboard import drawing
 from web.dashboard.rendering import Undo, ask, render, see
 from web.dashboard.session import Operator, Viewer, is_fragment, page_asked
 from web.dashboard.texts import say
+from web.routing import ByTurns, heavy
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, route_class=ByTurns)
 PAGE = 50
 MOST_CHOSEN = 500
 # The script in the browser names as many.
@@ -56,6 +57,7 @@ def list_actions(
 
 
 @router.post("/actions")
+@heavy
 def change_several(request: Request, visitor: Operator) -> Response:
     """Change the chosen actions, by one of `VERBS`; a refused one does not stop the others."""
     verb, uids = visitor.form.one("verb"), visitor.form.all("uid")[:MOST_CHOSEN]

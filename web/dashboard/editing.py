@@ -18,8 +18,9 @@ from web.dashboard.documents import pretty
 from web.dashboard.rendering import ZONES, render, see
 from web.dashboard.session import Editor, Form, Visitor, viewing
 from web.dashboard.texts import say
+from web.routing import ByTurns, heavy
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, route_class=ByTurns)
 ReaderOfEditor = Annotated[Visitor, viewing(Permission.EDIT)]
 # The rules that the form can write; static/form.js knows them by these names.
 RHYTHMS = ("minutes", "hours", "hour", "day", "weekdays", "week", "month", "event", "end", "own")
@@ -80,18 +81,21 @@ def edit_action(request: Request, visitor: ReaderOfEditor, app: str, action: str
 
 
 @router.post("/apps/{app}/draft")
+@heavy
 def continue_draft(request: Request, visitor: Editor, app: str) -> HTMLResponse:
     """Show a draft that an ended session left."""
     return _edit(request, visitor, app, Draft.of(visitor.form, is_kept=True))
 
 
 @router.post("/apps/{app}/check")
+@heavy
 def check_document(request: Request, visitor: Editor, app: str) -> HTMLResponse:
     """Show what a document means and what storing it would do; nothing is stored."""
     return render(request, "meaning.html", _meaning(visitor, app, Draft.of(visitor.form)))
 
 
 @router.post("/apps/{app}/store", response_model=None)
+@heavy
 def store_document(request: Request, visitor: Editor, app: str) -> HTMLResponse | RedirectResponse:
     """Store a document: as a new action, or as the next revision of the one it was read from."""
     draft = Draft.of(visitor.form)

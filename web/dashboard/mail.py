@@ -9,8 +9,9 @@ from views.templates import summary
 from web.dashboard.rendering import POLICY, render, see
 from web.dashboard.session import Editor, Viewer
 from web.dashboard.texts import say
+from web.routing import ByTurns, heavy
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, route_class=ByTurns)
 # The page shows the mail in a frame.
 FRAMED = f"{POLICY}; frame-src 'self'"
 # The policy of a mail's HTML: it styles itself, and neither loads nor runs anything.
@@ -21,6 +22,7 @@ HEADERS = {
 
 
 @router.get("/apps/{app}/templates/{template}")
+@heavy
 def show_template(
     request: Request, visitor: Viewer, app: str, template: str, user: str = ""
 ) -> HTMLResponse:
@@ -41,6 +43,7 @@ def show_template(
 
 
 @router.get("/apps/{app}/templates/{template}/html")
+@heavy
 def show_html(visitor: Viewer, template: str, user: str = "") -> Response:
     """Return only the HTML part, for the frame of the page."""
     made = templates.preview(visitor.opened, template, user or None)
@@ -48,6 +51,7 @@ def show_html(visitor: Viewer, template: str, user: str = "") -> Response:
 
 
 @router.get("/apps/{app}/summary")
+@heavy
 def show_summary(request: Request, visitor: Viewer, app: str) -> HTMLResponse:
     """Show the executive summary as it would be mailed now."""
     # The frame asks for the mail with its charts.
@@ -57,12 +61,14 @@ def show_summary(request: Request, visitor: Viewer, app: str) -> HTMLResponse:
 
 
 @router.get("/apps/{app}/summary/html")
+@heavy
 def show_summary_html(visitor: Viewer) -> Response:
     """Return only the HTML part of the summary, for the frame of the page."""
     return HTMLResponse(summary.preview(visitor.opened).html, headers=HEADERS)
 
 
 @router.post("/apps/{app}/templates/{template}/send-test")
+@heavy
 def send_test(request: Request, visitor: Editor, app: str, template: str) -> RedirectResponse:
     """Send a template to one address."""
     to, user = visitor.form.one("to").strip(), visitor.form.one("user").strip()
