@@ -117,6 +117,9 @@ def _command(stage: Stage) -> str:
             {"run": ["/opt/../bin/sh"]}, {"run": ["./sh"], "cwd": "/bin"},
             {"run": ["/opt/x"], "env": {"LD_PRELOAD": "/tmp/x.so"}},
             {"run": ["/opt/x"], "env": {"TOKEN": "env:BAKERY_URL"}},
+            {"run": ["/opt/x"], "env": {"GNUMAKEFLAGS": "--eval=$(shell id)"}},
+            {"run": ["/opt/x"], "env": {"RESTIC_PASSWORD_COMMAND": "id"}},
+            {"run": ["/opt/x(DAY)"], "env": {"DAY": "1"}},
         ]  # fmt: skip
         for program in programs:
             refused(stage.add("third", name="c", operations={"command": program}))
@@ -477,7 +480,8 @@ ATTACKS = [
         "A12", "a command that is not allowed or granted, by another path, variable or folder",
         "it is refused, even to an app that is granted everything, and does not run",
         ("test_a_program_has_to_be_allowed_and_granted_at_save_and_at_run",
-         "test_a_variable_that_replaces_the_program_is_refused"), _command,
+         "test_a_variable_that_replaces_the_program_is_refused",
+         "test_no_other_text_allows_a_program_or_a_variable"), _command,
     ),
     Attack(
         "A13", "headers of a task's message that make the broker copy it into other queues",
