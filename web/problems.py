@@ -3,7 +3,7 @@
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any
 
@@ -28,6 +28,7 @@ from models.errors import (
 from models.problems import path_of, remedy_of
 from models.store.schema import UnfitSchema
 from runtime.database import DATABASE_AWAY, reason_of
+from runtime.visible import visible
 from views.view import View
 
 logger = logging.getLogger("minutebook.web")
@@ -144,7 +145,7 @@ def install(app: FastAPI, write: Callable[[Request, Described], Response]) -> No
     """Let the app answer every error as `write` writes it."""
 
     def handler(describe: Callable[[Request, Any], Described]) -> Any:
-        return lambda request, error: write(request, describe(request, error))
+        return lambda request, error: write(request, _visible(describe(request, error)))
 
     app.add_exception_handler(RequestValidationError, handler(_invalid_request))
     app.add_exception_handler(HTTPException, handler(_http_error))
@@ -153,6 +154,13 @@ def install(app: FastAPI, write: Callable[[Request, Described], Response]) -> No
         app.add_exception_handler(kind, handler(_known_error))
     for kind in DATABASE_AWAY:
         app.add_exception_handler(kind, handler(_database_away))
+
+
+def _visible(error: Described) -> Described:
+    """Return an error whose texts hide and reverse nothing: other servers may have written them."""
+    detail, on_page = visible(error.detail), visible(error.on_page)
+    told = visible(error.on_command_line)
+    return replace(error, detail=detail, on_page=on_page, on_command_line=told)
 
 
 def _known_error(_request: Request, error: Exception) -> Described:

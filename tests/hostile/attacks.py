@@ -213,7 +213,7 @@ def _endless_template(stage: Stage) -> str:
     texts = (
         "{% autoescape false %}{{ x }}{% endautoescape %}", "{{ 'a'|truncate(1, leeway=-5) }}",
         "{{ 'a' * 99999999 }}", "{{ '%99999999d' % 1 }}", "{{ ''.__class__ }}",
-        "{% for a in 'a' %}" * 40,
+        "{% for a in 'a' %}" * 40, r"{{ '\ud800' }}",
     )  # fmt: skip
     for text in texts:
         template = {"subject": "s", "text": text}
@@ -537,7 +537,8 @@ ATTACKS = [
         "B4", "a template that multiplies text, loops without end or reaches into Python",
         "it is refused when saved, by a child process with limits",
         ("test_what_templates_cannot_do_is_refused_at_once",
-         "test_an_odd_template_is_a_problem_and_no_traceback"), _endless_template,
+         "test_an_odd_template_is_a_problem_and_no_traceback",
+         "test_a_template_that_makes_half_a_character_is_refused"), _endless_template,
     ),
     Attack(
         "B5", "a mail server that answers without end, or a byte at a time",
@@ -589,7 +590,8 @@ ATTACKS = [
         "C3", "escapes, bidirectional marks and line breaks in errors, messages and log lines",
         "they are escaped where they are stored, logged and printed",
         ("test_every_column_for_errors_escapes_what_it_takes",
-         "test_a_log_line_is_one_line"), _terminal,
+         "test_a_log_line_is_one_line",
+         "test_what_a_mail_server_hides_in_its_answer_is_shown_in_the_error"), _terminal,
     ),
     Attack(
         "C4", "a source or a redirect to an address of the inside",
