@@ -13,6 +13,7 @@ from fastapi.responses import Response
 from fastapi.routing import APIRoute
 from pydantic import Field
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.routing import Match
 
 from models.errors import (
@@ -138,6 +139,8 @@ KNOWN: dict[type[Exception], tuple[int, str, dict[str, str]]] = {
     BodyTooSlow: (408, "body-too-slow", {"Connection": "close"}),
     PreconditionRequired: (428, "precondition-required", {}),
     Stopping: (503, "stopping", {"Retry-After": "1", "Connection": "close"}),
+    # Nobody gets this answer, and the log is not for strangers to fill.
+    ClientDisconnect: (400, "client-gone", {"Connection": "close"}),
 }
 
 

@@ -35,6 +35,7 @@ from tests.integration.celery_steps.test_agent import ANSWER_S, Asked, serving
 from tests.integration.cli import test_scope as scope
 from tests.integration.moving import test_django_beat as imports
 from tests.integration.small_apps import test_downloads as downloads
+from tests.integration.web import test_aborted as aborted
 from tests.integration.web.jobs import make_due, make_job
 from tests.unit.models import test_celery_task as celery_tasks
 from tests.unit.runtime import test_documents as documents
@@ -359,6 +360,20 @@ def _guessed_lease(stage: Stage) -> str:
     return "404, and the job goes on"
 
 
+def _aborted(stage: Stage) -> str:
+    web, address = start_web(stage.installation)
+    try:
+        for path in aborted.PATHS:
+            head = f"POST {path} HTTP/1.1\r\nHost: x\r\n"
+            form = "Content-Type: application/x-www-form-urlencoded\r\n"
+            aborted.abort(address, f"{head}{form}Content-Length: 100\r\n\r\ntoken=x".encode())
+        assert httpx.get(f"{address}/healthz", timeout=60).is_success
+        assert "Traceback" not in web.text(), web.text()
+    finally:
+        web.kill()
+    return "no traceback is logged"
+
+
 def _named_host(stage: Stage) -> str:
     web, address = start_web(stage.installation)
     try:
@@ -616,5 +631,9 @@ ATTACKS = [
     Attack(
         "C8", "a request that names another host", "no redirect leads there",
         ("test_a_redirect_names_no_host", "test_no_redirect_leads_to_another_server"), _named_host,
+    ),
+    Attack(
+        "C9", "requests without a token that are aborted in their body",
+        "no traceback fills the log", ("test_an_aborted_request_logs_no_traceback",), _aborted,
     ),
 ]  # fmt: skip
