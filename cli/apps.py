@@ -98,7 +98,8 @@ def grant(  # noqa: PLR0917 - typer passes them by name
     ] = None,
     steps: Annotated[Given, _granting("Step of your own, or a pattern")] = None,
     programs: Annotated[
-        Given, _granting("Program of the step `command`, a pattern, or shell", "--commands")
+        Given,
+        _granting("Program, with variables as x(DAY T_*), or shell", "--commands"),
     ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Grant all that the settings allow, but no commands.")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
@@ -24,7 +25,8 @@ class Grants:
     readers, variables and files of secrets, addresses of hooks, tasks of the Celery application,
     queues beside `quick`, `heavy` and `default`, exchanges of the Celery application's broker
     (each may lead to any queue), steps that are not built in, and programs of the step `command`
-    (`shell` is any line of shell).
+    with the variables that each may get: `backup.sh(DAY TARGET_*)` (`shell` is any line of shell,
+    with any variable).
     """
 
     files: tuple[str, ...] = ()
@@ -43,6 +45,8 @@ class Grants:
         if kind == "files":
             return self.folder_of(name) is not None
         patterns: tuple[str, ...] = getattr(self, kind)
+        if kind == "commands":
+            return is_command_among(name, patterns)
         return any(fnmatchcase(name, pattern) for pattern in patterns)
 
     def folder_of(self, path: str) -> str | None:
@@ -57,6 +61,56 @@ class Grants:
         found = next((one for one in folders if parts.is_relative_to(one)), None)
         # A file may be granted by itself.
         return str(parts.parent) if found is not None and parts == PurePosixPath(found) else found
+
+
+# Stands for any line of shell in grants and in SCHED_COMMANDS.
+SHELL = "shell"
+# A program, or a pattern, and names or patterns of variables between brackets.
+_WITH_VARIABLES = re.compile(r"(?P<program>.+)\((?P<names>[A-Za-z0-9_*?\[\] ]*)\)", re.DOTALL)
+
+
+def with_variables(program: str, names: Iterable[str]) -> str:
+    """Return the text that allows a program with these variables."""
+    joined = " ".join(names)
+    return f"{program}({joined})" if joined else program
+
+
+def program_and_variables(text: str) -> tuple[str, tuple[str, ...]]:
+    """Return the program of such a text, and the names of its variables."""
+    read = _WITH_VARIABLES.fullmatch(text)
+    return (text, ()) if read is None else (read["program"], tuple(read["names"].split()))
+
+
+def why_no_command(text: str) -> str | None:
+    """Return what is wrong with a text that allows a program, None if nothing is."""
+    program, _ = program_and_variables(text)
+    if not program.strip():
+        return "names no program"
+    is_broken = "(" in program.rpartition("/")[2] or program.endswith(")")
+    if is_broken:
+        return "has a bracket too many; write the names of variables apart by spaces: x(DAY STAGE)"
+    return None
+
+
+def is_command_among(text: str, allowed: Iterable[str]) -> bool:
+    """Return whether a program is among the allowed ones, with all of its variables."""
+    return not_among(text, allowed) == ()
+
+
+def not_among(text: str, allowed: Iterable[str]) -> tuple[str, ...] | None:
+    """Return the variables of a program that are not allowed; None if the program is not.
+
+    Who may run any line of shell may set any variable.
+    """
+    program, names = program_and_variables(text)
+    known = [program_and_variables(one) for one in allowed]
+    its_own = [granted for pattern, granted in known if fnmatchcase(program, pattern)]
+    if not its_own:
+        return None
+    if any(fnmatchcase(SHELL, pattern) for pattern, _ in known):
+        return ()
+    granted = [one for names_of_it in its_own for one in names_of_it]
+    return tuple(name for name in names if not any(fnmatchcase(name, one) for one in granted))
 
 
 KINDS: tuple[Kind, ...] = tuple(one.name for one in fields(Grants))  # type: ignore[misc]

@@ -25,7 +25,7 @@ from pydantic import (
     field_validator,
 )
 
-from minutebook.grants import EVERYTHING, Grants
+from minutebook.grants import EVERYTHING, Grants, why_no_command
 from runtime.folders import fault_of
 from runtime.references import OF_SETTINGS, resolved
 from runtime.remedies import remedy_of
@@ -92,7 +92,9 @@ class Settings(Section):
     )
     step_modules: Names = Field((), description="Python modules that register steps, by commas")
     commands: Names = Field(
-        (), description="programs that the step `command` may run, or the word shell; by commas"
+        (),
+        description="programs that the step `command` may run, with the variables that each may "
+        "get, as in backup.sh(DAY TARGET_*), or the word shell; by commas",
     )
     scheduler: SchedulerSettings = SchedulerSettings()
     worker: WorkerSettings = WorkerSettings()
@@ -113,6 +115,14 @@ class Settings(Section):
     web: WebSettings = WebSettings()
     work: WorkSettings = WorkSettings()
     log: LogSettings = LogSettings()
+
+    @field_validator("commands")
+    @classmethod
+    def _known_variables(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for text in value:
+            if (why := why_no_command(text)) is not None:
+                raise ValueError(f"{text!r} {why}")
+        return value
 
     @field_validator("database_url", "broker_url", "smtp_url")
     @classmethod

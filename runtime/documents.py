@@ -25,10 +25,15 @@ _REMEDIES = {
 
 # As deep as JSON may be. The time to scan brackets grows with the square of their depth.
 DEEPEST = 32
+# PyYAML takes some 25 µs for each, many times as long as JSON takes.
+MOST_VALUES = 50_000
 LONGEST_NUMBER = 1_000
 
 
 class _Loader(yaml.SafeLoader):
+    # Those composed so far.
+    _values = 0
+
     def fetch_flow_collection_start(self, token: Any) -> None:
         """Take a bracket or brace, unless too many are open."""
         if self.flow_level >= DEEPEST:
@@ -40,6 +45,12 @@ class _Loader(yaml.SafeLoader):
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         event = self.peek_event()  # type: ignore[no-untyped-call]
+        self._values += 1
+        if self._values > MOST_VALUES:
+            raise yaml.MarkedYAMLError(
+                problem=f"holds more than {MOST_VALUES:,} values and keys; write JSON, or split it",
+                problem_mark=event.start_mark,
+            )
         if getattr(event, "anchor", None) is not None:
             raise yaml.MarkedYAMLError(
                 problem=f"the anchor or alias {event.anchor!r} is not allowed; write it out",

@@ -86,6 +86,8 @@ def make_app(opened: Installation) -> FastAPI:
         version="1",
         docs_url=None,
         redoc_url=None,
+        # Starlette's leads to the host that the request names; see web/routing.py.
+        redirect_slashes=False,
         lifespan=_lifespan,
     )
     app.state.installation = opened

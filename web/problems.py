@@ -3,7 +3,7 @@
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any
 
@@ -13,6 +13,7 @@ from fastapi.responses import Response
 from fastapi.routing import APIRoute
 from pydantic import Field
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.routing import Match
 
 from models.errors import (
@@ -28,6 +29,7 @@ from models.errors import (
 from models.problems import path_of, remedy_of
 from models.store.schema import UnfitSchema
 from runtime.database import DATABASE_AWAY, reason_of
+from runtime.visible import visible
 from views.view import View
 
 logger = logging.getLogger("minutebook.web")
@@ -152,6 +154,8 @@ KNOWN: dict[type[Exception], tuple[int, str, dict[str, str]]] = {
     BodyTooSlow: (408, "body-too-slow", {"Connection": "close"}),
     PreconditionRequired: (428, "precondition-required", {}),
     Stopping: (503, "stopping", {"Retry-After": "1", "Connection": "close"}),
+    # Nobody gets this answer, and the log is not for strangers to fill.
+    ClientDisconnect: (400, "client-gone", {"Connection": "close"}),
 }
 
 
@@ -159,7 +163,7 @@ def install(app: FastAPI, write: Callable[[Request, Described], Response]) -> No
     """Let the app answer every error as `write` writes it."""
 
     def handler(describe: Callable[[Request, Any], Described]) -> Any:
-        return lambda request, error: write(request, describe(request, error))
+        return lambda request, error: write(request, _visible(describe(request, error)))
 
     app.add_exception_handler(RequestValidationError, handler(_invalid_request))
     app.add_exception_handler(HTTPException, handler(_http_error))
@@ -168,6 +172,13 @@ def install(app: FastAPI, write: Callable[[Request, Described], Response]) -> No
         app.add_exception_handler(kind, handler(_known_error))
     for kind in DATABASE_AWAY:
         app.add_exception_handler(kind, handler(_database_away))
+
+
+def _visible(error: Described) -> Described:
+    """Return an error whose texts hide and reverse nothing: other servers may have written them."""
+    detail, on_page = visible(error.detail), visible(error.on_page)
+    told = visible(error.on_command_line)
+    return replace(error, detail=detail, on_page=on_page, on_command_line=told)
 
 
 def _known_error(_request: Request, error: Exception) -> Described:

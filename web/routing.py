@@ -5,9 +5,11 @@ from contextvars import ContextVar
 from functools import partial
 from itertools import takewhile
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import anyio.to_thread
 from fastapi import APIRouter, Request
+from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute, request_response
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -122,7 +124,20 @@ class ByFirstWords(BaseRoute):
             self._below.setdefault(tuple(words), []).append(one)
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Return how an endpoint matches a request, the first one that does so in full."""
+        """Return how an endpoint matches a request, the first one that does so in full.
+
+        A path with one slash too many, or without its only one, leads to that of an endpoint.
+        """
+        found = self._matching(scope)
+        if found[0] is not Match.NONE:
+            return found
+        root, path = scope.get("root_path", ""), scope.get("path", "")
+        other = f"{root}/{path.removeprefix(root).strip('/')}"
+        if other != path and self._matching({**scope, "path": other})[0] is not Match.NONE:
+            return Match.FULL, {"route": _Elsewhere(other)}
+        return found
+
+    def _matching(self, scope: Scope) -> tuple[Match, Scope]:
         words = _words(scope.get("path", "").removeprefix(scope.get("root_path", "")))
         best: tuple[Match, Scope] = (Match.NONE, {})
         for size in range(len(words), -1, -1):
@@ -138,6 +153,18 @@ class ByFirstWords(BaseRoute):
         """Let the endpoint that matched answer."""
         found: Any = scope["route"]
         await found.handle(scope, receive, send)
+
+
+class _Elsewhere:
+    """Leads to another path of this server, whatever host the request names."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        query = scope.get("query_string", b"").decode("latin-1")
+        address = quote(self._path) + (f"?{query}" if query else "")
+        await RedirectResponse(address, 307)(scope, receive, send)
 
 
 def _words(path: str) -> Words:

@@ -1,17 +1,21 @@
 """What an action names that the installation did not grant to its small app."""
 
 from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase
 
-from minutebook.grants import Grants, Kind, not_granted
+from minutebook.grants import (
+    SHELL,
+    Grants,
+    Kind,
+    not_among,
+    not_granted,
+    program_and_variables,
+)
 from models.action.hooks import HooksModel
 from models.action.steps import OperationModel, StepModel
 from models.errors import Problem
 from models.references import is_reference
 
 SETTING = "SCHED_COMMANDS"
-# Stands for any line of shell in the setting and in grants.
-SHELL = "shell"
 # Queues of every installation; others are granted.
 FREE_QUEUES = frozenset({"quick", "heavy", "default"})
 
@@ -66,10 +70,14 @@ def _problem(path: str, kind: Kind, name: str) -> Problem:
     return Problem(path, name, not_granted(kind, name))
 
 
-def why_not_allowed(program: str, allowed: Sequence[str]) -> str | None:
-    """Return why the setting does not allow a program, and what to change; None if it does."""
-    if any(fnmatchcase(program, pattern) for pattern in allowed):
+def why_not_allowed(text: str, allowed: Sequence[str]) -> str | None:
+    """Return why the setting does not allow a program, or its variable; None if it does."""
+    missing = not_among(text, allowed)
+    if missing == ():
         return None
+    if missing:
+        program, _ = program_and_variables(text)
+        return f"{SETTING} lets {program} have no variable {', '.join(missing)}; add {text!r} to it"
     what = f"allows {', '.join(allowed)} only" if allowed else "allows no program"
-    add = "the word shell, for any command" if program == SHELL else f"{program!r}, or a pattern"
+    add = "the word shell, for any command" if text == SHELL else f"{text!r}, or a pattern"
     return f"{SETTING} {what}; add {add}, to that setting"

@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from runtime.clock import monotonic
 from runtime.urls import host_and_port
+from runtime.visible import visible
 from small_apps.mail.bounded_smtp import Client, SecureClient
 from small_apps.mail.failures import MailRefused, MailServerFailed
 from small_apps.mail.payload import Payload, payload_of
@@ -251,4 +252,5 @@ def _reason(error: Exception) -> str:
 
 
 def _said(text: bytes | str) -> str:
-    return text.decode(errors="replace") if isinstance(text, bytes) else text
+    """Return what a server says, without characters that hide or reverse what a person reads."""
+    return visible(text.decode(errors="replace") if isinstance(text, bytes) else text)

@@ -4,6 +4,7 @@ A template has `{{ }}`, `{% if %}` and one level of `{% for %}`, no calls, and o
 cannot multiply text.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -126,6 +127,9 @@ def _told(error: Exception) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
+_HALF = re.compile("[\ud800-\udfff]")
+
+
 # All recipients of a mail share one compiled template.
 @lru_cache(maxsize=32)
 def _compiled(part: str, source: str, name: str) -> Template:
@@ -138,7 +142,7 @@ def _render(part: str, source: str, values: Mapping[str, Any], name: str) -> str
     where = f"{name} {part}"
     compiled = _compiled(part, source, name)
     try:
-        return generated(compiled, values)
+        made = generated(compiled, values)
     except UndefinedError as error:
         known = ", ".join(sorted(values))
         raise InvalidTemplate(where, f"{error.message}; known: {known}") from None
@@ -149,3 +153,8 @@ def _render(part: str, source: str, values: Mapping[str, Any], name: str) -> str
         raise
     except Exception as error:  # of the sandbox, and a filter's own assertions
         raise InvalidTemplate(where, str(error) or _told(error)) from None
+    half = _HALF.search(made)
+    if half is not None:
+        # Neither a mail nor an answer can hold it.
+        raise InvalidTemplate(where, f"makes half of a character, \\u{ord(half[0]):04x}; remove it")
+    return made

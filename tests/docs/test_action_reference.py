@@ -30,7 +30,7 @@ CONTEXT = ParseContext(
     datetime(2026, 11, 21, tzinfo=UTC),
     celery=CeleryRules(("shop.*",)),
     steps=STEPS,
-    commands=("/srv/*",),
+    commands=("/srv/*(STAGE)",),
 )
 MODELS = [
     ScheduledActionModel, RefreshParameters, PublishParameters, CeleryTaskParameters, JobParameters,

@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 
 from pydantic import Field
 
-from minutebook.grants import EVERYTHING, Grants
+from minutebook.grants import EVERYTHING, Grants, why_no_command
 from models.errors import Refused
 from runtime.database import reading
 from runtime.references import SecretMissing
@@ -45,8 +45,8 @@ def grant(
     `changes` replace the lists of their kinds; with `all_`, all that the settings allow is granted
     first, but no commands. Its documents are checked when they are next saved, and its operations
     when they run.
-    Raises InvalidSmallApp for a name that no small app can have, and NotFound for an unknown one
-    without changes.
+    Raises InvalidSmallApp for a name that no small app can have, NotFound for an unknown one
+    without changes, and Refused for a program with a broken list of variables.
     """
     with installation.engine.begin() as connection:
         if (all_ or changes) and not installation.is_bound:
@@ -57,6 +57,9 @@ def grant(
         if all_:
             # A program has to be named: it runs as the worker's account.
             before = replace(EVERYTHING, commands=before.commands)
+        for text in filter(None, changes.get("commands", ())):
+            if (why := why_no_command(text)) is not None:
+                raise Refused(f"--commands {text!r} {why}")
         # An empty text grants nothing of its kind.
         lists = {kind: tuple(filter(None, names)) for kind, names in changes.items() if names}
         grants = replace(before, **lists)

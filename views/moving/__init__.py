@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from broker.celery_rules import rules_of
+from minutebook.grants import with_variables
 from models.action import ParseContext
 from models.errors import Refused
 from models.problems import listed
@@ -190,4 +191,7 @@ def _tasks(document: dict[str, Any] | None) -> Iterable[str]:
 
 def _commands(document: dict[str, Any] | None) -> Iterable[str]:
     step = (document or {}).get("operations", {}).get(COMMAND)
-    return [CommandParameters.model_validate(step).program] if step else []
+    if not step:
+        return []
+    read = CommandParameters.model_validate(step)
+    return [with_variables(read.program, read.variables)]

@@ -10,9 +10,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import InitErrorDetails
 
-from minutebook.grants import Kind
+from minutebook.grants import SHELL, Kind, with_variables
 from minutebook.steps import StepResult, step
-from models.action.granted import SHELL
 from models.document import Document
 from models.parsing import Reading
 from models.problems import line_error
@@ -45,16 +44,21 @@ def replaces_program(variable: str, value: object) -> bool:
 
     A PATH of the system's own folders does not, nor one of its shells.
     """
-    if variable == "PATH" and set(str(value).split(":")) <= SYSTEM_PATH:
-        return False
-    if variable == "SHELL" and value in SHELLS:
-        return False
-    return any(fnmatchcase(variable, pattern) for pattern in REPLACING)
+    is_refused = any(fnmatchcase(variable, pattern) for pattern in REPLACING)
+    return is_refused and not _is_system_s(variable, value)
+
+
+def _is_system_s(variable: str, value: object) -> bool:
+    if variable == "PATH":
+        return set(str(value).split(":")) <= SYSTEM_PATH
+    return variable == "SHELL" and value in SHELLS
 
 
 def _program(run: tuple[str, ...]) -> tuple[str, ...]:
     if not run or not run[0].strip():
         raise ValueError('is empty; write the program and its arguments: ["./backup.sh", "--full"]')
+    if run[0].endswith(")"):
+        raise ValueError("ends with a bracket, in which grants name variables; rename the program")
     if len(run) == 1 and " " in run[0]:
         raise ValueError(f'is one text; write {dumps(run[0].split())}, or use "shell"')
     return run
@@ -134,11 +138,21 @@ class CommandParameters(Document):
         path = normpath(join(self.cwd or "", name))
         return path if isabs(path) else f"./{path}"
 
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables that have to be allowed: which of them a program obeys, none can list.
+
+        A line of shell may set any of them itself. Folders and shells of the system change nothing.
+        """
+        if self.run is None:
+            return ()
+        return tuple(name for name, value in self.env.items() if not _is_system_s(name, value))
+
 
 def reaches(parameters: Mapping[str, Any]) -> Iterator[tuple[Kind, str]]:
-    """Yield what the command reaches beyond its small app: its program, and secrets."""
+    """Yield what the command reaches beyond its small app: its program, variables, and secrets."""
     read = CommandParameters.model_validate(parameters)
-    yield "commands", read.program
+    yield "commands", with_variables(read.program, read.variables)
     for value in read.env.values():
         if is_reference(value):
             yield "env", value.removeprefix("env:")

@@ -343,15 +343,15 @@ def test_what_actions_may_not_reach_is_named_once_with_its_remedy(
     documents = [make_document(name=f"backup {n}", operations=backup) for n in range(2)]
     create_all(engine, documents, replace(author(app=shop), commands=None))
     with engine.begin() as connection:
-        small_apps.set_grants(connection, shop.id, Grants(commands=("/srv/*",)))
+        small_apps.set_grants(connection, shop.id, Grants(commands=("/srv/*(KEY)",)))
 
     _, found = examine()
-    _, allowed = examine(SCHED_COMMANDS="/srv/*")
+    _, allowed = examine(SCHED_COMMANDS="/srv/*(K*)")
 
     (command,), (grant,) = found["commands"], found["grants"]
-    text = "'backup 0' of small app shop: operations.command '/srv/backup', and 1 more"
+    text = "'backup 0' of small app shop: operations.command '/srv/backup(KEY)', and 1 more"
     assert (command["level"], command["text"]) == ("warning", text)
-    assert command["remedy"].startswith("SCHED_COMMANDS allows no program; add '/srv/backup'")
+    assert command["remedy"].startswith("SCHED_COMMANDS allows no program; add '/srv/backup(KEY)'")
     assert (grant["level"], "'SHOP_KEY', and 1 more" in grant["text"]) == ("fault", True)
     assert "minutebook app grant shop --env SHOP_KEY" in grant["remedy"]
     assert "commands" not in allowed

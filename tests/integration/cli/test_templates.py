@@ -204,6 +204,18 @@ def test_a_test_mail_that_nobody_took_is_a_failure(
     assert err == "error: the test mail was not accepted: 550 nobody here\n"
 
 
+def test_what_a_mail_server_hides_in_its_answer_is_shown_in_the_error(
+    shop: Call, smtp: MailServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCHED_SMTP_URL", smtp.url)
+    smtp.answers["eve"] = "550 nobody \u202e here"
+
+    code, _out, err = shop("--app=shop", "template", "send-test", "plain", "--to=eve@example.com")
+
+    assert (code, "\u202e" in err) == (1, False)
+    assert r"550 nobody \u202e here" in err
+
+
 def test_without_a_server_a_test_mail_is_a_file(shop: Call, home: Path) -> None:
     shop("--app", "shop", "template", "send-test", "plain", "--to", "eve@example.com")
 

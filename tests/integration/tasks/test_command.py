@@ -306,6 +306,32 @@ def is_still(folder: Path) -> bool:
     return True
 
 
+WITH_DAY = {"run": ["/bin/true"], "env": {"DAY": "1"}}
+
+
+@pytest.mark.parametrize(
+    ("allowed", "granted"),
+    [
+        (("/bin/true(DAY)",), ("/bin/true(DAY)",)),
+        (("/bin/*(D*)",), ("/bin/true", "/bin/true(DAY STAGE)")),
+        (("shell", "/bin/true"), ("*",)),
+    ],
+    ids=["named", "by_patterns", "with_any_line_of_shell"],
+)
+def test_a_program_gets_the_variables_that_it_is_granted(
+    engine: sa.Engine, settings: Settings, allowed: tuple[str, ...], granted: tuple[str, ...]
+) -> None:
+    operation = made(engine, WITH_DAY)
+    grants = replace(EVERYTHING, commands=granted)
+    with engine.begin() as connection:
+        small_apps.set_grants(connection, DEFAULT_APP.id, grants)
+    settings = settings.model_copy(update={"commands": allowed})
+
+    run_attempt(engine, settings, Registry(), (operation, 1), "tests")
+
+    assert row_of(engine, operation)["state"] == "success", row_of(engine, operation)["error"]
+
+
 @pytest.mark.parametrize(
     ("allowed", "granted", "parameters", "why"),
     [
@@ -315,6 +341,11 @@ def is_still(folder: Path) -> bool:
         (("/opt/x",), ALL, {"run": ["./x"], "cwd": "/tmp"}, "add '/tmp/x', or a pattern"),
         (("true",), ALL, {"shell": "true"}, "add the word shell, for any command"),
         (ALL, (), {"run": ["true"]}, "minutebook app grant APP --commands true"),
+        (("/bin/true",), ALL, WITH_DAY, "have no variable DAY; add '/bin/true(DAY)' to it"),
+        ((), ALL, WITH_DAY, "allows no program; add '/bin/true(DAY)', or a pattern"),
+        (("/bin/true(STAGE D)",), ALL, WITH_DAY, "lets /bin/true have no variable DAY"),
+        (("/bin/env(DAY)", "/bin/*"), ALL, WITH_DAY, "lets /bin/true have no variable DAY"),
+        (ALL, ("/bin/true",), WITH_DAY, "minutebook app grant APP --commands '/bin/true(DAY)'"),
     ],
 )
 def test_a_program_has_to_be_allowed_and_granted_at_save_and_at_run(

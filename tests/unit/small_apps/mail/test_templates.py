@@ -93,6 +93,8 @@ def test_what_templates_can_do(text: str, expected: str) -> None:
         ("{{ count" + ".a" * 3_000 + " }}", "nested too deeply"),
         ("{% if count %}" * 150 + "{% endif %}" * 150, "nested too deeply"),
         ("{{ 1 / 0 }}", "division by zero"),
+        (r"{{ '\ud800' }}", r"makes half of a character, \\ud800; remove it"),
+        (r"{{ '\ud83d' ~ '\ude00' }}", "makes half of a character"),
         ("{% autoescape false %}{{ count }}{% endautoescape %}", "scope is not allowed"),
         ("{{ long|truncate(1, leeway=-5) }}", "expected length >= 3"),
         ("{{ long|truncate(leeway=long) }}", "'>=' not supported"),

@@ -1,0 +1,24 @@
+"""Texts of others in answers: half characters, and marks that reverse what a person reads."""
+
+import json
+
+import pytest
+
+from models.roles import Role
+from tests.integration.web.conftest import APP, Web
+
+HALVES = ("{{ '\\ud800' }}", "{{ '\\udc80' }}", "{{ app.name ~ '\\ud800' }}", "\ud800")
+
+
+@pytest.mark.parametrize("text", HALVES)
+@pytest.mark.parametrize("part", ["subject", "text", "html"])
+def test_a_template_that_makes_half_a_character_is_refused(web: Web, part: str, text: str) -> None:
+    templates = {"t": {"subject": "s", "text": "t", part: text}}
+    editor = web.client(Role.EDITOR)
+
+    document = json.dumps({"name": APP, "templates": templates})
+    answer = editor.put(f"/api/apps/{APP}", content=document, headers={"If-Match": "*"})
+
+    assert answer.status_code == 422, answer.text
+    assert "templates.t" in answer.json()["detail"]
+    assert editor.get(f"/api/apps/{APP}/templates").status_code == 200

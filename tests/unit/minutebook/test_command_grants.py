@@ -1,0 +1,57 @@
+"""What a text such as `backup.sh(DAY TARGET_*)` allows: a program, and the variables it may get."""
+
+import pytest
+
+from minutebook.grants import is_command_among, why_no_command, with_variables
+
+
+@pytest.mark.parametrize(
+    ("text", "allowed"),
+    [
+        ("backup.sh", ["backup.sh"]),
+        ("backup.sh", ["backup.sh(DAY)"]),
+        ("backup.sh(DAY)", ["backup.sh(DAY TARGET_*)"]),
+        ("backup.sh(TARGET_A)", ["backup.sh(DAY TARGET_*)"]),
+        ("backup.sh(DAY TARGET_A)", ["backup.sh(DAY)", "backup.sh(TARGET_*)"]),
+        ("/srv/a(DAY)", ["/srv/*(DAY)"]),
+        ("/srv/a(ANY)", ["/srv/a", "shell"]),
+        ("/srv/a(ANY)", ["*"]),
+    ],
+)
+def test_a_text_allows_a_program_with_its_variables(text: str, allowed: list[str]) -> None:
+    assert is_command_among(text, allowed)
+
+
+@pytest.mark.parametrize(
+    ("text", "allowed"),
+    [
+        ("backup.sh", []),
+        ("backup.sh", ["restore.sh(DAY)"]),
+        ("backup.sh(DAY)", ["backup.sh"]),
+        ("backup.sh(DAY)", ["backup.sh()"]),
+        ("backup.sh(DAY)", ["backup.sh(day)", "backup.sh(DAYS)", "backup.sh(AY)"]),
+        ("backup.sh(DAY STAGE)", ["backup.sh(DAY)"]),
+        ("backup.sh(GNUMAKEFLAGS)", ["make(GNUMAKEFLAGS)", "backup.sh(DAY TARGET_*)"]),
+        ("/srv/a", ["shell"]),
+        ("/srv/a(ANY)", ["shell"]),
+        ("/srv/a(DAY)", ["/srv/b", "/srv/b(DAY)"]),
+    ],
+)
+def test_no_other_text_allows_a_program_or_a_variable(text: str, allowed: list[str]) -> None:
+    assert not is_command_among(text, allowed)
+
+
+@pytest.mark.parametrize(
+    "text", ["backup.sh(DAY", "backup.sh(DAY,STAGE)", "STAGE)", "backup.sh(A)(B)", "(DAY)", " "]
+)
+def test_a_broken_text_is_refused(text: str) -> None:
+    assert why_no_command(text) is not None
+
+
+@pytest.mark.parametrize("text", ["shell", "*", "/srv/jobs/*", "make(A B_*)", "/opt/a b/x"])
+def test_a_text_that_can_be_read_is_taken(text: str) -> None:
+    assert why_no_command(text) is None
+
+
+def test_without_variables_a_program_is_named_alone() -> None:
+    assert (with_variables("a", []), with_variables("a", ["B", "C"])) == ("a", "a(B C)")
