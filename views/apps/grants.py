@@ -59,7 +59,7 @@ def grant(
             before = replace(EVERYTHING, commands=before.commands)
         for text in filter(None, changes.get("commands", ())):
             if (why := why_no_command(text)) is not None:
-                raise Refused(f"--commands {text!r} {why}")
+                raise Refused(f"program {text!r} {why}")
         # An empty text grants nothing of its kind.
         lists = {kind: tuple(filter(None, names)) for kind, names in changes.items() if names}
         grants = replace(before, **lists)

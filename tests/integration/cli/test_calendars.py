@@ -186,3 +186,12 @@ def test_a_file_that_is_no_calendar_is_refused(events: Apply, component: str, pr
 
     assert refused.code == 2
     assert problem in refused.err
+
+
+def test_a_file_whose_rules_take_too_long_is_refused(events: Apply) -> None:
+    endless = CHRISTMAS.replace("YEARLY", "DAILY;BYMONTH=2;BYMONTHDAY=30")
+
+    refused = events(*(endless.replace("UID:1", f"UID:{n}") for n in range(100)))
+
+    assert refused.code == 2
+    assert "x.ics: needs more than 10 s of CPU time; make it smaller" in refused.err

@@ -149,3 +149,11 @@ def test_a_task_needs_the_setting_and_the_grant(
     assert added("shop.close") == ""
     assert "SCHED_CELERY_TASKS allows" in added("other.task")
     assert "Minutebook's own workers" in added("execute_scheduled_action")
+
+
+def test_a_program_with_a_broken_list_of_variables_is_not_granted(call: Call) -> None:
+    refused = call("app", "grant", "shop", "--commands", "/srv/backup.sh(DAY,STAGE)")
+    granted = call("app", "grant", "shop", "--commands", "/srv/backup.sh(DAY STAGE_*)", "--json")
+
+    assert (refused.code, "names of variables apart by spaces" in refused.err) == (2, True)
+    assert granted.json["grants"]["commands"] == ["/srv/backup.sh(DAY STAGE_*)"]
