@@ -117,13 +117,18 @@ class Readers:
     @property
     def lost(self) -> dict[str, datetime]:
         """The tasks of applications that no live worker follows any more, and since when."""
-        followed = {task for one in self.live for task in one["follows"] or ()}
+        followed = {task for one in self.live for task in _names(one["follows"])}
         found: dict[str, datetime] = {}
         for one in self.gone:
-            for task in set(one["follows"] or ()) - followed:
+            for task in set(_names(one["follows"])) - followed:
                 at = one["stopped_at"] or one["seen_at"]
                 found[task] = max(at, found.get(task, at))
         return found
+
+
+def _names(follows: list[Any] | None) -> list[str]:
+    """Return the names among what a row says that its worker follows."""
+    return [name for name in follows or () if isinstance(name, str)]
 
 
 def readers(connection: sa.Connection, lease: timedelta, within: timedelta) -> Readers:

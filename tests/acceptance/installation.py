@@ -330,5 +330,6 @@ def _again(raw: bytes, id: UUID | None = None) -> str:
         (_, *rest), *others = json.loads(base64.b64decode(message["body"]))
         body = json.dumps([[str(id), *rest], *others])
         message["body"] = base64.b64encode(body.encode()).decode()
+        message["headers"] |= dict.fromkeys(("id", "root_id"), str(id))
     message["properties"]["delivery_tag"] = str(uuid4())
     return json.dumps(message)

@@ -16,12 +16,12 @@ from models.events import LAST_SEEN
 from models.job import JOB
 from models.operation import REQUESTED, TICKED, UNSTARTED, Carrier, Cause, OperationState
 from models.sql import database_now, read_clock
-from models.store.conditions import IS_RUNNING, IS_UNSTARTED, state_of
+from models.store.conditions import IS_RUNNING, IS_UNSTARTED
 from models.store.operations import MORE_WAITED, is_requested, restart, unstarted
 from models.store.operations.finish import Ended, Ending, end
 from models.store.operations.move import fenced, move
 from models.store.people import users
-from models.tables import action_state, operations
+from models.tables import operations
 from runtime.sections import AlertSettings
 
 # How many of an action's newest operations that started are read to find its last start.
@@ -259,9 +259,6 @@ def _comes_too_soon(connection: sa.Connection, recorded: Recorded) -> bool:
         .limit(RECENT)
     )
     starts = connection.execute(others).scalars().all()
-    # Whichever occurrence started last, an old one that was run again too.
-    last = sa.select(action_state.c.last_run_at).where(state_of(recorded.action_uid))
-    starts = [*starts, connection.execute(last).scalar_one_or_none()]
     now = read_clock(connection)
     # A start in the future comes from a clock that was ahead: ignore it.
     known = [at for at in starts if at is not None and at <= now]

@@ -25,7 +25,9 @@ def test_the_endpoint_is_the_first_that_matches(method: str) -> None:
         full = [child["route"] for match, child in matches if match is Match.FULL]
         partly = [child["route"] for match, child in matches if match is Match.PARTIAL]
         wanted[path] = (*full, *partly, None)[0]
-        found[path] = index.matches(scope)[1].get("route")
+        route = index.matches(scope)[1].get("route")
+        # A path with a slash too many, or without its only one, leads to the right one.
+        found[path] = route if isinstance(route, APIRoute) else None
 
     assert wanted == found
 
