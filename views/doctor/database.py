@@ -257,7 +257,8 @@ def _celery_tasks(
         yield ok("celery tasks", f"{len(wanted)}, all followed by live workers")
     elif wanted:
         text = f"no worker follows {', '.join(sorted(unfollowed))}: the result is unknown"
-        yield warning("celery tasks", text, "add `minutebook.follow(app)` to its application")
+        remedy = "start a worker of its application, or add `minutebook.follow(app)` there"
+        yield warning("celery tasks", text, remedy)
 
 
 def _shared_queues(connection: sa.Connection, settings: Settings) -> Iterator[Checked]:
