@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from models.sql import read_clock
 from models.store import clock_steps, notices, ticks
 from models.store.operations import backfills, outbox
-from models.store.ticks import Found
+from models.store.ticks import CLOCK_WAS_WRONG, Found
 from models.stored import instant_in
 from runtime.database import give_way, unhurried
 from scheduler.events.decide import MOST_BETWEEN_TICKS
@@ -20,7 +20,6 @@ from scheduler.sweep import Sweeper
 
 logger = logging.getLogger("minutebook.tick")
 
-CLOCK_WAS_WRONG = timedelta(minutes=5)
 MOST_RELEASED = 10_000
 
 

@@ -19,6 +19,7 @@ from models.store.actions import cursors
 from models.store.operations import outbox
 from models.store.operations.outbox import Message
 from models.store.operations.waiting import Room
+from models.store.ticks import CLOCK_WAS_WRONG
 from runtime.clock import monotonic
 from runtime.database import DEADLOCK, is_of_no_row, reading, sqlstate_of
 from scheduler import downtime
@@ -29,7 +30,7 @@ from scheduler.changes.revisions import (
     set_aside,
     was_edited,
 )
-from scheduler.clock_guard import CLOCK_WAS_WRONG, look
+from scheduler.clock_guard import look
 from scheduler.events.tick import EventTick
 from scheduler.occurrence import MOST_SENT, Decision, decide
 from scheduler.record import Decided, Recorded, advance, new_room, record

@@ -6,7 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from models.celery_task import BY_EXCHANGE, queue_in_broker
+from models.celery_task import BY_EXCHANGE
 from models.job import JOB, listened_queue
 from models.operation import OperationState
 from models.sql import database_now, dicts, stands_in
@@ -108,11 +108,7 @@ class Readers:
     @property
     def queues(self) -> frozenset[str]:
         """The names of the queues that live workers consume, as in the broker."""
-        return frozenset(
-            queue_in_broker(queue.strip(), is_handed_over=one["follows"] is not None)
-            for one in self.live
-            for queue in one["queues"].split(",")
-        )
+        return ticks.queues_of(self.live)
 
     @property
     def lost(self) -> dict[str, datetime]:
@@ -135,7 +131,8 @@ def readers(connection: sa.Connection, lease: timedelta, within: timedelta) -> R
     """Return the live workers, and the followers that were last seen `within` that span."""
     seen = workers.c.seen_at.between(database_now(-within), database_now(within))
     is_live = sa.and_(
-        workers.c.seen_at >= database_now(-lease), workers.c.stopped_at.is_(None)
+        workers.c.seen_at.between(database_now(-lease), database_now(lease)),
+        workers.c.stopped_at.is_(None),
     ).label("is_live")
     query = sa.select(workers, is_live).where(seen).order_by(workers.c.name)
     rows = dicts(connection, query)

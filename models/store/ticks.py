@@ -1,7 +1,7 @@
 """Store tick reports, live workers and facts of the installation."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -43,6 +43,8 @@ STOPPED = "daemon_stopped"
 EVENTS_DECIDED = "events_decided_until"
 # The name and number of the mark in the broker.
 BROKER_MARK = "broker_mark"
+# How far the last tick's `now` may lie from the clock before the clock was wrong.
+CLOCK_WAS_WRONG = timedelta(minutes=5)
 # A worker that was not seen for this long is gone.
 GONE = timedelta(minutes=1)
 
@@ -367,9 +369,14 @@ def followed_tasks(connection: sa.Connection, within: timedelta) -> set[str]:
 
 def listened_queues(connection: sa.Connection, within: timedelta) -> frozenset[str]:
     """Return the broker's names of the queues that live workers consume."""
+    return queues_of(live_workers(connection, within))
+
+
+def queues_of(live: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    """Return the broker's names of the queues that these workers consume."""
     return frozenset(
         queue_in_broker(queue.strip(), is_handed_over=worker["follows"] is not None)
-        for worker in live_workers(connection, within)
+        for worker in live
         for queue in worker["queues"].split(",")
     )
 

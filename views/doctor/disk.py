@@ -30,6 +30,8 @@ MOST_FILES = 200_000
 # A file system is nearly full when less than 5 % of it is free, and less than 5 GiB.
 LEAST_SHARE = 0.05
 ENOUGH = 5 * 2**30
+# With less, nothing can be written for long.
+NO_SPACE = 50 * 2**20
 MEASURED_AGAIN_S = 60
 
 

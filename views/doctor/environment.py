@@ -20,7 +20,7 @@ from small_apps.mail import transport
 from small_apps.mail.failures import MailServerFailed
 from tasks.registry import Registry
 from views.doctor.database import check_database
-from views.doctor.disk import check_disk
+from views.doctor.disk import NO_SPACE, check_disk
 from views.doctor.report import Check, Checked, Report, fault, look, ok, warning
 from views.installation import Installation
 
@@ -30,7 +30,6 @@ MAIL_WITHIN_S = 5.0
 STEPS_WITHIN_S = 10.0
 MANY_MESSAGES = 10_000
 LITTLE_SPACE = 1024 * 2**20
-NO_SPACE = 50 * 2**20
 
 
 def examine(installation: Installation) -> Report:

@@ -64,7 +64,7 @@ def overview_of(installation: Installation) -> Overview:
 def _overview(connection: sa.Connection, installation: Installation) -> Overview:
     scope, settings = installation.scope, installation.settings
     apps = {one.id: one.name for one in small_apps.listed(connection)}
-    now, daemon, verdict = look(connection, settings, scope, apps)
+    now, daemon, verdict, _ = look(connection, settings, scope, apps)
     if daemon is not None and scope.small_app_id is not None:
         # The report of a tick counts and names the actions of other small apps, too.
         daemon = daemon.model_copy(update={"report": {}})

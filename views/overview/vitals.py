@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from models.store import operations, overview, ticks
+from models.store import operations, overview
 from runtime.database import reading
 from views.daemon import Daemon
 from views.doctor.disk import Disk, disk_of
@@ -42,12 +42,11 @@ def vitals_of(installation: Installation) -> Vitals:
     """Return the vitals of the whole installation."""
     settings = installation.settings
     with reading(installation.engine) as connection:
-        now, daemon, verdict = look(connection, settings)
-        live = ticks.live_workers(connection, settings.worker.lease)
+        now, daemon, verdict, facts = look(connection, settings)
         return Vitals(
             verdict=verdict,
             daemon=daemon,
-            workers=tuple(map(Worker.of, live)),
+            workers=tuple(map(Worker.of, facts.readers.live)),
             queues=tuple(map(Queue.of, overview.queues(connection))),
             ticks=tuple(ticked_of(overview.last_ticks(connection, TICKS))),
             set_aside=set_aside_in(connection),

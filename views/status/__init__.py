@@ -9,8 +9,7 @@ from uuid import UUID
 import sqlalchemy as sa
 from pydantic import Field
 
-from models.store import actions, notices, operations, ticks
-from models.store import quiet as quiet_period
+from models.store import actions, operations, ticks
 from runtime.config import Settings
 from runtime.database import reading
 from runtime.sections.web import WebSettings
@@ -121,9 +120,8 @@ def status(installation: Installation) -> Status:
 
 def status_in(connection: sa.Connection, settings: Settings) -> Status:
     """Return the status of a database's installation."""
-    now, daemon, verdict = look(connection, settings)
+    now, daemon, verdict, facts = look(connection, settings)
     total, active = actions.count(connection)
-    live = ticks.live_workers(connection, settings.worker.lease)
     return Status(
         now=now,
         verdict=verdict,
@@ -131,10 +129,10 @@ def status_in(connection: sa.Connection, settings: Settings) -> Status:
         max_skew_s=settings.clock.max_skew_s,
         clock_set_back=_clock_set_back(connection, now),
         downtime=last_downtime(connection, now - DAY),
-        quiet_until=quiet_period.until(connection),
-        workers=tuple(map(Worker.of, live)),
+        quiet_until=facts.known.quiet_until,
+        workers=tuple(map(Worker.of, facts.readers.live)),
         actions=ActionCounts(total=total, active=active, unhealthy=verdict.unhealthy),
-        notices=NoticeCounts(failed=notices.failed_since(connection, now - DAY)),
+        notices=NoticeCounts(failed=facts.known.notices_failed),
         operations=operations.counts_by_state(connection, now - DAY),
         set_aside=set_aside_in(connection),
         disk=disk_of(settings),

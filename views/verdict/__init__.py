@@ -19,12 +19,10 @@ from models.store.actions.status import perhaps_unhealthy
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.store.standing import DAY
 from runtime.config import Settings
-from runtime.database import reading
 from small_apps.store import small_apps
 from views.actions import health_in
 from views.daemon import Daemon, daemon_in
 from views.doctor.disk import disk_of
-from views.installation import Installation
 from views.verdict.finding import OF_ACTIONS, Finding, Kind, Severity
 from views.verdict.installation import Facts, findings_of
 from views.view import View
@@ -94,12 +92,8 @@ class Seen(NamedTuple):
     now: datetime
     daemon: Daemon | None
     verdict: Verdict
-
-
-def verdict_of(installation: Installation) -> Verdict:
-    """Return the verdict on the request's scope."""
-    with reading(installation.engine) as connection:
-        return verdict_in(connection, installation.settings, installation.scope)
+    # What the verdict is made of, for those that show it too.
+    facts: Facts
 
 
 def verdict_in(connection: sa.Connection, settings: Settings, scope: Scope) -> Verdict:
@@ -129,7 +123,7 @@ def look(
     names = apps or ({one.id: one.name for one in small_apps.listed(connection)} if rows else {})
     of_actions = (_of_action(row, settings.alert.after, names) for row in rows)
     found = [*findings_of(facts, settings, disk), *(one for one in of_actions if one is not None)]
-    return Seen(known.now, daemon, judge(found))
+    return Seen(known.now, daemon, judge(found), facts)
 
 
 def _of_action(
@@ -216,5 +210,4 @@ __all__ = [
     "judge",
     "look",
     "verdict_in",
-    "verdict_of",
 ]

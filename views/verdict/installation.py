@@ -9,18 +9,16 @@ from models.celery_task import QUEUE_PREFIX as OUR_PREFIX
 from models.job import QUEUE_PREFIX as JOB_PREFIX
 from models.problems import listed
 from models.store.standing import Known, Readers, Waiting
+from models.store.ticks import CLOCK_WAS_WRONG
 from models.values import counted
 from runtime.config import Settings
 from views.daemon import Daemon
-from views.doctor.disk import Disk
+from views.doctor.disk import NO_SPACE, Disk
 from views.verdict.finding import Finding, Kind, Severity
 from views.words import instant, lasting
 
 START_DAEMON = "start `minutebook up`, or `minutebook daemon`"
 START_BROKER = "check SCHED_BROKER_URL, and whether the broker runs; what is due waits for it"
-# How far the last tick's `now` may lie ahead of the clock: scheduler/clock_guard.py.
-CLOCK_WAS_WRONG = timedelta(minutes=5)
-NO_SPACE = 50 * 2**20
 _BROKEN, _ATTENTION, _NOTE = Severity.BROKEN, Severity.ATTENTION, Severity.NOTE
 
 

@@ -234,11 +234,3 @@ _OF_OPERATION = (
     .where(notices.c.operation_id == sa.bindparam("its_id"))
     .order_by(notices.c.created_at, notices.c.id)
 )
-
-
-def failed_since(connection: sa.Connection, since: datetime) -> int:
-    """Return the number of notices that failed since then."""
-    query = sa.select(sa.func.count()).where(
-        notices.c.finished_at >= since, notices.c.state == "failed"
-    )
-    return int(connection.execute(query).scalar_one())
