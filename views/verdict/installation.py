@@ -136,13 +136,12 @@ def _behind(facts: Facts, late: timedelta) -> Iterator[Finding]:
         since = min(one.since for one in waiting)
         if queue in facts.readers.queues and facts.known.now - since > late:
             count = counted(sum(one.count for one in waiting), "operation")
-            text = f"queue {shown_queue(queue)} is behind: {count}, the first {_ago(facts, since)}"
+            text = (
+                f"queue {shown_queue(queue)} is behind: {count} to start, "
+                f"the first for over {lasting(late)}"
+            )
             remedy = "start more workers, or find what holds them: `minutebook operation list`"
             yield _found(Kind.QUEUE_BEHIND, _ATTENTION, text, remedy, since)
-
-
-def _ago(facts: Facts, since: datetime) -> str:
-    return f"{lasting(facts.known.now - since)} ago"
 
 
 def _clocks(facts: Facts, most_s: float) -> Iterator[Finding]:

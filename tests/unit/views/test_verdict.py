@@ -96,7 +96,7 @@ def test_nothing_is_found_where_all_is_well(settings: Settings) -> None:
         pytest.param(
             replace(WELL, waiting=(replace(WAITS, since=NOW - 20 * MINUTE),)),
             Kind.QUEUE_BEHIND, Severity.ATTENTION,
-            "queue quick is behind: 3 operations, the first 20 min ago",
+            "queue quick is behind: 3 operations to start, the first for over 15 min",
             id="queue_behind",
         ),
         pytest.param(
