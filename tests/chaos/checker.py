@@ -18,6 +18,7 @@ from tests.chaos.occurrences import is_true, occurrences
 
 ENDED = {"success", "partial", "failed", "cancelled", "skipped", "dropped", "missed"}
 SAYS_WHY = {"cancelled", "skipped", "dropped", "missed", "failed"}
+NEVER_TRIED = {"skipped", "dropped", "missed"}
 WAITING_OVERLAPS = {"queue", "replace"}
 MOST_LOSSES = 4
 # The step of the action that every small app gets: it writes nothing to the log of the steps.
@@ -25,6 +26,7 @@ MAINTENANCE = "maintenance"
 # The log has times of the steps' machine, the tables those of the database's clock.
 SLACK = timedelta(milliseconds=100)
 SECOND = timedelta(seconds=1)
+LONGEST_IDLE = timedelta(seconds=5)
 
 
 def revisions_follow_each_other(history: History) -> Iterator[str]:
@@ -219,6 +221,33 @@ def success_means_that_all_steps_ended(history: History) -> Iterator[str]:
             yield f"operation {id}: success without an end of {sorted(wanted - ended)}"
 
 
+def what_had_failed_ends_failed_or_better(history: History) -> Iterator[str]:
+    for (id, attempt), row in history.attempts.items():
+        state = history.operations[id]["state"]
+        has_failed = row["state"] == "failed" and not history.was_cut_off((id, attempt))
+        if has_failed and state in NEVER_TRIED:
+            yield f"operation {id}: attempt {attempt} failed, yet it ended {state}"
+
+
+def a_failure_has_its_notice(history: History) -> Iterator[str]:
+    noticed = {
+        row["operation_id"] for row in history.facts.tables["notices"] if row["kind"] == "failure"
+    }
+    for id, row in history.operations.items():
+        hooks = history.document(row).get("hooks") or {}
+        if row["state"] == "failed" and hooks.get("on_failure") and id not in noticed:
+            yield f"operation {id}: failed, and no notice says so"
+
+
+def no_process_idles_beside_a_waiting_operation(history: History) -> Iterator[str]:
+    since: dict[str, datetime] = {}
+    for look in (line for line in history.facts.journal if line["what"] == "look"):
+        at, is_idle = look["at"], look["running"] < look["processes"]
+        since = {id: since.get(id, at) for id in look["waiting"] if is_idle}
+        for id in [id for id, first in since.items() if at - first > LONGEST_IDLE]:
+            yield f"operation {id}: waits beside an idle process since {since.pop(id)}"
+
+
 RULES: tuple[Callable[[History], Iterator[str]], ...] = (
     revisions_follow_each_other,
     every_occurrence_has_one_outcome,
@@ -234,6 +263,9 @@ RULES: tuple[Callable[[History], Iterator[str]], ...] = (
     what_must_not_repeat_began_once,
     what_succeeded_is_not_repeated,
     success_means_that_all_steps_ended,
+    what_had_failed_ends_failed_or_better,
+    a_failure_has_its_notice,
+    no_process_idles_beside_a_waiting_operation,
 )
 
 

@@ -11,6 +11,8 @@ from tests.acceptance.processes import Process
 from tests.chaos.faults import Fault, Later
 
 DAEMONS, WORKERS = 2, 2
+# All of the workers' together.
+PROCESSES = 4
 # A victim that ended by itself, or is gone.
 GONE = (psutil.Error, ProcessLookupError, AssertionError)
 
@@ -46,7 +48,7 @@ class Crew:
         }
 
     def _start_worker(self) -> Process:
-        return self.installation.worker("quick,heavy", 2)
+        return self.installation.worker("quick,heavy", PROCESSES // WORKERS)
 
     def _all(self, role: str) -> list[Process]:
         return [process for name, process in self._processes.items() if name.startswith(role)]

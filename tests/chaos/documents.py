@@ -15,6 +15,7 @@ def random_document(random: Random, name: str, now: datetime) -> dict[str, Any]:
         "operations": random_steps(random),
         "when": random_when(random, now),
         "policy": random_policy(random),
+        "hooks": {"on_failure": [{"mail": "ops@example.com"}]},
     }
 
 

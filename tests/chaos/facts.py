@@ -23,6 +23,7 @@ COLUMNS = {
     "error, triggerer, attempt, failures, losses",
     "attempts": "operation_id, attempt, started_at, finished_at, state, error",
     "missed_spans": "action_uid, revision, first_at, last_at",
+    "notices": "operation_id, kind",
     "ticks": "now",
 }
 

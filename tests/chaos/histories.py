@@ -16,6 +16,7 @@ DOCUMENT = {
     "operations": STEPS,
     "when": {"cron_rule": "* * * * *", "timezone": "UTC"},
     "policy": {"overlap": "skip", "retry": {"max_attempts": 2}},
+    "hooks": {"on_failure": [{"mail": "ops@example.com"}]},
 }
 Break = Callable[[Facts], None]
 
@@ -76,6 +77,7 @@ def kept() -> Facts:
         "missed_spans": [
             {"action_uid": UID, "revision": 1, "first_at": minute(1), "last_at": minute(3)},
         ],
+        "notices": [{"operation_id": id_of(minute(5)), "kind": "failure"}],
         "ticks": [{"now": minute(8)}],
     }  # fmt: skip
     log = [
@@ -122,3 +124,11 @@ def lost_run(facts: Facts) -> None:
 
 def at_once(facts: Facts) -> None:
     facts.log.append(facts.log.pop(5))
+
+
+def idle(facts: Facts) -> None:
+    """Let an operation wait beside an idle process for six seconds."""
+    for second in range(7):
+        at, waiting = minute(8) + second * SECOND, [id_of(minute(7))]
+        look = {"what": "look", "at": at, "waiting": waiting, "running": 1, "processes": 2}
+        facts.journal.append(look)

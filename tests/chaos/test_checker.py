@@ -21,6 +21,7 @@ from tests.chaos.histories import (
     Break,
     at_once,
     changed,
+    idle,
     kept,
     line,
     logged,
@@ -73,6 +74,10 @@ BROKEN: list[tuple[str, str, Break]] = [
     ("success_means_that_all_steps_ended", "not_run", replaced_steps),
     ("success_means_that_all_steps_ended", "no_end", lambda facts: facts.log.__delitem__(9)),
     ("success_means_that_all_steps_ended", "no_attempt", changed("attempts", 2, state="failed")),
+    ("what_had_failed_ends_failed_or_better", "skipped",
+     changed("operations", 0, state="skipped", reason="overlap")),
+    ("a_failure_has_its_notice", "none", changed("operations", 2, state="failed", reason="no")),
+    ("no_process_idles_beside_a_waiting_operation", "waits", idle),
 ]  # fmt: skip
 
 
@@ -102,6 +107,14 @@ def test_an_interrupted_run_may_overlap_the_next() -> None:
     at_once(facts)
     facts.tables["attempts"][1].update(state="lost")
     facts.tables["operations"][0].update(state="failed", reason="lost")
+
+    assert violations(facts) == []
+
+
+def test_an_operation_may_wait_while_all_processes_run_something() -> None:
+    facts = kept()
+    idle(facts)
+    facts.journal[3].update(running=2)
 
     assert violations(facts) == []
 
