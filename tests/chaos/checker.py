@@ -242,8 +242,9 @@ def a_failure_has_its_notice(history: History) -> Iterator[str]:
 def no_process_idles_beside_a_waiting_operation(history: History) -> Iterator[str]:
     since: dict[str, datetime] = {}
     for look in (line for line in history.facts.journal if line["what"] == "look"):
-        at, is_idle = look["at"], look["running"] < look["processes"]
-        since = {id: since.get(id, at) for id in look["waiting"] if is_idle}
+        at: datetime = look["at"]
+        waiting = look["waiting"] if look["running"] < look["processes"] else ()
+        since = {id: since.get(id, at) for id in waiting}
         for id in [id for id, first in since.items() if at - first > LONGEST_IDLE]:
             yield f"operation {id}: waits beside an idle process since {since.pop(id)}"
 
