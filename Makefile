@@ -11,7 +11,7 @@ PYTEST = env -u PYTHONDONTWRITEBYTECODE $(IN_MEMORY) $(BIN)/python -P -m pytest 
 
 LOCKS = requirements.lock requirements-base.lock requirements-build.lock requirements-dev.lock requirements-client.lock
 
-.PHONY: setup setup-dev up test test-again test-stores test-quick chaos fuzz attack audit lint types contracts check bench bench-peers soak dist release-check test-matrix lock clean
+.PHONY: setup setup-dev up test test-again test-stores test-quick chaos fuzz attack audit lint types contracts check bench bench-peers size soak dist release-check test-matrix lock clean
 
 setup: $(VENV)/.stamp
 setup-dev: $(VENV)/.stamp-dev
@@ -86,6 +86,9 @@ check: lint types contracts test
 bench: $(VENV)/.stamp-dev ## Measure; see docs/reference/benchmarks.md
 	$(BIN)/python benchmarks/bench_cron.py
 	$(BIN)/python -m benchmarks.run_all
+
+size: $(VENV)/.stamp-dev ## Print how large the house is, and how many files four common ways enter
+	@$(IN_MEMORY) $(BIN)/python -m benchmarks.size
 
 soak: $(VENV)/.stamp-dev ## Run 30 simulated days and 15 minutes of load on PostgreSQL, and find what grows; MINUTES=15 DAYS=30
 	$(IN_MEMORY) $(BIN)/python -m benchmarks.soak --minutes $(or $(MINUTES),15) --days $(or $(DAYS),30)
