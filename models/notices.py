@@ -18,7 +18,7 @@ BACKOFF = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 15, 30, 60, 120
 
 
 class NoticeKind(StrEnum):
-    """What a notice reports: the end of an operation, or the status of its action."""
+    """What a notice reports: an end, the status of an action, what was missed, or a fault."""
 
     SUCCESS = "success"
     FAILURE = "failure"
@@ -26,6 +26,10 @@ class NoticeKind(StrEnum):
     RECOVERED = "recovered"
     OVERDUE = "overdue"
     SEEN = "seen"
+    MISSED = "missed"
+    # Of the installation itself: what is broken, and that it is no longer.
+    BROKEN = "broken"
+    MENDED = "mended"
 
 
 # The kinds for an operation's end; the others are alerts.
@@ -59,13 +63,18 @@ def hook_kind(state: OperationState, reason: str | None) -> NoticeKind | None:
 def targets_of(
     kind: NoticeKind, hooks: HookPlan | None, installation: tuple[Target, ...]
 ) -> tuple[Target, ...]:
-    """Return the targets, each once; alerts go to those of failure and of the installation."""
+    """Return the targets, each once; alerts go to those of failure and of the installation.
+
+    What was missed goes to those of `on_missed` in place of failure, if the action has that key.
+    """
     hooks = hooks or HookPlan()
     match kind:
         case NoticeKind.SUCCESS:
             return hooks.on_success
         case NoticeKind.FAILURE:
             return hooks.on_failure
+        case NoticeKind.MISSED if hooks.on_missed is not None:
+            return tuple(dict.fromkeys((*hooks.on_missed, *installation)))
     return tuple(dict.fromkeys((*hooks.on_failure, *installation)))
 
 

@@ -17,6 +17,7 @@ from models.column_types import (
     UTCDateTime,
     WholeNumber,
 )
+from models.notices import NoticeKind
 from models.operation import Cause, OperationState
 from models.roles import Role, TokenKind
 from models.stored import StoredGrants, StoredJson, StoredList, StoredPlan
@@ -429,10 +430,13 @@ notices = sa.Table(
     "notices",
     metadata,
     sa.Column("id", HyphenatedUuid, primary_key=True),
-    _app(),
+    # Null for a notice to the admins about the installation.
+    sa.Column("small_app_id", sa.ForeignKey("small_apps.id")),
     sa.Column("action_uid", sa.ForeignKey("actions.uid"), type_=HyphenatedUuid),
     # The operation with this end; no foreign key, for a notice outlives its operation.
     sa.Column("operation_id", HyphenatedUuid),
+    # The downtime, or another cause on a day, whose missed occurrences it is about.
+    sa.Column("episode_id", HyphenatedUuid),
     _text("kind"),
     sa.Column("target", StoredJson(dict), nullable=False),
     sa.Column("payload", StoredJson(dict), nullable=False),
@@ -442,10 +446,11 @@ notices = sa.Table(
     _at("created_at", optional=False),
     _at("finished_at"),
     _line("error"),
-    _states("kind", ["success", "failure", "alert", "recovered", "overdue", "seen"]),
+    _states("kind", [kind.value for kind in NoticeKind]),
     _states("state", ["owed", "done", "failed"]),
     _partial("notices_owed", "not_before", where="state = 'owed'"),
     sa.Index("notices_of_operation", "operation_id"),
+    _partial("notices_of_episode", "episode_id", where="episode_id IS NOT NULL"),
     sa.Index("notices_finished", "finished_at"),
 )
 

@@ -82,7 +82,7 @@ def lost(action: ScheduledActionModel, other: str, *, keeps: Collection[str] = (
         "bounds": (bool(plan.starts_at or plan.ends_at), "starts_at and ends_at are left out"),
         "priority": (plan.priority != 0 and not plan.hand_over, "priority is left out"),
         "hooks": (
-            bool(plan.hooks and (plan.hooks.on_success or plan.hooks.on_failure)),
+            bool(plan.hooks and plan.hooks.targets),
             "hooks are left out",
         ),
         "jitter": (

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,14 +12,51 @@ from models.sql import read_clock
 from models.store import ticks
 from models.store.actions import downtime
 from models.store.actions.downtime import Span
+from models.store.notices import missed as notices
+from models.store.notices.missed import Episode
 from models.store.ticks import Found
 from models.stored import instant_in
 from models.values import format_instant
+from models.values.durations import lasting
 from runtime.database import reading
 
 logger = logging.getLogger("minutebook.tick")
 
 MOST_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """A span (since, until] in which no daemon ticked."""
+
+    since: datetime
+    until: datetime
+
+    def covers(self, first_at: datetime, last_at: datetime) -> bool:
+        """Return whether occurrences between these instants were due in it."""
+        return self.since < first_at and last_at <= self.until
+
+    @property
+    def text(self) -> str:
+        """The outage as the cause of what was missed."""
+        span = f"from {format_instant(self.since)} to {format_instant(self.until)}"
+        return f"no daemon ticked {span} ({lasting(self.until - self.since)})"
+
+    @property
+    def episode(self) -> Episode:
+        """The episode of what was missed in it."""
+        return Episode(f"down since {self.since.isoformat()}", self.text)
+
+
+def outage_at(connection: sa.Connection, at: datetime, two_ticks: timedelta) -> Outage | None:
+    """Return the outage in which an instant lies, if it is the last one or is not over yet."""
+    span = _stored_span(connection)
+    if span is not None and span.since < at <= span.until:
+        return Outage(span.since, span.until)
+    last_now, now = ticks.instant_fact(connection, ticks.LAST_NOW), read_clock(connection)
+    if last_now is not None and last_now < at <= now and now - last_now > two_ticks:
+        return Outage(last_now, now)
+    return None
 
 
 def note(engine: sa.Engine, found: Found, two_ticks: timedelta) -> bool:
@@ -38,11 +76,20 @@ def note(engine: sa.Engine, found: Found, two_ticks: timedelta) -> bool:
 
 
 def report(engine: sa.Engine) -> dict[str, Any] | None:
-    """Log the outcomes of the last downtime, and return them."""
+    """Log the outcomes of the last downtime, and return them.
+
+    If one notice tells the admins of all that was missed, it then has the same figures.
+    """
     with reading(engine) as connection:
+        span = _stored_span(connection)
         found = last_downtime(connection)
-    if found is not None:
-        logger.warning("down %s", in_words(found))
+    if span is None or found is None:
+        return None
+    logger.warning("down %s", in_words(found))
+    if found["missed"]:
+        counted = {key: found[key] for key in ("actions", "missed", "most_missed")}
+        with engine.begin() as connection:
+            notices.settle(connection, Outage(span.since, span.until).episode, counted)
     return found
 
 
@@ -66,6 +113,7 @@ def last_downtime(
         "occurrences": found.sent + missed,
         "sent": found.sent,
         "missed": missed,
+        "actions": sum(count > 0 for count in found.missed.values()),
         "most_missed": [{"name": names[uid], "missed": count} for uid, count in most if count],
     }
 

@@ -15,13 +15,17 @@ from models.fingerprint import operation_id
 from models.job import JOB
 from models.limits import too_many_wait
 from models.operation import CausedBy, OperationState, by_action
-from models.store import operations
+from models.store import operations, quiet
 from models.store.actions import cursors
 from models.store.actions.missed import due_among, recorded_in
 from models.store.operations import unstarted
 from models.store.operations.outbox import Message
 from models.store.operations.waiting import Room
-from scheduler.occurrence import Decision, MissedSpan
+from models.values import format_instant
+from scheduler.missed import Hooks, record_missed
+from scheduler.occurrence import OVERTAKEN, Decision, Missed, MissedSpan
+
+Rows = Sequence[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +99,8 @@ def record(
     due = [row for one in decided for row in _due_rows(one)]
     missed = [row for one in decided for row in _missed_rows(one)]
     spans = _span_rows(connection, decided)
-    recorded = record_rows(connection, due, room or new_room(), missed, spans)
+    hooks = {one.action.uid: one.plan.hooks for one in decided if one.plan.hooks is not None}
+    recorded = record_rows(connection, due, room or new_room(), hooks, (missed, spans))
     new = {message.id for message in recorded.messages}
     uids = {row["action_uid"] for row in due if row["id"] in new}
     return replace(recorded, overtaken=_overtake(connection, decided, uids))
@@ -105,22 +110,33 @@ def record_rows(
     connection: sa.Connection,
     due: Sequence[dict[str, Any]],
     room: Room,
-    missed: Sequence[dict[str, Any]] = (),
-    spans: Sequence[dict[str, Any]] = (),
+    hooks: Hooks,
+    not_sent: tuple[Rows, Rows] = ((), ()),
 ) -> Recorded:
-    """Record operations to run, reserved for the caller, and missed ones.
+    """Record operations to run, reserved for the caller; `not_sent` are missed ones and spans.
 
-    Operations for which there is no room are recorded as missed.
+    Operations for which there is no room are recorded as missed. `hooks` are those of the actions.
     """
     kept, beyond = room.within(connection, due)
     new = operations.record(connection, kept)
-    reason = too_many_wait(room.most, "raise the limit or start more workers, then rerun it")
-    too_many = {"state": OperationState.MISSED.value, "reason": reason}
-    missed = [*missed, *(row | too_many for row in beyond)]
+    missed, spans = not_sent
+    if beyond:
+        too_many = {"state": OperationState.MISSED.value, "reason": _no_room(connection, room)}
+        missed = [*missed, *(row | too_many for row in beyond)]
+    newest = {row["action_uid"]: row["occurrence_at"] for row in kept} if missed else {}
     return Recorded(
         tuple(Message(row["id"], 1, row["task"], row["queue"]) for row in kept if row["id"] in new),
-        missed=operations.record_missed(connection, missed, spans),
+        missed=record_missed(connection, missed, spans, hooks, newest),
     )
+
+
+def _no_room(connection: sa.Connection, room: Room) -> str:
+    """Return why an operation is not recorded to run: the limit, and the quiet period if one is."""
+    remedy = "raise the limit or start more workers, then rerun it"
+    until = quiet.until(connection)
+    if until is not None:
+        remedy = f"the quiet period until {format_instant(until)} holds them; {remedy}"
+    return too_many_wait(room.most, remedy)
 
 
 def new_room() -> Room:
@@ -147,9 +163,16 @@ def _due_rows(one: Decided) -> list[dict[str, Any]]:
 
 def _missed_rows(one: Decided) -> list[dict[str, Any]]:
     return [
-        _row(one, missed.at) | {"state": OperationState.MISSED.value, "reason": missed.reason}
+        _row(one, missed.at) | {"state": OperationState.MISSED.value, "reason": _why(one, missed)}
         for missed in one.decision.missed
     ]
+
+
+def _why(one: Decided, missed: Missed) -> str:
+    """Return why an occurrence is missed, with the one that overtook it."""
+    if missed.reason != OVERTAKEN or not one.decision.due:
+        return missed.reason
+    return f"{OVERTAKEN} by {format_instant(one.decision.due[-1])}"
 
 
 def _row(one: Decided, at: datetime) -> dict[str, Any]:

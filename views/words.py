@@ -17,6 +17,7 @@ from models.action.plan import (
     Trigger,
 )
 from models.values import instant_or_dash
+from models.values.durations import lasting
 from scheduler.events import trigger_delay
 from views.second_opinion import second_opinion
 
@@ -35,7 +36,6 @@ SOLAR: Mapping[SolarEvent, str] = {
     SolarEvent.DUSK_NAUTICAL: "nautical dusk",
     SolarEvent.DUSK_ASTRONOMICAL: "astronomical dusk",
 }
-_UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 
 def instant(at: datetime | None) -> str:
@@ -56,19 +56,6 @@ def both_clocks(at: datetime | None, zone: str) -> str:
     if at is None:
         return "-"
     return instant(at) if zone == "UTC" else f"{instant(at)}  ({in_zone(at, zone)} {zone})"
-
-
-def lasting(span: timedelta) -> str:
-    """Return a duration in its two largest units: `2 min 5 s`, `3 h`, `0 s`."""
-    left = round(max(0.0, span.total_seconds()))
-    parts: list[str] = []
-    for unit, seconds in _UNITS:
-        count, left = divmod(left, seconds)
-        if count:
-            parts.append(f"{count} {unit}")
-        elif parts:
-            break
-    return " ".join(parts[:2]) or "0 s"
 
 
 def brief(seconds: float) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from models.values import counted
+from models.values.durations import lasting
 from scheduler.downtime import in_words
 from views.daemon import Daemon
 from views.doctor.disk import Disk
@@ -11,7 +12,7 @@ from views.status import Status, Worker
 from views.status.quiet import QuietPeriod
 from views.verdict import Verdict
 from views.verdict.finding import OF_ACTIONS
-from views.words import instant, lasting
+from views.words import instant
 
 
 def _status(found: Status) -> Iterator[str]:

@@ -424,9 +424,10 @@ sa.Table(
     "notices",
     metadata,
     sa.Column("id", UUID, primary_key=True),
-    _app(),
+    sa.Column("small_app_id", sa.ForeignKey("small_apps.id")),
     sa.Column("action_uid", sa.ForeignKey("actions.uid"), type_=UUID),
     sa.Column("operation_id", UUID),
+    sa.Column("episode_id", UUID),
     _text("kind"),
     sa.Column("target", sa.JSON, nullable=False),
     sa.Column("payload", sa.JSON, nullable=False),
@@ -436,10 +437,17 @@ sa.Table(
     _at("created_at", optional=False),
     _at("finished_at"),
     _text("error", optional=True),
-    _states("kind", ("success", "failure", "alert", "recovered", "overdue", "seen")),
+    _states(
+        "kind",
+        (
+            *("success", "failure", "alert", "recovered", "overdue", "seen", "missed"),
+            *("broken", "mended"),
+        ),
+    ),
     _states("state", ("owed", "done", "failed")),
     _partial("notices_owed", "not_before", where="state = 'owed'"),
     sa.Index("notices_of_operation", "operation_id"),
+    _partial("notices_of_episode", "episode_id", where="episode_id IS NOT NULL"),
     sa.Index("notices_finished", "finished_at"),
 )
 

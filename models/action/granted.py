@@ -57,7 +57,8 @@ def refused_to(
 
 def problems_of_hooks(hooks: HooksModel, grants: Grants) -> Iterator[Problem]:
     """Yield the problem of each hook to an address or a secret URL that is not granted."""
-    for name, group in (("on_success", hooks.on_success), ("on_failure", hooks.on_failure)):
+    for name in ("on_success", "on_failure", "on_missed"):
+        group = getattr(hooks, name)
         for number, hook in enumerate(group):
             if hook.mail is not None and not grants.allows("mail", hook.mail):
                 yield _problem(f"hooks.{name}[{number}].mail", "mail", hook.mail)

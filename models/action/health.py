@@ -40,8 +40,8 @@ def health_of(known: Mapping[str, Any], alert_after: int) -> Health:
 
     `known` has active, set_aside, updated_at, last_state, last_run_at, last_success_at,
     failures_in_row, troubles_in_row, overdue_since (an instant: the oldest occurrence that did not
-    start in time), missed_at (its last occurrence, if it was missed) and was_due (whether an
-    operation was recorded). A paused action is healthy: the pause is intended.
+    start in time), missed_at (its last occurrence, if it was missed), missed_reason and was_due
+    (whether an operation was recorded). A paused action is healthy: the pause is intended.
     """
     if known["set_aside"]:
         return Health(Trouble.SET_ASIDE, f"set aside: {known['set_aside']}", known["updated_at"])
@@ -68,7 +68,8 @@ def _trouble(known: Mapping[str, Any], alert_after: int) -> Health | None:
         return Health(Trouble.OVERDUE, sentence, since)
     if known["last_state"] is None:
         was_due = known["was_due"]
-        return Health(Trouble.NEVER_RAN, "was due and never ran") if was_due else None
+        sentence = f"was due and never ran{_because(known)}"
+        return Health(Trouble.NEVER_RAN, sentence) if was_due else None
     if known["last_state"] == OperationState.FAILED:
         times = _times(known["failures_in_row"] or 1)
         return Health(Trouble.FAILED, f"failed {times}", known["last_run_at"])
@@ -79,8 +80,14 @@ def _trouble(known: Mapping[str, Any], alert_after: int) -> Health | None:
     missed: datetime | None = known["missed_at"]
     if missed is not None:
         sentence = f"missed: its occurrence of {format_instant(missed)} did not run"
+        sentence += _because(known)
         return Health(Trouble.MISSED, sentence, missed)
     return None
+
+
+def _because(known: Mapping[str, Any]) -> str:
+    reason = known["missed_reason"]
+    return f": {reason}" if reason else ""
 
 
 def _times(count: int) -> str:

@@ -1,4 +1,4 @@
-"""The hooks of an action: notices at the end of its operations."""
+"""The hooks of an action: notices at the end of its operations, and of what was missed."""
 
 import json
 from collections.abc import Mapping
@@ -101,22 +101,26 @@ Hooks = Annotated[tuple[Annotated[HookModel, BeforeValidator(_hook)], ...], Befo
 class HooksModel(Document):
     """Notices at the end of an operation; `alert_after` failures in a row raise one alert.
 
-    Without `alert_after` the plan has None, which means the installation's default.
+    Without `alert_after` the plan has None, which means the installation's default. Without
+    `on_missed` it has None as well, which means the receivers of `on_failure`.
     """
 
     on_success: Hooks = ()
     on_failure: Hooks = ()
+    on_missed: Hooks = ()
     alert_after: Annotated[int, BeforeValidator(partial(parse_whole, least=1, most=1_000))] = 3
 
     @property
     def plan(self) -> HookPlan | None:
         """The hooks in the form that plans keep; None if the document has none."""
         says_when = "alert_after" in self.model_fields_set
-        if not (self.on_success or self.on_failure or says_when):
+        says_missed = "on_missed" in self.model_fields_set
+        if not (self.on_success or self.on_failure or says_missed or says_when):
             return None
         return HookPlan(
             on_success=_targets(self.on_success),
             on_failure=_targets(self.on_failure),
+            on_missed=_targets(self.on_missed) if says_missed else None,
             alert_after=self.alert_after if says_when else None,
         )
 

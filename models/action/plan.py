@@ -133,11 +133,20 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class HookPlan:
-    """The targets of an action's notices; `alert_after` None is the installation's default."""
+    """The targets of an action's notices.
+
+    `alert_after` None is the installation's default, `on_missed` None stands for `on_failure`.
+    """
 
     on_success: tuple[Target, ...] = ()
     on_failure: tuple[Target, ...] = ()
+    on_missed: tuple[Target, ...] | None = None
     alert_after: int | None = None
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        """All targets, with those that stand in several lists."""
+        return (*self.on_success, *self.on_failure, *(self.on_missed or ()))
 
 
 @dataclass(frozen=True, slots=True)

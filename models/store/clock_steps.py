@@ -19,6 +19,7 @@ from models.sql import is_among, parts_of
 from models.store.actions.cursors import UNSCHEDULED
 from models.store.actions.missed import is_readable, spans
 from models.store.conditions import IS_LIVE
+from models.store.notices import missed as missed_notices
 from models.tables import action_cursor, actions, missed_spans, operations, revisions
 
 SECOND = timedelta(seconds=1)
@@ -64,6 +65,7 @@ def wind_back(connection: sa.Connection, now: datetime, uids: Sequence[UUID]) ->
             is_among(connection, missed_spans.c.action_uid, uids), missed_spans.c.last_at > now
         )
     )
+    missed_notices.withdraw_after(connection, now)
     _change_back(connection, now, uids)
     moved = sa.update(action_cursor).where(is_among(connection, action_cursor.c.action_uid, uids))
     values = {"watermark": now, "next_occurrence_at": _unscheduled()}

@@ -181,18 +181,17 @@ def prune_backfills(
     connection: sa.Connection, small_app_id: int, age: timedelta, limit: int
 ) -> int:
     """Delete backfills that ended more than `age` ago."""
-    return _delete(connection, _ended(backfills, small_app_id, age).limit(limit))
+    # A row that has not ended has no finished_at.
+    its = (backfills.c.small_app_id == small_app_id, backfills.c.finished_at < database_now(-age))
+    return _delete(connection, sa.select(backfills.c.id).where(*its).limit(limit))
 
 
 def prune_notices(connection: sa.Connection, small_app_id: int, age: timedelta, limit: int) -> int:
-    """Delete notices that ended more than `age` ago."""
-    return _delete(connection, _ended(notices, small_app_id, age).limit(limit))
-
-
-def _ended(table: sa.Table, small_app_id: int, age: timedelta) -> sa.Select[Any]:
-    its = table.c.small_app_id == small_app_id
-    # A row that has not ended has no finished_at.
-    return sa.select(table.c.id).where(its, table.c.finished_at < database_now(-age))
+    """Delete notices of a small app, and of no small app, that ended more than `age` ago."""
+    of_nobody = notices.c.small_app_id.is_(None)
+    its = (notices.c.small_app_id == small_app_id) | of_nobody
+    old = sa.select(notices.c.id).where(its, notices.c.finished_at < database_now(-age))
+    return _delete(connection, old.limit(limit))
 
 
 def prune_ticks(connection: sa.Connection, age: timedelta, limit: int) -> int:

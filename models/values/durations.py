@@ -20,6 +20,7 @@ SECOND = timedelta(seconds=1)
 LONGEST = timedelta(days=36_600)
 LONGEST_MONTHS = 1_200
 EXAMPLES = 'write an ISO 8601 duration such as "PT5M", "PT4H" or "P1D"'
+_SHOWN = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _SPOKEN = re.compile(
     r"(?:every\s+)?([0-9]{1,6})\s*(s|m|h|d|w|secs?|mins?|hrs?|(?:second|minute|hour|day|week)s?)",
@@ -76,6 +77,19 @@ def format_span(span: timedelta) -> str:
     clock = _written(((seconds // 3600, "H"), (seconds // 60 % 60, "M"), (seconds % 60, "S")))
     text = _written(((days, "D"),)) + (f"T{clock}" if clock else "")
     return f"P{text}" if text else "PT0S"
+
+
+def lasting(span: timedelta) -> str:
+    """Return a duration in its two largest units: `2 min 5 s`, `3 h`, `0 s`."""
+    left = round(max(0.0, span.total_seconds()))
+    parts: list[str] = []
+    for unit, seconds in _SHOWN:
+        count, left = divmod(left, seconds)
+        if count:
+            parts.append(f"{count} {unit}")
+        elif parts:
+            break
+    return " ".join(parts[:2]) or "0 s"
 
 
 def format_delay(calendar: relativedelta, exact: timedelta) -> str:

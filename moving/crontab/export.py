@@ -105,6 +105,6 @@ def _lost(action: ScheduledActionModel, plan: Plan, program: Program) -> Iterato
         yield "cron has no time limit"
     if _addresses(plan):
         yield "MAILTO: cron mails all output, not only failures"
-    hooks = (*plan.hooks.on_success, *plan.hooks.on_failure) if plan.hooks else ()
+    hooks = plan.hooks.targets if plan.hooks else ()
     if len(hooks) > len(_addresses(plan)):
         yield "hooks on success and webhooks are left out"

@@ -27,6 +27,11 @@ class SchedulerSettings(Section):
         """The time from one tick to the next."""
         return timedelta(seconds=self.tick_seconds)
 
+    @property
+    def two_ticks(self) -> timedelta:
+        """The longest time between two ticks that is no downtime."""
+        return 2 * self.tick
+
 
 class WorkerSettings(Section):
     """Celery workers and their leases."""

@@ -17,6 +17,7 @@ from models.store import operations, ticks
 from models.store.people import events
 from models.store.people.events import Happened, Range
 from scheduler.events import Delay, counts, is_within, trigger_delay
+from scheduler.missed import record_missed
 from scheduler.occurrence import MOST_MISSED_SHOWN, TOO_LATE, MissedSpan, Window
 from scheduler.record import ActionRef, Recorded, new_room, operation_row, record_rows, span_row
 
@@ -151,7 +152,8 @@ def undecided_until(
 
 def record_due(connection: sa.Connection, due: Sequence[Occurrence]) -> Recorded:
     """Record occurrences as operations, reserved for the caller; a duplicate is a no-op."""
-    return record_rows(connection, [one.row() for one in due], new_room())
+    hooks = {one.watched.action.uid: one.watched.plan.hooks for one in due}
+    return record_rows(connection, [one.row() for one in due], new_room(), hooks)
 
 
 def decide_until(
@@ -214,7 +216,9 @@ class Late:
         """Record each action's newest ten as missed, and the older ones as one span."""
         rows = [one.row() for ones in self._ones.values() for *_, one in ones.newest]
         spans = [span for action, ones in self._ones.items() for span in ones.span(action)]
-        return Recorded(missed=operations.record_missed(connection, rows, spans))
+        plans = {action.uid: ones.newest[0][2].watched.plan for action, ones in self._ones.items()}
+        hooks = {uid: plan.hooks for uid, plan in plans.items()}
+        return Recorded(missed=record_missed(connection, rows, spans, hooks))
 
 
 def _groups(watched: Iterable[Watched]) -> dict[tuple[int, str, Delay], list[Watched]]:

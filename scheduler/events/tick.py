@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from models.action.plan import sound
 from models.store import actions, ticks
 from models.store.actions import cursors
+from models.store.notices import missed as missed_notices
 from models.store.people import events
 from models.stored import instant_in
 from runtime.database import is_of_no_row, reading, unhurried
@@ -176,6 +177,7 @@ class EventTick:
 
 def withdraw_what_lies_ahead(connection: sa.Connection, now: datetime) -> None:
     """Withdraw what a clock that was ahead recorded as missed, to decide it again from `now` on."""
+    missed_notices.withdraw_after(connection, now)
     first_at = events.withdraw_missed(connection, now)
     seen = ticks.instant_fact(connection, ticks.EVENTS_DECIDED)
     until = min(at for at in (seen, first_at, now) if at is not None)

@@ -36,6 +36,7 @@ from scheduler.explain.explanation import (
 )
 from scheduler.explain.of_events import of_event
 from scheduler.explain.operation_text import ended, made_due, runs, sends_again, waits
+from scheduler.missed import reason_within
 from scheduler.occurrence import foretold, has_occurrence, is_known_to, missed_reason, neighbours
 
 __all__ = ["Explanation", "explain"]
@@ -180,7 +181,8 @@ def _reason(asked: Asked, span: sa.RowMapping, plan: object) -> str:
     # What was missed was decided later: any other instant is rubbish.
     if not isinstance(plan, Plan) or decided_at is None or decided_at < asked.instant:
         return str(span["reason"])
-    return missed_reason(plan, asked.known.action["uid"], asked.instant, decided_at)
+    reason = missed_reason(plan, asked.known.action["uid"], asked.instant, decided_at)
+    return reason_within(str(span["reason"]), reason)
 
 
 def _not_decided(plan: Plan, asked: Asked, since: datetime, until: datetime) -> Explanation:

@@ -45,7 +45,7 @@ def deliver(engine: sa.Engine, settings: Settings, message: tuple[UUID, int]) ->
     where = f"{notice.kind} to {shown_target(notice.target)}"
     try:
         with span("notice", notice.operation_id, kind=str(notice.kind)):
-            _hand_over(notice, settings)
+            hand_over(notice, settings)
     except Undelivered as error:
         return _not_delivered(engine, settings, notice, error)
     except Exception as error:  # no notice may end the worker's task
@@ -72,7 +72,8 @@ def _not_delivered(
     return "put off"
 
 
-def _hand_over(notice: Notice, settings: Settings) -> None:
+def hand_over(notice: Notice, settings: Settings) -> None:
+    """Send a notice once, to its target. Raises Undelivered."""
     is_own = is_of_installation(notice.kind, notice.target, settings.alert)
     if notice.target.kind == "webhook":
         from tasks.notices.webhook import post

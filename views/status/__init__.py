@@ -55,6 +55,7 @@ class Downtime(View):
     occurrences: int
     sent: int
     missed: int
+    actions: int = Field(description="How many actions missed occurrences.")
     most_missed: tuple[MissedMost, ...]
 
 

@@ -11,11 +11,12 @@ from models.problems import listed
 from models.store.standing import Known, Readers, Waiting
 from models.store.ticks import CLOCK_WAS_WRONG
 from models.values import counted
+from models.values.durations import lasting
 from runtime.config import Settings
 from views.daemon import Daemon
 from views.doctor.disk import NO_SPACE, Disk
 from views.verdict.finding import Finding, Kind, Severity
-from views.words import instant, lasting
+from views.words import instant
 
 START_DAEMON = "start `minutebook up`, or `minutebook daemon`"
 START_BROKER = "check SCHED_BROKER_URL, and whether the broker runs; what is due waits for it"

@@ -37,6 +37,7 @@ POLICIES = (
     ("policy.priority", "number", (LOWEST_PRIORITY, HIGHEST_PRIORITY)),
     ("hooks.on_success", "mail", ()),
     ("hooks.on_failure", "mail", ()),
+    ("hooks.on_missed", "mail", ()),
     ("hooks.alert_after", "number", (1, 1_000)),
 )
 # What the page shows of a document that is not read yet.

@@ -19,9 +19,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from models.values import format_instant
+from models.values.durations import lasting
 from runtime.clock import utc_now
 from views.doctor.disk import in_words
-from views.words import brief, in_zone, lasting
+from views.words import brief, in_zone
 from web.dashboard.instants import as_field
 from web.dashboard.texts import say
 

@@ -42,7 +42,8 @@ def listing(overdue: timedelta) -> sa.Select[Any]:
             .correlate(actions, action_state)
             .scalar_subquery()
             .label("overdue_since"),
-            _missed_at().label("missed_at"),
+            _of_missed(operations.c.occurrence_at).label("missed_at"),
+            _of_missed(operations.c.reason).label("missed_reason"),
             # Only for actions that never ran: others have a long history.
             sa.case(
                 (action_state.c.last_state.is_(None), _was_due()),
@@ -142,10 +143,10 @@ def _was_due() -> sa.ColumnElement[bool]:
     return one.correlate(actions).scalar_subquery().is_not(None)
 
 
-def _missed_at() -> sa.ScalarSelect[Any]:
-    """Return the action's last occurrence if it was missed, else null."""
+def _of_missed(column: sa.Column[Any]) -> sa.ScalarSelect[Any]:
+    """Return a column of the action's last occurrence if it was missed, else null."""
     return (
-        sa.select(sa.case((_was_missed(), operations.c.occurrence_at)))
+        sa.select(sa.case((_was_missed(), column)))
         .where(operations.c.action_uid == actions.c.uid)
         .where(operations.c.occurrence_at <= database_now())
         .order_by(operations.c.occurrence_at.desc())

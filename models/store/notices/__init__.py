@@ -1,4 +1,4 @@
-"""Notices: enqueued in the transaction that ends an operation, delivered at least once.
+"""Notices: enqueued in the transaction that records what they report, delivered at least once.
 
 A message is (id, try), and one conditional update begins a try.
 """
@@ -51,7 +51,7 @@ class Notice:
     target: Target
     payload: dict[str, Any]
     created_at: datetime
-    # What its small app may reach.
+    # What its small app may reach; nothing for a notice about the installation.
     grants: Grants
 
     @property
@@ -63,15 +63,20 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What a notice is about, and the earliest instant to send it."""
+    """What a notice is about, and the earliest instant to send it.
 
-    small_app_id: int
-    action_uid: UUID
-    # `about` is the operation or the action; `end` distinguishes its ends.
+    A notice to the admins about the installation has neither a small app nor an action.
+    """
+
+    small_app_id: int | None
+    action_uid: UUID | None
+    # `about` is the operation, the action or the episode; `end` distinguishes its ends.
     about: UUID
     end: str
     operation_id: UUID | None = None
     not_before: datetime | None = None
+    # What was missed for one cause: models/store/notices/missed.py.
+    episode_id: UUID | None = None
 
 
 def enqueue(
@@ -93,6 +98,7 @@ def enqueue(
             "small_app_id": origin.small_app_id,
             "action_uid": origin.action_uid,
             "operation_id": origin.operation_id,
+            "episode_id": origin.episode_id,
             "kind": kind,
             "target": asdict(target),
             "payload": payload,
@@ -159,8 +165,9 @@ def begin(connection: sa.Connection, id: UUID, number: int) -> Notice | None:
         failed = sa.update(notices).where(notices.c.id == id)
         connection.execute(failed.values(_ended("failed", UNREADABLE)))
         return None
+    grants = row.grants or Grants()
     return Notice(
-        row.id, row.tries, NoticeKind(row.kind), target, row.payload, row.created_at, row.grants
+        row.id, row.tries, NoticeKind(row.kind), target, row.payload, row.created_at, grants
     )
 
 

@@ -124,7 +124,7 @@ def _enqueue_one(
         operation_id=end.operation_id,
     )  # fmt: skip
     if kind not in OF_HOOKS:
-        origin, targets = _as_alert(connection, (origin, kind), targets, end.finished_at, alerts)
+        origin, targets = _as_alert(connection, (origin, kind), targets, end, alerts)
     shown = {key: value for key, value in payload.items() if key != "small_app_id"}
     return notices.enqueue(connection, origin, kind, targets, {"kind": kind, **shown})
 
@@ -133,20 +133,20 @@ def _as_alert(
     connection: sa.Connection,
     what: tuple[Origin, NoticeKind],
     targets: tuple[Target, ...],
-    now: datetime,
+    end: End,
     alerts: AlertSettings,
 ) -> tuple[Origin, tuple[Target, ...]]:
     """Open or close the alert; return its notice, after the quiet hours, and the targets."""
     origin, kind = what
-    until = quiet_until(now, alerts.quiet, alerts.timezone)
-    state = sa.update(action_state).where(state_of(origin.action_uid))
+    until = quiet_until(end.finished_at, alerts.quiet, alerts.timezone)
+    state = sa.update(action_state).where(state_of(end.action_uid))
     if kind is NoticeKind.ALERT:
         connection.execute(state.values(alerted_at=database_now()))
     else:
         connection.execute(state.values({_CLOSES[kind].name: None}))
-    notices.withdraw_stale(connection, origin.action_uid, OPPOSITE[kind])
+    notices.withdraw_stale(connection, end.action_uid, OPPOSITE[kind])
     if until is not None:
-        withdrawn = notices.withdraw_held(connection, origin.action_uid, OPPOSITE[kind])
+        withdrawn = notices.withdraw_held(connection, end.action_uid, OPPOSITE[kind])
         targets = tuple(one for one in targets if one not in withdrawn)
     return replace(origin, not_before=until), targets
 

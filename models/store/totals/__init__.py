@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from models.sql import database_now, is_among, upsert
 from models.store.actions import missed
 from models.store.ticks import fact_query, move_fact
-from models.store.totals.amounts import Key, Totals
+from models.store.totals.amounts import NO_APP, Key, Totals
 from models.stored import document_in, instant_in, uuid_in
 from models.tables import (
     actions,
@@ -131,7 +131,8 @@ def _add_others(
     is_full = len(spans) == PAGE
     at, id = (spans[-1]["recorded_at"], spans[-1]["id"]) if is_full else (until, 0)
     for row in connection.execute(_NOTICES, {"at": place.others_at, "until": at}):
-        found.add("notices", row.state, app=row.small_app_id, by=row.times)
+        app = NO_APP if row.small_app_id is None else row.small_app_id
+        found.add("notices", row.state, app=app, by=row.times)
     return at, id
 
 

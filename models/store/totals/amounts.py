@@ -15,6 +15,8 @@ from models.stored import instant_in
 
 # The whole installation stands in the place of a small app.
 INSTALLATION = 0
+# Of notices about the installation, which count as those of an unknown app.
+NO_APP = -1
 # The parts of a histogram beside its buckets, and the only part of a counter.
 SUM, COUNT = "sum", ""
 # Upper ends of the buckets, in seconds: of what a person waits for, and of what takes long.

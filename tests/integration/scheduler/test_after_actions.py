@@ -181,7 +181,10 @@ def test_an_end_before_the_look_back_is_missed_once(engine: sa.Engine, clock: Vi
         run_tick(engine, clock, NOON + minute * MINUTE)
 
     assert [(row["state"], row["reason"]) for row in rows_of(engine, other)] == [
-        ("missed", "too late")
+        (
+            "missed",
+            "no daemon ticked from 2027-01-04T11:40:00Z to 2027-01-04T13:20:00Z (1 h 40 min)",
+        )
     ]
 
 

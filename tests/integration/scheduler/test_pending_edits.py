@@ -167,9 +167,10 @@ def test_of_a_span_with_two_reasons_each_instant_has_its_own(
 
     told = [why(engine, settings, action, MONDAY + n * MINUTE).text for n in (50, 51)]
 
-    assert reason == "too late or overtaken"
-    assert "was missed: too late;" in told[0]
-    assert "was missed: overtaken;" in told[1]
+    down = "no daemon ticked from 2027-01-04T00:00:00Z to 2027-01-04T01:30:00Z (1 h 30 min)"
+    assert reason == down
+    assert f"was missed: {down};" in told[0]
+    assert f"was missed: overtaken: {down};" in told[1]
 
 
 @pytest.mark.parametrize(("end", "hour"), [("starts_at", 1), ("ends_at", 9)])

@@ -19,6 +19,7 @@ WELL = {
     "troubles_in_row": 0,
     "overdue_since": None,
     "missed_at": None,
+    "missed_reason": None,
     "was_due": True,
 }
 PARTIAL = {"last_state": "partial"}
@@ -58,6 +59,18 @@ PARTIAL = {"last_state": "partial"}
             Health(
                 Trouble.MISSED, "missed: its occurrence of 2027-01-04T12:00:00Z did not run", NOON
             ),
+        ),
+        (
+            {"missed_at": NOON, "missed_reason": "no daemon ticked"},
+            Health(
+                Trouble.MISSED,
+                "missed: its occurrence of 2027-01-04T12:00:00Z did not run: no daemon ticked",
+                NOON,
+            ),
+        ),
+        (
+            {"last_state": None, "was_due": True, "missed_reason": "no daemon ticked"},
+            Health(Trouble.NEVER_RAN, "was due and never ran: no daemon ticked"),
         ),
         ({"missed_at": NOON, "active": False}, Health(None, "paused")),
         ({**PARTIAL, "last_success_at": None}, Health(None, "has not succeeded yet")),

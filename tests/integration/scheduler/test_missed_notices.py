@@ -1,0 +1,304 @@
+"""Missed occurrences are told with their cause: once for an action and a downtime."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from broker import in_use
+from models.sql import read_clock
+from models.store import quiet
+from models.store.notices.alerting import NO_ALERTS
+from models.store.people import events
+from models.tables import notices, users
+from runtime.config import load_settings
+from runtime.database import reading
+from runtime.sections import AlertSettings
+from scheduler.changes import change
+from scheduler.changes.change import Changed, create_all
+from scheduler.explain import explain
+from scheduler.sweep import Sweeper
+from scheduler.tick import TickReport, tick
+from tests.factories import STEPS, author, make_action, make_document, rows_of, set_back
+
+NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
+HOURLY = {"cron_rule": "0 * * * *", "timezone": "UTC"}
+EVERY_MINUTE = {"cron_rule": "* * * * *", "timezone": "UTC"}
+ANN = {"mail": "ann@example.com"}
+BOB = {"mail": "bob@example.com"}
+DOWN = "no daemon ticked from 2027-01-04T12:00:00Z to 2027-01-04T17:00:12Z (5 h)"
+BACK = NOON + 5 * HOUR + timedelta(seconds=12)
+
+
+def run_tick(engine: sa.Engine, now: datetime) -> TickReport:
+    return tick(engine, now, Sweeper(timedelta(seconds=45), NO_ALERTS), steps=STEPS)
+
+
+def use(**changes: Any) -> None:
+    in_use.use(load_settings().model_copy(update=changes))
+
+
+@pytest.fixture(autouse=True)
+def _settings() -> Iterator[None]:
+    yield
+    in_use._settings.clear()
+
+
+@pytest.fixture
+def admins(engine: sa.Engine) -> None:
+    assert engine
+    use(alert=AlertSettings(mail=("ops@example.com",)))
+
+
+def owed(engine: sa.Engine) -> list[dict[str, Any]]:
+    query = sa.select(notices).where(notices.c.kind == "missed").order_by(notices.c.id)
+    with reading(engine) as connection:
+        return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def told(engine: sa.Engine) -> list[tuple[str, str | None, int]]:
+    """Return to whom each notice goes, about which action, and how many occurrences it names."""
+    return sorted(
+        (one["target"]["to"], one["payload"].get("action"), one["payload"]["missed"])
+        for one in owed(engine)
+    )
+
+
+def make_hourly(
+    engine: sa.Engine, count: int, since: datetime, name: str = "a", **its: Any
+) -> None:
+    documents = [make_document(name=f"{name} {n}", when=HOURLY, **its) for n in range(count)]
+    for one in create_all(engine, documents, author()):
+        set_back(engine, one.uid, since)
+
+
+def slept(engine: sa.Engine, **changes: Any) -> Changed:
+    """Return an action that was due while no daemon ticked for five hours."""
+    run_tick(engine, NOON)
+    document = {"when": HOURLY, "hooks": {"on_failure": [ANN]}, **changes}
+    action = make_action(engine, since=NOON, **document)
+    run_tick(engine, BACK)
+    return action
+
+
+def test_one_notice_says_what_was_missed_the_cause_and_what_runs_instead(
+    engine: sa.Engine,
+) -> None:
+    action = slept(engine)
+
+    (one,) = owed(engine)
+    assert one["action_uid"] == action.uid
+    assert one["state"] == "owed"
+    assert one["payload"] == {
+        "kind": "missed", "small_app": "default", "action": action.name,
+        "action_uid": str(action.uid), "state": "missed", "reason": DOWN, "event": None,
+        "missed": 4, "first_at": "2027-01-04T13:00:00Z", "last_at": "2027-01-04T16:00:00Z",
+        "ran_instead_at": "2027-01-04T17:00:00Z",
+    }  # fmt: skip
+
+
+def test_each_missed_operation_keeps_the_cause(engine: sa.Engine) -> None:
+    policy = {"look_back": "PT2H"}
+    action = slept(engine, policy=policy)
+
+    reasons = [(row["state"], row["reason"]) for row in rows_of(engine, action)]
+    overtaken = f"overtaken by 2027-01-04T17:00:00Z: {DOWN}"
+    missed = [("missed", DOWN)] * 3 + [("missed", overtaken)]
+    assert reasons == [*missed, ("queued", None)]
+
+
+def test_a_span_keeps_the_cause_and_explain_names_it(engine: sa.Engine) -> None:
+    action = slept(engine, when=EVERY_MINUTE, policy={"look_back": "PT2H"})
+
+    with reading(engine) as connection:
+        late = explain(action.uid, NOON + 5 * MINUTE, connection)
+        overtaken = explain(action.uid, NOON + 4 * HOUR, connection)
+    assert f"was missed: {DOWN}; one of " in late.text
+    assert f"was missed: overtaken: {DOWN}; one of " in overtaken.text
+
+
+@pytest.mark.parametrize(
+    ("hooks", "expected"),
+    [
+        ({"on_failure": [ANN]}, ["ann@example.com", "ops@example.com"]),
+        ({"on_failure": [ANN], "on_missed": [BOB]}, ["bob@example.com", "ops@example.com"]),
+        ({"on_failure": [ANN], "on_missed": []}, ["ops@example.com"]),
+        ({}, ["ops@example.com"]),
+    ],
+)
+@pytest.mark.usefixtures("admins")
+def test_the_receivers_of_missed_hear_of_it_and_the_admins(
+    engine: sa.Engine, hooks: dict[str, Any], expected: list[str]
+) -> None:
+    slept(engine, hooks=hooks)
+
+    assert [to for to, *_ in told(engine)] == expected
+
+
+def test_without_any_receiver_nothing_is_enqueued(engine: sa.Engine) -> None:
+    slept(engine, hooks={})
+
+    assert owed(engine) == []
+
+
+def test_a_regular_tick_and_a_short_pause_tell_nothing(engine: sa.Engine) -> None:
+    run_tick(engine, NOON)
+    make_action(engine, when=EVERY_MINUTE, hooks={"on_failure": [ANN]}, since=NOON)
+
+    for minutes in (1, 3):
+        run_tick(engine, NOON + minutes * MINUTE)
+
+    assert owed(engine) == []
+
+
+def test_a_downtime_seen_over_several_ticks_is_told_once(engine: sa.Engine) -> None:
+    all_of_them = {"catch_up": "all", "look_back": "P1D"}
+    run_tick(engine, NOON - 48 * HOUR)
+    make_action(
+        engine, when=EVERY_MINUTE, policy=all_of_them, hooks={"on_failure": [ANN]},
+        since=NOON - 48 * HOUR,
+    )  # fmt: skip
+
+    for minutes in range(4):
+        run_tick(engine, NOON + minutes * MINUTE)
+
+    assert told(engine) == [("ann@example.com", "every minute", 24 * 60)]
+
+
+def test_a_second_downtime_is_told_again(engine: sa.Engine) -> None:
+    slept(engine)
+
+    run_tick(engine, BACK + 5 * HOUR)
+
+    assert [missed for *_, missed in told(engine)] == [4, 4]
+
+
+@pytest.mark.usefixtures("admins")
+def test_ten_actions_are_told_singly_and_eleven_in_one_digest(engine: sa.Engine) -> None:
+    run_tick(engine, NOON)
+    make_hourly(engine, 10, NOON)
+    run_tick(engine, BACK)
+    singly = told(engine)
+    make_hourly(engine, 11, BACK, "b")
+    run_tick(engine, BACK + 5 * HOUR)
+
+    digests = [one for one in owed(engine) if one["action_uid"] is None]
+    assert len(singly) == 10
+    assert len(owed(engine)) == 11
+    assert [one["payload"]["actions"] for one in digests] == [21]
+
+
+@pytest.mark.usefixtures("admins")
+def test_batches_and_two_daemons_make_one_digest(engine: sa.Engine) -> None:
+    run_tick(engine, NOON)
+    make_hourly(engine, 60, NOON)
+
+    def wake_up(_: int) -> TickReport:
+        sweeper = Sweeper(timedelta(seconds=45), NO_ALERTS)
+        return tick(engine, BACK, sweeper, batch_size=7, steps=STEPS)
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(wake_up, range(2)))
+
+    (one,) = owed(engine)
+    assert (one["payload"]["actions"], one["payload"]["missed"]) == (60, 240)
+    assert one["payload"]["reason"] == DOWN
+    assert len(one["payload"]["most_missed"]) == 5
+
+
+def test_without_admins_only_ten_actions_are_told(engine: sa.Engine) -> None:
+    run_tick(engine, NOON)
+    make_hourly(engine, 30, NOON, hooks={"on_failure": [ANN]})
+
+    run_tick(engine, BACK)
+
+    assert len(owed(engine)) == 10
+
+
+def test_a_clock_set_back_withdraws_what_no_one_has_received(engine: sa.Engine) -> None:
+    slept(engine)
+
+    run_tick(engine, NOON + MINUTE)
+    withdrawn = owed(engine)
+    run_tick(engine, BACK + HOUR)
+
+    assert withdrawn == []
+    assert told(engine) == [("ann@example.com", "every minute", 5)]
+
+
+def test_a_change_while_no_daemon_ticks_tells_what_it_found_missed(engine: sa.Engine) -> None:
+    with reading(engine) as connection:
+        now = read_clock(connection)
+    run_tick(engine, now - 2 * HOUR)
+    hooks = {"on_failure": [ANN]}
+    make_action(engine, when=EVERY_MINUTE, hooks=hooks, since=now - 2 * HOUR)
+
+    change.apply_all(engine, [make_document(when=HOURLY, hooks=hooks)], author())
+
+    (one,) = owed(engine)
+    assert one["payload"]["reason"].startswith("no daemon ticked from ")
+    assert one["payload"]["missed"] > 100
+
+
+def test_a_full_queue_is_told_once_a_day_with_the_quiet_period(engine: sa.Engine) -> None:
+    use(limits=load_settings().limits.model_copy(update={"waiting": 1}))
+    run_tick(engine, NOON)
+    with engine.begin() as connection:
+        quiet.begin(connection, read_clock(connection) + HOUR)
+    its = {"overlap": "allow"}
+    action = make_action(
+        engine, when=EVERY_MINUTE, policy=its, hooks={"on_failure": [ANN]}, since=NOON
+    )
+
+    for minutes in (1, 2, 3):
+        run_tick(engine, NOON + minutes * MINUTE)
+
+    (one,) = owed(engine)
+    assert [row["state"] for row in rows_of(engine, action)] == ["pending", "missed", "missed"]
+    assert "1 operations of its small app are already waiting" in one["payload"]["reason"]
+    assert "the quiet period until " in one["payload"]["reason"]
+
+
+def test_missed_users_of_an_event_action_are_told_in_one_notice(engine: sa.Engine) -> None:
+    run_tick(engine, NOON)
+    hooks = {"on_failure": [ANN]}
+    action = make_action(engine, when={"on": "signed_up"}, hooks=hooks, since=NOON)
+    run_tick(engine, NOON + MINUTE)
+    with engine.begin() as connection:
+        for number in range(1, 13):
+            at = NOON + number * 10 * MINUTE
+            user = f"user {number:02}"
+            connection.execute(
+                sa.insert(users).values(
+                    small_app_id=1, id=user, active=True, created_at=NOON, activated_at=NOON
+                )
+            )
+            events.add(connection, 1, "signed_up", user, user, at)
+
+    for minutes in (0, 1):
+        run_tick(engine, BACK + minutes * MINUTE)
+
+    (one,) = owed(engine)
+    assert one["action_uid"] == action.uid
+    assert one["payload"]["event"] == "signed_up"
+    assert one["payload"]["missed"] == 12
+    assert {row["reason"] for row in rows_of(engine, action)} == {
+        "no daemon ticked from 2027-01-04T12:01:00Z to 2027-01-04T17:00:12Z (4 h 59 min)"
+    }
+
+
+def test_quiet_hours_hold_it_back(engine: sa.Engine) -> None:
+    with reading(engine) as connection:
+        now = read_clock(connection)
+    hours = f"{now - HOUR:%H:%M}-{now + 2 * HOUR:%H:%M}"
+    use(alert=AlertSettings(quiet_hours=hours))
+
+    slept(engine)
+
+    (one,) = owed(engine)
+    assert now + HOUR < one["not_before"] < now + 3 * HOUR
