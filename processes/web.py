@@ -15,6 +15,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from models.store.schema import refuse_unreleased
+from processes import watch
 from processes.http_protocol import bounded
 from processes.listening import listening
 from runtime.database import make_engine
@@ -90,6 +91,7 @@ def serve(
             # Until the server has its own handlers, and when it raises the signal again at its end.
             signal.signal(number, server.end_soon)
         end_with_parent()
+        watch.start(settings)
         _open_as_many_as_allowed()
         # Objects that live as long as the process need not be scanned at each collection.
         gc.collect()

@@ -16,6 +16,7 @@ from typing import Any
 os.environ.setdefault("REMAP_SIGTERM", "SIGQUIT")
 
 import sqlalchemy as sa
+from billiard.process import current_process
 from celery import signals
 from celery.exceptions import SecurityWarning
 
@@ -27,6 +28,7 @@ from broker.names import DEFAULT, HEAVY, in_broker, parse_queues
 from models.errors import SchedulerError
 from models.store import ticks
 from models.store.clocks import read_both
+from models.store.notices.alerting import alert_targets
 from models.store.schema import refuse_unreleased
 from runtime.config import Settings
 from runtime.database import make_engine, reason_of
@@ -70,6 +72,9 @@ class Presence:
         threading.Thread(target=self._keep, name="presence", daemon=True).start()
         # In a thread of the child: an import may be slow.
         threading.Thread(target=self._load_steps, name="steps", daemon=True).start()
+        if getattr(current_process(), "index", 0) == 0:
+            # One process of the pool is enough.
+            threading.Thread(target=self._watch, name="watch", daemon=True).start()
 
     def stop(self) -> None:
         """Record that the worker stopped in order; called after its pool has ended."""
@@ -82,6 +87,14 @@ class Presence:
     def _load_steps(self) -> None:
         """Load the step modules, so that the first operation need not wait."""
         self._step_failures = registry_of(self.settings.step_modules).failed
+
+    def _watch(self) -> None:
+        """Tell the admins what is broken, if there are any to tell."""
+        if alert_targets(self.settings.alert):
+            # Only then: it imports the verdict, and with it the scheduler.
+            from processes.watch import Watcher
+
+            Watcher(self.settings).watch()
 
     def _keep(self) -> None:
         engine = make_engine(self.settings)

@@ -155,6 +155,7 @@ EVENTS: Mapping[str, LogEvent] = {
     "set it right (NTP)": _event("clock_skewed", "seconds"),
     "this machine's clock is right again": _event("clock_right_again"),
     "this machine's clock was set by %+.1f s": _event("machine_clock_set", "seconds"),
+    "this look at the verdict failed; the next one tries again": _event("watch_failed"),
     "this tick failed; the next one catches up": _event("tick_failed"),
     "tick %s %s(%.0f ms)": _event("tick", "now figures duration_ms"),
     "ended operations were not counted; the next tick tries again": _event("counting_failed"),

@@ -65,6 +65,9 @@ class AlertSettings(Section):
     overdue_minutes: int = Field(
         15, ge=1, le=10_080, description="minutes after which an unstarted operation is overdue"
     )
+    broken_after_s: int = Field(
+        180, ge=1, le=86_400, description="seconds after which a fault of the installation is told"
+    )
     ping_url: SecretStr = Field(SecretStr(""), description="URL that each tick requests")
 
     @field_validator("mail")

@@ -1,0 +1,135 @@
+"""Processes that watch the verdict together: each change is told once, also without a database."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from pydantic import SecretStr
+
+from models.sql import database_now, read_clock
+from models.store import ticks as stored
+from models.tables import notices, ticks
+from processes.watch import Watcher
+from runtime.config import Settings
+from runtime.database import reading
+from runtime.sections import AlertSettings
+from tests.mail_server import MailServer, mail_server
+from tests.servers import free_port
+
+OPS = "ops@example.com"
+LONG_AGO = timedelta(hours=1)
+
+
+@pytest.fixture
+def server() -> Iterator[MailServer]:
+    with mail_server() as running:
+        yield running
+
+
+@pytest.fixture
+def watched(settings: Settings, server: MailServer) -> Settings:
+    return having(settings, smtp_url=SecretStr(server.url), alert=AlertSettings(mail=(OPS,)))
+
+
+def having(settings: Settings, **changes: Any) -> Settings:
+    return settings.model_copy(update=changes)
+
+
+def last_tick(engine: sa.Engine, ago: timedelta) -> None:
+    """Let the only tick have ended so long ago."""
+    with engine.begin() as connection:
+        stored.report(connection, "one:1", read_clock(connection), 1.0, {})
+        connection.execute(sa.update(ticks).values(finished_at=database_now(-ago)))
+
+
+def subjects(server: MailServer) -> list[str]:
+    return [str(message["Subject"]) for _, message in server.took]
+
+
+def look_together(watchers: list[Watcher]) -> None:
+    with ThreadPoolExecutor(len(watchers)) as pool:
+        list(pool.map(Watcher.look, watchers))
+
+
+def test_of_many_watchers_one_tells_and_one_tells_the_end(
+    engine: sa.Engine, watched: Settings, server: MailServer
+) -> None:
+    last_tick(engine, LONG_AGO)
+    watchers = [Watcher(watched) for _ in range(4)]
+
+    for _ in range(3):
+        look_together(watchers)
+    broken = subjects(server)
+    last_tick(engine, timedelta(0))
+    for _ in range(3):
+        look_together(watchers)
+
+    assert broken == ["[minutebook] BROKEN: no daemon ticks: the last tick was by one:1"]
+    assert subjects(server) == [*broken, broken[0].replace("BROKEN", "mended")]
+
+
+def test_a_new_process_does_not_tell_again(
+    engine: sa.Engine, watched: Settings, server: MailServer
+) -> None:
+    last_tick(engine, LONG_AGO)
+
+    for _ in range(3):
+        Watcher(watched).look()
+
+    assert len(subjects(server)) == 1
+
+
+def test_what_could_not_be_delivered_is_tried_again_by_any_watcher(
+    engine: sa.Engine, watched: Settings, server: MailServer
+) -> None:
+    last_tick(engine, LONG_AGO)
+    server.answers["ops"] = "451 not now"
+    Watcher(watched).look()
+    server.answers.clear()
+    with engine.begin() as connection:
+        connection.execute(sa.update(notices).values(not_before=database_now(-1.0)))
+
+    look_together([Watcher(watched) for _ in range(3)])
+
+    with reading(engine) as connection:
+        rows = connection.execute(sa.select(notices.c.state, notices.c.tries)).all()
+    assert [tuple(row) for row in rows] == [("done", 2)]
+    assert len(subjects(server)) == 1
+
+
+def test_a_database_that_is_away_is_told_once_by_the_process_itself(
+    watched: Settings, server: MailServer
+) -> None:
+    nowhere = f"postgresql+psycopg://minutebook@127.0.0.1:{free_port()}/none"
+    alert = watched.alert.model_copy(update={"broken_after_s": 0})
+    watcher = Watcher(having(watched, database_url=SecretStr(nowhere), alert=alert))
+
+    for _ in range(4):
+        watcher.look()
+    away = subjects(server)
+    watcher.engine = Watcher(watched).engine
+    for _ in range(2):
+        watcher.look()
+
+    assert len(away) == 1
+    assert "cannot reach the database" in away[0]
+    assert "reaches the database again" in subjects(server)[1]
+
+
+def test_during_quiet_hours_nothing_is_told(
+    engine: sa.Engine, watched: Settings, server: MailServer
+) -> None:
+    last_tick(engine, LONG_AGO)
+    with reading(engine) as connection:
+        now = read_clock(connection)
+    hours = f"{now - LONG_AGO:%H:%M}-{now + LONG_AGO:%H:%M}"
+    quiet = AlertSettings(mail=(OPS,), quiet_hours=hours)
+
+    Watcher(having(watched, alert=quiet)).look()
+    before = subjects(server)
+    Watcher(watched).look()
+
+    assert (before, len(subjects(server))) == ([], 1)
