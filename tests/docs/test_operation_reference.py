@@ -47,7 +47,7 @@ def test_each_field_has_a_row(column: str) -> None:
     "reason",
     [
         TOO_LATE,
-        OVERTAKEN,
+        f"{OVERTAKEN} by …",
         EXPIRED,
         *(end.reason for end in (GIVEN_BACK, CANCELLED, STOPPED_IN_TIME, TIME_LIMIT)),
     ],

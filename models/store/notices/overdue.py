@@ -101,7 +101,7 @@ _WERE_OVERTAKEN = sa.select(_older.c.action_uid).where(
     _older.c.recorded_at >= database_now(sa.bindparam("window_s", type_=sa.Float)),
     _older.c.state == OperationState.SKIPPED,
     _older.c.first_started_at.is_(None),
-    (_older.c.reason == OVERTAKEN) | _older.c.reason.startswith(MORE_WAITED),
+    _older.c.reason.startswith(OVERTAKEN) | _older.c.reason.startswith(MORE_WAITED),
 )
 _RUNS_OR_RAN = sa.exists().where(
     _other.c.action_uid == operations.c.action_uid,

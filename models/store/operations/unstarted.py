@@ -1,6 +1,6 @@
 """End operations before their start: skipped, dropped, overtaken, cancelled."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -10,12 +10,13 @@ import sqlalchemy as sa
 from models.many_rows import Change, Columns, read_each, update_each
 from models.operation import UNSTARTED, Cause, OperationState
 from models.sql import is_among, is_still, stands_in
-from models.store.conditions import IS_UNSTARTED
+from models.store.conditions import IS_RUNNING, IS_UNSTARTED
 from models.store.operations import MORE_WAITED, OVERTAKEN, is_being_sent, is_requested
 from models.store.operations.finish import Ended, release_waiting
 from models.store.operations.move import becomes, fenced, move
 from models.store.operations.turns import HAS_WAITING
 from models.tables import actions, operations
+from models.values import format_instant, instant_or_dash
 
 _NOT_SENT = sa.not_(is_being_sent(operations.c))
 
@@ -79,18 +80,54 @@ def _skip_unwanted(connection: sa.Connection, which: sa.ColumnElement[bool]) -> 
 def overtake(connection: sa.Connection, newest: Sequence[tuple[UUID, datetime]]) -> int:
     """Skip unstarted scheduled operations before the newest, given as uid and occurrence.
 
+    The reason names the newest, and what has been running the longest in their queue.
     They are found first, and then locked in the order of their ids: by an update of what is found,
     one tick and another one that marks what it sent would wait for each other.
     """
     rows = [{"its_action": uid, "its_newest": at} for uid, at in newest]
     names = {"its_action": "action_uid", "its_newest": "occurrence_at"}
     found = read_each(connection, operations, rows, names, _before_newest)
-    given = [{"its_id": row.id} for row in found if row.id is not None]
-    return update_each(connection, operations, given, {"its_id": "id"}, _OVERTAKEN)
+    if not found:
+        return 0
+    by, busy = dict(newest), _longest_running(connection)
+    given = [
+        {"its_id": row.id, "its_reason": _overtaken(row, by[row.action_uid], busy)}
+        for row in found
+        if row.id is not None
+    ]
+    names = {"its_id": "id", "its_reason": "reason"}
+    return update_each(connection, operations, given, names, _OVERTAKEN)
+
+
+Busy = Mapping[tuple[int, str], sa.RowMapping]
+
+
+def _overtaken(row: sa.Row[Any], newest: datetime, busy: Busy) -> str:
+    reason = f"{OVERTAKEN} by {format_instant(newest)}"
+    running = busy.get((row.small_app_id, row.queue))
+    if running is None:
+        return reason
+    since = instant_or_dash(running["started_at"])
+    return f'{reason}: "{running["name"]}" has been running in queue {row.queue} since {since}'
+
+
+def _longest_running(connection: sa.Connection) -> Busy:
+    """Return by small app and queue what has been running the longest: as many as workers run."""
+    running = (
+        sa.select(
+            operations.c.small_app_id, operations.c.queue, operations.c.started_at, actions.c.name
+        )
+        .join(actions, actions.c.uid == operations.c.action_uid)
+        .where(IS_RUNNING, operations.c.heartbeat_at.is_not(None))
+        .order_by(operations.c.started_at.desc())
+    )
+    rows = connection.execute(running).mappings()
+    return {(row["small_app_id"], row["queue"]): row for row in rows}
 
 
 def _before_newest(given: Columns) -> sa.Select[Any]:
-    query = sa.select(operations.c.id).where(
+    its = (operations.c.id, operations.c.action_uid, operations.c.small_app_id, operations.c.queue)
+    query = sa.select(*its).where(
         operations.c.action_uid == given["its_action"],
         operations.c.occurrence_at < given["its_newest"],
         stands_in(operations.c.state, UNSTARTED),
@@ -116,7 +153,7 @@ _OVERTAKEN = Change(
         is_still(row["state"], UNSTARTED),
         *_may_be_overtaken(row),
     ],
-    lambda _: becomes(OperationState.SKIPPED, UNSTARTED, reason=OVERTAKEN),
+    lambda given: becomes(OperationState.SKIPPED, UNSTARTED, reason=given["its_reason"]),
 )
 
 

@@ -28,6 +28,7 @@ from tests.factories import (
     rows_of,
     spans_of,
     update_operation,
+    yearly,
 )
 from tests.servers import Broker
 from tests.statements import executed
@@ -158,9 +159,30 @@ def test_a_newer_operation_overtakes_an_unstarted_one(engine: sa.Engine) -> None
 
     rows = rows_of(engine, action)
     assert [(row["state"], row["reason"]) for row in rows] == [
-        ("skipped", "overtaken"),
+        ("skipped", "overtaken by 2027-01-04T06:01:00Z"),
         ("queued", None),
     ]
+
+
+def test_an_overtaken_operation_names_what_has_been_running_in_its_queue(
+    engine: sa.Engine,
+) -> None:
+    sleeper = make_action(engine, name="sleeper", when=yearly(SEVEN, 40))
+    begun = [make_operation(engine, sleeper, SEVEN - n * MINUTE) for n in range(1, 3)]
+    for n, id in enumerate(begun):
+        update_operation(
+            engine, id, state="running", worker="w", overlap_key=None,
+            heartbeat_at=SEVEN, started_at=SEVEN - (n + 1) * MINUTE,
+        )  # fmt: skip
+    action = make_action(engine, since=SEVEN - MINUTE)
+
+    run_tick(engine, SEVEN)
+    run_tick(engine, SEVEN + MINUTE)
+
+    assert rows_of(engine, action)[0]["reason"] == (
+        "overtaken by 2027-01-04T06:01:00Z: "
+        '"sleeper" has been running in queue quick since 2027-01-04T05:58:00Z'
+    )
 
 
 def test_catch_up_all_is_never_overtaken(engine: sa.Engine, broker: Broker) -> None:
