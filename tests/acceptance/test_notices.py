@@ -9,7 +9,8 @@ import pytest
 import sqlalchemy as sa
 
 from models.sql import database_now
-from models.tables import notices
+from models.store import ticks
+from models.tables import action_cursor, notices
 from runtime.database import reading
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import until
@@ -134,3 +135,60 @@ def test_a_queue_without_a_worker_is_told_by_mail_and_again_when_one_is_there(
     (second,) = set(mails.glob("*.eml")) - {first}
     assert "[minutebook] no longer overdue: month end" in second.read_text()
     assert daemon.is_alive
+
+
+def back_in_time(installation: Installation, hours: int) -> None:
+    """As if the last tick had been so many hours ago: facts are aged, time is not moved."""
+    at = installation.now() - timedelta(hours=hours)
+    with installation.engine.begin() as connection:
+        ticks.set_fact(connection, ticks.LAST_NOW, at.isoformat())
+        connection.execute(sa.update(action_cursor).values(watermark=at, next_occurrence_at=at))
+
+
+def test_what_two_daemons_find_missed_is_mailed_once_for_an_action(
+    installation: Installation,
+) -> None:
+    hooks = {"on_missed": [{"mail": "ann@example.com"}]}
+    grants = {"SCHED_ALERT_MAIL": "ops@example.com"}
+    for number in range(2):
+        when = {"cron_rule": "0 * * * *", "timezone": "UTC"}
+        installation.action(f"hourly {number}", when=when, hooks=hooks)
+    installation.tick()
+    back_in_time(installation, 5)
+
+    daemons = [installation.daemon(grants) for _ in range(2)]
+    until(lambda: len(owed(installation)) == 4, lambda: f"{owed(installation)}")
+    for daemon in daemons:
+        daemon.kill()
+    installation.worker(settings=grants)
+    age(installation)
+    installation.daemon(grants)
+    until(lambda: owed(installation) == [("done", 1)] * 4, lambda: f"{owed(installation)}")
+
+    texts = [one.read_text() for one in (installation.home / "mail").glob("*.eml")]
+    assert len(texts) == 4
+    assert all("no daemon ticked from " in text for text in texts)
+    assert all("backfill 'hourly " in text for text in texts)
+
+
+def test_more_than_ten_actions_are_mailed_to_the_admins_in_one_notice(
+    installation: Installation,
+) -> None:
+    alerts = {"SCHED_ALERT_MAIL": "ops@example.com"}
+    for number in range(12):
+        when = {"cron_rule": "0 * * * *", "timezone": "UTC"}
+        installation.action(f"hourly {number}", when=when)
+    installation.tick()
+    back_in_time(installation, 5)
+
+    daemons = [installation.daemon(alerts) for _ in range(2)]
+    until(lambda: len(owed(installation)) == 1, lambda: f"{owed(installation)}")
+    installation.worker(settings=alerts)
+    age(installation)
+    delivered(installation, 1)
+
+    (mail,) = (installation.home / "mail").glob("*.eml")
+    text = mail.read_text()
+    assert "[minutebook] MISSED: 12 actions: " in text
+    assert "no daemon ticked from " in text
+    assert all(daemon.is_alive for daemon in daemons)
