@@ -4,6 +4,7 @@ import json
 import logging
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any
 
 import sqlalchemy as sa
@@ -25,7 +26,7 @@ logger = logging.getLogger("minutebook.tick")
 MOST_NAMED = 5
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Outage:
     """A span (since, until] in which no daemon ticked."""
 
@@ -36,13 +37,13 @@ class Outage:
         """Return whether occurrences between these instants were due in it."""
         return self.since < first_at and last_at <= self.until
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The outage as the cause of what was missed."""
         span = f"from {format_instant(self.since)} to {format_instant(self.until)}"
         return f"no daemon ticked {span} ({lasting(self.until - self.since)})"
 
-    @property
+    @cached_property
     def episode(self) -> Episode:
         """The episode of what was missed in it."""
         return Episode(f"down since {self.since.isoformat()}", self.text)
