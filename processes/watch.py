@@ -77,6 +77,8 @@ class Watcher:
             logger.exception("this look at the verdict failed; the next one tries again")
         else:
             self._database_back()
+        # No connection stays open for a look a minute.
+        self.engine.dispose()
 
     def _look(self) -> None:
         with reading(self.engine) as connection:

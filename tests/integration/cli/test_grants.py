@@ -117,6 +117,7 @@ def test_all_is_granted_at_once(call: Call, write: Write) -> None:
         ({"policy": {"queue": "fast"}}, "--queues fast"),
         ({"hooks": {"on_failure": [{"webhook": "env:CHAT"}]}}, "--env CHAT"),
         ({"hooks": {"on_failure": [{"mail": "a@b.example"}]}}, "--mail a@b.example"),
+        ({"hooks": {"on_missed": [{"mail": "a@b.example"}]}}, "--mail a@b.example"),
     ],
 )
 def test_an_action_names_what_is_granted(

@@ -13,7 +13,8 @@ from models.sql import read_clock
 from models.store import quiet
 from models.store.notices.alerting import NO_ALERTS
 from models.store.people import events
-from models.tables import notices, users
+from models.store.scope import WHOLE_INSTALLATION
+from models.tables import action_state, notices, users
 from runtime.config import load_settings
 from runtime.database import reading
 from runtime.sections import AlertSettings
@@ -23,10 +24,12 @@ from scheduler.explain import explain
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
 from tests.factories import STEPS, author, make_action, make_document, rows_of, set_back
+from views.verdict import verdict_in
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
 HOURLY = {"cron_rule": "0 * * * *", "timezone": "UTC"}
 EVERY_MINUTE = {"cron_rule": "* * * * *", "timezone": "UTC"}
 ANN = {"mail": "ann@example.com"}
@@ -120,6 +123,25 @@ def test_a_span_keeps_the_cause_and_explain_names_it(engine: sa.Engine) -> None:
         overtaken = explain(action.uid, NOON + 4 * HOUR, connection)
     assert f"was missed: {DOWN}; one of " in late.text
     assert f"was missed: overtaken: {DOWN}; one of " in overtaken.text
+
+
+def test_the_verdict_names_the_cause(engine: sa.Engine) -> None:
+    with reading(engine) as connection:
+        now = read_clock(connection).replace(microsecond=0)
+    run_tick(engine, now - 5 * HOUR)
+    every = {"every": "PT1H", "starting_at": (now - DAY).isoformat()}
+    action = make_action(engine, when=every, policy={"look_back": "PT1M"}, since=now - 5 * HOUR)
+    with engine.begin() as connection:
+        success = {"last_state": "success", "last_success_at": now - DAY, "last_run_at": now - DAY}
+        connection.execute(
+            sa.insert(action_state).values(action_uid=action.uid, subject="", **success)
+        )
+    run_tick(engine, now - 5 * MINUTE)
+
+    with reading(engine) as connection:
+        findings = verdict_in(connection, load_settings(), WHOLE_INSTALLATION).findings
+    (text,) = (one.text for one in findings if one.kind == "action_missed")
+    assert "did not run: no daemon ticked from " in text
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Notices of an end: their kinds, targets, ids and delays."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
 from uuid import UUID
 
@@ -45,6 +46,10 @@ def test_an_alert_goes_to_each_target_once() -> None:
 
     assert targets_of(NoticeKind.ALERT, hooks, (OPS,)) == (OPS, ANN)
     assert targets_of(NoticeKind.SUCCESS, hooks, (OPS,)) == (ANN,)
+    assert targets_of(NoticeKind.MISSED, hooks, (OPS,)) == (OPS, ANN)
+    assert targets_of(NoticeKind.MISSED, replace(hooks, on_missed=()), (OPS,)) == (OPS,)
+    assert targets_of(NoticeKind.MISSED, replace(hooks, on_missed=(ANN,)), ()) == (ANN,)
+    assert targets_of(NoticeKind.MISSED, None, ()) == ()
     assert targets_of(NoticeKind.FAILURE, None, (OPS,)) == ()
 
 
