@@ -77,21 +77,27 @@ def note(engine: sa.Engine, found: Found, two_ticks: timedelta) -> bool:
 
 
 def report(engine: sa.Engine) -> dict[str, Any] | None:
-    """Log the outcomes of the last downtime, and return them.
-
-    If one notice tells the admins of all that was missed, it then has the same figures.
-    """
+    """Log the outcomes of the last downtime, and return them."""
     with reading(engine) as connection:
-        span = _stored_span(connection)
         found = last_downtime(connection)
-    if span is None or found is None:
-        return None
-    logger.warning("down %s", in_words(found))
-    if found["missed"]:
-        counted = {key: found[key] for key in ("actions", "missed", "most_missed")}
-        with engine.begin() as connection:
-            notices.settle(connection, Outage(span.since, span.until).episode, counted)
+    if found is not None:
+        logger.warning("down %s", in_words(found))
     return found
+
+
+def settle_notice(engine: sa.Engine) -> None:
+    """Let the one notice for all actions of the last downtime have its figures, until it is sent.
+
+    A later tick may find more: an action has a thousand occurrences, or a daemon was killed.
+    """
+    with engine.begin() as connection:
+        span = _stored_span(connection)
+        episode = None if span is None else Outage(span.since, span.until).episode
+        if episode is None or not notices.is_held(connection, episode):
+            return
+        found = last_downtime(connection) or {}
+        counted = {key: found[key] for key in ("actions", "missed", "most_missed")}
+        notices.settle(connection, episode, counted)
 
 
 def last_downtime(

@@ -308,6 +308,8 @@ def tick(
         _sweep(engine, report, sweeper)
     if was_down:
         report.downtime = downtime.report(engine)
+    if report.missed:
+        downtime.settle_notice(engine)
     report.duration_ms = round((monotonic() - started) * 1000, 3)
     return report
 

@@ -180,14 +180,20 @@ def settle(connection: sa.Connection, episode: Episode, counted: Mapping[str, An
 
     Another daemon may have enqueued single ones meanwhile: they are withdrawn.
     """
-    its = (notices.c.episode_id == episode.id, notices.c.action_uid.is_(None))
-    query = sa.select(notices.c.id, notices.c.payload).where(*its, notices.c.tries == 0, IS_OWED)
-    found = connection.execute(query).all()
-    for row in found:
+    for row in connection.execute(_held(episode)).all():
         changed = sa.update(notices).where(notices.c.id == row.id, notices.c.tries == 0)
         connection.execute(changed.values(payload={**row.payload, **counted}))
-    if found:
-        _withdraw_single(connection, episode)
+    _withdraw_single(connection, episode)
+
+
+def is_held(connection: sa.Connection, episode: Episode) -> bool:
+    """Return whether the notice for all of an episode is not sent yet."""
+    return connection.execute(_held(episode).limit(1)).first() is not None
+
+
+def _held(episode: Episode) -> sa.Select[Any]:
+    its = (notices.c.episode_id == episode.id, notices.c.action_uid.is_(None))
+    return sa.select(notices.c.id, notices.c.payload).where(*its, notices.c.tries == 0, IS_OWED)
 
 
 def _withdraw_single(connection: sa.Connection, episode: Episode) -> None:

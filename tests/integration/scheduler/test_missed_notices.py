@@ -233,6 +233,19 @@ def test_batches_and_two_daemons_make_one_digest(engine: sa.Engine) -> None:
     assert len(one["payload"]["most_missed"]) == 5
 
 
+@pytest.mark.usefixtures("admins")
+def test_what_a_killed_daemon_left_is_counted_in_the_same_digest(engine: sa.Engine) -> None:
+    run_tick(engine, NOON)
+    make_hourly(engine, 11, NOON)
+    run_tick(engine, BACK)
+    make_hourly(engine, 1, NOON, "undecided")
+
+    run_tick(engine, BACK + MINUTE)
+
+    (one,) = owed(engine)
+    assert (one["payload"]["actions"], one["payload"]["missed"]) == (12, 48)
+
+
 def test_without_admins_only_ten_actions_are_told(engine: sa.Engine) -> None:
     run_tick(engine, NOON)
     make_hourly(engine, 30, NOON, hooks={"on_failure": [ANN]})
