@@ -1,53 +1,142 @@
-"""Track the tz release and kernel version behind the stored next occurrences."""
+"""Compare this process's tz release and kernel with those that decide in the database.
+
+Two releases must not decide side by side: each would pass over what the other one scheduled.
+"""
 
 import logging
+from typing import NamedTuple
 from uuid import UUID
 
 import sqlalchemy as sa
 
 from cron import KERNEL_VERSION, tz_release
-from models.errors import SchedulerError
+from models.errors import Refused
+from models.sql import insert_ignoring
 from models.store import ticks
 from models.store.actions import cursors
+from models.store.ticks import KERNEL, TZ_RELEASE
+from models.tables import installation
 
 logger = logging.getLogger("minutebook.release")
 
-KERNEL = "kernel_version"
-TZ_RELEASE = "tz_release"
+# The release that is adopted, as long as actions may still be scheduled by an older one.
+ADOPTING = "adopting_release"
 BATCH = 10_000
 
 
-class OlderRelease(SchedulerError):
-    """Another daemon of this database uses a newer kernel or tz release."""
+class Release(NamedTuple):
+    """A version of the kernel, and a release of the tz database."""
+
+    kernel: int
+    tz: str
+
+    def __str__(self) -> str:
+        return f"kernel {self.kernel}, tz {self.tz}"
+
+    def is_older_than(self, other: "Release") -> bool:
+        """Return whether either part is older; the other one may be newer."""
+        return self.kernel < other.kernel or self.tz < other.tz
+
+
+class OtherRelease(Refused):
+    """Another kernel or tz release than this process's decides in the database."""
+
+
+class OlderRelease(OtherRelease):
+    """A newer kernel or tz release than this process's decides in the database."""
+
+
+def own_release() -> Release:
+    """Return the release of this process."""
+    return Release(KERNEL_VERSION, tz_release())
+
+
+def release_in(kernel: str | None, tz: str | None) -> Release | None:
+    """Return the stored release, None before the first daemon.
+
+    An unreadable kernel counts as older than any.
+    """
+    if kernel is None or tz is None:
+        return None
+    return Release(int(kernel) if kernel.isdecimal() else 0, tz)
+
+
+def stored_release(connection: sa.Connection) -> Release | None:
+    """Return the release that decides in this database, None before the first daemon."""
+    return release_in(ticks.fact(connection, KERNEL), ticks.fact(connection, TZ_RELEASE))
 
 
 def adopt_release(engine: sa.Engine) -> bool:
-    """Unschedule every action if this daemon's release is newer than the stored one.
+    """Let this process's release decide, and unschedule every action if an older one did.
 
-    Returns whether it did. Raises OlderRelease if this daemon's release is older.
+    Returns whether it did. Raises OlderRelease if this process's release is the older one.
     """
-    own = (KERNEL_VERSION, tz_release())
+    own = own_release()
     with engine.begin() as connection:
-        kernel, tz = ticks.fact(connection, KERNEL), ticks.fact(connection, TZ_RELEASE)
-        stored = None if kernel is None or tz is None else (_number(kernel), tz)
-    if stored == own:
+        is_new = _take_over(connection, own)
+        is_adopting = ticks.fact(connection, ADOPTING) is not None
+    if not is_adopting:
+        return is_new
+    # A daemon that was killed meanwhile leaves the rest to the next one.
+    _unschedule_all(engine)
+    with engine.begin() as connection:
+        ticks.remove_fact(connection, ADOPTING)
+    return True
+
+
+def _take_over(connection: sa.Connection, own: Release) -> bool:
+    """Store our release before anything is scheduled by it: decisions by an older one end here.
+
+    Waits for those that began before; see `hold_release`.
+    """
+    first = [{"key": KERNEL, "value": str(own.kernel)}, {"key": TZ_RELEASE, "value": own.tz}]
+    connection.execute(insert_ignoring(connection, installation), first)
+    ticks.hold_fact(connection, TZ_RELEASE)
+    stored = stored_release(connection)
+    if stored is None or stored == own:
         return False
-    if stored is not None and (stored[0] > own[0] or stored[1] > own[1]):
+    if own.is_older_than(stored):
         raise OlderRelease(
-            f"this database was used with kernel {stored[0]}, tz {stored[1]}; this daemon has "
-            f"kernel {own[0]}, tz {own[1]}: upgrade it (the tzdata package) and start again"
+            f"this database was used with {stored}; this daemon has {own}: "
+            "upgrade it (the tzdata package) and start again"
         )
-    if stored is not None:
-        _unschedule_all(engine)
-    with engine.begin() as connection:
-        ticks.set_fact(connection, KERNEL, str(own[0]))
-        ticks.set_fact(connection, TZ_RELEASE, own[1])
-    return stored is not None
+    ticks.set_fact(connection, ADOPTING, str(own))
+    ticks.set_fact(connection, KERNEL, str(own.kernel))
+    ticks.set_fact(connection, TZ_RELEASE, own.tz)
+    return True
 
 
-def _number(kernel: str) -> int:
-    """Return the kernel's version; an unreadable one counts as older than any."""
-    return int(kernel) if kernel.isdecimal() else 0
+def hold_release(connection: sa.Connection) -> None:
+    """Raise OtherRelease unless our release decides here; call it before deciding an action.
+
+    Until this transaction ends, no daemon adopts another release. Before the first daemon, all do.
+    """
+    held = ticks.hold_facts(connection, (KERNEL, TZ_RELEASE))
+    stored, own = release_in(held.get(KERNEL), held.get(TZ_RELEASE)), own_release()
+    if stored is None or stored == own:
+        return
+    if own.is_older_than(stored):
+        raise OlderRelease(
+            f"this process has {own}, and the daemon of this database {stored}; upgrade it "
+            "(the tzdata package) and start it again"
+        )
+    raise OtherRelease(
+        f"this process has {own}, and the daemon of this database {stored}; upgrade the daemon "
+        "(the tzdata package) and start it again first"
+    )
+
+
+def why_not_decide(engine: sa.Engine, kernel: str | None, tz: str | None) -> str | None:
+    """Return why a tick that found this release must not decide; adopt ours if it is the newer."""
+    stored, own = release_in(kernel, tz), own_release()
+    if stored is None or stored == own:
+        return None
+    try:
+        # A backup from before the upgrade was restored.
+        adopt_release(engine)
+    except OlderRelease as error:
+        return str(error)
+    return None
 
 
 def _unschedule_all(engine: sa.Engine) -> None:

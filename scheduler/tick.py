@@ -32,6 +32,7 @@ from scheduler.changes.revisions import (
 )
 from scheduler.clock_guard import look
 from scheduler.events.tick import EventTick
+from scheduler.kernel_release import OtherRelease, hold_release, why_not_decide
 from scheduler.occurrence import MOST_SENT, Decision, decide
 from scheduler.record import Decided, Recorded, advance, new_room, record
 from scheduler.service_manager import ALIVE, notify
@@ -71,6 +72,8 @@ class TickReport:
     clock_set_back_s: float = 0.0
     clock_skew_s: float = 0.0
     broker_error: str | None = None
+    # Why this tick decided nothing: a newer release does.
+    older_release: str | None = None
     # Who kept rows locked that this tick waited for in vain.
     locked: str | None = None
     events_error: str | None = None
@@ -106,6 +109,16 @@ class Tick:
     # Actions locked by a change; claimed once more at the end.
     busy: set[UUID] = field(default_factory=set)
     room: Room = field(default_factory=new_room)
+
+    def decide_if_due(self, found: ticks.Found) -> None:
+        """Decide what was found, unless a newer release decides in this database."""
+        self.report.older_release = why_not_decide(self.engine, *found.release)
+        if found.has_due and self.report.older_release is None:
+            self.decide_all()
+        if found.has_events and self.report.older_release is None:
+            self.decide_events()
+        if self.report.older_release is not None:
+            logger.error("this daemon decides nothing: %s", self.report.older_release)
 
     def decide_all(self) -> None:
         """Decide, record and send until nothing is due; then retry locked actions once.
@@ -148,10 +161,16 @@ class Tick:
         self._send(recorded.messages)
 
     def _is_outdated(self, connection: sa.Connection) -> bool:
-        """Return whether another daemon found meanwhile that the clock was ahead.
+        """Return whether another daemon found meanwhile that this tick must not decide.
 
-        What this tick decided after that would stay ahead of the right clock.
+        Either its clock was ahead: what it decided would stay ahead of the right clock. Or the
+        other daemon has a newer release.
         """
+        try:
+            hold_release(connection)
+        except OtherRelease as error:
+            self.report.older_release = str(error)
+            return True
         return ticks.clock_went_back(connection, self.now, CLOCK_WAS_WRONG)
 
     def _batch(self, *, skip_locked: bool) -> int:
@@ -297,10 +316,7 @@ def tick(
         sweeper.distrust()
     one = Tick(engine, found.now, batch_size, steps, report)
     _look_at_broker(engine, report, sweeper)
-    if found.has_due:
-        one.decide_all()
-    if found.has_events:
-        one.decide_events()
+    one.decide_if_due(found)
     if monotonic() - started > sweeper.lease.total_seconds() / 4:
         # The database may have blocked meanwhile, and with it the workers' heartbeats.
         sweeper.distrust()

@@ -30,6 +30,7 @@ from models.store.operations.backfills import Turn
 from models.store.operations.outbox import Message
 from runtime.database import DATABASE_AWAY, reason_of
 from scheduler.changes.revisions import action_ref
+from scheduler.kernel_release import OtherRelease, hold_release
 from scheduler.on_demand.backfill import fillable_plan, occurrences_in, share_of
 from scheduler.on_demand.backfill_range import (
     BATCH,
@@ -85,6 +86,15 @@ def _batch(connection: sa.Connection, turn: Turn) -> Batch:
     row = backfills.hold(connection, turn)
     if row is None:
         return Batch(reason="not this attempt's turn")
+    try:
+        hold_release(connection)
+    except OtherRelease as error:
+        return _put_off(connection, row, str(error))
+    return _fill(connection, row)
+
+
+def _fill(connection: sa.Connection, row: sa.Row[Any]) -> Batch:
+    """Process a batch of a locked backfill."""
     action = cursors.lock(connection, row.action_uid)
     try:
         plan = fillable_plan(action)
@@ -97,9 +107,7 @@ def _batch(connection: sa.Connection, turn: Turn) -> Batch:
         room = min(room, waiting.room(connection, action.small_app_id, most_of_app))
     most = min(BATCH, row.pace or BATCH, room)
     if most <= 0:
-        attempt = backfills.move_on(connection, row, {}, row.cursor)
-        backfills.put_off(connection, [(row.id, attempt)], NO_ROOM)
-        return Batch(reason="too many wait")
+        return _put_off(connection, row, "too many wait")
     some = occurrences_in(plan, row.action_uid, row.cursor, row.until)
     wanted = Wanted(row.action_uid, row.since + SECOND, row.until, Mode(row.mode), row.pace)
     share = share_of(connection, wanted, some, most)
@@ -113,6 +121,12 @@ def _batch(connection: sa.Connection, turn: Turn) -> Batch:
         backfills.wait_until(connection, row.id, next_minute(read_clock(connection)))
         return Batch(messages, reason="paced")
     return Batch(messages, (row.id, attempt))
+
+
+def _put_off(connection: sa.Connection, row: sa.Row[Any], reason: str) -> Batch:
+    attempt = backfills.move_on(connection, row, {}, row.cursor)
+    backfills.put_off(connection, [(row.id, attempt)], NO_ROOM)
+    return Batch(reason=reason)
 
 
 def _run(

@@ -32,7 +32,7 @@ class Explanation(View):
     instant: Instant
     verdict: str = Field(
         description="`not_an_occurrence`, `not_due_yet`, `undecided`, `paused`, `set_aside`,"
-        " `deleted`, `pruned`, or the state of the occurrence's operation."
+        " `deleted`, `pruned`, `unrecorded`, or the state of the occurrence's operation."
     )
     text: str = Field(description="Why, in a sentence.")
     revision: int | None = Field(description="The revision that was in force then.")

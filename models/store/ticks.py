@@ -33,6 +33,9 @@ from models.tables import (
 )
 
 LAST_NOW = "last_tick_now"
+# The version of the kernel and the tz release that decide: `scheduler/kernel_release.py`.
+KERNEL = "kernel_version"
+TZ_RELEASE = "tz_release"
 CLOCK_SET_BACK = "clock_set_back"
 # The instant to which cursors are wound back, while some lie ahead of it.
 WINDING_BACK = "winding_back"
@@ -75,6 +78,8 @@ class Found:
     has_due: bool
     has_to_sweep: bool
     has_events: bool
+    # The stored kernel and tz release.
+    release: tuple[str | None, str | None]
 
 
 def fact_query(key: str) -> sa.Select[Any]:
@@ -114,6 +119,8 @@ def _looking() -> sa.Select[Any]:
         now,
         fact_query(LAST_NOW).scalar_subquery(),
         fact_query(WINDING_BACK).exists(),
+        fact_query(KERNEL).scalar_subquery(),
+        fact_query(TZ_RELEASE).scalar_subquery(),
         # Compared by the database: an instant unreadable to Python must not stop the tick.
         first_due <= now,
         an_event_action.scalar_subquery(),
@@ -140,9 +147,10 @@ def look(
     `overdue`.
     """
     asked = {"at": at, "lease_s": lease.total_seconds(), "late_s": -overdue.total_seconds()}
-    now, last, winding, due, event_app, *to_sweep = connection.execute(_LOOK, asked).one()
+    now, last, winding, *rest = connection.execute(_LOOK, asked).one()
+    kernel, tz, due, event_app, *to_sweep = rest
     last_now, has_events = instant_in(last), event_app is not None
-    return Found(now, last_now, bool(winding), bool(due), any(to_sweep), has_events)
+    return Found(now, last_now, bool(winding), bool(due), any(to_sweep), has_events, (kernel, tz))
 
 
 def hold_last_now(connection: sa.Connection) -> datetime | None:
@@ -215,6 +223,17 @@ def hold_fact(
     """
     held = fact_query(key).with_for_update(read=read, key_share=key_share)
     return connection.execute(held).scalar_one_or_none()
+
+
+def hold_facts(connection: sa.Connection, keys: Sequence[str]) -> dict[str, str]:
+    """Return the facts under `keys` that exist, by key.
+
+    Until this transaction ends, no other one that holds a fact by `hold_fact` changes it.
+    """
+    query = sa.select(installation.c.key, installation.c.value)
+    among = query.where(installation.c.key.in_(keys)).order_by(installation.c.key)
+    held = connection.execute(among.with_for_update(read=True, key_share=True))
+    return {row.key: row.value for row in held}
 
 
 def json_fact(connection: sa.Connection, key: str) -> dict[str, Any]:

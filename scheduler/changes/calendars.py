@@ -22,6 +22,7 @@ from models.tables import actions as action_table
 from models.tables import naming
 from scheduler.changes.revisions import revise, settle
 from scheduler.changes.validation import ChangeContext
+from scheduler.kernel_release import hold_release
 from scheduler.record import Recorded
 
 Calendars = Mapping[str, Sequence[object]]
@@ -37,7 +38,9 @@ def replan(
     """
     recorded = Recorded()
     uids = _naming_calendars(connection, app.id)
-    rows = cursors.lock_all(connection, uids) if uids else []
+    if uids:
+        hold_release(connection)
+    rows = cursors.lock_all(connection, uids)
     now = read_clock(connection)
     problems = [problem for row in rows for problem in _gone(row, calendars)]
     if problems:

@@ -43,6 +43,7 @@ from scheduler.changes.validation import (
     revisions_of,
     unwatched,
 )
+from scheduler.kernel_release import hold_release
 from scheduler.record import Recorded
 from small_apps.store import small_apps
 
@@ -118,6 +119,7 @@ def _store_all(
     revisions = revisions_of(documents, contexts, author, validated)
 
     def store(connection: sa.Connection) -> tuple[list[Changed], list[Message]]:
+        hold_release(connection)
         # Locked before the clock is read: a tick that decides later minutes has to wait.
         rows = stored(connection, locks=True)
         now = read_clock(connection)
@@ -224,6 +226,7 @@ def set_active(engine: sa.Engine, uid: UUID, *, active: bool, author: ChangeCont
     """Pause or resume an action by a new revision."""
 
     def switched(connection: sa.Connection) -> tuple[Changed, Sequence[Message]]:
+        hold_release(connection)
         row = cursors.lock(connection, uid)
         by = replace(author, celery=None)
         try:
@@ -260,6 +263,7 @@ def _pause_broken(
 def _edit(
     connection: sa.Connection, uid: UUID, document: object, author: ChangeContext
 ) -> tuple[Changed, tuple[Message, ...]]:
+    hold_release(connection)
     row = cursors.lock(connection, uid)
     now = read_clock(connection)
     context = contexts_of(connection, [row], author, now)[0]

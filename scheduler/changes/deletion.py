@@ -20,6 +20,7 @@ from runtime.database import give_way
 from runtime.db_retry import in_transaction
 from scheduler.changes.revisions import decide_until, not_ahead, settle
 from scheduler.changes.validation import ChangeContext, check_revision
+from scheduler.kernel_release import hold_release
 from small_apps.store import small_apps
 
 AT_ONCE = 200
@@ -71,6 +72,7 @@ def _check_dependants(connection: sa.Connection, uid: UUID) -> None:
 
 def _delete(connection: sa.Connection, uids: Sequence[UUID], author: ChangeContext) -> Deleted:
     """Delete existing actions among `uids`, with their backfills, in the caller's transaction."""
+    hold_release(connection)
     # Before the actions: a backfill worker locks its backfill first, then the action.
     backfills.cancel_active(connection, uids, GONE)
     rows = [row for row in cursors.lock_all(connection, uids) if row.deleted_at is None]

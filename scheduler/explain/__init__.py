@@ -31,8 +31,8 @@ from scheduler.explain.explanation import (
     Explanation,
     in_span,
     paused,
-    pruned,
     span_in_words,
+    without_record,
 )
 from scheduler.explain.of_events import of_event
 from scheduler.explain.operation_text import ended, made_due, runs, sends_again, waits
@@ -168,7 +168,7 @@ def _decided(asked: Asked) -> Explanation:
     span = asked.known.span
     plan = None if span is None else span["plan"]
     if span is None or (isinstance(plan, Plan) and not _counts(asked, plan)):
-        return pruned(asked)
+        return without_record(asked)
     return in_span(asked, span, _reason(asked, span, plan))
 
 

@@ -22,6 +22,7 @@ SET_ASIDE = "set_aside"
 DELETED = "deleted"
 MISSED = "missed"
 PRUNED = "pruned"
+UNRECORDED = "unrecorded"
 MOST_NAMED = 5
 
 
@@ -30,7 +31,7 @@ class Explanation:
     """The outcome of an action at one instant.
 
     `verdict` is `not_an_occurrence`, `not_due_yet`, `undecided`, `paused`, `set_aside`, `deleted`,
-    `pruned`, or the state of the occurrence's operation; `text` is the reason.
+    `pruned`, `unrecorded`, or the state of the occurrence's operation; `text` is the reason.
     `operations` has id, state, subject and text of each operation of that instant.
     """
 
@@ -86,8 +87,14 @@ def in_span(asked: Asked, span: sa.RowMapping, reason: str) -> Explanation:
     return asked.answer(MISSED, f"was missed: {reason}; {whole}, recorded at {recorded}")
 
 
-def pruned(asked: Asked) -> Explanation:
-    """Answer for an occurrence whose record was pruned."""
+def without_record(asked: Asked) -> Explanation:
+    """Answer for a decided occurrence without a record: pruned, if it is beyond the retention."""
+    if asked.instant > asked.now - asked.settings.retention.kept_for:
+        text = (
+            "was decided, and nothing was recorded: the rule did not name this instant when it was "
+            "decided (another release of the time-zone data), or its row was deleted"
+        )
+        return asked.answer(UNRECORDED, text)
     days = asked.settings.retention.operations_days
     text = f"was decided; its record is no longer kept (retention.operations_days is {days})"
     return asked.answer(PRUNED, text)

@@ -20,8 +20,8 @@ from scheduler.explain.explanation import (
     Explanation,
     in_span,
     paused,
-    pruned,
     span_in_words,
+    without_record,
 )
 from scheduler.explain.operation_text import sends_again
 from scheduler.occurrence import TOO_LATE
@@ -60,8 +60,8 @@ def _decided(asked: Asked, users: str, when: str) -> Explanation:
     span = asked.known.span
     if span is not None:
         return in_span(asked, span, span["reason"])
-    if asked.instant <= asked.now - timedelta(days=asked.settings.retention.operations_days):
-        return pruned(asked)
+    if asked.instant <= asked.now - asked.settings.retention.kept_for:
+        return without_record(asked)
     return asked.answer(MISSED, f"the event of {users} became known {when}")
 
 

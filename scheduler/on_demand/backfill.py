@@ -20,6 +20,7 @@ from models.store.operations import backfills, unstarted
 from models.values import format_instant
 from runtime.database import reading
 from runtime.db_retry import in_transaction
+from scheduler.kernel_release import hold_release
 from scheduler.occurrence import next_occurrence, next_occurrences
 from scheduler.on_demand.backfill_range import (
     BATCH,
@@ -64,6 +65,7 @@ def start(engine: sa.Engine, wanted: Wanted, actor: str, kept_for: timedelta) ->
     """
     id = uuid4()
     with engine.begin() as connection:
+        hold_release(connection)
         row = cursors.lock(connection, wanted.uid)
         plan = fillable_plan(row)
         check_range(wanted, read_clock(connection), kept_for)

@@ -6,9 +6,9 @@ import sqlalchemy as sa
 
 from cron import tz_release
 from models.store import ticks
+from models.store.ticks import KERNEL, TZ_RELEASE
 from models.tables import action_cursor
 from runtime.database import reading
-from scheduler.kernel_release import KERNEL, TZ_RELEASE
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import ROOT, python
 

@@ -27,13 +27,13 @@ from models.store.schema import (
     refuse_unreleased,
 )
 from models.store.scope import WHOLE_INSTALLATION
+from models.store.ticks import TZ_RELEASE
 from models.tables import action_cursor, installation
 from models.tables import actions as table
 from models.turns import Sharing, capacities
 from runtime.config import Settings
 from runtime.database import READ_ONLY, is_made, is_refusal, reason_of
 from runtime.postgresql import shares_sessions
-from scheduler.kernel_release import TZ_RELEASE
 from small_apps.store import app_limits, small_apps
 from views.daemon import daemon_in
 from views.doctor.allowed import check_allowed
@@ -50,7 +50,8 @@ _JOB = '"job":{'
 _QUEUE = re.compile(r'"queue":"([^"]+)"')
 # What doctor calls the check that would find it.
 CHECKS = {
-    Kind.NO_DAEMON: "daemon", Kind.BROKER_DOWN: "broker", Kind.NO_WORKER: "workers",
+    Kind.NO_DAEMON: "daemon", Kind.OLDER_RELEASE: "time zones",
+    Kind.BROKER_DOWN: "broker", Kind.NO_WORKER: "workers",
     Kind.WORKERS_LOST: "workers", Kind.QUEUE_BEHIND: "workers", Kind.CLOCK: "clock",
     Kind.LOCKED: "database", Kind.QUIET_PERIOD: "quiet", Kind.NOTICE_REFUSED: "notices",
     Kind.STEP_FAILED: "steps", Kind.MAIL_UNSET: "mail", Kind.SET_ASIDE: "actions",

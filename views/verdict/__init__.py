@@ -101,6 +101,10 @@ def verdict_in(connection: sa.Connection, settings: Settings, scope: Scope) -> V
     return look(connection, settings, scope).verdict
 
 
+# What a tick's report says if something is wrong, perhaps since an earlier tick.
+LASTING = frozenset({"broker_error", "older_release"})
+
+
 def look(
     connection: sa.Connection,
     settings: Settings,
@@ -110,7 +114,7 @@ def look(
     """Return the verdict on a scope, and the daemon; `apps` are the names of the small apps."""
     known = standing.known(connection)
     daemon = daemon_in(connection, settings, known.now)
-    has_error = daemon is not None and "broker_error" in (daemon.report or {})
+    has_error = daemon is not None and not LASTING.isdisjoint(daemon.report or {})
     facts = Facts(
         known=known,
         daemon=daemon,

@@ -22,6 +22,7 @@ class Kind(StrEnum):
     """What a finding is about."""
 
     NO_DAEMON = "no_daemon"
+    OLDER_RELEASE = "older_release"
     BROKER_DOWN = "broker_down"
     NO_WORKER = "no_worker"
     WORKERS_LOST = "workers_lost"

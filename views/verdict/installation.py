@@ -41,6 +41,7 @@ def findings_of(facts: Facts, settings: Settings, disk: Disk | None) -> Iterator
     Without a disk, what only the whole installation may know is left out.
     """
     yield from _daemon(facts)
+    yield from _older_release(facts)
     yield from _broker(facts)
     yield from _workers(facts)
     yield from _clocks(facts, settings.clock.max_skew_s)
@@ -65,6 +66,19 @@ def _daemon(facts: Facts) -> Iterator[Finding]:
     elif not daemon.is_ticking:
         text = f"no daemon ticks: the last tick was by {daemon.name}"
         yield _found(Kind.NO_DAEMON, _BROKEN, text, START_DAEMON, daemon.last_tick_at)
+
+
+def _older_release(facts: Facts) -> Iterator[Finding]:
+    """Yield a finding if the last tick stepped back: broken, unless a newer daemon ticks too."""
+    if facts.daemon is None or not facts.daemon.is_ticking:
+        return
+    error = _report(facts.daemon).get("older_release")
+    if error:
+        has_other = any(not (one["report"] or {}).get("older_release") for one in facts.ticks[-2:])
+        text = f"daemon {facts.daemon.name} decides nothing: {error}"
+        remedy = "upgrade it, or stop it where a newer one runs"
+        severity = _ATTENTION if has_other else _BROKEN
+        yield _found(Kind.OLDER_RELEASE, severity, text, remedy, facts.daemon.last_tick_at)
 
 
 def _broker(facts: Facts) -> Iterator[Finding]:

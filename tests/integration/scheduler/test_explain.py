@@ -282,17 +282,31 @@ def test_one_that_is_set_aside_tells_the_fault(engine: sa.Engine, why: Why) -> N
     assert why(action, datetime(2190, 1, 1, tzinfo=UTC)).verdict == "not_due_yet"
 
 
-def test_one_whose_record_was_pruned_says_so(engine: sa.Engine, why: Why) -> None:
-    action = make_weekly(engine)
-    tick(engine, SEVEN + timedelta(minutes=6), Sweeper(LEASE, NO_ALERTS), steps=STEPS)
+@pytest.mark.parametrize(
+    ("days_ago", "verdict", "said"),
+    [
+        pytest.param(91, "pruned", "retention.operations_days is 90", id="beyond_the_retention"),
+        pytest.param(89, "unrecorded", "nothing was recorded", id="within_the_retention"),
+    ],
+)
+def test_a_decided_one_without_a_record_was_pruned_only_beyond_the_retention(
+    engine: sa.Engine, why: Why, days_ago: int, verdict: str, said: str
+) -> None:
+    with reading(engine) as connection:
+        at = (read_clock(connection) - timedelta(days=days_ago)).replace(second=0, microsecond=0)
+    when = {"cron_rule": "* * * * *", "timezone": "UTC"}
+    action = make_action(engine, name="weekly", when=when, since=at - MINUTE)
+    with engine.begin() as connection:
+        connection.execute(sa.update(revisions).values(effective_from=at - MINUTE))
+    tick(engine, at + timedelta(seconds=30), Sweeper(LEASE, NO_ALERTS), steps=STEPS)
     with engine.begin() as connection:
         connection.execute(sa.delete(operations))
         connection.execute(sa.delete(missed_spans))
 
-    found = why(action, SEVEN)
+    found = why(action, at)
 
-    assert found.verdict == "pruned"
-    assert "retention.operations_days is 90" in found.text
+    assert found.verdict == verdict
+    assert said in found.text
 
 
 def test_an_edit_by_sql_that_no_tick_has_seen_is_told(engine: sa.Engine, why: Why) -> None:

@@ -1,17 +1,32 @@
-"""A new tz release unschedules every action; an old daemon is refused."""
+"""A new tz release unschedules every action; an older one decides nothing, wherever it runs."""
+
+from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 import sqlalchemy as sa
 
 from cron import tz_release
+from models.sql import read_clock
 from models.store import ticks
 from models.store.actions.cursors import UNSCHEDULED
-from models.tables import action_cursor
+from models.store.ticks import KERNEL, TZ_RELEASE
+from models.tables import action_cursor, backfills, missed_spans, operations
 from runtime.database import reading
 from scheduler import kernel_release
-from scheduler.kernel_release import KERNEL, TZ_RELEASE, OlderRelease, adopt_release
-from tests.factories import make_many
-from tests.integration.scheduler.test_tick import SEVEN, run_tick
+from scheduler.changes import change, deletion
+from scheduler.kernel_release import (
+    ADOPTING,
+    OlderRelease,
+    OtherRelease,
+    adopt_release,
+)
+from scheduler.on_demand import backfill
+from scheduler.on_demand.backfill_range import Mode, Wanted
+from tasks.backfill import run_turn
+from tests.factories import author, make_action, make_document, make_many
+from tests.integration.scheduler.test_tick import MINUTE, SEVEN, run_tick
+from tests.servers import Broker
 
 
 def set_fact(engine: sa.Engine, key: str, value: str) -> None:
@@ -64,3 +79,154 @@ def test_an_older_daemon_is_refused(engine: sa.Engine, key: str, value: str) -> 
 
     with pytest.raises(OlderRelease, match="upgrade it"):
         adopt_release(engine)
+
+
+def release(patch: pytest.MonkeyPatch, name: str) -> None:
+    """Let this process have that tz release from now on."""
+    patch.setattr(kernel_release, "tz_release", lambda: name)
+
+
+def outcomes(engine: sa.Engine) -> int:
+    """Return how many occurrences are recorded, as operations or in missed spans."""
+    with reading(engine) as connection:
+        rows = connection.execute(sa.select(sa.func.count()).select_from(operations)).scalar_one()
+        missed = connection.execute(sa.select(sa.func.sum(missed_spans.c.count))).scalar_one()
+    return int(rows) + int(missed or 0)
+
+
+def test_what_a_newer_release_scheduled_is_left_to_it(
+    engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The older daemon would find the minute due, decide that it is none, and pass over it."""
+    release(monkeypatch, "2026a")
+    adopt_release(engine)
+    make_many(engine, 60)
+    run_tick(engine, SEVEN)
+    first = outcomes(engine)
+    release(monkeypatch, "2026b")
+    adopt_release(engine)
+    run_tick(engine, SEVEN + MINUTE)
+    before = outcomes(engine)
+    release(monkeypatch, "2026a")
+
+    stepped_back = [run_tick(engine, SEVEN + number * MINUTE) for number in (2, 3)]
+    during = outcomes(engine)
+    release(monkeypatch, "2026b")
+    run_tick(engine, SEVEN + 4 * MINUTE)
+
+    assert {one.decided for one in stepped_back} == {0}
+    assert "this daemon has kernel 1, tz 2026a" in str(stepped_back[0].older_release)
+    assert (before - first, during - first, outcomes(engine) - first) == (60, 60, 240)
+
+
+def test_a_daemon_that_is_overtaken_in_the_middle_of_a_tick_decides_nothing_more(
+    engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release(monkeypatch, "2026a")
+    adopt_release(engine)
+    make_many(engine, 3)
+    looked = kernel_release.why_not_decide
+
+    def overtaken(engine: sa.Engine, kernel: str | None, tz: str | None) -> str | None:
+        found = looked(engine, kernel, tz)
+        release(monkeypatch, "2026b")
+        adopt_release(engine)
+        release(monkeypatch, "2026a")
+        return found
+
+    monkeypatch.setattr("scheduler.tick.why_not_decide", overtaken)
+    report = run_tick(engine, SEVEN)
+
+    assert (report.decided, outcomes(engine)) == (0, 0)
+    assert report.older_release is not None
+
+
+@pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
+def test_a_newer_daemon_waits_for_a_decision_by_the_older_release(engine: sa.Engine) -> None:
+    adopt_release(engine)
+    with engine.begin() as deciding:
+        kernel_release.hold_release(deciding)
+
+        with engine.connect() as adopting:
+            adopting.execute(sa.text("SET lock_timeout = '50ms'"))
+            with pytest.raises(sa.exc.OperationalError):
+                ticks.hold_fact(adopting, TZ_RELEASE)
+
+
+def test_a_killed_adoption_is_completed_by_the_next_daemon(
+    engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_many(engine, 3)
+    release(monkeypatch, "2026a")
+    adopt_release(engine)
+    run_tick(engine, SEVEN)
+    release(monkeypatch, "2026b")
+    with monkeypatch.context() as patch:
+        patch.setattr(kernel_release, "_unschedule_all", killed)
+        with pytest.raises(KeyboardInterrupt):
+            adopt_release(engine)
+
+    changed = adopt_release(engine)
+
+    assert (changed, filed(engine)) == (True, 0)
+    with reading(engine) as connection:
+        assert ticks.fact(connection, ADOPTING) is None
+
+
+def killed(_engine: sa.Engine) -> None:
+    raise KeyboardInterrupt
+
+
+def start_backfill(engine: sa.Engine, one: change.Changed) -> None:
+    with reading(engine) as connection:
+        now = read_clock(connection).replace(second=0, microsecond=0)
+    wanted = Wanted(one.uid, now - 3 * MINUTE, now - MINUTE, Mode.MISSING, None)
+    backfill.start(engine, wanted, "me", timedelta(days=90))
+
+
+Act = Callable[[sa.Engine, change.Changed], object]
+DECIDING: dict[str, Act] = {
+    "apply": lambda engine, _: change.apply_all(
+        engine, [make_document(name="one", description="new")], author()
+    ),
+    "edit": lambda engine, one: change.replace_document(
+        engine, one.uid, make_document(name="one", description="new"), author()
+    ),
+    "rename": lambda engine, one: change.rename(engine, one.uid, "other", author()),
+    "pause": lambda engine, one: change.set_active(engine, one.uid, active=False, author=author()),
+    "delete": lambda engine, one: deletion.delete(engine, one.uid, author()),
+    "backfill": start_backfill,
+}
+
+
+@pytest.mark.parametrize("act", DECIDING.values(), ids=DECIDING)
+@pytest.mark.parametrize(
+    ("own", "error"), [("2000a", OlderRelease), ("2999z", OtherRelease)], ids=["older", "newer"]
+)
+def test_what_decides_is_refused_with_another_release_than_the_daemons(
+    engine: sa.Engine, monkeypatch: pytest.MonkeyPatch, act: Act, own: str, error: type[Exception]
+) -> None:
+    one = make_action(engine, name="one")
+    adopt_release(engine)
+    release(monkeypatch, own)
+
+    with pytest.raises(error, match=rf"this process has kernel 1, tz {own}"):
+        act(engine, one)
+
+
+def test_a_worker_of_another_release_leaves_a_backfill_to_others(
+    engine: sa.Engine, monkeypatch: pytest.MonkeyPatch, broker: Broker
+) -> None:
+    one = make_action(engine, name="one")
+    adopt_release(engine)
+    start_backfill(engine, one)
+    with reading(engine) as connection:
+        turn = connection.execute(sa.select(backfills.c.id, backfills.c.attempt)).one()
+    release(monkeypatch, "2000a")
+
+    said = run_turn(engine, (turn.id, turn.attempt))
+
+    assert said.startswith("this process has kernel 1, tz 2000a")
+    with reading(engine) as connection:
+        row = connection.execute(sa.select(backfills)).one()
+    assert (row.state, row.recorded) == ("active", 0)

@@ -76,6 +76,20 @@ def test_nothing_is_found_where_all_is_well(settings: Settings) -> None:
             id="broker_down",
         ),
         pytest.param(
+            replace(WELL, daemon=ticking({"older_release": "tz 2026a"})),
+            Kind.OLDER_RELEASE, Severity.BROKEN, "daemon scheduler:1 decides nothing: tz 2026a",
+            id="older_release",
+        ),
+        pytest.param(
+            replace(
+                WELL,
+                daemon=ticking({"older_release": "tz 2026a"}),
+                ticks=({"finished_at": NOW, "report": {}},),
+            ),
+            Kind.OLDER_RELEASE, Severity.ATTENTION, "daemon scheduler:1 decides nothing: tz 2026a",
+            id="older_release_beside_a_newer_one",
+        ),
+        pytest.param(
             replace(WELL, waiting=(replace(WAITS, queue="minutebook.heavy"),)),
             Kind.NO_WORKER, Severity.BROKEN,
             "3 operations wait in queue heavy, and no live worker reads it",
