@@ -65,6 +65,7 @@ def make_postgresql_engine(url: sa.URL, connections: int, **options: Any) -> sa.
         isolation_level="READ COMMITTED",
         **options,
     )
+    event.listen(engine, "do_connect", _connect)
     event.listen(engine, "connect", _set_up)
     event.listen(engine, "connect", _read_any_instant)
     event.listen(engine, "checkin", _note_use)
@@ -100,6 +101,15 @@ def shares_sessions(engine: sa.Engine) -> bool:
 
 def _session_of(connection: sa.Connection) -> int:
     return int(connection.execute(sa.text("SELECT pg_backend_pid()")).scalar_one())
+
+
+def _connect(
+    _dialect: object, _record: object, arguments: list[Any], named: dict[str, Any]
+) -> "psycopg.Connection[Any]":
+    # Loaded with the driver, which a process without a database server does not need.
+    from runtime.answers import AnsweringConnection
+
+    return AnsweringConnection.connect(*arguments, **named)
 
 
 def _set_up(connection: "psycopg.Connection[object]", _record: object) -> None:

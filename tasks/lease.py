@@ -27,6 +27,7 @@ from models.store.operations.retry_policy import CANCELLED, STOPPED_IN_TIME, TIM
 from models.store.operations.running import Story
 from runtime.clock import monotonic
 from runtime.database import reason_of
+from runtime.db_retry import KEEP_S
 from runtime.sections import AlertSettings
 from runtime.sections.processes import WorkerSettings
 from tasks.log_lines import LogLines
@@ -62,6 +63,8 @@ CHECK_S = 0.2
 WRITE_EVERY_S = 1.0
 # How long an interrupted step has to return before its process is killed.
 LAST_WRITE_S = 1.0
+# How long an end may take to be recorded, retries included; then the sweep takes the operation.
+RECORDED_WITHIN_S = 2 * KEEP_S
 INTERRUPT = signal.SIGUSR2
 
 
@@ -96,6 +99,8 @@ class Lease:
     _cancelled_at: float | None = None
     _interruptible: bool = False
     _is_over: bool = False
+    # When the steps were over, while the end is being recorded.
+    _over_at: float | None = None
     _ended: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
@@ -135,8 +140,11 @@ class Lease:
             _set_handler(previous)
 
     def steps_are_over(self) -> None:
-        """From now on only renew the lease: the end is being recorded, however long that takes."""
-        self._is_over = True
+        """From now on only renew the lease: the end is being recorded.
+
+        After a bound the lease is left to run out.
+        """
+        self._is_over, self._over_at = True, monotonic()
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
@@ -175,7 +183,7 @@ class Lease:
     def _keep(self) -> None:
         last_beat = monotonic()
         next_beat = last_beat + self.settings.heartbeat_s
-        while not self._ended.wait(CHECK_S):
+        while not self._ended.wait(CHECK_S) and not self._gives_up():
             may_write = self.lines.has_new and monotonic() >= last_beat + WRITE_EVERY_S
             if may_write or monotonic() >= next_beat:
                 last_beat = monotonic()
@@ -183,6 +191,18 @@ class Lease:
             ending, grace_s = self._due_ending()
             if ending is not None and not self._is_over:
                 self._end_step(ending, grace_s)
+
+    def _gives_up(self) -> bool:
+        """Return whether the end takes too long to be recorded."""
+        if self._over_at is None or monotonic() < self._over_at + RECORDED_WITHIN_S:
+            return False
+        logger.error(
+            "operation %s attempt %d: its end is not recorded after %.0f s; its lease runs out",
+            self.claim.id,
+            self.claim.attempt,
+            RECORDED_WITHIN_S,
+        )
+        return True
 
     def _beat(self) -> float:
         """Renew the lease and write new log lines; return the seconds until the next renewal."""

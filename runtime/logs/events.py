@@ -94,6 +94,9 @@ EVENTS: Mapping[str, LogEvent] = {
     "notice %s: %s not delivered yet: %s": _event("notice_put_off", "notice target error"),
     "notice %s: %s": _event("notice_error", "notice target"),
     "operation %s attempt %d ended: %s": _event("attempt_ended", "operation attempt state"),
+    "operation %s attempt %d: its end is not recorded after %.0f s; its lease runs out": _event(
+        "end_not_recorded", "operation attempt seconds"
+    ),
     "operation %s attempt %d: a step does not end (%s); killing its process": _event(
         "step_killed", "operation attempt reason"
     ),

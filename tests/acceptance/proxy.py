@@ -1,4 +1,4 @@
-"""The way to the broker, which a test may cut in the middle of a flush."""
+"""The way to the broker, or to the database, which a test may cut in the middle of a flush."""
 
 import contextlib
 import socket
@@ -10,14 +10,15 @@ PUSH = b"LPUSH"
 
 @dataclass
 class Proxy:
-    """Lets so many commands that push through, then stands still, or breaks off if `breaks`, once.
+    """Lets so many commands through, then stands still, or breaks off if `breaks`, once.
 
-    A command has all messages of a batch to one queue.
+    By default they are those that push: one has all messages of a batch to one queue.
     """
 
     broker_port: int
     most_pushes: int
     breaks: bool = False
+    command: bytes = PUSH
     is_cut: Event = field(default_factory=Event)
 
     def __post_init__(self) -> None:
@@ -33,7 +34,12 @@ class Proxy:
     @property
     def url(self) -> str:
         """The broker's URL by this way."""
-        return f"redis://127.0.0.1:{self._server.getsockname()[1]}/0"
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    @property
+    def port(self) -> int:
+        """The port of this way."""
+        return int(self._server.getsockname()[1])
 
     def release(self) -> None:
         """Let through what stood still, also for a client that is gone."""
@@ -87,8 +93,8 @@ class Proxy:
             if self.is_cut.is_set():
                 return data
             at = -1
-            while (at := data.find(PUSH, at + 1)) >= 0:
+            while (at := data.find(self.command, at + 1)) >= 0:
                 self._pushes += 1
                 if self._pushes > self.most_pushes:
-                    return data[: at + len(PUSH)]
+                    return data[: at + len(self.command)]
             return data
