@@ -1,5 +1,6 @@
 """Explain an event action's outcome at an instant by the events known now."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from models.action.plan import Broken, Plan
@@ -9,7 +10,7 @@ from models.store import ticks
 from models.store.actions import explain_facts, missed
 from models.values import format_instant
 from scheduler.events import is_within
-from scheduler.events.decide import Watched, undecided, watched_of
+from scheduler.events.decide import Occurrence, Watched, undecided, watched_of
 from scheduler.explain.explanation import (
     MISSED,
     MOST_NAMED,
@@ -27,6 +28,9 @@ from scheduler.explain.operation_text import sends_again
 from scheduler.occurrence import TOO_LATE
 from scheduler.record import ActionRef
 
+# When a rule ended, and how.
+Ended = tuple[datetime, str]
+
 
 def of_event(asked: Asked, plan: Plan) -> Explanation:
     """Answer for an event action at an instant without an operation."""
@@ -35,11 +39,11 @@ def of_event(asked: Asked, plan: Plan) -> Explanation:
         return _no_user(asked, plan)
     if not plan.active:
         return paused(asked)
-    users = ", ".join(due[:MOST_NAMED])
     window = _window(asked, plan)
     ended = _ended(asked, plan)
     if ended is not None or window.since >= asked.instant:
-        return _decided(asked, users, _when(asked, plan, ended))
+        return _decided(asked, plan, due, ended)
+    users = _names(due)
     if asked.instant > asked.now:
         due_in = span_in_words(asked.instant - asked.now)
         return asked.answer(NOT_DUE_YET, f"due in {due_in} for {users}")
@@ -56,29 +60,70 @@ def _window(asked: Asked, plan: Plan) -> Watched:
     return watched_of(_subject(asked), plan, began, now, decided_until)
 
 
-def _decided(asked: Asked, users: str, when: str) -> Explanation:
+def _decided(
+    asked: Asked, plan: Plan, due: Sequence[Occurrence], ended: Ended | None
+) -> Explanation:
     span = asked.known.span
     if span is not None:
         return in_span(asked, span, span["reason"])
     if asked.instant <= asked.now - asked.settings.retention.kept_for:
         return without_record(asked)
-    return asked.answer(MISSED, f"the event of {users} became known {when}")
+    in_time_until = _in_time_until(asked, plan)
+    if ended is not None and ended[0] > in_time_until:
+        ended = None
+    decided_at = in_time_until if ended is None else ended[0]
+    recipients = [one for one in due if _may_have_been_recipient(one, decided_at)]
+    if not recipients:
+        return _no_recipient(asked, due)
+    when = _when(ended)
+    return asked.answer(MISSED, f"the event of {_names(recipients)} became known {when}")
 
 
-def _when(asked: Asked, plan: Plan, ended: tuple[datetime, str] | None) -> str:
+def _in_time_until(asked: Asked, plan: Plan) -> datetime:
+    return asked.instant + timedelta(seconds=plan.longest_look_back_s)
+
+
+def _names(due: Sequence[Occurrence]) -> str:
+    return ", ".join(_name(one) for one in due[:MOST_NAMED])
+
+
+def _name(one: Occurrence) -> str:
+    return one.event.subject or f"the end of operation {one.event.event_id}"
+
+
+def _may_have_been_recipient(one: Occurrence, at: datetime) -> bool:
+    """Return whether a user who is selected now was perhaps selected then.
+
+    What the flags say now is no reason why something did not run before they changed.
+    """
+    since = [one.event.flags_changed_at]
+    if not one.watched.trigger.subjects.keeps_inactivated:
+        since.append(one.event.activated_at)
+    return all(changed is None or changed <= at for changed in since)
+
+
+def _no_recipient(asked: Asked, due: Sequence[Occurrence]) -> Explanation:
+    is_one = len(due) == 1
+    text = (
+        f"no user was due then: the flags or groups by which {_names(due)} "
+        f"{'is a recipient' if is_one else 'are recipients'} now were changed after that"
+    )
+    return asked.answer(NOT_AN_OCCURRENCE, text)
+
+
+def _when(ended: Ended | None) -> str:
     """Return when an event became known, by what had decided its instant before.
 
     A change decides what is known; it explains an event that came later but within the look-back.
     """
-    in_time_until = asked.instant + timedelta(seconds=plan.longest_look_back_s)
-    if ended is None or ended[0] > in_time_until:
+    if ended is None:
         return "after its time, and nothing was recorded"
     at, how = ended
     changed = f"after the action was {how} at {format_instant(at)}"
     return f"{changed}, which decided the events known by then"
 
 
-def _ended(asked: Asked, plan: Plan) -> tuple[datetime, str] | None:
+def _ended(asked: Asked, plan: Plan) -> Ended | None:
     """Return when and how the rule in force stopped looking for late events; None if it goes on."""
     first = asked.known.revision
     later = [] if first is None else explain_facts.revisions_after(asked.connection, first)
@@ -99,6 +144,11 @@ def _no_user(asked: Asked, plan: Plan) -> Explanation:
         text = f'no operation of "{plan.watched}" ended as {ended} that makes it due then'
         return asked.answer(NOT_AN_OCCURRENCE, text)
     text = f"no user was due then: {event} makes it due, for each user at a different instant"
+    if plan.active and asked.now <= (until := _in_time_until(asked, plan)):
+        text += (
+            f"; a user whose event becomes known, or who becomes a recipient, by "
+            f"{format_instant(until)} may still be due"
+        )
     span = asked.known.span
     if span is not None and event == LAST_SEEN:
         count = missed.count(asked.connection, span)
@@ -112,16 +162,17 @@ def _subject(asked: Asked) -> ActionRef:
     return ActionRef(action["uid"], action["small_app_id"], action["name"], number)
 
 
-def _due_then(asked: Asked, plan: Plan) -> list[str]:
-    """Return the selected users due at this instant without an operation."""
+def _due_then(asked: Asked, plan: Plan) -> list[Occurrence]:
+    """Return what is due at this instant without an operation, one for each selected user."""
     trigger = plan.on_event
     if trigger is None or not is_within(plan, asked.instant):
         return []
     before = asked.instant - ONE_SECOND
     watched = Watched(_subject(asked), plan, trigger, before, before)
     found = {
-        one.event.subject or f"the end of operation {one.event.event_id}"
+        _name(one): one
         for some in undecided(asked.connection, [watched], asked.instant)
         for one in some
+        if asked.subject is None or one.event.subject == asked.subject
     }
-    return sorted(found if asked.subject is None else found & {asked.subject})
+    return [found[name] for name in sorted(found)]

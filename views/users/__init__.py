@@ -48,7 +48,7 @@ class ImportedUsers(View):
 
     created: int
     updated: int
-    never_activated: int = Field(description="Users of the file without `activated_at`.")
+    never_activated: int = Field(description="Users of the file that never activated the account.")
 
 
 class Group(View):
@@ -163,10 +163,10 @@ def import_rows(
         done = users.import_users(connection, app.id, models, raises_events=raises_events)
         if done.created:
             users.check_room(connection, app.id, installation.settings.limits.users)
+        inactivated = users.never_activated(connection, app.id, [one.id for one in models])
         counts = {"created": done.created, "updated": done.updated}
         installation.audit(connection, app.id, "user.import", {app.name: counts})
-    never_activated = sum(one.activated_at is None for one in models)
-    return ImportedUsers(**counts, never_activated=never_activated)
+    return ImportedUsers(**counts, never_activated=inactivated)
 
 
 def list_users(installation: Installation, limit: int, cursor: str | None = None) -> Page[User]:

@@ -133,6 +133,20 @@ def test_who_never_activated_the_account_is_warned_about(call: Call) -> None:
     assert "never activated" in call("user", "list").out
 
 
+def test_an_import_that_leaves_the_activation_as_it_is_warns_of_no_user(
+    call: Call, write: Write
+) -> None:
+    call("user", "add", "ann@example.com", "--activated-at", "2026-01-01T00:00:00Z")
+    call("user", "add", "ben@example.com")
+
+    one = call("user", "import", write([{"id": "ann@example.com", "active": False}], "one.json"))
+    both = [{"id": f"{name}@example.com", "active": True} for name in ("ann", "ben")]
+    two = call("user", "import", write(both, "two.json"))
+
+    assert "warning" not in one.out
+    assert "users without activated_at: 1" in two.out
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import sqlalchemy as sa
 
 from models.store.notices.alerting import NO_ALERTS
 from models.store.people import events, users
+from models.tables import users as user_table
 from models.users import parse_users
 from runtime.config import Settings
 from runtime.database import reading
@@ -218,3 +220,67 @@ def test_a_second_of_a_missed_span_at_which_nobody_was_due_is_no_occurrence(
         "missed",
         "not_an_occurrence",
     ]
+
+
+def stored(engine: sa.Engine, **given: Any) -> None:
+    """Import what is given of the user ann."""
+    with engine.begin() as connection:
+        users.import_users(
+            connection, 1, parse_users([{"id": "ann", "email": "ann@x.org", **given}])
+        )
+
+
+def never_activated(engine: sa.Engine) -> None:
+    with engine.begin() as connection:
+        connection.execute(sa.update(user_table).values(activated_at=None))
+
+
+BECOMES_A_RECIPIENT: dict[str, tuple[Callable[[sa.Engine], None], dict[str, Any]]] = {
+    "switched_on": (partial(stored, active=False), {"active": True}),
+    "activated": (never_activated, {"activated_at": "2027-01-04T11:50:00Z"}),
+    "made_a_member": (partial(stored, groups=[]), {"groups": ["shop"]}),
+}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), BECOMES_A_RECIPIENT.values(), ids=list(BECOMES_A_RECIPIENT)
+)
+def test_what_a_user_is_now_is_no_reason_why_an_event_told_in_time_did_not_run(
+    engine: sa.Engine,
+    clock: VirtualClock,
+    settings: Settings,
+    before: Callable[[sa.Engine], None],
+    after: dict[str, Any],
+) -> None:
+    stored(engine, groups=["shop"])
+    before(engine)
+    action = make_action(engine, **on_paid(look_back="PT5M"), recipients={"groups": ["shop"]})
+    clock.set(NOON - 2 * SECOND)
+    become_known(engine, NOON - 2 * SECOND)
+    for minute in range(10):
+        run_tick(engine, clock, NOON + minute * MINUTE)
+    clock.set(NOON + 11 * MINUTE)
+    told = why(engine, settings, action, NOON - 2 * SECOND)
+    stored(engine, **after)
+
+    told_later = why(engine, settings, action, NOON - 2 * SECOND)
+
+    assert [told.verdict, told_later.verdict] == ["not_an_occurrence"] * 2
+    assert "no user was due then" in told.text
+    assert "by which ann is a recipient now were changed after that" in told_later.text
+
+
+def test_a_user_may_become_a_recipient_within_the_look_back_and_is_told_so(
+    engine: sa.Engine, clock: VirtualClock, settings: Settings
+) -> None:
+    stored(engine, active=False)
+    action = make_action(engine, **on_paid(look_back="PT5M"))
+    clock.set(NOON - 2 * SECOND)
+    become_known(engine, NOON - 2 * SECOND)
+    run_tick(engine, clock, NOON)
+    told = why(engine, settings, action, NOON - 2 * SECOND)
+    stored(engine, active=True)
+    run_tick(engine, clock, NOON + MINUTE)
+
+    assert "who becomes a recipient, by 2027-01-04T11:44:58Z may still be due" in told.text
+    assert [row["subject"] for row in rows_of(engine, action)] == ["ann"]
