@@ -17,7 +17,7 @@ from models.errors import InvalidDocument, Problem, Refused
 from runtime.visible import visible_json
 from small_apps.snapshots.json_rows import Row, json_line, json_value
 from views import apps
-from views.apps import calendar_file, changes, grants
+from views.apps import calendar_file, changes, grants, limits
 from views.apps.data import open_rows
 from views.door import Door, every
 from views.files import Document, read_all, read_documents
@@ -121,6 +121,28 @@ def grant(  # noqa: PLR0917 - typer passes them by name
         show(context, opened.ask(grants.grant, name, lists, all_=everything))
     else:
         show(context, opened.ask(grants.granted, name))
+
+
+@commands.command("limit")
+def limit(
+    context: typer.Context,
+    name: Name,
+    actions: Annotated[int | None, typer.Option(min=-1, help="How many actions.")] = None,
+    disk_mb: Annotated[
+        int | None, typer.Option(min=-1, help="MiB of its snapshots and downloads.")
+    ] = None,
+) -> None:
+    """Set what a small app may use; without options, show it.
+
+    0 is no limit, -1 is the installation's limit again.
+    """
+    given = {"actions": actions, "disk_mb": disk_mb}
+    changes = {what: most for what, most in given.items() if most is not None}
+    opened = existing(context)
+    if changes:
+        show(context, opened.ask(limits.limit, name, changes))
+    else:
+        show(context, opened.ask(limits.limits, name))
 
 
 @commands.command("hook-secret")

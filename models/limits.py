@@ -13,6 +13,24 @@ def too_many(what: str, most: int, remedy: str) -> str:
     )
 
 
+def too_many_actions(app: str, count: int, most: int) -> str:
+    """Return the error of a change that gives a small app more than `most` actions."""
+    return (
+        f"small app {app!r} would have {count:,} actions, and may have {most:,} "
+        f"({PREFIX}ACTIONS); delete some, or let an administrator run "
+        f"`minutebook app limit {app} --actions {count}`"
+    )
+
+
+def disk_is_full(app: str, used_mb: int, most_mb: int) -> str:
+    """Return why a refresh does not go on."""
+    return (
+        f"the snapshots and downloads of small app {app!r} take {used_mb:,} MiB, and may take "
+        f"{most_mb:,} ({PREFIX}DISK_MB); refresh less, let `maintenance` remove old snapshots, or "
+        f"let an administrator run `minutebook app limit {app} --disk-mb {2 * used_mb}`"
+    )
+
+
 def too_many_wait(most: int, remedy: str) -> str:
     """Return why no further operation of a small app is recorded to run."""
     return f"{most:,} operations of its small app are already waiting ({PREFIX}WAITING); {remedy}"

@@ -82,6 +82,8 @@ small_apps = sa.Table(
     _at("maintained_at"),
     # What it may reach; null for all that the settings allow.
     sa.Column("grants", StoredGrants, nullable=True),
+    # Its own limits by their settings; the installation's hold for the others.
+    sa.Column("limits", StoredJson(dict), nullable=True),
     sa.UniqueConstraint("name"),
 )
 

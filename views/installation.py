@@ -25,6 +25,7 @@ from runtime.config import Settings, load_settings
 from runtime.database import CONNECTIONS, make_engine, reading
 from runtime.folders import make_private
 from small_apps.store import small_apps
+from small_apps.store.app_limits import limits_of
 from views.view import Listing, View
 
 T = TypeVar("T")
@@ -201,6 +202,7 @@ class Installation:
         with reading(self.engine) as connection:
             grants = small_apps.grants_of(connection, app.id)
             calendars = small_apps.calendars_of(connection, app.id)
+            limits = limits_of(connection, self.settings.limits, app.id)
         return ChangeContext(
             self.actor,
             app,
@@ -212,6 +214,7 @@ class Installation:
             expects,
             self.settings.commands,
             calendars,
+            limits.actions,
         )
 
     def remover_in(self, app: SmallApp, expects: int | None = None) -> "ChangeContext":

@@ -108,6 +108,8 @@ ENDPOINTS: Mapping[str, Endpoint] = {
     "apps.grants.grant": Endpoint(
         "PATCH", "/api/apps/{name}/grants", Body.VALUE, ("changes",), {"all_": "everything"}
     ),
+    "apps.limits.limits": _get("/api/apps/{name}/limits"),
+    "apps.limits.limit": Endpoint("PATCH", "/api/apps/{name}/limits", Body.VALUE, ("changes",)),
     "apps.data.open_rows": _get("/api/apps/{app}/data/{domain}", is_staged="staging"),
     "templates.list_templates": _get_linked("/api/apps/{app}/templates"),
     "templates.preview": _get("/api/apps/{app}/templates/{name}/preview"),

@@ -10,6 +10,7 @@ from views.apps import App, Apps, DataStatus, InEachApp
 from views.apps.calendar_file import CalendarEntries
 from views.apps.changes import AppliedApp, AppliedApps, DeletedApp
 from views.apps.grants import GrantedTo, HookSecret
+from views.apps.limits import LimitsOf
 from views.words import both_clocks, instant
 
 COLUMNS = {"name": "NAME", "zone": "ZONE", "owner": "OWNER", "domains": "DOMAINS"}
@@ -64,6 +65,15 @@ def _granted(grants: Grants) -> str:
     return "; ".join(f"{kind} {', '.join(names)}" for kind, names in lists if names) or "nothing"
 
 
+def _limits(found: LimitsOf) -> Iterator[str]:
+    shown = {"actions": f"{found.actions:,}", "disk_mb": f"{found.disk_mb:,} MiB of disk"}
+    for what, most in shown.items():
+        text = most if what == "disk_mb" else f"{most} {what}"
+        if getattr(found, what) == 0:
+            text = f"no limit of {what.removesuffix('_mb')}"
+        yield f"{found.name}: {text}{'' if what in found.own else ' (as the installation)'}"
+
+
 def _grant(granted: GrantedTo) -> Iterator[str]:
     yield f"{granted.name} may reach: {_granted(granted.grants)}"
 
@@ -115,6 +125,7 @@ FORMS = {
     AppliedApps: _applied_all,
     DeletedApp: _deleted,
     GrantedTo: _grant,
+    LimitsOf: _limits,
     HookSecret: _hook_secret,
     CalendarEntries: _calendar,
 }

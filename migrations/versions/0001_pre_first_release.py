@@ -125,6 +125,7 @@ sa.Table(
     _at("deleted_at"),
     _at("maintained_at"),
     sa.Column("grants", sa.JSON, nullable=True),
+    sa.Column("limits", sa.JSON, nullable=True),
     sa.UniqueConstraint("name"),
 )
 

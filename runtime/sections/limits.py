@@ -8,6 +8,10 @@ from runtime.sections import Section
 class LimitSettings(Section):
     """Limits of each small app; 0 is no limit."""
 
+    actions: int = Field(20_000, ge=0, description="actions of a small app")
+    disk_mb: int = Field(
+        51_200, ge=0, description="MiB of a small app's snapshots and downloads, all together"
+    )
     domains: int = Field(1_000, ge=0, description="domains of a small app")
     users: int = Field(100_000, ge=0, description="users of a small app")
     waiting: int = Field(100_000, ge=0, description="operations of a small app that wait to start")

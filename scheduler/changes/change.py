@@ -46,6 +46,7 @@ from scheduler.changes.validation import (
 from scheduler.kernel_release import hold_release
 from scheduler.record import Recorded
 from small_apps.store import small_apps
+from small_apps.store.app_limits import check_actions
 
 # The stored action of each document, None where there is none.
 Rows = Sequence[Stored | None]
@@ -330,6 +331,7 @@ def _insert_all(
     """Store new actions, many per statement; their documents were validated at `since`."""
     if revisions:
         small_apps.hold(connection, author.small_app.id)
+        check_actions(connection, author.small_app, len(revisions), author.most_actions)
         _check_calendars(connection, revisions, author)
     made = [_changed(uuid4(), one, Change.CREATED, 1) for one in revisions]
     done = 0

@@ -21,6 +21,7 @@ from scheduler.changes.revisions import Revision, action_ref, dependencies_of
 from scheduler.changes.validation import ChangeContext, Stored, contexts_of, revisions_of
 from scheduler.events import decide as events
 from scheduler.occurrence import Window, decisions, next_occurrences, occurrences_between
+from small_apps.store.app_limits import check_actions
 
 DAY = timedelta(days=1)
 MINUTE = timedelta(minutes=1)
@@ -95,6 +96,9 @@ def _planned(
     revisions = revisions_of(documents, contexts_of(connection, rows, author, now), author)
     changes = dependencies_of(rows, revisions)
     check_circles(connection, author.small_app.id, changes, holds=False)
+    new = sum(row is None for row in rows)
+    if new:
+        check_actions(connection, author.small_app, new, author.most_actions)
     stored = _StoredNow(connection, now, author.steps, _recorded(connection, rows, now))
     return [
         _created(revision, now) if row is None else _changed(stored, row, revision)

@@ -44,6 +44,8 @@ class ChangeContext:
     expects: int | None = None
     commands: tuple[str, ...] | None = ()
     calendars: Mapping[str, Sequence[object]] = field(default_factory=dict)
+    # 0 is no limit.
+    most_actions: int = 0
 
 
 def check_revision(row: Stored, author: ChangeContext) -> None:

@@ -69,7 +69,12 @@ def folder_name(name: str) -> str:
 
 def download_path(home: Path, app: str, domain: str, place: str) -> Path:
     """Return the path of the domain's last download from `place`."""
-    return home / DOWNLOADS / folder_name(app) / f"{folder_name(domain)}.{place}"
+    return downloads_folder(home, app) / f"{folder_name(domain)}.{place}"
+
+
+def downloads_folder(home: Path, app: str) -> Path:
+    """Return the folder of a small app's downloads."""
+    return home / DOWNLOADS / folder_name(app)
 
 
 def write(settings: Settings, place: Place, data: "Data", last: str | None = None) -> Written:

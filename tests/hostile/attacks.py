@@ -25,6 +25,7 @@ import sqlalchemy as sa
 from models.tables import domains, ticks
 from tests.acceptance import test_shared_broker as on_broker
 from tests.acceptance.web_door import start_web
+from tests.factories import make_document
 from tests.fuzz import broker_items
 from tests.fuzz.kept import kept
 from tests.hostile import test_cut_sources as cuts
@@ -37,6 +38,7 @@ from tests.integration.celery_steps import test_agent_bounds as bounds
 from tests.integration.celery_steps import test_sidecar as sidecar
 from tests.integration.celery_steps.test_agent import ANSWER_S, Asked, serving
 from tests.integration.cli import test_scope as scope
+from tests.integration.cli.test_apps import FAR
 from tests.integration.moving import test_django_beat as imports
 from tests.integration.small_apps import test_downloads as downloads
 from tests.integration.web import test_aborted as aborted
@@ -529,6 +531,25 @@ JSON_LINES = {"Content-Type": "application/jsonl"}
 BROKEN = (Exception, pytest.fail.Exception)
 
 
+def _endless_growth(stage: Stage) -> str:
+    many = [make_document(name=f"more {number}", when=FAR) for number in range(300)]
+    file = stage.folder / "many.json"
+    file.write_text(json.dumps(many))
+    rows = "\n".join(os.urandom(32).hex() for _ in range(2**16))
+    for app in APPS:
+        done = stage.call("app", "limit", app, "--actions", "100", "--disk-mb", "1")
+        assert done.code == 0, done.err
+        said = refused(stage.call("--app", app, "action", "apply", str(file)), "and may have 100")
+        assert stage.add(app, name="one more").code == 0
+        (stage.data / app / "large.csv").write_text(f"text\n{rows}\n")
+        stored = stage.installation.settings.home / "snapshots" / app
+        before = {*stored.rglob("*.parquet")}
+        failed(stage.refresh(app, {"file": f"{app}/large.csv"}), "SCHED_LIMITS_DISK_MB")
+        assert {*stored.rglob("*.parquet")} == before
+        assert stage.call("app", "limit", app, "--actions", "-1", "--disk-mb", "-1").code == 0
+    return said
+
+
 ATTACKS = [
     Attack(
         "A1", "a document names another app's file, connection, reader or secret",
@@ -694,6 +715,13 @@ ATTACKS = [
         "B13", "an iCalendar file whose rules yield nothing until the year 9999",
         "it is read by a child process with limits, and refused",
         ("test_a_file_whose_rules_take_too_long_is_refused",), _endless_calendar,
+    ),
+    Attack(
+        "B14", "an editor adds actions, or refreshes data, without end",
+        "an app has so many actions and so much disk; a refresh beyond it leaves nothing",
+        ("test_an_app_has_as_many_actions_as_the_limit_says",
+         "test_a_refresh_whose_snapshot_has_no_room_fails_and_leaves_nothing",
+         "test_a_download_that_has_no_room_is_cut_off_and_removed"), _endless_growth,
     ),
     Attack(
         "C1", "an encoded word in a name or subject that holds headers, recipients or a body",

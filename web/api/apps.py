@@ -6,12 +6,12 @@ from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 from fastapi.responses import StreamingResponse
-from pydantic import create_model
+from pydantic import Field, create_model
 
 from minutebook.grants import KINDS
 from models.roles import Permission
 from views import apps, templates
-from views.apps import changes, data, grants
+from views.apps import changes, data, grants, limits
 from views.installation import Installation
 from views.templates import summary
 from views.view import RequestBody
@@ -57,6 +57,17 @@ GrantChanges = create_model(
     __doc__="What a small app may reach, by kind; a list that is left out stays as it is.",
     **dict.fromkeys(KINDS, _GIVEN),
 )
+
+
+# True and "5" are no numbers.
+Most = Annotated[int, Field(strict=True, ge=-1, le=2**53)]
+
+
+class LimitChanges(RequestBody):
+    """Limits of a small app: 0 is none, -1 the installation's; one left out stays as it is."""
+
+    actions: Most | None = None
+    disk_mb: Most | None = None
 
 
 @router.get("/apps", responses=LINKED)
@@ -139,6 +150,19 @@ def change_grants(
     # An empty text removes all of its kind.
     lists = {kind: names or ("",) for kind, names in given.items()}
     return grants.grant(opened, app, lists, all_=everything)
+
+
+@router.get("/apps/{app}/limits")
+def show_limits(opened: Reader, app: str) -> limits.LimitsOf:
+    """Return what a small app may use."""
+    return limits.limits(opened, app)
+
+
+@router.patch("/apps/{app}/limits", openapi_extra=reads_model(LimitChanges))
+def change_limits(opened: Admin, app: str, body: Body) -> limits.LimitsOf:
+    """Change what a small app may use."""
+    given = value_of(body, LimitChanges).model_dump(exclude_none=True)
+    return limits.limit(opened, app, given)
 
 
 @router.get(

@@ -31,6 +31,7 @@ from small_apps.steps.refresh import RefreshParameters
 from small_apps.steps.refresh.budget import Budget
 from small_apps.steps.refresh.parallel import Parallel
 from small_apps.steps.refresh.report import Report
+from small_apps.steps.refresh.room import Room
 from small_apps.store import snapshots as stored
 from small_apps.store.snapshots import Domain, MergedInto, Snapshot, Staged
 from small_apps.watch import Watch
@@ -46,12 +47,16 @@ def run(context: WorkContext) -> StepResult:
         now = read_clock(connection)
     chosen = _chosen(parameters, domains)
     budget = Budget(context)
-    refresh = _Refresh(context, parameters, Report(len(chosen)), budget, now)
+    room = Room(context)
+    refresh = _Refresh(context, parameters, Report(len(chosen)), (budget, room), now)
     try:
         budget.check()
+        room.check()
         changed = refresh.probe(chosen)
         refresh.import_all(refresh.download(changed))
     except Stopped:
+        if room.error is not None:
+            raise StepFailed(room.error, permanent=True) from None
         refresh.report.stopped = True
     finally:
         refresh.discard()
@@ -91,13 +96,13 @@ class _Refresh:
         context: WorkContext,
         parameters: RefreshParameters,
         report: Report,
-        budget: Budget,
+        limits: tuple[Budget, Room],
         now: datetime,
     ) -> None:
         self.context = context
         self.parameters = parameters
         self.report = report
-        self.budget = budget
+        self.budget, self.room = limits
         # By domain, also those that a stop leaves without an import.
         self._fetched: dict[str, Fetched] = {}
         # When the reading of each domain began, by the database's clock.
@@ -200,6 +205,11 @@ class _Refresh:
             files.remove(self.context.settings, [written.path])
             self._confirm(staging, fetched.validators)
             return
+        try:
+            self.room.check(written.byte_count)
+        except StepFailed:
+            files.remove(self.context.settings, [written.path])
+            raise
         snapshot = _snapshot(domain, written, fetched)
         is_merged = bool(fetched.data.rules.key)
         self._stage(snapshot, MergedInto(staging.id if staging else None) if is_merged else None)
@@ -256,13 +266,14 @@ class _Refresh:
             self._isolated(known[name], lambda: take(known[name], future.result()))
             self._progress(phase, name)
             self.budget.check()
+            self.room.check()
 
         context = self.context
-        if context.should_stop():
+        if self._should_stop():
             raise Stopped
         self._progress(phase, ", ".join(known) or None)
         parallel: Parallel[T] = Parallel(
-            context.settings.fetch.parallel, context.should_stop, partial(self._note, phase)
+            context.settings.fetch.parallel, self._should_stop, partial(self._note, phase)
         )
         parallel.run({name: partial(_guarded, act, known[name]) for name in known}, done)
         if self.report.stopped:
@@ -270,14 +281,18 @@ class _Refresh:
 
     def _fetch_here(self, domain: Domain, take: Callable[[Domain, Fetched], None]) -> None:
         """Fetch one domain, and call `take` with its data, in this thread."""
-        if self.context.should_stop():
+        if self._should_stop():
             raise Stopped
         self._progress("download", domain.name)
-        watch = Watch(self.context.should_stop, partial(self._note, "download", domain.name))
+        watch = Watch(self._should_stop, partial(self._note, "download", domain.name))
         self._isolated(domain, lambda: take(domain, self._fetch(domain, watch)))
         self.budget.check()
+        self.room.check()
         if self.report.stopped:
             raise Stopped
+
+    def _should_stop(self) -> bool:
+        return self.context.should_stop() or self.room.is_exceeded()
 
     def _isolated(self, domain: Domain, act: Callable[[], None]) -> None:
         try:

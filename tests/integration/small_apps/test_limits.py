@@ -1,27 +1,42 @@
-"""Limits of a small app, each at its edge: domains, users, minutes of refreshes, mails a minute."""
+"""Limits of a small app, each at its edge: of what it has, and of what it does a day or minute."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
+from random import Random
 
 import pytest
 import sqlalchemy as sa
 
 from minutebook.steps import StepFailed
-from models.errors import InvalidDocument
+from models.errors import InvalidDocument, Refused
 from models.sql import read_clock
 from models.store import usage
 from models.store.usage import Used
 from models.tables import app_usage
 from runtime.database import reading
 from runtime.sections.limits import LimitSettings
+from scheduler.changes import change
 from small_apps.document import parse_small_app
 from small_apps.mail.rates import AppRate
 from small_apps.steps import refresh, send_email
 from small_apps.steps.refresh import RefreshParameters
 from small_apps.steps.send_email import SendEmailParameters
 from small_apps.store import app_apply, app_limits
+from tests.factories import author, make_document
 from tests.integration.small_apps.steps.conftest import ANN, BEN, Work
+from tests.web_source import Page, WebSource, web_source
 
 MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def web() -> Iterator[WebSource]:
+    """A web server of data sources."""
+    with web_source() as source:
+        yield source
+
+
 DOMAINS = {name: {"source": {"file": f"{name}.csv"}} for name in "abcd"}
 MAIL = {"welcome": {"subject": "Hello", "text": "Dear {{ recipient.name }}"}}
 
@@ -102,6 +117,75 @@ def test_the_time_of_a_refresh_is_counted_whatever_its_end(work: Work) -> None:
 
     with reading(work.engine) as connection:
         assert usage.spent(connection, work.app.id, Used.IMPORT_MS) > 0
+
+
+def test_a_refresh_whose_snapshot_has_no_room_fails_and_leaves_nothing(work: Work) -> None:
+    work.apply(domains=first(2))
+    drawn = Random(7)
+    rows = "".join(f"{number},{drawn.random()}\n" for number in range(60_000))
+    work.write("a.csv", f"id,x\n{rows}")
+    work.write("b.csv", f"id,y\n{rows}")
+    context = work.context(RefreshParameters(), limits=LimitSettings(disk_mb=1))
+
+    with pytest.raises(StepFailed) as failure:
+        refresh.run(context)
+    again = work.context(RefreshParameters(), limits=LimitSettings(disk_mb=1))
+    with pytest.raises(StepFailed):
+        refresh.run(again)
+
+    assert failure.value.permanent
+    assert "the snapshots and downloads of small app 'shop' take 2 MiB, and may take 1" in str(
+        failure.value
+    )
+    assert "(SCHED_LIMITS_DISK_MB)" in str(failure.value)
+    held = [one.name for one in work.domains().values() if one.staging is not None]
+    files = [*(work.settings.home / "snapshots").rglob("*.parquet")]
+    assert len(files) == len(held) <= 1
+    assert [*(work.settings.home / "scratch").rglob("*.parquet")] == []
+
+
+def test_a_download_that_has_no_room_is_cut_off_and_removed(work: Work, web: WebSource) -> None:
+    web.pages["/big.csv"] = Page(b"id\n" + b"1\n" * (3 * 2**20))
+    work.apply(domains={"a": {"source": {"url": f"{web.url}/big.csv"}}})
+    inside = work.settings.fetch.model_copy(update={"allow_private": True})
+    limits = LimitSettings(disk_mb=1)
+    context = work.context(RefreshParameters(), limits=limits, fetch=inside)
+
+    with pytest.raises(StepFailed, match="SCHED_LIMITS_DISK_MB") as failure:
+        refresh.run(context)
+
+    assert failure.value.permanent
+    assert [*(work.settings.home / "downloads").rglob("*.*")] == []
+
+
+def test_a_small_app_may_have_another_limit_than_the_installation(work: Work) -> None:
+    limits = LimitSettings(actions=5, disk_mb=7)
+    with work.engine.begin() as connection:
+        app_limits.set_own(connection, work.app.id, {"actions": 9, "users": 1})
+        found = app_limits.limits_of(connection, limits, work.app.id)
+
+    assert (found.actions, found.disk_mb, found.users) == (9, 7, limits.users)
+
+
+@pytest.mark.parametrize(("more", "is_refused"), [(2, False), (3, True)])
+def test_an_app_has_as_many_actions_as_the_limit_says(
+    engine: sa.Engine, more: int, is_refused: bool
+) -> None:
+    by = replace(author(), most_actions=3)
+    change.create_all(engine, [make_document(name="first")], by)
+    documents = [make_document(name=f"action {number}") for number in range(more)]
+
+    for store in (change.apply_all, change.create_all)[: 2 if is_refused else 1]:
+        if not is_refused:
+            assert len(store(engine, documents, by)) == more
+            continue
+        with pytest.raises(Refused) as refusal:
+            store(engine, documents, by)
+        assert str(refusal.value) == (
+            "small app 'default' would have 4 actions, and may have 3 (SCHED_LIMITS_ACTIONS); "
+            "delete some, or let an administrator run `minutebook app limit default --actions 4`"
+        )
+    assert change.apply_all(engine, [make_document(name="first", description="new")], by)
 
 
 def test_mails_of_an_app_are_counted(work: Work) -> None:

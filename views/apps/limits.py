@@ -1,0 +1,51 @@
+"""The limits that a small app has of its own."""
+
+from collections.abc import Mapping
+
+from pydantic import Field
+
+from models.errors import Refused
+from runtime.database import reading
+from small_apps.store import app_limits, small_apps
+from views.finding import find_app
+from views.installation import Installation
+from views.view import View
+
+
+class LimitsOf(View):
+    """What a small app may use; 0 is no limit."""
+
+    name: str
+    actions: int = Field(description="How many actions it may have.")
+    disk_mb: int = Field(description="MiB that its snapshots and downloads may take.")
+    own: tuple[str, ...] = Field(description="Those that differ from the installation's settings.")
+
+
+def limits(installation: Installation, name: str) -> LimitsOf:
+    """Return the limits of a small app; raises NotFound."""
+    with reading(installation.engine) as connection:
+        app = find_app(connection, installation, name)
+        return _shown(installation, name, app_limits.own_of(connection, app.id))
+
+
+def limit(installation: Installation, name: str, changes: Mapping[str, int]) -> LimitsOf:
+    """Give a small app limits of its own, and return all; raises NotFound and Refused.
+
+    A limit of -1 is the installation's again.
+    """
+    for what, most in changes.items():
+        if most < -1:
+            raise Refused(f"{what} {most} is no limit; write 0 for none, -1 for the installation's")
+    with installation.engine.begin() as connection:
+        app = find_app(connection, installation, name)
+        small_apps.lock(connection, app.id)
+        own = {**app_limits.own_of(connection, app.id), **changes}
+        own = {what: most for what, most in own.items() if most >= 0}
+        app_limits.set_own(connection, app.id, own)
+        installation.audit(connection, app.id, "app.limit", {app.name: own})
+    return _shown(installation, name, own)
+
+
+def _shown(installation: Installation, name: str, own: Mapping[str, int]) -> LimitsOf:
+    found = app_limits.with_own(installation.settings.limits, own)
+    return LimitsOf(name=name, actions=found.actions, disk_mb=found.disk_mb, own=tuple(sorted(own)))
