@@ -131,10 +131,11 @@ def test_each_variable_is_a_setting_with_a_valid_value(name: str, tmp_path: Path
     values = {key: re.sub(r"\$\{\w+:-(.*?)\}", r"\1", value) for key, value in environment.items()}
     for url in (
         "postgresql://minutebook:p@postgres/minutebook",
-        "redis://redis:6379/0",
+        "redis://:p@redis:6379/0",
         "smtp://mail:1025",
     ):
-        secret = {"p": "database_url", "r": "broker_url", "s": "smtp_url"}[url[0]]
+        database = "owner_url" if name == "migrate" else "database_url"
+        secret = {"p": database, "r": "broker_url", "s": "smtp_url"}[url[0]]
         (tmp_path / secret).write_text(url)
         assert secret in OURS[name]["secrets"]
     values = {key: value.replace("/run/secrets", str(tmp_path)) for key, value in values.items()}
@@ -192,6 +193,14 @@ def test_a_stop_leaves_workers_the_time_to_give_back(name: str, tmp_path: Path) 
     needed_s = load_settings(tmp_path, {}).worker.stop_grace_s + STOP_MARGIN_S
 
     assert _seconds(OURS[name]["stop_grace_period"]) > needed_s
+
+
+def test_no_process_of_ours_has_the_password_of_the_superuser_or_of_another_account() -> None:
+    mine = {name: set(service["secrets"]) for name, service in OURS.items()}
+
+    assert mine.pop("migrate") == {"owner_url", "broker_url", "smtp_url"}
+    assert all(secrets == {"database_url", "broker_url", "smtp_url"} for secrets in mine.values())
+    assert "POSTGRES_USER" not in SERVICES["postgres"]["environment"]
 
 
 def test_the_broker_keeps_its_messages() -> None:
