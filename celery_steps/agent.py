@@ -24,6 +24,7 @@ from models.store.ticks import Seen
 from runtime.clock import monotonic
 from runtime.config import Settings
 from runtime.skew import SkewWatch
+from runtime.stopping import Stop
 from runtime.supervisor import PARENT
 
 logger = logging.getLogger("minutebook.agent")
@@ -53,9 +54,9 @@ class Agent:
         self.worker = worker
         # The group that may connect, beside the agent's own account.
         self.group = group
-        self.stop = threading.Event()
+        self.stop = Stop()
         # A sidecar ends once its workers have left.
-        self.leave = threading.Event()
+        self.leave = Stop()
         bounds = Bounds(settings.celery.tasks, apps)
         self.workers = Workers(engine, SkewWatch(settings.clock.max_skew_s), worker, bounds)
         self.claims = Claims(engine, settings.alert, bounds, self.workers.follows)

@@ -6,7 +6,6 @@ import signal
 import sys
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from threading import Event
 
 import sqlalchemy as sa
 
@@ -20,6 +19,7 @@ from runtime.config import Settings
 from runtime.embedded import broker_answers, broker_command, stop_orphan
 from runtime.logs import set_up_logs
 from runtime.scratch import hold, sweep
+from runtime.stopping import Stop
 from runtime.supervisor import Child, folder_lock, lock_holder, own_command, stop_all
 from scheduler.on_demand import manual
 from views import tokens
@@ -43,7 +43,7 @@ def up(installation: Installation, *, load_demo: bool, run_now: bool) -> None:
     """
     settings = installation.settings
     set_up_logs(settings.log, "up")
-    stop = Event()
+    stop = Stop()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     with ExitStack() as stack:

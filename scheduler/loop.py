@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
-from threading import Event
 from typing import TypeVar
 
 import sqlalchemy as sa
@@ -23,6 +22,7 @@ from runtime.clock import monotonic, utc_now
 from runtime.config import Settings
 from runtime.database import DATABASE_AWAY, reading, unhurried
 from runtime.skew import SkewWatch
+from runtime.stopping import Stop
 from runtime.tracing import span
 from scheduler.changes.default_actions import migrate
 from scheduler.counting import count_ended, tick_totals
@@ -58,7 +58,7 @@ class Daemon:
     engine: sa.Engine
     settings: Settings
     steps: Steps
-    stop: Event = field(default_factory=Event)
+    stop: Stop = field(default_factory=Stop)
     name: str = field(default_factory=daemon_name)
 
     def __post_init__(self) -> None:
