@@ -2,7 +2,7 @@
 
 import logging
 import struct
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from socket import gaierror
 from typing import Any
@@ -27,6 +27,7 @@ from models.store.operations.handing import Handed
 from models.store.operations.outbox import Message
 from runtime.clock import monotonic
 from runtime.config import Settings
+from runtime.database import is_locked, reason_of, wait_briefly
 from runtime.tracing import trace_headers
 
 logger = logging.getLogger("minutebook.broker")
@@ -62,6 +63,12 @@ class Outcome:
     unwritable: list[tuple[Handed, str]] = field(default_factory=list)
     error: str | None = None
 
+    def apart(self) -> Iterator["Outcome"]:
+        """Yield an outcome for each message."""
+        yield from (Outcome(accepted=[one]) for one in self.accepted)
+        yield from (Outcome(refused=[one]) for one in self.refused)
+        yield from (Outcome(unwritable=[one]) for one in self.unwritable)
+
 
 def hand_over(engine: sa.Engine, messages: Sequence[Message]) -> tuple[int, str | None]:
     """Send operations that the caller has reserved to the user's Celery application.
@@ -78,15 +85,44 @@ def hand_over(engine: sa.Engine, messages: Sequence[Message]) -> tuple[int, str 
         with engine.begin() as connection:
             handed = handing.begin(connection, chunk, rules, settings.alert)
         outcome = send_each(handed)
-        with engine.begin() as connection:
-            handing.settle(connection, outcome.accepted, outcome.refused, settings.alert)
-            handing.fail_unwritable(connection, outcome.unwritable, settings.alert)
+        _settle(engine, outcome, settings)
         count += len(outcome.accepted)
         if outcome.error is not None:
             _log(outcome, len(handed))
             _failed_at[url] = monotonic()
             return count, outcome.error
     return count, None
+
+
+def _settle(engine: sa.Engine, outcome: Outcome, settings: Settings) -> None:
+    """Record what became of messages; rows that others keep locked hold up their own message only.
+
+    Whatever is not recorded is in doubt: the sweep decides it.
+    """
+    try:
+        _settle_together(engine, outcome, settings)
+    except sa.exc.OperationalError as error:
+        if not is_locked(error):
+            raise
+        for one in outcome.apart():
+            _settle_alone(engine, one, settings)
+
+
+def _settle_together(engine: sa.Engine, outcome: Outcome, settings: Settings) -> None:
+    with engine.begin() as connection:
+        wait_briefly(connection)
+        handing.settle(connection, outcome.accepted, outcome.refused, settings.alert)
+        handing.fail_unwritable(connection, outcome.unwritable, settings.alert)
+
+
+def _settle_alone(engine: sa.Engine, one: Outcome, settings: Settings) -> None:
+    try:
+        _settle_together(engine, one, settings)
+    except sa.exc.OperationalError as error:
+        if not is_locked(error):
+            raise
+        why = reason_of(error)
+        logger.warning("what became of a task is not recorded, its rows stay locked: %s", why)
 
 
 def _log(outcome: Outcome, begun: int) -> None:

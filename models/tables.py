@@ -232,7 +232,9 @@ action_cursor = sa.Table(
 action_state = sa.Table(
     "action_state",
     metadata,
-    sa.Column("action_uid", sa.ForeignKey("actions.uid"), primary_key=True, type_=HyphenatedUuid),
+    sa.Column("action_uid", HyphenatedUuid, primary_key=True),
+    # docs/adr/0028: whoever has the row of an action locked must not delay ticks.
+    sa.ForeignKeyConstraint(["action_uid"], ["actions.uid"], info=SQLITE_ONLY),
     sa.Column("subject", sa.Text, primary_key=True, server_default=""),
     _text("last_state", optional=True),
     _at("last_run_at"),
@@ -384,7 +386,8 @@ missed_spans = sa.Table(
     "missed_spans",
     metadata,
     sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("action_uid", sa.ForeignKey("actions.uid"), nullable=False, type_=HyphenatedUuid),
+    sa.Column("action_uid", HyphenatedUuid, nullable=False),
+    sa.ForeignKeyConstraint(["action_uid"], ["actions.uid"], info=SQLITE_ONLY),
     sa.Column("revision", WholeNumber, nullable=False),
     _at("first_at", optional=False),
     _at("last_at", optional=False),
@@ -434,7 +437,8 @@ notices = sa.Table(
     sa.Column("id", HyphenatedUuid, primary_key=True),
     # Null for a notice to the admins about the installation.
     sa.Column("small_app_id", sa.ForeignKey("small_apps.id")),
-    sa.Column("action_uid", sa.ForeignKey("actions.uid"), type_=HyphenatedUuid),
+    sa.Column("action_uid", HyphenatedUuid),
+    sa.ForeignKeyConstraint(["action_uid"], ["actions.uid"], info=SQLITE_ONLY),
     # The operation with this end; no foreign key, for a notice outlives its operation.
     sa.Column("operation_id", HyphenatedUuid),
     # The downtime, or another cause on a day, whose missed occurrences it is about.
@@ -512,7 +516,8 @@ events = sa.Table(
 action_ends = sa.Table(
     "action_ends",
     metadata,
-    sa.Column("action_uid", sa.ForeignKey("actions.uid"), primary_key=True, type_=HyphenatedUuid),
+    sa.Column("action_uid", HyphenatedUuid, primary_key=True),
+    sa.ForeignKeyConstraint(["action_uid"], ["actions.uid"], info=SQLITE_ONLY),
     # No foreign key: an end may outlive its operation.
     sa.Column("operation_id", HyphenatedUuid, primary_key=True),
     sa.Column("state", sa.Text, primary_key=True),

@@ -36,6 +36,9 @@ DATABASE_AWAY = (
 )
 # PostgreSQL ended a transaction because it and another one waited for each other.
 DEADLOCK = "40P01"
+# Less than PostgreSQL waits (1 s) before it looks for a deadlock: the other transaction goes on.
+LOCKED_ROWS_WAIT = "900ms"
+LOCK_NOT_AVAILABLE = "55P03"
 # PostgreSQL's classes of errors: a right, a table or a column is missing; there is no such schema.
 REFUSALS = ("42", "3F")
 
@@ -169,6 +172,20 @@ def unhurried(engine: sa.Engine) -> Iterator[sa.Connection]:
         if connection.dialect.name == "postgresql":
             connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
         yield connection
+
+
+def wait_briefly(connection: sa.Connection) -> None:
+    """Let this transaction wait for rows that another one keeps locked for less than a second.
+
+    Then a statement fails, by `is_locked`. SQLite has no rows that are locked.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{LOCKED_ROWS_WAIT}'")
+
+
+def is_locked(error: BaseException) -> bool:
+    """Return whether a statement failed because another transaction keeps rows locked."""
+    return sqlstate_of(error) in {LOCK_NOT_AVAILABLE, DEADLOCK}
 
 
 def _of_both() -> dict[str, Any]:

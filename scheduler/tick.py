@@ -21,7 +21,7 @@ from models.store.operations.outbox import Message
 from models.store.operations.waiting import Room
 from models.store.ticks import CLOCK_WAS_WRONG
 from runtime.clock import monotonic
-from runtime.database import DEADLOCK, is_of_no_row, reading, sqlstate_of
+from runtime.database import is_locked, is_of_no_row, reading, wait_briefly
 from scheduler import downtime
 from scheduler.changes.revisions import (
     action_ref,
@@ -40,13 +40,10 @@ from scheduler.sweep import Sweeper
 
 logger = logging.getLogger("minutebook.tick")
 
-# Less than PostgreSQL waits (1 s) before it looks for a deadlock: the change then goes on.
-LOCKED_ROWS_WAIT = "900ms"
 # Batches start small and double: the first message leaves soon.
 FIRST_BATCH = 125
 # After a downtime an action may have a thousand: a batch ends at so many.
 MOST_RECORDED = 10_000
-LOCK_NOT_AVAILABLE = "55P03"
 UNKNOWN_HOLDER = "a session that the database does not name"
 # Not made anew for each of the thousands of actions of a batch.
 NOTHING = Recorded()
@@ -134,7 +131,7 @@ class Tick:
             while self._batch(skip_locked=False):
                 pass
         except sa.exc.OperationalError as error:
-            if sqlstate_of(error) not in {LOCK_NOT_AVAILABLE, DEADLOCK}:
+            if not is_locked(error):
                 raise
             self.report.locked = self._holder()
             logger.warning(
@@ -177,8 +174,8 @@ class Tick:
         with self.engine.begin() as connection:
             if self._is_outdated(connection):
                 return 0
-            if not skip_locked and connection.dialect.name == "postgresql":
-                connection.execute(sa.text(f"SET LOCAL lock_timeout = '{LOCKED_ROWS_WAIT}'"))
+            if not skip_locked:
+                wait_briefly(connection)
             rows = cursors.claim_due(
                 connection,
                 self.now,

@@ -61,6 +61,9 @@ EVENTS: Mapping[str, LogEvent] = {
     "actions stay locked by another process (%s): %s": _event("actions_locked", "holder error"),
     "agent serves %s": _event("agent_started", "path"),
     "all files are in %s; Ctrl-C stops everything and loses nothing": _event("home_folder", "home"),
+    "what became of a task is not recorded, its rows stay locked: %s": _event(
+        "sending_not_recorded", "error"
+    ),
     "this daemon decides nothing: %s": _event("older_release", "error"),
     "an event of action %s cannot be read: %s": _event("event_unreadable", "action error"),
     "backfill %s attempt %d: %s": _event("backfill_turn", "backfill attempt outcome"),

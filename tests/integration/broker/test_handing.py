@@ -572,3 +572,23 @@ def test_many_due_at_once_are_each_sent_once(engine: sa.Engine, broker: Broker) 
 
     assert {UUID(one.headers["id"]) for one in celery_messages(broker)} == ids
     assert {row["state"] for row in rows_of(engine, action)} == {"handed_over"}
+
+
+@pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
+def test_rows_that_others_keep_locked_leave_only_their_own_message_in_doubt(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    locked, free = (celery_action(engine, name=name) for name in ("locked", "free"))
+    first = due(engine, locked, at=NOON - MINUTE)
+    sweep(engine)
+    assert row_of(engine, first)["state"] == "handed_over"
+    ids = [due(engine, one) for one in (locked, free)]
+
+    with engine.begin() as forgotten:
+        row = sa.select(action_state).where(action_state.c.action_uid == locked.uid)
+        forgotten.execute(row.with_for_update())
+        sweep(engine)
+
+    assert [row_of(engine, id)["state"] for id in ids] == ["pending", "handed_over"]
+    assert row_of(engine, ids[0])["handing_at"] is not None
+    assert len(celery_messages(broker)) == 3

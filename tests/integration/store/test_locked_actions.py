@@ -1,0 +1,77 @@
+"""Whoever keeps the row of an action locked delays neither ticks nor what its operations become."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+import sqlalchemy as sa
+
+from models.operation import OperationState
+from models.store.notices.alerting import NO_ALERTS
+from models.store.operations import handed_over
+from models.store.operations.finish import Ending, end
+from models.tables import actions
+from scheduler.changes.change import Changed
+from scheduler.sweep import Sweeper
+from scheduler.tick import tick
+from tests.factories import STEPS, claimed, make_action, make_operation, rows_of, update_operation
+
+pytestmark = pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
+
+NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def action(engine: sa.Engine) -> Changed:
+    """A new action, whose row a person has locked and forgotten."""
+    return make_action(engine, name="new", since=NOON - 20 * MINUTE)
+
+
+@pytest.fixture
+def locked(engine: sa.Engine, action: Changed) -> Iterator[None]:
+    with engine.begin() as forgotten:
+        row = sa.select(actions.c.uid).where(actions.c.uid == action.uid)
+        forgotten.execute(row.with_for_update())
+        yield
+
+
+def impatient(connection: sa.Connection) -> None:
+    connection.exec_driver_sql("SET LOCAL lock_timeout = '300ms'")
+
+
+def ends(engine: sa.Engine, id: UUID) -> None:
+    claimed(engine, id)
+    with engine.begin() as connection:
+        impatient(connection)
+        end(connection, id, 1, Ending(OperationState.SUCCESS), alerts=NO_ALERTS)
+
+
+def is_handed_over(engine: sa.Engine, id: UUID) -> None:
+    update_operation(engine, id, handing_at=NOON)
+    with engine.begin() as connection:
+        impatient(connection)
+        handed_over.hand_over(connection, [(id, 1)], "sent", NO_ALERTS)
+
+
+@pytest.mark.parametrize("becomes", [ends, is_handed_over])
+def test_the_first_end_of_its_operations_is_written(
+    engine: sa.Engine,
+    action: Changed,
+    locked: None,
+    becomes: Callable[[sa.Engine, UUID], None],
+) -> None:
+    becomes(engine, make_operation(engine, action, NOON))
+
+    assert rows_of(engine, action)[0]["state"] in {"success", "handed_over"}
+
+
+@pytest.mark.timeout(20)
+def test_a_tick_records_what_is_due_and_what_it_missed(
+    engine: sa.Engine, action: Changed, locked: None
+) -> None:
+    report = tick(engine, NOON, Sweeper(MINUTE, NO_ALERTS), STEPS)
+
+    assert (report.recorded, report.locked) == (1, None)
+    assert report.missed > 10
