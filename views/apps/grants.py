@@ -46,8 +46,10 @@ def grant(
     first, but no commands. Its documents are checked when they are next saved, and its operations
     when they run.
     Raises InvalidSmallApp for a name that no small app can have, NotFound for an unknown one
-    without changes, and Refused for a program with a broken list of variables.
+    without changes, and Refused for a name that cannot be printed or a program with a broken list
+    of variables.
     """
+    _check(changes)
     with installation.engine.begin() as connection:
         if (all_ or changes) and not installation.is_bound:
             small_apps.ensure(connection, parse_small_app({"name": name}))
@@ -57,9 +59,6 @@ def grant(
         if all_:
             # A program has to be named: it runs as the worker's account.
             before = replace(EVERYTHING, commands=before.commands)
-        for text in filter(None, changes.get("commands", ())):
-            if (why := why_no_command(text)) is not None:
-                raise Refused(f"program {text!r} {why}")
         # An empty text grants nothing of its kind.
         lists = {kind: tuple(filter(None, names)) for kind, names in changes.items() if names}
         grants = replace(before, **lists)
@@ -68,6 +67,16 @@ def grant(
             details = {app.name: asdict(grants)}
             installation.audit(connection, app.id, "app.grant", details)
     return GrantedTo(name=name, grants=grants)
+
+
+def _check(changes: Mapping[str, Sequence[str]]) -> None:
+    for kind, names in changes.items():
+        for text in names:
+            if not text.isprintable():
+                raise Refused(f"{kind} {text!a} has a character that cannot be printed")
+    for text in filter(None, changes.get("commands", ())):
+        if (why := why_no_command(text)) is not None:
+            raise Refused(f"program {text!r} {why}")
 
 
 def hook_secret(installation: Installation, name: str) -> HookSecret:

@@ -7,6 +7,7 @@ import pytest
 from models.roles import Role
 from tests.integration.web.conftest import APP, Web
 
+JSON = {"Content-Type": "application/json"}
 HALVES = ("{{ '\\ud800' }}", "{{ '\\udc80' }}", "{{ app.name ~ '\\ud800' }}", "\ud800")
 
 
@@ -22,3 +23,13 @@ def test_a_template_that_makes_half_a_character_is_refused(web: Web, part: str, 
     assert answer.status_code == 422, answer.text
     assert "templates.t" in answer.json()["detail"]
     assert editor.get(f"/api/apps/{APP}/templates").status_code == 200
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a\u202eb", "a\nb"])
+def test_a_grant_that_cannot_be_printed_is_refused(web: Web, text: str) -> None:
+    granted = json.dumps({"env": [text]})
+
+    answer = web.client().patch(f"/api/apps/{APP}/grants", content=granted, headers=JSON)
+
+    assert answer.status_code == 409, answer.text
+    assert "has a character that cannot be printed" in answer.json()["detail"]
