@@ -11,7 +11,9 @@ from models.tables import action_cursor
 from runtime.database import reading
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import ROOT, python
+from tests.factories import set_back, yearly
 
+MINUTE = timedelta(minutes=1)
 IN_A_YEAR = timedelta(days=365)
 
 
@@ -62,3 +64,26 @@ def test_a_daemon_of_an_older_release_refuses_to_start_and_changes_nothing(
     assert installation.rows() == []
     assert installation.ticks() == []
     assert stored_release(installation) == "2999z"
+
+
+def test_a_daemon_that_runs_on_decides_nothing_once_a_newer_one_was_there(
+    installation: Installation,
+) -> None:
+    daemon = installation.daemon()
+    daemon.said("tick 2")
+    now = installation.now().replace(second=0, microsecond=0)
+    action = installation.action(when=yearly(now))
+    with installation.engine.begin() as connection:
+        ticks.set_fact(connection, TZ_RELEASE, "2999z")
+    set_back(installation.engine, action.uid, now - MINUTE)
+
+    daemon.said("this daemon decides nothing")
+    home = ("--home", str(installation.home))
+    refused = installation.processes.run(
+        python("-m", "minutebook", *home, "action", "pause", action.name)
+    )
+
+    assert installation.rows(action.uid) == []
+    assert refused.returncode == 2
+    assert "and the daemon of this database kernel 1, tz 2999z; upgrade it" in refused.stderr
+    assert daemon.is_alive
