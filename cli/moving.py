@@ -234,20 +234,16 @@ def export(
         str | None,
         typer.Option(help="Zone of a schedule for beat (default: that of most actions)."),
     ] = None,
-    image: Annotated[
-        str | None, typer.Option(help="Image in which CronJobs of Kubernetes run.")
-    ] = None,
     celery_app: Annotated[
         str | None,
-        typer.Option(help="Application, as for celery -A, by which programs send Celery tasks."),
+        typer.Option(help="Application, as for celery -A, by which a crontab sends Celery tasks."),
     ] = None,
 ) -> None:
     """Print the actions of a small app for another scheduler, and a report."""
     from cli.texts.moving import report_of_export
 
     documents = exports.documents_of(existing(context), owner)
-    place = exports.Place(image, celery_app)
-    made = exports.export(of(context), documents, format, zone, place)
+    made = exports.export(of(context), documents, format, zone, celery_app)
     _print_report(context, report_of_export(made))
     show(context, made)
 

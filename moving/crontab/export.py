@@ -10,9 +10,9 @@ from cron import CronSchedule
 from models.action import ScheduledActionModel, plan_of
 from models.action.plan import Plan
 from models.action.policy import LONGEST_TIME_LIMIT
+from moving.crontab.programs import Program, crontab_of, program_of
 from moving.entries import CannotMove
 from moving.exported import Exported, compared, lost, only_trigger
-from moving.programs import Program, crontab_of, program_of
 
 HEADER = """\
 # Minutebook's actions. CRON_TZ is a setting of cronie: Debian's cron ignores it, and runs all lines

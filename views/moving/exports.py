@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
@@ -12,7 +11,7 @@ from pydantic import Field
 from models.action import ScheduledActionModel, load_action, plan_of
 from models.action.plan import CronTrigger
 from models.errors import InvalidAction
-from moving import to_beat, to_kubernetes, to_systemd
+from moving import to_beat
 from moving.apscheduler import exporting as to_apscheduler
 from moving.crontab import export as to_crontab
 from moving.entries import CannotMove
@@ -26,16 +25,8 @@ from views.door import Door, every
 from views.installation import Installation
 from views.view import View
 
-Format = Literal["json", "beat", "apscheduler", "kubernetes", "systemd", "crontab"]
+Format = Literal["json", "beat", "apscheduler", "crontab"]
 Write = tuple[Callable[[ScheduledActionModel], Exported], Callable[[Sequence[Exported]], str]]
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where programs run: an image, and the Celery application that sends tasks."""
-
-    image: str | None = None
-    celery_app: str | None = None
 
 
 class ExportedAction(View):
@@ -72,9 +63,12 @@ def export(
     documents: Mapping[str, Any],
     format: Format,
     zone: str | None,
-    place: Place,
+    celery_app: str | None,
 ) -> Export:
-    """Return stored documents, by their actions' names, in a format; no database is read."""
+    """Return stored documents, by their actions' names, in a format; no database is read.
+
+    `celery_app` is the application, as for `celery -A`, by which programs send tasks.
+    """
     if format == "json":
         text = visible_json(json.dumps([*documents.values()], indent=2, ensure_ascii=False))
         same = tuple(ExportedAction(name=name, outcome="same") for name in documents)
@@ -93,7 +87,7 @@ def export(
             found.append(Exported(name, "cannot", why=why, instead="correct it first"))
     if format == "beat":
         zone = zone or _most_common_zone(parsed)
-    exported, text_of = _writers(zone or "UTC", now, place)[format]
+    exported, text_of = _writers(zone or "UTC", now, celery_app)[format]
     found += [_without_exceptions(one) or exported(one) for one in parsed]
     actions = tuple(ExportedAction.of(one, outcome=one.kind) for one in found)
     return Export(format=format, zone=zone, actions=actions, text=text_of(found))
@@ -107,7 +101,7 @@ def _without_exceptions(action: ScheduledActionModel) -> Exported | None:
     return Exported.refused(action.name, error)
 
 
-def _writers(zone: str, now: datetime, place: Place) -> Mapping[Format, Write]:
+def _writers(zone: str, now: datetime, celery_app: str | None) -> Mapping[Format, Write]:
     """Return what writes an action, and then the file, by format."""
     return {
         "beat": (
@@ -118,17 +112,9 @@ def _writers(zone: str, now: datetime, place: Place) -> Mapping[Format, Write]:
             lambda action: to_apscheduler.exported(action, now),
             to_apscheduler.text_of,
         ),
-        "kubernetes": (
-            lambda action: to_kubernetes.exported(action, now, place.image, place.celery_app),
-            to_kubernetes.text_of,
-        ),
         "crontab": (
-            lambda action: to_crontab.exported(action, now, place.celery_app),
+            lambda action: to_crontab.exported(action, now, celery_app),
             to_crontab.text_of,
-        ),
-        "systemd": (
-            lambda action: to_systemd.exported(action, now, place.celery_app),
-            to_systemd.text_of,
         ),
     }
 

@@ -1,4 +1,4 @@
-"""What schedulers of programs run for an action, and the cron rules that they take."""
+"""What a crontab runs for an action, and the cron rule that it has."""
 
 import json
 from collections.abc import Mapping
@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from cron.fields import DAY, FIELDS, WEEKDAY
 from models.action import ScheduledActionModel
 from models.action.plan import CronTrigger, IntervalTrigger, Plan, Trigger
 from models.celery_task import HandOver
 from models.values.durations import format_span
-from moving.cron_text import all_of, ranges_of, values_of
+from moving.cron_text import ranges_of
 from moving.entries import CannotMove
 from moving.exported import KEEP
 from small_apps.steps.command import STEP
@@ -109,23 +108,3 @@ def _stepped(values: range, step: int) -> str:
     if values[0] == 0 and len(values) > 1:
         return "*" if step == 1 else f"*/{step}"
     return ranges_of(set(values))
-
-
-def either_day(rule: str) -> tuple[str, str, str, str, str]:
-    """Return the fields of a rule for schedulers that run on either day, unless one is `*`.
-
-    Raises CannotMove for a rule whose days must both match.
-    """
-    texts = dict(zip(FIELDS, rule.split(" "), strict=True))
-    minute, hour, day, month, weekday = (
-        "*" if values == all_of(one) else ranges_of(values)
-        for one, text in texts.items()
-        if (values := values_of(one, text)) is not None
-    )
-    both = texts[DAY].startswith("*") or texts[WEEKDAY].startswith("*")
-    if both and "*" not in (day, weekday):
-        why = f"day of month {day} and weekday {weekday} must both match; either is enough there"
-        raise CannotMove(why, KEEP)
-    if not both and "*" in (day, weekday):
-        day = weekday = "*"
-    return minute, hour, day, month, weekday
