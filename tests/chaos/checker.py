@@ -26,6 +26,9 @@ MAINTENANCE = "maintenance"
 # The log has times of the steps' machine, the tables those of the database's clock.
 SLACK = timedelta(milliseconds=100)
 SECOND = timedelta(seconds=1)
+TWO_TICKS = timedelta(seconds=10)
+# Of the actions of a storm.
+LONGEST_LOOK_BACK = timedelta(minutes=5)
 LONGEST_IDLE = timedelta(seconds=5)
 
 
@@ -239,6 +242,23 @@ def a_failure_has_its_notice(history: History) -> Iterator[str]:
             yield f"operation {id}: failed, and no notice says so"
 
 
+def a_missed_occurrence_has_its_cause(history: History) -> Iterator[str]:
+    ticks = sorted(row["now"] for row in history.facts.tables["ticks"])
+    outages = [(one, after) for one, after in pairwise(ticks) if after - one > TWO_TICKS]
+    missed = [
+        (row["action_uid"], row["occurrence_at"], row["reason"])
+        for row in history.scheduled
+        if row["state"] == "missed"
+    ]
+    spans = history.facts.tables["missed_spans"]
+    missed += [(row["action_uid"], row["last_at"], row["reason"]) for row in spans]
+    for uid, at, reason in missed:
+        is_certain = not (history.may_be_undone(at) or history.is_doubtful(uid, at))
+        in_outage = any(one < at <= after - LONGEST_LOOK_BACK for one, after in outages)
+        if not reason or (reason == "too late" and is_certain and in_outage):
+            yield f"action {uid}: {at} was missed, and its reason is {reason!r}"
+
+
 def no_process_idles_beside_a_waiting_operation(history: History) -> Iterator[str]:
     since: dict[str, datetime] = {}
     for look in (line for line in history.facts.journal if line["what"] == "look"):
@@ -266,6 +286,7 @@ RULES: tuple[Callable[[History], Iterator[str]], ...] = (
     success_means_that_all_steps_ended,
     what_had_failed_ends_failed_or_better,
     a_failure_has_its_notice,
+    a_missed_occurrence_has_its_cause,
     no_process_idles_beside_a_waiting_operation,
 )
 

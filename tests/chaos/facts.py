@@ -22,7 +22,7 @@ COLUMNS = {
     "operations": "id, action_uid, revision, occurrence_at, subject, event_id, state, reason, "
     "error, triggerer, attempt, failures, losses",
     "attempts": "operation_id, attempt, started_at, finished_at, state, error",
-    "missed_spans": "action_uid, revision, first_at, last_at",
+    "missed_spans": "action_uid, revision, first_at, last_at, reason",
     "notices": "operation_id, kind",
     "ticks": "now",
 }

@@ -22,7 +22,7 @@ Break = Callable[[Facts], None]
 
 
 def minute(number: int) -> datetime:
-    return START.replace(minute=number, second=0)
+    return START.replace(minute=0, second=0) + number * 60 * SECOND
 
 
 def id_of(at: datetime) -> str:
@@ -67,7 +67,7 @@ def kept() -> Facts:
             operation(minute(5), "success", 2, failures=1),
             operation(minute(6), "skipped", reason="overlap"),
             operation(minute(7), "success"),
-            operation(minute(4), "missed", reason="too late"),
+            operation(minute(4), "missed", reason="no daemon ticked"),
         ],
         "attempts": [
             attempt(minute(5), 1, 1, "failed"),
@@ -75,10 +75,11 @@ def kept() -> Facts:
             attempt(minute(7), 1, 1, "success"),
         ],
         "missed_spans": [
-            {"action_uid": UID, "revision": 1, "first_at": minute(1), "last_at": minute(3)},
+            {"action_uid": UID, "revision": 1, "first_at": minute(1), "last_at": minute(3),
+             "reason": "no daemon ticked"},
         ],
         "notices": [{"operation_id": id_of(minute(5)), "kind": "failure"}],
-        "ticks": [{"now": minute(8)}],
+        "ticks": [{"now": minute(0)}, *({"now": minute(5) + n * SECOND} for n in range(0, 181, 5))],
     }  # fmt: skip
     log = [
         line(minute(5), 1, 2, "first", "start"), line(minute(5), 1, 3, "first", "end"),
@@ -132,3 +133,10 @@ def idle(facts: Facts) -> None:
         at, waiting = minute(8) + second * SECOND, [id_of(minute(7))]
         look = {"what": "look", "at": at, "waiting": waiting, "running": 1, "processes": 2}
         facts.journal.append(look)
+
+
+def long_missed(facts: Facts) -> None:
+    """Let the daemon sleep for longer than any look-back, and an occurrence be just too late."""
+    facts.tables["ticks"].append({"now": minute(0) - 20 * 60 * SECOND})
+    facts.tables["missed_spans"][0].update(first_at=minute(-10), last_at=minute(-10))
+    facts.tables["missed_spans"][0].update(reason="too late")

@@ -25,6 +25,7 @@ from tests.chaos.histories import (
     kept,
     line,
     logged,
+    long_missed,
     lost_run,
     minute,
     one_more_row,
@@ -77,6 +78,8 @@ BROKEN: list[tuple[str, str, Break]] = [
     ("what_had_failed_ends_failed_or_better", "skipped",
      changed("operations", 0, state="skipped", reason="overlap")),
     ("a_failure_has_its_notice", "none", changed("operations", 2, state="failed", reason="no")),
+    ("a_missed_occurrence_has_its_cause", "span", changed("missed_spans", 0, reason=None)),
+    ("a_missed_occurrence_has_its_cause", "row", long_missed),
     ("no_process_idles_beside_a_waiting_operation", "waits", idle),
 ]  # fmt: skip
 
