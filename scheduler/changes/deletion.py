@@ -11,11 +11,13 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from broker.in_use import settings_in_use
 from models.errors import NotFound, Refused
 from models.sql import parts_of, read_clock
 from models.store import actions, audit
 from models.store.actions import cursors, deletion
-from models.store.operations import backfills, unstarted
+from models.store.operations import backfills
+from models.store.operations.admission import end_deleted
 from runtime.database import give_way
 from runtime.db_retry import in_transaction
 from scheduler.changes.revisions import decide_until, not_ahead, settle
@@ -92,7 +94,8 @@ def _delete(connection: sa.Connection, uids: Sequence[UUID], author: ChangeConte
         verb="action.delete",
         objects={str(uid): {"name": name} for uid, name in names.items()},
     )
-    return Deleted(tuple(names.values()), unstarted.cancel_all(connection, list(names), GONE))
+    alerts = settings_in_use().alert
+    return Deleted(tuple(names.values()), end_deleted(connection, list(names), GONE, alerts))
 
 
 def delete_all(engine: sa.Engine, author: ChangeContext, owner: str | None = None) -> Deleted:

@@ -1,5 +1,7 @@
 """Decide whether an operation may start: tolerance, order, overlap, pause."""
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -16,6 +18,7 @@ from models.events import LAST_SEEN
 from models.job import JOB
 from models.operation import REQUESTED, TICKED, UNSTARTED, Carrier, Cause, OperationState
 from models.sql import database_now, read_clock
+from models.store import notices
 from models.store.conditions import IS_RUNNING, IS_UNSTARTED
 from models.store.operations import MORE_WAITED, is_requested, restart, unstarted
 from models.store.operations.finish import Ended, Ending, end
@@ -332,10 +335,36 @@ def _keep_newest_waiting(
     connection: sa.Connection, recorded: Recorded, alerts: AlertSettings
 ) -> None:
     uid, most = recorded.action_uid, recorded.plan.max_waiting
-    for row in unstarted.failed_surplus(connection, uid, most):
-        its = (row.id, row.attempt)
-        fail_unstarted(connection, its, f"{MORE_WAITED}{most} waited", row.error, alerts)
+    surplus = unstarted.failed_surplus(connection, uid, most)
+    _fail_each(connection, surplus, f"{MORE_WAITED}{most} waited", alerts)
     unstarted.keep_newest_waiting(connection, uid, most)
+
+
+def end_deleted(
+    connection: sa.Connection, uids: Sequence[UUID], reason: str, alerts: AlertSettings
+) -> int:
+    """End the unstarted operations of deleted actions; return how many.
+
+    They are cancelled; one with a failed attempt has failed.
+    """
+    failed = _fail_each(connection, unstarted.failed_of(connection, uids), reason, alerts)
+    return failed + unstarted.cancel_all(connection, uids, reason)
+
+
+def _fail_each(
+    connection: sa.Connection, rows: Sequence[Any], reason: str, alerts: AlertSettings
+) -> int:
+    """Fail unstarted operations, given as id, attempt and error; the next tick sends the notices.
+
+    Returns how many had not moved.
+    """
+    count = 0
+    for row in rows:
+        with suppress(LeaseLost):
+            ended = fail_unstarted(connection, (row.id, row.attempt), reason, row.error, alerts)
+            notices.send_soon(connection, ended.owed)
+            count += 1
+    return count
 
 
 def _wait(connection: sa.Connection, recorded: Recorded, running: UUID) -> None:

@@ -59,12 +59,14 @@ def _end(
 def skip_unwanted(connection: sa.Connection, id: UUID, attempt: int) -> bool:
     """Skip an unstarted attempt whose action is paused or deleted; False if it has moved.
 
-    Operations that wait for it are skipped as well.
+    Operations that wait for it are skipped as well. One of them that has failed before is left to
+    the sweep, by which it fails.
     """
     skipped = _skip_unwanted(connection, fenced(id, attempt))
     is_skipped = bool(skipped)
     while skipped:
-        skipped = _skip_unwanted(connection, operations.c.waiting_for.in_(skipped))
+        behind = operations.c.waiting_for.in_(skipped) & (operations.c.failures == 0)
+        skipped = _skip_unwanted(connection, behind)
     return is_skipped
 
 
@@ -189,10 +191,19 @@ def keep_newest_waiting(connection: sa.Connection, uid: UUID, max_waiting: int) 
 def failed_surplus(connection: sa.Connection, uid: UUID, max_waiting: int) -> Sequence[Any]:
     """Return id, attempt and error of what `keep_newest_waiting` would skip after a failure."""
     waiting = _surplus(uid).where(operations.c.waiting_for.is_not(None)).offset(max_waiting)
-    query = sa.select(operations.c.id, operations.c.attempt, operations.c.error).where(
-        operations.c.id.in_(waiting.scalar_subquery()), operations.c.failures > 0, _NOT_SENT
-    )
-    return connection.execute(query).all()
+    return _failed_before(connection, operations.c.id.in_(waiting.scalar_subquery()))
+
+
+def failed_of(connection: sa.Connection, uids: Sequence[UUID]) -> Sequence[Any]:
+    """Return id, attempt and error of the actions' unstarted operations with a failed attempt."""
+    its_own = is_among(connection, operations.c.action_uid, uids)
+    return _failed_before(connection, its_own & IS_UNSTARTED)
+
+
+def _failed_before(connection: sa.Connection, which: sa.ColumnElement[bool]) -> Sequence[Any]:
+    columns = (operations.c.id, operations.c.attempt, operations.c.error)
+    query = sa.select(*columns).where(which, operations.c.failures > 0, _NOT_SENT)
+    return connection.execute(query.order_by(operations.c.id)).all()
 
 
 def _surplus(uid: UUID) -> sa.Select[Any]:
@@ -214,15 +225,9 @@ def _skip_surplus(connection: sa.Connection, surplus: sa.Select[Any], max_waitin
 
 
 def cancel_all(connection: sa.Connection, uids: Sequence[UUID], reason: str) -> int:
-    """End the unstarted operations of deleted actions; return how many.
-
-    They are cancelled; one with a failed attempt has failed.
-    """
+    """Cancel the unstarted operations of deleted actions; return how many."""
     its_own = is_among(connection, operations.c.action_uid, uids) & IS_UNSTARTED
-    has_failed = operations.c.failures > 0
-    why = f"no other attempt: {reason}"
-    failed = move(OperationState.FAILED, its_own & has_failed, _NOT_SENT, reason=why)
-    return connection.execute(failed).rowcount + _cancel(connection, its_own, reason)
+    return _cancel(connection, its_own, reason)
 
 
 def cancel_backfill(connection: sa.Connection, uid: UUID, id: UUID, reason: str) -> int:
