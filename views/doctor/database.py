@@ -20,7 +20,7 @@ from models.store import actions, measures, ticks
 from models.store.clocks import read_both
 from models.store.operations import turns
 from models.store.operations.handing import FOLLOWED_WITHIN
-from models.store.operations.processes import our_workers
+from models.store.processes import our_workers
 from models.store.schema import (
     UTF8,
     UnfitSchema,

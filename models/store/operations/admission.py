@@ -368,6 +368,11 @@ def _fail_each(
 
 
 def _wait(connection: sa.Connection, recorded: Recorded, running: UUID) -> None:
+    """Let an operation wait for another one; as it has not begun, its attempt stays the same.
+
+    Its message is gone. If it comes once more, it starts the operation, or lets it wait again.
+    """
+    its_attempt = fenced(recorded.id, recorded.attempt)
+    waits = move(OperationState.PENDING, its_attempt, attempt=recorded.attempt)
     reason = f"waits for {running}"
-    waits = move(OperationState.PENDING, fenced(recorded.id, recorded.attempt))
     connection.execute(waits.values(waiting_for=running, reason=reason))

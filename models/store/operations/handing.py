@@ -185,6 +185,8 @@ def _queued(one: Handed) -> sa.Update:
     return move(
         OperationState.QUEUED,
         fenced(one.id, one.attempt),
+        # Else its worker has claimed it meanwhile, and it waits for another operation.
+        operations.c.handing_at.is_not(None),
         since=PENDING,
         # It is never sent again: after that, no following worker has claimed it.
         not_before=database_now(TAKEN_WITHIN),

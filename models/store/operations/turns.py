@@ -22,7 +22,7 @@ from models.sql import database_now, is_among, is_still, precedes, stands_in
 from models.store.conditions import IS_LIVE, WAITS_TURN
 from models.store.operations import RESERVED_FOR
 from models.store.operations.outbox import MESSAGE, Message, in_order
-from models.store.operations.processes import lines_of, our_workers
+from models.store.processes import lines_of, our_workers
 from models.tables import JOB_TO_TAKE, WITH_PRIORITY, actions, operations, small_apps
 from models.turns import GIVEN_OWNER, Line, Sharing, Turn, next_turns
 
