@@ -16,8 +16,7 @@ from models.errors import NotFound, Refused
 from models.sql import parts_of, read_clock
 from models.store import actions, audit
 from models.store.actions import cursors, deletion
-from models.store.operations import backfills
-from models.store.operations.admission import end_deleted
+from models.store.operations import backfills, unstarted
 from runtime.database import give_way
 from runtime.db_retry import in_transaction
 from scheduler.changes.revisions import decide_until, not_ahead, settle
@@ -95,7 +94,9 @@ def _delete(connection: sa.Connection, uids: Sequence[UUID], author: ChangeConte
         objects={str(uid): {"name": name} for uid, name in names.items()},
     )
     alerts = settings_in_use().alert
-    return Deleted(tuple(names.values()), end_deleted(connection, list(names), GONE, alerts))
+    return Deleted(
+        tuple(names.values()), unstarted.end_deleted(connection, list(names), GONE, alerts)
+    )
 
 
 def delete_all(engine: sa.Engine, author: ChangeContext, owner: str | None = None) -> Deleted:

@@ -1,22 +1,26 @@
 """End operations before their start: skipped, dropped, overtaken, cancelled."""
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
+from models.errors import LeaseLost
 from models.many_rows import Change, Columns, read_each, update_each
 from models.operation import UNSTARTED, Cause, OperationState
 from models.sql import is_among, is_still, stands_in
+from models.store import notices
 from models.store.conditions import IS_RUNNING, IS_UNSTARTED
 from models.store.operations import MORE_WAITED, OVERTAKEN, is_being_sent, is_requested
-from models.store.operations.finish import Ended, release_waiting
+from models.store.operations.finish import Ended, Ending, end, release_waiting
 from models.store.operations.move import becomes, fenced, move
 from models.store.operations.turns import HAS_WAITING
 from models.tables import actions, operations
 from models.values import format_instant, instant_or_dash
+from runtime.sections import AlertSettings
 
 _NOT_SENT = sa.not_(is_being_sent(operations.c))
 
@@ -54,6 +58,22 @@ def _end(
         return None
     lane = (row.small_app_id, row.queue) if row.has_waiting else None
     return Ended(state, release_waiting(connection, row.id), lane=lane)
+
+
+def fail(
+    connection: sa.Connection,
+    its: tuple[UUID, int],
+    reason: str,
+    error: str | None,
+    alerts: AlertSettings,
+) -> Ended:
+    """End an unstarted operation with a failed attempt as failed; raises LeaseLost if it moved.
+
+    It counts and notifies as the end of its last attempt.
+    """
+    both = f"no other attempt: {reason}"
+    ending = Ending(OperationState.FAILED, error, both, since=UNSTARTED)
+    return end(connection, *its, ending, alerts=alerts)
 
 
 def skip_unwanted(connection: sa.Connection, id: UUID, attempt: int) -> bool:
@@ -222,6 +242,33 @@ def _skip_surplus(connection: sa.Connection, surplus: sa.Select[Any], max_waitin
     those = operations.c.id.in_(surplus.scalar_subquery())
     skipped = move(OperationState.SKIPPED, those, _NOT_SENT, reason=reason)
     return connection.execute(skipped).rowcount
+
+
+def end_deleted(
+    connection: sa.Connection, uids: Sequence[UUID], reason: str, alerts: AlertSettings
+) -> int:
+    """End the unstarted operations of deleted actions; return how many.
+
+    They are cancelled; one with a failed attempt has failed.
+    """
+    failed = fail_each(connection, failed_of(connection, uids), reason, alerts)
+    return failed + cancel_all(connection, uids, reason)
+
+
+def fail_each(
+    connection: sa.Connection, rows: Sequence[Any], reason: str, alerts: AlertSettings
+) -> int:
+    """Fail unstarted operations, given as id, attempt and error; the next tick sends the notices.
+
+    Returns how many had not moved.
+    """
+    count = 0
+    for row in rows:
+        with suppress(LeaseLost):
+            ended = fail(connection, (row.id, row.attempt), reason, row.error, alerts)
+            notices.send_soon(connection, ended.owed)
+            count += 1
+    return count
 
 
 def cancel_all(connection: sa.Connection, uids: Sequence[UUID], reason: str) -> int:

@@ -245,7 +245,7 @@ def test_an_interval_that_comes_too_soon_is_dropped(
     claimed(engine, one)
     _end(engine, one)
     started = datetime.now(UTC) - timedelta(seconds=seconds)  # noqa: TID251 - the row is aged
-    update_operation(engine, one, first_started_at=started)
+    last_start(engine, one, started)
 
     found = claimed(engine, two)
 
@@ -253,6 +253,31 @@ def test_an_interval_that_comes_too_soon_is_dropped(
     if found is NotClaimed.DROPPED:
         row = row_of(engine, two)
         assert (row["state"], row["reason"]) == ("dropped", "tolerance")
+
+
+def last_start(engine: sa.Engine, id: UUID, at: datetime) -> None:
+    """Let the only operation of its action that has run have started at that instant."""
+    update_operation(engine, id, first_started_at=at)
+    with engine.begin() as connection:
+        connection.execute(sa.update(action_state).values(last_run_at=at))
+
+
+@pytest.mark.parametrize("has_ended", [True, False], ids=["ended", "running"])
+def test_the_last_start_may_be_of_an_occurrence_long_ago(
+    engine: sa.Engine, has_ended: bool
+) -> None:
+    when = {"every": "PT1M", "tolerance": "PT20S", "starting_at": "2027-01-04T00:00:00Z"}
+    action = make_action(engine, when=when, policy={"overlap": "allow"})
+    name = 'Scheduled action "x"'
+    old, *newer, last = (make_operation(engine, action, NOON + n * MINUTE, name) for n in range(23))
+    hour_ago = datetime.now(UTC) - timedelta(hours=1)  # noqa: TID251 - the rows are aged
+    for id in newer:
+        update_operation(engine, id, first_started_at=hour_ago)
+    assert isinstance(claimed(engine, old), Claim)
+    if has_ended:
+        _end(engine, old)
+
+    assert claimed(engine, last) is NotClaimed.DROPPED
 
 
 def test_a_backlog_hides_no_start_from_the_tolerance(engine: sa.Engine) -> None:
@@ -293,7 +318,7 @@ def test_a_start_of_a_clock_that_ran_ahead_drops_nothing(engine: sa.Engine) -> N
     claimed(engine, one)
     _end(engine, one)
     ahead = datetime.now(UTC) + timedelta(days=1)  # noqa: TID251 - the row is of another clock
-    update_operation(engine, one, first_started_at=ahead)
+    last_start(engine, one, ahead)
 
     assert isinstance(claimed(engine, two), Claim)
 

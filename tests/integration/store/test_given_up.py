@@ -12,8 +12,8 @@ from models.errors import LeaseLost
 from models.operation import OperationState
 from models.sql import database_now
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import handing, recovery
-from models.store.operations.admission import KeptBack, fail_unstarted
+from models.store.operations import handing, recovery, unstarted
+from models.store.operations.admission import KeptBack
 from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
 from models.store.operations.outbox import Message
@@ -250,8 +250,8 @@ def test_only_one_of_two_ends_it(engine: sa.Engine) -> None:
     alerts = AlertSettings()
 
     with engine.begin() as connection:
-        fail_unstarted(connection, (id, 2), "paused", "no ink", alerts)
+        unstarted.fail(connection, (id, 2), "paused", "no ink", alerts)
     with engine.begin() as connection, pytest.raises(LeaseLost):
-        fail_unstarted(connection, (id, 2), "paused", "no ink", alerts)
+        unstarted.fail(connection, (id, 2), "paused", "no ink", alerts)
 
     assert owed(engine) == 1
