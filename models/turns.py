@@ -13,9 +13,11 @@ Among operations of one app that wait, a priority counts as hours that the opera
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from uuid import UUID
+
+from models.values import instant_or_dash
 
 
 class Turn(StrEnum):
@@ -41,6 +43,8 @@ LOWEST_PRIORITY, HIGHEST_PRIORITY = -100, 100
 A_POINT = timedelta(hours=1)
 # The owner of the actions that every small app gets by itself: they make no app a busy one.
 GIVEN_OWNER = "minutebook"
+# So many operations that hold the processes of a queue are named.
+MOST_NAMED = 3
 
 
 def head_start(priority: int) -> timedelta:
@@ -120,3 +124,42 @@ def next_turns(line: Line, waiting: Mapping[int, Sequence[UUID]], after: int = 0
         given.append(left[after].pop(0))
         held[after] = held.get(after, 0) + 1
         free = max(0, free - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """An operation for which another one waits."""
+
+    id: UUID
+    action: str
+    state: str
+    # Since when it runs, and where.
+    since: datetime | None = None
+    worker: str | None = None
+
+    @property
+    def standing(self) -> str:
+        """How it stands, in words."""
+        if self.worker is None:
+            return f"is {self.state} itself"
+        return f"has been running since {instant_or_dash(self.since)} on {self.worker}"
+
+
+@dataclass(frozen=True, slots=True)
+class Holders:
+    """What an operation waits for: those of its own small app, and how many of others."""
+
+    # The one that runs for the longest comes first.
+    own: tuple[Holder, ...] = ()
+    others: int = 0
+
+    def in_words(self) -> str:
+        """Return which operations hold the processes of a queue, of others only how many."""
+        named = [f'{one.id} of "{one.action}", which {one.standing}' for one in self.own]
+        more = len(named) - MOST_NAMED
+        named[MOST_NAMED:] = [f"{more} more of its small app"] if more > 0 else []
+        named += [f"{self.others} of other small apps"] if self.others else []
+        return f"its processes are held by {'; '.join(named)}" if named else ""
+
+
+NOBODY = Holders()

@@ -1,16 +1,17 @@
 """Read which operations hold the processes of our workers, or are on their way to one."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import sqlalchemy as sa
 
 from models.job import JOB
-from models.operation import UNSTARTED
+from models.operation import UNSTARTED, OperationState
 from models.sql import stands_in
 from models.store import ticks
 from models.store.conditions import HAS_TURN, IS_RUNNING
-from models.tables import operations
-from models.turns import Held, Line, Worker, line_of
+from models.tables import actions, operations
+from models.turns import NOBODY, Held, Holder, Holders, Line, Worker, line_of
 
 
 def our_workers(connection: sa.Connection) -> list[Worker]:
@@ -47,3 +48,37 @@ _RUNNING = (
 )
 # By one statement, so that an operation that starts meanwhile is counted once.
 _HELD = sa.union_all(_SENT, _RUNNING)
+
+
+def holders_of(connection: sa.Connection, row: Mapping[Any, Any]) -> Holders:
+    """Return what holds the place of an unstarted operation, nothing if nothing is known to.
+
+    That is the operation that must end first, or those that hold the processes of its queue.
+    """
+    if row["waiting_for"] is not None:
+        found = connection.execute(_HOLDING.where(operations.c.id == row["waiting_for"])).all()
+        return Holders(tuple(_holder(one) for one in found))
+    if row["task"] == JOB or row["in_doubt"] is not None:
+        # Workers of other kinds have no known number of processes.
+        return NOBODY
+    ours = {one.name for one in our_workers(connection) if row["queue"] in one.queues}
+    running = connection.execute(_HOLDING.where(IS_RUNNING).order_by(operations.c.started_at)).all()
+    found = [one for one in running if one.worker and one.worker.rpartition(":")[0] in ours]
+    own = [one for one in found if one.small_app_id == row["small_app_id"]]
+    return Holders(tuple(_holder(one) for one in own), len(found) - len(own))
+
+
+_HOLDING: sa.Select[Any] = sa.select(
+    operations.c.id,
+    operations.c.small_app_id,
+    operations.c.state,
+    operations.c.started_at,
+    operations.c.worker,
+    actions.c.name,
+).join(actions, actions.c.uid == operations.c.action_uid)
+
+
+def _holder(row: sa.Row[Any]) -> Holder:
+    is_running = row.state == OperationState.RUNNING
+    since, worker = (row.started_at, row.worker) if is_running else (None, None)
+    return Holder(row.id, row.name, row.state, since, worker)

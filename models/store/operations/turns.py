@@ -22,9 +22,9 @@ from models.sql import database_now, is_among, is_still, precedes, stands_in
 from models.store.conditions import IS_LIVE, WAITS_TURN
 from models.store.operations import RESERVED_FOR
 from models.store.operations.outbox import MESSAGE, Message, in_order
-from models.store.processes import lines_of, our_workers
+from models.store.processes import holders_of, lines_of, our_workers
 from models.tables import JOB_TO_TAKE, WITH_PRIORITY, actions, operations, small_apps
-from models.turns import GIVEN_OWNER, Line, Sharing, Turn, next_turns
+from models.turns import GIVEN_OWNER, NOBODY, Holders, Line, Sharing, Turn, next_turns
 
 # A small app and a queue.
 Lane = tuple[int, str]
@@ -246,21 +246,26 @@ def _first_waiting(given: Columns) -> sa.Select[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """What goes before an operation on its queue, in its small app: at most MOST_AHEAD."""
+    """What goes before an operation on its queue, in its small app: at most MOST_AHEAD.
+
+    And what holds its place now.
+    """
 
     count: int
     # The one that goes first.
     first: UUID | None = None
     priority: int = 0
+    holders: Holders = NOBODY
 
 
-def ahead(connection: sa.Connection, row: sa.RowMapping) -> Ahead:
-    """Return what goes before an operation that waits for its turn, or for a worker over HTTP.
+def ahead(connection: sa.Connection, row: Mapping[Any, Any]) -> Ahead:
+    """Return what an unstarted operation waits for.
 
-    Nothing goes before any other.
+    Something goes before one that waits for its turn, or for a worker over HTTP.
     """
+    held = holders_of(connection, row)
     if row["turn"] != Turn.WAITS and row["task"] != JOB:
-        return Ahead(0)
+        return Ahead(0, holders=held)
     waits = sa.text(JOB_TO_TAKE) if row["task"] == JOB else WAITS_TURN
     query = (
         sa.select(operations.c.id, operations.c.priority)
@@ -271,7 +276,9 @@ def ahead(connection: sa.Connection, row: sa.RowMapping) -> Ahead:
         .limit(MOST_AHEAD)
     )
     found = connection.execute(query).all()
-    return Ahead(len(found), found[0].id, found[0].priority) if found else Ahead(0)
+    if not found:
+        return Ahead(0, holders=held)
+    return Ahead(len(found), found[0].id, found[0].priority, held)
 
 
 def _lock(connection: sa.Connection, queues: Iterable[str]) -> None:
