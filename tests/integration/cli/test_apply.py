@@ -96,3 +96,42 @@ def test_check_and_add_agree(
     file = write(make_document(when={"every": "PT10S"}))
 
     assert (call("action", "check", file).code, call("action", "add", file).code) == (0, 0)
+
+
+def test_check_refuses_a_circle_as_add_does(call: Call, write: Write) -> None:
+    circle = write(
+        [
+            make_document(name="a", when={"after": {"action": "b"}}),
+            make_document(name="b", when={"after": {"action": "a"}}),
+        ]
+    )
+
+    checked, added = call("action", "check", circle), call("action", "add", circle)
+
+    assert (checked.code, checked.err) == (added.code, added.err)
+    assert 'makes a circle, "a" after "b" after "a"' in checked.err
+
+
+def test_check_finds_a_circle_with_what_is_stored(call: Call, write: Write) -> None:
+    call("action", "add", write(make_document(name="a")))
+    call("action", "add", write(make_document(name="b", when={"after": {"action": "a"}})))
+
+    circle = write(make_document(name="a", when={"after": {"action": "b"}}))
+    checked = call("action", "check", circle)
+
+    assert "makes a circle" in checked.err
+
+
+def test_a_dry_run_shows_the_old_rule_in_its_own_zone(call: Call, write: Write) -> None:
+    def due_in(zone: str) -> str:
+        when = {"cron_rule": "0 7 * * *", "timezone": zone}
+        return write(make_document(name="daily", when=when))
+
+    call("action", "apply", due_in("Asia/Tokyo"))
+
+    lines = call("action", "apply", "--dry-run", due_in("Europe/Berlin")).out.splitlines()
+
+    (before,) = [line for line in lines if line.startswith("  before")][:1]
+    (after,) = [line for line in lines if line.startswith("  after")][:1]
+    assert "07:00 +09:00 Asia/Tokyo" in before
+    assert "07:00 +01:00 Europe/Berlin" in after
