@@ -72,6 +72,7 @@ def _switched(one: Switched) -> Iterator[str]:
         yield f"{one.name} is already {'active' if one.active else 'paused'}"
     else:
         yield f"{'resumed' if one.active else 'paused'} {one.name} ({one.uid})"
+        yield from (f"  warning: {text}" for text in one.warnings)
 
 
 def _switched_all(made: SwitchedAll, *, owner: str, word: str) -> Iterator[str]:

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from minutebook.steps import SmallApp
 from models.action import ScheduledActionModel
+from models.action.health import NOTHING_TO_COME
 from models.action.schedule import NO_UID
 from models.errors import InvalidAction, InvalidDocument, NotFound, Outdated, Problem, Refused
 from models.sql import read_clock
@@ -22,6 +23,7 @@ from scheduler.changes.change import StoreAll
 from scheduler.changes.circles import check_circles
 from scheduler.changes.revisions import dependencies_of
 from scheduler.changes.validation import ChangeContext, Watch, context_of, revisions_of, unwatched
+from scheduler.occurrence import next_occurrences
 from views.actions import Described, Reach, Upcoming, upcoming_of
 from views.changes import pruning
 from views.finding import app_of, find
@@ -321,7 +323,13 @@ def _switched(
     installation: Installation, uid: UUID, author: ChangeContext, *, active: bool
 ) -> Switched:
     done = change.set_active(installation.engine, uid, active=active, author=author)
-    return Switched.of(done, warnings=(), active=active)
+    found: tuple[str, ...] = ()
+    if active and done.plan.on_event is None:
+        with reading(installation.engine) as connection:
+            now = read_clock(connection)
+        if not next_occurrences(done.plan, uid, now, 1):
+            found = (NOTHING_TO_COME,)
+    return Switched.of(done, warnings=found, active=active)
 
 
 def delete(installation: Installation, name: str, expects: int | None = None) -> DeletedAction:
