@@ -129,15 +129,21 @@ def _overtaken(row: sa.Row[Any], newest: datetime, busy: Busy) -> str:
     running = busy.get((row.small_app_id, row.queue))
     if running is None:
         return reason
-    since = instant_or_dash(running["started_at"])
-    return f'{reason}: "{running["name"]}" has been running in queue {row.queue} since {since}'
+    since, where = instant_or_dash(running["started_at"]), f"queue {row.queue}"
+    held = f'"{running["name"]}" has been running in {where} since {since}'
+    return f"{reason}: {held} ({running['id']}, on {running['worker']})"
 
 
 def _longest_running(connection: sa.Connection) -> Busy:
     """Return by small app and queue what has been running the longest: as many as workers run."""
     running = (
         sa.select(
-            operations.c.small_app_id, operations.c.queue, operations.c.started_at, actions.c.name
+            operations.c.id,
+            operations.c.small_app_id,
+            operations.c.queue,
+            operations.c.started_at,
+            operations.c.worker,
+            actions.c.name,
         )
         .join(actions, actions.c.uid == operations.c.action_uid)
         .where(IS_RUNNING, operations.c.heartbeat_at.is_not(None))
