@@ -19,7 +19,7 @@ from models.errors import BrokerUnavailable
 from models.job import JOB
 from models.store import notices, quiet
 from models.store.notices import Owed
-from models.store.operations import RESERVED_FOR, backfills, outbox, turns
+from models.store.operations import backfills, outbox, turns
 from models.store.operations.backfills import Turn
 from models.store.operations.finish import Ended
 from models.store.operations.outbox import Message
@@ -108,7 +108,7 @@ def _in_turn(engine: sa.Engine, messages: Sequence[Message]) -> Sequence[Message
     if shared is Sharing.NONE:
         return messages
     with engine.begin() as connection:
-        return turns.admit(connection, messages, shared)
+        return turns.admit(connection, messages, shared, settings_in_use().limits.reserve)
 
 
 def send_ended(engine: sa.Engine, ended: Ended | None) -> None:
@@ -134,12 +134,18 @@ def send_behind(engine: sa.Engine, operation_id: UUID) -> None:
     _send_next(engine, lane)
 
 
+def send_to_free(engine: sa.Engine, queues: Sequence[str]) -> None:
+    """Send what a worker of these queues that has just started may take."""
+    for queue in queues:
+        _send_next(engine, (0, queue))
+
+
 def _send_next(engine: sa.Engine, lane: Lane | None) -> None:
-    """Send the operations of that app and queue that now have their turn; None for no lane."""
+    """Send what has its turn after an end of that app and queue; None if nothing waits."""
     if lane is None:
         return
     with engine.begin() as connection:
-        messages = turns.give(connection, [lane], RESERVED_FOR)
+        messages = turns.give_after(connection, lane, settings_in_use().limits.reserve)
     if messages and not _waits_for_quiet(engine, messages):
         _send(engine, messages, _OPERATIONS)
 

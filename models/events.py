@@ -14,7 +14,7 @@ from models.fingerprint import SEPARATOR
 from models.operation import OperationState
 from models.parsing import Reading
 from models.problems import listed, nearest
-from models.values import AS_LIST, Name, Zone, each_once, one_of, parse_list, parse_name
+from models.values import AS_LIST, ActionName, Zone, each_once, one_of, parse_list, parse_name
 from models.values.durations import format_delay, format_span, parse_delay
 
 ACTIVATED = "instance.user.activated"
@@ -91,7 +91,7 @@ class ActionEndModel(Document):
 
     example = '{"action": "refresh", "ends": "success"}'
 
-    action: Name
+    action: ActionName
     ends: Ends = (OperationState.SUCCESS.value,)
 
 

@@ -233,7 +233,7 @@ action_state = sa.Table(
     "action_state",
     metadata,
     sa.Column("action_uid", HyphenatedUuid, primary_key=True),
-    # docs/adr/0028: whoever has the row of an action locked must not delay ticks.
+    # docs/adr/0030: whoever has the row of an action locked must not delay ticks.
     sa.ForeignKeyConstraint(["action_uid"], ["actions.uid"], info=SQLITE_ONLY),
     sa.Column("subject", sa.Text, primary_key=True, server_default=""),
     _text("last_state", optional=True),

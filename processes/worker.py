@@ -20,11 +20,12 @@ from billiard.process import current_process
 from celery import signals
 from celery.exceptions import SecurityWarning
 
-from broker.app import configure
+from broker.app import configure, disconnect
 from broker.consumer import take_broadcasts_unread
 from broker.kombu_patch import survive_the_broker
 from broker.lost_connections import log_lost_connections_calmly
 from broker.names import DEFAULT, HEAVY, in_broker, parse_queues
+from broker.sending import send_to_free
 from models.errors import SchedulerError
 from models.store import ticks
 from models.store.clocks import read_both
@@ -63,9 +64,21 @@ class Presence:
     slots: int
     _step_failures: dict[str, str] | None = None
 
-    def log_ready(self, **_: object) -> None:
-        """Log that the worker is ready."""
+    def ready(self, **_: object) -> None:
+        """Log that the worker is ready, and send what waits for its processes."""
         logger.info("worker %s is ready for %s", self.name, self.queues)
+        engine = make_engine(self.settings)
+        try:
+            with engine.begin() as connection:
+                its = (self.name, self.queues, os.getpid())
+                ticks.worker_seen(connection, ticks.Seen(*its, slots=self.slots))
+            send_to_free(engine, self.queues.split(","))
+        except sa.exc.SQLAlchemyError as error:
+            logger.warning("database unavailable, the next tick sends: %s", reason_of(error))
+        finally:
+            # This process forks.
+            disconnect()
+            engine.dispose()
 
     def start(self, **_: object) -> None:
         """Start the heartbeat; called in each new process of the pool."""
@@ -130,7 +143,7 @@ def serve(settings: Settings, queues: str, concurrency: int, name: str) -> int:
     hostname = f"{name}@{socket.gethostname()}:{os.getpid()}"
     presence = Presence(settings, hostname, queues, concurrency)
     signals.setup_logging.connect(_keep_our_logs, weak=False)
-    signals.worker_ready.connect(presence.log_ready, weak=False)
+    signals.worker_ready.connect(presence.ready, weak=False)
     signals.worker_process_init.connect(presence.start, weak=False)
     signals.worker_process_init.connect(lambda **_: set_up_tracing("worker"), weak=False)
     signals.worker_process_shutdown.connect(flush_spans, weak=False)

@@ -8,13 +8,14 @@ from pydantic import BeforeValidator, Field
 
 from models.action.plan import Target
 from models.notices import shown_target
-from models.operation import Cause, OperationState
+from models.operation import UNSTARTED, Cause, OperationState
 from models.store import notices, operations
 from models.store.operations import pages
 from models.store.operations.attempts import attempts_of
 from models.store.operations.one_step import shown
 from models.store.scope import Scope
 from runtime.database import glancing, reading
+from scheduler.explain import waited_for
 from views.finding import (
     find,
     instant_if_any,
@@ -131,6 +132,9 @@ class Operation(OperationRow):
     zone: str = Field(description="IANA zone of its small app.")
     attempts: tuple[Attempt, ...]
     notices: tuple[Notice, ...]
+    waits: str | None = Field(
+        description="What it waits for, and which operations hold its place, until it starts."
+    )
 
 
 class OperationStateView(View):
@@ -229,10 +233,12 @@ def show(installation: Installation, id: str) -> Operation:
         row = operations.get(
             connection, operation_of(connection, id, installation.scope), installation.scope
         )
+        is_unstarted = row["state"] in UNSTARTED
         return Operation.of(
             row,
             attempts=_attempts(attempts_of(connection, row["id"])),
             notices=tuple(_notice(one) for one in notices.of_operation(connection, row["id"])),
+            waits=waited_for(connection, row, installation.settings) if is_unstarted else None,
         )
 
 

@@ -72,6 +72,7 @@ def _switched(one: Switched) -> Iterator[str]:
         yield f"{one.name} is already {'active' if one.active else 'paused'}"
     else:
         yield f"{'resumed' if one.active else 'paused'} {one.name} ({one.uid})"
+        yield from (f"  warning: {text}" for text in one.warnings)
 
 
 def _switched_all(made: SwitchedAll, *, owner: str, word: str) -> Iterator[str]:
@@ -107,13 +108,14 @@ def _planned(one: PlannedChange) -> Iterator[str]:
     if one.edited_by_sql:
         yield "  was edited by SQL: that edit becomes a revision of its own first"
     if one.change == "changed":
-        yield from _next("before", one.next_before, one.zone)
+        yield from _next("before", one.next_before, one.zone_before)
     if one.change != "unchanged":
         yield from _after(one)
     if one.changes_priority:
         yield f"  priority {_priority(one)}"
     for at in one.sent_at_once:
-        yield f"  at once by the old rule  {in_zone(at, one.zone)} {one.zone}   {instant(at)}"
+        zone = one.zone_before
+        yield f"  at once by the old rule  {in_zone(at, zone)} {zone}   {instant(at)}"
     if one.missed:
         yield f"  missed by the old rule   {one.missed}"
     yield from (f"  {note}" for note in one.daylight_saving)

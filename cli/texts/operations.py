@@ -19,7 +19,7 @@ COLUMNS = {
 RARE = {"priority": "PRIORITY"}
 NO_PRIORITY = ("priority", 0)
 SHOWN = (
-    "state", "reason", "error", "triggerer", "action_name", "action_uid", "revision",
+    "state", "reason", "waits", "error", "triggerer", "action_name", "action_uid", "revision",
     "occurrence_at", "queue", "priority", "attempt", "recorded_at", "queued_at", "started_at",
     "finished_at", "worker", "phase", "message", "progress",
 )  # fmt: skip
@@ -54,7 +54,7 @@ def in_one_line(one: Operation) -> str:
     if counted and one.total is not None:
         counted += f" of {one.total:,}"
     eta = None if one.eta_at is None else f"until about {instant(one.eta_at)}"
-    parts = (one.reason, one.phase, counted, one.message, eta, one.error)
+    parts = (one.waits or one.reason, one.phase, counted, one.message, eta, one.error)
     rest = ", ".join(part for part in parts if part)
     return f"{head}: {rest}" if rest else head
 

@@ -23,7 +23,7 @@ from models.errors import InvalidAction, Problem
 from models.job import Job
 from models.parsing import ParseContext, Reading
 from models.problems import ROOT, line_error, problems_of
-from models.values import Flag, Name, Text
+from models.values import ActionName, Flag, Name, Text
 
 __all__ = [
     "ParseContext",
@@ -42,7 +42,7 @@ QUEUES = {True: "heavy", False: "quick"}
 class ScheduledActionModel(Document):
     """The document of an action, with every default resolved."""
 
-    name: Name
+    name: ActionName
     active: Flag = True
     description: Text | None = None
     owner: Name | None = None

@@ -9,6 +9,8 @@ from typing import Any
 from models.operation import OperationState
 from models.values import format_instant
 
+NOTHING_TO_COME = "no occurrence is to come; give it another date or rule"
+
 
 class Trouble(StrEnum):
     """Why an action is unhealthy."""
@@ -41,7 +43,9 @@ def health_of(known: Mapping[str, Any], alert_after: int) -> Health:
     `known` has active, set_aside, updated_at, last_state, last_run_at, last_success_at,
     failures_in_row, troubles_in_row, overdue_since (an instant: the oldest occurrence that did not
     start in time), missed_at (its last occurrence, if it was missed), missed_reason and was_due
-    (whether an operation was recorded). A paused action is healthy: the pause is intended.
+    (whether an operation was recorded). For one that never ran: first_run (the state of its newest
+    operation, or `retry` after a failed attempt) and is_over (whether it will not be due again). A
+    paused action is healthy: the pause is intended.
     """
     if known["set_aside"]:
         return Health(Trouble.SET_ASIDE, f"set aside: {known['set_aside']}", known["updated_at"])
@@ -50,15 +54,32 @@ def health_of(known: Mapping[str, Any], alert_after: int) -> Health:
     found = _trouble(known, alert_after)
     if found is not None:
         return found
-    return Health(None, _well(known["last_state"], known["last_success_at"]))
+    return Health(None, _well(known))
 
 
-def _well(last_state: str | None, last_success_at: datetime | None) -> str:
+RETRY = "retry"
+_FIRST_RUNS: Mapping[str | None, str] = {
+    RETRY: "failed at its first attempt, and is tried again",
+    OperationState.RUNNING.value: "runs for the first time",
+    OperationState.PENDING.value: "is due for the first time",
+    OperationState.QUEUED.value: "is due for the first time",
+}
+_LAST_RUNS: Mapping[str, str] = {
+    OperationState.SUCCESS.value: "runs well",
+    OperationState.PARTIAL.value: "succeeded in part at its last run",
+    OperationState.CANCELLED.value: "was cancelled at its last run",
+}
+
+
+def _well(known: Mapping[str, Any]) -> str:
+    last_state: str | None = known["last_state"]
     if last_state is None:
-        return "has not been due yet"
+        return _FIRST_RUNS.get(known["first_run"], "has not been due yet")
     if last_state == OperationState.HANDED_OVER:
         return "is sent; no worker reports how it ends"
-    return "runs well" if last_success_at is not None else "has not succeeded yet"
+    if known["last_success_at"] is None:
+        return "has not succeeded yet"
+    return _LAST_RUNS.get(last_state, "has not succeeded lately")
 
 
 def _trouble(known: Mapping[str, Any], alert_after: int) -> Health | None:
@@ -67,9 +88,7 @@ def _trouble(known: Mapping[str, Any], alert_after: int) -> Health | None:
         sentence = f"overdue: its occurrence of {format_instant(since)} has not started"
         return Health(Trouble.OVERDUE, sentence, since)
     if known["last_state"] is None:
-        was_due = known["was_due"]
-        sentence = f"was due and never ran{_because(known)}"
-        return Health(Trouble.NEVER_RAN, sentence) if was_due else None
+        return _never_ran(known)
     if known["last_state"] == OperationState.FAILED:
         times = _times(known["failures_in_row"] or 1)
         return Health(Trouble.FAILED, f"failed {times}", known["last_run_at"])
@@ -82,6 +101,16 @@ def _trouble(known: Mapping[str, Any], alert_after: int) -> Health | None:
         sentence = f"missed: its occurrence of {format_instant(missed)} did not run"
         sentence += _because(known)
         return Health(Trouble.MISSED, sentence, missed)
+    return None
+
+
+def _never_ran(known: Mapping[str, Any]) -> Health | None:
+    if known["first_run"] in _FIRST_RUNS:
+        return None
+    if known["was_due"]:
+        return Health(Trouble.NEVER_RAN, f"was due and never ran{_because(known)}")
+    if known["is_over"] and known["first_run"] is None:
+        return Health(Trouble.NEVER_RAN, f"never ran, and {NOTHING_TO_COME}")
     return None
 
 

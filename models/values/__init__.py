@@ -91,6 +91,11 @@ def parse_name(value: object, *, most: int = LONGEST_NAME) -> str:
     return name
 
 
+def composed(name: str) -> str:
+    """Return a name with its accents as parts of the letters (NFC): two spellings look the same."""
+    return unicodedata.normalize("NFC", name)
+
+
 def parse_line(value: object, *, most: int = LONGEST_NAME) -> str:
     """Return the text `value`: one line of visible characters, not empty, no spaces around it."""
     if not isinstance(value, str):
@@ -256,6 +261,7 @@ def _list_or_value(value: object) -> object:
 
 Flag = Annotated[bool, BeforeValidator(parse_flag)]
 Name = Annotated[str, BeforeValidator(parse_name)]
+ActionName = Annotated[str, BeforeValidator(lambda value: composed(parse_name(value)))]
 Names = Annotated[tuple[Name, ...], BeforeValidator(parse_list), AfterValidator(each_once)]
 AS_LIST = PlainSerializer(_list_or_value, return_type=Any)
 NAMES: TypeAdapter[tuple[str, ...]] = TypeAdapter(Names, config=ConfigDict(defer_build=True))

@@ -19,3 +19,8 @@ class LimitSettings(Section):
         2_880, ge=0, description="minutes a day, in UTC, of a small app's refreshes"
     )
     messages: int = Field(10_000, ge=0, description="mails of a small app a minute")
+    reserve: int = Field(
+        0,
+        ge=0,
+        description="processes of each queue that one small app leaves free for the others",
+    )

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from minutebook.steps import Steps
 from models.action import DUE_DATE, ParseContext, document_hash
-from models.values import parse_name
+from models.values import composed, parse_name
 from scheduler.changes.revisions import Revision, revision_of
 
 # How many revisions are kept for documents like theirs; more would only take memory.
@@ -43,7 +43,7 @@ def _parted(document: object, context: ParseContext) -> tuple[str, Likeness] | t
     if not isinstance(document, dict):
         return None, None
     try:
-        name = parse_name(document.get("name"))
+        name = composed(parse_name(document.get("name")))
         text = repr({key: value for key, value in document.items() if key != "name"})
     except (ValueError, RecursionError):
         return None, None

@@ -20,7 +20,7 @@ from models.store.operations import outbox
 from models.stored import document_in
 from models.tables import actions as action_table
 from models.tables import naming
-from scheduler.changes.revisions import revise, settle
+from scheduler.changes.revisions import Next, begin_all, conclude, settle
 from scheduler.changes.validation import ChangeContext
 from scheduler.kernel_release import hold_release
 from scheduler.record import Recorded
@@ -46,8 +46,14 @@ def replan(
     if problems:
         raise InvalidDocument(problems)
     reading = Reading(app.zone, calendars=calendars, tolerant=True)
+    following: list[Next] = []
     for row in rows:
-        recorded += _replan(connection, row, reading, now, ChangeContext(author, app, steps))
+        before, next_ones = _replan(
+            connection, row, reading, now, ChangeContext(author, app, steps)
+        )
+        recorded += before
+        following += next_ones
+    begin_all(connection, following, now)
     outbox.release_unsent(connection, recorded.messages)
 
 
@@ -86,19 +92,20 @@ def _replan(
     reading: Reading,
     now: datetime,
     author: ChangeContext,
-) -> Recorded:
+) -> tuple[Recorded, tuple[Next, ...]]:
     row, recorded = settle(connection, row, now, author.steps)
     if row.set_aside is not None or isinstance(row.plan, Broken) or not _names(row):
-        return recorded
+        return recorded, ()
     plan = _with(row.plan, document_in(row.document) or {}, reading)
     if plan == row.plan:
-        return recorded
+        return recorded, ()
     repeating = [one for one in plan.triggers if isinstance(one, Repeating)]
     if not all(leaves_some(one, now) for one in repeating):
         remedy = f"the action {row.name!r} would never be due again; leave some of its times"
         raise InvalidDocument([Problem("calendars", None, remedy)])
     columns = {"document": row.document, "plan": plan.to_json(), "author": author.name}
-    return recorded + revise(connection, row, columns, plan, now)
+    following, before = conclude(connection, row, columns, plan, now)
+    return recorded + before, (following,)
 
 
 def _with(plan: Plan, document: Mapping[str, Any], reading: Reading) -> Plan:

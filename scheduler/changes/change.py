@@ -20,13 +20,16 @@ from models.store import actions, audit
 from models.store.actions import cursors
 from models.store.operations.outbox import Message
 from models.stored import document_in
+from models.values import composed
 from runtime.db_retry import in_transaction
 from scheduler.changes.circles import check_circles
 from scheduler.changes.dependencies import follow_name
 from scheduler.changes.revisions import (
+    Next,
     Revision,
+    begin_all,
+    conclude,
     dependencies_of,
-    revise,
     revision_of,
     set_aside,
     settle,
@@ -178,11 +181,14 @@ def _store(
         connection, firsts, author, now, drafts.since, lambda done, _: watch(done, total)
     )
     changes |= zip(new, inserted, strict=True)
+    following: list[Next] = []
     for number, (row, revision) in enumerate(zip(rows, revisions, strict=True)):
         if row is not None:
-            changes[number], due = _revise(connection, row, revision, author, now)
+            changes[number], due, begun = _conclude(connection, row, revision, author, now)
             messages += due
+            following += begun
             watch(len(changes), total)
+    _begin_all(connection, following, author, now)
     return [changes[number] for number in range(total)], messages
 
 
@@ -270,27 +276,40 @@ def _edit(
     context = contexts_of(connection, [row], author, now)[0]
     revision = revision_of(document, context, author.name)
     _check_circles(connection, row.small_app_id, [row], [revision])
-    return _revise(connection, row, revision, author, now)
+    changed, messages, following = _conclude(connection, row, revision, author, now)
+    _begin_all(connection, following, author, now)
+    return changed, messages
 
 
-def _revise(
+def _conclude(
     connection: sa.Connection, row: Stored, revision: Revision, author: ChangeContext, now: datetime
-) -> tuple[Changed, tuple[Message, ...]]:
-    """Decide a locked action up to `now`, then make `revision` its next revision."""
+) -> tuple[Changed, tuple[Message, ...], tuple[Next, ...]]:
+    """Decide a locked action up to `now`; return what `revision` changes, which is to be stored."""
     row, recorded = settle(connection, row, now, author.steps)
     check_revision(row, author)
     uid, name = row.action_uid, revision.columns["name"]
     if row.set_aside is None and revision.columns["document_hash"] == row.document_hash:
         unchanged = _changed(uid, revision, Change.UNCHANGED, row.revision)
-        return unchanged, recorded.messages
+        return unchanged, recorded.messages, ()
     check_name(connection, row, name)
     _check_calendars(connection, [revision], author)
     if name != row.name:
         # While the action has its old name, by which the ends that make them due are found.
         recorded += follow_name(connection, row, name, author, now)
-    recorded += revise(connection, row, revision.columns, revision.plan, now)
-    _audit(connection, author, "change", {uid: name})
-    return _changed(uid, revision, Change.CHANGED, row.revision + 1), recorded.messages
+    following, before = conclude(connection, row, revision.columns, revision.plan, now)
+    recorded += before
+    changed = _changed(uid, revision, Change.CHANGED, row.revision + 1)
+    return changed, recorded.messages, (following,)
+
+
+def _begin_all(
+    connection: sa.Connection, following: Sequence[Next], author: ChangeContext, now: datetime
+) -> None:
+    """Store the next revisions of actions, many per statement: a tick waits for their cursors."""
+    for some in parts_of(following, ACTIONS_AT_ONCE):
+        begin_all(connection, some, now)
+        names = {one.row.action_uid: one.columns["name"] for one in some}
+        _audit(connection, author, "change", names)
 
 
 def _check_circles(
@@ -315,9 +334,10 @@ def rows_named(
 ) -> Rows:
     """Return the stored action of each document's name, or None."""
     names = [document.get("name") if isinstance(document, dict) else None for document in documents]
-    texts = [name for name in names if isinstance(name, str)]
+    spelled = [composed(name) if isinstance(name, str) else None for name in names]
+    texts = [name for name in spelled if name is not None]
     rows = cursors.named(connection, author.small_app.id, texts, locks=locks)
-    return [rows.get(name) if isinstance(name, str) else None for name in names]
+    return [None if name is None else rows.get(name) for name in spelled]
 
 
 def _insert_all(

@@ -11,6 +11,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from broker.in_use import settings_in_use
 from models.errors import NotFound, Refused
 from models.sql import parts_of, read_clock
 from models.store import actions, audit
@@ -94,7 +95,10 @@ def _delete(connection: sa.Connection, uids: Sequence[UUID], author: ChangeConte
         verb="action.delete",
         objects={str(uid): {"name": name} for uid, name in names.items()},
     )
-    return Deleted(tuple(names.values()), unstarted.cancel_all(connection, list(names), GONE))
+    alerts = settings_in_use().alert
+    return Deleted(
+        tuple(names.values()), unstarted.end_deleted(connection, list(names), GONE, alerts)
+    )
 
 
 def delete_all(engine: sa.Engine, author: ChangeContext, owner: str | None = None) -> Deleted:

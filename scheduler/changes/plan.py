@@ -51,8 +51,8 @@ class PlannedChange:
     plan: Plan
     # A pending edit by plain SQL becomes a separate revision first.
     is_edited: bool = False
-    # By the old rule; None for a new action, and for one whose plan cannot be read.
-    priority_before: int | None = None
+    # The old rule's; None for a new action, and for one whose plan cannot be read.
+    plan_before: Plan | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +208,7 @@ def _changed(stored: _StoredNow, row: Stored, revision: Revision) -> PlannedChan
         missed_count,
         revision.plan,
         is_edited=before.is_edited,
-        priority_before=None if before.plan is None else before.plan.priority,
+        plan_before=before.plan,
     )
 
 

@@ -103,6 +103,16 @@ def decide_until(
     return recorded + decide_events_until(connection, action_ref(row), plan, window)
 
 
+@dataclass(frozen=True, slots=True)
+class Next:
+    """The next revision of a locked action, which was decided up to its beginning."""
+
+    row: sa.Row[Any]
+    columns: Mapping[str, Any]
+    # An event action that continues looks further back, for late events.
+    effective_from: datetime
+
+
 def revise(
     connection: sa.Connection,
     row: sa.Row[Any],
@@ -115,11 +125,35 @@ def revise(
 
     The look-back ends at `now`, by default at `instant`. A quarantined action was decided before.
     """
+    following, recorded = conclude(connection, row, columns, plan, instant, now)
+    begin_all(connection, [following], instant)
+    return recorded
+
+
+def conclude(
+    connection: sa.Connection,
+    row: sa.Row[Any],
+    columns: Mapping[str, Any],
+    plan: Plan,
+    instant: datetime,
+    now: datetime | None = None,
+) -> tuple[Next, Recorded]:
+    """Decide a locked action up to `instant`; return its next revision, which is not stored yet."""
     row = not_ahead(connection, row, instant)
     recorded = Recorded() if row.set_aside else decide_until(connection, row, instant, now)
-    actions.replace(connection, row.action_uid, row.revision + 1, dict(columns), instant)
-    restart(connection, row, plan, instant, now)
-    return recorded
+    effective_from = instant
+    if goes_on(row, plan):
+        on_its_way = on_its_way_since(connection, row.plan, row.effective_from, now or instant)
+        effective_from = min(instant, on_its_way)
+    return Next(row, columns, effective_from), recorded
+
+
+def begin_all(connection: sa.Connection, some: Sequence[Next], instant: datetime) -> None:
+    """Store revisions of actions that were decided up to `instant`, where they begin."""
+    made = {one.row.action_uid: {**one.columns, "number": one.row.revision + 1} for one in some}
+    actions.replace_all(connection, made, instant)
+    starts = {one.row.action_uid: one.effective_from for one in some}
+    cursors.restart_all(connection, starts, instant)
 
 
 def goes_on(row: sa.Row[Any], next_plan: Plan) -> bool:
@@ -133,25 +167,6 @@ def goes_on(row: sa.Row[Any], next_plan: Plan) -> bool:
         return False
     is_on_event = plan.active and plan.on_event is not None and row.set_aside is None
     return is_on_event and plan.has_same_occurrences(next_plan)
-
-
-def restart(
-    connection: sa.Connection,
-    row: sa.Row[Any],
-    next_plan: Plan,
-    decided: datetime,
-    now: datetime | None = None,
-) -> None:
-    """Let `next_plan` decide from `decided` on.
-
-    An event action that continues looks further back, for late events.
-    """
-    effective_from = decided
-    if goes_on(row, next_plan):
-        plan, began = row.plan, row.effective_from
-        on_its_way = on_its_way_since(connection, plan, began, now or decided)
-        effective_from = min(decided, on_its_way)
-    cursors.restart(connection, row.action_uid, decided, effective_from)
 
 
 def not_ahead(connection: sa.Connection, row: sa.Row[Any], now: datetime) -> sa.Row[Any]:

@@ -1,5 +1,6 @@
 """Explain from the tables why an action ran, or did not run, at any instant."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from types import MappingProxyType
@@ -39,7 +40,7 @@ from scheduler.explain.operation_text import ended, made_due, runs, sends_again,
 from scheduler.missed import reason_within
 from scheduler.occurrence import foretold, has_occurrence, is_known_to, missed_reason, neighbours
 
-__all__ = ["Explanation", "explain"]
+__all__ = ["Explanation", "explain", "waited_for"]
 
 
 def explain(
@@ -106,11 +107,15 @@ def _text(asked: Asked, row: sa.RowMapping) -> str:
         return ended(row)
     if row["state"] == OperationState.RUNNING:
         return runs(row, asked.now, asked.settings.worker.lease)
-    error = (
-        explain_facts.last_error(asked.connection, row["id"]) if (row["attempt"] or 0) > 1 else None
-    )
-    ahead = turns.ahead(asked.connection, row)
-    return waits(row, asked.status(), asked.now, error, ahead)
+    return waited_for(asked.connection, row, asked.settings)
+
+
+def waited_for(connection: sa.Connection, row: Mapping[Any, Any], settings: Settings) -> str:
+    """Return what an unstarted operation waits for, and what holds its place."""
+    status, now = explain_facts.status(connection, settings.worker.lease), read_clock(connection)
+    is_retry = (row["attempt"] or 0) > 1
+    error = explain_facts.last_error(connection, row["id"]) if is_retry else None
+    return waits(row, status, now, error, turns.ahead(connection, row))
 
 
 def _of_revision(asked: Asked) -> Explanation:

@@ -1,8 +1,8 @@
 """Describe an operation's row in one sentence: pure."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-
-import sqlalchemy as sa
+from typing import Any
 
 from models.celery_task import BY_EXCHANGE
 from models.job import JOB, listened_queue
@@ -13,7 +13,7 @@ from models.turns import Turn
 from models.values import format_instant
 from models.values import instant_or_dash as _at
 
-Row = sa.RowMapping
+Row = Mapping[Any, Any]
 
 
 def ended(row: Row) -> str:
@@ -54,20 +54,26 @@ def waits(row: Row, status: Status, now: datetime, error: str | None, ahead: Ahe
     if row["task"] == JOB:
         return _offered(row, status, ahead)
     if row["state"] == OperationState.QUEUED:
-        return _queued(row, status)
+        return _queued(row, status, ahead)
     return f"was recorded at {_at(row['recorded_at'])} and is not sent yet: {sends_again(status)}"
 
 
 def _held_back(row: Row, status: Status, ahead: Ahead) -> str | None:
     """Return why an operation is not to be sent yet, None if it is."""
     if row["waiting_for"] is not None:
-        return f"waits for operation {row['waiting_for']} of the same action to end"
+        held = "".join(f": it {one.standing}" for one in ahead.holders.own)
+        return f"waits for operation {row['waiting_for']} of the same action to end{held}"
     if status.quiet_until is not None and row["not_before"] == status.quiet_until:
         return f"waits for the end of the quiet period at {_at(status.quiet_until)}"
     if row["turn"] == Turn.WAITS:
         turn = f"waits for its turn on queue {row['queue']}: {_place(row, ahead)}"
-        return f"{turn}{_unheard(row, status)}"
+        return f"{turn}{_unheard(row, status) or _held(ahead)}"
     return None
+
+
+def _held(ahead: Ahead) -> str:
+    held = ahead.holders.in_words()
+    return f"; {held}" if held else ""
 
 
 def _place(row: Row, ahead: Ahead) -> str:
@@ -107,10 +113,10 @@ def _again(row: Row, now: datetime) -> str:
     return "; it is tried again"
 
 
-def _queued(row: Row, status: Status) -> str:
+def _queued(row: Row, status: Status, ahead: Ahead) -> str:
     queue = row["queue"]
     sent = f"was sent to queue {queue} at {_at(row['queued_at'])}"
-    return sent + (_unheard(row, status) or " and waits for a free worker")
+    return sent + (_unheard(row, status) or f" and waits for a free worker{_held(ahead)}")
 
 
 def _unheard(row: Row, status: Status) -> str:

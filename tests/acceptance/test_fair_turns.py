@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 import sqlalchemy as sa
 
+from minutebook.steps import SmallApp
 from models.fingerprint import operation_id
 from models.operation import OperationState
 from models.sql import database_now
@@ -26,6 +27,7 @@ QUEUED = 1_000
 # What a loaded machine may take between a tick and the start.
 SECONDS = timedelta(seconds=10)
 PRIVATE = {"SCHED_FETCH_ALLOW_PRIVATE": "true"}
+RESERVE = {"SCHED_LIMITS_RESERVE": "1"}
 MANY = {"overlap": "allow"}
 
 
@@ -38,12 +40,14 @@ def trickling() -> Iterator[WebSource]:
         yield source
 
 
-def record(installation: Installation, *actions: Changed, count: int) -> list[UUID]:
-    """Record operations of actions of the app `default`, the oldest of each first, all due."""
+def record(
+    installation: Installation, *actions: Changed, count: int, app: SmallApp = DEFAULT_APP
+) -> list[UUID]:
+    """Record operations of actions of a small app, the oldest of each first, all due."""
     now, by = installation.now(), caused_by("Manual run by ann")
     rows = []
     for action in actions:
-        subject = ActionRef(action.uid, DEFAULT_APP.id, action.name, action.revision)
+        subject = ActionRef(action.uid, app.id, action.name, action.revision)
         for number in range(count, 0, -1):
             at = now - number * timedelta(minutes=1)
             id = operation_id(action.uid, at)
@@ -75,7 +79,7 @@ def count_in(installation: Installation, action: Changed, *states: OperationStat
         return int(connection.execute(query).scalar_one())
 
 
-def test_an_app_of_trickling_sources_and_a_long_queue_holds_up_no_other(
+def test_a_reserve_keeps_an_app_of_trickling_sources_from_holding_up_another(
     installation: Installation, trickling: WebSource
 ) -> None:
     domains = {
@@ -86,8 +90,8 @@ def test_an_app_of_trickling_sources_and_a_long_queue_holds_up_no_other(
     slow = installation.action("slow", operations={"refresh": True}, policy=MANY)
     ours = frequent(installation, policy={"queue": "heavy"})
     record(installation, slow, count=QUEUED)
-    installation.worker("heavy", 2, settings=PRIVATE)
-    installation.daemon(PRIVATE)
+    installation.worker("heavy", 2, settings=PRIVATE | RESERVE)
+    installation.daemon(PRIVATE | RESERVE)
     until(lambda: count_in(installation, slow, OperationState.RUNNING) == 1, "the first refreshes")
     until(lambda: len(trickling.requests) > 0, "it reads the sources")
 
@@ -122,3 +126,54 @@ def test_with_one_process_the_apps_take_turns(installation: Installation) -> Non
         assert len(before) <= 3
     in_order = [row["id"] for row in started(installation, many)]
     assert in_order == ids[: len(in_order)]
+
+
+def test_an_app_borrows_every_process_and_gives_the_next_one_back(
+    installation: Installation,
+) -> None:
+    gates = [installation.home / name for name in ("first gate", "second gate")]
+    first, second = (
+        installation.action(gate.name, operations={"trace_one": {"until": str(gate)}}, policy=MANY)
+        for gate in gates
+    )
+    often = installation.action("often", when={"every": f"PT{TICK_S}S"})
+    other = make_app(installation.engine, "other")
+    ours = installation.action("ours", app=other, policy=MANY)
+    installation.worker("quick", 2)
+    record(installation, first, count=1)
+    installation.daemon()
+    until(lambda: count_in(installation, first, OperationState.RUNNING) == 1, "the long one runs")
+
+    until(lambda: len(started(installation, often)) >= 3, "its app uses the other process")
+
+    record(installation, second, count=1)
+    until(lambda: count_in(installation, second, OperationState.RUNNING) == 1, "it uses both")
+    until(lambda: count_in(installation, often, OperationState.PENDING) > 0, "it wants a third")
+    record(installation, ours, count=1, app=other)
+    until(lambda: count_in(installation, ours, OperationState.QUEUED) == 1, "it is the next one")
+    gates[1].touch()
+
+    until(lambda: len(started(installation, ours)) == 1, "the other app has the next process")
+
+    (its_own,) = started(installation, ours)
+    ended_at = installation.rows(second.uid)[0]["finished_at"]
+    since = [row["first_started_at"] for row in started(installation, often)]
+    assert its_own["first_started_at"] - ended_at < SECONDS
+    assert not any(ended_at < at < its_own["first_started_at"] for at in since)
+    assert count_in(installation, first, OperationState.RUNNING) == 1
+
+
+def test_a_worker_that_starts_gets_what_waits_for_all_of_its_processes(
+    installation: Installation,
+) -> None:
+    gate = str(installation.home / "gate")
+    many = installation.action("many", operations={"trace_one": {"until": gate}}, policy=MANY)
+    installation.action("its own", policy={"priority": 1})
+    record(installation, many, count=3)
+    installation.tick()
+    assert count_in(installation, many, OperationState.QUEUED) == 1
+
+    installation.worker("quick", 3)
+
+    # No daemon runs, and none of them ends.
+    until(lambda: count_in(installation, many, OperationState.RUNNING) == 3, "all three run")

@@ -238,7 +238,10 @@ def row_of(
     A paused action has no next occurrence, but `next_if_resumed_at`. `alert_after` is the number of
     failures that raise an alert, unless the action sets its own.
     """
-    health = health_in(row, alert_after)
+    # A tick may not have found out yet that nothing is to come.
+    next_at = due_next(row, now)
+    is_over = next_at is None and row["event"] is None
+    health = health_in({**row, "is_over": is_over}, alert_after)
     standing = "set aside" if row["set_aside"] else "active" if row["active"] else "paused"
     is_paused = standing == "paused"
     return ActionRow(
@@ -248,7 +251,7 @@ def row_of(
         is_healthy=health.is_healthy,
         health=health.sentence,
         standing=standing,
-        next_occurrence_at=None if is_paused else due_next(row, now),
+        next_occurrence_at=None if is_paused else next_at,
         next_if_resumed_at=next_of_plan(row, now) if is_paused else None,
         priority=row["plan"].priority if isinstance(row["plan"], Plan) else 0,
     )

@@ -9,16 +9,21 @@ from pydantic import Field
 
 from minutebook.steps import SmallApp
 from models.action import ScheduledActionModel
+from models.action.health import NOTHING_TO_COME
 from models.action.schedule import NO_UID
 from models.errors import InvalidAction, InvalidDocument, NotFound, Outdated, Problem, Refused
 from models.sql import read_clock
 from models.store.actions import SEE_ACTIONS
 from models.store.actions.deletion import of_owner
 from models.store.people import selection
+from models.values import composed
 from runtime.database import reading
 from scheduler.changes import change, deletion
 from scheduler.changes.change import StoreAll
+from scheduler.changes.circles import check_circles
+from scheduler.changes.revisions import dependencies_of
 from scheduler.changes.validation import ChangeContext, Watch, context_of, revisions_of, unwatched
+from scheduler.occurrence import next_occurrences
 from views.actions import Described, Reach, Upcoming, upcoming_of
 from views.changes import pruning
 from views.finding import app_of, find
@@ -118,6 +123,9 @@ def check(
     contexts = [context_of(None, author, now)] * len(documents)
     made = revisions_of(documents, contexts, author)
     with reading(installation.engine) as connection:
+        # As if they were applied: each in the place of the action of its name.
+        changes = dependencies_of([None] * len(made), made)
+        check_circles(connection, app.id, changes, holds=False)
         warnings = action_warnings(connection, app, [one.model for one in made])
         upcoming = [
             upcoming_of(connection, (app.id, NO_UID), one.plan, (now, app.zone)) for one in made
@@ -237,7 +245,7 @@ def _create_named(
     if expects:
         raise Outdated(f"no action is named {name!r}; another request may have deleted it")
     given = document.get("name") if isinstance(document, dict) else None
-    if given is not None and given != name:
+    if given is not None and (not isinstance(given, str) or composed(given) != composed(name)):
         remedy = f"is not the name in the address, {name!r}; write the same"
         raise InvalidAction([Problem("name", given, remedy)])
     (done,) = change.create_all(installation.engine, [document], installation.author)
@@ -315,7 +323,13 @@ def _switched(
     installation: Installation, uid: UUID, author: ChangeContext, *, active: bool
 ) -> Switched:
     done = change.set_active(installation.engine, uid, active=active, author=author)
-    return Switched.of(done, warnings=(), active=active)
+    found: tuple[str, ...] = ()
+    if active and done.plan.on_event is None:
+        with reading(installation.engine) as connection:
+            now = read_clock(connection)
+        if not next_occurrences(done.plan, uid, now, 1):
+            found = (NOTHING_TO_COME,)
+    return Switched.of(done, warnings=found, active=active)
 
 
 def delete(installation: Installation, name: str, expects: int | None = None) -> DeletedAction:

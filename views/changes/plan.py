@@ -38,6 +38,7 @@ class PlannedChange(View):
         description="Effects of clock changes on the new rule in the next 366 days."
     )
     zone: str = Field(description="IANA zone of the new rule, else the small app's.")
+    zone_before: str = Field(description="IANA zone of the old rule, else that of the new one.")
     priority_before: int | None = Field(description="Null for a new action.")
     priority: int = Field(description="Among operations that wait, the highest goes first.")
 
@@ -137,6 +138,7 @@ def _busy(minute: tuple[datetime, int] | None) -> BusyMinute | None:
 
 
 def _shown(one: plan.PlannedChange, now: datetime, zone: str) -> PlannedChange:
+    old = one.plan_before
     return PlannedChange.of(
         one,
         revision=one.number,
@@ -148,5 +150,7 @@ def _shown(one: plan.PlannedChange, now: datetime, zone: str) -> PlannedChange:
         edited_by_sql=one.is_edited,
         daylight_saving=daylight_notes(one.plan, now, now + YEAR),
         zone=zone_of(one.plan, zone),
+        zone_before=zone_of(old or one.plan, zone),
+        priority_before=None if old is None else old.priority,
         priority=one.plan.priority,
     )

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from models.errors import Refused
 from models.problems import listed
 from models.store.actions import deletion
+from models.values import composed
 from runtime.database import reading
 from scheduler.changes.change import rows_named
 from scheduler.changes.deletion import delete_each
@@ -51,7 +52,7 @@ def beside(
 ) -> list[Pruned]:
     """Return the owner's actions that no document names."""
     given = [one.get("name") for one in documents if isinstance(one, dict)]
-    names = {name for name in given if isinstance(name, str)}
+    names = {composed(name) for name in given if isinstance(name, str)}
     rows = deletion.owned_beside(connection, installation.small_app.id, owner, names)
     return [Pruned.of(row) for row in rows]
 

@@ -1,6 +1,7 @@
 """Checks of the database: schema, clocks, daemon, workers, actions."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -19,6 +20,7 @@ from models.store import actions, measures, ticks
 from models.store.clocks import read_both
 from models.store.operations import turns
 from models.store.operations.handing import FOLLOWED_WITHIN
+from models.store.processes import our_workers
 from models.store.schema import (
     UTF8,
     UnfitSchema,
@@ -30,7 +32,7 @@ from models.store.scope import WHOLE_INSTALLATION
 from models.store.ticks import TZ_RELEASE
 from models.tables import action_cursor, installation
 from models.tables import actions as table
-from models.turns import Sharing, capacities
+from models.turns import Sharing
 from runtime.config import Settings
 from runtime.database import READ_ONLY, is_made, is_refusal, reason_of
 from runtime.postgresql import shares_sessions
@@ -125,7 +127,7 @@ def _all_stored(connection: sa.Connection, settings: Settings) -> Iterator[Check
     yield from _hooks(settings, plans)
     yield from _celery_tasks(connection, settings, plans)
     yield from check_allowed(connection, settings)
-    yield from _shared_queues(connection, settings)
+    yield from _shared_queues(connection)
     yield from _limits(connection, settings)
     yield _retention(connection, settings)
     yield from _actions(connection, verdict)
@@ -262,17 +264,17 @@ def _celery_tasks(
         yield warning("celery tasks", text, remedy)
 
 
-def _shared_queues(connection: sa.Connection, settings: Settings) -> Iterator[Checked]:
+def _shared_queues(connection: sa.Connection) -> Iterator[Checked]:
     """Yield a warning for each queue whose one process several small apps share."""
     if turns.sharing(connection) is not Sharing.APPS:
         return
-    live = ticks.live_workers(connection, settings.worker.lease)
-    ours = [(row["queues"], row["slots"]) for row in live if row["follows"] is None]
-    for queue, slots in sorted(capacities(ours).items()):
-        if slots < 2 and queue != DEFAULT:
+    processes = Counter[str]()
+    for worker in our_workers(connection):
+        processes.update(dict.fromkeys(worker.queues, worker.processes))
+    for queue, count in sorted(processes.items()):
+        if count < 2 and queue != DEFAULT:
             text = f"small apps share the one process of queue {queue}: each waits for the others"
-            remedy = "give its worker two or more, so that one is free for the other apps"
-            yield warning("workers", text, remedy)
+            yield warning("workers", text, "give its worker two or more, or start a second worker")
 
 
 def _limits(connection: sa.Connection, settings: Settings) -> Iterator[Checked]:

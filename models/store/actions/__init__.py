@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -10,7 +11,7 @@ import sqlalchemy as sa
 from models.column_types import UTCDateTime
 from models.errors import Hint, NotFound
 from models.events import END_OF, end_event
-from models.many_rows import insert_all
+from models.many_rows import Change, Columns, insert_all, update_each
 from models.sql import byte_length, dicts, is_among
 from models.store.actions.cursors import UNSCHEDULED
 from models.store.actions.status import listing
@@ -18,6 +19,7 @@ from models.store.conditions import NOT_DELETED, of_app
 from models.store.scope import Scope
 from models.stored import document_in, uuid_in
 from models.tables import action_cursor, actions, revisions
+from models.values import composed
 
 OVERDUE = timedelta(minutes=15)
 # The most seconds that the column of look-backs takes on PostgreSQL.
@@ -90,26 +92,39 @@ def _begin(
     )
 
 
-def replace(
-    connection: sa.Connection, uid: UUID, number: int, revision: dict[str, Any], now: datetime
+def replace_all(
+    connection: sa.Connection, revisions_of: Mapping[UUID, dict[str, Any]], now: datetime
 ) -> None:
-    """Make `revision` an action's current one, under the number `number`; see `insert`."""
-    author = revision.pop("author")
-    connection.execute(
-        sa.update(actions)
-        .where(actions.c.uid == uid)
-        .values(revision=number, updated_at=now, set_aside=None, **revision)
-    )
-    connection.execute(
-        sa.insert(revisions).values(
-            action_uid=uid,
-            number=number,
-            document=revision["document"],
-            plan=revision["plan"],
-            author=author,
-            effective_from=now,
-        )
-    )
+    """Make revisions the current ones of their actions, from `now` on.
+
+    Each has its `number`, and what `insert` names or, like all the others, a part of that.
+    """
+    if not revisions_of:
+        return
+    own = {"number", "author"}
+    names = tuple(name for name in next(iter(revisions_of.values())) if name not in own)
+    keys = {"its_uid": "uid", "its_now": "updated_at", "its_number": "revision"}
+    given = [
+        {"its_uid": uid, "its_now": now} | {f"its_{name}": one[name] for name in ("number", *names)}
+        for uid, one in revisions_of.items()
+    ]
+    keys |= {f"its_{name}": name for name in names}
+    update_each(connection, actions, given, keys, _replaces(names))
+    stored = ("number", "document", "plan", "author")
+    rows = [
+        {"action_uid": uid} | {name: one[name] for name in stored}
+        for uid, one in revisions_of.items()
+    ]
+    insert_all(connection, revisions, rows, {"effective_from": sa.literal(now, UTCDateTime())})
+
+
+@lru_cache(maxsize=8)
+def _replaces(names: tuple[str, ...]) -> Change:
+    def values(given: Columns) -> dict[str, Any]:
+        own = {"revision": given["its_number"], "updated_at": given["its_now"], "set_aside": None}
+        return own | {name: given[f"its_{name}"] for name in names}
+
+    return Change(lambda row, given: [row["uid"] == given["its_uid"]], values)
 
 
 def set_aside(connection: sa.Connection, uid: UUID, reason: str) -> None:
@@ -152,7 +167,8 @@ def find(
     Raises NotFound. Operations recorded more than `overdue` ago and not started are overdue.
     """
     query = listing(overdue).where(NOT_DELETED)
-    by_name = (actions.c.small_app_id == small_app_id) & (actions.c.name == name_or_uid)
+    its_name = actions.c.name == composed(name_or_uid)
+    by_name = (actions.c.small_app_id == small_app_id) & its_name
     row = connection.execute(query.where(by_name)).mappings().one_or_none()
     if row is None and (uid := uuid_in(name_or_uid)) is not None:
         by_uid = (actions.c.uid == uid) & scope.has(actions.c.small_app_id)

@@ -1,12 +1,13 @@
 """Read, lock and advance the cursors of actions."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
+from models.column_types import UTCDateTime
 from models.many_rows import Change, select_each, update_each
 from models.sql import database_now, is_among, parts_of
 from models.store.conditions import of_app
@@ -240,20 +241,34 @@ def advance(connection: sa.Connection, moves: Sequence[dict[str, Any]]) -> None:
 def restart(
     connection: sa.Connection, uid: UUID, decided: datetime, effective_from: datetime
 ) -> None:
-    """Set the watermark to `decided` and unschedule the action.
+    """Set the watermark to `decided` and unschedule the action; see `restart_all`."""
+    restart_all(connection, {uid: effective_from}, decided)
 
-    An event action's window begins at `effective_from`.
+
+def restart_all(
+    connection: sa.Connection, effective_from: Mapping[UUID, datetime], decided: datetime
+) -> None:
+    """Set the watermarks of actions to `decided` and unschedule them.
+
+    `effective_from` is where the window of each begins, which matters for events.
     """
-    connection.execute(
-        sa.update(action_cursor)
-        .where(action_cursor.c.action_uid == uid)
-        .values(
-            watermark=decided,
-            effective_from=effective_from,
-            next_occurrence_at=UNSCHEDULED,
-            edited_at=None,
-        )
-    )
+    given = [
+        {"its_uid": uid, "its_decided": decided, "its_begin": begin}
+        for uid, begin in effective_from.items()
+    ]
+    names = {"its_uid": "action_uid", "its_decided": "watermark", "its_begin": "effective_from"}
+    update_each(connection, action_cursor, given, names, _RESTARTED)
+
+
+_RESTARTED = Change(
+    lambda row, given: [row["action_uid"] == given["its_uid"]],
+    lambda given: {
+        "watermark": given["its_decided"],
+        "effective_from": given["its_begin"],
+        "next_occurrence_at": sa.literal(UNSCHEDULED, UTCDateTime()),
+        "edited_at": None,
+    },
+)
 
 
 def unschedule(connection: sa.Connection, limit: int, after: UUID | None) -> UUID | None:

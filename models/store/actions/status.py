@@ -8,7 +8,8 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.operation import TROUBLED, UNRUN, OperationState
+from models.action.health import RETRY
+from models.operation import TROUBLED, UNRUN, UNSTARTED, OperationState
 from models.sql import database_now, dicts, is_among, stands_in
 from models.store.conditions import IS_EXPECTED, NOT_DELETED, state_of
 from models.store.scope import WHOLE_INSTALLATION, Scope
@@ -18,6 +19,10 @@ from models.tables import action_cursor, action_state, actions, operations
 MISSED_MATTERS = timedelta(days=7)
 # The smallest uid.
 NO_UID = UUID(int=0)
+
+
+# No rule of the clock names another instant, and no event makes it due.
+_IS_OVER = (action_cursor.c.next_occurrence_at.is_(None), actions.c.event.is_(None))
 
 
 @lru_cache
@@ -49,6 +54,8 @@ def listing(overdue: timedelta) -> sa.Select[Any]:
                 (action_state.c.last_state.is_(None), _was_due()),
                 else_=sa.true(),
             ).label("was_due"),
+            sa.case((action_state.c.last_state.is_(None), _first_run())).label("first_run"),
+            sa.and_(*_IS_OVER).label("is_over"),
         )
         .join(action_cursor, action_cursor.c.action_uid == actions.c.uid)
         .outerjoin(action_state, state_of(actions.c.uid))
@@ -95,6 +102,7 @@ def may_be_unhealthy(overdue: timedelta) -> sa.ColumnElement[bool]:
         sa.select(actions.c.uid).where(actions.c.set_aside.is_not(None)),
         sa.select(state.action_uid).where(state.subject == "", has_trouble),
         _never_ran(),
+        _is_over(),
         late.with_only_columns(uid),
         sa.select(uid).where(_was_missed()),
     )
@@ -118,6 +126,29 @@ def _never_ran() -> sa.Select[Any]:
         .outerjoin(action_state, state_of(each.c.uid))
         .where(each.c.uid.is_not(None), state.last_state.is_(None))
     )
+
+
+def _first_run() -> sa.ScalarSelect[Any]:
+    """Return the state of the newest operation of an action, `retry` after a failed attempt."""
+    is_retried = stands_in(operations.c.state, UNSTARTED) & (operations.c.failures > 0)
+    return (
+        sa.select(sa.case((is_retried, RETRY), else_=operations.c.state))
+        .where(operations.c.action_uid == actions.c.uid)
+        .order_by(operations.c.occurrence_at.desc())
+        .limit(1)
+        .correlate(actions)
+        .scalar_subquery()
+    )
+
+
+def _is_over() -> sa.Select[Any]:
+    """Return the active actions that never ran, and will not be due again."""
+    never_ran = action_state.c.last_state.is_(None)
+    found = sa.select(action_cursor.c.action_uid).join(
+        actions, actions.c.uid == action_cursor.c.action_uid
+    )
+    with_state = found.outerjoin(action_state, state_of(action_cursor.c.action_uid))
+    return with_state.where(*_IS_OVER, actions.c.active, never_ran)
 
 
 def _expected() -> sa.Select[Any]:

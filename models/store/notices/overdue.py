@@ -16,8 +16,9 @@ from models.store.conditions import IS_EXPECTED, IS_LIVE, state_of
 from models.store.notices import Origin
 from models.store.notices.alerting import alert_targets
 from models.store.operations import MORE_WAITED, OVERTAKEN
+from models.store.processes import holders_of
 from models.tables import action_state, actions, operations, small_apps
-from models.turns import Turn
+from models.turns import Holders, Turn
 from models.values import format_instant
 from runtime.sections import AlertSettings
 
@@ -46,10 +47,13 @@ def alert(
     listened = ticks.listened_queues(connection, ticks.GONE)
     # In one order, so that two daemons never deadlock.
     first = {row.action_uid: row for row in reversed(found)}
-    rows = [row for _, row in sorted(first.items()) if _mark(connection, row)]
-    for row in rows:
-        _enqueue(connection, row, _reason(row, listened), alerts, now)
-    return [(row.action, _reason(row, listened)) for row in rows]
+    alerted = []
+    for _, row in sorted(first.items()):
+        if _mark(connection, row):
+            reason = _reason(row, listened, holders_of(connection, row._mapping))
+            _enqueue(connection, row, reason, alerts, now)
+            alerted.append((row.action, reason))
+    return alerted
 
 
 def _asked(alerts: AlertSettings) -> dict[str, float]:
@@ -73,6 +77,7 @@ _EXPECTED = (
         operations.c.state,
         operations.c.in_doubt,
         operations.c.turn,
+        operations.c.waiting_for,
         actions.c.name.label("action"),
         actions.c.plan,
         small_apps.c.name.label("small_app"),
@@ -123,7 +128,7 @@ def _mark(connection: sa.Connection, row: sa.Row[Any]) -> bool:
     return connection.execute(marked).rowcount == 1
 
 
-def _reason(row: sa.Row[Any], listened: frozenset[str]) -> str:
+def _reason(row: sa.Row[Any], listened: frozenset[str], holders: Holders) -> str:
     is_unsent, is_theirs = row.state == "pending", row.in_doubt is not None
     queue = listened_queue(row.queue, row.task, is_handed_over=is_theirs)
     if row.task == JOB and queue not in listened:
@@ -133,10 +138,12 @@ def _reason(row: sa.Row[Any], listened: frozenset[str]) -> str:
     if queue not in listened and is_known:
         return f"no worker listens to queue {row.queue}"
     if row.turn == Turn.WAITS:
-        return f"it waits for its turn: others of its small app are before it on queue {row.queue}"
+        held = holders.in_words() or "others are before it"
+        return f"it waits for its turn on queue {row.queue}: {held}"
     if is_unsent and row.task != JOB:
         return "it could not be sent; is the broker running?"
-    return f"it waits in queue {row.queue}"
+    held = holders.in_words()
+    return f"it waits in queue {row.queue}{held and f': {held}'}"
 
 
 def _enqueue(

@@ -14,19 +14,16 @@ from models.action.plan import Plan
 from models.errors import LeaseLost
 from models.events import LAST_SEEN
 from models.job import JOB
-from models.operation import REQUESTED, TICKED, UNSTARTED, Carrier, Cause, OperationState
+from models.operation import REQUESTED, TICKED, Carrier, Cause, OperationState
 from models.sql import database_now, read_clock
 from models.store.conditions import IS_RUNNING, IS_UNSTARTED
 from models.store.operations import MORE_WAITED, is_requested, restart, unstarted
-from models.store.operations.finish import Ended, Ending, end
+from models.store.operations.finish import Ended
 from models.store.operations.move import fenced, move
+from models.store.operations.running import last_starts
 from models.store.people import users
 from models.tables import operations
 from runtime.sections import AlertSettings
-
-# How many of an action's newest operations that started are read to find its last start.
-RECENT = 20
-
 
 # The message waited for longer than its task's `expires`.
 EXPIRED = "expired"
@@ -170,26 +167,10 @@ def give_up(
         return _kept(NotClaimed.SKIPPED, skipped)
     its = (recorded.id, recorded.attempt)
     try:
-        ended = fail_unstarted(connection, its, reason, recorded.last_error, alerts)
+        ended = unstarted.fail(connection, its, reason, recorded.last_error, alerts)
     except LeaseLost:
         return TAKEN
     return KeptBack(NotClaimed.SKIPPED, ended)
-
-
-def fail_unstarted(
-    connection: sa.Connection,
-    its: tuple[UUID, int],
-    reason: str,
-    error: str | None,
-    alerts: AlertSettings,
-) -> Ended:
-    """End an unstarted operation with a failed attempt as failed; raises LeaseLost if it moved.
-
-    It counts and notifies as the end of its last attempt.
-    """
-    both = f"no other attempt: {reason}"
-    ending = Ending(OperationState.FAILED, error, both, since=UNSTARTED)
-    return end(connection, *its, ending, alerts=alerts)
 
 
 def _kept(why: NotClaimed, ended: Ended | None) -> KeptBack:
@@ -251,17 +232,13 @@ def _comes_too_soon(connection: sa.Connection, recorded: Recorded) -> bool:
     """Return whether the interval's tolerance drops this scheduled operation."""
     if not recorded.may_come_too_soon:
         return False
-    others = (
-        sa.select(operations.c.first_started_at)
-        .where(operations.c.action_uid == recorded.action_uid, operations.c.id != recorded.id)
-        .where(operations.c.first_started_at.is_not(None))
-        .order_by(operations.c.occurrence_at.desc())
-        .limit(RECENT)
-    )
-    starts = connection.execute(others).scalars().all()
     now = read_clock(connection)
     # A start in the future comes from a clock that was ahead: ignore it.
-    known = [at for at in starts if at is not None and at <= now]
+    known = [
+        at
+        for at in last_starts(connection, recorded.action_uid, recorded.id)
+        if at is not None and at <= now
+    ]
     return bool(known) and recorded.plan.drops(max(known), now)
 
 
@@ -332,13 +309,17 @@ def _keep_newest_waiting(
     connection: sa.Connection, recorded: Recorded, alerts: AlertSettings
 ) -> None:
     uid, most = recorded.action_uid, recorded.plan.max_waiting
-    for row in unstarted.failed_surplus(connection, uid, most):
-        its = (row.id, row.attempt)
-        fail_unstarted(connection, its, f"{MORE_WAITED}{most} waited", row.error, alerts)
+    surplus = unstarted.failed_surplus(connection, uid, most)
+    unstarted.fail_each(connection, surplus, f"{MORE_WAITED}{most} waited", alerts)
     unstarted.keep_newest_waiting(connection, uid, most)
 
 
 def _wait(connection: sa.Connection, recorded: Recorded, running: UUID) -> None:
+    """Let an operation wait for another one; as it has not begun, its attempt stays the same.
+
+    Its message is gone. If it comes once more, it starts the operation, or lets it wait again.
+    """
+    its_attempt = fenced(recorded.id, recorded.attempt)
+    waits = move(OperationState.PENDING, its_attempt, attempt=recorded.attempt)
     reason = f"waits for {running}"
-    waits = move(OperationState.PENDING, fenced(recorded.id, recorded.attempt))
     connection.execute(waits.values(waiting_for=running, reason=reason))

@@ -49,7 +49,7 @@ class Ended:
     state: OperationState
     released: list[Message]
     owed: list[Owed] = field(default_factory=list)
-    # Its app and queue, if others wait for a turn there.
+    # Its app and queue, if others wait for their turns.
     lane: Lane | None = None
 
 

@@ -36,6 +36,8 @@ def hand_over(
         # The id alone uses the index: for pairs, SQLite reads the whole table.
         operations.c.id.in_([id for id, _ in its]),
         sa.tuple_(operations.c.id, operations.c.attempt).in_(its),
+        # Else a worker has claimed it meanwhile, and it waits for another operation.
+        operations.c.handing_at.is_not(None),
         reason=reason,
         sendings=sa.case(
             (operations.c.queued_at.is_(None), SENT_ONCE_MORE),

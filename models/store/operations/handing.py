@@ -21,8 +21,8 @@ from models.operation import OperationState
 from models.sql import database_now, is_still
 from models.store import notices, ticks
 from models.store.conditions import ITS_REVISION
-from models.store.operations import RESERVED_FOR, unstarted
-from models.store.operations.admission import why_not
+from models.store.operations import RESERVED_FOR
+from models.store.operations.admission import give_up, refuse, why_not
 from models.store.operations.claims import is_wanted, recorded_of
 from models.store.operations.finish import Ending, end, end_at_least
 from models.store.operations.handed_over import hand_over
@@ -69,14 +69,14 @@ def begin(
 ) -> list[Handed]:
     """Mark these reserved operations as being sent; return those that may be sent.
 
-    If the action was paused or deleted meanwhile, the operation is skipped; if its task is not
-    allowed here, it fails. The caller commits before it sends.
+    If the action was paused or deleted meanwhile, the operation is skipped, or fails after a
+    failed attempt; if its task is not allowed here, it fails. The caller commits before it sends.
     """
     wanted = {message.id: message.attempt for message in messages}
     rows = connection.execute(_READY.where(operations.c.id.in_(list(wanted)))).all()
     ready = []
     for row in rows:
-        if row.attempt != wanted[row.id] or not _may_start(connection, row):
+        if row.attempt != wanted[row.id] or not _may_start(connection, row, alerts):
             continue
         handed = row.plan.hand_over if isinstance(row.plan, Plan) else None
         refused = _refused(handed, rules.granted(row.grants))
@@ -114,16 +114,23 @@ _READY = (
 )
 
 
-def _may_start(connection: sa.Connection, row: sa.Row[Any]) -> bool:
-    """Skip an operation that its action or subject rules out: its start is not checked later."""
-    if not row.is_wanted:
-        unstarted.skip_unwanted(connection, row.id, row.attempt)
+def _may_start(connection: sa.Connection, row: sa.Row[Any], alerts: AlertSettings) -> bool:
+    """End an operation that its action or subject rules out: its start is not checked later."""
+    if row.is_wanted and row.subject is None:
+        return True
+    recorded = recorded_of(connection, row.id, row.attempt)
+    if recorded is None:
         return False
-    recorded = recorded_of(connection, row.id, row.attempt) if row.subject is not None else None
-    reason = None if recorded is None else why_not(connection, recorded)
-    if reason is not None:
-        unstarted.skip(connection, row.id, row.attempt, reason)
-    return reason is None
+    reason = why_not(connection, recorded) if row.is_wanted else None
+    if row.is_wanted and reason is None:
+        return True
+    if reason is None:
+        kept = refuse(connection, recorded, alerts)
+    else:
+        kept = give_up(connection, recorded, reason, alerts)
+    if kept.ended is not None:
+        notices.send_soon(connection, kept.ended.owed)
+    return False
 
 
 def _refused(handed: HandOver | None, rules: CeleryRules) -> str | None:
@@ -178,6 +185,8 @@ def _queued(one: Handed) -> sa.Update:
     return move(
         OperationState.QUEUED,
         fenced(one.id, one.attempt),
+        # Else its worker has claimed it meanwhile, and it waits for another operation.
+        operations.c.handing_at.is_not(None),
         since=PENDING,
         # It is never sent again: after that, no following worker has claimed it.
         not_before=database_now(TAKEN_WITHIN),

@@ -183,8 +183,13 @@ def _change_unstarted(
 
 
 def _is_unstarted(row: Columns, given: Columns) -> list[sa.ColumnElement[bool]]:
-    unstarted = is_still(row["state"], UNSTARTED)
-    return [row["id"] == given["its_id"], row["attempt"] == given["its_attempt"], unstarted]
+    return [
+        row["id"] == given["its_id"],
+        row["attempt"] == given["its_attempt"],
+        is_still(row["state"], UNSTARTED),
+        # Else a worker has claimed it meanwhile, and it waits for another operation.
+        row["waiting_for"].is_(None),
+    ]
 
 
 def _sent(_given: Columns) -> Mapping[str, Any]:

@@ -31,13 +31,14 @@ def run_again(
     """Make an ended operation pending, reserved for sending by the caller; None if it moved.
 
     `seen` is its row, `states` are the states allowed, `becomes` are new values with the priority.
-    It gets a new attempt, unless it was missed and never had its first.
+    It gets a new attempt, unless it never had its first: it did not start, nor was it handed over.
     """
-    was_missed = operations.c.state == OperationState.MISSED
+    began = (operations.c.first_started_at, operations.c.handing_at)
+    has_begun = sa.or_(*(one.is_not(None) for one in began))
     values = {
         **_ANEW,
         **becomes,
-        "attempt": sa.case((was_missed, operations.c.attempt), else_=operations.c.attempt + 1),
+        "attempt": sa.case((has_begun, operations.c.attempt + 1), else_=operations.c.attempt),
         "not_before": database_now(RESERVED_FOR),
         # It waits from now on, whenever it was recorded.
         "ranked_at": database_now(-head_start(becomes["priority"])),

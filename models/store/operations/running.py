@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from models.errors import LeaseLost
 from models.operation import OperationState
 from models.sql import database_now, is_still, upsert
+from models.store.conditions import IS_RUNNING, IS_UNSTARTED, state_of
 from models.tables import action_state, operation_logs, operations
 
 MOST_LOG_LINES = 200
@@ -40,6 +41,31 @@ def memory(connection: sa.Connection, uid: UUID, subject: str | None) -> Memory:
     if row is None:
         return Memory(0, None, {})
     return Memory(row.run_number, row.last_success_at, dict(row.checkpoint or {}))
+
+
+# How many of an action's newest operations that started are read, beside its state.
+RECENT = 20
+
+
+def last_starts(connection: sa.Connection, uid: UUID, id: UUID) -> list[datetime | None]:
+    """Return starts of an action's operations but `id`, among them the last one.
+
+    What has ended is in the action's state. That may be of a clock that was ahead: then those of
+    the newest occurrences count.
+    """
+    started = sa.select(operations.c.first_started_at).where(
+        operations.c.action_uid == uid,
+        operations.c.id != id,
+        operations.c.first_started_at.is_not(None),
+    )
+    queries = (
+        sa.select(action_state.c.last_run_at).where(state_of(uid)),
+        started.order_by(operations.c.occurrence_at.desc()).limit(RECENT),
+        # What was asked for may be of an occurrence long ago.
+        started.where(IS_RUNNING),
+        started.where(IS_UNSTARTED),
+    )
+    return [at for query in queries for at in connection.execute(query).scalars()]
 
 
 # The row of an attempt, and of a running one; `fence` returns their parameters.

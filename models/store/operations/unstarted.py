@@ -1,22 +1,26 @@
 """End operations before their start: skipped, dropped, overtaken, cancelled."""
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
+from models.errors import LeaseLost
 from models.many_rows import Change, Columns, read_each, update_each
 from models.operation import UNSTARTED, Cause, OperationState
 from models.sql import is_among, is_still, stands_in
+from models.store import notices
 from models.store.conditions import IS_RUNNING, IS_UNSTARTED
 from models.store.operations import MORE_WAITED, OVERTAKEN, is_being_sent, is_requested
-from models.store.operations.finish import Ended, release_waiting
+from models.store.operations.finish import Ended, Ending, end, release_waiting
 from models.store.operations.move import becomes, fenced, move
 from models.store.operations.turns import HAS_WAITING
 from models.tables import actions, operations
 from models.values import format_instant, instant_or_dash
+from runtime.sections import AlertSettings
 
 _NOT_SENT = sa.not_(is_being_sent(operations.c))
 
@@ -56,15 +60,33 @@ def _end(
     return Ended(state, release_waiting(connection, row.id), lane=lane)
 
 
+def fail(
+    connection: sa.Connection,
+    its: tuple[UUID, int],
+    reason: str,
+    error: str | None,
+    alerts: AlertSettings,
+) -> Ended:
+    """End an unstarted operation with a failed attempt as failed; raises LeaseLost if it moved.
+
+    It counts and notifies as the end of its last attempt.
+    """
+    both = f"no other attempt: {reason}"
+    ending = Ending(OperationState.FAILED, error, both, since=UNSTARTED)
+    return end(connection, *its, ending, alerts=alerts)
+
+
 def skip_unwanted(connection: sa.Connection, id: UUID, attempt: int) -> bool:
     """Skip an unstarted attempt whose action is paused or deleted; False if it has moved.
 
-    Operations that wait for it are skipped as well.
+    Operations that wait for it are skipped as well. One of them that has failed before is left to
+    the sweep, by which it fails.
     """
     skipped = _skip_unwanted(connection, fenced(id, attempt))
     is_skipped = bool(skipped)
     while skipped:
-        skipped = _skip_unwanted(connection, operations.c.waiting_for.in_(skipped))
+        behind = operations.c.waiting_for.in_(skipped) & (operations.c.failures == 0)
+        skipped = _skip_unwanted(connection, behind)
     return is_skipped
 
 
@@ -107,15 +129,21 @@ def _overtaken(row: sa.Row[Any], newest: datetime, busy: Busy) -> str:
     running = busy.get((row.small_app_id, row.queue))
     if running is None:
         return reason
-    since = instant_or_dash(running["started_at"])
-    return f'{reason}: "{running["name"]}" has been running in queue {row.queue} since {since}'
+    since, where = instant_or_dash(running["started_at"]), f"queue {row.queue}"
+    held = f'"{running["name"]}" has been running in {where} since {since}'
+    return f"{reason}: {held} ({running['id']}, on {running['worker']})"
 
 
 def _longest_running(connection: sa.Connection) -> Busy:
     """Return by small app and queue what has been running the longest: as many as workers run."""
     running = (
         sa.select(
-            operations.c.small_app_id, operations.c.queue, operations.c.started_at, actions.c.name
+            operations.c.id,
+            operations.c.small_app_id,
+            operations.c.queue,
+            operations.c.started_at,
+            operations.c.worker,
+            actions.c.name,
         )
         .join(actions, actions.c.uid == operations.c.action_uid)
         .where(IS_RUNNING, operations.c.heartbeat_at.is_not(None))
@@ -189,10 +217,19 @@ def keep_newest_waiting(connection: sa.Connection, uid: UUID, max_waiting: int) 
 def failed_surplus(connection: sa.Connection, uid: UUID, max_waiting: int) -> Sequence[Any]:
     """Return id, attempt and error of what `keep_newest_waiting` would skip after a failure."""
     waiting = _surplus(uid).where(operations.c.waiting_for.is_not(None)).offset(max_waiting)
-    query = sa.select(operations.c.id, operations.c.attempt, operations.c.error).where(
-        operations.c.id.in_(waiting.scalar_subquery()), operations.c.failures > 0, _NOT_SENT
-    )
-    return connection.execute(query).all()
+    return _failed_before(connection, operations.c.id.in_(waiting.scalar_subquery()))
+
+
+def failed_of(connection: sa.Connection, uids: Sequence[UUID]) -> Sequence[Any]:
+    """Return id, attempt and error of the actions' unstarted operations with a failed attempt."""
+    its_own = is_among(connection, operations.c.action_uid, uids)
+    return _failed_before(connection, its_own & IS_UNSTARTED)
+
+
+def _failed_before(connection: sa.Connection, which: sa.ColumnElement[bool]) -> Sequence[Any]:
+    columns = (operations.c.id, operations.c.attempt, operations.c.error)
+    query = sa.select(*columns).where(which, operations.c.failures > 0, _NOT_SENT)
+    return connection.execute(query.order_by(operations.c.id)).all()
 
 
 def _surplus(uid: UUID) -> sa.Select[Any]:
@@ -213,16 +250,37 @@ def _skip_surplus(connection: sa.Connection, surplus: sa.Select[Any], max_waitin
     return connection.execute(skipped).rowcount
 
 
-def cancel_all(connection: sa.Connection, uids: Sequence[UUID], reason: str) -> int:
+def end_deleted(
+    connection: sa.Connection, uids: Sequence[UUID], reason: str, alerts: AlertSettings
+) -> int:
     """End the unstarted operations of deleted actions; return how many.
 
     They are cancelled; one with a failed attempt has failed.
     """
+    failed = fail_each(connection, failed_of(connection, uids), reason, alerts)
+    return failed + cancel_all(connection, uids, reason)
+
+
+def fail_each(
+    connection: sa.Connection, rows: Sequence[Any], reason: str, alerts: AlertSettings
+) -> int:
+    """Fail unstarted operations, given as id, attempt and error; the next tick sends the notices.
+
+    Returns how many had not moved.
+    """
+    count = 0
+    for row in rows:
+        with suppress(LeaseLost):
+            ended = fail(connection, (row.id, row.attempt), reason, row.error, alerts)
+            notices.send_soon(connection, ended.owed)
+            count += 1
+    return count
+
+
+def cancel_all(connection: sa.Connection, uids: Sequence[UUID], reason: str) -> int:
+    """Cancel the unstarted operations of deleted actions; return how many."""
     its_own = is_among(connection, operations.c.action_uid, uids) & IS_UNSTARTED
-    has_failed = operations.c.failures > 0
-    why = f"no other attempt: {reason}"
-    failed = move(OperationState.FAILED, its_own & has_failed, _NOT_SENT, reason=why)
-    return connection.execute(failed).rowcount + _cancel(connection, its_own, reason)
+    return _cancel(connection, its_own, reason)
 
 
 def cancel_backfill(connection: sa.Connection, uid: UUID, id: UUID, reason: str) -> int:

@@ -493,6 +493,32 @@ def test_a_queued_one_is_cancelled_and_its_message_then_starts_nothing(engine: s
     assert row_of(engine, id)["state"] == "cancelled"
 
 
+def test_one_that_waits_when_its_message_is_marked_as_sent_is_sent_once_more(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    action = celery_action(engine, policy={"overlap": "queue"})
+    running, id = due(engine, action), due(engine, action, at=NOON + MINUTE)
+    follow_by_name(engine, TASK)
+    with engine.begin() as connection:
+        assert not isinstance(
+            claim(connection, running, 1, "shop@host", alerts=NO_ALERTS), KeptBack
+        )
+        messages = outbox.reserve_sendable(connection, 10, only=[id])
+        sent = handing.begin(connection, messages, RULES, NO_ALERTS)
+    with engine.begin() as connection:
+        found = claim(connection, id, 1, "shop@host", alerts=NO_ALERTS)
+        assert isinstance(found, KeptBack)
+
+    with engine.begin() as connection:
+        handing.settle(connection, sent, [], NO_ALERTS)
+    assert (row_of(engine, id)["state"], row_of(engine, id)["waiting_for"]) == ("pending", running)
+    with engine.begin() as connection:
+        end(connection, running, 1, Ending(OperationState.SUCCESS), alerts=NO_ALERTS)
+    sweep(engine)
+
+    assert [one.headers["minutebook"]["attempt"] for one in celery_messages(broker)] == [1]
+
+
 def test_a_retry_by_hand_is_a_new_attempt_and_a_new_message(
     engine: sa.Engine, broker: Broker
 ) -> None:

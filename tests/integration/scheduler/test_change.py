@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -9,7 +10,9 @@ import sqlalchemy as sa
 from minutebook.steps import Steps, StepSpec
 from models.errors import InvalidAction, NotFound, Refused
 from models.sql import read_clock
+from models.store.actions import find
 from models.store.notices.alerting import NO_ALERTS
+from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_cursor, actions, audit, revisions
 from runtime.clock import wait_for
 from runtime.database import reading
@@ -20,6 +23,7 @@ from scheduler.on_demand import manual
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.factories import (
+    DEFAULT_APP,
     STEPS,
     author,
     cursor_of,
@@ -30,6 +34,7 @@ from tests.factories import (
     spans_of,
 )
 from tests.servers import Broker
+from tests.statements import executed
 
 MINUTE = timedelta(minutes=1)
 
@@ -358,3 +363,34 @@ def test_a_due_date_that_came_while_documents_were_validated_is_refused(
 
     with pytest.raises(InvalidAction, match="due_date"):
         store(engine, [document], author(steps))
+
+
+def test_many_changes_are_stored_by_as_many_statements_as_few(engine: sa.Engine) -> None:
+    def documents(count: int, minute: int) -> list[dict[str, Any]]:
+        when = {"cron_rule": f"{minute} 4 1 1 *", "timezone": "UTC"}
+        return [make_document(name=f"number {number}", when=when) for number in range(count)]
+
+    apply_all(engine, documents(40, 0), author())
+    counts = []
+    for minute, count in ((1, 2), (2, 40)):
+        with executed(engine) as statements:
+            changed = apply_all(engine, documents(count, minute), author())
+        assert {one.change for one in changed} == {Change.CHANGED}
+        counts.append(len(statements))
+
+    assert counts[0] == counts[1]
+
+
+def test_two_spellings_of_an_accent_name_one_action(engine: sa.Engine) -> None:
+    composed, decomposed = "caf\u00e9", "cafe\u0301"
+
+    (made,) = apply_all(engine, [make_document(name=decomposed)], author())
+    (same,) = apply_all(engine, [make_document(name=composed)], author())
+    (again,) = apply_all(engine, [make_document(name=decomposed)], author())
+
+    assert (made.name, same.change, again.change) == (composed, "unchanged", "unchanged")
+    with reading(engine) as connection:
+        found = find(connection, DEFAULT_APP.id, decomposed, WHOLE_INSTALLATION)
+    assert found["uid"] == made.uid
+    with pytest.raises(Refused):
+        create_all(engine, [make_document(name=decomposed)], author())

@@ -181,7 +181,8 @@ def test_an_overtaken_operation_names_what_has_been_running_in_its_queue(
 
     assert rows_of(engine, action)[0]["reason"] == (
         "overtaken by 2027-01-04T06:01:00Z: "
-        '"sleeper" has been running in queue quick since 2027-01-04T05:58:00Z'
+        '"sleeper" has been running in queue quick since 2027-01-04T05:58:00Z '
+        f"({begun[1]}, on w)"
     )
 
 

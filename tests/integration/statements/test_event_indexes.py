@@ -19,7 +19,7 @@ from models.store.operations.handed_over import hand_over
 from models.store.people import events as store
 from models.store.people import users
 from models.store.ticks import EVENTS_DECIDED, set_fact
-from models.tables import action_cursor
+from models.tables import action_cursor, operations
 from runtime.sections import AlertSettings
 from scheduler.events.preview import next_due
 from scheduler.sweep import Sweeper
@@ -137,6 +137,7 @@ def test_an_end_finds_what_depends_on_it(crowd: Filled) -> None:
     ids = [make_operation(crowd.engine, action, crowd.now + n * MINUTE) for n in range(3)]
     with crowd.engine.begin() as connection:
         assert isinstance(claim(connection, ids[0], 1, "tests", alerts=NO_ALERTS), Claim)
+        connection.execute(sa.update(operations).values(handing_at=crowd.now))
     statements = Statements(crowd.engine, is_repeated=False)
 
     with statements.captured(), crowd.engine.begin() as connection:

@@ -74,11 +74,10 @@ def test_an_end_and_a_sweep_find_the_next_turn(
 ) -> None:
     app = crowded[0][0]
     with filled.engine.begin() as connection:
-        assert turns.give(connection, [(app.id, "heavy")], MINUTE) == []
-        connection.execute(
-            sa.update(operations).where(operations.c.turn == "taken").values(turn=None)
-        )
-        (first,) = turns.give(connection, [(app.id, "quick")], MINUTE)
+        assert turns.give_after(connection, (app.id, "heavy")) == []
+        others = (operations.c.turn == "taken") | (operations.c.small_app_id != app.id)
+        connection.execute(sa.update(operations).where(others).values(turn=None))
+        (first,) = turns.give_after(connection, (app.id, "quick"))
         claim(connection, first.id, first.attempt, "tests", alerts=NO_ALERTS)
 
     with filled.engine.begin() as connection, statements.captured():
@@ -86,7 +85,7 @@ def test_an_end_and_a_sweep_find_the_next_turn(
             connection, first.id, first.attempt, Ending(OperationState.SUCCESS), alerts=NO_ALERTS
         )
         assert ended.lane == (app.id, "quick") == turns.lane_behind(connection, first.id)
-        assert len(turns.give(connection, [ended.lane], MINUTE)) == 1
+        assert len(turns.give_after(connection, ended.lane)) == 1
         turns.release_free(connection)
 
     assert_indexed(statements, "operations_waiting_turn", "operations_with_turn")

@@ -12,7 +12,7 @@ from models.errors import LeaseLost
 from models.operation import OperationState
 from models.sql import database_now
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import recovery, running, unstarted
+from models.store.operations import outbox, recovery, running, unstarted
 from models.store.operations.admission import TAKEN, NotClaimed
 from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
@@ -78,9 +78,36 @@ def test_a_second_operation_meets_the_running_one_by_policy(
     row = row_of(engine, two)
     assert row["state"] == state
     if result is NotClaimed.WAITS:
-        assert (row["attempt"], row["waiting_for"]) == (2, one)
+        assert (row["attempt"], row["waiting_for"]) == (1, one)
     was_asked = row_of(engine, one)["cancel_requested_at"] is not None
     assert was_asked == (overlap == "replace")
+
+
+def test_a_late_mark_of_its_sending_leaves_one_that_waits_alone(engine: sa.Engine) -> None:
+    action = make_action(engine, policy={"overlap": "queue"})
+    one, two = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
+    claimed(engine, one)
+    # Its worker is faster than the process that sent it.
+    assert claimed(engine, two) is NotClaimed.WAITS
+
+    with engine.begin() as connection:
+        outbox.mark_sent(connection, [outbox.Message(two, 1, "a task", "quick")])
+
+    assert (row_of(engine, two)["state"], row_of(engine, two)["sendings"]) == ("pending", 0)
+
+
+def test_a_message_that_comes_once_more_lets_it_wait_again(engine: sa.Engine) -> None:
+    action = make_action(engine, policy={"overlap": "queue"})
+    one, two = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
+    claimed(engine, one)
+
+    assert claimed(engine, two) is NotClaimed.WAITS
+    assert claimed(engine, two) is NotClaimed.WAITS
+
+    assert _end(engine, one) == [two]
+    assert isinstance(claimed(engine, two), Claim)
+    assert claimed(engine, two) is NotClaimed.TAKEN
+    assert row_of(engine, two)["attempt"] == 1
 
 
 def test_the_end_of_the_running_one_releases_the_next_in_order(engine: sa.Engine) -> None:
@@ -94,8 +121,8 @@ def test_the_end_of_the_running_one_releases_the_next_in_order(engine: sa.Engine
     assert row_of(engine, ids[1])["state"] == "skipped"
     assert _end(engine, ids[0]) == [ids[2]]
     assert row_of(engine, ids[3])["waiting_for"] == ids[2]
-    assert isinstance(claimed(engine, ids[2], attempt=2), Claim)
-    assert _end(engine, ids[2], attempt=2) == [ids[3]]
+    assert isinstance(claimed(engine, ids[2]), Claim)
+    assert _end(engine, ids[2]) == [ids[3]]
 
 
 def test_catch_up_all_waits_under_skip_too(engine: sa.Engine) -> None:
@@ -116,7 +143,7 @@ def test_a_pause_skips_all_that_wait_in_a_row(engine: sa.Engine) -> None:
     change.set_active(engine, action.uid, active=False, author=author())
 
     [released] = _end(engine, first)
-    assert claimed(engine, released, attempt=2) is NotClaimed.PAUSED
+    assert claimed(engine, released) is NotClaimed.PAUSED
 
     assert [row_of(engine, other)["state"] for other in others] == ["skipped"] * 3
 
@@ -218,7 +245,7 @@ def test_an_interval_that_comes_too_soon_is_dropped(
     claimed(engine, one)
     _end(engine, one)
     started = datetime.now(UTC) - timedelta(seconds=seconds)  # noqa: TID251 - the row is aged
-    update_operation(engine, one, first_started_at=started)
+    last_start(engine, one, started)
 
     found = claimed(engine, two)
 
@@ -226,6 +253,31 @@ def test_an_interval_that_comes_too_soon_is_dropped(
     if found is NotClaimed.DROPPED:
         row = row_of(engine, two)
         assert (row["state"], row["reason"]) == ("dropped", "tolerance")
+
+
+def last_start(engine: sa.Engine, id: UUID, at: datetime) -> None:
+    """Let the only operation of its action that has run have started at that instant."""
+    update_operation(engine, id, first_started_at=at)
+    with engine.begin() as connection:
+        connection.execute(sa.update(action_state).values(last_run_at=at))
+
+
+@pytest.mark.parametrize("has_ended", [True, False], ids=["ended", "running"])
+def test_the_last_start_may_be_of_an_occurrence_long_ago(
+    engine: sa.Engine, has_ended: bool
+) -> None:
+    when = {"every": "PT1M", "tolerance": "PT20S", "starting_at": "2027-01-04T00:00:00Z"}
+    action = make_action(engine, when=when, policy={"overlap": "allow"})
+    name = 'Scheduled action "x"'
+    old, *newer, last = (make_operation(engine, action, NOON + n * MINUTE, name) for n in range(23))
+    hour_ago = datetime.now(UTC) - timedelta(hours=1)  # noqa: TID251 - the rows are aged
+    for id in newer:
+        update_operation(engine, id, first_started_at=hour_ago)
+    assert isinstance(claimed(engine, old), Claim)
+    if has_ended:
+        _end(engine, old)
+
+    assert claimed(engine, last) is NotClaimed.DROPPED
 
 
 def test_a_backlog_hides_no_start_from_the_tolerance(engine: sa.Engine) -> None:
@@ -266,7 +318,7 @@ def test_a_start_of_a_clock_that_ran_ahead_drops_nothing(engine: sa.Engine) -> N
     claimed(engine, one)
     _end(engine, one)
     ahead = datetime.now(UTC) + timedelta(days=1)  # noqa: TID251 - the row is of another clock
-    update_operation(engine, one, first_started_at=ahead)
+    last_start(engine, one, ahead)
 
     assert isinstance(claimed(engine, two), Claim)
 
@@ -279,8 +331,8 @@ def test_catch_up_all_runs_in_order_whatever_message_comes_first(engine: sa.Engi
     assert claimed(engine, two) is NotClaimed.WAITS
     assert isinstance(claimed(engine, one), Claim)
     assert _end(engine, one) == [two]
-    assert isinstance(claimed(engine, two, attempt=2), Claim)
-    assert _end(engine, two, attempt=2) == [three]
+    assert isinstance(claimed(engine, two), Claim)
+    assert _end(engine, two) == [three]
 
 
 def test_an_older_operation_does_not_cancel_the_newer_one(engine: sa.Engine) -> None:

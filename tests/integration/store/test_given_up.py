@@ -1,5 +1,6 @@
 """An operation with a failed attempt that may not go on has failed: it counts, and notifies."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -11,14 +12,25 @@ from models.errors import LeaseLost
 from models.operation import OperationState
 from models.sql import database_now
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.admission import KeptBack, fail_unstarted
+from models.store.operations import handing, recovery, unstarted
+from models.store.operations.admission import KeptBack
 from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
+from models.store.operations.outbox import Message
 from models.tables import action_state, notices
 from runtime.sections import AlertSettings
 from scheduler.changes.change import Changed, set_active
-from scheduler.changes.deletion import delete_each
-from tests.factories import author, make_action, make_operation, row_of, update_operation
+from scheduler.changes.deletion import delete_app, delete_each
+from tests.celery_messages import RULES, celery_action
+from tests.factories import (
+    STEPS,
+    author,
+    make_action,
+    make_app,
+    make_operation,
+    row_of,
+    update_operation,
+)
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -169,9 +181,67 @@ def test_a_retry_of_a_deleted_action_has_failed(engine: sa.Engine) -> None:
 
     delete_each(engine, [action.uid], author())
 
-    assert end_of(engine, id)[0] == "failed"
-    assert end_of(engine, id)[1].startswith("no other attempt: ")
+    assert end_of(engine, id) == ("failed", "no other attempt: the action was deleted", "no ink")
+    assert (failures_in_row(engine, action), owed(engine)) == (1, 1)
     assert row_of(engine, other)["state"] == "cancelled"
+
+
+def test_the_retries_of_a_deleted_app_have_failed_and_notify(engine: sa.Engine) -> None:
+    app = make_app(engine, "other")
+    action = make_action(engine, app=app, hooks=HOOKS)
+    id = make_operation(engine, action, NOON, "Scheduled action", app=app)
+    assert isinstance(asked(engine, id), Claim)
+    with engine.begin() as connection:
+        end(connection, id, 1, RETRIED, alerts=NO_ALERTS)
+
+    delete_app(engine, author(STEPS, app))
+
+    assert end_of(engine, id)[0] == "failed"
+    assert owed(engine) == 1
+
+
+def test_a_retry_behind_one_that_a_pause_skips_has_failed_too(engine: sa.Engine) -> None:
+    action = made(engine, overlap="queue")
+    first = make_operation(engine, action, NOON, "Scheduled action")
+    behind = failed_once(engine, action, 1)
+    update_operation(engine, behind, waiting_for=first)
+    set_active(engine, action.uid, active=False, author=author())
+
+    asked(engine, first)
+    with engine.begin() as connection:
+        recovery.release_stranded(connection)
+    asked(engine, behind)
+
+    assert (end_of(engine, first)[0], end_of(engine, behind)[0]) == ("skipped", "failed")
+
+
+@pytest.mark.parametrize("task", ["handed over", "ruled out", "job"])
+def test_a_retry_that_another_kind_of_worker_would_run_has_failed(
+    engine: sa.Engine, task: str
+) -> None:
+    job = {"job": {"url": "https://example.com/feed"}}
+    if task == "job":
+        action = make_action(engine, operations=job, hooks=HOOKS)
+    else:
+        action = celery_action(engine, hooks=HOOKS)
+    id = started(engine, action, 0)
+    with engine.begin() as connection:
+        end(connection, id, 1, RETRIED, alerts=NO_ALERTS)
+    if task == "ruled out":
+        update_operation(engine, id, subject="nobody")
+    else:
+        set_active(engine, action.uid, active=False, author=replace(author(), celery=RULES))
+
+    if task == "job":
+        asked(engine, id)
+    else:
+        message = Message(id, 2, row_of(engine, id)["task"], "quick")
+        with engine.begin() as connection:
+            assert handing.begin(connection, [message], RULES, NO_ALERTS) == []
+
+    why = "recipient" if task == "ruled out" else "paused or deleted"
+    assert end_of(engine, id) == ("failed", f"no other attempt: {why}", "no ink")
+    assert owed(engine) == 1
 
 
 def test_only_one_of_two_ends_it(engine: sa.Engine) -> None:
@@ -180,8 +250,8 @@ def test_only_one_of_two_ends_it(engine: sa.Engine) -> None:
     alerts = AlertSettings()
 
     with engine.begin() as connection:
-        fail_unstarted(connection, (id, 2), "paused", "no ink", alerts)
+        unstarted.fail(connection, (id, 2), "paused", "no ink", alerts)
     with engine.begin() as connection, pytest.raises(LeaseLost):
-        fail_unstarted(connection, (id, 2), "paused", "no ink", alerts)
+        unstarted.fail(connection, (id, 2), "paused", "no ink", alerts)
 
     assert owed(engine) == 1

@@ -18,6 +18,7 @@ from models.store.operations.claims import claim
 from models.store.operations.finish import Ending, end
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_state, notices
+from models.values import format_instant
 from runtime.database import reading
 from runtime.sections import AlertSettings
 from scheduler.changes import change
@@ -30,6 +31,7 @@ from tests.factories import (
     cursor_of,
     make_action,
     make_operation,
+    row_of,
     rows_of,
     update_operation,
 )
@@ -85,8 +87,24 @@ def test_one_that_waits_for_its_turn_says_so(engine: sa.Engine) -> None:
         ticks.worker_seen(connection, ticks.Seen("quick@here:1", "quick,default", 1))
         connection.execute(sa.text("UPDATE operations SET turn = 'waits'"))
 
-    waits = "it waits for its turn: others of its small app are before it on queue quick"
+    waits = "it waits for its turn on queue quick: others are before it"
     assert alert(engine) == [(action.name, waits)]
+
+
+def test_one_that_waits_for_a_worker_names_what_holds_it(engine: sa.Engine) -> None:
+    action = make_waiting(engine)
+    with engine.begin() as connection:
+        ticks.worker_seen(connection, ticks.Seen("quick@here:1", "quick", 1, slots=1))
+        connection.execute(sa.text("UPDATE operations SET state = 'queued'"))
+    slow = make_action(engine, name="slow")
+    running = make_operation(engine, slow, NOON)
+    with engine.begin() as connection:
+        claim(connection, running, 1, "quick@here:1:7", alerts=NO_ALERTS)
+
+    since = format_instant(row_of(engine, running)["started_at"])
+    held = f'{running} of "slow", which has been running since {since} on quick@here:1:7'
+    reason = f"it waits in queue quick: its processes are held by {held}"
+    assert alert(engine) == [(action.name, reason)]
 
 
 def test_the_targets_of_failure_are_told_too(engine: sa.Engine) -> None:

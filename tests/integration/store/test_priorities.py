@@ -72,7 +72,7 @@ def make_waiting(engine: sa.Engine, *priorities: int, hours: Sequence[int] = ())
 def give_one(engine: sa.Engine) -> UUID:
     """Return the operation that gets the turn of the only process, and end it."""
     with engine.begin() as connection:
-        (message,) = turns.give(connection, [(DEFAULT_APP.id, "quick")], MINUTE)
+        (message,) = turns.give_after(connection, (DEFAULT_APP.id, "quick"))
     with engine.begin() as connection:
         unstarted.cancel(connection, message.id, "tests")
     return message.id

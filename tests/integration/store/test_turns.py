@@ -81,10 +81,24 @@ def messages_of(engine: sa.Engine, ids: Sequence[UUID]) -> list[Message]:
     return [Message(row["id"], row["attempt"], row["task"], row["queue"]) for row in rows]
 
 
-def admitted(engine: sa.Engine, ids: Sequence[UUID]) -> list[UUID]:
+def admitted(engine: sa.Engine, ids: Sequence[UUID], reserve: int = 0) -> list[UUID]:
     """Return which operations may be sent now, as they are after it was asked."""
+    messages = messages_of(engine, ids)
     with engine.begin() as connection:
-        return [one.id for one in turns.admit(connection, messages_of(engine, ids))]
+        return [one.id for one in turns.admit(connection, messages, Sharing.APPS, reserve)]
+
+
+def started_on(engine: sa.Engine, id: UUID, worker: str) -> None:
+    with engine.begin() as connection:
+        assert isinstance(claim(connection, id, 1, worker, alerts=NO_ALERTS), Claim)
+
+
+def after_end(engine: sa.Engine, id: UUID) -> list[UUID]:
+    """End an operation; return which ones have their turn then."""
+    with engine.begin() as connection:
+        ended = end(connection, id, 1, Ending(OperationState.SUCCESS), alerts=NO_ALERTS)
+    with engine.begin() as connection:
+        return [one.id for one in turns.give_after(connection, ended.lane)] if ended.lane else []
 
 
 def turns_of(engine: sa.Engine, ids: Sequence[UUID]) -> list[str | None]:
@@ -129,18 +143,69 @@ def test_an_app_alone_sends_everything(engine: sa.Engine, busy: Changed, broker:
     assert in_broker(broker) == 30
 
 
-@pytest.mark.parametrize(("slots", "share"), [(1, 1), (2, 1), (4, 3)])
-def test_an_app_among_others_has_its_share_with_the_broker(
-    engine: sa.Engine, busy: Changed, other: SmallApp, broker: Broker, slots: int, share: int
+@pytest.mark.parametrize("slots", [1, 2, 4])
+def test_an_app_among_others_borrows_what_they_do_not_use(
+    engine: sa.Engine, busy: Changed, other: SmallApp, broker: Broker, slots: int
 ) -> None:
     make_worker(engine, slots)
     ids = make_operations(engine, busy, 8)
     all_due(engine)
 
-    assert dispatch_ready(engine).count == share
-    assert in_broker(broker) == share
-    assert turns_of(engine, ids) == ["taken"] * share + ["waits"] * (8 - share)
+    assert dispatch_ready(engine).count == slots
+    assert in_broker(broker) == slots
+    assert turns_of(engine, ids) == ["taken"] * slots + ["waits"] * (8 - slots)
     assert row_of(engine, ids[-1])["reason"] == turns.WAITS
+
+
+@pytest.mark.parametrize(("reserve", "share"), [(1, 3), (3, 1), (9, 1)])
+def test_a_reserve_is_kept_free_for_the_other_apps(
+    engine: sa.Engine, busy: Changed, other: SmallApp, reserve: int, share: int
+) -> None:
+    make_worker(engine, 4)
+    mine = make_action(engine, app=other, name="mine", policy=FREELY)
+    ours = make_operations(engine, busy, 8)
+    theirs = make_operations(engine, mine, 1, other)
+
+    assert admitted(engine, ours, reserve) == ours[:share]
+    assert admitted(engine, theirs, reserve) == theirs
+
+
+def test_a_process_that_becomes_free_goes_to_the_app_with_the_fewest(
+    engine: sa.Engine, busy: Changed, other: SmallApp
+) -> None:
+    make_worker(engine, 4)
+    mine = make_action(engine, app=other, name="mine", policy=FREELY)
+    ours = make_operations(engine, busy, 8)
+    assert admitted(engine, ours) == ours[:4]
+    for id in ours[:4]:
+        started_on(engine, id, "quick@here:1:7")
+    theirs = make_operations(engine, mine, 4, other)
+    # The next process that becomes free takes it; further ones wait for another.
+    assert admitted(engine, theirs) == theirs[:1]
+    started_on(engine, theirs[0], "quick@here:1:8")
+    assert after_end(engine, ours[0]) == []
+
+    assert after_end(engine, ours[1]) == theirs[1:2]
+    started_on(engine, theirs[1], "quick@here:1:8")
+    assert after_end(engine, theirs[0]) == theirs[2:3]
+    started_on(engine, theirs[2], "quick@here:1:8")
+    assert after_end(engine, ours[2]) == ours[4:5]
+
+
+def test_an_end_on_one_queue_of_a_worker_gives_a_turn_on_the_others(
+    engine: sa.Engine, other: SmallApp
+) -> None:
+    with engine.begin() as connection:
+        seen = ticks.Seen("both@here:1", "quick,heavy", 1, slots=1)
+        ticks.worker_seen(connection, seen)
+    slow = make_action(engine, name="slow", policy={**FREELY, "queue": "heavy"})
+    quick = make_action(engine, name="quick", policy=FREELY)
+    held, ids = make_operations(engine, slow, 1), make_operations(engine, quick, 2)
+    assert admitted(engine, held) == held
+    started_on(engine, held[0], "both@here:1:7")
+    assert admitted(engine, ids) == []
+
+    assert after_end(engine, held[0]) == ids[:1]
 
 
 def test_another_app_s_message_is_behind_none_that_waits(
@@ -202,7 +267,7 @@ def test_an_end_names_the_queue_on_which_another_waits(
         ended = end(connection, ids[0], 1, Ending(state), alerts=NO_ALERTS)
     with engine.begin() as connection:
         assert ended.lane == (DEFAULT_APP.id, "quick")
-        assert [one.id for one in turns.give(connection, [ended.lane], MINUTE)] == ids[1:]
+        assert [one.id for one in turns.give_after(connection, ended.lane)] == ids[1:]
     assert turns_of(engine, ids) == [None, "taken"]
 
 
@@ -254,19 +319,19 @@ def test_one_that_is_cancelled_gives_its_turn_to_the_next(
 @pytest.mark.parametrize(
     ("overlap", "outcome"), [("skip", NotClaimed.SKIPPED), ("replace", NotClaimed.WAITS)]
 )
-def test_the_overlap_policy_decides_at_once(
+def test_the_overlap_policy_decides_at_once_by_a_process_of_the_reserve(
     engine: sa.Engine, other: SmallApp, overlap: str, outcome: NotClaimed
 ) -> None:
+    make_worker(engine, 2)
     action = make_action(engine, policy={"overlap": overlap})
     ids = [
         make_operation(engine, action, NOON + number * MINUTE, "Scheduled action")
         for number in range(2)
     ]
-    admitted(engine, ids[:1])
-    with engine.begin() as connection:
-        assert isinstance(claim(connection, ids[0], 1, "tests", alerts=NO_ALERTS), Claim)
+    admitted(engine, ids[:1], reserve=1)
+    started_on(engine, ids[0], "quick@here:1:7")
 
-    assert admitted(engine, ids[1:]) == ids[1:]
+    assert admitted(engine, ids[1:], reserve=1) == ids[1:]
     assert claimed(engine, ids[1]) == outcome
     assert turns_of(engine, ids) == ["taken", None]
     is_replaced = row_of(engine, ids[0])["cancel_requested_at"] is not None
@@ -294,9 +359,9 @@ def test_the_sweep_gives_the_turns_that_are_free(
 
     with reading(engine) as connection:
         assert ticks.look(connection, None, MINUTE, timedelta(hours=1)).has_to_sweep
-    assert Sweeper(MINUTE, NO_ALERTS).sweep(engine, send=True).released == 2
-    assert turns_of(engine, ids) == ["taken"] * 3 + ["waits"] * 3
-    assert in_broker(broker) == 2
+    assert Sweeper(MINUTE, NO_ALERTS).sweep(engine, send=True).released == 3
+    assert turns_of(engine, ids) == ["taken"] * 4 + ["waits"] * 2
+    assert in_broker(broker) == 3
 
 
 def test_the_sweep_sends_all_once_the_app_is_alone(
@@ -338,5 +403,5 @@ def test_no_two_processes_give_one_turn_twice(
             pool.map(lambda first: admitted(engine, ids[first : first + 3]), range(0, 24, 3))
         )
 
-    assert sum(map(len, found)) == 3
-    assert turns_of(engine, ids).count("taken") == 3
+    assert sum(map(len, found)) == 4
+    assert turns_of(engine, ids).count("taken") == 4

@@ -495,15 +495,15 @@ def test_explain_and_overdue_say_that_no_worker_asks(desk: Web) -> None:
     row = row_of(desk.engine, id)
     with reading(desk.engine) as connection:
         now = connection.execute(sa.select(database_now())).scalar_one()
-        alone = waits(row, explain_facts.status(connection, LEASE), now, None, Ahead(0))  # type: ignore[arg-type]
+        alone = waits(row, explain_facts.status(connection, LEASE), now, None, Ahead(0))
     update_operation(desk.engine, id, cause="schedule", recorded_at=database_now(-3600.0))
     with desk.engine.begin() as connection:
         (found,) = overdue.alert(connection, AlertSettings(), 10)
         ticks.worker_seen(connection, Seen("web/host/1", "job:quick", 1))
     with reading(desk.engine) as connection:
         ahead = Ahead(1, id, 9)
-        after_others = waits(row, explain_facts.status(connection, LEASE), now, None, ahead)  # type: ignore[arg-type]
-        listened = waits(row, explain_facts.status(connection, LEASE), now, None, Ahead(0))  # type: ignore[arg-type]
+        after_others = waits(row, explain_facts.status(connection, LEASE), now, None, ahead)
+        listened = waits(row, explain_facts.status(connection, LEASE), now, None, Ahead(0))
 
     first = f"first {id} (priority 9); its own priority is 0"
     assert after_others.endswith(f"1 of its small app goes before it by priority and age, {first}")

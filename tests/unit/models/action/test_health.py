@@ -21,6 +21,8 @@ WELL = {
     "missed_at": None,
     "missed_reason": None,
     "was_due": True,
+    "first_run": None,
+    "is_over": False,
 }
 PARTIAL = {"last_state": "partial"}
 
@@ -31,6 +33,29 @@ PARTIAL = {"last_state": "partial"}
         ({}, Health(None, "runs well")),
         ({"last_state": None, "was_due": False}, Health(None, "has not been due yet")),
         ({"last_state": None}, Health(Trouble.NEVER_RAN, "was due and never ran")),
+        (
+            {"last_state": None, "was_due": False, "is_over": True},
+            Health(
+                Trouble.NEVER_RAN,
+                "never ran, and no occurrence is to come; give it another date or rule",
+            ),
+        ),
+        (
+            {"last_state": None, "was_due": False, "is_over": True, "first_run": "queued"},
+            Health(None, "is due for the first time"),
+        ),
+        (
+            {"last_state": None, "was_due": False, "is_over": True, "first_run": "cancelled"},
+            Health(None, "has not been due yet"),
+        ),
+        (
+            {"last_state": None, "was_due": False, "first_run": "retry"},
+            Health(None, "failed at its first attempt, and is tried again"),
+        ),
+        (
+            {"last_state": None, "was_due": False, "first_run": "running"},
+            Health(None, "runs for the first time"),
+        ),
         ({"set_aside": "broken"}, Health(Trouble.SET_ASIDE, "set aside: broken", NOON)),
         ({"active": False, "last_state": "failed"}, Health(None, "paused")),
         (
@@ -41,7 +66,8 @@ PARTIAL = {"last_state": "partial"}
             {"last_state": "failed", "failures_in_row": 4, "troubles_in_row": 4},
             Health(Trouble.FAILED, "failed 4 times in a row", NOON),
         ),
-        ({**PARTIAL, "troubles_in_row": 2}, Health(None, "runs well")),
+        ({**PARTIAL, "troubles_in_row": 2}, Health(None, "succeeded in part at its last run")),
+        ({"last_state": "cancelled"}, Health(None, "was cancelled at its last run")),
         (
             {**PARTIAL, "troubles_in_row": 3},
             Health(Trouble.FAILED, "failed or partial 3 times in a row", NOON),
