@@ -151,9 +151,10 @@ def context_of(
 def _previous(connection: sa.Connection, row: Stored) -> Mapping[str, object] | None:
     """Return the edited document, if it has a due date.
 
-    Of a quarantined action it is the last revision's.
+    Of an action that is quarantined, or that plain SQL has edited since the last tick, it is the
+    last revision's: the edit may be broken.
     """
-    if row.set_aside is not None:
+    if row.set_aside is not None or row.edited_at is not None:
         return actions.revision_document(connection, row.action_uid, row.revision)
     if DUE_DATE not in row.document:
         return None

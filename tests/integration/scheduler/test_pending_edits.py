@@ -184,3 +184,21 @@ def test_what_only_the_ends_of_an_action_leave_out_says_so(
 
     told = f"the rule names it, but policy.{end} is 2027-01-04T05:00:00Z"
     assert (found.verdict, found.text) == ("not_an_occurrence", told)
+
+
+@pytest.mark.parametrize("broken", ["", {"when": {"cron_rule": "61 * * * *"}}, []])
+def test_a_document_whose_date_passed_mends_a_broken_edit_that_no_tick_has_seen(
+    engine: sa.Engine, clock: VirtualClock, broken: object
+) -> None:
+    when = {"due_date": "2027-01-04T01:00:00Z"}
+    action = make_action(engine, name="one", when=when)
+    run_tick(engine, clock, MONDAY + 2 * HOUR)
+    edit(engine, clock, MONDAY + 3 * HOUR, broken)
+
+    mended = make_document(name="one", when=when, description="as it was")
+    change.apply_all(engine, [mended], author())
+
+    with reading(engine) as connection:
+        row = connection.execute(sa.select(actions).where(actions.c.uid == action.uid)).one()
+    assert row.set_aside is None
+    assert "as it was" in row.document
