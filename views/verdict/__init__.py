@@ -19,10 +19,13 @@ from models.store.actions.status import perhaps_unhealthy
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.store.standing import DAY
 from runtime.config import Settings
+from runtime.database import reading
 from small_apps.store import small_apps
 from views.actions import health_in
 from views.daemon import Daemon, daemon_in
 from views.doctor.disk import disk_of
+from views.finding import find_app
+from views.installation import Installation
 from views.verdict.finding import OF_ACTIONS, Finding, Kind, Severity
 from views.verdict.installation import Facts, findings_of
 from views.view import View
@@ -103,6 +106,13 @@ def verdict_in(connection: sa.Connection, settings: Settings, scope: Scope) -> V
 
 # What a tick's report says if something is wrong, perhaps since an earlier tick.
 LASTING = frozenset({"broker_error", "older_release"})
+
+
+def verdict_of(installation: Installation, app: str) -> Verdict:
+    """Return the verdict on a small app; raises NotFound."""
+    with reading(installation.engine) as connection:
+        its = Scope(find_app(connection, installation, app).id)
+        return verdict_in(connection, installation.settings, its)
 
 
 def look(
@@ -214,4 +224,5 @@ __all__ = [
     "judge",
     "look",
     "verdict_in",
+    "verdict_of",
 ]

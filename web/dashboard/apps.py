@@ -8,6 +8,9 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
 from views import apps, templates, users
+from views.installation import Installation
+from views.overview import TONES as VERDICT_TONES
+from views.verdict import verdict_of
 from web.dashboard.documents import pretty
 from web.dashboard.rendering import render
 from web.dashboard.session import Viewer, is_fragment
@@ -44,12 +47,12 @@ def show_app(
 ) -> HTMLResponse:
     """Show a small app, with a page of its users and one of its templates.
 
-    htmx asks only for the status of its data.
+    htmx asks only for the verdict on it and the status of its data.
     """
     opened = visitor.opened
     if is_fragment(request):
         found = apps.data_of(opened, app)
-        live = {"data": found.data, "domains": found.domains, "data_tone": _tone}
+        live = {"data": found.data, "domains": found.domains, **_standing(opened, app)}
         return render(request, "app_live.html", live)
     shown = apps.show(opened, app)
     grants = asdict(shown.grants)
@@ -63,9 +66,18 @@ def show_app(
         "grants": [(kind, _names(given)) for kind, given in grants.items()],
         "calendars": _calendars(shown.document.get("calendars", {})),
         "document": pretty(shown.document),
-        "data_tone": _tone,
+        **_standing(opened, app),
     }
     return render(request, "app.html", values)
+
+
+def _standing(opened: Installation, app: str) -> dict[str, object]:
+    verdict = verdict_of(opened, app)
+    return {
+        "verdict": verdict,
+        "verdict_tone": VERDICT_TONES.get(verdict.state, "good"),
+        "data_tone": _tone,
+    }
 
 
 def _calendars(found: Mapping[str, Sequence[object]]) -> list[tuple[str, list[str], int]]:

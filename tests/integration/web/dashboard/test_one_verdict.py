@@ -179,7 +179,7 @@ SITUATIONS: dict[str, tuple[Make, str, str]] = {
 def test_all_doors_agree(web: Web, browse: Browse, situation: str) -> None:
     make, state, kind = SITUATIONS[situation]
     make(web)
-    client = web.client()
+    client, viewer = web.client(), web.client(Role.VIEWER, APP)
     browser = browse(web)
     web.app.state.overviews.forget()
     web.app.state.vitals.forget()
@@ -192,6 +192,8 @@ def test_all_doors_agree(web: Web, browse: Browse, situation: str) -> None:
     assert client.get("/api/overview").json()["verdict"] == verdict
     assert verdict["sentence"] in _text(browser.get("/"))
     assert verdict["sentence"] in _text(browser.get("/health"))
+    of_app = viewer.get("/api/overview").json()["verdict"]
+    assert of_app["sentence"] in _text(browser.get(f"/apps/{APP}"))
     assert _in_metrics(client) == verdict["counts"]
     of_actions = sum(verdict["counts"].get(one, 0) for one in OF_ACTIONS)
     assert status["actions"]["unhealthy"] == of_actions

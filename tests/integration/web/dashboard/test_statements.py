@@ -20,6 +20,8 @@ from views.runs import run
 from web.app import PAGES as PAGE_ROUTERS
 
 MOST = 15
+# What a verdict asks.
+VERDICT = 6
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 TEMPLATE = {"text": "Hello {{ recipient.name }}", "subject": "Hello", "html": "<p>Hello</p>"}
 # Each page of the dashboard, as a browser asks for it; the addresses that it continues with too.
@@ -86,6 +88,8 @@ def test_no_page_asks_more_often_the_more_there_is(web: Web, browse: Browse) -> 
             assert browser.get(path.format(id=id)).status_code in {200, 303}
         asked[path] = number_of(web.engine, statements)
 
+    # Beside its own parts it has those of the verdict.
+    assert asked.pop("/apps/shop") <= MOST + VERDICT, asked
     assert max(asked.values()) <= MOST, asked
 
 
