@@ -14,6 +14,7 @@ from models.action.warnings import KnownNames, warnings_of
 from models.store import actions as store
 from models.store.people import selection, users
 from models.store.people.users import User
+from runtime.config import Settings
 from small_apps.document import SmallAppModel
 from small_apps.document.sources import warnings_of_domains
 from small_apps.store import app_overview
@@ -25,7 +26,10 @@ MOST_NEAR = 1_000
 
 
 def action_warnings(
-    connection: sa.Connection, app: SmallApp, models: Sequence[ScheduledActionModel]
+    connection: sa.Connection,
+    app: SmallApp,
+    models: Sequence[ScheduledActionModel],
+    settings: Settings,
 ) -> list[tuple[str, ...]]:
     """Return the warnings of each action; only what they name is read of the small app."""
     rules = [one.recipients for one in models if one.recipients is not None]
@@ -38,6 +42,7 @@ def action_warnings(
         templates=names["templates"],
         design=names["design"],
         permissions=names["permissions"],
+        has_mail_server=bool(settings.smtp_url.get_secret_value()),
     )
     keeps = _keeping(connection, app, people)
     watched = {name for one in models if (name := one.when.watched) is not None}
@@ -86,7 +91,8 @@ def app_warnings(installation: Installation, model: SmallAppModel) -> tuple[str,
 
 def _parts(model: ScheduledActionModel) -> tuple[int, ...]:
     """Return the identities of what warnings are about: documents that are alike share it."""
-    return (id(model.operations), id(model.when), id(model.recipients), id(model.policy))
+    parts = (model.operations, model.when, model.recipients, model.policy, model.hooks)
+    return tuple(map(id, parts))
 
 
 def _knowing(known: KnownNames, kept: int | None) -> KnownNames:

@@ -24,6 +24,7 @@ from models.values import NameOf, has_offset
 
 # Keys of the policy that have no effect on event actions.
 FOR_CLOCKS = {"catch_up", "overlap", "max_waiting"}
+UNSENT = "its mail is written to files, not sent: no mail server is set; set SCHED_SMTP_URL"
 NOT_WRITTEN = RecipientFilterModel()
 
 
@@ -31,7 +32,8 @@ NOT_WRITTEN = RecipientFilterModel()
 class KnownNames:
     """The names in a small app at the time of a save; None means not looked up.
 
-    `kept_recipients` counts the users that the action's recipients select now.
+    `kept_recipients` counts the users that the action's recipients select now. Without a mail
+    server, mail is written to files.
     """
 
     users: Collection[str] | None = None
@@ -42,6 +44,7 @@ class KnownNames:
     permissions: Collection[str] | None = None
     actions: Collection[str] | None = None
     kept_recipients: int | None = None
+    has_mail_server: bool = True
 
 
 def warnings_of(action: ScheduledActionModel, known: KnownNames) -> list[str]:
@@ -55,6 +58,7 @@ def warnings_of(action: ScheduledActionModel, known: KnownNames) -> list[str]:
     return [
         *unknown,
         *_no_recipients(action, known),
+        *_unsent_mail(action, known),
         *_left_out(action),
         *_either_day(action.when),
         *_unusual_times(action.when),
@@ -62,6 +66,15 @@ def warnings_of(action: ScheduledActionModel, known: KnownNames) -> list[str]:
         *_without_effect(action),
         *_oversized_steps(action),
     ]
+
+
+def _unsent_mail(action: ScheduledActionModel, known: KnownNames) -> Iterator[str]:
+    """Yield a warning about mail of an installation without a mail server."""
+    plan = action.hooks.plan
+    targets = (*plan.on_success, *plan.on_failure, *(plan.on_missed or ())) if plan else ()
+    mails = bool(action.operations.sending) or any(one.kind == "mail" for one in targets)
+    if mails and not known.has_mail_server:
+        yield UNSENT
 
 
 def _either_day(when: WhenModel) -> Iterator[str]:

@@ -126,7 +126,9 @@ def check(
         # As if they were applied: each in the place of the action of its name.
         changes = dependencies_of([None] * len(made), made)
         check_circles(connection, app.id, changes, holds=False)
-        warnings = action_warnings(connection, app, [one.model for one in made])
+        warnings = action_warnings(
+            connection, app, [one.model for one in made], installation.settings
+        )
         upcoming = [
             upcoming_of(connection, (app.id, NO_UID), one.plan, (now, app.zone)) for one in made
         ]
@@ -202,7 +204,9 @@ def _store(
     made = store(installation.engine, documents, installation.author, watch)
     app = installation.small_app
     with reading(installation.engine) as connection:
-        warnings = action_warnings(connection, app, [one.model for one in made if one.model])
+        warnings = action_warnings(
+            connection, app, [one.model for one in made if one.model], installation.settings
+        )
         upcoming = _upcoming(connection, installation, made) if details else [None] * len(made)
     return Changes(
         tuple(
@@ -254,7 +258,9 @@ def _create_named(
 
 def _result(installation: Installation, app: SmallApp, done: change.Changed) -> Changed:
     with reading(installation.engine) as connection:
-        warnings = action_warnings(connection, app, [done.model] if done.model else [])
+        warnings = action_warnings(
+            connection, app, [done.model] if done.model else [], installation.settings
+        )
     return Changed.of(done, warnings=warnings[0] if warnings else ())
 
 

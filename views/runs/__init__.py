@@ -247,7 +247,7 @@ def plan(
             queue=sound(row["plan"]).queue,
             steps=tuple(map(PlannedStep.of, model.operations.steps)),
             recipients=tuple(map(Reached.of, reached)),
-            warnings=action_warnings(connection, app, [model])[0],
+            warnings=action_warnings(connection, app, [model], installation.settings)[0],
             is_about_users=model.when.is_about_users,
             sends=rule is not None,
             outgoing=outgoing_of(

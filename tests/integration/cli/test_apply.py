@@ -78,7 +78,7 @@ def test_apply_prints_one_line_and_the_first_warnings(call: Call, write: Write) 
     lines = done.out.splitlines()
     assert lines[0] == "created 2, changed 2, unchanged 0"
     assert lines[1].startswith("  warning: mail 38: recipients.users")
-    assert lines[-1] == "  … and 6 more warnings; --verbose shows them"
+    assert lines[-1] == "  … and 10 more warnings; --verbose shows them"
     assert (len(lines), done.err) == (12, "")
 
 
@@ -89,7 +89,7 @@ def test_verbose_shows_each_action(call: Call, write: Write) -> None:
 
     assert done.out.count("created mail ") == 12
     assert done.out.count("  at minute 0 past every hour") in {0, 12}
-    assert done.out.count("warning: ") == 12 * 4
+    assert done.out.count("warning: ") == 12 * 5
     assert done.out.splitlines()[-1] == "created 12, changed 0, unchanged 0"
 
 

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from models.action import ParseContext, load_action, parse_action
-from models.action.warnings import KnownNames, warnings_of
+from models.action.warnings import UNSENT, KnownNames, warnings_of
 from models.celery_task import CeleryRules
 from tests.factories import STEPS
 from tests.unit.models.action.wrong_documents import NOW, action
@@ -217,3 +217,20 @@ def test_a_day_of_month_and_a_day_of_week_are_either_and_not_both(
     found = warnings(when={"cron_rule": rule, "timezone": "UTC"})
 
     assert ["celery beat requires both" in one for one in found] == [True] * is_either
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"hooks": {"on_failure": [{"mail": "ops@example.com"}]}},
+        {"hooks": {"on_missed": [{"mail": "ops@example.com"}]}},
+        {"operations": MAIL, "recipients": {"groups": ["all"]}},
+    ],
+    ids=["failure", "missed", "step"],
+)
+def test_mail_without_a_server_is_written_to_files(changes: dict[str, Any]) -> None:
+    unset = KnownNames(has_mail_server=False)
+
+    assert warnings(unset, **changes) == [UNSENT]
+    assert warnings(KnownNames(), **changes) == []
+    assert warnings(unset) == []
