@@ -37,7 +37,7 @@ def list_operations(  # noqa: PLR0917 - typer passes them by name
     opened = existing(context)
 
     def listed() -> operations.Operations:
-        wanted = (action, state or (), limit, since)
+        wanted = (action, state, limit, since)
         return opened.ask(operations.list_operations, *wanted, all_apps=all_apps)
 
     show_asked(context, listed, again=again, all_apps=all_apps)

@@ -64,6 +64,8 @@ class Table:
 
 
 Line = str | Table
+# What makes a view lines; it may have options.
+Form = Callable[..., Iterable[Line]]
 
 
 def show(context: typer.Context, view: "Shown", **options: Any) -> None:
@@ -111,9 +113,8 @@ def progress(what: str) -> Iterator[Callable[[int, int], None]]:
 def text_of(view: "Shown", **options: Any) -> Iterable[Line]:
     kind = type(view)
     room = kind.__module__.split(".")[1]
-    form = import_module(f"cli.texts.{room}").FORMS[kind]
-    lines: Iterable[Line] = form(view, **options)
-    return lines
+    form: Form = import_module(f"cli.texts.{room}").FORMS[kind]
+    return form(view, **options)
 
 
 def print_lines(lines: Iterable[Line]) -> None:
@@ -159,6 +160,20 @@ def rows_of(
     columns = {**columns, **shown}
     cells = [[cell(getattr(row, name)) for name in columns] for row in rows]
     return Table(list(columns.values()), cells)
+
+
+def listing(columns: Mapping[str, str], rare: Mapping[str, str] = NONE) -> Form:
+    """Return the form of a list: a table, as `rows_of` makes it; with `all_apps`, of their apps."""
+
+    def form(listed: Any, *, all_apps: bool = False) -> Iterator[Line]:
+        yield rows_of(listed.root, {"app": "APP", **columns} if all_apps else columns, rare)
+
+    return form
+
+
+def sentence(text: str) -> Form:
+    """Return the form of a view that one line says: `{id}` in it is the field `id`."""
+    return lambda view: [text.format_map(dict(view))]
 
 
 def document_lines(document: object) -> Iterator[str]:

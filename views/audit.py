@@ -1,12 +1,14 @@
 """The audit trail: who changed what, and when."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
+from models.json_text import LARGEST_NUMBER
 from models.store import audit
 from runtime.database import reading
 from views.installation import Installation
+from views.verbs import ADMINISTER, Verb
 from views.view import Instant, View
 
 # The verbs of these objects identify them by ids of ours.
@@ -37,8 +39,15 @@ class AuditPage(View):
     next: int | None = Field(description="`before` of the next page; null for the last page.")
 
 
-def list_entries(installation: Installation, limit: int, before: int | None) -> AuditPage:
-    """Return the entries of the request's scope."""
+@Verb("list_audit", "GET /api/audit", ADMINISTER)
+def list_entries(
+    installation: Installation,
+    limit: Annotated[int, Field(ge=1, le=1000)] = 100,
+    before: Annotated[
+        int | None, Field(ge=1, le=LARGEST_NUMBER, description="`next` of the page before.")
+    ] = None,
+) -> AuditPage:
+    """Return who changed what, the newest first."""
     with reading(installation.engine) as connection:
         rows = audit.listed(connection, installation.scope, limit + 1, before)
         # An object that a user named could be the id of another small app's action.

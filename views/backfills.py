@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 from pydantic import Field
@@ -16,6 +16,7 @@ from scheduler.on_demand import backfill as filling
 from scheduler.on_demand.backfill_range import Mode, Wanted, parse_pace
 from views.finding import app_of, find, past_instant_of
 from views.installation import Installation
+from views.verbs import OPERATE, READ, Verb
 from views.view import Instant, Listing, View
 from views.words import zone_of
 
@@ -125,14 +126,26 @@ class Backfills(Listing[Backfill]):
     """The backfills of an action, the newest first."""
 
 
-def list_backfills(installation: Installation, action: str, limit: int) -> Backfills:
-    """Return the newest backfills of an action; raises NotFound."""
+@Verb("list_backfills", "GET /api/backfills", READ)
+def list_backfills(
+    installation: Installation, action: str, limit: Annotated[int, Field(ge=1, le=100)] = 20
+) -> Backfills:
+    """Return the backfills of an action, the newest first.
+
+    Raises NotFound.
+    """
     with reading(installation.engine) as connection:
         row = find(connection, installation, action)
         rows = backfills.of_action(connection, row["uid"], limit)
     return Backfills(readable(rows))
 
 
+@Verb(
+    "plan_backfill",
+    "POST /api/actions/{action}:plan-backfill?from=first&to=last",
+    OPERATE,
+    is_heavy=True,
+)
 def plan(installation: Installation, asked: Range) -> BackfillPlan:
     """Return what a backfill would do."""
     row, wanted = _wanted(installation, asked)
@@ -148,6 +161,13 @@ def plan(installation: Installation, asked: Range) -> BackfillPlan:
     )
 
 
+@Verb(
+    "start_backfill",
+    "POST /api/actions/{action}:backfill?from=first&to=last",
+    OPERATE,
+    status=202,
+    is_heavy=True,
+)
 def start(installation: Installation, asked: Range) -> StartedBackfill:
     """Start a backfill."""
     installation.publish()
@@ -157,8 +177,12 @@ def start(installation: Installation, asked: Range) -> StartedBackfill:
     return show(installation, id).model_copy(update={"unsent": installation.why_unsent(sent)})
 
 
+@Verb("show_backfill", "GET /api/backfills/{id}", READ)
 def show(installation: Installation, id: UUID) -> StartedBackfill:
-    """Return a backfill with the states of its operations; raises NotFound."""
+    """Show a backfill, with the number of its operations in each state.
+
+    Raises NotFound.
+    """
     with reading(installation.engine) as connection:
         stored = backfills.get(connection, id, installation.scope)
         if not _is_readable(stored):
@@ -172,6 +196,7 @@ def show(installation: Installation, id: UUID) -> StartedBackfill:
     )
 
 
+@Verb("cancel_backfills", "POST /api/actions/{action}:cancel-backfill", OPERATE)
 def cancel(installation: Installation, action: str) -> CancelledBackfills:
     """Stop an action's active backfills."""
     installation.publish()

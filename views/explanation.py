@@ -9,6 +9,7 @@ from scheduler.explain import explain as explained
 from tasks.built_in import built_in_steps
 from views.finding import app_of, find_ever, instant_of
 from views.installation import Installation
+from views.verbs import READ, Verb
 from views.view import Instant, View
 from views.words import zone_of
 
@@ -40,6 +41,7 @@ class Explanation(View):
     zone: str = Field(description="IANA zone of the action.")
 
 
+@Verb("explain_action", "GET /api/actions/{action}/explain?user=subject", READ, is_heavy=True)
 def explain(
     installation: Installation, action: str, at: str, subject: str | None = None
 ) -> Explanation:

@@ -25,6 +25,7 @@ from views.finding import (
     wrong_cursor,
 )
 from views.installation import Installation
+from views.verbs import READ, Verb
 from views.view import Instant, Listing, Page, View
 
 MOST_WORDS = 10
@@ -156,28 +157,32 @@ class Log(Listing[LogLine]):
     """The last 200 lines that an operation's steps logged."""
 
 
+@Verb("list_newest", "GET /api/operations:newest?state=states", READ)
 def list_operations(
     installation: Installation,
-    action: str | None,
-    states: Sequence[OperationState],
-    limit: int,
-    since: str | None = None,
+    action: str | None = None,
+    states: list[OperationState] | None = None,
+    limit: Annotated[int, Field(ge=1, le=10_000)] = 20,
+    since: Annotated[
+        str | None,
+        Field(description="Of occurrences from then on; a duration such as P1D is back from now."),
+    ] = None,
     *,
     all_apps: bool = False,
 ) -> Operations:
-    """Return the operations recorded last of a small app, or of all, in some states or any.
+    """List the operations of the latest occurrences of a small app, or of all; newest first.
 
-    The last occurrence comes first; those of one action are chosen by their occurrences too. With
-    `since`, an instant or a duration back from now, only those of occurrences from then on.
+    Those of one action are chosen by their occurrences too. With `since`, an instant or a duration
+    back from now, only those of occurrences from then on.
     """
     scope, app = scope_of(installation, all_apps=all_apps), installation.small_app
     with reading(installation.engine) as connection:
         begin = None if since is None else past_instant_of(connection, "since", since, app.zone)
         if action:
             uid = find(connection, installation, action)["uid"]
-            rows = operations.recent(connection, limit, uid=uid, states=states, since=begin)
+            rows = operations.recent(connection, limit, uid=uid, states=states or (), since=begin)
         else:
-            wanted = pages.Wanted(scope, states=states, occurred_since=begin)
+            wanted = pages.Wanted(scope, states=states or (), occurred_since=begin)
             rows = pages.newest(connection, wanted, limit)
     return Operations(readable(rows))
 
@@ -227,6 +232,7 @@ def _place(cursor: str) -> UUID:
         raise wrong_cursor(cursor) from None
 
 
+@Verb("show_operation", "GET /api/operations/{id}", READ)
 def show(installation: Installation, id: str) -> Operation:
     """Return an operation with its attempts and notices; raises NotFound."""
     with glancing(installation.engine) as connection:
@@ -249,6 +255,7 @@ def rows_of(installation: Installation, ids: Collection[UUID]) -> dict[UUID, Ope
     return {row.id: row for row in readable(rows)}
 
 
+@Verb("get_operation_state", "GET /api/operations/{id}/state", READ)
 def state(installation: Installation, id: str) -> OperationStateView:
     """Return the state of an operation; never asks the broker."""
     return states(installation, [id])[id]
@@ -261,6 +268,7 @@ def states(installation: Installation, ids: Collection[str]) -> dict[str, Operat
     return {id: OperationStateView(id=id, state=one) for id, one in found.items()}
 
 
+@Verb("show_logs", "GET /api/operations/{id}/logs", READ)
 def log(installation: Installation, id: str) -> Log:
     """Return the last log lines of an operation's steps."""
     with reading(installation.engine) as connection:

@@ -9,6 +9,7 @@ from minutebook.steps import StepSpec
 from models.problems import known_keys
 from tasks.registry import Registry, failure_of
 from views.installation import Installation
+from views.verbs import READ, Verb
 from views.view import View
 
 
@@ -44,8 +45,12 @@ class Steps(View):
         return tuple(failure_of(one.module, one.error) for one in self.failures)
 
 
+@Verb("list_steps", "GET /api/steps", READ)
 def list_steps(installation: Installation) -> Steps:
-    """Return built-in and user-defined steps, and the modules that failed to load."""
+    """List the steps that actions may name.
+
+    They are built-in or user-defined; the modules that failed to load stand beside them.
+    """
     registry = installation.registry
     known = sorted(registry.steps.values(), key=lambda spec: spec.order)
     steps = (_step(spec, registry) for spec in known)

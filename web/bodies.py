@@ -10,6 +10,7 @@ from models.errors import InvalidDocument, Problem
 from models.json_text import LONGEST_DOCUMENT, read_json
 from models.problems import problems_of
 from views.files import Document
+from views.verbs import DocumentKind
 from web.problems import PreconditionRequired
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -31,14 +32,23 @@ IfMatch = Annotated[
 IfNoneMatch = Annotated[
     str | None, Header(description="`*` to create only: what exists is not changed.")
 ]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        min_length=1,
+        max_length=200,
+        description="Requests with the same key run the action once.",
+    ),
+]
 
 
-def reads(name: str, what: str, *, many: bool = False, lines: bool = False) -> dict[str, Any]:
+def reads(kind: DocumentKind, *, many: bool = False, lines: bool = False) -> dict[str, Any]:
     """Return what OpenAPI says of a document, which its own reader reads and checks.
 
     `many` permits a list of them, and `lines` JSON Lines.
     """
-    one = _named(name, {"title": name, "description": what, "type": "object"})
+    schema = {"title": kind.name, "description": kind.what, "type": "object"}
+    one = _named(kind.name, schema)
     either = {"anyOf": [one, {"type": "array", "items": {"$ref": one["$ref"]}}]}
     content: dict[str, Any] = {"application/json": {"schema": either if many else one}}
     if lines:

@@ -10,12 +10,15 @@ from urllib.parse import quote
 
 from pydantic import BaseModel
 
-from cli.remote.endpoints import ENDPOINTS, Body, Endpoint
 from models.errors import Refused
+from views.verbs import UNSENT, VERBS, arguments_in_body
 
 JSON_LINES = "application/jsonl"
-# The argument that is a header.
-EXPECTS = "expects"
+# The argument whose items are sent one a line.
+LINES = ("documents",)
+# The arguments that are headers.
+HEADERS = {"expects": ("If-Match", '"{}"'), "key": ("Idempotency-Key", "{}")}
+Function = Callable[..., Any]
 _PART = re.compile(r"\{(\w+)\}")
 
 
@@ -31,46 +34,47 @@ class Request:
     places: Sequence[str] = field(default=())
 
 
-def endpoint_of(function: Callable[..., Any]) -> Endpoint:
-    """Return the endpoint of a function."""
-    return ENDPOINTS[f"{function.__module__}.{function.__qualname__}".removeprefix("views.")]
-
-
-def arguments_of(function: Callable[..., Any], *args: Any, **kwargs: Any) -> dict[str, Any]:
+def arguments_of(function: Function, *args: Any, **kwargs: Any) -> dict[str, Any]:
     """Return the arguments of a call by name, without the installation."""
     bound = inspect.signature(function).bind(None, *args, **kwargs)
     return dict(list(bound.arguments.items())[1:])
 
 
-def request_of(endpoint: Endpoint, given: Mapping[str, Any], app: str | None) -> Request:
+def request_of(function: Function, given: Mapping[str, Any], app: str | None) -> Request:
     """Return the request for a call's arguments; `app` is the small app, None for the token's."""
-    arguments = _with_fields(endpoint, given)
-    in_path = set(_PART.findall(endpoint.path))
-    texts = {"app": app or "", **arguments}
-    path = _PART.sub(lambda part: _segment(texts[part[1]]), endpoint.path)
-    rest = {
-        endpoint.names.get(name, name): value
+    verb, in_body = VERBS[function], arguments_in_body(function)
+    arguments = _with_fields(given, in_body)
+    named = {
+        verb.names.get(name, name): value
         for name, value in arguments.items()
-        if name not in {*in_path, *endpoint.fields, *endpoint.unsent, EXPECTS}
+        if name not in {*in_body, *UNSENT, *HEADERS}
     }
-    if app is not None and not endpoint.path.startswith("/api/apps/{"):
+    # An argument is the small app, or the command's is.
+    texts = {"app": app or ""} | named
+    path = _PART.sub(lambda part: _segment(texts[part[1]]), verb.path)
+    rest = {name: value for name, value in named.items() if f"{{{name}}}" not in verb.path}
+    if app is not None and not verb.is_of_app:
         rest["app"] = app
-    content, places = _body(endpoint, arguments)
-    headers = _headers(endpoint, content, arguments.get(EXPECTS))
-    return Request(endpoint.method, path, _params(rest), content, headers, places)
+    content, places = _body([arguments.get(name) for name in in_body], in_body)
+    headers = _headers(arguments)
+    if content is not None:
+        headers["Content-Type"] = JSON_LINES if in_body == LINES else "application/json"
+    return Request(verb.method, path, _params(rest), content, headers, places)
 
 
-def _headers(endpoint: Endpoint, content: bytes | None, expects: object) -> dict[str, str]:
-    kind = JSON_LINES if endpoint.body is Body.LINES else "application/json"
-    headers = {} if content is None else {"Content-Type": kind}
-    return headers if expects is None else headers | {"If-Match": f'"{expects}"'}
+def _headers(arguments: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        header: form.format(arguments[name])
+        for name, (header, form) in HEADERS.items()
+        if arguments.get(name) is not None
+    }
 
 
-def _with_fields(endpoint: Endpoint, given: Mapping[str, Any]) -> dict[str, Any]:
+def _with_fields(given: Mapping[str, Any], in_body: Sequence[str]) -> dict[str, Any]:
     """Return the arguments, each model that is not the body replaced by its fields."""
     arguments: dict[str, Any] = {}
     for name, value in given.items():
-        if isinstance(value, BaseModel) and name not in endpoint.fields:
+        if isinstance(value, BaseModel) and name not in in_body:
             arguments |= dict(value)
         else:
             arguments[name] = value
@@ -99,20 +103,18 @@ def _text(value: object) -> str:
     return str(value).encode("utf-8", "replace").decode()
 
 
-def _body(endpoint: Endpoint, arguments: Mapping[str, Any]) -> tuple[bytes | None, list[str]]:
-    """Return the body, and the places of its documents."""
-    match endpoint.body:
-        case Body.NONE:
-            return None, []
-        case Body.FIELDS:
-            return _json({name: arguments.get(name) for name in endpoint.fields}), []
-        case Body.VALUE:
-            (place, value) = _located(arguments[endpoint.fields[0]])
-            return _json(value), place
-        case Body.LINES:
-            pairs = [_located(one) for one in arguments[endpoint.fields[0]]]
-            lines = b"\n".join(_json(value) for _, value in pairs)
-            return lines, [one for place, _ in pairs for one in place]
+def _body(values: Sequence[Any], names: Sequence[str]) -> tuple[bytes | None, list[str]]:
+    """Return the body of arguments, and the places of its documents."""
+    if not names:
+        return None, []
+    if len(names) > 1:
+        return _json(dict(zip(names, values, strict=True))), []
+    if names != LINES:
+        place, value = _located(values[0])
+        return _json(value), place
+    pairs = [_located(one) for one in values[0]]
+    lines = b"\n".join(_json(value) for _, value in pairs)
+    return lines, [one for place, _ in pairs for one in place]
 
 
 def _located(value: Any) -> tuple[list[str], Any]:

@@ -10,14 +10,14 @@ import httpx
 from pydantic import TypeAdapter, ValidationError
 
 from cli.remote.answers import error_of, not_ours, page_text
-from cli.remote.endpoints import Endpoint
-from cli.remote.requests import Request, arguments_of, endpoint_of, request_of
+from cli.remote.requests import Function, Request, arguments_of, request_of
 from models.errors import SchedulerError
 from runtime.certificates import authorities
-from views.apps import Apps
+from views.apps import Apps, list_apps
 from views.apps.data import open_rows
 from views.finding import unknown_app
 from views.installation import Installation
+from views.verbs import VERBS
 
 P = ParamSpec("P")
 Answer = TypeVar("Answer")
@@ -72,29 +72,28 @@ class Server:
         **kwargs: P.kwargs,
     ) -> Answer:
         """Return what the function would return on the server's machine; raises its errors."""
-        endpoint = endpoint_of(function)
-        given = arguments_of(function, *args, **kwargs)
-        request = self._request(endpoint, given)
+        request = self._request(function, arguments_of(function, *args, **kwargs))
         if cast(Any, function) is open_rows:
             return cast(Answer, self._rows(request))
         kind = function.__annotations__["return"]
-        return cast(Answer, self._value(request, kind, is_linked=endpoint.is_linked))
+        return cast(Answer, self._value(request, kind, is_linked=VERBS[function].pages is not None))
 
-    def _request(self, endpoint: Endpoint, given: Mapping[str, Any]) -> Request:
+    def _request(self, function: Function, given: Mapping[str, Any]) -> Request:
         """Return the request; raises NotFound for another small app than the command's."""
-        of_app = endpoint.path.removeprefix("/api/apps/{").partition("}")[0]
-        named = given.get(of_app) if endpoint.path.startswith("/api/apps/{") else None
+        verb = VERBS[function]
+        argument = next((one for one, name in verb.names.items() if name == "app"), "app")
+        named = given.get(argument) if verb.is_of_app else None
         if named is not None and self.app not in {None, named}:
             raise unknown_app(named)
         app = self.app
-        if app is None and "{app}" in endpoint.path and named is None:
+        if app is None and verb.is_of_app and named is None:
             app = self._own_app()
-        return request_of(endpoint, given, app)
+        return request_of(function, given, app)
 
     def _own_app(self) -> str:
         """Return the token's small app, or `default`, which a token of the installation may see."""
         # Two are enough to know that there are several.
-        seen = self._value(request_of(Endpoint("GET", "/api/apps"), {"limit": 2}, None), Apps)
+        seen = self._value(request_of(list_apps, {"limit": 2}, None), Apps)
         names = [one.name for one in seen.root]
         return DEFAULT_APP if len(names) != 1 else str(names[0])
 

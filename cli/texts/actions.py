@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from cli.render import Line, Table, document_lines, rows_of
+from cli.render import Line, document_lines, listing
 from cli.texts.backfills import in_words
 from views.actions import Action, Actions, Described, Occurrences, Upcoming
 from views.words import both_clocks, instant
@@ -51,11 +51,6 @@ def _occurrences(listed: Occurrences) -> Iterator[str]:
         yield f"  {one.local} {one.zone}   {instant(one.utc)}{subject}"
 
 
-def _list(listed: Actions, *, all_apps: bool = False) -> Iterator[Table]:
-    columns = {"app": "APP", **COLUMNS} if all_apps else COLUMNS
-    yield rows_of(listed.root, columns, RARE)
-
-
 def _action(one: Action) -> Iterator[Line]:
     for key in SHOWN:
         yield f"{key:<16} {_or_dash(getattr(one, key))}"
@@ -82,4 +77,4 @@ def valid(one: Described) -> Iterator[str]:
     yield from described(one, one.warnings)
 
 
-FORMS = {Actions: _list, Action: _action, Occurrences: _occurrences}
+FORMS = {Actions: listing(COLUMNS, RARE), Action: _action, Occurrences: _occurrences}

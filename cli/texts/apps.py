@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from cli.render import Line, Table, document_lines, rows_of, text_of
+from cli.render import Line, Table, document_lines, listing, rows_of, sentence, text_of
 from minutebook.grants import EVERYTHING, Grants
 from models.values import counted
 from views.apps import App, Apps, DataStatus, InEachApp
@@ -21,10 +21,6 @@ DOMAIN_COLUMNS = {
     "published_rows": "PUBLISHED",
     "published_at": "AT",
 }
-
-
-def _list(listed: Apps) -> Iterator[Line]:
-    yield rows_of(listed.root, COLUMNS)
 
 
 def _in_each(found: InEachApp) -> Iterator[Line]:
@@ -82,10 +78,6 @@ def _calendar(found: CalendarEntries) -> Iterator[str]:
     yield from document_lines(found.entries)
 
 
-def _hook_secret(found: HookSecret) -> Iterator[str]:
-    yield found.secret
-
-
 def _data(data: DataStatus) -> str:
     words = [data.status]
     if data.phase:
@@ -118,7 +110,7 @@ def _deleted(one: DeletedApp) -> Iterator[str]:
 
 
 FORMS = {
-    Apps: _list,
+    Apps: listing(COLUMNS),
     InEachApp: _in_each,
     App: _app,
     AppliedApp: _applied,
@@ -126,6 +118,6 @@ FORMS = {
     DeletedApp: _deleted,
     GrantedTo: _grant,
     LimitsOf: _limits,
-    HookSecret: _hook_secret,
+    HookSecret: sentence("{secret}"),
     CalendarEntries: _calendar,
 }

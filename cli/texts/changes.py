@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
+from cli.render import sentence
 from cli.texts.actions import described, valid
 from models.values import counted
 from views.changes import (
@@ -54,10 +55,6 @@ def _warnings(made: Changes) -> Iterator[str]:
 def _checked(made: Checked) -> Iterator[str]:
     for one in made.root:
         yield from valid(one)
-
-
-def _changed(one: Changed) -> Iterator[str]:
-    yield f"{one.change} {one.name} ({one.uid}), revision {one.revision}"
 
 
 def _renamed(one: Renamed) -> Iterator[str]:
@@ -154,7 +151,7 @@ def _busy(minute: BusyMinute | None) -> str:
 FORMS = {
     ChangePlan: _plan,
     Changes: _changes,
-    Changed: _changed,
+    Changed: sentence("{change} {name} ({uid}), revision {revision}"),
     Checked: _checked,
     Renamed: _renamed,
     Switched: _switched,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from cli.render import Line, rows_of
+from cli.render import listing, sentence
 from views.operations import Attempt, Log, Operation, Operations, OperationStateView
 from views.words import both_clocks, brief, instant
 
@@ -23,11 +23,6 @@ SHOWN = (
     "occurrence_at", "queue", "priority", "attempt", "recorded_at", "queued_at", "started_at",
     "finished_at", "worker", "phase", "message", "progress",
 )  # fmt: skip
-
-
-def _list(listed: Operations, *, all_apps: bool = False) -> Iterator[Line]:
-    columns = {"app": "APP", **COLUMNS} if all_apps else COLUMNS
-    yield rows_of(listed.root, columns, RARE)
 
 
 def _operation(one: Operation) -> Iterator[str]:
@@ -93,13 +88,14 @@ def _in_words(value: object) -> str:
             return str(value)
 
 
-def _state(one: OperationStateView) -> Iterator[str]:
-    yield one.state
-
-
 def _log(log: Log) -> Iterator[str]:
     for line in log.root:
         yield f"{line.at} {line.level:<7} {line.message}"
 
 
-FORMS = {Operations: _list, Operation: _operation, OperationStateView: _state, Log: _log}
+FORMS = {
+    Operations: listing(COLUMNS, RARE),
+    Operation: _operation,
+    OperationStateView: sentence("{state}"),
+    Log: _log,
+}

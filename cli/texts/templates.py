@@ -2,15 +2,11 @@
 
 from collections.abc import Iterator
 
-from cli.render import Line, rows_of
+from cli.render import listing, sentence
 from views.templates import TemplatePreview, Templates, TriedMail, WrittenPart
 from views.templates.summary import SummaryPreview
 
 COLUMNS = {"name": "NAME", "subject": "SUBJECT", "parts": "PARTS", "state": "STATE"}
-
-
-def _list(listed: Templates) -> Iterator[Line]:
-    yield rows_of(listed.root, COLUMNS)
 
 
 def _preview(made: TemplatePreview, *, text_alone: bool = False) -> Iterator[str]:
@@ -27,14 +23,6 @@ def _preview(made: TemplatePreview, *, text_alone: bool = False) -> Iterator[str
         yield from ("", f"HTML: {len(made.html):,} characters; --html FILE writes them")
 
 
-def _sent(mail: TriedMail) -> Iterator[str]:
-    yield mail.message
-
-
-def _written(part: WrittenPart) -> Iterator[str]:
-    yield f"wrote {part.characters:,} characters to {part.file}"
-
-
 def _summary(made: SummaryPreview, *, text_alone: bool = False) -> Iterator[str]:
     if not text_alone:
         yield f"Action: {made.action or 'none sends it'}"
@@ -45,9 +33,9 @@ def _summary(made: SummaryPreview, *, text_alone: bool = False) -> Iterator[str]
 
 
 FORMS = {
-    Templates: _list,
+    Templates: listing(COLUMNS),
     TemplatePreview: _preview,
-    TriedMail: _sent,
-    WrittenPart: _written,
+    TriedMail: sentence("{message}"),
+    WrittenPart: sentence("wrote {characters:,} characters to {file}"),
     SummaryPreview: _summary,
 }

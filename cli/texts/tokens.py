@@ -2,15 +2,11 @@
 
 from collections.abc import Iterator
 
-from cli.render import Line, Table, cell
+from cli.render import Line, Table, cell, sentence
 from views.tokens import NewToken, RevokedToken, Tokens
 from views.tokens.sessions import NewLink
 
 HEADINGS = ("ID", "ROLE", "APP", "CREATED", "BY", "EXPIRES", "LAST USED")
-
-
-def _new(made: NewToken) -> Iterator[str]:
-    yield made.token
 
 
 def _tokens(listed: Tokens) -> Iterator[Line]:
@@ -31,12 +27,9 @@ def _tokens(listed: Tokens) -> Iterator[Line]:
     )
 
 
-def _revoked(done: RevokedToken) -> Iterator[str]:
-    yield f"revoked token {done.id}"
-
-
-def _link(made: NewLink) -> Iterator[str]:
-    yield made.url
-
-
-FORMS = {NewToken: _new, Tokens: _tokens, RevokedToken: _revoked, NewLink: _link}
+FORMS = {
+    NewToken: sentence("{token}"),
+    Tokens: _tokens,
+    RevokedToken: sentence("revoked token {id}"),
+    NewLink: sentence("{url}"),
+}

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from cli.render import Line, Table, cell
+from cli.render import Line, Table, cell, sentence
 from models.values import counted
 from views.users import AddedUser, DeletedUser, ImportedUsers, User, Users
 from views.users.events import SentEvent
@@ -25,10 +25,6 @@ def _row(user: User) -> list[str]:
 
 def _user(one: User) -> Iterator[Line]:
     yield from _users(Users((one,)))
-
-
-def _deleted(one: DeletedUser) -> Iterator[str]:
-    yield f"deleted user {one.id}"
 
 
 def _added(one: AddedUser) -> Iterator[str]:
@@ -65,7 +61,7 @@ def _sent(one: SentEvent) -> Iterator[str]:
 FORMS = {
     Users: _users,
     User: _user,
-    DeletedUser: _deleted,
+    DeletedUser: sentence("deleted user {id}"),
     AddedUser: _added,
     ImportedUsers: _imported,
     SentEvent: _sent,

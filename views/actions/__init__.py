@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -19,6 +19,7 @@ from scheduler.occurrence import next_occurrences
 from views.backfills import Backfill, readable
 from views.finding import app_of, document_of, find, number_in
 from views.installation import Installation
+from views.verbs import READ, Verb
 from views.view import Instant, Listing, Page, View, first_of, fitting
 from views.words import YEAR, daylight_notes, in_zone, rules_in_words, zone_of
 
@@ -166,6 +167,7 @@ class Revisions(Listing[Revision]):
     """The revisions of an action, the newest first."""
 
 
+@Verb("show_action", "GET /api/actions/{action=name}", READ)
 def show(installation: Installation, name: str) -> Action:
     """Return an action of the small app with its rule, its last operations and backfills."""
     with reading(installation.engine) as connection:
@@ -208,8 +210,11 @@ def shown_in(
     )
 
 
-def next_of(installation: Installation, name: str, count: int) -> Occurrences:
-    """Return an action's next `count` occurrences."""
+@Verb("next_occurrences", "GET /api/actions/{action=name}/next", READ, is_heavy=True)
+def next_of(
+    installation: Installation, name: str, count: Annotated[int, Field(ge=1, le=1000)] = 5
+) -> Occurrences:
+    """Return the next occurrences of an action, in its zone and in UTC."""
     with reading(installation.engine) as connection:
         row = find(connection, installation, name)
         app = app_of(connection, installation, row)
@@ -217,10 +222,14 @@ def next_of(installation: Installation, name: str, count: int) -> Occurrences:
     return Occurrences(found.next)
 
 
+@Verb("list_revisions", "GET /api/actions/{action=name}/revisions", READ, pages=Revisions)
 def revisions_of(
     installation: Installation, name: str, limit: int, cursor: str | None = None
 ) -> Page[Revision]:
-    """Return a page of the revisions of an action; raises NotFound, or Refused for the cursor."""
+    """Return the revisions of an action, the newest first.
+
+    Raises NotFound, and Refused for a wrong cursor.
+    """
     before = None if cursor is None else number_in(cursor)
     with reading(installation.engine) as connection:
         row = find(connection, installation, name)

@@ -19,6 +19,7 @@ from models.values.zones import instant_of, offsets_of
 from runtime.database import reading
 from views.finding import find
 from views.installation import Installation
+from views.verbs import READ, Verb
 from views.view import Instant, View
 
 BACK = timedelta(days=333)
@@ -59,8 +60,12 @@ class ActionHistory(View):
     limit_s: float | None = Field(description="Its time limit.")
 
 
+@Verb("show_history", "GET /api/actions/{action=name}/history", READ, is_heavy=True)
 def history_of(installation: Installation, name: str) -> ActionHistory:
-    """Return what an action did, by days of UTC; raises NotFound."""
+    """Return what an action did in a year, day by day, and how long its last runs took.
+
+    Raises NotFound.
+    """
     with reading(installation.engine) as connection:
         row = find(connection, installation, name)
         return history_in(connection, row, read_clock(connection), "UTC")

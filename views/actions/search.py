@@ -13,9 +13,10 @@ from models.store.actions.search import Standing, Wanted
 from models.store.operations.durations import last_runs
 from runtime.database import reading
 from small_apps.store import small_apps
-from views.actions import ActionRow, StoredAction, row_of
+from views.actions import ActionRow, Actions, StoredAction, StoredActions, row_of
 from views.finding import document_of, number_in, scope_of, wrong_cursor
 from views.installation import Installation
+from views.verbs import READ, Verb
 from views.view import Page, first_of, fitting
 from views.words import rules_in_words, zone_of
 
@@ -35,18 +36,20 @@ class FoundActions(Page[FoundAction]):
     """Actions that a search found, by name."""
 
 
+@Verb("list_actions", "GET /api/actions", READ, pages=Actions)
 def list_actions(
     installation: Installation,
     limit: int,
     cursor: str | None = None,
     *,
-    all_apps: bool = False,
-    unhealthy: bool = False,
     owner: str | None = None,
+    unhealthy: bool = False,
+    all_apps: bool = False,
 ) -> Page[ActionRow]:
-    """Return a page of the actions of a small app, or of all; raises Refused for a wrong cursor.
+    """List the actions of a small app, or of all, with their status, by name.
 
-    A page of unhealthy ones may have fewer than `limit`, and another page follow it.
+    Raises Refused for a wrong cursor. A page of unhealthy ones may have fewer than `limit`, and
+    another page follow it.
     """
     scope = scope_of(installation, all_apps=all_apps)
     standing = Standing.TROUBLED if unhealthy else None
@@ -56,10 +59,11 @@ def list_actions(
     return Page[ActionRow](items=tuple(one for one, _, _ in found), next=following)
 
 
+@Verb("list_documents", "GET /api/actions:documents", READ, pages=StoredActions)
 def list_documents(
     installation: Installation, limit: int, cursor: str | None = None, *, owner: str | None = None
 ) -> Page[StoredAction]:
-    """Return a page of the actions of a small app with their documents, by name.
+    """List the actions of a small app with their documents, by name.
 
     Raises Refused for a wrong cursor.
     """

@@ -18,6 +18,7 @@ from small_apps.store import app_limits, app_overview, app_status, small_apps
 from views.door import Door, every
 from views.finding import find_app
 from views.installation import Installation
+from views.verbs import READ, Verb
 from views.view import Instant, Listing, Page, View, as_json, first_of
 
 RECENT = 5
@@ -150,8 +151,9 @@ def in_each(door: Door, read: Callable[[Door], Listing[Any]]) -> InEachApp:
     return InEachApp(lists={name: read(door.seen_in(name)) for name in names})
 
 
+@Verb("list_apps", "GET /api/apps", READ, pages=Apps)
 def list_apps(installation: Installation, limit: int, cursor: str | None = None) -> Page[AppRow]:
-    """Return a page of the small apps."""
+    """List the small apps that the token may see, by name."""
     only = installation.app_name if installation.is_bound else None
     with reading(installation.engine) as connection:
         found = small_apps.page(connection, cursor, limit + 1, only)
@@ -171,6 +173,7 @@ def app_names(installation: Installation) -> list[str]:
     return [name for name in names if installation.may_see(name)]
 
 
+@Verb("show_app", "GET /api/apps/{app=name}", READ)
 def show(installation: Installation, name: str) -> App:
     """Return a small app; raises NotFound."""
     with reading(installation.engine) as connection:

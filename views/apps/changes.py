@@ -19,6 +19,7 @@ from views.apps import tag_of
 from views.files import Document, located
 from views.finding import find_app
 from views.installation import Installation
+from views.verbs import ADMINISTER, EDIT, SMALL_APP, Verb
 from views.view import Listing, View
 from views.warnings import app_warnings
 
@@ -51,6 +52,7 @@ class DeletedApp(View):
     cancelled: int = Field(description="Unstarted operations that were cancelled.")
 
 
+@Verb("create_app", "POST /api/apps", EDIT, kind=SMALL_APP, status=201)
 def create(installation: Installation, document: Document) -> AppliedApp:
     """Store a new small app; raises Refused for a name that is taken.
 
@@ -67,8 +69,9 @@ def create(installation: Installation, document: Document) -> AppliedApp:
     return _shown(installation, models, done)[0]
 
 
+@Verb("apply_apps", "POST /api/apps:apply", EDIT, kind=SMALL_APP)
 def apply(
-    installation: Installation, documents: Sequence[Document], *, dry_run: bool
+    installation: Installation, documents: Sequence[Document], *, dry_run: bool = False
 ) -> AppliedApps:
     """Create small apps, or update them to their documents, all or none."""
     models = _parsed(installation, documents)
@@ -99,8 +102,18 @@ def put(
     return _shown(installation, models, done)[0]
 
 
-def delete(installation: Installation, name: str, *, is_sure: bool) -> DeletedApp:
-    """Delete a small app with its actions; raises Refused for active ones unless `is_sure`."""
+@Verb(
+    "delete_app",
+    "DELETE /api/apps/{app=name}?force=is_sure",
+    ADMINISTER,
+    is_of_installation=True,
+    is_heavy=True,
+)
+def delete(installation: Installation, name: str, *, is_sure: bool = False) -> DeletedApp:
+    """Delete a small app with its actions; 409 if it has active ones, without `force`.
+
+    Raises Refused for active ones unless `is_sure`.
+    """
     if name == DEFAULT_APP:
         raise Refused(f'small app "{DEFAULT_APP}" cannot be deleted; delete its actions')
     with reading(installation.engine) as connection:

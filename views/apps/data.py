@@ -8,10 +8,12 @@ from runtime.database import reading
 from small_apps.snapshots.json_rows import Row
 from views.finding import find_app
 from views.installation import Installation
+from views.verbs import READ, Verb
 
 Place = Literal["staging", "production"]
 
 
+@Verb("read_data", "GET /api/apps/{app}/data/{domain}?staging=is_staged", READ)
 @contextmanager
 def open_rows(
     installation: Installation, app: str, domain: str, *, is_staged: bool

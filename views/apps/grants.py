@@ -13,6 +13,7 @@ from small_apps.document import parse_small_app
 from small_apps.store import small_apps
 from views.finding import find_app
 from views.installation import Installation
+from views.verbs import ADMINISTER, READ, Verb
 from views.view import View
 
 
@@ -30,13 +31,24 @@ class HookSecret(View):
     secret: str = Field(description="Derived from SCHED_HOOK_SECRET and the app's name.")
 
 
+@Verb("show_grants", "GET /api/apps/{app=name}/grants", READ)
 def granted(installation: Installation, name: str) -> GrantedTo:
-    """Return what a small app may reach; raises NotFound."""
+    """Return what a small app may reach.
+
+    Raises NotFound.
+    """
     with reading(installation.engine) as connection:
         app = find_app(connection, installation, name)
         return GrantedTo(name=name, grants=small_apps.grants_of(connection, app.id))
 
 
+@Verb(
+    "change_grants",
+    "PATCH /api/apps/{app=name}/grants?everything=all_",
+    ADMINISTER,
+    body=("changes",),
+    is_of_installation=True,
+)
 def grant(
     installation: Installation, name: str, changes: Mapping[str, Sequence[str]], *, all_: bool
 ) -> GrantedTo:

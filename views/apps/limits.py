@@ -9,6 +9,7 @@ from runtime.database import reading
 from small_apps.store import app_limits, small_apps
 from views.finding import find_app
 from views.installation import Installation
+from views.verbs import ADMINISTER, READ, Verb
 from views.view import View
 
 
@@ -21,13 +22,24 @@ class LimitsOf(View):
     own: tuple[str, ...] = Field(description="Those that differ from the installation's settings.")
 
 
+@Verb("show_limits", "GET /api/apps/{app=name}/limits", READ)
 def limits(installation: Installation, name: str) -> LimitsOf:
-    """Return the limits of a small app; raises NotFound."""
+    """Return what a small app may use.
+
+    Raises NotFound.
+    """
     with reading(installation.engine) as connection:
         app = find_app(connection, installation, name)
         return _shown(installation, name, app_limits.own_of(connection, app.id))
 
 
+@Verb(
+    "change_limits",
+    "PATCH /api/apps/{app=name}/limits",
+    ADMINISTER,
+    body=("changes",),
+    is_of_installation=True,
+)
 def limit(installation: Installation, name: str, changes: Mapping[str, int]) -> LimitsOf:
     """Give a small app limits of its own, and return all; raises NotFound and Refused.
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Annotated
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -28,6 +29,7 @@ from views.actions import Described, Reach, Upcoming, upcoming_of
 from views.changes import pruning
 from views.finding import app_of, find
 from views.installation import Installation
+from views.verbs import ACTION, EDIT, OPERATE, Verb
 from views.view import Listing, View
 from views.warnings import action_warnings
 
@@ -36,6 +38,12 @@ ALL = 10_000_000
 FEW = 10
 SHOWN = 10
 
+Owner = Annotated[str, Field(description="The owning application or person.")]
+Details = Annotated[bool, Field(description="Include the next occurrences of each.")]
+Prune = Annotated[
+    str | None,
+    Field(min_length=1, description="An owner; its actions that no document names are deleted."),
+]
 Author = tuple[ChangeContext, datetime]
 
 
@@ -111,12 +119,14 @@ class DeletedActions(View):
     cancelled: int = Field(description="Operations that had not started, and never will.")
 
 
+@Verb("validate_actions", "POST /api/actions:validate", EDIT, kind=ACTION)
 def check(
     installation: Installation, documents: Sequence[object], known: Author | None = None
 ) -> Checked:
-    """Return the meaning of documents; raises InvalidDocument with all their problems.
+    """Check documents and return their meaning; nothing is stored.
 
-    `known` is the author and the instant of the request, if they were read already.
+    Raises InvalidDocument with all their problems. `known` is the author and the instant of the
+    request, if they were read already.
     """
     app = installation.small_app
     author, now = known or author_now(installation)
@@ -155,32 +165,35 @@ def _reach(connection: sa.Connection, app: SmallApp, model: ScheduledActionModel
     return Reach(count=count, first=tuple(first))
 
 
+@Verb("add_actions", "POST /api/actions:add", EDIT, kind=ACTION, status=201)
 def add(
     installation: Installation,
     documents: Sequence[object],
     *,
-    details: bool = False,
+    details: Details = False,
     watch: Watch = unwatched,
 ) -> Changes:
-    """Store new actions, all or none; raises InvalidDocument, or Refused for a name that is taken.
+    """Create actions, all or none; 409 if a name is taken.
 
-    With `details` each has its next occurrences.
+    Raises InvalidDocument, or Refused for a name that is taken. With `details` each has its next
+    occurrences.
     """
     return _store(installation, documents, change.create_all, watch, details=details)
 
 
+@Verb("apply_actions", "POST /api/actions:apply", EDIT, kind=ACTION)
 def apply(
     installation: Installation,
     documents: Sequence[object],
     *,
-    details: bool = False,
-    prune: str | None = None,
+    details: Details = False,
+    prune: Prune = None,
     watch: Watch = unwatched,
 ) -> Changes:
-    """Create actions, or make documents their next revisions, all or none; see `add`.
+    """Create or change actions to their documents, all or none.
 
-    With `prune`, an owner, documents without an owner get it, and its actions that no document
-    names are deleted. Then it raises Refused for a name of another owner's action.
+    See `add`. With `prune`, an owner, documents without an owner get it, and its actions that no
+    document names are deleted. Then it raises Refused for a name of another owner's action.
     """
     if prune is None:
         return _store(installation, documents, change.apply_all, watch, details=details)
@@ -223,6 +236,7 @@ def _upcoming(
     return [upcoming_of(connection, (app.id, one.uid), one.plan, (now, app.zone)) for one in made]
 
 
+@Verb("put_action", "PUT /api/actions/{action=name}", EDIT, kind=ACTION)
 def put(installation: Installation, name: str, document: object, expects: int | None) -> Changed:
     """Make a document the next revision of an action, or create the action of that name.
 
@@ -264,10 +278,17 @@ def _result(installation: Installation, app: SmallApp, done: change.Changed) -> 
     return Changed.of(done, warnings=warnings[0] if warnings else ())
 
 
-def rename(installation: Installation, name: str, to: str, expects: int | None = None) -> Renamed:
-    """Give an action another name; its uid, history and watermark stay.
+@Verb("rename_action", "POST /api/actions/{action=name}:rename", EDIT)
+def rename(
+    installation: Installation,
+    name: str,
+    to: Annotated[str, Field(description="The new name.")],
+    expects: int | None = None,
+) -> Renamed:
+    """Give an action another name; its uid and its history stay.
 
-    Raises InvalidAction, Refused for a taken name, and Outdated for another revision.
+    Its watermark stays too. Raises InvalidAction, Refused for a taken name, and Outdated for
+    another revision.
     """
     installation.publish()
     with reading(installation.engine) as connection:
@@ -278,22 +299,32 @@ def rename(installation: Installation, name: str, to: str, expects: int | None =
     return Renamed.of(_result(installation, app, done), old_name=row["name"])
 
 
+@Verb("pause_action", "POST /api/actions/{action=name}:pause", OPERATE)
 def pause(installation: Installation, name: str, expects: int | None = None) -> Switched:
-    """Pause an action; raises Outdated if it is not at the revision `expects`."""
+    """Pause an action.
+
+    Raises Outdated if it is not at the revision `expects`.
+    """
     return _switch(installation, name, expects, active=False)
 
 
+@Verb("resume_action", "POST /api/actions/{action=name}:resume", OPERATE)
 def resume(installation: Installation, name: str, expects: int | None = None) -> Switched:
-    """Resume an action; raises Outdated if it is not at the revision `expects`."""
+    """Resume an action.
+
+    Raises Outdated if it is not at the revision `expects`.
+    """
     return _switch(installation, name, expects, active=True)
 
 
-def pause_all(installation: Installation, owner: str) -> SwitchedAll:
+@Verb("pause_actions", "POST /api/actions:pause", OPERATE, is_heavy=True)
+def pause_all(installation: Installation, owner: Owner) -> SwitchedAll:
     """Pause all actions of an owner; a refused one does not stop the others."""
     return _switch_all(installation, owner, active=False)
 
 
-def resume_all(installation: Installation, owner: str) -> SwitchedAll:
+@Verb("resume_actions", "POST /api/actions:resume", OPERATE, is_heavy=True)
+def resume_all(installation: Installation, owner: Owner) -> SwitchedAll:
     """Resume all actions of an owner; a refused one does not stop the others."""
     return _switch_all(installation, owner, active=True)
 
@@ -338,8 +369,12 @@ def _switched(
     return Switched.of(done, warnings=found, active=active)
 
 
+@Verb("delete_action", "DELETE /api/actions/{action=name}", EDIT)
 def delete(installation: Installation, name: str, expects: int | None = None) -> DeletedAction:
-    """Delete an action; raises Outdated if it is not at the revision `expects`."""
+    """Delete an action; its history stays.
+
+    Raises Outdated if it is not at the revision `expects`.
+    """
     with reading(installation.engine) as connection:
         row = find(connection, installation, name)
         remover = installation.remover_in(app_of(connection, installation, row), expects)
@@ -347,8 +382,12 @@ def delete(installation: Installation, name: str, expects: int | None = None) ->
     return DeletedAction(uid=row["uid"], name=row["name"], cancelled=cancelled)
 
 
-def delete_owned(installation: Installation, owner: str) -> DeletedActions:
-    """Delete all actions of an owner; raises NotFound for none."""
+@Verb("delete_actions", "DELETE /api/actions", EDIT)
+def delete_owned(installation: Installation, owner: Owner) -> DeletedActions:
+    """Delete all actions of an owner; their history stays.
+
+    Raises NotFound for none.
+    """
     deleted = deletion.delete_all(
         installation.engine, installation.remover_in(installation.small_app), owner
     )

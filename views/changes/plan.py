@@ -10,10 +10,11 @@ from pydantic import Field
 from models.sql import read_clock
 from runtime.database import reading
 from scheduler.changes import plan
-from views.changes import Author, author_now, pruning
+from views.changes import Author, Prune, author_now, pruning
 from views.changes.pruning import Pruned
 from views.finding import app_of, find
 from views.installation import Installation
+from views.verbs import ACTION, EDIT, Verb
 from views.view import Instant, View
 from views.words import YEAR, daylight_notes, rules_in_words, zone_of
 
@@ -71,12 +72,16 @@ class ChangePlan(View):
     busiest_minute: BusiestMinute
 
 
+@Verb("preview_actions", "POST /api/actions:preview", EDIT, kind=ACTION)
 def plan_changes(
     installation: Installation,
     documents: Sequence[object],
-    prune: str | None = None,
+    prune: Prune = None,
 ) -> ChangePlan:
-    """Return what applying the documents would do now; see `changes.apply` for `prune`."""
+    """Return what applying documents would do now; nothing is stored.
+
+    See `changes.apply` for `prune`.
+    """
     author, now = author_now(installation)
     with reading(installation.engine) as connection:
         gone: Sequence[Pruned] = ()
@@ -88,8 +93,9 @@ def plan_changes(
     return made.model_copy(update={"pruned": tuple(gone)})
 
 
+@Verb("preview_action", "POST /api/actions/{action=name}:preview", EDIT, kind=ACTION)
 def plan_put(installation: Installation, name: str, document: object) -> ChangePlan:
-    """Return what making the document the next revision of an action would do now.
+    """Return what making the document the action's next revision would do; nothing is stored.
 
     The document may rename the action. Raises NotFound, InvalidAction, and Refused for a taken
     name.

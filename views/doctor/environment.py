@@ -23,6 +23,7 @@ from views.doctor.database import check_database
 from views.doctor.disk import NO_SPACE, check_disk
 from views.doctor.report import Check, Checked, Report, fault, look, ok, warning
 from views.installation import Installation
+from views.verbs import ADMINISTER, Verb
 
 # For all checks, which run in parallel; connecting to PostgreSQL may take five seconds.
 WITHIN_S = 12.0
@@ -32,8 +33,9 @@ MANY_MESSAGES = 10_000
 LITTLE_SPACE = 1024 * 2**20
 
 
+@Verb("run_doctor", "GET /api/doctor", ADMINISTER, is_of_installation=True)
 def examine(installation: Installation) -> Report:
-    """Check settings, home, database, broker, mail and steps; change nothing."""
+    """Check everything that Minutebook needs; change nothing."""
     try:
         settings = installation.settings
     except InvalidSetting as error:

@@ -24,6 +24,7 @@ from views.actions import PRIORITY, due_next
 from views.files import Document, located
 from views.finding import wrong_cursor
 from views.installation import Installation
+from views.verbs import EDIT, JOB_DOCUMENT, READ, Verb
 from views.view import Instant, Listing, Page, RequestBody, View, first_of
 
 EVERY_S = 300
@@ -100,12 +101,14 @@ def new_job(value: object) -> NewJob:
         raise InvalidDocument(problems_of(error)) from None
 
 
+@Verb("add_job", "POST /api/apps/{app}/jobs", EDIT, status=201)
 def add(installation: Installation, new: NewJob) -> AddedJob:
     """Store a job, or change the interval and meta of the job with the same URL."""
     (change,) = _store(installation, [new])
     return AddedJob(id=id_of(new.url), url=new.url, interval_s=new.interval_s, change=change)
 
 
+@Verb("import_jobs", "POST /api/apps/{app}/jobs:import", EDIT, kind=JOB_DOCUMENT)
 def import_jobs(installation: Installation, documents: Sequence[Document]) -> ImportedJobs:
     """Store jobs, all or none; first runs are spread over each interval."""
     news = []
@@ -122,8 +125,12 @@ def import_jobs(installation: Installation, documents: Sequence[Document]) -> Im
     return ImportedJobs(**{str(one): made.count(one) for one in Change})
 
 
+@Verb("list_jobs", "GET /api/apps/{app}/jobs", READ, pages=Jobs)
 def list_jobs(installation: Installation, limit: int, cursor: str | None = None) -> Page[JobRow]:
-    """Return a page of the jobs of the small app; raises Refused for a wrong cursor."""
+    """List the jobs of a small app, by id.
+
+    Raises Refused for a wrong cursor.
+    """
     after = None if cursor is None else _place(cursor)
     with reading(installation.engine) as connection:
         rows = stored.page(connection, installation.small_app.id, after, limit + 1)
@@ -139,8 +146,12 @@ def _place(cursor: str) -> tuple[str, str]:
     return id, name
 
 
+@Verb("delete_job", "DELETE /api/apps/{app}/jobs/{id}", EDIT)
 def delete(installation: Installation, id: str) -> DeletedJob:
-    """Delete a job; raises NotFound, or Refused if it is the work of several actions."""
+    """Delete a job; the history of its runs stays.
+
+    Raises NotFound, or Refused if it is the work of several actions.
+    """
     with reading(installation.engine) as connection:
         rows = stored.with_job(connection, installation.small_app.id, id)
     found = [

@@ -19,6 +19,7 @@ from views.installation import Installation
 from views.operations import OperationRow, readable
 from views.overview.attention import MOST, Attention, attention_in
 from views.overview.timeline import Timeline, timeline_of
+from views.verbs import READ, Verb
 from views.verdict import State, Verdict, look
 from views.view import Instant, View
 
@@ -55,8 +56,9 @@ class Overview(View):
     timeline: Timeline
 
 
+@Verb("show_overview", "GET /api/overview", READ)
 def overview_of(installation: Installation) -> Overview:
-    """Return the overview of the request's scope."""
+    """Show whether all is well, what runs, what needs attention, and what comes next."""
     with reading(installation.engine) as connection:
         return _overview(connection, installation)
 

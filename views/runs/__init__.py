@@ -1,7 +1,7 @@
 """Run an action now; rerun, retry and cancel operations."""
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 from uuid import UUID
 
 from pydantic import Field
@@ -24,9 +24,14 @@ from tasks.built_in import built_in_steps
 from views.finding import app_of, document_of, find, named_elsewhere, operation_of
 from views.installation import Installation
 from views.runs.outgoing import Outbound, Outgoing, outgoing_of
+from views.verbs import OPERATE, Verb
 from views.view import Instant, Listing, View
 from views.warnings import action_warnings
 
+Notify = Annotated[
+    bool | None,
+    Field(description="Whether `publish` mails about new data; without it the action decides."),
+]
 Restart = Callable[..., tuple[Restarted, Sent]]
 
 
@@ -154,14 +159,15 @@ class RunPlan(View):
     )
 
 
+@Verb("run_action", "POST /api/actions/{action=name}:run", OPERATE, status=202)
 def run(
     installation: Installation,
     name: str,
     user: str | None = None,
     key: str | None = None,
-    notify: bool | None = None,
+    notify: Notify = None,
 ) -> Ran:
-    """Run an action now.
+    """Run an action now; its operation shows how it goes.
 
     `user` is the user to run an action on events for. `notify` decides about the mail of new data;
     None leaves it to the action. Requests with the same `key` run it once.
@@ -186,8 +192,9 @@ def run(
     )
 
 
+@Verb("run_actions", "POST /api/actions:run", OPERATE, status=202)
 def run_all(installation: Installation) -> RanAll:
-    """Run every active action of the small app except those on events."""
+    """Run every active action of a small app, except those on events."""
     installation.publish()
     app = installation.small_app
     asked, sent = manual.run_all(installation.engine, installation.actor, app.id)
@@ -207,28 +214,44 @@ def run_all(installation: Installation) -> RanAll:
     return RanAll(tuple(made))
 
 
+@Verb("rerun_operation", "POST /api/operations/{id}:rerun", OPERATE, status=202)
 def rerun(installation: Installation, id: str) -> Repeated:
-    """Run a missed operation; raises NotFound and Refused."""
+    """Run a missed operation under its action's current revision.
+
+    Raises NotFound and Refused.
+    """
     return _repeated(installation, id, restart.rerun)
 
 
+@Verb("retry_operation", "POST /api/operations/{id}:retry", OPERATE, status=202)
 def retry(installation: Installation, id: str) -> Repeated:
-    """Retry an ended operation that did not succeed; raises NotFound and Refused."""
+    """Retry a failed, partial or cancelled operation under its action's current revision.
+
+    Raises NotFound and Refused.
+    """
     return _repeated(installation, id, restart.retry)
 
 
+@Verb("cancel_operation", "POST /api/operations/{id}:cancel", OPERATE)
 def cancel(installation: Installation, id: str) -> Cancelled:
-    """Cancel an operation, or ask it to end; raises NotFound and Refused."""
+    """Cancel an operation at once if it has not started; ask a running one to end.
+
+    Raises NotFound and Refused.
+    """
     installation.publish()
     uid = _id_of(installation, id)
     done = cancelling.cancel(installation.engine, uid, installation.scope, installation.actor)
     return Cancelled(id=uid, state=done.state, is_asked=done.state == OperationState.RUNNING)
 
 
+@Verb("plan_run", "POST /api/actions/{action=name}:plan-run", OPERATE)
 def plan(
-    installation: Installation, name: str, user: str | None, notify: bool | None = None
+    installation: Installation, name: str, user: str | None = None, notify: Notify = None
 ) -> RunPlan:
-    """Return what running an action now would do, with all mails and webhooks that it may send."""
+    """Return what running an action now would do.
+
+    The plan has all mails and webhooks that it may send.
+    """
     alert = installation.settings.alert
     with reading(installation.engine) as connection:
         row = find(connection, installation, name)

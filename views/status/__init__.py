@@ -17,6 +17,7 @@ from scheduler.downtime import last_downtime
 from views.daemon import Daemon
 from views.doctor.disk import Disk, disk_of
 from views.installation import Installation
+from views.verbs import READ, Verb
 from views.verdict import State, Verdict, look
 from views.view import Instant, View
 
@@ -114,7 +115,9 @@ class Status(View):
     disk: Disk | None = Field(None, description="Of the machine that is asked, once a minute.")
 
 
+@Verb("show_installation", "GET /api/status", READ, is_of_installation=True)
 def status(installation: Installation) -> Status:
+    """Show the daemon, workers, and operations of the last day."""
     with reading(installation.engine) as connection:
         return status_in(connection, installation.settings)
 

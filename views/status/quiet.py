@@ -12,6 +12,7 @@ from models.values import format_instant, parse_instant
 from models.values.durations import parse_span
 from views.finding import refusing
 from views.installation import Installation
+from views.verbs import OPERATE, Verb
 from views.view import Instant, View
 
 # A forgotten period ends by itself.
@@ -26,8 +27,9 @@ class QuietPeriod(View):
     waiting: int = Field(description="Operations that waited for its end until this change.")
 
 
+@Verb("pause_installation", "POST /api/installation:pause", OPERATE, is_of_installation=True)
 def pause(installation: Installation, until: str) -> QuietPeriod:
-    """Begin a quiet period until an instant, or for a duration; or move its end.
+    """Begin a quiet period, or move its end; what is due is recorded, and sent afterwards.
 
     An instant without an offset is read in the zone of the request's small app. Raises Refused for
     an end that is not after now, or more than 30 days away.
@@ -42,8 +44,9 @@ def pause(installation: Installation, until: str) -> QuietPeriod:
     return found
 
 
+@Verb("resume_installation", "POST /api/installation:resume", OPERATE, is_of_installation=True)
 def resume(installation: Installation) -> QuietPeriod:
-    """End the quiet period, if there is one."""
+    """End the quiet period; the next tick sends what waited."""
     with installation.engine.begin() as connection:
         found = _state(connection, None)
         if found.was_until is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from uuid import uuid4
 
 from pydantic import Field
@@ -36,6 +36,7 @@ from small_apps.mail.values import own_values, sample_of, shared_values
 from small_apps.store import small_apps
 from views.finding import named_elsewhere
 from views.installation import Installation
+from views.verbs import EDIT, READ, Verb
 from views.view import Listing, Page, View, first_of
 
 SAMPLE_RECIPIENT = Recipient("ann@example.com", "ann@example.com", "Ann Example")
@@ -95,15 +96,17 @@ def _settings_of(installation: Installation) -> Mapping[str, Any]:
         return small_apps.settings_of(connection, app_id)
 
 
+@Verb("list_templates", "GET /api/apps/{app}/templates", READ, pages=Templates)
 def list_templates(
     installation: Installation,
     limit: int,
     cursor: str | None = None,
     known: Mapping[str, Any] | None = None,
 ) -> Page[TemplateRow]:
-    """Return a page of the templates of the small app and the number of their problems.
+    """List the mail templates of a small app, by name.
 
-    `known` are the settings of its document, if they were read already.
+    Each has the number of its problems. `known` are the settings of the app's document, if they
+    were read already.
     """
     settings = _settings_of(installation) if known is None else known
     found = [
@@ -124,8 +127,14 @@ def _row(template: MailTemplate, settings: Mapping[str, Any]) -> TemplateRow:
     )
 
 
-def preview(installation: Installation, name: str, user: str | None) -> TemplatePreview:
-    """Return a template with its values; raises as `_rendered`."""
+@Verb(
+    "preview_template", "GET /api/apps/{app}/templates/{template=name}/preview", READ, is_heavy=True
+)
+def preview(installation: Installation, name: str, user: str | None = None) -> TemplatePreview:
+    """Render a mail template with the values of a user, or with sample values.
+
+    Raises as `_rendered`.
+    """
     recipient, content, way_out = _rendered(installation, name, user)
     return TemplatePreview(
         template=name,
@@ -202,10 +211,17 @@ def html_of(made: TemplatePreview) -> str:
     return made.html
 
 
-def send_test(installation: Installation, name: str, to: str, user: str | None) -> TriedMail:
-    """Send a template to one address; raises Refused and SchedulerError.
+@Verb("send_test", "POST /api/apps/{app}/templates/{template=name}:send-test", EDIT)
+def send_test(
+    installation: Installation,
+    name: str,
+    to: Annotated[str, Field(description="One address.")],
+    user: str | None = None,
+) -> TriedMail:
+    """Send a mail template to one address.
 
-    It counts towards the small app's messages a minute, and stands in the audit trail.
+    Raises Refused and SchedulerError. It counts towards the small app's messages a minute, and
+    stands in the audit trail.
     """
     _, content, way_out = _rendered(installation, name, user)
     settings = installation.settings

@@ -12,6 +12,7 @@ from small_apps.store import app_overview
 from small_apps.summary.history import Past
 from small_apps.summary.mail import STEP, content_of, summary_of
 from views.installation import Installation
+from views.verbs import READ, Verb
 from views.view import View
 
 # No operation writes a preview.
@@ -30,8 +31,12 @@ class SummaryPreview(View):
     html: str = Field(description="With its charts as `data:` addresses.")
 
 
+@Verb("preview_summary", "GET /api/apps/{app}/summary", READ, is_heavy=True)
 def preview(installation: Installation, *, has_charts: bool = True) -> SummaryPreview:
-    """Return the executive summary of the request's small app; raises Refused."""
+    """Render the executive summary of a small app as it would be mailed now; nothing is sent.
+
+    Raises Refused.
+    """
     app = installation.small_app
     with reading(installation.engine) as connection:
         action = app_overview.action_with(connection, app.id, STEP)

@@ -10,6 +10,7 @@ from models.values.durations import parse_span
 from runtime.database import reading
 from views.finding import refusing
 from views.installation import Installation
+from views.verbs import ADMINISTER, Verb
 from views.view import Instant, Listing, Page, View, first_of
 
 # The longest life of a token that expires.
@@ -47,6 +48,7 @@ class RevokedToken(View):
     id: str
 
 
+@Verb("create_token", "POST /api/tokens", ADMINISTER, body=("role", "expires"), status=201)
 def create(installation: Installation, role: Role, expires: str | None) -> NewToken:
     """Make a token for the request's small app if it is bound to one, else for the installation.
 
@@ -71,16 +73,21 @@ def create_first(installation: Installation) -> NewToken | None:
     return create(installation, Role.ADMIN, None)
 
 
+@Verb("list_tokens", "GET /api/tokens", ADMINISTER, pages=Tokens)
 def list_tokens(installation: Installation, limit: int, cursor: str | None = None) -> Page[Token]:
-    """Return a page of the tokens of the request's scope."""
+    """List the tokens that are not revoked, without their secrets, the newest first."""
     with reading(installation.engine) as connection:
         found = tokens.listed(connection, installation.scope, cursor, limit + 1)
     shown, following = first_of(found, limit, lambda row: row["id"])
     return Page[Token](items=tuple(Token.of(row) for row in shown), next=following)
 
 
+@Verb("revoke_token", "DELETE /api/tokens/{id}", ADMINISTER)
 def revoke(installation: Installation, id: str) -> RevokedToken:
-    """Revoke a token, a session or a link: its next request is refused. Raises NotFound."""
+    """Revoke a token, at once.
+
+    It may be a session or a link; its next request is refused. Raises NotFound.
+    """
     with installation.engine.begin() as connection:
         kind, app_id = tokens.revoke(connection, id, installation.scope)
         installation.audit(connection, app_id, f"{kind}.revoke", {id: None})

@@ -13,6 +13,7 @@ from models.users import UserModel, parse_user, parse_users
 from runtime.database import reading
 from views.finding import unknown_user
 from views.installation import Installation
+from views.verbs import EDIT, READ, Verb
 from views.view import Instant, Listing, Page, RequestBody, View, first_of
 from views.words import instant
 
@@ -89,8 +90,9 @@ class DeletedUser(View):
     id: str
 
 
+@Verb("add_user", "POST /api/apps/{app}/users", EDIT, status=201)
 def add(installation: Installation, new: NewUser) -> AddedUser:
-    """Store a new user, which raises the events created and activated."""
+    """Store a new user, which raises the events created and activated; 409 for a known id."""
     app = installation.small_app
     row = new.model_dump(exclude_none=True, exclude={"activated_at"})
     with installation.engine.begin() as connection:
@@ -115,14 +117,22 @@ def _model(
     return model
 
 
+@Verb("show_user", "GET /api/apps/{app}/users/{user=id}", READ)
 def show(installation: Installation, id: str) -> User:
-    """Return a user; raises NotFound."""
+    """Show a user.
+
+    Raises NotFound.
+    """
     with reading(installation.engine) as connection:
         return _shown(_found(connection, installation, id))
 
 
+@Verb("update_user", "PATCH /api/apps/{app}/users/{user=id}", EDIT)
 def update(installation: Installation, id: str, changed: ChangedUser) -> User:
-    """Change a user; a new `activated_at` raises the event. Raises NotFound and InvalidDocument."""
+    """Change a user; fields that are left out stay.
+
+    A new `activated_at` raises the event. Raises NotFound and InvalidDocument.
+    """
     given = changed.model_dump(exclude_none=True)
     if not given:
         raise Refused("nothing is to be changed; name what, such as email")
@@ -136,8 +146,12 @@ def update(installation: Installation, id: str, changed: ChangedUser) -> User:
         return _shown(_found(connection, installation, id))
 
 
+@Verb("delete_user", "DELETE /api/apps/{app}/users/{user=id}", EDIT)
 def delete(installation: Installation, id: str) -> DeletedUser:
-    """Delete a user, with the memberships in groups; raises NotFound."""
+    """Delete a user; operations about the user stay.
+
+    Memberships in groups go too. Raises NotFound.
+    """
     app_id = installation.small_app.id
     with installation.engine.begin() as connection:
         _found(connection, installation, id)
@@ -153,6 +167,9 @@ def _found(connection: sa.Connection, installation: Installation, id: str) -> us
     return found
 
 
+@Verb(
+    "import_users", "POST /api/apps/{app}/users:import?events=raises_events", EDIT, body=("rows",)
+)
 def import_rows(
     installation: Installation, rows: Sequence[object], *, raises_events: bool
 ) -> ImportedUsers:
@@ -169,16 +186,18 @@ def import_rows(
     return ImportedUsers(**counts, never_activated=inactivated)
 
 
+@Verb("list_users", "GET /api/apps/{app}/users", READ, pages=Users)
 def list_users(installation: Installation, limit: int, cursor: str | None = None) -> Page[User]:
-    """Return a page of the users of the small app."""
+    """List the users of a small app, by id."""
     with reading(installation.engine) as connection:
         found = users.page(connection, installation.small_app.id, cursor, limit + 1)
     shown, following = first_of(found, limit, lambda user: user.id)
     return Page[User](items=tuple(_shown(user) for user in shown), next=following)
 
 
+@Verb("list_groups", "GET /api/apps/{app}/groups", READ, pages=Groups)
 def list_groups(installation: Installation, limit: int, cursor: str | None = None) -> Page[Group]:
-    """Return a page of the groups of the small app."""
+    """List the groups of a small app with the number of their members, by name."""
     with reading(installation.engine) as connection:
         found = users.group_sizes(connection, installation.small_app.id, cursor, limit + 1)
     shown, following = first_of(found, limit, lambda group: group.name)

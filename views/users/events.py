@@ -16,6 +16,7 @@ from models.values import parse_instant
 from scheduler.events.preview import too_late_for
 from views.finding import unknown_user
 from views.installation import Installation
+from views.verbs import OPERATE, Verb
 from views.view import Instant, RequestBody, View
 from views.words import instant
 
@@ -43,6 +44,13 @@ class SentEvent(View):
     too_late_for: tuple[str, ...] = Field(description="Actions whose look-back it precedes.")
 
 
+@Verb(
+    "send_event",
+    "POST /api/apps/{app}/events",
+    OPERATE,
+    body=("event", "user", "id", "at"),
+    status=202,
+)
 def send(
     installation: Installation, event: str, user: str, id: str | None = None, at: str | None = None
 ) -> SentEvent:

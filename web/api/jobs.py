@@ -14,18 +14,16 @@ from views.jobs import work
 from views.jobs.taking import JobToDo
 from views.jobs.work import JobStanding
 from views.view import RequestBody
-from web.access import by_id, in_app, of_app
-from web.bodies import Body, ContentType, documents, reads, reads_model, value_of, with_places
+from web.access import by_id, in_app
+from web.bodies import reads_model, value_of
 from web.handout import Handout
-from web.paging import LINKED, Linked
 from web.problems import BodyTooLarge, ProblemDetails
-from web.routing import endpoints, heavy
+from web.routing import endpoints
 from web.together import answer, json_of
+from web.verbs import serve
 
 router = endpoints("jobs")
 LONGEST_REPORT = 4 * 1024
-WHAT = "A job: `url`, `interval_s`, `meta`, `priority`."
-JOBS = reads("JobDocument", WHAT, many=True, lines=True)
 Worker = Annotated[Installation, by_id(Permission.WORK)]
 Queue = Annotated[str, Query(pattern=f"^{QUEUE_PATTERN.pattern}$", description="Whose jobs.")]
 NEXT: dict[int | str, dict[str, Any]] = {
@@ -90,39 +88,6 @@ async def _gone(request: Request) -> None:
         pass
 
 
-@router.get("/api/apps/{app}/jobs", responses=LINKED)
-def list_jobs(opened: Annotated[Installation, of_app(Permission.READ)], asked: Linked) -> jobs.Jobs:
-    """List the jobs of a small app, by id."""
-    return jobs.Jobs(asked.items(jobs.list_jobs(opened, asked.limit, asked.cursor)))
-
-
-@router.post("/api/apps/{app}/jobs", status_code=201, openapi_extra=reads_model(jobs.NewJob))
-@heavy
-def add_job(opened: Annotated[Installation, of_app(Permission.EDIT)], body: Body) -> jobs.AddedJob:
-    """Store a job, or change the interval and meta of the job with the same URL."""
-    return jobs.add(opened, value_of(body, jobs.NewJob))
-
-
-@router.post("/api/apps/{app}/jobs:import", openapi_extra=JOBS)
-@heavy
-def import_jobs(
-    opened: Annotated[Installation, of_app(Permission.EDIT)],
-    body: Body,
-    content_type: ContentType = None,
-) -> jobs.ImportedJobs:
-    """Store jobs, all or none; first runs are spread over each interval."""
-    return jobs.import_jobs(opened, with_places(documents(body, content_type)))
-
-
-@router.delete("/api/apps/{app}/jobs/{id}")
-@heavy
-def delete_job(
-    opened: Annotated[Installation, of_app(Permission.EDIT)], id: str
-) -> jobs.DeletedJob:
-    """Delete a job; the history of its runs stays."""
-    return jobs.delete(opened, id)
-
-
 @router.get("/jobs/next", response_model=JobToDo, responses=NEXT)
 async def next_job(request: Request, asker: Asker, queue: Queue = "quick") -> Response:
     """Take the next job of a queue; waits for one."""
@@ -159,3 +124,6 @@ def report_progress(opened: Worker, id: str, body: ShortBody) -> JobStanding:
     said = value_of(body, JobProgress)
     progress = said.model_dump(exclude={"lease"}, exclude_none=True)
     return work.keep(opened, id, said.lease, progress)
+
+
+serve(router, jobs)

@@ -13,16 +13,16 @@ from web.access import in_app
 from web.paging import PAGE, Cursor, Limit
 from web.routing import SharedRead, endpoints
 from web.together import answer, json_of
+from web.verbs import answers, serve
 
-router = endpoints("operations", "/api")
-shared = endpoints("operations", "/api", SharedRead)
+router = endpoints("operations")
+shared = endpoints("operations", kind=SharedRead)
 Reader = Annotated[Installation, in_app(Permission.READ)]
-Operator = Annotated[Installation, in_app(Permission.OPERATE)]
 # The small app in which an operation is looked for, None for all, and its id.
 Asked = tuple[str | None, str]
 
 
-@router.get("/operations")
+@router.get("/api/operations")
 def list_operations(
     opened: Reader,
     action: str | None = None,
@@ -45,31 +45,14 @@ def list_operations(
     return operations.page(opened, wanted, limit, cursor, all_apps=all_apps)
 
 
-@router.get("/operations:newest")
-def list_newest(
-    opened: Reader,
-    action: str | None = None,
-    state: Annotated[list[OperationState] | None, Query()] = None,
-    limit: Annotated[int, Query(ge=1, le=10_000)] = 20,
-    since: Annotated[
-        str | None,
-        Query(description="Of occurrences from then on; a duration such as P1D is back from now."),
-    ] = None,
-    all_apps: bool = False,
-) -> operations.Operations:
-    """List the operations of the latest occurrences of a small app, or of all; newest first."""
-    wanted = (action, state or (), limit, since)
-    return operations.list_operations(opened, *wanted, all_apps=all_apps)
-
-
-@shared.get("/operations/{id}", response_model=operations.Operation)
-async def show_operation(request: Request, opened: Reader, id: str) -> Response:
+@answers(shared, operations.show, response_model=operations.Operation)
+async def show_operation(request: Request, opened: Installation, id: str) -> Response:
     """Show an operation with its attempts and notices."""
     return answer(await request.app.state.shown.get(_asked(opened, id)))
 
 
-@shared.get("/operations/{id}/state", response_model=operations.OperationStateView)
-async def get_operation_state(request: Request, opened: Reader, id: str) -> Response:
+@answers(shared, operations.state, response_model=operations.OperationStateView)
+async def get_operation_state(request: Request, opened: Installation, id: str) -> Response:
     """Return the state of an operation, `unknown` if it does not exist."""
     return answer(await request.app.state.states.get(_asked(opened, id)))
 
@@ -90,25 +73,4 @@ def _asked(opened: Installation, id: str) -> Asked:
     return (opened.app_name if opened.is_bound else None), id
 
 
-@router.get("/operations/{id}/logs")
-def show_logs(opened: Reader, id: str) -> operations.Log:
-    """Return the last log lines of an operation's steps."""
-    return operations.log(opened, id)
-
-
-@router.post("/operations/{id}:cancel")
-def cancel_operation(opened: Operator, id: str) -> runs.Cancelled:
-    """Cancel an operation at once if it has not started; ask a running one to end."""
-    return runs.cancel(opened, id)
-
-
-@router.post("/operations/{id}:retry", status_code=202)
-def retry_operation(opened: Operator, id: str) -> runs.Repeated:
-    """Retry a failed, partial or cancelled operation under its action's current revision."""
-    return runs.retry(opened, id)
-
-
-@router.post("/operations/{id}:rerun", status_code=202)
-def rerun_operation(opened: Operator, id: str) -> runs.Repeated:
-    """Run a missed operation under its action's current revision."""
-    return runs.rerun(opened, id)
+serve(router, operations, runs.cancel, runs.retry, runs.rerun)

@@ -6,14 +6,12 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cli.main import run
-from cli.remote.endpoints import ENDPOINTS
 from cli.remote.opening import Named, is_exposed, server_of
 from cli.remote.requests import request_of
 from cli.remote.server import Server
@@ -26,6 +24,7 @@ from tests.integration.cli.conftest import Elsewhere, Result, Write
 from tests.servers import free_port
 from views import tokens
 from views.installation import Installation
+from views.verbs import VERBS
 
 TOKEN = "mbt_of-tests"
 Ask = Callable[..., Result]
@@ -103,23 +102,20 @@ OF_ALL = {
 }
 
 
-@pytest.mark.parametrize("name", ENDPOINTS)
-def test_each_endpoint_is_one_of_the_server_and_takes_what_is_sent(name: str) -> None:
-    endpoint = ENDPOINTS[name]
-    room, _, function = name.rpartition(".")
-    found = getattr(import_module(f"views.{room}"), function)
-    parameters = list(found.__annotations__)[1:-1]
+@pytest.mark.parametrize("function", VERBS, ids=lambda one: VERBS[one].name)
+def test_each_verb_is_one_of_the_server_and_takes_what_is_sent(
+    function: Callable[..., Any],
+) -> None:
+    verb = VERBS[function]
+    parameters = list(function.__annotations__)[1:-1]
     if "asked" in parameters:
-        fields = found.__annotations__["asked"].model_fields
+        fields = function.__annotations__["asked"].model_fields
         parameters = [one for one in parameters if one != "asked"] + list(fields)
-    # The pages of the server alone pass `known`, what they have read already, and `has_charts`.
-    of_pages = {"known", "has_charts"}
-    given = [one for one in parameters if one not in {"key", "expects"} | of_pages]
-    request = request_of(endpoint, dict.fromkeys(given, "x"), "x")
-    operation = _operation(endpoint.method, request.path)
+    request = request_of(function, dict.fromkeys(parameters, "x"), "x")
+    operation = _operation(verb.method, request.path)
 
     taken = {one["name"] for one in operation.get("parameters", ()) if one["in"] == "query"}
-    of_all = {"app"} if endpoint.path in OF_ALL else set()
+    of_all = {"app"} if verb.path in OF_ALL else set()
     assert {name for name, _ in request.params} - of_all <= taken
     assert ("requestBody" in operation) is (request.content is not None)
 

@@ -24,6 +24,7 @@ from views.apps import App, Apps
 from views.apps.calendar_file import CalendarEntries
 from views.apps.changes import AppliedApp, AppliedApps, DeletedApp
 from views.apps.grants import GrantedTo, HookSecret
+from views.apps.limits import LimitsOf
 from views.backfills import BackfillPlan, CancelledBackfills, StartedBackfill
 from views.changes import (
     Changes,
@@ -118,6 +119,7 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("app calendar", ("{ics}",), CalendarEntries),
     ("app hook-secret", ("default",), HookSecret),
     ("app grant", ("shop", "--env", "SHOP_*"), GrantedTo),
+    ("app limit", ("shop",), LimitsOf),
     ("app list", (), Apps),
     ("app show", ("default",), App),
     ("app delete", ("shop", "--yes"), DeletedApp),

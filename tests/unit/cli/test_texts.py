@@ -1,6 +1,10 @@
 """What the command line says of a view."""
 
+from types import SimpleNamespace
+
+from cli.render import Table, listing, sentence
 from cli.texts.operations import step_lines
+from views.templates import WrittenPart
 
 
 def test_a_step_says_what_it_did_and_not_what_it_did_not() -> None:
@@ -21,4 +25,23 @@ def test_a_step_says_what_it_did_and_not_what_it_did_not() -> None:
         "    rows: orders 2, stock 14",
         "    mail: sent 1, had_it 0",
         "    exit_code: 0",
+    ]
+
+
+def test_a_sentence_says_the_fields_of_a_view() -> None:
+    form = sentence("wrote {characters:,} characters to {file}")
+
+    assert list(form(WrittenPart(template="hello", file="out.html", characters=12_345))) == [
+        "wrote 12,345 characters to out.html"
+    ]
+
+
+def test_a_listing_has_the_column_of_apps_for_all_and_a_rare_one_if_it_says_something() -> None:
+    form = listing({"name": "NAME"}, {"priority": "PRIORITY"})
+    rows = [SimpleNamespace(app="shop", name="nightly", priority=0)]
+    urgent = [*rows, SimpleNamespace(app="shop", name="hourly", priority=5)]
+
+    assert list(form(SimpleNamespace(root=rows))) == [Table(["NAME"], [["nightly"]])]
+    assert list(form(SimpleNamespace(root=urgent), all_apps=True)) == [
+        Table(["APP", "NAME", "PRIORITY"], [["shop", "nightly", "0"], ["shop", "hourly", "5"]])
     ]

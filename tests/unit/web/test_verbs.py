@@ -1,0 +1,140 @@
+"""web/verbs.py: each verb has one endpoint, with its right, its parameters and its text."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any
+
+import pytest
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+from pydantic import Field
+
+from models.roles import Permission
+from views.installation import Installation
+from views.verbs import VERBS, Verb
+from views.view import Listing, Page, View
+from web.access import ACCESS, Access
+from web.app import ROUTERS
+from web.routing import HEAVY, endpoints
+from web.verbs import answers, serve
+
+ROUTES = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
+
+
+class Row(View):
+    """A row."""
+
+    id: str
+
+
+class Rows(Listing[Row]):
+    """The rows."""
+
+
+@pytest.fixture(autouse=True)
+def only_its_own() -> Iterator[None]:
+    """Forget the verbs of a test, and its endpoints."""
+    verbs, endpoints_in_turn = dict(VERBS), set(HEAVY)
+    yield
+    VERBS.clear()
+    VERBS.update(verbs)
+    HEAVY.intersection_update(endpoints_in_turn)
+
+
+def route_of(function: Callable[..., Any]) -> APIRoute:
+    router = endpoints("tests")
+    serve(router, function)
+    (route,) = router.routes
+    assert isinstance(route, APIRoute)
+    return route
+
+
+def described(route: APIRoute) -> Any:
+    app = FastAPI()
+    app.router.routes.append(route)
+    (methods,) = app.openapi()["paths"].values()
+    (found,) = methods.values()
+    return found
+
+
+def access_of(route: APIRoute) -> Access:
+    return next(ACCESS[one.call] for one in route.dependant.dependencies if one.call in ACCESS)
+
+
+def test_each_verb_has_one_endpoint() -> None:
+    counted = Counter(f"{method} {one.path}" for one in ROUTES for method in one.methods or ())
+
+    assert {f"{one.method} {one.path}": 1 for one in VERBS.values()}.items() <= counted.items()
+
+
+def test_the_endpoint_is_made_of_the_signature_and_the_first_paragraph() -> None:
+    @Verb("count_rows", "GET /api/rows?much=most", Permission.READ)
+    def count(
+        installation: Installation,
+        most: Annotated[int, Field(ge=1, le=9, description="How many.")] = 5,
+    ) -> Row:
+        """Count the rows.
+
+        Raises NotFound.
+        """
+        raise NotImplementedError
+
+    said = described(route_of(count))
+
+    assert (said["operationId"], said["description"]) == ("count_rows", "Count the rows.")
+    (much,) = (one for one in said["parameters"] if one["name"] == "much")
+    assert much["description"] == "How many."
+    assert {key: much["schema"][key] for key in ("minimum", "maximum", "default")} == {
+        "minimum": 1, "maximum": 9, "default": 5,
+    }  # fmt: skip
+
+
+def test_a_page_is_answered_as_a_list_with_a_link() -> None:
+    @Verb("list_rows", "GET /api/rows", Permission.READ, pages=Rows)
+    def listed(installation: Installation, limit: int, cursor: str | None = None) -> Page[Row]:
+        """List the rows."""
+        raise NotImplementedError
+
+    said = described(route_of(listed))
+
+    assert "Link" in said["responses"]["200"]["headers"]
+    assert [one["name"] for one in said["parameters"]] == ["app", "limit", "cursor"]
+
+
+@pytest.mark.parametrize(
+    ("permission", "is_heavy", "expected"),
+    [
+        pytest.param(Permission.READ, False, False, id="a_read"),
+        pytest.param(Permission.READ, True, True, id="a_read_that_works_long"),
+        pytest.param(Permission.EDIT, False, True, id="a_change_by_an_editor"),
+    ],
+)
+def test_an_endpoint_takes_turns(permission: Permission, is_heavy: bool, expected: bool) -> None:
+    @Verb("act", "POST /api/rows:act", permission, is_heavy=is_heavy)
+    def act(installation: Installation) -> Row:
+        """Act."""
+        raise NotImplementedError
+
+    assert (route_of(act).endpoint in HEAVY) is expected
+
+
+@pytest.mark.parametrize("is_of_installation", [True, False])
+def test_the_right_of_an_endpoint_of_its_own_is_that_of_the_verb(is_of_installation: bool) -> None:
+    @Verb("act", "POST /api/rows:act", Permission.OPERATE, is_of_installation=is_of_installation)
+    def act(installation: Installation) -> Row:
+        """Act."""
+        raise NotImplementedError
+
+    router = endpoints("tests")
+
+    @answers(router, act)
+    def act_and_more(opened: Installation) -> Row:
+        """Act, and more."""
+        raise NotImplementedError
+
+    serve(router, act)
+    (route,) = router.routes
+    assert isinstance(route, APIRoute)
+
+    assert access_of(route) == Access(Permission.OPERATE, is_of_installation)
+    assert route.endpoint is act_and_more
