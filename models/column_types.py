@@ -1,52 +1,68 @@
-"""The columns' types on PostgreSQL and SQLite: an unreadable value is None, and stops nothing."""
+"""The columns' types on PostgreSQL and SQLite, and what the database refuses in each of them."""
 
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from math import isfinite
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import Dialect
+from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from runtime.visible import visible_line
 
-
-class _AnyText(sqlite.DATETIME):
-    """SQLite's instants; an unreadable text is None."""
-
-    def result_processor(self, dialect: Dialect, coltype: object) -> Any:
-        """Return the function that reads a stored text."""
-        read = super().result_processor(dialect, coltype)
-
-        def lenient(value: Any) -> datetime | None:
-            try:
-                return read(value) if read else value
-            except (ValueError, TypeError):
-                return None
-
-        return lenient
+# What a column of a type may hold, beyond what the store itself refuses: `{0}` is the column.
+Checks = Mapping[str, str]
+# The form in which SQLAlchemy and `database_now` write instants, so that texts sort as they do.
+_FORM = f"{'[0-9]' * 4}-[0-9][0-9]-[0-9][0-9] [0-9][0-9]:[0-9][0-9]:[0-9][0-9].{'[0-9]' * 6}"
+_UUID = "-".join("[0-9a-f]" * digits for digits in (8, 4, 4, 4, 12))
+# A day less than Python has at either end: no time zone leads beyond.
+_FIRST, _LAST = "0001-01-02 00:00:00", "9999-12-30 00:00:00"
+DIALECTS = ("sqlite", "postgresql")
+_LARGEST = "1.7976931348623157e308"
 
 
-class _AnySwitch(sa.Boolean):
-    """SQLite's booleans, as they are stored."""
+class _Written:
+    """A type of SQLite with the name that its strict tables know."""
 
-    def result_processor(self, dialect: Dialect, coltype: object) -> Any:
-        """Return no function: `Switch` reads the value."""
-        return None
+    written = "TEXT"
+
+
+class _Instant(_Written, sqlite.DATETIME):
+    pass
+
+
+class _Json(_Written, sqlite.JSON):
+    pass
+
+
+class _Switch(_Written, sa.Boolean):
+    written = "INTEGER"
+
+
+@compiles(_Instant, "sqlite")
+@compiles(_Json, "sqlite")
+@compiles(_Switch, "sqlite")
+def _strict_name(kind: _Written, _compiler: object, **_kw: object) -> str:
+    return kind.written
 
 
 class UTCDateTime(TypeDecorator[datetime]):
-    """An aware UTC instant on both stores; a naive one is refused, an unreadable one is None."""
+    """An aware UTC instant on both stores; a naive one is refused."""
 
     impl = sa.DateTime(timezone=True)
     cache_ok = True
+    checks: ClassVar[Checks] = {
+        "sqlite": f"{{0}} GLOB '{_FORM}' AND datetime(substr({{0}}, 1, 19)) IS substr({{0}}, 1, 19)"
+        f" AND {{0}} BETWEEN '{_FIRST}' AND '{_LAST}'"
+    }
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """Return a lenient type for SQLite; PostgreSQL checks values itself."""
+        """Return the text of SQLite, or the instant of PostgreSQL."""
         if dialect.name == "sqlite":
-            return dialect.type_descriptor(_AnyText())  # type: ignore[no-untyped-call]
+            return dialect.type_descriptor(_Instant())  # type: ignore[no-untyped-call]
         return dialect.type_descriptor(sa.DateTime(timezone=True))
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
@@ -65,58 +81,67 @@ class UTCDateTime(TypeDecorator[datetime]):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
-class WholeNumber(TypeDecorator[int]):
-    """A whole number; None for the text or bytes that SQLite takes in its place."""
-
-    impl = sa.Integer
-    cache_ok = True
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> int | None:
-        """Return the stored number."""
-        return value if isinstance(value, int) else None
-
-
-class Count(WholeNumber):
-    """A count; 0 for an unreadable value, so that what is counted goes on."""
-
-    cache_ok = True
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> int | None:
-        """Return the stored count."""
-        return value if value is None or isinstance(value, int) else 0
-
-
-class LargeNumber(WholeNumber):
+class LargeNumber(TypeDecorator[int]):
     """A whole number of 64 bits."""
 
-    impl = sa.BigInteger
+    impl = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
     cache_ok = True
 
 
 class Number(TypeDecorator[float]):
-    """A finite number; None for anything else."""
+    """A number from `least` to `most`, by default any finite one."""
 
-    impl = sa.Float
+    impl = sa.Float().with_variant(sa.REAL(), "sqlite")
     cache_ok = True
 
-    def process_result_value(self, value: Any, dialect: Dialect) -> float | None:
-        """Return the stored number."""
-        return value if isinstance(value, int | float) and isfinite(value) else None
+    def __init__(self, least: str = f"-{_LARGEST}", most: str = _LARGEST) -> None:
+        super().__init__()
+        self.least, self.most = least, most
+
+    @property
+    def checks(self) -> Checks:
+        """Return the condition of the range."""
+        return dict.fromkeys(DIALECTS, f"{{0}} BETWEEN {self.least} AND {self.most}")
 
 
 class Switch(TypeDecorator[bool]):
-    """True or false; false for an unreadable value."""
+    """True or false."""
 
-    impl = sa.Boolean
+    impl = sa.Boolean().with_variant(_Switch(), "sqlite")
+    cache_ok = True
+    checks: ClassVar[Checks] = {"sqlite": "{0} IN (0, 1)"}
+
+
+def _json_of(shape: str, value: str) -> Checks:
+    """Return the condition of a JSON value, which is `value` on PostgreSQL."""
+    return {
+        "sqlite": f"{{0}} IS NULL OR json_valid({{0}}) AND json_type({{0}}) = '{shape}'",
+        "postgresql": f"json_typeof({value}) = '{shape}'",
+    }
+
+
+class Json(TypeDecorator[Any]):
+    """A JSON value of one shape, `dict` or `list`; None is SQL's null."""
+
+    impl = sa.JSON(none_as_null=True).with_variant(_Json(none_as_null=True), "sqlite")
     cache_ok = True
 
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """Return the numbers that SQLite stores, as they are."""
-        return dialect.type_descriptor(_AnySwitch() if dialect.name == "sqlite" else sa.Boolean())
+    def __init__(self, shape: type[dict[str, Any]] | type[list[Any]]) -> None:
+        super().__init__()
+        self.shape = shape
 
-    def process_result_value(self, value: Any, dialect: Dialect) -> bool | None:
-        """Return the stored value."""
-        return None if value is None else value == 1
+    @property
+    def checks(self) -> Checks:
+        """Return the condition of the shape."""
+        return _json_of("array" if self.shape is list else "object", "{0}")
+
+
+class JsonText(TypeDecorator[str]):
+    """The text of a JSON object, which is read row by row: see `document_in`."""
+
+    impl = sa.Text
+    cache_ok = True
+    checks = _json_of("object", "CAST({0} AS json)")
 
 
 def storable(text: str) -> str:
@@ -147,10 +172,6 @@ class StorableText(TypeDecorator[str]):
         """Return the text as it is stored."""
         return storable(text)
 
-    def process_result_value(self, value: Any, dialect: Dialect) -> str | None:
-        """Return the stored text; bytes that were written by hand are shown."""
-        return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
-
 
 class ShownText(StorableText):
     """One visible line that may hold text from outside: what hides or breaks is escaped.
@@ -168,24 +189,36 @@ class ShownText(StorableText):
 class HyphenatedUuid(TypeDecorator[UUID]):
     """A UUID: native on PostgreSQL, lower case with hyphens on SQLite, readable in plain SQL."""
 
-    impl = sa.String(36)
+    impl = sa.Uuid().with_variant(sa.Text(), "sqlite")
     cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """Return PostgreSQL's native type there, text elsewhere."""
-        if dialect.name == "postgresql":
-            return dialect.type_descriptor(sa.Uuid())
-        return dialect.type_descriptor(sa.String(36))
+    checks: ClassVar[Checks] = {"sqlite": f"{{0}} GLOB '{_UUID}'"}
 
     def process_bind_param(self, value: UUID | None, dialect: Dialect) -> UUID | str | None:
         """Return the value as the driver wants it."""
         return value if value is None or dialect.name == "postgresql" else str(value)
 
     def process_result_value(self, value: UUID | str | None, dialect: Dialect) -> UUID | None:
-        """Return the stored value as a UUID; None for an unreadable one."""
-        if not isinstance(value, str):
-            return value if isinstance(value, UUID) else None
-        try:
-            return UUID(value)
-        except ValueError:
-            return None
+        """Return the stored value as a UUID."""
+        return UUID(value) if isinstance(value, str) else value
+
+
+def guard(metadata: sa.MetaData) -> None:
+    """Let the database refuse what a column's type does not hold: strict tables, and checks."""
+    for table in metadata.tables.values():
+        table.dialect_kwargs["sqlite_strict"] = True
+        for name, dialect, condition in [*_checks_of(table)]:
+            check = sa.CheckConstraint(condition, name=name, info={"only": dialect})
+            table.append_constraint(check.ddl_if(dialect=dialect))
+
+
+def _checks_of(table: sa.Table) -> Iterator[tuple[str, str, str]]:
+    """Yield the name, the dialect and the condition of each check."""
+    for column in table.columns:
+        for dialect, condition in getattr(column.type, "checks", {}).items():
+            yield f"{column.name}_form", dialect, condition.format(f'"{column.name}"')
+    instants = [f'"{one.name}"' for one in table.columns if isinstance(one.type, UTCDateTime)]
+    if instants:
+        # One check: PostgreSQL reads each of them again for each statement.
+        all_of = ", ".join(instants)
+        in_range = f"least({all_of}) >= '{_FIRST}+00' AND greatest({all_of}) <= '{_LAST}+00'"
+        yield "instants", "postgresql", in_range

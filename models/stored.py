@@ -15,7 +15,7 @@ from sqlalchemy.types import TypeDecorator
 
 from minutebook.grants import EVERYTHING, Grants, stored_grants
 from models.action.plan import Broken, Plan, read_plan
-from models.column_types import shown
+from models.column_types import Json, JsonText, shown
 from runtime.database import read_stored
 
 
@@ -24,6 +24,7 @@ class StoredPlan(TypeDecorator[Plan | Broken]):
 
     impl = sa.Text
     cache_ok = True
+    checks = JsonText.checks
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
         """Return the value to store: a plan as its JSON, a text unchanged."""
@@ -34,22 +35,7 @@ class StoredPlan(TypeDecorator[Plan | Broken]):
         return None if value is None else read_plan(value)
 
 
-class StoredJson(TypeDecorator[Any]):
-    """A JSON value of one shape, `dict` or `list`; None for any other shape."""
-
-    impl = sa.JSON
-    cache_ok = True
-
-    def __init__(self, shape: type[dict[str, Any]] | type[list[Any]]) -> None:
-        super().__init__()
-        self.shape = shape
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
-        """Return the stored value, if it has the shape."""
-        return value if isinstance(value, self.shape) else None
-
-
-class StoredList(StoredJson):
+class StoredList(Json):
     """A JSON list of objects that have these texts; entries of another shape are left out.
 
     Every text of an entry is stored as one visible line.
@@ -66,10 +52,8 @@ class StoredList(StoredJson):
         return None if value is None else [_shown_in(one) for one in value]
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
-        """Return the readable entries; None for a value that is not a list."""
-        if not isinstance(value, list):
-            return None
-        return [one for one in value if isinstance(one, dict) and self._has_texts(one)]
+        """Return the readable entries."""
+        return value and [one for one in value if isinstance(one, dict) and self._has_texts(one)]
 
     def _has_texts(self, one: dict[str, Any]) -> bool:
         return all(isinstance(one.get(text), str) for text in self.texts)
@@ -78,9 +62,9 @@ class StoredList(StoredJson):
 class StoredGrants(TypeDecorator[Grants]):
     """The grants of a small app; null is everything, and an unreadable value is nothing."""
 
-    # None is SQL's null, not JSON's.
-    impl = sa.JSON(none_as_null=True)
+    impl = Json(dict)
     cache_ok = True
+    checks = Json(dict).checks
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
         """Return the value to store."""

@@ -1,26 +1,28 @@
 """The tables: the only truth. Constraints forbid what the code must not do.
 
-Documents and plans are text, parsed row by row: a broken one must not affect others. Indexes are
-named after their reader.
+The database refuses a value that its column's type does not hold: `models.column_types.guard`.
+Documents and plans are JSON as text, parsed row by row: one without a meaning must not affect
+others. Indexes are named after their reader.
 """
 
 import sqlalchemy as sa
 
 from models.column_types import (
-    Count,
     HyphenatedUuid,
+    Json,
+    JsonText,
     LargeNumber,
     Number,
     ShownText,
     StorableText,
     Switch,
     UTCDateTime,
-    WholeNumber,
+    guard,
 )
 from models.notices import NoticeKind
 from models.operation import Cause, OperationState
 from models.roles import Role, TokenKind
-from models.stored import StoredGrants, StoredJson, StoredList, StoredPlan
+from models.stored import StoredGrants, StoredList, StoredPlan
 
 metadata = sa.MetaData(
     naming_convention={
@@ -53,7 +55,7 @@ def _line(name: str) -> sa.Column[str]:
 
 
 def _count(name: str) -> sa.Column[int]:
-    return sa.Column(name, Count, nullable=False, server_default="0")
+    return sa.Column(name, sa.Integer, nullable=False, server_default="0")
 
 
 def _flag(name: str) -> sa.Column[bool]:
@@ -75,7 +77,7 @@ small_apps = sa.Table(
     sa.Column("id", sa.Integer, primary_key=True),
     _text("name"),
     _text("zone"),
-    _text("document"),
+    sa.Column("document", JsonText, nullable=False),
     _at("created_at", optional=False),
     _at("deleted_at"),
     # Since when it has had an action `maintenance`: the default one is made only once.
@@ -83,7 +85,7 @@ small_apps = sa.Table(
     # What it may reach; null for all that the settings allow.
     sa.Column("grants", StoredGrants, nullable=True),
     # Its own limits by their settings; the installation's hold for the others.
-    sa.Column("limits", StoredJson(dict), nullable=True),
+    sa.Column("limits", Json(dict), nullable=True),
     sa.UniqueConstraint("name"),
 )
 
@@ -102,7 +104,7 @@ domains = sa.Table(
     metadata,
     sa.Column("small_app_id", sa.ForeignKey("small_apps.id"), primary_key=True),
     sa.Column("name", StorableText, primary_key=True),
-    _text("source"),
+    sa.Column("source", JsonText, nullable=False),
     sa.Column("staging_id", HyphenatedUuid, sa.ForeignKey("snapshots.id")),
     sa.Column("production_id", HyphenatedUuid, sa.ForeignKey("snapshots.id")),
     # When the reading of what is staged began: what began earlier does not replace it.
@@ -123,8 +125,8 @@ snapshots = sa.Table(
     sa.Column("row_count", LargeNumber, nullable=False),
     sa.Column("byte_count", LargeNumber, nullable=False),
     _text("digest"),
-    sa.Column("validators", StoredJson(dict), nullable=False),
-    sa.Column("figures", StoredJson(dict), nullable=False),
+    sa.Column("validators", Json(dict), nullable=False),
+    sa.Column("figures", Json(dict), nullable=False),
     sa.Column("operation_id", HyphenatedUuid),
     _at("created_at", optional=False),
     sa.Index("snapshots_of_domain", "small_app_id", "domain", "created_at"),
@@ -138,8 +140,8 @@ app_documents = sa.Table(
     sa.Column("kind", sa.Text, primary_key=True),
     sa.Column("name", sa.Text, primary_key=True),
     # Null in staging: the next publish removes it. Null in production: never published.
-    _text("staging", optional=True),
-    _text("production", optional=True),
+    sa.Column("staging", JsonText),
+    sa.Column("production", JsonText),
     _at("staged_at", optional=False),
     _at("published_at"),
     sa.Column("published_by", HyphenatedUuid),
@@ -169,7 +171,7 @@ actions = sa.Table(
     _text("name"),
     _text("owner", optional=True),
     sa.Column("active", Switch, nullable=False),
-    _text("document"),
+    sa.Column("document", JsonText, nullable=False),
     _text("document_hash"),
     sa.Column("plan", StoredPlan, nullable=False),
     # The event that an event action is about; null for those that the clock makes due.
@@ -180,7 +182,7 @@ actions = sa.Table(
     _count("priority"),
     # The id of the job that it does the work of; null for another action.
     _text("job_id", optional=True),
-    sa.Column("revision", WholeNumber, nullable=False),
+    sa.Column("revision", sa.Integer, nullable=False),
     _line("set_aside"),
     _at("created_at", optional=False),
     _at("updated_at", optional=False),
@@ -206,7 +208,7 @@ revisions = sa.Table(
     metadata,
     sa.Column("action_uid", sa.ForeignKey("actions.uid"), primary_key=True, type_=HyphenatedUuid),
     sa.Column("number", sa.Integer, primary_key=True),
-    _text("document"),
+    sa.Column("document", JsonText, nullable=False),
     sa.Column("plan", StoredPlan, nullable=False),
     _text("author"),
     _at("effective_from", optional=False),
@@ -242,7 +244,7 @@ action_state = sa.Table(
     _count("run_number"),
     _count("failures_in_row"),
     _count("troubles_in_row"),
-    sa.Column("checkpoint", StoredJson(dict)),
+    sa.Column("checkpoint", Json(dict)),
     # Since when an alert is open: of failures in a row, of occurrences that did not start.
     _at("alerted_at"),
     _at("overdue_alerted_at"),
@@ -276,7 +278,7 @@ operations = sa.Table(
     # docs/adr/0026: PostgreSQL would lock, and so write, the row of the action for each operation.
     sa.ForeignKeyConstraint(["small_app_id"], ["small_apps.id"], info=SQLITE_ONLY),
     sa.ForeignKeyConstraint(["action_uid"], ["actions.uid"], info=SQLITE_ONLY),
-    sa.Column("revision", WholeNumber, nullable=False),
+    sa.Column("revision", sa.Integer, nullable=False),
     _at("occurrence_at", optional=False),
     _text("subject", optional=True),
     _text("event_id", optional=True),
@@ -291,7 +293,7 @@ operations = sa.Table(
     sa.Column("backfill_id", HyphenatedUuid),
     _text("queue"),
     _text("task"),
-    sa.Column("attempt", WholeNumber, nullable=False, server_default="1"),
+    sa.Column("attempt", sa.Integer, nullable=False, server_default="1"),
     _count("failures"),
     _count("losses"),
     _count("sendings"),
@@ -309,7 +311,7 @@ operations = sa.Table(
     # What is recorded as missed does not wait.
     sa.Column("ranked_at", UTCDateTime(), nullable=False, server_default=LONG_AGO),
     # Whether a manual run mails about new data; null if the user did not say.
-    sa.Column("notify", sa.Boolean),
+    sa.Column("notify", Switch),
     _at("recorded_at", optional=False),
     _at("not_before", optional=False),
     _at("queued_at"),
@@ -322,16 +324,15 @@ operations = sa.Table(
     sa.Column("steps", StoredList("name", "state")),
     _line("phase"),
     _line("message"),
-    sa.Column("progress", Number),
+    sa.Column("progress", Number("0", "1")),
     sa.Column("processed", LargeNumber),
     sa.Column("total", LargeNumber),
     _at("eta_at"),
-    sa.Column("result", StoredJson(dict)),
+    sa.Column("result", Json(dict)),
     _line("error"),
     _states("state", [state.value for state in OperationState]),
     _states("cause", [cause.value for cause in Cause]),
     sa.CheckConstraint("attempt >= 1", name="attempt"),
-    sa.CheckConstraint("progress >= 0 AND progress <= 1", name="progress"),
     sa.CheckConstraint(
         "state <> 'running' OR (worker IS NOT NULL AND heartbeat_at IS NOT NULL)", name="owner"
     ),
@@ -374,7 +375,7 @@ attempts = sa.Table(
     sa.Column(
         "operation_id", sa.ForeignKey("operations.id"), primary_key=True, type_=HyphenatedUuid
     ),
-    sa.Column("attempt", WholeNumber, primary_key=True),
+    sa.Column("attempt", sa.Integer, primary_key=True),
     _text("worker"),
     _at("started_at", optional=False),
     _at("finished_at"),
@@ -388,7 +389,7 @@ missed_spans = sa.Table(
     sa.Column("id", sa.Integer, primary_key=True),
     sa.Column("action_uid", HyphenatedUuid, nullable=False),
     sa.ForeignKeyConstraint(["action_uid"], ["actions.uid"], info=SQLITE_ONLY),
-    sa.Column("revision", WholeNumber, nullable=False),
+    sa.Column("revision", sa.Integer, nullable=False),
     _at("first_at", optional=False),
     _at("last_at", optional=False),
     # As the tick counted: models/store/actions/missed.py counts again on reading, except events.
@@ -413,10 +414,10 @@ backfills = sa.Table(
     _at("until", optional=False),
     _text("mode"),
     _at("cursor", optional=False),
-    sa.Column("pace", WholeNumber),
+    sa.Column("pace", sa.Integer),
     _text("state"),
     _text("actor"),
-    sa.Column("attempt", WholeNumber, nullable=False, server_default="1"),
+    sa.Column("attempt", sa.Integer, nullable=False, server_default="1"),
     _at("not_before", optional=False),
     _count("recorded"),
     _count("repeated"),
@@ -444,8 +445,8 @@ notices = sa.Table(
     # The downtime, or another cause on a day, whose missed occurrences it is about.
     sa.Column("episode_id", HyphenatedUuid),
     _text("kind"),
-    sa.Column("target", StoredJson(dict), nullable=False),
-    sa.Column("payload", StoredJson(dict), nullable=False),
+    sa.Column("target", Json(dict), nullable=False),
+    sa.Column("payload", Json(dict), nullable=False),
     _text("state"),
     _count("tries"),
     _at("not_before", optional=False),
@@ -564,7 +565,7 @@ ticks = sa.Table(
     _at("now", optional=False),
     _at("finished_at", optional=False),
     sa.Column("duration_ms", Number, nullable=False),
-    sa.Column("report", StoredJson(dict), nullable=False),
+    sa.Column("report", Json(dict), nullable=False),
     sa.Index("ticks_recent", "finished_at"),
 )
 
@@ -573,18 +574,18 @@ workers = sa.Table(
     metadata,
     sa.Column("name", StorableText, primary_key=True),
     _text("queues"),
-    sa.Column("pid", WholeNumber, nullable=False),
+    sa.Column("pid", sa.Integer, nullable=False),
     _at("started_at", optional=False),
     _at("seen_at", optional=False),
     _at("stopped_at"),
     # How many operations it runs at once; null for a worker of an application.
-    sa.Column("slots", WholeNumber),
+    sa.Column("slots", sa.Integer),
     # Its machine's clock minus the database's.
     sa.Column("skew_s", Number),
     # The tasks of a user's own Celery application that this worker follows: a list of names.
-    sa.Column("follows", StoredJson(list)),
+    sa.Column("follows", Json(list)),
     # The modules of steps that it could not load, each with the reason.
-    sa.Column("step_failures", StoredJson(dict)),
+    sa.Column("step_failures", Json(dict)),
 )
 
 audit = sa.Table(
@@ -596,7 +597,7 @@ audit = sa.Table(
     _text("actor"),
     _text("verb"),
     _text("object"),
-    sa.Column("details", StoredJson(dict)),
+    sa.Column("details", Json(dict)),
     sa.Index("audit_recent", "at"),
 )
 
@@ -642,3 +643,5 @@ totals = sa.Table(
     sa.Column("part", StorableText, primary_key=True),
     sa.Column("amount", Number, nullable=False),
 )
+
+guard(metadata)

@@ -7,6 +7,7 @@ value stops the start with `InvalidSetting`, which names the variable.
 import difflib
 import logging
 import os
+import sqlite3
 from collections.abc import Mapping
 from functools import cached_property
 from hashlib import sha256
@@ -58,6 +59,8 @@ DEFAULT_HOME = Path(".minutebook")
 SECRETS = ("url", "secret", "webhook")
 # A unix socket's path has at most 107 bytes on Linux and 103 on macOS.
 LONGEST_SOCKET_PATH = 100
+# The first with strict tables.
+OLDEST_SQLITE = (3, 37)
 
 _URL_CHECKS = {
     "database_url": check_database_url,
@@ -211,6 +214,8 @@ def load_settings(home: Path | None = None, environ: Mapping[str, str] | None = 
         raise InvalidSetting(_explain(error, names, file)) from None
     if settings.uses_embedded_broker:
         check_socket_folder(settings)
+    if settings.effective_database_url.get_backend_name() == "sqlite":
+        check_sqlite(sqlite3.sqlite_version_info)
     return settings
 
 
@@ -236,6 +241,16 @@ def check_socket_folder(settings: Settings) -> None:
         raise InvalidSetting(
             f"SCHED_BROKER_URL: the embedded broker's folder {folder} {fault}; remove that folder, "
             "or choose a home folder with a shorter, plain path"
+        )
+
+
+def check_sqlite(release: tuple[int, ...]) -> None:
+    """Raise InvalidSetting if this release of SQLite has no strict tables."""
+    if release < OLDEST_SQLITE:
+        found, oldest = (".".join(map(str, one)) for one in (release, OLDEST_SQLITE))
+        raise InvalidSetting(
+            f"SCHED_DATABASE_URL: Python's module sqlite3 has SQLite {found}; use a Python with "
+            f"SQLite {oldest} or newer, or write postgresql://USER:PASSWORD@HOST/NAME"
         )
 
 

@@ -11,11 +11,40 @@ down_revision = None
 branch_labels = None
 depends_on = None
 
-INSTANT = sa.DateTime(timezone=True)
-UUID = sa.String(36).with_variant(sa.Uuid(), "postgresql")
+# SQLite's strict tables know four types.
+INSTANT = sa.DateTime(timezone=True).with_variant(sa.Text(), "sqlite")
+UUID = sa.Uuid().with_variant(sa.Text(), "sqlite")
+FLAG = sa.Boolean().with_variant(sa.Integer(), "sqlite")
+FLOAT, FRACTION = (sa.Float().with_variant(sa.REAL(), "sqlite") for _ in range(2))
+BIG = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+OBJECT, LIST = (sa.JSON().with_variant(sa.Text(), "sqlite") for _ in range(2))
+DOCUMENT = sa.Text()
+
+FORM = f"{'[0-9]' * 4}-[0-9][0-9]-[0-9][0-9] [0-9][0-9]:[0-9][0-9]:[0-9][0-9].{'[0-9]' * 6}"
+HEX = "-".join("[0-9a-f]" * digits for digits in (8, 4, 4, 4, 12))
+FIRST, LAST = "0001-01-02 00:00:00", "9999-12-30 00:00:00"
+FINITE = "{0} BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308"
+IS_JSON = "{0} IS NULL OR json_valid({0}) AND json_type({0})"
+# What the type of a column does not refuse by itself.
+CHECKS: dict[object, dict[str, str]] = {
+    INSTANT: {
+        "sqlite": f"{{0}} GLOB '{FORM}' AND datetime(substr({{0}}, 1, 19)) IS substr({{0}}, 1, 19)"
+        f" AND {{0}} BETWEEN '{FIRST}' AND '{LAST}'"
+    },
+    UUID: {"sqlite": f"{{0}} GLOB '{HEX}'"},
+    FLAG: {"sqlite": "{0} IN (0, 1)"},
+    FLOAT: {"sqlite": FINITE, "postgresql": FINITE},
+    FRACTION: {"sqlite": "{0} BETWEEN 0 AND 1", "postgresql": "{0} BETWEEN 0 AND 1"},
+    OBJECT: {"sqlite": f"{IS_JSON} = 'object'", "postgresql": "json_typeof({0}) = 'object'"},
+    LIST: {"sqlite": f"{IS_JSON} = 'array'", "postgresql": "json_typeof({0}) = 'array'"},
+    DOCUMENT: {
+        "sqlite": f"{IS_JSON} = 'object'",
+        "postgresql": "json_typeof(CAST({0} AS json)) = 'object'",
+    },
+}
 STATES = (
-    *("pending", "queued", "running", "success", "partial", "failed", "handed_over"),
-    *("skipped", "missed", "cancelled", "dropped"),
+    *("pending", "queued", "running", "success", "partial", "failed"),
+    *("cancelled", "skipped", "dropped", "missed", "handed_over"),
 )
 
 metadata = sa.MetaData(
@@ -33,7 +62,8 @@ def upgrade() -> None:
     connection = op.get_bind()
     metadata.create_all(connection)
     # As it stands: the colons are no parameters.
-    for statement in (*EDITED[connection.dialect.name], DEFAULT_APP):
+    dialect = connection.dialect.name
+    for statement in (*EDITED[dialect], DEFAULT_APP.format(now=NOW[dialect])):
         connection.exec_driver_sql(statement)
 
 
@@ -64,10 +94,27 @@ WHEN (new.document IS DISTINCT FROM old.document OR new.active IS DISTINCT FROM 
 EXECUTE FUNCTION actions_edited()
 """
 EDITED = {"sqlite": (_ON_SQLITE,), "postgresql": (_ON_POSTGRESQL, _ITS_TRIGGER)}
+NOW = {"sqlite": "strftime('%Y-%m-%d %H:%M:%f000', 'now')", "postgresql": "CURRENT_TIMESTAMP"}
 DEFAULT_APP = """
 INSERT INTO small_apps (name, zone, document, created_at)
-VALUES ('default', 'UTC', '{"name": "default", "zone": "UTC"}', CURRENT_TIMESTAMP)
+VALUES ('default', 'UTC', '{{"name": "default", "zone": "UTC"}}', {now})
 """
+
+
+def _guard() -> None:
+    for table in metadata.tables.values():
+        table.dialect_kwargs["sqlite_strict"] = True
+        for column in table.columns:
+            for dialect, condition in CHECKS.get(column.type, {}).items():
+                _check(table, f"{column.name}_form", dialect, condition.format(f'"{column.name}"'))
+        instants = ", ".join(f'"{one.name}"' for one in table.columns if one.type is INSTANT)
+        if instants:
+            in_range = f"least({instants}) >= '{FIRST}+00' AND greatest({instants}) <= '{LAST}+00'"
+            _check(table, "instants", "postgresql", in_range)
+
+
+def _check(table: sa.Table, name: str, dialect: str, condition: str) -> None:
+    table.append_constraint(sa.CheckConstraint(condition, name=name).ddl_if(dialect=dialect))
 
 
 def _app() -> sa.Column[int]:
@@ -87,7 +134,7 @@ def _count(name: str) -> sa.Column[int]:
 
 
 def _flag(name: str) -> sa.Column[bool]:
-    return sa.Column(name, sa.Boolean, nullable=False, server_default=sa.false())
+    return sa.Column(name, FLAG, nullable=False, server_default=sa.false())
 
 
 def _partial(name: str, *columns: str, where: str, unique: bool = False) -> sa.Index:
@@ -120,12 +167,12 @@ sa.Table(
     sa.Column("id", sa.Integer, primary_key=True),
     _text("name"),
     _text("zone"),
-    _text("document"),
+    sa.Column("document", DOCUMENT, nullable=False),
     _at("created_at", optional=False),
     _at("deleted_at"),
     _at("maintained_at"),
-    sa.Column("grants", sa.JSON, nullable=True),
-    sa.Column("limits", sa.JSON, nullable=True),
+    sa.Column("grants", OBJECT, nullable=True),
+    sa.Column("limits", OBJECT, nullable=True),
     sa.UniqueConstraint("name"),
 )
 
@@ -135,7 +182,7 @@ sa.Table(
     sa.Column("small_app_id", sa.ForeignKey("small_apps.id"), primary_key=True),
     sa.Column("what", sa.Text, primary_key=True),
     _at("starts_at", optional=False),
-    sa.Column("amount", sa.BigInteger, nullable=False),
+    sa.Column("amount", BIG, nullable=False),
 )
 
 sa.Table(
@@ -143,7 +190,7 @@ sa.Table(
     metadata,
     sa.Column("small_app_id", sa.ForeignKey("small_apps.id"), primary_key=True),
     sa.Column("name", sa.Text, primary_key=True),
-    _text("source"),
+    sa.Column("source", DOCUMENT, nullable=False),
     sa.Column("staging_id", UUID, sa.ForeignKey("snapshots.id")),
     sa.Column("production_id", UUID, sa.ForeignKey("snapshots.id")),
     _at("staging_begun_at"),
@@ -159,11 +206,11 @@ sa.Table(
     _app(),
     _text("domain"),
     _text("path"),
-    sa.Column("row_count", sa.BigInteger, nullable=False),
-    sa.Column("byte_count", sa.BigInteger, nullable=False),
+    sa.Column("row_count", BIG, nullable=False),
+    sa.Column("byte_count", BIG, nullable=False),
     _text("digest"),
-    sa.Column("validators", sa.JSON, nullable=False),
-    sa.Column("figures", sa.JSON, nullable=False),
+    sa.Column("validators", OBJECT, nullable=False),
+    sa.Column("figures", OBJECT, nullable=False),
     sa.Column("operation_id", UUID),
     _at("created_at", optional=False),
     sa.Index("snapshots_of_domain", "small_app_id", "domain", "created_at"),
@@ -175,8 +222,8 @@ sa.Table(
     sa.Column("small_app_id", sa.ForeignKey("small_apps.id"), primary_key=True),
     sa.Column("kind", sa.Text, primary_key=True),
     sa.Column("name", sa.Text, primary_key=True),
-    _text("staging", optional=True),
-    _text("production", optional=True),
+    sa.Column("staging", DOCUMENT),
+    sa.Column("production", DOCUMENT),
     _at("staged_at", optional=False),
     _at("published_at"),
     sa.Column("published_by", UUID),
@@ -190,10 +237,10 @@ sa.Table(
     _app(),
     _text("name"),
     _text("owner", optional=True),
-    sa.Column("active", sa.Boolean, nullable=False),
-    _text("document"),
+    sa.Column("active", FLAG, nullable=False),
+    sa.Column("document", DOCUMENT, nullable=False),
     _text("document_hash"),
-    sa.Column("plan", sa.Text, nullable=False),
+    sa.Column("plan", DOCUMENT, nullable=False),
     _text("event", optional=True),
     _count("look_back_s"),
     _count("priority"),
@@ -226,8 +273,8 @@ sa.Table(
     metadata,
     sa.Column("action_uid", sa.ForeignKey("actions.uid"), primary_key=True, type_=UUID),
     sa.Column("number", sa.Integer, primary_key=True),
-    _text("document"),
-    sa.Column("plan", sa.Text, nullable=False),
+    sa.Column("document", DOCUMENT, nullable=False),
+    sa.Column("plan", DOCUMENT, nullable=False),
     _text("author"),
     _at("effective_from", optional=False),
     _at("holds_from"),
@@ -259,7 +306,7 @@ sa.Table(
     _count("run_number"),
     _count("failures_in_row"),
     _count("troubles_in_row"),
-    sa.Column("checkpoint", sa.JSON),
+    sa.Column("checkpoint", OBJECT),
     _at("alerted_at"),
     _at("overdue_alerted_at"),
 )
@@ -295,7 +342,7 @@ sa.Table(
     _text("turn", optional=True),
     _count("priority"),
     sa.Column("ranked_at", INSTANT, nullable=False, server_default="1970-01-01 00:00:00.000000"),
-    sa.Column("notify", sa.Boolean),
+    sa.Column("notify", FLAG),
     _at("recorded_at", optional=False),
     _at("not_before", optional=False),
     _at("queued_at"),
@@ -305,19 +352,18 @@ sa.Table(
     _at("finished_at"),
     _at("cancel_requested_at"),
     _text("worker", optional=True),
-    sa.Column("steps", sa.JSON),
+    sa.Column("steps", LIST),
     _text("phase", optional=True),
     _text("message", optional=True),
-    sa.Column("progress", sa.Float),
-    sa.Column("processed", sa.BigInteger),
-    sa.Column("total", sa.BigInteger),
+    sa.Column("progress", FRACTION),
+    sa.Column("processed", BIG),
+    sa.Column("total", BIG),
     _at("eta_at"),
-    sa.Column("result", sa.JSON),
+    sa.Column("result", OBJECT),
     _text("error", optional=True),
     _states("state", STATES),
     _states("cause", ("schedule", "event", "manual", "rerun", "retry", "backfill")),
     sa.CheckConstraint("attempt >= 1", name="attempt"),
-    sa.CheckConstraint("progress >= 0 AND progress <= 1", name="progress"),
     sa.CheckConstraint(
         "state <> 'running' OR (worker IS NOT NULL AND heartbeat_at IS NOT NULL)", name="owner"
     ),
@@ -362,7 +408,7 @@ sa.Table(
     "operation_logs",
     metadata,
     sa.Column("operation_id", sa.ForeignKey("operations.id"), primary_key=True, type_=UUID),
-    sa.Column("lines", sa.JSON, nullable=False),
+    sa.Column("lines", LIST, nullable=False),
 )
 
 sa.Table(
@@ -386,7 +432,7 @@ sa.Table(
     sa.Column("revision", sa.Integer, nullable=False),
     _at("first_at", optional=False),
     _at("last_at", optional=False),
-    sa.Column("count", sa.BigInteger, nullable=False),
+    sa.Column("count", BIG, nullable=False),
     _text("reason"),
     _at("recorded_at", optional=False),
     _at("decided_at"),
@@ -433,8 +479,8 @@ sa.Table(
     sa.Column("operation_id", UUID),
     sa.Column("episode_id", UUID),
     _text("kind"),
-    sa.Column("target", sa.JSON, nullable=False),
-    sa.Column("payload", sa.JSON, nullable=False),
+    sa.Column("target", OBJECT, nullable=False),
+    sa.Column("payload", OBJECT, nullable=False),
     _text("state"),
     _count("tries"),
     _at("not_before", optional=False),
@@ -462,7 +508,7 @@ sa.Table(
     sa.Column("id", sa.Text, primary_key=True),
     _text("email", optional=True),
     _text("name", optional=True),
-    sa.Column("active", sa.Boolean, nullable=False),
+    sa.Column("active", FLAG, nullable=False),
     _at("created_at", optional=False),
     _at("activated_at"),
     _at("last_seen_at"),
@@ -550,8 +596,8 @@ sa.Table(
     _text("daemon"),
     _at("now", optional=False),
     _at("finished_at", optional=False),
-    sa.Column("duration_ms", sa.Float, nullable=False),
-    sa.Column("report", sa.JSON, nullable=False),
+    sa.Column("duration_ms", FLOAT, nullable=False),
+    sa.Column("report", OBJECT, nullable=False),
     sa.Index("ticks_recent", "finished_at"),
 )
 
@@ -565,9 +611,9 @@ sa.Table(
     _at("seen_at", optional=False),
     _at("stopped_at"),
     sa.Column("slots", sa.Integer),
-    sa.Column("skew_s", sa.Float),
-    sa.Column("follows", sa.JSON),
-    sa.Column("step_failures", sa.JSON),
+    sa.Column("skew_s", FLOAT),
+    sa.Column("follows", LIST),
+    sa.Column("step_failures", OBJECT),
 )
 
 sa.Table(
@@ -579,7 +625,7 @@ sa.Table(
     _text("actor"),
     _text("verb"),
     _text("object"),
-    sa.Column("details", sa.JSON),
+    sa.Column("details", OBJECT),
     sa.Index("audit_recent", "at"),
 )
 
@@ -616,5 +662,7 @@ sa.Table(
     sa.Column("name", sa.Text, primary_key=True),
     sa.Column("label", sa.Text, primary_key=True),
     sa.Column("part", sa.Text, primary_key=True),
-    sa.Column("amount", sa.Float, nullable=False),
+    sa.Column("amount", FLOAT, nullable=False),
 )
+
+_guard()

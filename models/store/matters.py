@@ -8,7 +8,6 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.column_types import Count
 from models.operation import TROUBLED, OperationState
 from models.sql import database_now, stands_in
 from models.store.actions.status import MISSED_MATTERS
@@ -96,7 +95,7 @@ def _matter(
         uid.label("action_uid"),
         (nothing if id is None else id).label("id"),
         (sa.literal(0) if times is None else times).label("times"),
-        (sa.literal(0, Count()) if rank is None else rank).label("rank"),
+        (sa.literal(0) if rank is None else rank).label("rank"),
         at.label("at"),
     )
 

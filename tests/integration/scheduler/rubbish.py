@@ -1,12 +1,22 @@
-"""Ten kinds of rubbish for every column, and how a hand writes them."""
+"""Rubbish for every column, and how a hand writes it. The database refuses most of it."""
 
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from models.column_types import Number, StorableText, Switch, UTCDateTime, WholeNumber
+from models.column_types import (
+    HyphenatedUuid,
+    Json,
+    JsonText,
+    LargeNumber,
+    Number,
+    StorableText,
+    Switch,
+    UTCDateTime,
+)
+from models.stored import StoredGrants, StoredPlan
 
-# For texts and documents, and for instants and numbers: ten kinds of each.
+# For texts and documents, and for instants and numbers.
 RUBBISH: tuple[str | bytes | None, ...] = (
     "",
     None,
@@ -18,6 +28,10 @@ RUBBISH: tuple[str | bytes | None, ...] = (
     '[1, null, {"name": "publish"}, {"state": 3}]',
     "1e999",
     b"\xff\x00",
+    "{}",
+    "[]",
+    '{"a": ' + "[" * 1_500 + "]" * 1_500 + "}",
+    '[{"name": "publish", "state": ' + "[" * 1_500 + "]" * 1_500 + "}]",
 )
 NUMBERS: tuple[str | bytes | None, ...] = (
     "",
@@ -31,7 +45,8 @@ NUMBERS: tuple[str | bytes | None, ...] = (
     str(2**63 - 1),
     b"\xff\x00",
 )
-_OF_NUMBERS = (UTCDateTime, WholeNumber, Number, Switch, sa.Integer)
+_CHECKED_TEXTS = (HyphenatedUuid, Json, JsonText, StoredGrants, StoredPlan)
+_OF_NUMBERS = (UTCDateTime, LargeNumber, Number, Switch, sa.Integer)
 Key = dict[str, Any]
 
 
@@ -56,6 +71,27 @@ def cells_of(column: sa.Column[Any], dialect: str) -> list[Cell]:
     else:
         kinds = RUBBISH[::4] if takes_any_text(column, dialect) else RUBBISH
     return [Cell(column, one) for one in kinds]
+
+
+def refused_in(column: sa.Column[Any]) -> list[Cell]:
+    """Return what a column does not hold, whatever the store: no hand may write it."""
+    kind = column.type
+    if isinstance(kind, sa.Integer | LargeNumber | Number):
+        return [Cell(column, one) for one in NUMBERS if one is not None and not _is_short(one)]
+    if isinstance(kind, _OF_NUMBERS):
+        return [Cell(column, one) for one in NUMBERS if one is not None]
+    if not isinstance(kind, _CHECKED_TEXTS):
+        return []
+    opening = "[" if isinstance(kind, Json) and kind.shape is list else "{"
+    return [
+        Cell(column, one)
+        for one in RUBBISH
+        if one is not None and not (isinstance(one, str) and one[:1] == opening and one[-1] in "]}")
+    ]
+
+
+def _is_short(number: str | bytes) -> bool:
+    return number.isdigit() and len(number) < 20
 
 
 def takes_any_text(column: sa.Column[Any], dialect: str) -> bool:

@@ -283,7 +283,7 @@ def test_a_due_date_that_is_past_may_stay_when_the_document_was_broken(engine: s
     due = {"due_date": "2099-01-01T00:00:00Z"}
     action = make_action(engine, when=due)
     with engine.begin() as connection:
-        connection.execute(sa.update(actions).values(document="{", set_aside="broken"))
+        connection.execute(sa.update(actions).values(document="{}", set_aside="broken"))
 
     changed = apply_all(engine, [make_document(when=due)], author())[0]
 
@@ -303,7 +303,7 @@ def test_a_deleted_action_cannot_be_changed(engine: sa.Engine) -> None:
 def test_an_action_with_a_broken_plan_may_be_deleted(engine: sa.Engine) -> None:
     action = make_action(engine)
     with engine.begin() as connection:
-        connection.execute(sa.update(actions).values(plan="nonsense"))
+        connection.execute(sa.update(actions).values(plan="{}"))
 
     assert deletion.delete(engine, action.uid, author()) == 0
 

@@ -463,7 +463,7 @@ def test_what_was_missed_before_the_right_clock_by_an_older_revision_stays_misse
 
 def quarantine(engine: sa.Engine, clock: VirtualClock, now: datetime) -> None:
     with engine.begin() as connection:
-        connection.execute(sa.update(actions).values(document="{"))
+        connection.execute(sa.update(actions).values(document="{}"))
     assert run_tick(engine, clock, now).set_aside == 1
 
 

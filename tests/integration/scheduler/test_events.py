@@ -381,40 +381,6 @@ def test_a_tick_that_dies_before_its_end_is_made_up_for(
     assert told(rows_of(engine, action)) == [("late", "missed"), ("ann", "queued")]
 
 
-@pytest.mark.parametrize(
-    ("store", "unreadable"), [("sqlite", "2026-11-23 05:59:xx"), ("postgresql", "infinity")]
-)
-def test_an_instant_that_nobody_can_read_stops_its_own_event_only(
-    home_of: Callable[[str], Settings], broker: Broker, store: str, unreadable: str
-) -> None:
-    settings = home_of(store)
-    configure(settings)
-    engine = make_engine(settings)
-    seen, created, activated = (
-        make_action(engine, name=name, when={"on": f"instance.user.{name}"}, since=NOW - DAY)
-        for name in ("last_seen", "created", "activated")
-    )
-    decided_until(engine, NOW - MINUTE)
-    make_user(engine, "ann", last_seen_at=NOW, created_at=NOW)
-    make_user(engine, "ben", last_seen_at=NOW)
-    broken = "last_seen_at" if store == "sqlite" else "activated_at"
-    with engine.begin() as connection:
-        connection.execute(sa.text(f"UPDATE users SET {broken} = '{unreadable}' WHERE id = 'ben'"))
-
-    report = run_tick(engine, NOW)
-    kept = told(rows_of(engine, created))
-    update_user(engine, "ben", last_seen_at=NOW, activated_at=LONG_AGO)
-    after = run_tick(engine, NOW + 30 * MINUTE)
-
-    # PostgreSQL's `infinity` lies ahead of every tick: nothing has happened yet.
-    assert (report.events_error is not None) is (store == "sqlite")
-    assert kept == [("ann", "queued")]
-    assert after.events_error is None
-    assert ("ben", "missed") in told(rows_of(engine, seen))
-    assert rows_of(engine, activated) == []
-    engine.dispose()
-
-
 def test_any_split_into_ticks_records_what_a_plain_model_says(
     home_of: Callable[[str], Settings],
 ) -> None:

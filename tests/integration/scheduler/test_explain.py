@@ -412,12 +412,9 @@ def test_an_instant_that_no_cron_rule_knows_is_no_occurrence(
     assert why(action, datetime(year, 1, 1, tzinfo=UTC)).verdict == "not_an_occurrence"
 
 
-@pytest.mark.parametrize(("found", "made"), [("{", "["), ("Europe/Paris", "Europe/Nowhere")])
-def test_a_revision_that_somebody_broke_is_told(
-    engine: sa.Engine, why: Why, found: str, made: str
-) -> None:
+def test_a_revision_that_somebody_broke_is_told(engine: sa.Engine, why: Why) -> None:
     action = make_weekly(engine)
-    broken = sa.func.replace(revisions.c.plan, found, made)
+    broken = sa.func.replace(revisions.c.plan, "Europe/Paris", "Europe/Nowhere")
     with engine.begin() as connection:
         connection.execute(sa.update(revisions).values(plan=broken))
 

@@ -118,4 +118,4 @@ def test_rubbish_in_any_column_stops_no_explanation(engine: sa.Engine, settings:
         whole.rollback()
 
     assert not told, "\n".join(f"{one}: {why}" for one, why in told.items())
-    assert taken > (200 if is_postgresql else 700)
+    assert taken > (100 if is_postgresql else 250)

@@ -110,14 +110,13 @@ def test_a_part_of_a_span_is_counted(engine: sa.Engine, slept: Changed) -> None:
     assert counts == [18, 17, 9, 0]
 
 
-@pytest.mark.parametrize("plan", ["{", '{"active": true}'])
-def test_a_span_of_an_unreadable_plan_keeps_the_count_of_its_tick(
-    engine: sa.Engine, slept: Changed, plan: str
+def test_a_span_of_a_broken_plan_keeps_the_count_of_its_tick(
+    engine: sa.Engine, slept: Changed
 ) -> None:
     make_operation(engine, slept, SEVEN)
     with engine.begin() as connection:
         its = sa.text("UPDATE revisions SET plan = :plan")
-        connection.execute(its, {"plan": plan})
+        connection.execute(its, {"plan": '{"active": true}'})
 
     assert count_of(engine) == 20
 

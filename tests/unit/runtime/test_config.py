@@ -12,6 +12,7 @@ from kombu.utils.url import parse_url
 from runtime.config import (
     LONGEST_SOCKET_PATH,
     InvalidSetting,
+    check_sqlite,
     load_settings,
     setting_paths,
     variable_of,
@@ -227,6 +228,13 @@ def test_the_socket_folder_is_private_to_this_account(
     for folder in (settings.home, settings.socket_path.parent):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     load_settings(settings.home, {})
+
+
+def test_an_sqlite_without_strict_tables_is_refused_with_the_remedy() -> None:
+    check_sqlite((3, 37, 0))
+
+    with pytest.raises(InvalidSetting, match=r"has SQLite 3\.36\.0; use .* SQLite 3\.37 or newer"):
+        check_sqlite((3, 36, 0))
 
 
 def test_all_wrong_settings_are_named_at_once(tmp_path: Path) -> None:
