@@ -121,14 +121,23 @@ def _json_of(shape: str, value: str) -> Checks:
 
 
 class Json(TypeDecorator[Any]):
-    """A JSON value of one shape, `dict` or `list`; None is SQL's null."""
+    """A JSON value of one shape, `dict` or `list`; None is SQL's null.
+
+    One that is nested too deep for Python, which no store refuses, is None, or empty if `required`.
+    """
 
     impl = sa.JSON(none_as_null=True).with_variant(_Json(none_as_null=True), "sqlite")
     cache_ok = True
 
-    def __init__(self, shape: type[dict[str, Any]] | type[list[Any]]) -> None:
+    def __init__(
+        self, shape: type[dict[str, Any]] | type[list[Any]], *, required: bool = False
+    ) -> None:
         super().__init__()
-        self.shape = shape
+        self.shape, self.required = shape, required
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
+        """Return the stored value."""
+        return self.shape() if value is None and self.required else value
 
     @property
     def checks(self) -> Checks:

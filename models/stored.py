@@ -1,7 +1,7 @@
-"""Column types that never raise, for values broken by hand or by an upgrade.
+"""Column types for JSON that the database takes but that may lack a meaning.
 
-An unreadable value is read as `Broken` or None, or is left out; the reader of the row decides what
-that means. Other rows are not affected.
+A hand or another release may have written it. A plan is then read as `Broken`, which quarantines
+its action; an entry of a list is left out. Other rows are not affected.
 """
 
 from dataclasses import asdict
@@ -52,7 +52,7 @@ class StoredList(Json):
         return None if value is None else [_shown_in(one) for one in value]
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
-        """Return the readable entries."""
+        """Return the entries with these texts."""
         return value and [one for one in value if isinstance(one, dict) and self._has_texts(one)]
 
     def _has_texts(self, one: dict[str, Any]) -> bool:
@@ -79,10 +79,10 @@ def _shown_in(entry: dict[str, Any]) -> dict[str, Any]:
     return {key: shown(one) if isinstance(one, str) else one for key, one in entry.items()}
 
 
-def document_in(text: str) -> dict[str, Any] | None:
-    """Return a stored document; None for an unreadable one."""
+def document_in(text: str) -> dict[str, Any]:
+    """Return a stored document; one that is nested too deep for Python is empty."""
     value = read_stored(text)
-    return value if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
 
 
 def uuid_in(text: object) -> UUID | None:

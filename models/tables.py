@@ -125,8 +125,8 @@ snapshots = sa.Table(
     sa.Column("row_count", LargeNumber, nullable=False),
     sa.Column("byte_count", LargeNumber, nullable=False),
     _text("digest"),
-    sa.Column("validators", Json(dict), nullable=False),
-    sa.Column("figures", Json(dict), nullable=False),
+    sa.Column("validators", Json(dict, required=True), nullable=False),
+    sa.Column("figures", Json(dict, required=True), nullable=False),
     sa.Column("operation_id", HyphenatedUuid),
     _at("created_at", optional=False),
     sa.Index("snapshots_of_domain", "small_app_id", "domain", "created_at"),
@@ -399,6 +399,12 @@ missed_spans = sa.Table(
     # The tick's `now`, which separates those that were too late from those that were overtaken.
     _at("decided_at"),
     sa.CheckConstraint("count >= 1", name="count"),
+    # The instants that rules know.
+    sa.CheckConstraint(
+        f"first_at > '{LONG_AGO}+00' AND first_at <= last_at "
+        "AND last_at < '2200-01-01 00:00:00+00'",
+        name="span",
+    ),
     sa.Index("missed_spans_of_action", "action_uid", "last_at"),
     sa.Index("missed_spans_recorded", "recorded_at"),
 )
@@ -428,6 +434,7 @@ backfills = sa.Table(
     _states("state", ["active", "done", "cancelled", "failed"]),
     _states("mode", ["missing", "failed", "all"]),
     sa.CheckConstraint("pace >= 1", name="pace"),
+    sa.CheckConstraint("since < until", name="range"),
     _partial("backfills_to_work_off", "not_before", where="state = 'active'"),
     sa.Index("backfills_of_action", "action_uid", "requested_at"),
 )
@@ -445,8 +452,8 @@ notices = sa.Table(
     # The downtime, or another cause on a day, whose missed occurrences it is about.
     sa.Column("episode_id", HyphenatedUuid),
     _text("kind"),
-    sa.Column("target", Json(dict), nullable=False),
-    sa.Column("payload", Json(dict), nullable=False),
+    sa.Column("target", Json(dict, required=True), nullable=False),
+    sa.Column("payload", Json(dict, required=True), nullable=False),
     _text("state"),
     _count("tries"),
     _at("not_before", optional=False),
@@ -565,7 +572,7 @@ ticks = sa.Table(
     _at("now", optional=False),
     _at("finished_at", optional=False),
     sa.Column("duration_ms", Number, nullable=False),
-    sa.Column("report", Json(dict), nullable=False),
+    sa.Column("report", Json(dict, required=True), nullable=False),
     sa.Index("ticks_recent", "finished_at"),
 )
 

@@ -1,6 +1,5 @@
 """Connections to PostgreSQL, directly or through a pooler: how they are made, set up and kept."""
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -10,15 +9,12 @@ from runtime.clock import monotonic
 
 if TYPE_CHECKING:
     import psycopg
-    from psycopg.abc import Loader
     from sqlalchemy.pool import ConnectionPoolEntry
 
 STATEMENT_TIMEOUT_S = 60
 # A frozen process loses its locks after this long; see docs/explanation/faults.md.
 IDLE_TRANSACTION_TIMEOUT_S = 30
 CONNECT_TIMEOUT_S = 5
-# PostgreSQL's number of the type.
-TIMESTAMPTZ = 1184
 PING_AFTER_IDLE_S = 5.0
 # Values for what a URL does not set itself.
 ARGUMENTS = {
@@ -67,7 +63,6 @@ def make_postgresql_engine(url: sa.URL, connections: int, **options: Any) -> sa.
     )
     event.listen(engine, "do_connect", _connect)
     event.listen(engine, "connect", _set_up)
-    event.listen(engine, "connect", _read_any_instant)
     event.listen(engine, "checkin", _note_use)
     event.listen(engine, "checkout", _ping_if_idle)
     return engine
@@ -123,35 +118,6 @@ def _set_up(connection: "psycopg.Connection[object]", _record: object) -> None:
         # A pooler may lend the session to others, and a statement prepared here is not there, or
         # is another one.
         connection.prepare_threshold = None
-
-
-def _read_any_instant(connection: "psycopg.Connection[object]", _record: object) -> None:
-    """Let instants that Python does not have, such as `infinity`, be None."""
-    from psycopg.pq import Format
-
-    for format in (Format.TEXT, Format.BINARY):
-        strict = connection.adapters.get_loader(TIMESTAMPTZ, format)
-        if strict is not None:
-            connection.adapters.register_loader(TIMESTAMPTZ, _lenient(strict))
-
-
-@lru_cache(maxsize=2)
-def _lenient(strict: type["Loader"]) -> type["Loader"]:
-    from psycopg import DataError
-
-    class Lenient:
-        format = strict.format
-
-        def __init__(self, oid: int, context: Any = None) -> None:
-            self._strict = strict(oid, context)
-
-        def load(self, data: Any) -> Any:
-            try:
-                return self._strict.load(data)
-            except DataError:
-                return None
-
-    return Lenient
 
 
 def _note_use(_connection: object, record: "ConnectionPoolEntry") -> None:

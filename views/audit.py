@@ -19,7 +19,7 @@ class AuditEntry(View):
     """A change that was made."""
 
     id: int
-    at: Instant | None = Field(description="Null if the stored one cannot be read.")
+    at: Instant
     app: str | None = Field(description="Its small app; null for the whole installation.")
     actor: str = Field(description="The account or the token that made it.")
     verb: str = Field(description="What was done, such as `action.change`.")

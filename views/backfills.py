@@ -1,13 +1,12 @@
 """Start, plan, cancel and show backfills: runs of a past range of an action."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Any
 from uuid import UUID
 
 from pydantic import Field
 
-from models.errors import NotFound
 from models.operation import ENDED, WENT_WELL
 from models.store.operations import backfills
 from models.values import counted
@@ -107,19 +106,9 @@ class Range(View):
 
 
 def backfill_of(row: Mapping[str, Any]) -> Backfill:
-    """Return the view of a readable backfill."""
+    """Return the view of a backfill."""
     first_at = row["since"] + timedelta(seconds=1)
     return Backfill.of(row, first_at=first_at, last_at=row["until"])
-
-
-def readable(rows: Iterable[Mapping[str, Any]]) -> tuple[Backfill, ...]:
-    """Return stored backfills, but for those without an id, a range or an instant."""
-    return tuple(backfill_of(one) for one in rows if _is_readable(one))
-
-
-def _is_readable(row: Mapping[str, Any]) -> bool:
-    needed = (row["id"], row["since"], row["until"], row["requested_at"])
-    return None not in needed and row["since"] < row["until"]
 
 
 class Backfills(Listing[Backfill]):
@@ -137,7 +126,7 @@ def list_backfills(
     with reading(installation.engine) as connection:
         row = find(connection, installation, action)
         rows = backfills.of_action(connection, row["uid"], limit)
-    return Backfills(readable(rows))
+    return Backfills(tuple(map(backfill_of, rows)))
 
 
 @Verb(
@@ -185,8 +174,6 @@ def show(installation: Installation, id: UUID) -> StartedBackfill:
     """
     with reading(installation.engine) as connection:
         stored = backfills.get(connection, id, installation.scope)
-        if not _is_readable(stored):
-            raise NotFound(f"the stored backfill {id} cannot be read")
         states = backfills.states_of(connection, stored)
     return StartedBackfill(
         **dict(backfill_of(stored)),

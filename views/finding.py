@@ -17,7 +17,7 @@ from models.store import actions, operations
 from models.store.actions import OVERDUE
 from models.store.actions.status import with_status
 from models.store.scope import WHOLE_INSTALLATION, Scope
-from models.stored import document_in, uuid_in
+from models.stored import uuid_in
 from models.values import parse_instant
 from models.values.durations import parse_span
 from small_apps.store import app_overview, small_apps
@@ -107,12 +107,6 @@ def _misspelled(
         return error
     advice = f"did you mean {near!r}?"
     return NotFound(error.fact, Hint(advice, advice))
-
-
-def document_of(row: Mapping[str, Any]) -> Any:
-    """Return an action's stored document; its text if it is broken."""
-    read = document_in(row["document"])
-    return row["document"] if read is None else read
 
 
 def app_of(

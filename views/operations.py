@@ -41,7 +41,7 @@ class OperationRow(View):
     action_uid: UUID
     action_name: str
     revision: int | None = Field(description="The action's revision that it runs.")
-    occurrence_at: Instant | None = Field(description="Null if it cannot be read.")
+    occurrence_at: Instant
     subject: str | None = Field(description="The user of its event.")
     event_id: str | None
     event_at: Instant | None = Field(description="When the event that made it due happened.")
@@ -64,7 +64,7 @@ class OperationRow(View):
     turn: str | None = Field(
         description="`waits` for its turn on its queue, or `taken`; null where none is needed."
     )
-    recorded_at: Instant | None = Field(description="Null if it cannot be read.")
+    recorded_at: Instant
     not_before: Instant | None = Field(description="It is not sent before.")
     queued_at: Instant | None
     started_at: Instant | None = Field(description="Start of the current attempt.")
@@ -184,7 +184,7 @@ def list_operations(
         else:
             wanted = pages.Wanted(scope, states=states or (), occurred_since=begin)
             rows = pages.newest(connection, wanted, limit)
-    return Operations(readable(rows))
+    return Operations(views_of(rows))
 
 
 def page(
@@ -215,14 +215,9 @@ def page(
         rows = pages.page(connection, asked, limit + 1)
     shown = rows[:limit]
     return OperationPage(
-        items=readable(shown),
-        next=_cursor(shown) if len(rows) > limit else None,
+        items=views_of(shown),
+        next=str(shown[-1]["id"]) if len(rows) > limit else None,
     )
-
-
-def _cursor(rows: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return the id of the last operation that has one."""
-    return next((str(row["id"]) for row in reversed(rows) if isinstance(row["id"], UUID)), None)
 
 
 def _place(cursor: str) -> UUID:
@@ -252,7 +247,7 @@ def rows_of(installation: Installation, ids: Collection[UUID]) -> dict[UUID, Ope
     """Return those operations of `ids` that exist, by id, whatever their small app."""
     with reading(installation.engine) as connection:
         rows = operations.by_ids(connection, ids)
-    return {row.id: row for row in readable(rows)}
+    return {row.id: row for row in views_of(rows)}
 
 
 @Verb("get_operation_state", "GET /api/operations/{id}/state", READ)
@@ -279,14 +274,13 @@ def log(installation: Installation, id: str) -> Log:
     return Log(tuple(LogLine(**one) for one in lines))
 
 
-def readable(rows: Sequence[Mapping[str, Any]]) -> tuple[OperationRow, ...]:
-    """Return stored operations, but for those with an id that nothing can name."""
-    return tuple(OperationRow.of(row) for row in rows if isinstance(row["id"], UUID))
+def views_of(rows: Iterable[Mapping[str, Any]]) -> tuple[OperationRow, ...]:
+    """Return stored operations."""
+    return tuple(OperationRow.of(row) for row in rows)
 
 
 def _attempts(rows: Iterable[Mapping[str, Any]]) -> tuple[Attempt, ...]:
-    """Return stored attempts, but for those without a state or a start."""
-    return tuple(Attempt(**one) for one in rows if one["state"] and one["started_at"])
+    return tuple(Attempt(**one) for one in rows)
 
 
 def _notice(row: Mapping[str, Any]) -> Notice:

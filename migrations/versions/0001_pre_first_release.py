@@ -437,6 +437,11 @@ sa.Table(
     _at("recorded_at", optional=False),
     _at("decided_at"),
     sa.CheckConstraint("count >= 1", name="count"),
+    sa.CheckConstraint(
+        "first_at > '1970-01-01 00:00:00.000000+00' AND first_at <= last_at "
+        "AND last_at < '2200-01-01 00:00:00+00'",
+        name="span",
+    ),
     sa.Index("missed_spans_of_action", "action_uid", "last_at"),
     sa.Index("missed_spans_recorded", "recorded_at"),
 )
@@ -465,6 +470,7 @@ sa.Table(
     _states("state", ("active", "done", "cancelled", "failed")),
     _states("mode", ("missing", "failed", "all")),
     sa.CheckConstraint("pace >= 1", name="pace"),
+    sa.CheckConstraint("since < until", name="range"),
     _partial("backfills_to_work_off", "not_before", where="state = 'active'"),
     sa.Index("backfills_of_action", "action_uid", "requested_at"),
 )

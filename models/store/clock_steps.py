@@ -17,7 +17,7 @@ from models.many_rows import Change, update_each
 from models.operation import OperationState
 from models.sql import is_among, parts_of
 from models.store.actions.cursors import UNSCHEDULED
-from models.store.actions.missed import is_readable, spans
+from models.store.actions.missed import spans
 from models.store.conditions import IS_LIVE
 from models.store.notices import missed as missed_notices
 from models.tables import action_cursor, actions, missed_spans, operations, revisions
@@ -95,7 +95,7 @@ def _cut_spans(
     for span in spans(connection, of_theirs, *is_across):
         uid, plan = span["action_uid"], span["plan"]
         is_newest = span["is_decided"] and span["revision"] == span["newest_revision"]
-        if is_newest and is_readable(span):
+        if is_newest:
             again[uid] = min(span["first_at"], again.get(uid, now))
         elif not isinstance(plan, Plan) or plan.on_event is None:
             cut.append(span["id"])

@@ -121,7 +121,6 @@ def _looking() -> sa.Select[Any]:
         fact_query(WINDING_BACK).exists(),
         fact_query(KERNEL).scalar_subquery(),
         fact_query(TZ_RELEASE).scalar_subquery(),
-        # Compared by the database: an instant unreadable to Python must not stop the tick.
         first_due <= now,
         an_event_action.scalar_subquery(),
         first_sendable <= database_now(),
@@ -176,13 +175,13 @@ def last(connection: sa.Connection) -> dict[str, Any] | None:
     stop = fact_query(STOPPED).scalar_subquery()
     query = sa.select(ticks, stop.label("stop")).order_by(ticks.c.id.desc()).limit(1)
     row = connection.execute(query).mappings().one_or_none()
-    if row is None or row["finished_at"] is None:
+    if row is None:
         return None
-    report: dict[str, Any] = row["report"] or {}
+    report: dict[str, Any] = row["report"]
     skew_s = report.get("clock_skew_s")
     if not isinstance(skew_s, int | float):
         report = {key: value for key, value in report.items() if key != "clock_skew_s"}
-    said = document_in(row["stop"] or "") or {}
+    said = document_in(row["stop"] or "")
     stopped_at = instant_in(said.get("at")) if said.get("daemon") == row["daemon"] else None
     return {**row, "report": report, "stopped_at": stopped_at}
 
@@ -239,7 +238,7 @@ def hold_facts(connection: sa.Connection, keys: Sequence[str]) -> dict[str, str]
 def json_fact(connection: sa.Connection, key: str) -> dict[str, Any]:
     """Return the installation's JSON object under `key`; empty if missing or invalid."""
     text = fact(connection, key)
-    return {} if text is None else document_in(text) or {}
+    return {} if text is None else document_in(text)
 
 
 def clock_set_back(connection: sa.Connection) -> tuple[datetime, timedelta] | None:

@@ -180,7 +180,6 @@ def listed(
     query = query.where(tokens.c.revoked_at.is_(None)).limit(limit)
     if after is not None:
         one = tokens.alias()
-        # As it is stored: its instant may be unreadable.
         place = (sa.select(one.c[column.name]).where(one.c.id == after) for column in _IN_ORDER)
         last = (column.scalar_subquery() for column in place)
         query = query.where(sa.tuple_(*_IN_ORDER) < sa.tuple_(*last))

@@ -34,7 +34,7 @@ def all_spent(connection: sa.Connection, now: datetime) -> dict[Used, dict[int, 
     query = sa.select(app_usage.c.what, app_usage.c.small_app_id, app_usage.c.amount)
     found: dict[Used, dict[int, int]] = {what: {} for what in Used}
     for row in connection.execute(query.where(sa.or_(*in_it))):
-        found[Used(row.what)][row.small_app_id] = row.amount or 0
+        found[Used(row.what)][row.small_app_id] = row.amount
     return found
 
 
@@ -49,7 +49,7 @@ def spend(
     connection.execute(first)
     locked = sa.select(app_usage.c.starts_at, app_usage.c.amount).where(its).with_for_update()
     row = connection.execute(locked).one()
-    before = (row.amount or 0) if row.starts_at == at else 0
+    before = row.amount if row.starts_at == at else 0
     granted = min(amount, max(0, most - before)) if most else amount
     values = {"starts_at": at, "amount": before + granted}
     connection.execute(sa.update(app_usage).where(its).values(values))

@@ -65,7 +65,6 @@ EVENTS: Mapping[str, LogEvent] = {
         "sending_not_recorded", "error"
     ),
     "this daemon decides nothing: %s": _event("older_release", "error"),
-    "an event of action %s cannot be read: %s": _event("event_unreadable", "action error"),
     "backfill %s attempt %d: %s": _event("backfill_turn", "backfill attempt outcome"),
     "backfill %s failed": _event("backfill_failed", "backfill"),
     "broker of the Celery application unavailable, %d tasks wait, %d are in doubt: %s": _event(

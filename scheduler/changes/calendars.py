@@ -67,7 +67,7 @@ def _naming_calendars(connection: sa.Connection, small_app_id: int) -> Sequence[
 
 def _names(row: sa.Row[Any]) -> list[str]:
     """Return the names of the calendars in an action's document."""
-    document = document_in(row.document) or {}
+    document = document_in(row.document)
     when = document.get("when")
     rules = when if isinstance(when, list) else [when]
     entries = [
@@ -96,7 +96,7 @@ def _replan(
     row, recorded = settle(connection, row, now, author.steps)
     if row.set_aside is not None or isinstance(row.plan, Broken) or not _names(row):
         return recorded, ()
-    plan = _with(row.plan, document_in(row.document) or {}, reading)
+    plan = _with(row.plan, document_in(row.document), reading)
     if plan == row.plan:
         return recorded, ()
     repeating = [one for one in plan.triggers if isinstance(one, Repeating)]

@@ -212,7 +212,7 @@ def rename(engine: sa.Engine, uid: UUID, name: str, author: ChangeContext) -> Ch
     """
 
     def renamed(connection: sa.Connection) -> tuple[Changed, Sequence[Message]]:
-        document = _document_of(cursors.lock(connection, uid))
+        document = document_in(cursors.lock(connection, uid).document)
         # Celery rules were checked when it was saved, and are checked again when it is sent.
         by = replace(author, celery=None)
         return _edit(connection, uid, {**document, "name": name}, by)
@@ -220,13 +220,6 @@ def rename(engine: sa.Engine, uid: UUID, name: str, author: ChangeContext) -> Ch
     changed, messages = in_transaction(engine, renamed)
     send_reserved(engine, messages)
     return changed
-
-
-def _document_of(row: Stored) -> dict[str, object]:
-    document = document_in(row.document)
-    if document is None:
-        raise Refused(f"the document of {row.name!r} cannot be read; apply a valid one")
-    return document
 
 
 def set_active(engine: sa.Engine, uid: UUID, *, active: bool, author: ChangeContext) -> Changed:
@@ -237,7 +230,7 @@ def set_active(engine: sa.Engine, uid: UUID, *, active: bool, author: ChangeCont
         row = cursors.lock(connection, uid)
         by = replace(author, celery=None)
         try:
-            return _edit(connection, uid, {**_document_of(row), "active": active}, by)
+            return _edit(connection, uid, {**document_in(row.document), "active": active}, by)
         except Outdated:
             raise
         except (InvalidAction, Refused) as error:

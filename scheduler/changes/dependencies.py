@@ -49,7 +49,7 @@ def _follow(
 ) -> Recorded:
     row, recorded = settle(connection, row, now, author.steps)
     document, plan = document_in(row.document), row.plan
-    if row.set_aside is not None or not isinstance(plan, Plan) or document is None:
+    if row.set_aside is not None or not isinstance(plan, Plan):
         return recorded
     document, renamed = _renamed(document, name), _with_event(plan, end_event(name))
     columns = {

@@ -29,9 +29,6 @@ from scheduler.record import ActionRef, Recorded
 
 logger = logging.getLogger("minutebook.tick")
 
-# Raised by reading a row with an unreadable instant.
-UNREADABLE = (ValueError, sa.exc.DataError)
-
 
 @dataclass
 class EventTick:
@@ -74,24 +71,11 @@ class EventTick:
             self._note(seen)
 
     def _decide(self, watched: Sequence[Watched]) -> None:
-        """Decide and record these actions, except those with an unreadable event."""
-        late = Late()
-        try:
-            with reading(self.engine) as connection:
-                for some in undecided(connection, watched, self.now):
-                    self._record([one for one in some if not one.is_late])
-                    late.add(one for one in some if one.is_late)
-        except UNREADABLE as error:
-            if len(watched) > 1:
-                middle = len(watched) // 2
-                self._decide(watched[:middle])
-                self._decide(watched[middle:])
-                return
-            self.left.add(watched[0].action.uid)
-            self.error = f"{type(error).__name__}: {error}"
-            logger.error("an event of action %s cannot be read: %s", watched[0].action.uid, error)
-            return
-        self.late.add_all(late)
+        """Decide and record these actions."""
+        with reading(self.engine) as connection:
+            for some in undecided(connection, watched, self.now):
+                self._record([one for one in some if not one.is_late])
+                self.late.add(one for one in some if one.is_late)
 
     def _note(self, seen: str | None) -> None:
         """Store the instant up to which all is decided, and record late occurrences with it."""

@@ -113,7 +113,7 @@ def _text(asked: Asked, row: sa.RowMapping) -> str:
 def waited_for(connection: sa.Connection, row: Mapping[Any, Any], settings: Settings) -> str:
     """Return what an unstarted operation waits for, and what holds its place."""
     status, now = explain_facts.status(connection, settings.worker.lease), read_clock(connection)
-    is_retry = (row["attempt"] or 0) > 1
+    is_retry = row["attempt"] > 1
     error = explain_facts.last_error(connection, row["id"]) if is_retry else None
     return waits(row, status, now, error, turns.ahead(connection, row))
 
@@ -138,8 +138,6 @@ def _of_revision(asked: Asked) -> Explanation:
     if isinstance(plan, Broken):
         text = f"the plan of revision {revision['number']} cannot be read: {plan.reason}"
         return asked.answer(SET_ASIDE, text)
-    if action["watermark"] is None:
-        return asked.answer(SET_ASIDE, "its watermark cannot be read")
     return _of_plan(asked, plan, (action["watermark"], until))
 
 
@@ -159,7 +157,7 @@ def _gone(asked: Asked, revision: sa.RowMapping) -> Explanation | None:
     """Answer for an instant at which the action was deleted or quarantined; else None."""
     deleted_at, ended_at = asked.known.action["deleted_at"], revision["ended_at"]
     # If the clock went back after the deletion, the watermark lies before it.
-    gone_at = min(deleted_at or asked.now, asked.known.action["watermark"] or asked.now)
+    gone_at = min(deleted_at or asked.now, asked.known.action["watermark"])
     if deleted_at is not None and asked.instant > gone_at:
         return asked.answer(DELETED, f"the action was deleted at {format_instant(deleted_at)}")
     if ended_at is not None and asked.instant > ended_at:

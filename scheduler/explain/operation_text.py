@@ -37,9 +37,8 @@ def runs(row: Row, now: datetime, lease: timedelta) -> str:
     text += f", step {step}" if step else ""
     if row["cancel_requested_at"] is not None:
         text += f"; it was asked to end at {_at(row['cancel_requested_at'])}"
-    beat_at = row["heartbeat_at"]  # None if it cannot be read
-    if beat_at is not None and now - beat_at > lease:
-        silent = _at(beat_at)
+    if now - row["heartbeat_at"] > lease:
+        silent = _at(row["heartbeat_at"])
         text += f"; its worker has been silent since {silent}: a tick takes it back"
     return text + _attempts(row)
 
@@ -98,7 +97,7 @@ def sends_again(status: Status) -> str:
 
 
 def _attempts(row: Row) -> str:
-    return f", in attempt {row['attempt']}" if (row["attempt"] or 0) > 1 else ""
+    return f", in attempt {row['attempt']}" if row["attempt"] > 1 else ""
 
 
 def _because(row: Row) -> str:

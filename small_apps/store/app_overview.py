@@ -98,7 +98,7 @@ def action_with(connection: sa.Connection, small_app_id: int, step: str) -> sa.R
         .order_by(actions.c.active.desc(), actions.c.name)
     )
     for row in connection.execute(query).mappings():
-        operations = (document_in(row["document"]) or {}).get("operations")
+        operations = document_in(row["document"]).get("operations")
         if isinstance(operations, dict) and step in operations:
             return row
     return None
@@ -152,7 +152,7 @@ def _row(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
     ).where(small_apps.c.id == small_app_id)
     row = dict(connection.execute(query).mappings().one())
     counts = {"total": row.pop("total"), "active": row.pop("active")}
-    return {**row, "actions": counts, "document": document_in(row["document"]) or {}}
+    return {**row, "actions": counts, "document": document_in(row["document"])}
 
 
 def _count(table: sa.Table, *where: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:

@@ -213,5 +213,5 @@ def _data_of(small_app_ids: tuple[int, ...]) -> sa.Select[Any]:
 
 
 def _refreshes(document: str) -> bool:
-    operations = (document_in(document) or {}).get("operations")
+    operations = document_in(document).get("operations")
     return isinstance(operations, dict) and bool(operations.get(STEP))

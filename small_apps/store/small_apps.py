@@ -178,7 +178,7 @@ def calendars_of(connection: sa.Connection, small_app_id: int) -> dict[str, list
 
 
 def document_of(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
-    """Return the stored document, empty if it cannot be read. Raises NotFound."""
+    """Return the stored document. Raises NotFound."""
     return _read(_its(connection, small_app_id, small_apps.c.document).document)
 
 
@@ -187,7 +187,7 @@ def stored_named(
 ) -> dict[str, Any] | None:
     """Return the stored document of the small app `name`; None if it is unknown or deleted.
 
-    It is empty if it cannot be read. `locked`: it stays as it is until the transaction ends, as by
+    `locked`: it stays as it is until the transaction ends, as by
     `lock`.
     """
     query = sa.select(small_apps.c.document).where(
@@ -200,7 +200,7 @@ def stored_named(
 
 
 def _read(text: str | None) -> dict[str, Any]:
-    return (None if text is None else document_in(text)) or {}
+    return {} if text is None else document_in(text)
 
 
 def settings_of(connection: sa.Connection, small_app_id: int) -> Mapping[str, Any]:

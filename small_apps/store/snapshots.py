@@ -53,7 +53,7 @@ def domains_of(connection: sa.Connection, small_app_id: int) -> list[Domain]:
     return [
         Domain(
             name=row.name,
-            source=document_in(row.source) or {},
+            source=document_in(row.source),
             staging=found.get(row.staging_id),
             production=found.get(row.production_id),
             refreshed_at=row.refreshed_at,

@@ -13,11 +13,12 @@ from models.action.plan import Broken, Plan, hooks_of
 from models.sql import read_clock
 from models.store import actions, operations
 from models.store.operations import backfills
+from models.stored import document_in
 from runtime.database import reading
 from scheduler.events.preview import next_due
 from scheduler.occurrence import next_occurrences
-from views.backfills import Backfill, readable
-from views.finding import app_of, document_of, find, number_in
+from views.backfills import Backfill, backfill_of
+from views.finding import app_of, find, number_in
 from views.installation import Installation
 from views.verbs import READ, Verb
 from views.view import Instant, Listing, Page, View, first_of, fitting
@@ -81,7 +82,7 @@ class Described(Upcoming):
 class ActionRow(View):
     """The status of an action."""
 
-    uid: UUID | None = Field(description="Null if the stored one cannot be read.")
+    uid: UUID
     name: str
     app: str | None = Field(None, description="Its small app (tenant).")
     owner: str | None = Field(description="The owning application or person.")
@@ -142,7 +143,7 @@ class Action(ActionRow, Upcoming):
 class StoredAction(View):
     """An action's document, as it is edited."""
 
-    uid: UUID | None = Field(description="Null if the stored one cannot be read.")
+    uid: UUID
     name: str
     revision: int | None
     document: Any = Field(description="As stored; a text if it is broken.")
@@ -179,7 +180,7 @@ def stored(installation: Installation, name: str) -> StoredAction:
     """Return an action's document; raises NotFound."""
     with reading(installation.engine) as connection:
         row = find(connection, installation, name)
-    return StoredAction.of(row, document=document_of(row))
+    return StoredAction.of(row, document=document_in(row["document"]))
 
 
 def shown_in(
@@ -198,15 +199,11 @@ def shown_in(
     summary = row_of(row, now, installation.settings.alert.after, app.name)
     return Action(
         **(dict(summary) | dict(upcoming)),
-        document=document_of(row),
-        operations=tuple(
-            RecentOperation.of(one)
-            for one in recent
-            if one["occurrence_at"] and isinstance(one["id"], UUID)
-        ),
-        backfills=readable(filled),
+        document=document_in(row["document"]),
+        operations=tuple(RecentOperation.of(one) for one in recent),
+        backfills=tuple(map(backfill_of, filled)),
         after_uid=actions.uid_named(connection, row["small_app_id"], upcoming.after),
-        dependants=tuple(NamedAction.of(one) for one in after_it if one.uid is not None),
+        dependants=tuple(NamedAction.of(one) for one in after_it),
     )
 
 

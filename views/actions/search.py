@@ -11,10 +11,11 @@ from models.sql import read_clock
 from models.store.actions import search as found_in
 from models.store.actions.search import Standing, Wanted
 from models.store.operations.durations import last_runs
+from models.stored import document_in
 from runtime.database import reading
 from small_apps.store import small_apps
 from views.actions import ActionRow, Actions, StoredAction, StoredActions, row_of
-from views.finding import document_of, number_in, scope_of, wrong_cursor
+from views.finding import number_in, scope_of, wrong_cursor
 from views.installation import Installation
 from views.verbs import READ, Verb
 from views.view import Page, first_of, fitting
@@ -74,7 +75,7 @@ def list_documents(
         fit = fitting(found_in.document_lengths(connection, asked, limit, overdue))
         rows = found_in.page(connection, asked, fit + 1, overdue)
     shown, following = first_of(rows, fit, _cursor_at)
-    items = tuple(StoredAction.of(row, document=document_of(row)) for row in shown)
+    items = tuple(StoredAction.of(row, document=document_in(row["document"])) for row in shown)
     return Page[StoredAction](items=items, next=following)
 
 

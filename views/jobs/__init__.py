@@ -196,7 +196,7 @@ def _store(installation: Installation, news: Sequence[NewJob]) -> list[str]:
     documents = []
     for new, begin in zip(news, begins, strict=True):
         row = rows.get(id_of(new.url))
-        stored = None if row is None else document_in(row.document) or {}
+        stored = None if row is None else document_in(row.document)
         documents.append(document_of(new, stored, begin))
     made = changes.apply(installation, documents)
     return [one.change for one in made.root]

@@ -16,7 +16,7 @@ from small_apps.store import small_apps
 from views.actions import next_of_plan
 from views.daemon import Daemon
 from views.installation import Installation
-from views.operations import OperationRow, readable
+from views.operations import OperationRow, views_of
 from views.overview.attention import MOST, Attention, attention_in
 from views.overview.timeline import Timeline, timeline_of
 from views.verbs import READ, Verb
@@ -88,7 +88,7 @@ def _overview(connection: sa.Connection, installation: Installation) -> Overview
         advice=advice,
         verdict=verdict,
         daemon=daemon,
-        running=readable(running),
+        running=views_of(running),
         running_count=count,
         attention=tuple(attention[:SHOWN]),
         coming=tuple(_shown(at, row, apps) for at, row in coming),

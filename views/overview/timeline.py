@@ -117,14 +117,14 @@ def ticked_of(rows: Iterable[Mapping[str, Any]]) -> Iterable[Ticked]:
         yield Ticked(
             at=row["now"],
             lag_s=round((row["finished_at"] - row["now"]).total_seconds(), 3),
-            duration_ms=row["duration_ms"] or 0.0,
+            duration_ms=row["duration_ms"],
             recorded=_recorded(row),
         )
 
 
 def _recorded(row: Mapping[str, Any]) -> int:
     """Return how many operations a tick recorded; 0 in a report that cannot be read."""
-    recorded = (row["report"] or {}).get("recorded", 0)
+    recorded = row["report"].get("recorded", 0)
     return recorded if isinstance(recorded, int) else 0
 
 

@@ -15,13 +15,14 @@ from models.sql import read_clock
 from models.store import operations
 from models.store.notices.alerting import alert_targets
 from models.store.people import users
+from models.stored import document_in
 from runtime.database import reading
 from scheduler.on_demand import cancel as cancelling
 from scheduler.on_demand import manual, restart
 from scheduler.on_demand.restart import Repeated as Restarted
 from small_apps.mail.news import readers_of
 from tasks.built_in import built_in_steps
-from views.finding import app_of, document_of, find, named_elsewhere, operation_of
+from views.finding import app_of, find, named_elsewhere, operation_of
 from views.installation import Installation
 from views.runs.outgoing import Outbound, Outgoing, outgoing_of
 from views.verbs import OPERATE, Verb
@@ -256,7 +257,7 @@ def plan(
     with reading(installation.engine) as connection:
         row = find(connection, installation, name)
         app = app_of(connection, installation, row)
-        model = load_action(document_of(row), steps=built_in_steps())
+        model = load_action(document_in(row["document"]), steps=built_in_steps())
         rule = model.recipients
         if user or model.when.is_about_users:
             subject = users.find(connection, app.id, user) if user else None

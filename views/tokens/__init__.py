@@ -32,7 +32,7 @@ class Token(View):
     id: str
     role: str
     app: str | None = Field(description="Its small app; null for the whole installation.")
-    created_at: Instant | None = Field(description="Null if it cannot be read.")
+    created_at: Instant
     created_by: str
     expires_at: Instant | None
     last_used_at: Instant | None = Field(description="To the minute.")

@@ -25,7 +25,7 @@ class User(View):
     email: str
     name: str | None
     active: bool = Field(description="False for an inactive user.")
-    created_at: Instant | None = Field(description="Null if the stored one cannot be read.")
+    created_at: Instant
     activated_at: Instant | None = Field(description="Null for an account never activated.")
     last_seen_at: Instant | None
     groups: tuple[str, ...] = Field(description="Sorted.")

@@ -74,7 +74,7 @@ def _older_release(facts: Facts) -> Iterator[Finding]:
         return
     error = _report(facts.daemon).get("older_release")
     if error:
-        has_other = any(not (one["report"] or {}).get("older_release") for one in facts.ticks[-2:])
+        has_other = any(not one["report"].get("older_release") for one in facts.ticks[-2:])
         text = f"daemon {facts.daemon.name} decides nothing: {error}"
         remedy = "upgrade it, or stop it where a newer one runs"
         severity = _ATTENTION if has_other else _BROKEN
@@ -93,7 +93,7 @@ def _broker(facts: Facts) -> Iterator[Finding]:
         return
     since = facts.daemon.last_tick_at
     for tick in reversed(facts.ticks):
-        if not (tick["report"] or {}).get("broker_error"):
+        if not tick["report"].get("broker_error"):
             break
         since = tick["finished_at"]
     yield _found(

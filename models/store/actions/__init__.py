@@ -283,7 +283,7 @@ def uid_named(connection: sa.Connection, small_app_id: int, name: object) -> UUI
 
 
 def revision_document(connection: sa.Connection, uid: UUID, number: int) -> dict[str, Any] | None:
-    """Return the stored document of a revision, None if it is missing or unreadable."""
+    """Return the stored document of a revision, None if it is missing."""
     text = connection.execute(
         sa.select(revisions.c.document).where(
             revisions.c.action_uid == uid, revisions.c.number == number
@@ -297,7 +297,7 @@ def revisions_of(
 ) -> list[dict[str, Any]]:
     """Return up to `limit` of an action's revisions, the newest first.
 
-    Those before the number `before`. An unreadable document is None.
+    Those before the number `before`.
     """
     shown = (
         revisions.c.number,

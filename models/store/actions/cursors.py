@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from models.column_types import UTCDateTime
 from models.many_rows import Change, select_each, update_each
-from models.sql import database_now, is_among, parts_of
+from models.sql import is_among, parts_of
 from models.store.conditions import of_app
 from models.tables import action_cursor, actions
 
@@ -74,8 +74,7 @@ def claim_due(
     )
     if left_out:
         due = due.where(action_cursor.c.action_uid.not_in(left_out))
-    rows = _read_locked(connection, connection.execute(due).scalars().all(), _IF_EDITED)
-    return _readable(connection, rows, "next_occurrence_at")
+    return _read_locked(connection, connection.execute(due).scalars().all(), _IF_EDITED)
 
 
 def any_due(connection: sa.Connection, now: datetime, left_out: Collection[UUID] = ()) -> bool:
@@ -127,16 +126,12 @@ def named(
 
 
 def lock_all(connection: sa.Connection, uids: Sequence[UUID]) -> Sequence[sa.Row[Any]]:
-    """Return these actions' cursors, earliest first, each locked as `lock` does.
-
-    One whose instants cannot be read is quarantined, and returned as it is then.
-    """
+    """Return these actions' cursors, earliest first, each locked as `lock` does."""
     connection.execute(_actions_locked(connection, uids)).all()
     its_cursor = is_among(connection, action_cursor.c.action_uid, uids)
     in_order = sa.select(action_cursor.c.action_uid).order_by(action_cursor.c.action_uid)
     connection.execute(in_order.where(its_cursor).with_for_update(key_share=True))
-    found = _read_locked(connection, uids)
-    return found if len(found) == len(uids) else _read_locked(connection, uids)
+    return _read_locked(connection, uids)
 
 
 def _uids(connection: sa.Connection, small_app_id: int, names: Sequence[str]) -> Sequence[UUID]:
@@ -175,47 +170,7 @@ def _read_locked(
     if not uids:
         return []
     query = _cursors(document).where(is_among(connection, action_cursor.c.action_uid, uids))
-    in_order = query.order_by(action_cursor.c.next_occurrence_at)
-    try:
-        with connection.begin_nested():
-            return _readable(connection, connection.execute(in_order).all(), *NEEDED)
-    except (ValueError, sa.exc.DataError) as error:
-        if len(uids) > 1:
-            return [row for uid in uids for row in _read_locked(connection, [uid], document)]
-        _quarantine_unreadable(connection, uids[0], error)
-        return []
-
-
-def _readable(
-    connection: sa.Connection, rows: Sequence[sa.Row[Any]], *names: str
-) -> Sequence[sa.Row[Any]]:
-    """Return the rows whose named instants are readable; quarantine the others."""
-    found = []
-    for row in rows:
-        if any(getattr(row, name) is None for name in names):
-            _quarantine_unreadable(connection, row.action_uid, ValueError("no instant"))
-        else:
-            found.append(row)
-    return found
-
-
-def _quarantine_unreadable(connection: sa.Connection, uid: UUID, error: Exception) -> None:
-    """Quarantine an action with an unreadable instant; its instants become now."""
-    reason = f"{type(error).__name__}: an instant of this action cannot be read"
-    instants = {"created_at": database_now(), "updated_at": database_now()}
-    connection.execute(
-        sa.update(actions).where(actions.c.uid == uid).values(set_aside=reason, **instants)
-    )
-    connection.execute(
-        sa.update(action_cursor)
-        .where(action_cursor.c.action_uid == uid)
-        .values(
-            watermark=database_now(),
-            effective_from=database_now(),
-            next_occurrence_at=None,
-            edited_at=None,
-        )
-    )
+    return connection.execute(query.order_by(action_cursor.c.next_occurrence_at)).all()
 
 
 _ADVANCED_BY = {"uid": "action_uid", "until": "watermark", "next_at": "next_occurrence_at"}

@@ -5,7 +5,7 @@ when it is read: the occurrences of that revision from end to end that have no o
 backfill runs some of them later, the span stays as it is.
 
 Spans of events keep the count of the tick, for nothing else knows who was due: users who are seen
-again move their occurrences. That count also stands in for a plan or an end that cannot be read.
+again move their occurrences. That count also stands in for a plan that cannot be read.
 """
 
 from collections import defaultdict
@@ -17,7 +17,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.action.plan import Plan
-from models.action.schedule import BEGINNING, END, count_union, schedules_of
+from models.action.schedule import count_union, schedules_of
 from models.fingerprint import operation_id
 from models.sql import is_among
 from models.store.conditions import NOT_DELETED
@@ -86,9 +86,9 @@ def count(connection: sa.Connection, span: sa.RowMapping, since: datetime | None
     It is unknown how many events lie after `since`: then none count.
     """
     plan, first, last = span["plan"], span["first_at"], span["last_at"]
-    begins_before = since is not None and first is not None and first <= since
-    if not isinstance(plan, Plan) or plan.on_event is not None or not is_readable(span):
-        return 0 if begins_before else span["count"] or 0
+    begins_before = since is not None and first <= since
+    if not isinstance(plan, Plan) or plan.on_event is not None:
+        return 0 if begins_before else span["count"]
     begin = since if since is not None and begins_before else first - SECOND
     uid = span["action_uid"]
     due = count_union(schedules_of(plan, uid), begin, last)
@@ -96,12 +96,6 @@ def count(connection: sa.Connection, span: sa.RowMapping, since: datetime | None
         return due
     (recorded,) = recorded_in(connection, [span])
     return due - due_among(plan, uid, {id: at for id, at in recorded.items() if at > begin})
-
-
-def is_readable(span: Mapping[Any, Any]) -> bool:
-    """Return whether a span's ends are instants that rules know."""
-    first, last = span["first_at"], span["last_at"]
-    return first is not None and last is not None and BEGINNING < first <= last < END
 
 
 def recorded_in(

@@ -83,7 +83,7 @@ def _chosen(wanted: Wanted, overdue: timedelta) -> sa.Select[Any]:
 def _among(connection: sa.Connection, chosen: sa.Select[Any]) -> sa.ColumnElement[bool]:
     """Return the condition that an action is chosen.
 
-    PostgreSQL gets the uids as an array, and plans for few; SQLite may hold one that is unreadable.
+    PostgreSQL gets the uids as an array, and plans for few; SQLite has no arrays.
     """
     if connection.dialect.name != "postgresql":
         return actions.c.uid.in_(chosen)

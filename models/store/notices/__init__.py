@@ -23,7 +23,7 @@ from models.tables import notices, small_apps
 TRY_FOR = timedelta(minutes=5)
 SENT_FOR = timedelta(minutes=5)
 LONGEST_WAIT = timedelta(days=1)
-UNREADABLE = "its target or its payload cannot be read"
+UNREADABLE = "its target cannot be read"
 _GRANTS = (
     sa.select(small_apps.c.grants)
     .where(small_apps.c.id == notices.c.small_app_id)
@@ -161,7 +161,7 @@ def begin(connection: sa.Connection, id: UUID, number: int) -> Notice | None:
     if row is None:
         return None
     target = _target(row.target)
-    if target is None or row.payload is None or row.created_at is None:
+    if target is None:
         failed = sa.update(notices).where(notices.c.id == id)
         connection.execute(failed.values(_ended("failed", UNREADABLE)))
         return None
@@ -208,9 +208,9 @@ def withdraw_held(connection: sa.Connection, uid: UUID, kind: NoticeKind) -> set
     return {target for target in found if target is not None}
 
 
-def _target(stored: dict[str, Any] | None) -> Target | None:
+def _target(stored: dict[str, Any]) -> Target | None:
     """Return a stored target; None if it is unreadable."""
-    kind, to = (stored or {}).get("kind"), (stored or {}).get("to")
+    kind, to = stored.get("kind"), stored.get("to")
     return Target(kind, to) if kind in {"mail", "webhook"} and isinstance(to, str) else None
 
 

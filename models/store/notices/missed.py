@@ -213,8 +213,8 @@ def withdraw_after(connection: sa.Connection, now: datetime) -> None:
         _withdraw(connection, is_among(connection, notices.c.id, ahead))
 
 
-def _is_after(payload: Mapping[str, Any] | None, now: datetime) -> bool:
-    last_at = instant_in((payload or {}).get("last_at"))
+def _is_after(payload: Mapping[str, Any], now: datetime) -> bool:
+    last_at = instant_in(payload.get("last_at"))
     return last_at is not None and last_at > now
 
 

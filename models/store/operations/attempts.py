@@ -14,7 +14,7 @@ from models.sql import database_now, upsert_from
 from models.store.operations.move import fenced
 from models.tables import attempts, operations
 
-_HAS_STARTED = operations.c.worker.is_not(None)
+_HAS_STARTED = operations.c.worker.is_not(None) & operations.c.started_at.is_not(None)
 _BEGUN = {
     "operation_id": operations.c.id,
     "attempt": operations.c.attempt,
@@ -34,12 +34,11 @@ _LAST_ROW = sa.select(*(column.label(name) for name, column in _LAST.items())).w
 
 
 def attempts_of(connection: sa.Connection, operation_id: UUID) -> list[dict[str, Any]]:
-    """Return an operation's attempts with a readable number, oldest first."""
+    """Return an operation's attempts, oldest first."""
     found = [
         dict(row._mapping)
         for query in (_KEPT_ROWS, _LAST_ROW)
         for row in connection.execute(query, {"its_id": operation_id})
-        if row.attempt is not None
     ]
     return sorted(found, key=itemgetter("attempt"))
 

@@ -26,11 +26,9 @@ def last_runs(
     )
     found: dict[UUID, list[dict[str, Any]]] = {}
     for row in rows:
-        # An instant that cannot be read is null.
-        if row.occurrence_at and row.started_at and row.finished_at:
-            seconds = max(0.0, (row.finished_at - row.started_at).total_seconds())
-            run = {"id": row.id, "at": row.occurrence_at, "state": row.state, "seconds": seconds}
-            found.setdefault(row.action_uid, []).insert(0, run)
+        seconds = max(0.0, (row.finished_at - row.started_at).total_seconds())
+        run = {"id": row.id, "at": row.occurrence_at, "state": row.state, "seconds": seconds}
+        found.setdefault(row.action_uid, []).insert(0, run)
     return found
 
 

@@ -44,7 +44,6 @@ UNCERTAIN_ERROR = (
     "again"
 )
 NO_TASK = "its action no longer names the task to send"
-NO_INSTANT = "the instant of its occurrence cannot be read"
 UNFOLLOWED = "no worker follows it"
 NOT_TAKEN = "no worker that follows it has started it within an hour"
 
@@ -82,9 +81,6 @@ def begin(
         refused = _refused(handed, rules.granted(row.grants))
         if handed is None or refused is not None:
             _fail(connection, (row.id, row.attempt), refused or NO_TASK, alerts)
-            continue
-        if row.occurrence_at is None:
-            _fail(connection, (row.id, row.attempt), NO_INSTANT, alerts, "broken")
             continue
         ready.append(Handed(row.id, row.attempt, row.queue, handed, _header(row)))
     begun = sa.update(operations).where(operations.c.id.in_([one.id for one in ready]))

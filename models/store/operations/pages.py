@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -19,7 +19,6 @@ APPS_AT_ONCE = 100
 RECORDED_BEFORE = timedelta(minutes=1)
 # The order of a page is the opposite; a tick records many at the same instant.
 IN_ORDER = (operations.c.recorded_at, operations.c.occurrence_at, operations.c.id)
-NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ def page(connection: sa.Connection, wanted: Wanted, limit: int) -> list[dict[str
 def newest(connection: sa.Connection, wanted: Wanted, limit: int) -> list[dict[str, Any]]:
     """Return the operations of a page, the last occurrence first, then by id."""
     by_id = sorted(page(connection, wanted, limit), key=lambda row: str(row["id"]))
-    return sorted(by_id, key=lambda row: row["occurrence_at"] or NEVER, reverse=True)
+    return sorted(by_id, key=lambda row: row["occurrence_at"], reverse=True)
 
 
 def _of_all(connection: sa.Connection, wanted: Wanted, limit: int) -> list[dict[str, Any]]:
@@ -69,7 +68,7 @@ def _of_all(connection: sa.Connection, wanted: Wanted, limit: int) -> list[dict[
             break
         places += _places(connection, wanted, [one.small_app_id for one in some], limit)
         places = sorted(places, key=_in_order, reverse=True)[:limit]
-    ids = [place.id for place in places if isinstance(place.id, UUID)]
+    ids = [place.id for place in places]
     found = {row["id"]: row for row in by_ids(connection, ids)}
     return [found[id] for id in ids if id in found]
 
@@ -105,7 +104,7 @@ def _last_first(source: sa.FromClause) -> list[sa.ColumnElement[Any]]:
 
 
 def _in_order(row: sa.Row[Any]) -> tuple[datetime, datetime, str]:
-    return row.recorded_at or NEVER, row.occurrence_at or NEVER, str(row.id)
+    return row.recorded_at, row.occurrence_at, str(row.id)
 
 
 def _wanted(query: sa.Select[Any], wanted: Wanted, app_id: sa.ColumnElement[int]) -> sa.Select[Any]:
@@ -143,7 +142,7 @@ def _in_time(query: sa.Select[Any], wanted: Wanted) -> sa.Select[Any]:
 
 
 def _place_of(scope: Scope, id: UUID) -> list[sa.ColumnElement[Any]]:
-    """Return an operation's place as it is stored: its instants may be unreadable."""
+    """Return an operation's place by its id."""
     one = operations.alias()
     is_one = (one.c.id == id, scope.has(one.c.small_app_id))
     return [sa.select(one.c[column.name]).where(*is_one).scalar_subquery() for column in IN_ORDER]

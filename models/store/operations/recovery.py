@@ -10,7 +10,7 @@ from models.sql import database_now
 from models.store import notices
 from models.store.conditions import IS_RUNNING
 from models.store.operations.finish import Ending, end, end_at_least, release_waiting
-from models.tables import attempts, operations
+from models.tables import operations
 from runtime.database import is_of_no_row
 from runtime.sections import AlertSettings
 
@@ -26,18 +26,7 @@ def release_stranded(connection: sa.Connection) -> int:
         .distinct()
     )
     ended = connection.execute(stranded).scalars().all()
-    if None in ended:
-        # They wait for an id that cannot be read.
-        _release_orphans(connection)
-    return sum(len(release_waiting(connection, one)) for one in ended if one is not None)
-
-
-def _release_orphans(connection: sa.Connection) -> None:
-    holder = operations.alias("holder")
-    its_holder = sa.exists().where(holder.c.id == operations.c.waiting_for)
-    orphans = sa.update(operations).where(operations.c.waiting_for.is_not(None), ~its_holder)
-    unstarted = orphans.where(operations.c.state.in_(UNSTARTED))
-    connection.execute(unstarted.values(waiting_for=None, reason=None, not_before=database_now()))
+    return sum(len(release_waiting(connection, one)) for one in ended)
 
 
 def take_back_lost(
@@ -85,16 +74,8 @@ def _taken_back(
 def _end(
     connection: sa.Connection, row: sa.RowMapping, ending: Ending, alerts: AlertSettings
 ) -> None:
-    # One that cannot be read would fence off its own end: it came after those that ended.
-    attempt = row["attempt"] or _last_attempt(connection, row["id"]) + 1
-    its_own = operations.c.id == row["id"]
-    connection.execute(sa.update(operations).where(its_own).values(attempt=attempt))
-    notices.send_soon(connection, end(connection, row["id"], attempt, ending, alerts=alerts).owed)
-
-
-def _last_attempt(connection: sa.Connection, id: UUID) -> int:
-    last = sa.select(sa.func.max(attempts.c.attempt)).where(attempts.c.operation_id == id)
-    return connection.execute(last).scalar_one() or 0
+    ended = end(connection, row["id"], row["attempt"], ending, alerts=alerts)
+    notices.send_soon(connection, ended.owed)
 
 
 def _take_back(

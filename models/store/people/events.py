@@ -11,7 +11,6 @@ from uuid import UUID
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
-from models.action.schedule import BEGINNING
 from models.column_types import UTCDateTime
 from models.events import ACTIVATED, CREATED, LAST_SEEN, ended_action
 from models.operation import OperationState
@@ -82,8 +81,7 @@ class Happened:
 def happened(connection: sa.Connection, ranges: Sequence[Range]) -> Iterator[list[Happened]]:
     """Yield the events in these ranges, unordered, in batches of at most 1,000.
 
-    Events of unknown users and instants that an import wrote silently do not count. Raises
-    ValueError or DataError for an unreadable instant.
+    Events of unknown users and instants that an import wrote silently do not count.
     """
     kinds: dict[str, list[Range]] = {}
     for one in ranges:
@@ -106,8 +104,6 @@ def _kind(event: str) -> str:
 
 
 def _happened(row: Any) -> Happened:
-    if row.at is None:
-        raise ValueError(f"the instant of an event of user {row.id!r} cannot be read")
     if row.state is None:
         return Happened(*row)
     # An operation may end twice, in two states: failed and, after a retry, success.
@@ -124,7 +120,7 @@ def next_in(connection: sa.Connection, one: Range, limit: int) -> list[Happened]
     }
     found = _one_range(_kind(one.event), given, sa.literal(one.number))
     rows = connection.execute(found.order_by(sa.text("at")).limit(limit))
-    return [_happened(row) for row in rows if row.at is not None]
+    return [_happened(row) for row in rows]
 
 
 def with_groups(
@@ -197,9 +193,7 @@ def withdraw_missed(connection: sa.Connection, now: datetime) -> datetime | None
             operations.c.state == OperationState.MISSED,
         )
     )
-    # Nothing is due before; an earlier instant is rubbish.
-    is_known = missed_spans.c.first_at > BEGINNING
-    first, since = sa.select(sa.func.min(missed_spans.c.first_at)).where(of_events, is_known), now
+    first, since = sa.select(sa.func.min(missed_spans.c.first_at)).where(of_events), now
     while True:
         found = connection.execute(first.where(missed_spans.c.last_at > since)).scalar_one()
         if found is None or found > since:

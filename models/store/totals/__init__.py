@@ -57,7 +57,7 @@ class Place:
     @classmethod
     def of(cls, text: str | None, first: datetime) -> "Place":
         """Return the stored place; `first` if there is none that can be read."""
-        stored = document_in(text or "") or {}
+        stored = document_in(text or "")
         at, others_at = instant_in(stored.get("at")), instant_in(stored.get("others_at"))
         id, span_id = uuid_in(stored.get("id")), stored.get("span_id", 0)
         if (

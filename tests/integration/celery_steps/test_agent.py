@@ -685,7 +685,7 @@ def test_one_whose_plan_is_broken_fails_at_its_claim_with_an_alert(
     next(serves)
     id = make_sent(engine, settings)
     with engine.begin() as connection:
-        connection.execute(sa.text("UPDATE revisions SET plan = '{'"))
+        connection.execute(sa.text("UPDATE revisions SET plan = '{}'"))
     asked = Asked(path)
 
     assert asked.claim(id) == {"state": "refused", "reason": "broken"}

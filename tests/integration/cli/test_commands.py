@@ -339,7 +339,7 @@ def test_a_row_broken_by_hand_is_shown_by_status(call: Call, write: Write, tmp_p
     call("action", "add", write(make_document()))
     engine = make_engine(load_settings(tmp_path / "home", {}))
     with engine.begin() as connection:
-        connection.execute(sa.update(actions).values(document="{"))
+        connection.execute(sa.update(actions).values(document="{}"))
 
     assert daemon.main(["--home", str(tmp_path / "home"), "--once"]) == 0
 

@@ -239,7 +239,7 @@ def test_what_waited_for_one_whose_plan_is_broken_is_sent_at_once(
     first, second = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
     assert run_one(engine, settings, second) == NotClaimed.WAITS
     with engine.begin() as connection:
-        connection.execute(sa.text("UPDATE revisions SET plan = '{'"))
+        connection.execute(sa.text("UPDATE revisions SET plan = '{}'"))
 
     assert run_one(engine, settings, first) == NotClaimed.BROKEN
 

@@ -104,7 +104,7 @@ def test_the_summary_links_its_action_whatever_its_name_and_its_neighbour(
     broken, uid = (one["uid"] for one in applied.json())
     with web_on_sqlite.opened.engine.begin() as connection:
         row = actions.c.uid == UUID(broken)
-        spoilt = sa.update(actions).where(row).values(document='{"operations": "send_execsum"')
+        spoilt = sa.update(actions).where(row).values(document='{"operations": "send_execsum"}')
         connection.execute(spoilt)
 
     page = browse(web_on_sqlite).get(f"/apps/{APP}/summary")
