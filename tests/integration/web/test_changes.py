@@ -2,15 +2,12 @@
 
 import json
 from collections.abc import Callable
-from uuid import UUID
 
 import httpx
 import pytest
-import sqlalchemy as sa
 
 from cli.main import run as minutebook
 from models.roles import Role
-from models.tables import operations
 from runtime.config import Settings
 from tests.integration.web.conftest import APP, NIGHTLY, Serve, Web, with_shop
 
@@ -192,27 +189,6 @@ def test_operations_come_in_pages_that_do_not_move(web: Web) -> None:
     cancelled = client.get("/api/operations", params={"state": "cancelled", "cause": "manual"})
     assert len(cancelled.json()["items"]) == 5
     assert client.get("/api/operations", params={"cursor": "x"}).status_code == 409
-
-
-def test_pages_go_on_behind_an_unreadable_instant(web_on_sqlite: Web) -> None:
-    client = web_on_sqlite.client(Role.OPERATOR, APP)
-    ids = []
-    for _ in range(4):
-        ids.append(client.post("/api/actions/nightly:run").json()["id"])
-        client.post(f"/api/operations/{ids[-1]}:cancel")
-    with web_on_sqlite.engine.begin() as connection:
-        two = sa.update(operations).where(operations.c.id.in_(map(UUID, ids[:2])))
-        connection.execute(two.values(recorded_at=sa.literal_column("'soon'")))
-
-    seen, query = [], {"limit": 1}
-    while page := client.get("/api/operations", params=query).json():
-        seen += [(one["id"], one["recorded_at"]) for one in page["items"]]
-        if page["next"] is None:
-            break
-        query["cursor"] = page["next"]
-
-    assert sorted(id for id, _ in seen) == sorted(ids)
-    assert [at for _, at in seen].count(None) == 2
 
 
 def test_both_doors_show_the_same(
