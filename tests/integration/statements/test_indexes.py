@@ -192,12 +192,12 @@ def test_the_id_of_an_occurrence_finds_its_row(filled: Filled, statements: State
 
 def fill_backfills(filled: Filled, active: int) -> None:
     """Store many backfills that ended, and some that nobody works on."""
-    then, count = instant(filled.now - MINUTE), 20_000
+    before, then, count = instant(filled.now - 2 * MINUTE), instant(filled.now - MINUTE), 20_000
     names = "id small_app_id action_uid since until mode cursor state actor not_before requested_at"
     states = ["active"] * active + ["done"] * count
     rows = (
         (
-            *(str(uuid4()), 1, str(filled.due[n % len(filled.due)]), then, then, "all", then),
+            *(str(uuid4()), 1, str(filled.due[n % len(filled.due)]), before, then, "all", then),
             *(state, "tests", then, then),
         )
         for n, state in enumerate(states)
