@@ -1,6 +1,6 @@
 """Views of operations, the runs of actions."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, Any
 from uuid import UUID
 
