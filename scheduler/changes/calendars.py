@@ -36,10 +36,11 @@ def replan(
     Each old revision is first decided up to now, as with any change; the next tick sends what is
     due. Raises InvalidDocument if an action names a calendar that is gone.
     """
-    recorded = Recorded()
     uids = _naming_calendars(connection, app.id)
-    if uids:
-        hold_release(connection)
+    if not uids:
+        return
+    recorded = Recorded()
+    hold_release(connection)
     rows = cursors.lock_all(connection, uids)
     now = read_clock(connection)
     problems = [problem for row in rows for problem in _gone(row, calendars)]
