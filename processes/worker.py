@@ -65,8 +65,7 @@ class Presence:
     _step_failures: dict[str, str] | None = None
 
     def ready(self, **_: object) -> None:
-        """Log that the worker is ready, and send what waits for its processes."""
-        logger.info("worker %s is ready for %s", self.name, self.queues)
+        """Send what waits for the worker's processes, then log that it is ready."""
         engine = make_engine(self.settings)
         try:
             with engine.begin() as connection:
@@ -79,6 +78,7 @@ class Presence:
             # This process forks.
             disconnect()
             engine.dispose()
+        logger.info("worker %s is ready for %s", self.name, self.queues)
 
     def start(self, **_: object) -> None:
         """Start the heartbeat; called in each new process of the pool."""

@@ -131,5 +131,5 @@ def test_an_idle_worker_ends_at_once_and_leaves_nobody(installation: Installatio
 
     worker.send(signal.SIGTERM)
 
-    assert worker.ended() == 0
+    assert worker.ended() == 0, worker.text()
     until(lambda: not installation.processes.left(), "no process is left")

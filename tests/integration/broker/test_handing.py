@@ -24,7 +24,7 @@ from models.store.operations.finish import Ending, end
 from models.store.operations.turns import Ahead
 from models.store.people import users
 from models.store.scope import WHOLE_INSTALLATION
-from models.tables import action_state, notices
+from models.tables import action_state, notices, workers
 from models.users import parse_users
 from runtime.config import Settings
 from runtime.database import reading
@@ -246,7 +246,7 @@ def test_a_worker_that_was_not_seen_for_ten_minutes_follows_no_more(
 ) -> None:
     follow_by_name(engine, TASK)
     with engine.begin() as connection:
-        connection.execute(sa.text("UPDATE workers SET seen_at = '2027-01-01 00:00:00+00'"))
+        connection.execute(sa.update(workers).values(seen_at=datetime(2027, 1, 1, tzinfo=UTC)))
     id = due(engine, celery_action(engine))
 
     dispatch_ready(engine)
