@@ -76,8 +76,8 @@ class Agent:
         # Before listening: a worker that finds its agent is recorded as following.
         self.workers.record()
         with listening(path, Handler, self.group) as server:
-            threading.Thread(target=server.serve_forever, daemon=True).start()
             with self._recording():
+                threading.Thread(target=server.serve_forever, daemon=True).start()
                 logger.info("agent serves %s", path)
                 self._wait_for_the_end()
                 self._wait_for_sessions()
