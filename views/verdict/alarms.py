@@ -9,7 +9,7 @@ from models.stored import instant_in
 from views.verdict.finding import Finding, Kind, Severity
 
 # What the last tick said says nothing once no daemon ticks.
-BY_TICKS = frozenset({Kind.BROKER_DOWN})
+BY_TICKS = frozenset({Kind.BROKER_DOWN, Kind.OLDER_RELEASE})
 # Seen only by the processes of one machine.
 OF_MACHINE = frozenset({Kind.DISK})
 

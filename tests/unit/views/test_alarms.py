@@ -84,6 +84,14 @@ def test_a_broker_is_not_back_because_no_daemon_looks_at_it() -> None:
     assert told == [(4, "begun", "broker_down"), (7, "over", "broker_down")]
 
 
+def test_an_older_release_has_not_stepped_forward_because_its_daemon_is_gone() -> None:
+    older, daemon = finding(Kind.OLDER_RELEASE), finding(Kind.NO_DAEMON)
+
+    told = story((0, [older]), (4, [older]), (5, [daemon]), (6, [older]), (7, []))
+
+    assert told == [(4, "begun", "older_release"), (7, "over", "older_release")]
+
+
 def test_a_disk_is_told_of_and_ended_by_its_own_machine() -> None:
     disk = [finding(Kind.DISK)]
     full = changed({}, disk, "a", NOON, -MINUTE).alarms
