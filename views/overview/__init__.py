@@ -26,7 +26,8 @@ from views.view import Instant, View
 SOON = timedelta(hours=1)
 SHOWN = 12
 MOST_UNSCHEDULED = 100
-TONES = {State.ATTENTION: "warn", State.BROKEN: "bad"}
+# Of each state of a verdict, on every page.
+TONES = {State.OK: "good", State.ATTENTION: "warn", State.BROKEN: "bad"}
 
 
 class Coming(View):

@@ -75,7 +75,7 @@ def _standing(opened: Installation, app: str) -> dict[str, object]:
     verdict = verdict_of(opened, app)
     return {
         "verdict": verdict,
-        "verdict_tone": VERDICT_TONES.get(verdict.state, "good"),
+        "verdict_tone": VERDICT_TONES[verdict.state],
         "data_tone": _tone,
     }
 

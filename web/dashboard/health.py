@@ -9,6 +9,7 @@ from fastapi.responses import HTMLResponse
 from models.roles import Permission
 from views import audit
 from views.doctor import environment
+from views.overview import TONES
 from views.overview.timeline import Ticked
 from views.overview.vitals import TICKS
 from views.words import in_zone
@@ -36,6 +37,7 @@ def show_health(
     vitals = request.app.state.vitals.of(opened, KEPT_S if is_part else FRESH_S)
     live = {
         "vitals": vitals,
+        "verdict_tone": TONES[vitals.verdict.state],
         "ticks": list(_ticks(vitals.ticks, Page(request).zone)),
     }
     if is_part:
