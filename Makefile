@@ -21,10 +21,10 @@ $(BIN)/python:
 	@echo "making $(VENV) with $(PY)"
 	@$(PY) -m venv $(VENV) 2>/dev/null || { rm -rf $(VENV); $(PY) -m venv --without-pip $(VENV) && $(PY) -m pip --python $(BIN)/python install -q pip; }
 
-$(VENV)/.stamp: requirements.lock pyproject.toml client/pyproject.toml | $(BIN)/python
+$(VENV)/.stamp: requirements.lock pyproject.toml release/client/pyproject.toml | $(BIN)/python
 	@echo "installing what Minutebook runs with"
 	@$(PIP) install --require-hashes -r requirements.lock
-	@$(PIP) install --no-deps --no-build-isolation -e client -e .
+	@$(PIP) install --no-deps --no-build-isolation -e release/client -e .
 	@touch $@
 
 # The generator of HTTP clients works with our typer, though it asks for an older one: --no-deps.
@@ -51,7 +51,7 @@ test-again: $(VENV)/.stamp-dev ## Run what failed in the last run once more, one
 	$(PYTEST) --last-failed --last-failed-no-failures none
 
 test-stores: $(VENV)/.stamp-dev ## Pass on both stores each test of which `make test` uses one
-	$(PYTEST) -n 4 --both-stores tests/acceptance $(addprefix tests/integration/,celery_steps tasks web small_apps/steps)
+	$(PYTEST) -n 4 --both-stores tests/acceptance $(addprefix tests/integration/,tasks web data/steps)
 
 test-quick: $(VENV)/.stamp-dev ## Pass what needs no server but SQLite, in less than a minute
 	$(PYTEST) -n 2 --quick tests/unit tests/integration/store tests/integration/scheduler
@@ -130,5 +130,5 @@ lock: ## For maintainers: write the lock files anew (names, versions and hashes 
 	printf '%s\n' $(PEERS) | $(COMPILE) -c requirements-dev.lock - -o requirements-peers.lock
 
 clean:
-	rm -rf $(VENV) $(VENV)-audit $(VENV)-peers build dist *.egg-info client/*.egg-info client/build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
+	rm -rf $(VENV) $(VENV)-audit $(VENV)-peers build dist *.egg-info release/client/*.egg-info release/client/build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

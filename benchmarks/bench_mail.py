@@ -11,10 +11,10 @@ from time import perf_counter, process_time
 from pydantic import SecretStr
 
 from benchmarks.harness import Database, Figure, Sizes, Stack, main, middle, process, until
+from data.steps import send_email
+from data.steps.send_email import SendEmailParameters
 from minutebook.steps import Recipient
-from small_apps.steps import send_email
-from small_apps.steps.send_email import SendEmailParameters
-from tests.integration.small_apps.steps.conftest import Work
+from tests.integration.data.steps.conftest import Work
 from tests.servers import free_port
 
 TEMPLATE = {

@@ -14,9 +14,9 @@ from time import perf_counter
 from uuid import uuid4
 from runtime.config import Settings
 from small_apps import snapshots
-from small_apps.bounded import client
-from small_apps.importing import Data
-from small_apps.snapshots import Place
+from data.bounded import client
+from data.importing import Data
+from data.snapshots import Place
 
 def peak_mb():
     # The child process that imported, and its server, which has ended by now.

@@ -13,9 +13,9 @@ import typer
 from cli.arguments import DryRun, door, existing, existing_here, here
 from cli.render import print_exactly, show
 from cli.tree import group
+from data.snapshots.json_rows import Row, json_line, json_value
 from models.errors import InvalidDocument, Problem, Refused
 from runtime.visible import visible_json
-from small_apps.snapshots.json_rows import Row, json_line, json_value
 from views import apps
 from views.apps import calendar_file, changes, grants, limits
 from views.apps.data import open_rows

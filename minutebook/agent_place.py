@@ -70,7 +70,7 @@ def find_agent(agent: str | os.PathLike[str] | None, environ: Mapping[str, str])
 
 def is_server_here() -> bool:
     """Whether this environment has the server too: its packages lie beside this one."""
-    return (Path(__file__).resolve().parent.parent / "celery_steps" / "agent.py").exists()
+    return (Path(__file__).resolve().parent.parent / "tasks" / "agent" / "__init__.py").exists()
 
 
 def _named(text: str) -> Place:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 # Our packages that reading loads; a program may have packages of these names.
-OWN_PACKAGES = ("cron", "models", "runtime", "small_apps")
+OWN_PACKAGES = ("cron", "data", "models", "runtime")
 
 
 class Production(Protocol):
@@ -69,7 +69,7 @@ def open_production(
         )
     _check_names()
     config, database = _loaded("runtime.config"), _loaded("runtime.database")
-    reading = _loaded("small_apps.snapshots.production")
+    reading = _loaded("data.snapshots.production")
     settings = config.load_settings(None if home is None else Path(home))
     engine = database.make_engine(settings)
     if not database.is_made(engine):

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from celery_steps.celery_task import STEP
 from moving.entries import Entry, Refused
+from tasks.steps.celery_task import STEP
 
 # As beat does: it sends whether or not the last run has ended.
 POLICY: Mapping[str, Any] = {"overlap": "allow"}

@@ -9,8 +9,6 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from broker.app import configure
-from celery_steps.agent import Agent, stop_on_signals
-from celery_steps.agent_workers import described_worker
 from models.errors import Refused
 from models.store.schema import UnfitSchema, check_schema, current_revision, refuse_unreleased
 from models.store.ticks import Seen
@@ -19,6 +17,8 @@ from runtime.config import Settings
 from runtime.database import DATABASE_AWAY, is_made, make_engine, reading, reason_of
 from runtime.logs import set_up_logs
 from runtime.supervisor import PARENT
+from tasks.agent import Agent, stop_on_signals
+from tasks.agent.workers import described_worker
 
 # Whoever starts both at once, as `minutebook up &` and a worker, need not wait for the first.
 MADE_WITHIN_S = 10.0

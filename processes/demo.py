@@ -5,12 +5,12 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+from models.store import tenants
 from models.store.people import users
+from models.tenant import parse_small_app
 from models.users import parse_users, read_user_rows
 from scheduler.changes import change
 from scheduler.changes.default_actions import give_maintenance
-from small_apps.document import parse_small_app
-from small_apps.store import small_apps
 from tasks.built_in import built_in_steps
 from views.files import documents_in, read_documents, read_text
 from views.installation import Installation
@@ -33,7 +33,7 @@ def load(installation: Installation) -> None:
     shutil.copytree(FOLDER / "data", data, dirs_exist_ok=True)
     rows = read_user_rows(read_text(FOLDER / "users.json"), ".json")
     with installation.engine.begin() as connection:
-        app, _ = small_apps.apply(connection, model)
+        app, _ = tenants.apply(connection, model)
         give_maintenance(connection, app, built_in_steps())
         users.import_users(connection, app.id, parse_users(rows, zone=app.zone))
     files = sorted((FOLDER / "actions").glob("*.json"))

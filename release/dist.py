@@ -49,7 +49,7 @@ def build_all(target: Path) -> list[Path]:
 
 def _stage_client(folder: Path) -> None:
     # Follows the link to the package.
-    shutil.copytree(ROOT / "client", folder, ignore=LEFT_OUT)
+    shutil.copytree(ROOT / "release" / "client", folder, ignore=LEFT_OUT)
 
 
 def _stage_server(folder: Path) -> None:

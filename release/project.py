@@ -4,7 +4,7 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-PLACES = ("pyproject.toml", "client/pyproject.toml")
+PLACES = ("pyproject.toml", "release/client/pyproject.toml")
 
 
 @dataclass(frozen=True)

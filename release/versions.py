@@ -14,9 +14,12 @@ TAGS = re.compile(
     r"|name: minutebook(?:-data)?, newTag: ([\w.]+\w)"
     r"|\bminutebook(?:_client)?-(\d[\w.]*\w)-py3"
 )
-PLACES = ("docker-compose.yml", "deploy/kubernetes/*.yaml", "docs/**/*.md", "*.md", "client/*.md")
+PLACES = (
+    *("docker-compose.yml", "deploy/kubernetes/*.yaml"),
+    *("docs/**/*.md", "*.md", "release/client/*.md"),
+)
 HEADING = re.compile(r"^## \[?([^\s\]]+)\]?(.*)$", re.M)
-PROJECT_PAGES = ("README.md", "client/README.md")
+PROJECT_PAGES = ("README.md", "release/client/README.md")
 
 
 @dataclass(frozen=True)

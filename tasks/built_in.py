@@ -7,7 +7,7 @@ from minutebook import steps
 from minutebook.steps import Steps
 
 # Named, not imported: the daemon reads the declarations and reaches no work.
-MODULES = ("small_apps.steps", "celery_steps.celery_task", "jobs.step")
+MODULES = ("data.steps", "tasks.steps.celery_task", "tasks.steps.job")
 
 
 @cache

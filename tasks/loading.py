@@ -23,8 +23,8 @@ LONGEST_ERROR = 1_000
 
 ROOT = Path(__file__).resolve().parent.parent
 OWN_NAMES = {
-    "broker", "celery_steps", "cli", "cron", "jobs", "migrations", "minutebook", "models", "moving",
-    "processes", "runtime", "scheduler", "scheduler_server", "small_apps", "tasks", "views", "web",
+    "broker", "cli", "cron", "data", "migrations", "minutebook", "models", "moving", "processes",
+    "runtime", "scheduler", "scheduler_server", "tasks", "views", "web",
 }  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from models.action.granted import refused_to
 from models.action.steps import StepModel
 from models.operation import Cause, OperationState, StepState
 from models.problems import problems_of
+from models.store import tenants
 from models.store.operations.finish import Ending
 from models.store.operations.running import Story
 from models.store.people import users
@@ -21,11 +22,10 @@ from runtime.config import Settings
 from runtime.db_retry import persist
 from runtime.logs.events import STEP_LOGGER
 from runtime.tracing import span
-from small_apps.step_context import LazySettings, WorkContext
-from small_apps.store import small_apps
 from tasks.lease import Lease
 from tasks.progress import LineHandler, Progress
 from tasks.registry import Registry
+from tasks.step_context import LazySettings, WorkContext
 from tasks.step_states import Script
 
 # Causes requested by a user, as opposed to the schedule or a backfill.
@@ -145,7 +145,7 @@ class Runner:
             raise StepFailed(f"step {step.name}: {problems}", permanent=True) from None
         app = self.lease.claim.small_app
         settings = LazySettings(
-            lambda: persist(self.engine, lambda c: small_apps.settings_of(c, app.id))
+            lambda: persist(self.engine, lambda c: tenants.settings_of(c, app.id))
         )
         context.small_app = replace(app, settings=settings)
 

@@ -11,7 +11,7 @@ from models.action import ParseContext
 from models.fingerprint import operation_id
 from models.operation import Cause, CausedBy
 from models.sql import read_clock
-from models.store import actions, operations
+from models.store import actions, operations, tenants
 from models.store.actions import cursors, missed
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.admission import KeptBack
@@ -19,14 +19,13 @@ from models.store.operations.claims import Claim, claim
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_cursor, revisions
 from models.tables import operations as operations_table
+from models.tenant import parse_small_app
 from runtime.config import Settings
 from runtime.database import reading
 from scheduler.changes.change import Changed, create_all
 from scheduler.changes.revisions import revision_of
 from scheduler.changes.validation import ChangeContext
 from scheduler.record import ActionRef, operation_row
-from small_apps.document import parse_small_app
-from small_apps.store import small_apps
 from tasks.built_in import built_in_steps
 from views.installation import Installation
 
@@ -42,7 +41,7 @@ def author(steps: Steps | None = None, app: SmallApp = DEFAULT_APP) -> ChangeCon
 def make_app(engine: sa.Engine, name: str, **changes: Any) -> SmallApp:
     """Store a small app."""
     with engine.begin() as connection:
-        return small_apps.apply(connection, parse_small_app({"name": name, **changes}))[0]
+        return tenants.apply(connection, parse_small_app({"name": name, **changes}))[0]
 
 
 def make_document(**changes: Any) -> dict[str, Any]:

@@ -31,9 +31,9 @@ ON_BOTH = {
 # clients and time. The tests of claims, refreshes, publishing and lists put the same questions to
 # both stores.
 ON_EITHER = {
-    "celery_steps/test_agent", "celery_steps/test_sidecar", "web/dashboard/test_sign_in",
-    "small_apps/steps/test_refresh_sources", "small_apps/steps/test_send_email",
-    "small_apps/steps/test_send_execsum", "tasks/test_secret_hooks",
+    "tasks/agent/test_agent", "tasks/agent/test_sidecar", "web/dashboard/test_sign_in",
+    "data/steps/test_refresh_sources", "data/steps/test_send_email",
+    "data/steps/test_send_execsum", "tasks/test_secret_hooks",
     "tasks/test_subjects", "tasks/test_time_box", "web/test_job_definitions", "web/test_limits",
     "web/test_live", "web/test_warnings",
 }  # fmt: skip

@@ -13,14 +13,14 @@ from minutebook.steps import SmallApp
 from models.errors import Hint, NotFound, Refused
 from models.problems import MOST_COMPARED, listed, nearest
 from models.sql import read_clock
-from models.store import actions, operations
+from models.store import actions, operations, tenants
 from models.store.actions import OVERDUE
 from models.store.actions.status import with_status
 from models.store.scope import WHOLE_INSTALLATION, Scope
+from models.store.tenants import app_overview
 from models.stored import uuid_in
 from models.values import parse_instant
 from models.values.durations import parse_span
-from small_apps.store import app_overview, small_apps
 from views.installation import Installation
 
 MOST_NAMED = 5
@@ -115,7 +115,7 @@ def app_of(
     """Return the small app of a stored action: a uid may find one of another small app."""
     app = installation.small_app
     its_own = row["small_app_id"]
-    return app if its_own == app.id else small_apps.by_id(connection, its_own)
+    return app if its_own == app.id else tenants.by_id(connection, its_own)
 
 
 def check_all_apps(installation: Installation, all_apps: bool) -> None:
@@ -138,7 +138,7 @@ def find_app(connection: sa.Connection, installation: Installation, name: str) -
         raise unknown_app(name)
     if name == installation.app_name:
         return installation.small_app
-    return small_apps.get(connection, name)
+    return tenants.get(connection, name)
 
 
 def unknown_app(name: str) -> NotFound:

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from minutebook.steps import SmallApp
 from models.errors import NotFound, Refused
-from models.store import audit
+from models.store import audit, tenants
 from models.store.schema import (
     check_schema,
     current_revision,
@@ -21,11 +21,10 @@ from models.store.schema import (
     refuse_unreleased_home,
 )
 from models.store.scope import WHOLE_INSTALLATION, Scope
+from models.store.tenants.app_limits import limits_of
 from runtime.config import Settings, load_settings
 from runtime.database import CONNECTIONS, make_engine, reading
 from runtime.folders import make_private
-from small_apps.store import small_apps
-from small_apps.store.app_limits import limits_of
 from views.view import Listing, View
 
 T = TypeVar("T")
@@ -146,7 +145,7 @@ class Installation:
     def small_app(self) -> SmallApp:
         """The small app that the request is about; raises NotFound."""
         with reading(self.engine) as connection:
-            return small_apps.get(connection, self.app_name)
+            return tenants.get(connection, self.app_name)
 
     @property
     def scope(self) -> Scope:
@@ -200,8 +199,8 @@ class Installation:
         from scheduler.changes.validation import ChangeContext
 
         with reading(self.engine) as connection:
-            grants = small_apps.grants_of(connection, app.id)
-            calendars = small_apps.calendars_of(connection, app.id)
+            grants = tenants.grants_of(connection, app.id)
+            calendars = tenants.calendars_of(connection, app.id)
             limits = limits_of(connection, self.settings.limits, app.id)
         return ChangeContext(
             self.actor,

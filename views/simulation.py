@@ -12,11 +12,11 @@ from models.action.plan import Plan
 from models.action.schedule import BEGINNING
 from models.errors import InvalidAction, InvalidDocument, Problem, Refused
 from models.json_text import InvalidJson, read_json
+from models.tenant import DEFAULT_APP, SmallAppModel, parse_small_app
 from runtime.clock import utc_now
 from scheduler.simulate import SENT, SUCCESS, Fate, Simulated, Timetable, busiest, simulate
 from scheduler.simulate.assertions import differences
 from scheduler.simulate.expectations import parse_expectations
-from small_apps.document import DEFAULT_APP, SmallAppModel, parse_small_app
 from views.changes.plan import BusyMinute
 from views.files import EXPECTATIONS, located, read_documents, read_text
 from views.finding import instant_if_any, instant_of

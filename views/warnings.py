@@ -14,10 +14,10 @@ from models.action.warnings import KnownNames, warnings_of
 from models.store import actions as store
 from models.store.people import selection, users
 from models.store.people.users import User
+from models.store.tenants import app_overview
+from models.tenant import SmallAppModel
+from models.tenant.sources import warnings_of_domains
 from runtime.config import Settings
-from small_apps.document import SmallAppModel
-from small_apps.document.sources import warnings_of_domains
-from small_apps.store import app_overview
 from views.installation import Installation
 
 Keeps = Callable[[RecipientFilterModel], int]

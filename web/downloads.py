@@ -11,7 +11,7 @@ import anyio.to_thread
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from small_apps.failures import SourceFailed
+from data.failures import SourceFailed
 from web.problems import DownloadsFull, TooManyDownloads
 
 logger = logging.getLogger("minutebook.web")

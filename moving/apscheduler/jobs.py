@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import sqlalchemy as sa
 from pydantic import BeforeValidator, Field, JsonValue
 
+from data.steps.command import STEP
 from models.action.policy import LONGEST_LOOK_BACK, SHORTEST_LOOK_BACK
 from models.document import Document, read_document
 from models.errors import InvalidDocument, Problem
@@ -23,7 +24,6 @@ from moving.apscheduler.pickled import job_of
 from moving.apscheduler.rules import rule_of
 from moving.celery_work import work_of
 from moving.entries import CannotMove, Entry, Refused, check_said, entry_or_refused
-from small_apps.steps.command import STEP
 
 VERSION = 1
 OWNER = "import:apscheduler"

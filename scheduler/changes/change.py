@@ -16,9 +16,10 @@ from models.action import ScheduledActionModel
 from models.action.plan import NOTHING_PLANNED, Plan
 from models.errors import Hint, InvalidAction, Outdated, Refused
 from models.sql import parts_of, read_clock
-from models.store import actions, audit
+from models.store import actions, audit, tenants
 from models.store.actions import cursors
 from models.store.operations.outbox import Message
+from models.store.tenants.app_limits import check_actions
 from models.stored import document_in
 from models.values import composed
 from runtime.db_retry import in_transaction
@@ -48,8 +49,6 @@ from scheduler.changes.validation import (
 )
 from scheduler.kernel_release import hold_release
 from scheduler.record import Recorded
-from small_apps.store import small_apps
-from small_apps.store.app_limits import check_actions
 
 # The stored action of each document, None where there is none.
 Rows = Sequence[Stored | None]
@@ -343,7 +342,7 @@ def _insert_all(
 ) -> list[Changed]:
     """Store new actions, many per statement; their documents were validated at `since`."""
     if revisions:
-        small_apps.hold(connection, author.small_app.id)
+        tenants.hold(connection, author.small_app.id)
         check_actions(connection, author.small_app, len(revisions), author.most_actions)
         _check_calendars(connection, revisions, author)
     made = [_changed(uuid4(), one, Change.CREATED, 1) for one in revisions]
@@ -364,8 +363,8 @@ def _check_calendars(
     """Raise Outdated if a calendar changed since the documents were validated by it."""
     if not any(revision.plan.closed for revision in revisions):
         return
-    small_apps.hold(connection, author.small_app.id)
-    if small_apps.calendars_of(connection, author.small_app.id) != author.calendars:
+    tenants.hold(connection, author.small_app.id)
+    if tenants.calendars_of(connection, author.small_app.id) != author.calendars:
         raise Outdated("a calendar of the small app was changed in the meantime; try again")
 
 

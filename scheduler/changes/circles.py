@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from models.errors import InvalidAction, Problem
-from models.store import actions
-from small_apps.store import small_apps
+from models.store import actions, tenants
 
 MOST_NAMED = 6
 
@@ -35,7 +34,7 @@ def check_circles(
         # A new circle leads through a new dependency, or a new name of an action with one.
         return
     if holds:
-        small_apps.lock(connection, small_app_id)
+        tenants.lock(connection, small_app_id)
     # What depends on a renamed action follows it.
     names = {one.before: one.name for one in changes}
     stored = actions.watched_by_name(connection, small_app_id).items()

@@ -15,10 +15,9 @@ from minutebook.steps import SmallApp, Steps
 from models.action import ParseContext
 from models.errors import InvalidAction
 from models.sql import read_clock
-from models.store import actions, audit, schema
+from models.store import actions, audit, schema, tenants
+from models.tenant import GIVEN
 from scheduler.changes.revisions import revision_of
-from small_apps.document import GIVEN
-from small_apps.store import small_apps
 
 logger = logging.getLogger("minutebook.upkeep")
 
@@ -54,7 +53,7 @@ def migrate(engine: sa.Engine, steps: Steps) -> Migrated:
     """Upgrade to the newest schema, and create missing maintenance actions."""
     before, after = schema.migrate(engine)
     with engine.begin() as connection:
-        apps = small_apps.never_maintained(connection)
+        apps = tenants.never_maintained(connection)
         given = tuple(app.name for app in apps if give_maintenance(connection, app, steps))
     return Migrated(before, after, given)
 
@@ -72,7 +71,7 @@ def give_maintenance(connection: sa.Connection, app: SmallApp, steps: Steps) -> 
         # This tz release lacks the zone; the next one may know it.
         logger.error("small app %s: its action %s was not created: %s", app.name, NAME, error)
         return False
-    if not small_apps.note_maintained(connection, app.id):
+    if not tenants.note_maintained(connection, app.id):
         return False
     if actions.uid_named(connection, app.id, NAME) is not None:
         return False

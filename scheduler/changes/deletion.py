@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from broker.in_use import settings_in_use
 from models.errors import NotFound, Refused
 from models.sql import parts_of, read_clock
-from models.store import actions, audit
+from models.store import actions, audit, tenants
 from models.store.actions import cursors, deletion
 from models.store.operations import backfills, unstarted
 from runtime.database import give_way
@@ -22,7 +22,6 @@ from runtime.db_retry import in_transaction
 from scheduler.changes.revisions import decide_until, not_ahead, settle
 from scheduler.changes.validation import ChangeContext, check_revision
 from scheduler.kernel_release import hold_release
-from small_apps.store import small_apps
 
 AT_ONCE = 200
 MOST_IN_VAIN = 3
@@ -151,7 +150,7 @@ def delete_app(engine: sa.Engine, author: ChangeContext) -> Deleted:
     for _ in range(MOST_IN_VAIN):
         deleted += delete_all(engine, author)
         with engine.begin() as connection:
-            if small_apps.mark_deleted(connection, app.id):
+            if tenants.mark_deleted(connection, app.id):
                 details = {"actions": len(deleted.names), "cancelled": deleted.cancelled}
                 audit.write(
                     connection,

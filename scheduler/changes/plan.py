@@ -14,6 +14,7 @@ from models.fingerprint import operation_id, str_to_uuid
 from models.sql import parts_of
 from models.store import actions
 from models.store.actions import cursors, missed
+from models.store.tenants.app_limits import check_actions
 from scheduler.changes.change import Change, check_name, rows_named
 from scheduler.changes.circles import check_circles
 from scheduler.changes.pending import edit_of
@@ -21,7 +22,6 @@ from scheduler.changes.revisions import Revision, action_ref, dependencies_of
 from scheduler.changes.validation import ChangeContext, Stored, contexts_of, revisions_of
 from scheduler.events import decide as events
 from scheduler.occurrence import Window, decisions, next_occurrences, occurrences_between
-from small_apps.store.app_limits import check_actions
 
 DAY = timedelta(days=1)
 MINUTE = timedelta(minutes=1)

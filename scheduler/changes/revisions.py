@@ -24,7 +24,7 @@ from models.errors import NotFound
 from models.job import id_of
 from models.json_text import read_json
 from models.parsing import LEAST_TICK
-from models.store import actions, clock_steps
+from models.store import actions, clock_steps, tenants
 from models.store.actions import cursors
 from runtime.database import is_of_no_row
 from scheduler.changes.circles import Dependency, check_circles
@@ -32,7 +32,6 @@ from scheduler.events.decide import decide_until as decide_events_until
 from scheduler.events.decide import on_its_way_since
 from scheduler.occurrence import decide, decisions
 from scheduler.record import ActionRef, Decided, Recorded, advance, record
-from small_apps.store import small_apps
 
 logger = logging.getLogger("minutebook.tick")
 
@@ -300,7 +299,7 @@ def _edited(
     is_switched = isinstance(row.plan, Plan) and bool(row.active) != row.plan.active
     if isinstance(document, dict) and is_switched:
         document = {**document, "active": bool(row.active)}
-    app = small_apps.by_id(connection, row.small_app_id)
+    app = tenants.by_id(connection, row.small_app_id)
     context = ParseContext(
         default_zone=app.zone,
         now=edited_at,
@@ -311,7 +310,7 @@ def _edited(
         # The sender checks which tasks are allowed, the worker which programs.
         celery=None,
         commands=None,
-        calendars=small_apps.calendars_of(connection, app.id),
+        calendars=tenants.calendars_of(connection, app.id),
     )
     return document, context
 

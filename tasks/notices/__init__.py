@@ -18,12 +18,12 @@ from models.store.notices.alerting import is_of_installation
 from runtime.config import Settings
 from runtime.db_retry import persist
 from runtime.tracing import span
-from small_apps.mail.failures import MailRefused, MailServerFailed
-from small_apps.mail.message import Envelope, InvalidAddress, build_message, parse_address
-from small_apps.mail.transport import open_transport
 from tasks.engines import engine_of
 from tasks.notices.text import content_of
 from tasks.notices.undelivered import Undelivered
+from tasks.outgoing.mail.failures import MailRefused, MailServerFailed
+from tasks.outgoing.mail.message import Envelope, InvalidAddress, build_message, parse_address
+from tasks.outgoing.mail.transport import open_transport
 
 logger = logging.getLogger("minutebook.notices")
 # httpx logs whole URLs at INFO.

@@ -6,7 +6,7 @@ from typing import Any
 
 from models.notices import NoticeKind
 from models.values import counted
-from small_apps.mail.message import Content
+from tasks.outgoing.mail.message import Content
 
 _HEADINGS = {
     NoticeKind.SUCCESS: "{state}: {action}",

@@ -21,12 +21,12 @@ from runtime.references import OF_SETTINGS, SecretMissing, resolved
 from runtime.sections import HookSettings
 from runtime.tracing import trace_headers
 from runtime.urls import check_web_url
-from small_apps.failures import SourceFailed
-from small_apps.fetch.deadline import Deadline
-from small_apps.fetch.guard import guarded_client
-from small_apps.fetch.http_errors import reason_of
 from tasks.notices.signing import secrets_of, signature
 from tasks.notices.undelivered import Undelivered
+from tasks.outgoing.addresses import NoAddress
+from tasks.outgoing.deadline import Deadline
+from tasks.outgoing.guard import guarded_client
+from tasks.outgoing.http_errors import reason_of
 
 SIGNATURE = "Minutebook-Signature"
 PRIVATE = "SCHED_HOOK_ALLOW_PRIVATE"
@@ -117,7 +117,7 @@ def _status(request: Mapping[str, Any], host: str, settings: HookSettings) -> in
     try:
         with deadline, client, client.stream("POST", **request) as response:
             return response.status_code
-    except SourceFailed as error:
+    except NoAddress as error:
         raise Undelivered(str(error), permanent=error.permanent) from None
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
         if deadline.is_over or isinstance(error, httpx.TimeoutException):

@@ -21,12 +21,12 @@ from models.sql import read_clock
 from models.store import actions as actions_store
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import actions
+from models.tenant import GIVEN
 from runtime.config import load_settings
 from runtime.database import make_engine, reading
 from scheduler.changes.change import apply_all, set_active
 from scheduler.changes.deletion import delete
 from scheduler.changes.validation import ChangeContext
-from small_apps.document import GIVEN
 from tasks.built_in import built_in_steps
 from tests.factories import DEFAULT_APP
 

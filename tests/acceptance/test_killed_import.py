@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+from data import snapshots
+from data.store import snapshots as stored
+from data.store.snapshots import Domain
+from models.store import tenants
 from runtime.database import reading
-from small_apps import snapshots
-from small_apps.store import small_apps
-from small_apps.store import snapshots as stored
-from small_apps.store.snapshots import Domain
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import kill, until
 
@@ -27,7 +27,7 @@ def add_app(installation: Installation) -> None:
 def domain(installation: Installation) -> Domain:
     """Return the domain as it stands."""
     with reading(installation.engine) as connection:
-        app = small_apps.get(connection, "default")
+        app = tenants.get(connection, "default")
         return stored.domains_of(connection, app.id)[0]
 
 

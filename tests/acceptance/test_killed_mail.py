@@ -8,12 +8,12 @@ import psutil
 import pytest
 import sqlalchemy as sa
 
+from models.store import tenants
 from models.store.people.users import import_users
 from models.tables import deliveries
+from models.tenant import parse_small_app
 from models.users import parse_users
 from runtime.database import reading
-from small_apps.document import parse_small_app
-from small_apps.store import small_apps
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import until
 from tests.mail_server import mail_server
@@ -26,7 +26,7 @@ def _prepare(installation: Installation) -> UUID:
     """Store people and a template; return a recorded operation that mails it to them."""
     model = parse_small_app({"name": "default", "templates": TEMPLATES})
     with installation.engine.begin() as connection:
-        app, _applied = small_apps.apply(connection, model)
+        app, _applied = tenants.apply(connection, model)
         import_users(connection, app.id, parse_users(PEOPLE))
     action = installation.action(
         operations={"send_email": {"template": "news"}},

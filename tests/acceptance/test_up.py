@@ -17,9 +17,9 @@ from pydantic import SecretStr
 from models.store.actions import find
 from models.store.schema import migrate
 from models.store.scope import WHOLE_INSTALLATION
+from models.store.tenants import get
 from runtime.config import load_settings
 from runtime.database import reading
-from small_apps.store.small_apps import get
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import Process, kill, until
 from tests.factories import set_back

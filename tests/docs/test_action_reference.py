@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from celery_steps.celery_task import CeleryTaskParameters
-from jobs.step import JobParameters
+from data.steps.command import CommandParameters
+from data.steps.publish import PublishParameters
+from data.steps.refresh import RefreshParameters
 from models.action import ParseContext, ScheduledActionModel, parse_action, plan_of
 from models.action.hooks import HooksModel
 from models.action.policy import PolicyModel, RetryModel
@@ -16,9 +17,8 @@ from models.action.recipients import RecipientFilterModel
 from models.action.when import KINDS
 from models.celery_task import CeleryRules
 from models.problems import known_keys
-from small_apps.steps.command import CommandParameters
-from small_apps.steps.publish import PublishParameters
-from small_apps.steps.refresh import RefreshParameters
+from tasks.steps.celery_task import CeleryTaskParameters
+from tasks.steps.job import JobParameters
 from tests.factories import STEPS
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "action.md"

@@ -10,9 +10,9 @@ import pytest
 
 from models.action import ParseContext, parse_action
 from models.celery_task import CeleryRules
+from models.tenant import parse_small_app
 from models.users import parse_users
 from scheduler.simulate.expectations import parse_expectations
-from small_apps.document import parse_small_app
 from tests.factories import STEPS
 from views.jobs import new_job
 

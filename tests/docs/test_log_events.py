@@ -16,8 +16,8 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "log-events.md").read_text(encoding="utf-8")
 # `minutebook` logs in the processes of its users, in their form.
 ROOMS = (
-    *("broker", "celery_steps", "cli", "cron", "jobs", "models", "moving", "processes"),
-    *("runtime", "scheduler", "small_apps", "tasks", "views", "web"),
+    *("broker", "cli", "cron", "data", "models", "moving", "processes"),
+    *("runtime", "scheduler", "tasks", "views", "web"),
 )
 LEVELS = ("debug", "info", "warning", "error", "exception", "critical", "log")
 # Calls that pass a message on: that of a batch of the sweep, and `log_event` of jobs over HTTP.

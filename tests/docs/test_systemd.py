@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from celery_steps.agent_socket import MOST_CONNECTIONS, OTHER_THREADS
 from processes.up import STOP_MARGIN_S
 from runtime.config import load_settings, setting_paths, variable_of
 from scheduler.loop import LONGEST_WAIT_S
+from tasks.agent.socket import MOST_CONNECTIONS, OTHER_THREADS
 from tests.docs.command_lines import parse_minutebook
 
 UNITS = sorted((Path(__file__).parents[2] / "deploy/systemd").glob("*.service"))

@@ -17,9 +17,9 @@ from models.action import (
 )
 from models.errors import InvalidDocument
 from models.json_text import read_json
+from models.tenant import parse_small_app, stored_small_app
 from models.users import parse_users, read_user_rows
 from runtime.documents import InvalidYaml, read_yaml
-from small_apps.document import parse_small_app, stored_small_app
 from tests.factories import STEPS
 
 NOW = datetime(2026, 11, 23, 6, tzinfo=UTC)

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import atheris
 
-ROOMS = ("cron", "models", "runtime", "small_apps", "minutebook")
+ROOMS = ("cron", "data", "models", "runtime", "minutebook")
 
 with atheris.instrument_imports(include=list(ROOMS)):
     from tests.fuzz.kinds import KINDS

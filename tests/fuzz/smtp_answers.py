@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from runtime.clock import monotonic
-from small_apps.mail.bounded_smtp import LARGEST_ANSWER
-from small_apps.mail.failures import MailRefused, MailServerFailed
-from small_apps.mail.smtp import Server, SmtpTransport
+from tasks.outgoing.mail.bounded_smtp import LARGEST_ANSWER
+from tasks.outgoing.mail.failures import MailRefused, MailServerFailed
+from tasks.outgoing.mail.smtp import Server, SmtpTransport
 from tests.hostile.raw_server import raw_server
 from tests.hostile.test_servers import SECRET, message
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import process_time
 
+from data.mail.sandbox import LONGEST_OUTPUT
+from data.mail.templates import PARTS, InvalidTemplate, MailTemplate, problems_in, render
+from data.mail.values import SAMPLE, own_values
 from minutebook.steps import Recipient
-from small_apps.mail.sandbox import LONGEST_OUTPUT
-from small_apps.mail.templates import PARTS, InvalidTemplate, MailTemplate, problems_in, render
-from small_apps.mail.values import SAMPLE, own_values
 
 # A value that no HTML may hold as it is.
 MARK = "mb7f3a"

@@ -34,20 +34,20 @@ from tests.hostile.bounds import read_in_bounds
 from tests.hostile.corpus import corpus
 from tests.hostile.stage import APPS, Stage, failed, refused
 from tests.hostile.viewers import memory_of, publish_many, statuses, viewers
-from tests.integration.celery_steps import test_agent_bounds as bounds
-from tests.integration.celery_steps import test_sidecar as sidecar
-from tests.integration.celery_steps.test_agent import ANSWER_S, Asked, serving
 from tests.integration.cli import test_scope as scope
 from tests.integration.cli.test_apps import FAR
+from tests.integration.data import test_downloads as downloads
 from tests.integration.moving import test_django_beat as imports
-from tests.integration.small_apps import test_downloads as downloads
+from tests.integration.tasks.agent import test_agent_bounds as bounds
+from tests.integration.tasks.agent import test_sidecar as sidecar
+from tests.integration.tasks.agent.test_agent import ANSWER_S, Asked, serving
 from tests.integration.web import test_aborted as aborted
 from tests.integration.web.jobs import make_due, make_job
 from tests.unit.models import test_celery_task as celery_tasks
 from tests.unit.runtime import test_documents as documents
 from tests.unit.runtime import test_references as references
-from tests.unit.small_apps import test_addresses as addresses
-from tests.unit.small_apps.mail import test_hostile_message as mails
+from tests.unit.tasks.outgoing import test_addresses as addresses
+from tests.unit.tasks.outgoing.mail import test_hostile_message as mails
 from tests.web_source import web_source
 
 OTHER = dict(zip(APPS, reversed(APPS), strict=True))

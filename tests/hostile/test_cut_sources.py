@@ -10,15 +10,15 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from data.failures import SourceFailed
+from data.fetch.sources import Fetched, fetch, source_of
+from data.importing import Data, import_data
+from data.importing.columnar import opened
+from data.importing.read_parquet import load_parquet
+from data.watch import Watch
 from minutebook.testing import make_context
 from runtime.config import Settings
 from runtime.sections.data import FetchSettings
-from small_apps.failures import SourceFailed
-from small_apps.fetch.sources import Fetched, fetch, source_of
-from small_apps.importing import Data, import_data
-from small_apps.importing.columnar import opened
-from small_apps.importing.read_parquet import load_parquet
-from small_apps.watch import Watch
 from tests.hostile.raw_server import raw_server
 
 # So that what is left out as a bad row would be seen as imported.

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from data.failures import SourceFailed
+from data.fetch.downloads import Wanted, download
+from data.watch import Watch
 from runtime.sections.data import FetchSettings
 from runtime.visible import visible_line
-from small_apps.failures import SourceFailed
-from small_apps.fetch.downloads import Wanted, download
-from small_apps.mail.bounded_smtp import LARGEST_ANSWER
-from small_apps.mail.failures import MailServerFailed
-from small_apps.mail.message import Content, Envelope, build_message
-from small_apps.mail.smtp import Server, SmtpTransport
-from small_apps.watch import Watch
+from tasks.outgoing.mail.bounded_smtp import LARGEST_ANSWER
+from tasks.outgoing.mail.failures import MailServerFailed
+from tasks.outgoing.mail.message import Content, Envelope, build_message
+from tasks.outgoing.mail.smtp import Server, SmtpTransport
 from tests.hostile.raw_server import Speaks, raw_server
 
 NOW = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)

@@ -10,13 +10,13 @@ from pydantic import SecretStr
 import minutebook
 from minutebook.grants import Grants
 from minutebook.steps import StepResult
+from models.store import tenants
 from models.tables import notices
+from models.tenant import parse_small_app
 from runtime.config import Settings
 from runtime.database import reading
 from runtime.sections import AlertSettings
 from scheduler.changes.change import create_all
-from small_apps.document import parse_small_app
-from small_apps.store import small_apps
 from tasks.execute import run_attempt
 from tasks.notices import deliver
 from tasks.registry import Registry
@@ -39,7 +39,7 @@ def ended(
     (action,) = create_all(engine, [document], author(registry.steps))
     id = make_operation(engine, action, NOON)
     with engine.begin() as connection:
-        small_apps.set_grants(connection, 1, OTHERS)
+        tenants.set_grants(connection, 1, OTHERS)
     run_attempt(engine, settings, registry, (id, 1), "tests")
     return row_of(engine, id)
 
@@ -69,7 +69,7 @@ def test_a_source_that_is_not_granted_is_not_read(
     _write_files(settings.effective_data_root)
     domain = {"source": source, **({"format": "csv"} if "url" in source else {})}
     with engine.begin() as connection:
-        small_apps.apply(connection, parse_small_app({"name": "default", "domains": {"a": domain}}))
+        tenants.apply(connection, parse_small_app({"name": "default", "domains": {"a": domain}}))
 
     row = ended(engine, settings, {"refresh": True})
 

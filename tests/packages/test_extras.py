@@ -59,7 +59,7 @@ def test_what_needs_no_extra_runs_without_one(bare: Environment, tmp_path: Path)
     code = """
 from importlib import import_module
 for name in ("publish", "maintenance", "send_email", "command"):
-    import_module(f"small_apps.steps.{name}.work")
+    import_module(f"data.steps.{name}.work")
 import cli.main, processes.daemon, processes.up, processes.web, processes.worker
 from models.errors import UnknownStep
 from tasks.registry import Registry

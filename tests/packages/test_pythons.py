@@ -37,7 +37,7 @@ def test_python(version: str, tmp_path: Path) -> None:
     for lock in LOCKS:
         locked = ("--require-hashes", "--only-binary", ":all:", "-r", lock)
         subprocess.run([*pip, *locked], cwd=ROOT, check=True)
-    source = ("--no-build-isolation", "-e", "client", "-e", ".")
+    source = ("--no-build-isolation", "-e", "release/client", "-e", ".")
     subprocess.run([*pip, *source], cwd=ROOT, check=True)
 
     passes(TESTS, python=ours)

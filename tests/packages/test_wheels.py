@@ -14,13 +14,12 @@ from tests.servers import free_port
 
 OWN = ("tasks", "models", "cli", "mail", "cron", "scheduler", "runtime", "broker", "web")
 ROOMS = {
-    *("broker", "celery_steps", "cli", "cron", "jobs", "migrations", "models", "moving"),
+    *("broker", "cli", "cron", "data", "migrations", "models", "moving"),
     *(
         "processes",
         "runtime",
         "scheduler",
         "scheduler_server.py",
-        "small_apps",
         "tasks",
         "views",
         "web",

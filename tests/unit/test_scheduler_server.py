@@ -22,11 +22,14 @@ def test_the_daemon_never_loads_step_code() -> None:
     ).stdout.split()
 
     rooms = ("fetch", "importing", "mail", "snapshots", "summary")
-    forbidden = ("tasks.", "celery_steps.", "jobs.", *(f"small_apps.{room}" for room in rooms))
-    declared = {"tasks.built_in", "celery_steps.celery_task", "jobs.step"}
+    forbidden = ("tasks.", *(f"data.{room}" for room in rooms))
+    declared = {
+        *("tasks.built_in", "tasks.step_context"),
+        *("tasks.steps", "tasks.steps.celery_task", "tasks.steps.job"),
+    }
     assert {name for name in loaded if name.startswith(forbidden)} == declared
     assert [name for name in loaded if name.endswith(".work")] == []
-    assert {"scheduler.tick", "small_apps.steps.refresh"} <= set(loaded)
+    assert {"scheduler.tick", "data.steps.refresh"} <= set(loaded)
     assert not {"duckdb", "httpx", "jinja2", "fsspec", "matplotlib"} & set(loaded)
 
 

@@ -8,12 +8,12 @@ from pydantic import Field
 
 from models.action.plan import Broken
 from models.sql import read_clock
+from models.store import tenants
 from models.store.actions import search as found_in
 from models.store.actions.search import Standing, Wanted
 from models.store.operations.durations import last_runs
 from models.stored import document_in
 from runtime.database import reading
-from small_apps.store import small_apps
 from views.actions import ActionRow, Actions, StoredAction, StoredActions, row_of
 from views.finding import number_in, scope_of, wrong_cursor
 from views.installation import Installation
@@ -117,7 +117,7 @@ def _page(
     rows = found_in.page(connection, asked, limit + 1, alert.overdue)
     shown, following = first_of(rows, limit, _cursor_at)
     now = read_clock(connection)
-    apps = small_apps.by_ids(connection, {row["small_app_id"] for row in shown})
+    apps = tenants.by_ids(connection, {row["small_app_id"] for row in shown})
     found = []
     for row in shown:
         app = apps.get(row["small_app_id"])

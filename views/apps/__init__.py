@@ -11,10 +11,11 @@ from pydantic import Field, SkipValidation, model_serializer
 from minutebook.grants import Grants
 from models.limits import PREFIX
 from models.sql import read_clock
+from models.store import tenants
 from models.store.operations import pages
 from models.store.scope import Scope
+from models.store.tenants import app_limits, app_overview, app_status
 from runtime.database import glancing, reading
-from small_apps.store import app_limits, app_overview, app_status, small_apps
 from views.door import Door, every
 from views.finding import find_app
 from views.installation import Installation
@@ -156,9 +157,9 @@ def list_apps(installation: Installation, limit: int, cursor: str | None = None)
     """List the small apps that the token may see, by name."""
     only = installation.app_name if installation.is_bound else None
     with reading(installation.engine) as connection:
-        found = small_apps.page(connection, cursor, limit + 1, only)
+        found = tenants.page(connection, cursor, limit + 1, only)
         shown, following = first_of(found, limit, lambda row: row[0].name)
-        domains = small_apps.domains_by_app(connection, [app.id for app, _ in shown])
+        domains = tenants.domains_by_app(connection, [app.id for app, _ in shown])
     rows = (
         AppRow(name=app.name, zone=app.zone, owner=owner, domains=domains.get(app.id, ()))
         for app, owner in shown
@@ -169,7 +170,7 @@ def list_apps(installation: Installation, limit: int, cursor: str | None = None)
 def app_names(installation: Installation) -> list[str]:
     """Return the names of the small apps that the request may see, in order."""
     with reading(installation.engine) as connection:
-        names = [app.name for app in small_apps.listed(connection)]
+        names = [app.name for app in tenants.listed(connection)]
     return [name for name in names if installation.may_see(name)]
 
 
@@ -223,7 +224,7 @@ def data_of(installation: Installation, name: str) -> DataOfApp:
 def statuses(installation: Installation, names: Collection[str]) -> dict[str, DataStatus]:
     """Return the status of those small apps that exist, by name."""
     with reading(installation.engine) as connection:
-        apps = {app.id: app.name for app in small_apps.listed(connection) if app.name in names}
+        apps = {app.id: app.name for app in tenants.listed(connection) if app.name in names}
         found = app_status.statuses_of(connection, apps, read_clock(connection))
     return {apps[id]: DataStatus(**status) for id, status in found.items()}
 

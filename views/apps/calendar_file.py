@@ -6,11 +6,11 @@ from pathlib import Path
 
 from pydantic import Field
 
+from data.calendar_events import MOST_EVENTS, entries_between
+from data.failures import SourceFailed
 from models.errors import InvalidDocument, Problem, Refused
 from runtime.clock import utc_now
 from runtime.extras import HOW_TO_INSTALL
-from small_apps.calendar_events import MOST_EVENTS, entries_between
-from small_apps.failures import SourceFailed
 from views.files import read_text
 from views.view import View
 

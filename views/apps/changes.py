@@ -7,13 +7,14 @@ from pydantic import Field
 
 from models.errors import Hint, InvalidDocument, Outdated, Problem, Refused
 from models.problems import listed
+from models.store import tenants
+from models.store.tenants import app_apply, app_overview
+from models.tenant import DEFAULT_APP, SmallAppModel
 from runtime.database import reading
 from scheduler.changes.calendars import replan
 from scheduler.changes.default_actions import give_maintenance
 from scheduler.changes.deletion import delete_app
 from scheduler.changes.validation import ChangeContext
-from small_apps.document import DEFAULT_APP, SmallAppModel
-from small_apps.store import app_apply, app_overview, small_apps
 from tasks.built_in import built_in_steps
 from views.apps import tag_of
 from views.files import Document, located
@@ -61,7 +62,7 @@ def create(installation: Installation, document: Document) -> AppliedApp:
     models = _parsed(installation, [document])
     with installation.engine.begin() as connection:
         name = models[0][1].name
-        if small_apps.has_document(connection, name):
+        if tenants.has_document(connection, name):
             raise Refused(
                 f'small app "{name}" already exists; use `minutebook app apply` to change it'
             )
@@ -131,13 +132,13 @@ def delete(installation: Installation, name: str, *, is_sure: bool = False) -> D
 
 
 def _check_tag(connection: sa.Connection, name: str, expects: str | None) -> None:
-    known = {app.name: app for app in small_apps.listed(connection)}
+    known = {app.name: app for app in tenants.listed(connection)}
     if name not in known:
         if expects:
             raise Outdated(f'small app "{name}" is unknown; another request may have deleted it')
         return
-    small_apps.lock(connection, known[name].id)
-    now = tag_of(small_apps.document_of(connection, known[name].id))
+    tenants.lock(connection, known[name].id)
+    now = tag_of(tenants.document_of(connection, known[name].id))
     if expects == "":
         raise Outdated(f'small app "{name}" already exists')
     if expects not in {None, now}:
@@ -149,7 +150,7 @@ def _parsed(installation: Installation, documents: Sequence[Document]) -> list[L
 
     A document of a small app outside the request's scope is a problem.
     """
-    from small_apps.mail.checks import checked_small_app
+    from data.mail.checks import checked_small_app
 
     problems: list[Problem] = []
     models: list[Located] = []

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
 
+from data.snapshots.json_rows import Row
 from runtime.database import reading
-from small_apps.snapshots.json_rows import Row
 from views.finding import find_app
 from views.installation import Installation
 from views.verbs import READ, Verb
@@ -19,7 +19,7 @@ def open_rows(
     installation: Installation, app: str, domain: str, *, is_staged: bool
 ) -> Iterator[Iterator[Row]]:
     """Open the published or staged rows of a domain, all of one version; raises NotFound."""
-    from small_apps.snapshots.production import open_version
+    from data.snapshots.production import open_version
 
     place = _found(installation, app, is_staged=is_staged)
     with open_version(installation.engine, installation.settings, app, place, [domain]) as version:
@@ -31,8 +31,8 @@ def open_lines(
     installation: Installation, app: str, domain: str, *, is_staged: bool
 ) -> Iterator[Iterator[bytes]]:
     """Open the same rows as pieces of JSON Lines, written by a child process as they are taken."""
-    from small_apps.snapshots import lines
-    from small_apps.snapshots.production import open_version
+    from data.snapshots import lines
+    from data.snapshots.production import open_version
 
     place = _found(installation, app, is_staged=is_staged)
     only = [domain]

@@ -7,10 +7,10 @@ from pydantic import Field
 
 from minutebook.grants import EVERYTHING, Grants, why_no_command
 from models.errors import Refused
+from models.store import tenants
+from models.tenant import parse_small_app
 from runtime.database import reading
 from runtime.references import SecretMissing
-from small_apps.document import parse_small_app
-from small_apps.store import small_apps
 from views.finding import find_app
 from views.installation import Installation
 from views.verbs import ADMINISTER, READ, Verb
@@ -39,7 +39,7 @@ def granted(installation: Installation, name: str) -> GrantedTo:
     """
     with reading(installation.engine) as connection:
         app = find_app(connection, installation, name)
-        return GrantedTo(name=name, grants=small_apps.grants_of(connection, app.id))
+        return GrantedTo(name=name, grants=tenants.grants_of(connection, app.id))
 
 
 @Verb(
@@ -64,10 +64,10 @@ def grant(
     _check(changes)
     with installation.engine.begin() as connection:
         if (all_ or changes) and not installation.is_bound:
-            small_apps.ensure(connection, parse_small_app({"name": name}))
+            tenants.ensure(connection, parse_small_app({"name": name}))
         app = find_app(connection, installation, name)
-        small_apps.lock(connection, app.id)
-        before = small_apps.grants_of(connection, app.id)
+        tenants.lock(connection, app.id)
+        before = tenants.grants_of(connection, app.id)
         if all_:
             # A program has to be named: it runs as the worker's account.
             before = replace(EVERYTHING, commands=before.commands)
@@ -75,7 +75,7 @@ def grant(
         lists = {kind: tuple(filter(None, names)) for kind, names in changes.items() if names}
         grants = replace(before, **lists)
         if all_ or lists:
-            small_apps.set_grants(connection, app.id, grants)
+            tenants.set_grants(connection, app.id, grants)
             details = {app.name: asdict(grants)}
             installation.audit(connection, app.id, "app.grant", details)
     return GrantedTo(name=name, grants=grants)

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from pydantic import Field
 
 from models.errors import Refused
+from models.store import tenants
+from models.store.tenants import app_limits
 from runtime.database import reading
-from small_apps.store import app_limits, small_apps
 from views.finding import find_app
 from views.installation import Installation
 from views.verbs import ADMINISTER, READ, Verb
@@ -50,7 +51,7 @@ def limit(installation: Installation, name: str, changes: Mapping[str, int]) -> 
             raise Refused(f"{what} {most} is no limit; write 0 for none, -1 for the installation's")
     with installation.engine.begin() as connection:
         app = find_app(connection, installation, name)
-        small_apps.lock(connection, app.id)
+        tenants.lock(connection, app.id)
         own = {**app_limits.own_of(connection, app.id), **changes}
         own = {what: most for what, most in own.items() if most >= 0}
         app_limits.set_own(connection, app.id, own)

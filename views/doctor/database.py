@@ -16,7 +16,7 @@ from models.column_types import StorableText
 from models.job import listed_queue
 from models.limits import PREFIX
 from models.sql import read_clock
-from models.store import actions, measures, ticks
+from models.store import actions, measures, tenants, ticks
 from models.store.clocks import read_both
 from models.store.operations import turns
 from models.store.operations.handing import FOLLOWED_WITHIN
@@ -29,6 +29,7 @@ from models.store.schema import (
     refuse_unreleased,
 )
 from models.store.scope import WHOLE_INSTALLATION
+from models.store.tenants import app_limits
 from models.store.ticks import TZ_RELEASE
 from models.tables import action_cursor, installation
 from models.tables import actions as table
@@ -36,7 +37,6 @@ from models.turns import Sharing
 from runtime.config import Settings
 from runtime.database import READ_ONLY, is_made, is_refusal, reason_of
 from runtime.postgresql import shares_sessions
-from small_apps.store import app_limits, small_apps
 from views.daemon import daemon_in
 from views.doctor.allowed import check_allowed
 from views.doctor.references import references_in, unresolved, unresolved_settings
@@ -279,7 +279,7 @@ def _shared_queues(connection: sa.Connection) -> Iterator[Checked]:
 
 def _limits(connection: sa.Connection, settings: Settings) -> Iterator[Checked]:
     found = app_limits.close(connection, settings.limits, read_clock(connection))
-    names = {app.id: app.name for app in small_apps.listed(connection)} if found else {}
+    names = {app.id: app.name for app in tenants.listed(connection)} if found else {}
     for use in found:
         name, setting = names.get(use.small_app_id, "-"), PREFIX + use.limit.upper()
         text = f"small app {name}: {use.used:,} of {use.most:,} {use.limit.replace('_', ' ')}"

@@ -16,8 +16,8 @@ from runtime.config import InvalidSetting, Settings, unknown_variables
 from runtime.database import make_engine
 from runtime.extras import HOW_TO_INSTALL
 from runtime.folders import fault_of
-from small_apps.mail import transport
-from small_apps.mail.failures import MailServerFailed
+from tasks.outgoing.mail import transport
+from tasks.outgoing.mail.failures import MailServerFailed
 from tasks.registry import Registry
 from views.doctor.database import check_database
 from views.doctor.disk import NO_SPACE, check_disk

@@ -9,7 +9,6 @@ from uuid import UUID
 import sqlalchemy as sa
 from pydantic import Field
 
-from jobs import ends
 from models.errors import LeaseLost, NotFound
 from models.job import JOB
 from models.operation import OperationState
@@ -19,6 +18,7 @@ from models.store.operations.jobs import Held, Lease
 from models.store.operations.running import Story
 from models.values import format_instant
 from runtime.database import reading
+from tasks import job_ends
 from views.installation import Installation
 from views.jobs.taking import JobToDo, send
 from views.view import View
@@ -56,11 +56,11 @@ def keep(
     settings = installation.settings.worker
     with installation.engine.begin() as connection:
         held = _held(connection, installation, job_id, lease)
-        ending = ends.overrun(held, settings)
+        ending = job_ends.overrun(held, settings)
         if ending is None:
             _renew(connection, held, progress)
-            stopped = ends.stopped(held)
-            left_s = ends.time_left(held, settings) / timedelta(seconds=1)
+            stopped = job_ends.stopped(held)
+            left_s = job_ends.time_left(held, settings) / timedelta(seconds=1)
             stop = None if stopped is None else stopped.reason
             return JobStanding(stop=stop, time_left_s=round(left_s, 3))
         ended = _finish(connection, installation, held, ending)
@@ -100,7 +100,7 @@ def fail(
     """End a job as failed; its policy decides on a retry. Raises NotFound and LeaseLost."""
 
     def failed(held: Held) -> Ending:
-        return ends.failure(held, error, permanent=permanent)
+        return job_ends.failure(held, error, permanent=permanent)
 
     held, ended = _end(installation, job_id, lease, failed)
     at = None

@@ -11,6 +11,7 @@ from pydantic import Field
 from models.action import ScheduledActionModel, load_action, plan_of
 from models.action.plan import CronTrigger
 from models.errors import InvalidAction
+from models.tenant import GIVEN
 from moving import to_beat
 from moving.apscheduler import exporting as to_apscheduler
 from moving.crontab import export as to_crontab
@@ -19,7 +20,6 @@ from moving.exported import KEEP, Exported
 from moving.outcomes import Kind
 from runtime.clock import utc_now
 from runtime.visible import visible_json
-from small_apps.document import GIVEN
 from views.actions import search
 from views.door import Door, every
 from views.installation import Installation

@@ -8,11 +8,10 @@ from uuid import UUID
 import sqlalchemy as sa
 from pydantic import Field
 
-from models.store import overview
+from models.store import overview, tenants
 from models.store.matters import matters_of
 from models.store.scope import Scope
 from runtime.database import reading
-from small_apps.store import small_apps
 from views.actions import next_of_plan
 from views.daemon import Daemon
 from views.installation import Installation
@@ -66,7 +65,7 @@ def overview_of(installation: Installation) -> Overview:
 
 def _overview(connection: sa.Connection, installation: Installation) -> Overview:
     scope, settings = installation.scope, installation.settings
-    apps = {one.id: one.name for one in small_apps.listed(connection)}
+    apps = {one.id: one.name for one in tenants.listed(connection)}
     now, daemon, verdict, _ = look(connection, settings, scope, apps)
     if daemon is not None and scope.small_app_id is not None:
         # The report of a tick counts and names the actions of other small apps, too.

@@ -7,6 +7,7 @@ from uuid import UUID
 from pydantic import Field
 
 from broker.sending import Sent
+from data.mail.news import readers_of
 from models.action import load_action
 from models.action.plan import hooks_of, sound
 from models.errors import NotFound
@@ -20,7 +21,6 @@ from runtime.database import reading
 from scheduler.on_demand import cancel as cancelling
 from scheduler.on_demand import manual, restart
 from scheduler.on_demand.restart import Repeated as Restarted
-from small_apps.mail.news import readers_of
 from tasks.built_in import built_in_steps
 from views.finding import app_of, find, named_elsewhere, operation_of
 from views.installation import Installation

@@ -8,20 +8,23 @@ from uuid import uuid4
 
 from pydantic import Field
 
+from data.bounded.limits import OverLimit
+from data.mail.checks import problems_of_template
+from data.mail.rendering import rendered
+from data.mail.templates import InvalidTemplate, MailTemplate
+from data.mail.values import own_values, sample_of, shared_values
 from minutebook.steps import Recipient
 from models.errors import Hint, InvalidDocument, NotFound, Refused, SchedulerError
 from models.limits import tested_enough
 from models.problems import MOST_COMPARED, unknown_name
 from models.sql import read_clock
-from models.store import usage
+from models.store import tenants, usage
 from models.store.people import selection, users
 from models.store.usage import Used
 from models.values import counted
 from runtime.database import reading
-from small_apps.bounded.limits import OverLimit
-from small_apps.mail.checks import problems_of_template
-from small_apps.mail.failures import MailRefused, MailServerFailed
-from small_apps.mail.message import (
+from tasks.outgoing.mail.failures import MailRefused, MailServerFailed
+from tasks.outgoing.mail.message import (
     Content,
     Envelope,
     InvalidAddress,
@@ -29,11 +32,7 @@ from small_apps.mail.message import (
     parse_address,
     unsubscribe_url,
 )
-from small_apps.mail.rendering import rendered
-from small_apps.mail.templates import InvalidTemplate, MailTemplate
-from small_apps.mail.transport import open_transport
-from small_apps.mail.values import own_values, sample_of, shared_values
-from small_apps.store import small_apps
+from tasks.outgoing.mail.transport import open_transport
 from views.finding import named_elsewhere
 from views.installation import Installation
 from views.verbs import EDIT, READ, Verb
@@ -87,13 +86,13 @@ def _stored(
 ) -> dict[str, dict[str, Any]]:
     app_id = installation.small_app.id
     with reading(installation.engine) as connection:
-        return small_apps.templates_of(connection, app_id, after, limit)
+        return tenants.templates_of(connection, app_id, after, limit)
 
 
 def _settings_of(installation: Installation) -> Mapping[str, Any]:
     app_id = installation.small_app.id
     with reading(installation.engine) as connection:
-        return small_apps.settings_of(connection, app_id)
+        return tenants.settings_of(connection, app_id)
 
 
 @Verb("list_templates", "GET /api/apps/{app}/templates", READ, pages=Templates)
@@ -187,7 +186,7 @@ def _values_now(installation: Installation, settings: Mapping[str, Any]) -> dict
     """Return the values of a mail of this minute, with the id of an unknown operation."""
     app = replace(installation.small_app, settings=settings)
     with reading(installation.engine) as connection:
-        title = small_apps.document_of(connection, app.id).get("title") or app.name
+        title = tenants.document_of(connection, app.id).get("title") or app.name
         now = read_clock(connection)
     at = now.replace(second=0, microsecond=0)
     return shared_values(app, title, at, str(uuid4()))

@@ -14,13 +14,12 @@ from pydantic import Field
 
 from models.action.health import Trouble
 from models.problems import listed
-from models.store import overview, standing
+from models.store import overview, standing, tenants
 from models.store.actions.status import perhaps_unhealthy
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.store.standing import DAY
 from runtime.config import Settings
 from runtime.database import reading
-from small_apps.store import small_apps
 from views.actions import health_in
 from views.daemon import Daemon, daemon_in
 from views.doctor.disk import disk_of
@@ -134,7 +133,7 @@ def look(
     )
     disk = disk_of(settings) if scope.small_app_id is None else None
     rows = perhaps_unhealthy(connection, settings.alert.overdue, scope)
-    names = apps or ({one.id: one.name for one in small_apps.listed(connection)} if rows else {})
+    names = apps or ({one.id: one.name for one in tenants.listed(connection)} if rows else {})
     of_actions = (_of_action(row, settings.alert.after, names) for row in rows)
     found = [*findings_of(facts, settings, disk), *(one for one in of_actions if one is not None)]
     return Seen(known.now, daemon, judge(found), facts)

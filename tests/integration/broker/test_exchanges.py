@@ -16,12 +16,12 @@ from broker.app import configure
 from broker.handing import _kept, _link
 from minutebook.grants import Grants
 from models.sql import database_now
+from models.store import tenants
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import handing, outbox
 from runtime.config import Settings
 from runtime.database import make_engine
 from scheduler.dispatch import dispatch_ready
-from small_apps.store import small_apps
 from tests.celery_messages import RULES, TASK, allowing, celery_action
 from tests.factories import make_operation, row_of, update_operation
 from tests.rabbitmq import RabbitMQ
@@ -218,7 +218,7 @@ def test_an_exchange_that_is_granted_no_longer_gets_nothing(
 ) -> None:
     id = due(engine, VIDEO)
     with engine.begin() as connection:
-        small_apps.set_grants(connection, 1, Grants(tasks=("*",)))
+        tenants.set_grants(connection, 1, Grants(tasks=("*",)))
 
     dispatch_ready(engine)
 

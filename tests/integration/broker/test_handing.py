@@ -9,11 +9,11 @@ import sqlalchemy as sa
 from kombu import Connection
 
 from broker.app import configure
-from celery_steps import followed
 from minutebook.grants import Grants
 from models.errors import Refused
 from models.operation import Cause, OperationState
 from models.sql import database_now
+from models.store import tenants
 from models.store.actions.explain_facts import Status
 from models.store.notices import overdue
 from models.store.notices.alerting import NO_ALERTS
@@ -38,7 +38,7 @@ from scheduler.on_demand.manual import run_now
 from scheduler.on_demand.restart import retry
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
-from small_apps.store import small_apps
+from tasks.agent import followed
 from tests.celery_messages import (
     RULES,
     TASK,
@@ -391,7 +391,7 @@ def test_a_task_that_is_no_longer_allowed_fails_where_it_was_to_be_sent(
 def test_a_task_that_is_no_longer_granted_is_not_sent(engine: sa.Engine, broker: Broker) -> None:
     id = due(engine, celery_action(engine))
     with engine.begin() as connection:
-        small_apps.set_grants(connection, 1, Grants(tasks=("other.*",)))
+        tenants.set_grants(connection, 1, Grants(tasks=("other.*",)))
 
     dispatch_ready(engine)
 

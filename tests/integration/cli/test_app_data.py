@@ -7,13 +7,13 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from data.steps import publish, refresh
+from data.steps.publish import PublishParameters
+from data.steps.refresh import RefreshParameters
 from runtime.config import Settings
 from runtime.database import make_engine
-from small_apps.steps import publish, refresh
-from small_apps.steps.publish import PublishParameters
-from small_apps.steps.refresh import RefreshParameters
 from tests.integration.cli.conftest import Call
-from tests.integration.small_apps.steps.conftest import Work
+from tests.integration.data.steps.conftest import Work
 
 ROWS = 'id,day,paid,open,note\n1,2026-11-23,12.50,true,"a, b"\n2,2026-11-24,,false,\n'
 

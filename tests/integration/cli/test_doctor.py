@@ -18,7 +18,7 @@ from cli.main import run
 from minutebook.grants import Grants
 from models.sql import read_clock
 from models.store import actions as stored_actions
-from models.store import schema, ticks
+from models.store import schema, tenants, ticks
 from models.tables import action_state, actions
 from runtime.clock import monotonic
 from runtime.config import Settings
@@ -27,7 +27,6 @@ from scheduler.changes.change import create_all
 from scheduler.loop import Daemon
 from scheduler.on_demand import backfill
 from scheduler.on_demand.backfill_range import Wanted
-from small_apps.store import small_apps
 from tests.celery_messages import TASK, celery_action, follow_by_name
 from tests.factories import STEPS, author, make_action, make_app, make_document
 from tests.mail_server import mail_server
@@ -343,7 +342,7 @@ def test_what_actions_may_not_reach_is_named_once_with_its_remedy(
     documents = [make_document(name=f"backup {n}", operations=backup) for n in range(2)]
     create_all(engine, documents, replace(author(app=shop), commands=None))
     with engine.begin() as connection:
-        small_apps.set_grants(connection, shop.id, Grants(commands=("/srv/*(KEY)",)))
+        tenants.set_grants(connection, shop.id, Grants(commands=("/srv/*(KEY)",)))
 
     _, found = examine()
     _, allowed = examine(SCHED_COMMANDS="/srv/*(K*)")

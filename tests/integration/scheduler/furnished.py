@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 
 import sqlalchemy as sa
 
+from data.steps.maintenance.work import run as maintain
 from models.errors import NotFound
 from models.fingerprint import operation_id
 from models.operation import OperationState
@@ -30,8 +31,7 @@ from scheduler.counting import count_ended
 from scheduler.explain import explain
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
-from small_apps.step_context import WorkContext
-from small_apps.steps.maintenance.work import run as maintain
+from tasks.step_context import WorkContext
 from tests.celery_messages import celery_action
 from tests.factories import DEFAULT_APP, STEPS, installation_on, make_action
 from tests.integration.scheduler.rubbish import Cell, Key, cells_of, write

@@ -16,11 +16,13 @@ import sqlalchemy as sa
 from models.errors import NotFound, Refused
 from models.operation import OperationState
 from models.sql import read_clock
+from models.store import tenants
 from models.store.actions import cursors
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import backfills
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import actions, audit, operations, revisions
+from models.tenant import parse_small_app
 from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.database import reading
@@ -31,8 +33,6 @@ from scheduler.changes.validation import ChangeContext
 from scheduler.on_demand.backfill import cancel as cancel_backfill
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
-from small_apps.document import parse_small_app
-from small_apps.store import small_apps
 from tests.factories import (
     STEPS,
     author,
@@ -49,7 +49,7 @@ from tests.factories import (
 def shop(engine: sa.Engine) -> ChangeContext:
     """The change context of a small app `shop`."""
     with engine.begin() as connection:
-        app, _ = small_apps.apply(connection, parse_small_app({"name": "shop"}))
+        app, _ = tenants.apply(connection, parse_small_app({"name": "shop"}))
     return ChangeContext("tests", app, STEPS)
 
 
@@ -172,7 +172,7 @@ def test_a_small_app_goes_with_all_its_actions_some_at_a_time(
     assert len(deleted.names) == 8
     assert left(engine) == ["of another app"]
     with reading(engine) as connection, pytest.raises(NotFound):
-        small_apps.get(connection, "shop")
+        tenants.get(connection, "shop")
 
 
 def test_one_that_is_deleted_already_delays_no_other(
@@ -211,7 +211,7 @@ def test_a_small_app_that_comes_back_has_none_of_its_actions(
     delete_app(engine, shop)
 
     with engine.begin() as connection:
-        small_apps.apply(connection, parse_small_app({"name": "shop"}))
+        tenants.apply(connection, parse_small_app({"name": "shop"}))
 
     assert left(engine) == []
     make(engine, shop, 1)
@@ -222,11 +222,11 @@ def test_an_action_that_is_added_at_the_last_moment_is_deleted_too(
     engine: sa.Engine, shop: ChangeContext
 ) -> None:
     with engine.begin() as connection:
-        small_apps.hold(connection, shop.small_app.id)
+        tenants.hold(connection, shop.small_app.id)
     make(engine, shop, 1)
 
     with engine.begin() as connection:
-        assert not small_apps.mark_deleted(connection, shop.small_app.id)
+        assert not tenants.mark_deleted(connection, shop.small_app.id)
 
     delete_app(engine, shop)
     assert left(engine) == []

@@ -2,12 +2,12 @@
 
 import sqlalchemy as sa
 
+from models.store import tenants
 from models.tables import actions as actions_table
+from models.tenant import parse_small_app
 from scheduler.changes.change import create_all
 from scheduler.changes.validation import ChangeContext
 from scheduler.on_demand import manual
-from small_apps.document import parse_small_app
-from small_apps.store import small_apps
 from tests.factories import DEFAULT_APP, STEPS, make_action, make_document, row_of, rows_of
 from tests.servers import Broker
 
@@ -30,7 +30,7 @@ def test_each_is_recorded_as_a_manual_run_and_all_are_sent(
 
 def test_those_of_other_small_apps_are_run_only_with_all_of_them(engine: sa.Engine) -> None:
     with engine.begin() as connection:
-        other, _ = small_apps.apply(connection, parse_small_app({"name": "other"}))
+        other, _ = tenants.apply(connection, parse_small_app({"name": "other"}))
     create_all(engine, [make_document(name="theirs")], ChangeContext("tests", other, STEPS))
     make_action(engine, name="ours")
 

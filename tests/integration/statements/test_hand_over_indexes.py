@@ -9,7 +9,6 @@ import pytest
 
 from broker.app import configure
 from broker.in_use import settings_in_use
-from celery_steps import followed
 from models.celery_task import CeleryRules
 from models.sql import database_now
 from models.store.notices.alerting import NO_ALERTS
@@ -17,6 +16,7 @@ from models.store.operations import handing, outbox
 from models.store.operations.admission import TAKEN, KeptBack
 from scheduler.changes.change import create_all
 from scheduler.dispatch import dispatch_ready
+from tasks.agent import followed
 from tests.celery_messages import TASK, allowing, follow_by_name
 from tests.factories import author, make_document, make_operation, update_operation
 from tests.integration.statements.acts import assert_indexed

@@ -15,7 +15,7 @@ from benchmarks.filling import analyze, bulk_insert, instant
 from models.fingerprint import operation_id
 from models.operation import OperationState
 from models.sql import read_clock
-from models.store import actions, clock_steps, notices, overview, ticks
+from models.store import actions, clock_steps, notices, overview, tenants, ticks
 from models.store.actions import cursors, search
 from models.store.matters import matters_of
 from models.store.notices import overdue
@@ -26,6 +26,7 @@ from models.store.operations.claims import Claim
 from models.store.operations.finish import Ending, end
 from models.store.operations.outbox import Message
 from models.store.scope import WHOLE_INSTALLATION, Scope
+from models.store.tenants import app_overview, app_status
 from models.tables import action_cursor
 from runtime.config import load_settings
 from runtime.database import reading
@@ -37,7 +38,6 @@ from scheduler.on_demand import backfill, cancel, restart
 from scheduler.on_demand.backfill_range import Wanted
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
-from small_apps.store import app_overview, app_status, small_apps
 from tasks import backfill as filling
 from tests.factories import STEPS, author, make_action, update_operation
 from tests.integration.statements.acts import SUCCESS, assert_indexed, claimed, ended, make
@@ -386,7 +386,7 @@ def test_documents_that_name_a_program_a_calendar_or_a_summary_are_found(
 ) -> None:
     settings = load_settings(tmp_path, {})
     with reading(filled.engine) as connection:
-        app = small_apps.get(connection, "default")
+        app = tenants.get(connection, "default")
 
     with statements.captured(), filled.engine.begin() as connection:
         summary = app_overview.action_with(connection, app.id, "send_execsum")

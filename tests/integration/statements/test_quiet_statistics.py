@@ -12,7 +12,6 @@ import pytest
 
 from broker.app import configure
 from broker.in_use import settings_in_use
-from celery_steps import followed
 from models.celery_task import CeleryRules
 from models.operation import OperationState
 from models.sql import database_now
@@ -26,6 +25,7 @@ from models.store.operations.outbox import Message
 from models.store.scope import WHOLE_INSTALLATION
 from scheduler.changes.change import create_all
 from scheduler.on_demand import cancel, restart
+from tasks.agent import followed
 from tests.celery_messages import TASK, allowing, follow_by_name
 from tests.factories import author, make_document, make_operation, update_operation
 from tests.integration.statements.acts import SUCCESS, claimed, ended, make

@@ -7,12 +7,12 @@ import pytest
 import sqlalchemy as sa
 
 from models.action.recipients import RecipientFilterModel
+from models.store import tenants
 from models.store.people import selection, users
 from models.store.people.users import Imported, Moved
 from models.users import parse_users
 from runtime.config import Settings
 from runtime.database import make_engine
-from small_apps.store import small_apps
 from tests.statements import rows_read
 
 ANN = {"id": "ann", "email": "ann@example.com", "groups": ["manager"]}
@@ -23,14 +23,14 @@ SEEN = {"activated_at": "2026-01-05T09:00:00Z"}
 def imported(engine: sa.Engine, *rows: dict[str, Any]) -> Imported:
     """Import rows into the default app."""
     with engine.begin() as connection:
-        app = small_apps.get(connection, "default")
+        app = tenants.get(connection, "default")
         return users.import_users(connection, app.id, parse_users(rows))
 
 
 def selected(engine: sa.Engine, **rule: Any) -> Sequence[str]:
     """Return the ids of the users that a rule selects."""
     with engine.begin() as connection:
-        app = small_apps.get(connection, "default")
+        app = tenants.get(connection, "default")
         model = RecipientFilterModel.model_validate(rule)
         return [one.id for one in users.recipients_of(connection, app.id, model)]
 
@@ -42,7 +42,7 @@ def test_users_and_groups_are_made_then_updated(engine: sa.Engine) -> None:
     assert imported(engine, again) == Imported(created=0, updated=1)
 
     with engine.connect() as connection:
-        app = small_apps.get(connection, "default")
+        app = tenants.get(connection, "default")
         found = {user.id: user for user in users.listed(connection, app.id)}
         assert users.group_names(connection, app.id) == {"manager", "shop", "board"}
     assert found["ann"].name == "Ann"
@@ -57,7 +57,7 @@ def test_what_a_row_does_not_name_is_kept(engine: sa.Engine) -> None:
     imported(engine, {"id": "ann", "email": "new@example.com"})
 
     with engine.connect() as connection:
-        app = small_apps.get(connection, "default")
+        app = tenants.get(connection, "default")
         (ann,) = users.listed(connection, app.id)
     assert (ann.email, ann.active) == ("new@example.com", False)
     assert ann.groups == {"manager"}
@@ -94,7 +94,7 @@ def test_users_that_are_more_than_a_batch_are_imported_once(engine: sa.Engine) -
     models = parse_users(rows)
 
     with engine.begin() as connection:
-        app = small_apps.get(connection, "default")
+        app = tenants.get(connection, "default")
         users.import_users(connection, app.id, models)
         users.import_users(connection, app.id, models)
 
@@ -104,7 +104,7 @@ def test_users_that_are_more_than_a_batch_are_imported_once(engine: sa.Engine) -
 def silent(engine: sa.Engine, id: str = "ann") -> frozenset[str]:
     """Return which instants of a user raise no event."""
     with engine.connect() as connection:
-        app = small_apps.get(connection, "default")
+        app = tenants.get(connection, "default")
         user = users.find(connection, app.id, id)
     assert user is not None
     return user.silent
@@ -112,7 +112,7 @@ def silent(engine: sa.Engine, id: str = "ann") -> frozenset[str]:
 
 def imported_with_events(engine: sa.Engine, *rows: dict[str, Any]) -> None:
     with engine.begin() as connection:
-        app = small_apps.get(connection, "default")
+        app = tenants.get(connection, "default")
         users.import_users(connection, app.id, parse_users(rows), raises_events=True)
 
 
@@ -145,7 +145,7 @@ def test_a_user_who_is_seen_moves_and_is_heard(engine: sa.Engine) -> None:
     first, earlier = (datetime(2026, 2, day, tzinfo=UTC) for day in (2, 1))
 
     with engine.begin() as connection:
-        app = small_apps.get(connection, "default").id
+        app = tenants.get(connection, "default").id
         stands = [users.move(connection, app, "ann", "last_seen_at", at) for at in (first, earlier)]
         nobody = users.move(connection, app, "zoe", "last_seen_at", first)
 
@@ -156,7 +156,7 @@ def test_a_user_who_is_seen_moves_and_is_heard(engine: sa.Engine) -> None:
 def test_a_new_user_is_heard_and_never_overwritten(engine: sa.Engine) -> None:
     ann, other = parse_users([{**ANN, **SEEN}, {**BEN, "name": "other"}])
     with engine.begin() as connection:
-        app = small_apps.get(connection, "default").id
+        app = tenants.get(connection, "default").id
         added = [users.add(connection, app, ann) for _ in range(2)]
         users.add(connection, app, other)
         found = users.find(connection, app, "ann")
@@ -184,7 +184,7 @@ def test_the_database_keeps_whom_the_flags_keep(engine: sa.Engine) -> None:
     tried = 0
 
     with engine.begin() as connection:
-        app = small_apps.get(connection, "default")
+        app = tenants.get(connection, "default")
         for chosen in product((True, False), repeat=4):
             flags = dict(zip(names, chosen, strict=True))
             if flags["only_inactive_users"] and flags["only_inactivated_users"]:

@@ -17,12 +17,12 @@ import sqlalchemy as sa
 
 from minutebook.grants import EVERYTHING
 from models.errors import InvalidAction
+from models.store import tenants
 from models.store.operations import log_lines
 from models.tables import operations
 from runtime.config import Settings
 from runtime.database import reading
 from scheduler.changes.change import create_all
-from small_apps.store import small_apps
 from tasks import lease
 from tasks.execute import run_attempt
 from tasks.registry import Registry
@@ -324,7 +324,7 @@ def test_a_program_gets_the_variables_that_it_is_granted(
     operation = made(engine, WITH_DAY)
     grants = replace(EVERYTHING, commands=granted)
     with engine.begin() as connection:
-        small_apps.set_grants(connection, DEFAULT_APP.id, grants)
+        tenants.set_grants(connection, DEFAULT_APP.id, grants)
     settings = settings.model_copy(update={"commands": allowed})
 
     run_attempt(engine, settings, Registry(), (operation, 1), "tests")
@@ -359,7 +359,7 @@ def test_a_program_has_to_be_allowed_and_granted_at_save_and_at_run(
     operation = made(engine, parameters)
     grants = replace(EVERYTHING, commands=granted)
     with engine.begin() as connection:
-        small_apps.set_grants(connection, DEFAULT_APP.id, grants)
+        tenants.set_grants(connection, DEFAULT_APP.id, grants)
     settings = settings.model_copy(update={"commands": allowed})
     run_attempt(engine, settings, Registry(), (operation, 1), "tests")
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from models.action import ParseContext, parse_action
+from models.tenant import parse_small_app
 from models.users import parse_users
 from runtime.clock import utc_now
-from small_apps.document import parse_small_app
 from tests.factories import STEPS
 
 DEMO = Path(__file__).parents[3] / "examples/demo"

@@ -7,12 +7,12 @@ from pathlib import Path
 OURS = [
     "cli",
     "cron",
+    "data",
     "mail",
     "migrations",
     "models",
     "runtime",
     "scheduler",
-    "small_apps",
     "tasks",
 ]
 EXAMPLE = Path(__file__).parents[3] / "examples" / "from_celery_beat"

@@ -7,9 +7,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 # What answers requests over HTTP, and pages.
-ASKED = ("views", "models", "scheduler", "small_apps", "jobs", "tasks", "web")
+ASKED = ("views", "models", "scheduler", "data", "tasks", "web")
 # What commands on this machine alone call.
 COMMANDS_ONLY = {
+    "tasks/agent/socket.py",
     "views/installation.py",
     "views/simulation.py",
     "views/moving/__init__.py",

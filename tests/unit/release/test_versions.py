@@ -103,7 +103,7 @@ def test_a_page_of_the_index_does_not_say_that_it_is_not_there() -> None:
 
 
 def test_a_project_is_read_with_its_repository() -> None:
-    read = parse(CLIENT, "client/pyproject.toml")
+    read = parse(CLIENT, "release/client/pyproject.toml")
 
     assert read.repository == "https://code.example/minutebook"
     assert (read.name, read.version) == ("minutebook-client", "0.9.0")
@@ -116,5 +116,6 @@ def test_each_place_of_this_checkout_names_its_version() -> None:
 
     assert [str(one) for one in found if " names " in one.fact and not one.is_ok] == []
     facts = " ".join(one.fact for one in found)
-    for place in ("client/pyproject.toml", "docker-compose.yml", "kustomization", "install.md"):
+    client = "release/client/pyproject.toml"
+    for place in (client, "docker-compose.yml", "kustomization", "install.md"):
         assert place in facts

@@ -12,7 +12,7 @@ from tests.factories import STEPS
 
 @pytest.mark.parametrize(
     "module",
-    ["models", "tasks", "models.action.steps", "models.absent", "cron", "jobs.mine", "web.mine"],
+    ["models", "tasks", "models.action.steps", "models.absent", "cron", "data.mine", "web.mine"],
 )
 def test_a_module_named_as_one_of_ours_is_told_and_not_taken_for_it(module: str) -> None:
     failed = Registry((module,)).failed
@@ -37,7 +37,7 @@ def test_a_step_of_a_user_cannot_replace_a_built_in_one() -> None:
     registry = Registry()
 
     assert registry.steps["maintenance"] == STEPS["maintenance"]
-    assert registry.function("maintenance").__module__ == "small_apps.steps.maintenance"
+    assert registry.function("maintenance").__module__ == "data.steps.maintenance"
     assert minutebook.registered_steps()["maintenance"].function is own
 
 

@@ -15,16 +15,16 @@ import sqlalchemy as sa
 from PIL import Image, ImageSequence
 from playwright.sync_api import Page, expect
 
+from data.store.failures import ActionFailures
+from data.store.snapshots import Domain, Snapshot
+from data.summary import Summary, summarise
+from data.summary.history import Past
+from data.summary.mail import content_of
 from models.roles import Role
 from models.sql import read_clock, upsert
 from models.store import ticks
 from models.tables import action_cursor, action_state, operations
 from runtime.database import reading
-from small_apps.store.failures import ActionFailures
-from small_apps.store.snapshots import Domain, Snapshot
-from small_apps.summary import Summary, summarise
-from small_apps.summary.history import Past
-from small_apps.summary.mail import content_of
 from tests import browser
 from tests.browser import Chromium
 from tests.factories import update_operation

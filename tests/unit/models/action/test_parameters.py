@@ -3,11 +3,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from celery_steps.celery_task import CeleryTaskParameters
-from jobs.step import JobParameters
+from data.steps.refresh import RefreshParameters
 from models.action.steps import OperationModel
 from models.parsing import Reading
-from small_apps.steps.refresh import RefreshParameters
+from tasks.steps.celery_task import CeleryTaskParameters
+from tasks.steps.job import JobParameters
 from tests.factories import STEPS
 
 

@@ -48,12 +48,11 @@ def product_files() -> list[Path]:
     """Return every Python file that may write to the database."""
     rooms = (
         "broker",
-        "celery_steps",
         "cli",
         "models",
         "processes",
         "scheduler",
-        "small_apps",
+        "data",
         "tasks",
         "views",
     )

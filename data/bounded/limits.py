@@ -1,0 +1,105 @@
+"""The limits of a child process, and the reason for its end."""
+
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from data.failures import SourceFailed, Stopped
+
+
+class Over(StrEnum):
+    """A limit that a child exceeded."""
+
+    MEMORY = "memory"
+    CPU = "cpu"
+    TIME = "time"
+
+
+class OverLimit(SourceFailed):
+    """A child exceeded a limit, or crashed, so its input cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of one child, and the setting of each, if it has one.
+
+    Errors begin with `shown`, the name of the child's input. `memory_mb` is the address space
+    beyond that of an idle child: no child can use more memory.
+    """
+
+    memory_mb: int
+    cpu_s: float
+    time_s: float
+    settings: Mapping[Over, str] = field(default_factory=dict)
+    # What the child gets beyond `time_s` to end in order by itself.
+    slack_s: float = 0.0
+    shown: str = ""
+
+    def error(self, text: str, *, permanent: bool = False) -> OverLimit:
+        """Return an error about the child's input; `text` says what is wrong with it."""
+        return OverLimit(f"{self.shown} {text}".lstrip(), permanent=permanent)
+
+    def over(self, kind: Over) -> OverLimit:
+        """Return the error of a child that exceeded the limit `kind`."""
+        # A busy machine may have been slow; memory and CPU are the same at each try.
+        return self.error(self.exceeded(kind), permanent=kind is not Over.TIME)
+
+    def exceeded(self, kind: Over) -> str:
+        """Return what exceeded the limit `kind`, and what to do about it."""
+        shown = {
+            Over.MEMORY: f"needs more than {self._shown(kind, self.memory_mb, 'MiB')} of memory",
+            Over.CPU: f"needs more than {self._shown(kind, self.cpu_s, 's')} of CPU time",
+            Over.TIME: f"takes longer than {self._shown(kind, self.time_s, 's')}",
+        }
+        remedy = "make it smaller"
+        if kind in self.settings:
+            remedy += f", or raise {self.settings[kind]}"
+        return f"{shown[kind]}; {remedy}"
+
+    def _shown(self, kind: Over, value: float, unit: str) -> str:
+        setting = self.settings.get(kind)
+        return f"{setting}={value:g}" if setting else f"{value:g} {unit}"
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """The end of a child: its signal (0: none), exit code, peak of memory, and CPU."""
+
+    signal: int = 0
+    code: int = 0
+    peak_mb: float = 0.0
+    cpu_s: float = 0.0
+
+
+def result_of(answer: Mapping[str, Any] | None, exit_: Exit | None, limits: Limits) -> Any:
+    """Return the result in a child's `answer`; None is no answer.
+
+    Raises OverLimit for an exceeded limit and a crash, and SourceFailed and Stopped as the child
+    did.
+    """
+    if answer is None:
+        raise _ended(exit_, limits)
+    if "result" in answer:
+        return answer["result"]
+    if "over" in answer:
+        raise limits.over(Over(answer["over"]))
+    if "failed" in answer:
+        raise SourceFailed(answer["failed"], permanent=answer["permanent"])
+    if "stopped" in answer:
+        raise Stopped
+    raise limits.error(f"failed: {answer['error']}")
+
+
+def _ended(exit_: Exit | None, limits: Limits) -> OverLimit:
+    """Return the error of a child that ended without an answer."""
+    if exit_ is None:
+        return limits.error("cannot be read: its process was lost")
+    if exit_.signal in (signal.SIGXCPU, signal.SIGPROF):
+        return limits.over(Over.CPU)
+    if not exit_.signal:
+        return limits.error(f"ended its process with the code {exit_.code}")
+    name = signal.Signals(exit_.signal).name
+    # C++ code that gets no memory often aborts.
+    return limits.error(f"ended its process with {name}; perhaps it {limits.exceeded(Over.MEMORY)}")

@@ -1,0 +1,199 @@
+"""SQL sources: one read-only query on a configured connection, in a child process, streamed."""
+
+import threading
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from data.bounded import client
+from data.bounded.child import Call
+from data.failures import SourceFailed, Stopped, first_line
+from data.fetch.rows import Bounds, write_rows
+from data.importing.bad_rows import BadRows
+from data.importing.in_child import reading_limits
+from data.watch import Watch
+from minutebook.grants import not_granted
+from models.problems import unknown_name
+from runtime.clock import monotonic
+from runtime.config import Settings
+from runtime.postgresql import only_read
+from runtime.references import OF_SETTINGS, SecretMissing, resolved
+from runtime.sections.data import FetchSettings
+
+CONNECT_S = 10
+# libpq without memory for a row returns what it has, and an error as a second result.
+_NO_MEMORY = ("out of memory", "received 2 results from command")
+ROWS_AT_ONCE = 1_000
+
+
+def query(sql: str, name: str, target: Path, settings: Settings, watch: Watch) -> BadRows:
+    """Write the rows of `sql` on the connection `name` to `target`, as JSON Lines.
+
+    Return the rows left out. Raises SourceFailed, and Stopped after ending the query on the server.
+    """
+    arguments = {
+        "sql": sql,
+        "name": name,
+        "url": _url(name, settings),
+        "target": str(target),
+        "settings": settings.fetch.model_dump(mode="json"),
+    }
+    call = client.Call(f"{__name__}:answer", arguments)
+    limits = reading_limits(settings.fetch, f"connection {name}", "timeout_s")
+    limits = replace(limits, slack_s=CONNECT_S + client.GRACE_S)
+    return BadRows.of_json(client.run(call, limits, watch))
+
+
+def answer(call: Call) -> Mapping[str, Any]:
+    """Write the rows of the call's query; called in the child."""
+    given = call.arguments
+    settings = FetchSettings.model_validate(given["settings"])
+    engine = _engine(given["name"], given["url"], settings)
+    target = Path(given["target"])
+    return asdict(_written(engine, given["sql"], given["name"], target, settings, call.watch))
+
+
+def _written(
+    engine: sa.Engine, sql: str, name: str, target: Path, settings: FetchSettings, watch: Watch
+) -> BadRows:
+    end = monotonic() + settings.timeout_s
+    try:
+        with engine.connect() as connection:
+            driver = connection.connection.driver_connection
+            with _ended_in_time(_cancel_of(driver), settings.timeout_s, watch):
+                bounds = Bounds(f"connection {name}", settings, watch)
+                with closing(_rows(connection, sql, name)) as rows:
+                    return write_rows(rows, target, bounds)
+    except sa.exc.SQLAlchemyError as error:
+        if watch.is_stopped:
+            raise Stopped from None
+        raise _failed(name, error, is_late=monotonic() >= end, settings=settings) from None
+    finally:
+        engine.dispose()
+
+
+def _url(name: str, settings: Settings) -> str:
+    """Return the URL of a connection, its reference resolved. Raises SourceFailed."""
+    known = {
+        one: url
+        for one, url in settings.connections.items()
+        if settings.grants.allows("connections", one)
+    }
+    if name in settings.connections and name not in known:
+        raise SourceFailed(f"connection {name} {not_granted('connections', name)}", permanent=True)
+    if name not in known:
+        text = unknown_name("connection", name, known)
+        raise SourceFailed(f'connection "{name}" {text}', permanent=True)
+    try:
+        return resolved(known[name].get_secret_value(), OF_SETTINGS)
+    except SecretMissing as error:
+        raise SourceFailed(f"connection {name}: {error}") from None
+
+
+def _engine(name: str, written: str, settings: FetchSettings) -> sa.Engine:
+    try:
+        url = sa.make_url(written)
+        options = _options(url, settings.timeout_s)
+        engine = sa.create_engine(url, poolclass=sa.NullPool, connect_args=options)
+    except (sa.exc.ArgumentError, ImportError, ValueError) as error:
+        # The text of a URL error may quote the URL.
+        kind = type(error).__name__
+        text = f": {error}" if isinstance(error, ImportError) else ""
+        raise SourceFailed(
+            f"connection {name} cannot be used: {kind}{text}", permanent=True
+        ) from None
+    if _is_psycopg(url):
+        only_read(engine, f"statement_timeout = {int(settings.timeout_s * 1e3)}")
+    if url.get_backend_name() == "sqlite":
+        sa.event.listen(engine, "connect", _read_only_sqlite)
+    if url.get_backend_name() in ("mysql", "mariadb"):
+        sa.event.listen(engine, "connect", _read_only_mysql)
+    return engine
+
+
+def _is_psycopg(url: sa.URL) -> bool:
+    return url.drivername == "postgresql+psycopg"
+
+
+def _options(url: sa.URL, timeout_s: float) -> dict[str, Any]:
+    backend = url.get_backend_name()
+    if _is_psycopg(url):
+        return {"connect_timeout": CONNECT_S}
+    if backend == "postgresql":
+        # Other drivers send the query as it is, which may begin a transaction of its own.
+        session = f"-c default_transaction_read_only=on -c statement_timeout={int(timeout_s * 1e3)}"
+        return {"connect_timeout": CONNECT_S, "options": session}
+    if backend == "sqlite":
+        # One thread runs the query, another interrupts it.
+        return {"check_same_thread": False, "timeout": CONNECT_S}
+    return {}
+
+
+def _read_only_sqlite(connection: Any, _record: object) -> None:
+    connection.execute("PRAGMA query_only = ON")
+
+
+def _read_only_mysql(connection: Any, _record: object) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET SESSION TRANSACTION READ ONLY")
+
+
+def _cancel_of(driver: Any) -> Callable[[], object]:
+    """Return the driver's function that ends a query from another thread."""
+    for name in ("cancel_safe", "cancel", "interrupt"):
+        found: Callable[[], object] | None = getattr(driver, name, None)
+        if callable(found):
+            return found
+    return lambda: None
+
+
+@contextmanager
+def _ended_in_time(cancel: Callable[[], object], timeout_s: float, watch: Watch) -> Iterator[None]:
+    timer = threading.Timer(timeout_s, cancel)
+    timer.daemon = True
+    timer.start()
+    try:
+        with watch.interrupted_by(cancel):
+            yield
+    finally:
+        timer.cancel()
+
+
+def _rows(connection: sa.Connection, sql: str, name: str) -> Generator[dict[str, Any], None, None]:
+    # Without parameters, a driver takes percent signs and colons literally.
+    options = {"stream_results": True, "max_row_buffer": ROWS_AT_ONCE, "no_parameters": True}
+    with connection.execution_options(**options).exec_driver_sql(sql) as result:
+        columns = _columns(result, name)
+        for rows in result.partitions(ROWS_AT_ONCE):
+            for row in rows:
+                yield dict(zip(columns, row, strict=True))
+
+
+def _columns(result: sa.CursorResult[Any], name: str) -> Sequence[str]:
+    if not result.returns_rows:
+        raise SourceFailed(f"connection {name}: the statement returns no rows", permanent=True)
+    columns = list(result.keys())
+    twice = sorted({column for column in columns if columns.count(column) > 1})
+    if twice:
+        raise SourceFailed(
+            f'connection {name}: the query has two columns "{twice[0]}"; rename one with AS',
+            permanent=True,
+        )
+    return columns
+
+
+def _failed(
+    name: str, error: sa.exc.SQLAlchemyError, *, is_late: bool, settings: FetchSettings
+) -> SourceFailed:
+    if is_late:
+        seconds = settings.timeout_s
+        return SourceFailed(f"connection {name} took longer than SCHED_FETCH_TIMEOUT_S={seconds:g}")
+    text = first_line(getattr(error, "orig", None) or error)
+    if any(sign in text for sign in _NO_MEMORY):
+        raise MemoryError
+    is_permanent = isinstance(error, sa.exc.ProgrammingError)
+    return SourceFailed(f"connection {name}: {text}", permanent=is_permanent)

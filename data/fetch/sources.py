@@ -1,0 +1,246 @@
+"""Fetching of a domain's source: a file, a URL, a query, or a registered reader."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import urlsplit
+
+from data.beneath import opened_beneath
+from data.failures import SourceFailed, check_size
+from data.fetch import downloads, readers
+from data.fetch.downloads import Wanted
+from data.fetch.query import query
+from data.importing import OF_LINES, Data, Rules
+from data.watch import Watch
+from minutebook.grants import not_granted
+from minutebook.steps import StepContext
+from models.references import is_reference
+from models.tenant.sources import PLACES, format_of_name
+from runtime.config import Settings
+from runtime.references import SecretMissing, resolved
+from runtime.urls import check_web_url
+
+MEDIA_TYPES = {
+    "text/csv": "csv",
+    "application/json": "json",
+    "application/x-ndjson": "jsonl",
+    "application/jsonl": "jsonl",
+    "application/vnd.apache.parquet": "parquet",
+}
+UNFRAMED = (
+    "answered with neither Content-Length nor chunked encoding, so an early end would not show; "
+    "let the server send either"
+)
+NO_URL = "holds no http or https URL; percent-encode special characters of its password"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One source: a `file` relative to the data root, a `url`, a query `sql`, or a `reader`.
+
+    `key` differs from the keys of the domain's earlier sources.
+    """
+
+    key: str
+    file: str | None = None
+    url: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    sql: str | None = None
+    connection: str = ""
+    reader: str | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    format: str | None = None
+    rules: Rules = field(default_factory=Rules)
+
+    @property
+    def place(self) -> str:
+        """A hash of where the data come from, independent of their format and rules."""
+        place = (self.url, self.sql, self.connection, self.reader, sorted(self.parameters.items()))
+        return sha256(repr(place).encode()).hexdigest()[:16]
+
+    @property
+    def shown(self) -> str:
+        """The source's display name, without secrets."""
+        if self.url:
+            return self.url if is_reference(self.url) else downloads.shown_url(self.url)
+        if self.reader:
+            return f"reader {self.reader}"
+        return f"connection {self.connection}" if self.sql else str(self.file)
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A source's data on this machine, ready to import; `validators` identify their state.
+
+    A download is private to its refresh until it is read; then it becomes the file `kept`.
+    """
+
+    data: Data
+    validators: dict[str, str]
+    kept: Path | None = None
+
+    def keep(self) -> None:
+        """Keep a download for `from: downloaded`; it is no longer private."""
+        if self.kept is not None:
+            downloads.keep(self.data.file, self.kept)
+
+    def discard(self) -> None:
+        """Remove a download that was not kept."""
+        if self.kept is not None:
+            self.data.file.unlink(missing_ok=True)
+
+
+def source_of(document: Mapping[str, Any]) -> Source:
+    """Return the source of a domain's stored document. Raises SourceFailed."""
+    if sum(bool(document.get(place)) for place in PLACES) != 1:
+        text = 'the source needs exactly one of "file", "url", "sql" and "reader"'
+        raise SourceFailed(text, permanent=True)
+    known = ("file", "url", "headers", "sql", "connection", "reader", "parameters", "format")
+    given = {key: document[key] for key in known if document.get(key) is not None}
+    rules = Rules(document.get("columns", {}), tuple(document.get("key", ())))
+    text = repr(sorted(document.items(), key=str))
+    return Source(key=sha256(text.encode()).hexdigest()[:16], rules=rules, **given)
+
+
+def wanted_of(source: Source, settings: Settings) -> Wanted:
+    """Return the request of a URL source, its secrets resolved. Raises SourceFailed."""
+    try:
+        url = _secret(source.url, settings) if is_reference(source.url) else None
+        host = urlsplit(url or str(source.url)).hostname or ""
+        headers = {
+            name: _secret(value, settings, host) if is_reference(value) else value
+            for name, value in source.headers.items()
+        }
+    except SecretMissing as error:
+        raise SourceFailed(str(error)) from None
+    except ValueError:
+        raise SourceFailed(f"{source.shown} {NO_URL}") from None
+    if not all(map(_may_be_sent, headers.values())):
+        text = "a header's secret has an invalid character, or begins or ends with a space"
+        raise SourceFailed(f"{source.shown}: {text}")
+    if url is None:
+        return Wanted(str(source.url), headers)
+    try:
+        check_web_url(url.strip())
+    except ValueError:
+        raise SourceFailed(f"{source.shown} {NO_URL}") from None
+    return Wanted(url.strip(), headers, source.shown)
+
+
+def _secret(text: object, settings: Settings, host: str | None = None) -> str:
+    return resolved(str(text), settings.secrets, grants=settings.grants, host=host)
+
+
+def _may_be_sent(text: str) -> bool:
+    return text.isascii() and text.isprintable() and text == text.strip()
+
+
+def granted_place(name: str, settings: Settings) -> tuple[Path, str]:
+    """Return the granted folder that holds a file of the data root, and its path in there.
+
+    Raises SourceFailed for a file that is not granted. Links must not lead out of the folder.
+    """
+    folder = settings.grants.folder_of(name)
+    if folder is None:
+        raise SourceFailed(f"{name} {not_granted('files', name)}", permanent=True)
+    path = PurePosixPath(name).relative_to(folder)
+    return settings.effective_data_root / folder, str(path)
+
+
+def file_validators(source: Source, state: os.stat_result) -> dict[str, str]:
+    """Return the validators that identify this state of a file."""
+    return {
+        "source": source.key,
+        "mtime_ns": str(state.st_mtime_ns),
+        "size": str(state.st_size),
+    }
+
+
+def fetch(
+    source: Source,
+    kept: Path,
+    settings: Settings,
+    watch: Watch,
+    context: StepContext,
+) -> Fetched:
+    """Return the source's data on this machine: a file stays put, all else is downloaded.
+
+    A download becomes `kept` only after it was read, because two refreshes may run at once. A
+    reader gets the `context`. Raises SourceFailed and Stopped.
+    """
+    if source.file is not None:
+        return _local(source, settings, watch)
+    private = downloads.private_part(kept)
+    private.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        if source.url is not None:
+            return _downloaded(source, private, kept, settings, watch)
+        return _rows_of(source, private, kept, settings, watch, context)
+    except BaseException:
+        private.unlink(missing_ok=True)
+        raise
+
+
+def _downloaded(
+    source: Source, private: Path, kept: Path, settings: Settings, watch: Watch
+) -> Fetched:
+    wanted = wanted_of(source, settings)
+    answer = downloads.download(wanted, private, settings.fetch, watch)
+    validators = {"source": source.key, **answer.validators} if answer.validators else {}
+    format_name = source.format or format_of(_path_of(wanted.url), answer.media_type)
+    if not answer.is_framed and format_name in OF_LINES:
+        raise SourceFailed(f"{source.shown} {UNFRAMED}", permanent=True)
+    data = Data(private, format_name, source.shown, source.rules, watch)
+    return Fetched(data, validators, kept)
+
+
+def _rows_of(
+    source: Source,
+    private: Path,
+    kept: Path,
+    settings: Settings,
+    watch: Watch,
+    context: StepContext,
+) -> Fetched:
+    if source.sql is not None:
+        bad_rows = query(source.sql, source.connection, private, settings, watch)
+    else:
+        name = str(source.reader)
+        bad_rows = readers.read(name, source.parameters, private, context, settings, watch)
+    return Fetched(Data(private, "jsonl", source.shown, source.rules, watch, bad_rows), {}, kept)
+
+
+def fetch_again(source: Source, kept: Path, settings: Settings, watch: Watch) -> Fetched:
+    """Return the earlier download `kept`, without asking the source whether it changed."""
+    if source.file is not None:
+        return _local(source, settings, watch)
+    if not kept.exists():
+        raise SourceFailed(f"{source.shown} was not downloaded yet; refresh from the source first")
+    format_name = source.format or "jsonl"
+    if source.url is not None and source.format is None:
+        format_name = format_of(_path_of(source.url))
+    return Fetched(Data(kept, format_name, source.shown, source.rules, watch), {})
+
+
+def _local(source: Source, settings: Settings, watch: Watch) -> Fetched:
+    name = str(source.file)
+    root, path = granted_place(name, settings)
+    with opened_beneath(root, path) as stream:
+        state = os.fstat(stream.fileno())
+    check_size(f"{name} is larger", state.st_size, settings.fetch.max_bytes)
+    format_name = source.format or format_of(name)
+    data = Data(Path(path), format_name, name, source.rules, watch, root=root)
+    return Fetched(data, file_validators(source, state))
+
+
+def _path_of(url: str) -> str:
+    return url.partition("?")[0].partition("#")[0]
+
+
+def format_of(name: str, media_type: str | None = None) -> str:
+    """Return the format of a file name's suffix, else of the media type, else CSV."""
+    by_type = MEDIA_TYPES.get((media_type or "").partition(";")[0].strip().lower())
+    return format_of_name(name) or by_type or "csv"

@@ -1,0 +1,173 @@
+"""Import of a source file into a snapshot file by DuckDB: read, type, merge, measure.
+
+It runs in a child process: see `in_child`.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import file_digest
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import duckdb
+
+from data.beneath import opened_beneath
+from data.failures import CUT_OFF, SourceFailed, first_line
+from data.importing.bad_rows import BadRows
+from data.importing.columnar import Engine, memory_text, opened
+from data.importing.columns import check_key, declare, settle
+from data.importing.figures import figures_of
+from data.importing.merge import joined, latest
+from data.importing.prepare import Ends, prepare
+from data.importing.read_csv import load_csv
+from data.importing.read_json import load_json
+from data.importing.read_parquet import NO_COLUMN, load_parquet
+from data.importing.tables import Table
+from data.watch import Watch
+from runtime.sections.data import FetchSettings
+
+# In these formats the part before a cut may look whole.
+OF_LINES = ("csv", "jsonl")
+ENDED_BEFORE = (
+    "has no end of its last line, as it had at the last import; "
+    f'{CUT_OFF}, or refresh once with "force": true'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """A domain's rules for its rows: declared kinds of columns, and the key to merge by, if any."""
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    key: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """A source's data on this machine, to be imported; `bad_rows` were left out by the fetch.
+
+    The path of a file of the data root is relative to this `root`. `ended_before` is whether the
+    last line of the source had an end at its last import.
+    """
+
+    file: Path
+    format: str
+    shown: str
+    rules: Rules = Rules()
+    watch: Watch = field(default_factory=Watch)
+    bad_rows: BadRows = field(default_factory=BadRows)
+    root: Path | None = None
+    ended_before: bool = False
+
+    @contextmanager
+    def opened(self) -> Iterator[BinaryIO]:
+        """Yield the open file. Raises SourceFailed."""
+        if self.root is not None:
+            with opened_beneath(self.root, str(self.file)) as stream:
+                yield stream
+            return
+        try:
+            stream = self.file.open("rb")
+        except OSError as error:
+            raise SourceFailed(f"{self.shown}: {error.strerror}") from None
+        with stream:
+            yield stream
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """The result of an import: the snapshot's digest and figures, and the rows left out."""
+
+    digest: str
+    figures: dict[str, Any]
+    bad_rows: BadRows
+
+    @property
+    def row_count(self) -> int:
+        """The number of rows of the snapshot."""
+        return int(self.figures["rows"])
+
+
+def import_data(
+    settings: FetchSettings, data: Data, stream: BinaryIO, target: Path, last: Path | None
+) -> Imported:
+    """Write the rows of `data` to `target` as Parquet; temporary files go to its folder.
+
+    `stream` is the open file of `data`. With a key, the rows are merged into those of the snapshot
+    `last`. Raises SourceFailed if no row, or too small a share of them, can be read; and Stopped.
+    """
+    folder = target.parent
+    prepared = folder / "source"
+    is_text = data.format != "parquet"
+    ends = prepare(stream, prepared, data.shown, settings, data.watch, is_text=is_text)
+    if data.ended_before and ends.is_open and data.format in OF_LINES:
+        raise SourceFailed(f"{data.shown} {ENDED_BEFORE}")
+    try:
+        with opened(folder, settings, data.watch) as engine:
+            table = _read(engine, prepared, data, ends)
+            _check(table, data, settings)
+            sql = _selected(table, data, last)
+            engine.run(
+                f"COPY ({sql}) TO $1 (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)",
+                [str(target)],
+            )
+            figures = figures_of(engine, target)
+            if data.format in OF_LINES:
+                figures["ended"] = not ends.is_open
+    except duckdb.OutOfMemoryException as error:
+        raise SourceFailed(f"{data.shown} needs {memory_text(error, settings)}") from None
+    except duckdb.Error as error:
+        raise SourceFailed(f"{data.shown}: {first_line(error)}") from None
+    with target.open("rb") as made:
+        return Imported(file_digest(made, "sha256").hexdigest(), figures, table.bad_rows)
+
+
+def _read(engine: Engine, file: Path, data: Data, ends: Ends) -> Table:
+    if data.format == "parquet":
+        return load_parquet(engine, file, data.shown)
+    if data.format == "csv":
+        return load_csv(engine, file, data.shown, ends)
+    return load_json(engine, file, data.shown, data.format, ends)
+
+
+def _check(table: Table, data: Data, settings: FetchSettings) -> None:
+    """Leave out the rows that break the rules. Raises SourceFailed if they are too many."""
+    if data.bad_rows.unit == "row":
+        table.bad_rows.unit = "row"
+    table.bad_rows.add(data.bad_rows.count, data.bad_rows.samples)
+    declare(table, data.rules.columns, data.shown)
+    check_key(table, data.rules.key, data.shown)
+    (good,) = table.engine.one(f"SELECT count(*) FROM {table.good}")
+    table.bad_rows.check(good, settings.max_bad_rows, data.shown)
+
+
+def _last(engine: Engine, file: Path) -> Table:
+    return load_parquet(engine, file, "the last snapshot", "old")
+
+
+def _selected(table: Table, data: Data, last: Path | None) -> str:
+    """Return SQL for the snapshot's rows."""
+    if not data.rules.key:
+        columns = settle(table, data.rules.columns)
+        wanted = ", ".join(column.wanted for column in columns) or f"NULL::INTEGER AS {NO_COLUMN}"
+        return f"SELECT {wanted} FROM {table.good}"
+    old = _last(table.engine, last) if last else _nothing(table)
+    both = joined(table, old)
+    known = {name: kind for name, kind in data.rules.columns.items() if name in both.columns}
+    before = both.bad_rows.count
+    declare(both, known, "the last snapshot")
+    if both.bad_rows.count > before:
+        raise SourceFailed(
+            f"{data.shown}: rows of the last snapshot do not match the declared columns; "
+            'refresh once with "mode": "full"',
+            permanent=True,
+        )
+    return latest(both, settle(both, known), data.rules.key)
+
+
+def _nothing(table: Table) -> Table:
+    """Return a table with the columns of `table` and no rows."""
+    table.engine.run(f"CREATE TABLE old AS SELECT * FROM {table.name} LIMIT 0")
+    table.engine.run("CREATE TABLE old_bad (row BIGINT)")
+    return Table(table.engine, "old", table.columns, table.types, table.is_typed, table.numbers)

@@ -1,0 +1,64 @@
+"""Parquet to a table with its types."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from data.failures import SourceFailed, first_line
+from data.importing.columnar import Engine, memory_text, opened, quoted
+from data.importing.tables import Table, cells, checked_names, made
+from runtime.sections.data import FetchSettings
+
+# The only column of a snapshot whose rows have none.
+NO_COLUMN = "_no_column"
+# One cell may have megabytes.
+FETCHED_AT_ONCE = 100
+
+
+def load_parquet(engine: Engine, file: Path, shown: str, name: str = "raw") -> Table:
+    """Return the rows of `file`. Raises SourceFailed."""
+    try:
+        described = engine.run("DESCRIBE SELECT * FROM read_parquet(?)", [str(file)])
+        names = [row[0] for row in described]
+        wanted = ", ".join(
+            f"{quoted(column)} AS {place}"
+            for column, place in zip(names, cells(len(names)), strict=True)
+        )
+        engine.run(f"CREATE TABLE {name} AS SELECT {wanted} FROM read_parquet(?)", [str(file)])
+    except duckdb.OutOfMemoryException:
+        raise
+    except duckdb.Error as error:
+        text = first_line(error).replace(str(file), shown)
+        raise SourceFailed(f"{shown}: not Parquet: {text}", permanent=True) from None
+    if names == [NO_COLUMN]:
+        names, described = [], []
+    columns = checked_names(names, lambda what: SourceFailed(f"{shown} {what}", permanent=True))
+    table = Table(engine, name, columns, tuple(row[1] for row in described), True)
+    table.bad_rows.unit = "row"
+    return made(table)
+
+
+def rows_of(file: Path, shown: str, settings: FetchSettings) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a snapshot in order; the engine reads a part of the file at a time.
+
+    Raises SourceFailed, also after some rows.
+    """
+    try:
+        # Each thread would hold a part of its own.
+        with opened(file.parent, settings.model_copy(update={"threads": 1})) as engine:
+            cursor = engine.cursor(
+                "SELECT * FROM read_parquet(?, hive_partitioning = false)", [str(file)]
+            )
+            names = [column[0] for column in cursor.description or ()]
+            if names == [NO_COLUMN]:
+                names = []
+            while rows := cursor.fetchmany(FETCHED_AT_ONCE):
+                for row in rows:
+                    yield dict(zip(names, row, strict=False))
+    except duckdb.OutOfMemoryException as error:
+        raise SourceFailed(f"{shown} needs {memory_text(error, settings)}") from None
+    except duckdb.Error as error:
+        text = first_line(error).replace(str(file), shown)
+        raise SourceFailed(f"{shown}: not Parquet: {text}", permanent=True) from None

@@ -1,0 +1,171 @@
+"""The step `command`: runs a program, or a line of shell, on the worker's machine."""
+
+import re
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from json import dumps
+from posixpath import isabs, join, normpath
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic_core import InitErrorDetails
+
+from minutebook.grants import SHELL, Kind, with_variables
+from minutebook.steps import StepResult, step
+from models.document import Document
+from models.parsing import Reading
+from models.problems import line_error
+from models.references import is_reference, parse_reference
+from models.values import AS_LIST, Text, parse_list
+from tasks.step_context import WorkContext
+
+STEP = "command"
+_VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]*")
+OWN_PREFIX = "MINUTEBOOK_"
+MOST_VARIABLES = 200
+# What loaders, shells, interpreters and common programs obey, to load other code, start another
+# program or read their configuration elsewhere. The shell may run anything anyway.
+REPLACING = (
+    "LD_*", "DYLD_*", "GLIBC_TUNABLES", "GCONV_PATH", "LOCPATH", "NLSPATH", "OPENSSL_*",
+    "PATH", "HOME", "XDG_*", "SHELL", "ENV", "BASH_*", "SHELLOPTS", "BASHOPTS", "PS4", "IFS",
+    "ZDOTDIR", "PYTHON*", "PIP_*", "PERL*", "RUBY*", "GEM_*", "BUNDLE_*", "NODE_*", "NPM_*",
+    "npm_*", "LUA_*", "PHPRC", "PHP_INI_SCAN_DIR", "CLASSPATH", "JAVA_*", "_JAVA_*", "JDK_*",
+    "DOTNET_*", "CORECLR_*", "ERL_*", "R_*", "TCLLIBPATH", "GIT_*", "HGRCPATH", "SVN_SSH", "SSH_*",
+    "RSYNC_*", "TAR_OPTIONS", "MAKEFLAGS", "CURL_HOME", "WGETRC", "PGSYSCONFDIR", "PGSERVICEFILE",
+    "PSQLRC", "MYSQL_HOME", "LESSOPEN", "LESSCLOSE", "*EDITOR", "VISUAL", "*PAGER", "*BROWSER",
+    "*_ASKPASS", "*_OPTS",
+)  # fmt: skip
+SYSTEM_PATH = {f"{root}/{name}" for root in ("", "/usr", "/usr/local") for name in ("bin", "sbin")}
+SHELLS = {f"{path}/{name}" for path in SYSTEM_PATH for name in ("sh", "bash", "dash", "ksh", "zsh")}
+
+
+def replaces_program(variable: str, value: object) -> bool:
+    """Return whether a variable may turn an allowed program into another one.
+
+    A PATH of the system's own folders does not, nor one of its shells.
+    """
+    is_refused = any(fnmatchcase(variable, pattern) for pattern in REPLACING)
+    return is_refused and not _is_system_s(variable, value)
+
+
+def _is_system_s(variable: str, value: object) -> bool:
+    if variable == "PATH":
+        return set(str(value).split(":")) <= SYSTEM_PATH
+    return variable == "SHELL" and value in SHELLS
+
+
+def _program(run: tuple[str, ...]) -> tuple[str, ...]:
+    if not run or not run[0].strip():
+        raise ValueError('is empty; write the program and its arguments: ["./backup.sh", "--full"]')
+    if run[0].endswith(")"):
+        raise ValueError("ends with a bracket, in which grants name variables; rename the program")
+    if len(run) == 1 and " " in run[0]:
+        raise ValueError(f'is one text; write {dumps(run[0].split())}, or use "shell"')
+    return run
+
+
+def _words(value: object) -> object:
+    if isinstance(value, str) and value.strip():
+        raise ValueError(f'write a list: {dumps(value.split())}, or use "shell"')
+    return parse_list(value)
+
+
+def _folder(path: str) -> str:
+    if not isabs(path):
+        raise ValueError("is not a whole path; write one that begins with /")
+    return normpath(path)
+
+
+def _variables(env: dict[str, str]) -> dict[str, str]:
+    for name, value in env.items():
+        if not _VARIABLE.fullmatch(name):
+            raise ValueError(f"{name!r} is not the name of a variable; write letters, digits and _")
+        if name.startswith(OWN_PREFIX):
+            raise ValueError(f"{name} is a variable of Minutebook's own; rename it")
+        if is_reference(value):
+            parse_reference(value)
+    return env
+
+
+class CommandParameters(Document):
+    """A program with its arguments, or a line of shell, and what it gets."""
+
+    example = '{"run": ["/usr/bin/true"]}'
+
+    run: Annotated[
+        tuple[Text, ...] | None, BeforeValidator(_words), AfterValidator(_program), AS_LIST
+    ] = None
+    shell: Text | None = None
+    cwd: Annotated[Text, AfterValidator(_folder)] | None = None
+    env: Annotated[dict[str, Text], AfterValidator(_variables)] = Field(default_factory=dict)
+    input: Text | None = None
+
+    @classmethod
+    def contradictions(cls, raw: Mapping[str, Any], _reading: Reading, /) -> list[InitErrorDetails]:
+        """Return the faults of not exactly one command, and of variables that replace it."""
+        if "shell" in raw and not str(raw["shell"]).strip():
+            return [line_error(("shell",), raw["shell"], "is empty; write the line to run")]
+        if "run" in raw and "shell" in raw:
+            return [
+                line_error(
+                    ("shell",), raw["shell"], 'cannot be combined with "run"; write one of them'
+                )
+            ]
+        if "run" not in raw and "shell" not in raw:
+            remedy = 'write "run": ["program", "argument"], or "shell": "a line of shell"'
+            return [line_error((), dict(raw), remedy)]
+        env = raw.get("env")
+        names = env if isinstance(env, Mapping) else {}
+        if len(names) > MOST_VARIABLES:
+            text = f"has {len(names):,} variables; write at most {MOST_VARIABLES}"
+            return [line_error(("env",), names, text)]
+        if "run" not in raw:
+            return []
+        return [
+            line_error(("env", name), value, 'may run another program; use "shell" to set it')
+            for name, value in names.items()
+            if replaces_program(str(name), value)
+        ]
+
+    @property
+    def program(self) -> str:
+        """What runs, as it is allowed and granted: a path, a name in PATH, or `shell`."""
+        if self.run is None:
+            return SHELL
+        name = self.run[0]
+        if "/" not in name:
+            return name
+        path = normpath(join(self.cwd or "", name))
+        return path if isabs(path) else f"./{path}"
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables that have to be allowed: which of them a program obeys, none can list.
+
+        A line of shell may set any of them itself. Folders and shells of the system change nothing.
+        """
+        if self.run is None:
+            return ()
+        return tuple(name for name, value in self.env.items() if not _is_system_s(name, value))
+
+
+def reaches(parameters: Mapping[str, Any]) -> Iterator[tuple[Kind, str]]:
+    """Yield what the command reaches beyond its small app: its program, variables, and secrets."""
+    read = CommandParameters.model_validate(parameters)
+    yield "commands", with_variables(read.program, read.variables)
+    for value in read.env.values():
+        if is_reference(value):
+            yield "env", value.removeprefix("env:")
+
+
+@step(
+    STEP,
+    parameters=CommandParameters,
+    order=5,
+    reaches=reaches,
+    example={"run": ["./backup.sh"]},
+)
+def run(context: WorkContext) -> StepResult:
+    from data.steps.command.work import run as work
+
+    return work(context)

@@ -1,0 +1,12 @@
+"""The step `maintenance`: prunes history and snapshots, and checks that data files exist."""
+
+from minutebook.steps import StepResult, step
+from models.document import NoParameters
+from tasks.step_context import WorkContext
+
+
+@step("maintenance", parameters=NoParameters, order=50)
+def run(context: WorkContext) -> StepResult:
+    from data.steps.maintenance.work import run as work
+
+    return work(context)

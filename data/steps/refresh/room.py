@@ -1,0 +1,66 @@
+"""The disk that the snapshots and downloads of a small app may take."""
+
+from pathlib import Path
+
+from data.snapshots import downloads_folder
+from minutebook.steps import StepFailed
+from models.limits import disk_is_full
+from models.store.tenants.app_limits import MEBIBYTE, limits_of, stored_bytes
+from runtime.clock import monotonic
+from runtime.database import reading
+from tasks.step_context import WorkContext
+
+# How often a running download is measured.
+MEASURED_EVERY_S = 0.2
+
+
+class Room:
+    """What is left of a small app's disk; a limit of 0 is none.
+
+    Snapshots are counted in the database, downloads on this machine.
+    """
+
+    def __init__(self, context: WorkContext) -> None:
+        self._context = context
+        self._folder = downloads_folder(context.settings.home, context.small_app.name)
+        with reading(context.engine) as connection:
+            limits = limits_of(connection, context.settings.limits, context.small_app.id)
+        self._most_mb = limits.disk_mb
+        self._stored = 0
+        self._measured_at = monotonic()
+        self.error: str | None = None
+
+    def check(self, more: int = 0) -> None:
+        """Raise StepFailed if too much is taken, with `more` bytes that are not stored yet."""
+        if not self._most_mb:
+            return
+        with reading(self._context.engine) as connection:
+            app = self._context.small_app.id
+            self._stored = stored_bytes(connection, app).get(app, 0)
+        self._measure(more)
+        if self.error is not None:
+            raise StepFailed(self.error, permanent=True)
+
+    def is_exceeded(self) -> bool:
+        """Return whether too much is taken, also by what is being downloaded; from any thread."""
+        if self._most_mb and monotonic() >= self._measured_at + MEASURED_EVERY_S:
+            self._measure()
+        return self.error is not None
+
+    def _measure(self, more: int = 0) -> None:
+        self._measured_at = monotonic()
+        taken = self._stored + _size_of(self._folder) + more
+        if taken > self._most_mb * MEBIBYTE:
+            used_mb = -(-taken // MEBIBYTE)
+            self.error = disk_is_full(self._context.small_app.name, used_mb, self._most_mb)
+
+
+def _size_of(folder: Path) -> int:
+    """Return the size of the files in a folder, of which some may end meanwhile."""
+    total = 0
+    for file in folder.glob("*"):
+        try:
+            total += file.stat().st_size
+        except FileNotFoundError:
+            continue
+    return total

@@ -1,0 +1,1 @@
+"""Snapshots and deliveries in the database."""

@@ -1,1 +1,0 @@
-"""Jobs: work for workers in any language, which ask for it over HTTP."""

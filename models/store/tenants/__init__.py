@@ -1,0 +1,318 @@
+"""Small apps, their domains and templates."""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+import sqlalchemy as sa
+
+from minutebook.grants import EVERYTHING, Grants, grants_of_new
+from minutebook.steps import SmallApp
+from models.errors import NotFound
+from models.problems import unknown_name
+from models.sql import database_now, insert_ignoring, is_among, upsert
+from models.store.tenants import app_documents
+from models.stored import document_in
+from models.tables import actions, domains, small_apps, templates
+from models.tenant import DEFAULT_APP, SmallAppModel, stored_small_app
+from models.tenant.settings import read_only
+from models.tenant.sources import stored_source
+
+# The document of a small app that was granted something before it was added.
+NO_DOCUMENT: dict[str, Any] = {}
+# The document of the small app of a new installation.
+UNTOUCHED = stored_small_app(SmallAppModel(name=DEFAULT_APP, zone="UTC"))
+# The columns of a SmallApp, in its order.
+_COLUMNS = (small_apps.c.id, small_apps.c.name, small_apps.c.zone)
+_SHOWN = sa.select(*_COLUMNS)
+
+
+class Applied(StrEnum):
+    """The result of applying a document."""
+
+    CREATED = "created"
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+
+
+def apply(connection: sa.Connection, model: SmallAppModel) -> tuple[SmallApp, Applied]:
+    """Make the small app match `model`, except for its people; return it and the result.
+
+    Domains and templates that the document leaves out are removed; the next maintenance keeps the
+    newest of their snapshots. Design and permissions are staged. A deleted small app is restored.
+    A change of the zone changes no action.
+    """
+    document = _written(stored_small_app(model))
+    created = insert_ignoring(connection, small_apps).values(
+        name=model.name,
+        zone=model.zone,
+        document=document,
+        created_at=database_now(),
+        grants=EVERYTHING if model.name == DEFAULT_APP else grants_of_new(model.name),
+    )
+    is_new = connection.execute(created.returning(small_apps.c.id)).first() is not None
+    row = connection.execute(
+        # Without locking its key, so that a tick that records an operation need not wait.
+        sa.select(small_apps).where(small_apps.c.name == model.name).with_for_update(key_share=True)
+    ).one()
+    app = SmallApp(row.id, model.name, model.zone)
+    if not is_new and row.document == document and row.deleted_at is None:
+        return app, Applied.UNCHANGED
+    # A restored app gets its maintenance action anew.
+    restored = {} if row.deleted_at is None else {"deleted_at": None, "maintained_at": None}
+    connection.execute(
+        sa.update(small_apps)
+        .where(small_apps.c.id == row.id)
+        .values(zone=model.zone, document=document, **restored)
+    )
+    _replace_domains(connection, row.id, model)
+    _replace_templates(connection, row.id, model)
+    documents = {"design": model.design, "permissions": model.permissions}
+    app_documents.stage(connection, row.id, documents)
+    return app, Applied.CREATED if is_new else Applied.CHANGED
+
+
+def ensure(connection: sa.Connection, model: SmallAppModel) -> None:
+    """Create the small app of `model` without a document, if there is none."""
+    if stored_named(connection, model.name) is not None:
+        return
+    app, _ = apply(connection, model)
+    its = sa.update(small_apps).where(small_apps.c.id == app.id)
+    connection.execute(its.values(document=_written(NO_DOCUMENT)))
+
+
+def has_document(connection: sa.Connection, name: str) -> bool:
+    """Return whether the small app `name` was given a document."""
+    document = stored_named(connection, name)
+    return document is not None and document not in (NO_DOCUMENT, UNTOUCHED)
+
+
+def get(connection: sa.Connection, name: str) -> SmallApp:
+    """Return the small app `name`. Raises NotFound with the nearest known name."""
+    found = _SHOWN.where(small_apps.c.name == name, small_apps.c.deleted_at.is_(None))
+    row = connection.execute(found).one_or_none()
+    if row is None:
+        known = [app.name for app in listed(connection)]
+        raise NotFound(f'small app "{name}" {unknown_name("small app", name, known)}')
+    return SmallApp(*row)
+
+
+def by_id(connection: sa.Connection, small_app_id: int) -> SmallApp:
+    """Return the small app with this id, deleted or not. Raises NotFound."""
+    return SmallApp(*_its(connection, small_app_id, *_COLUMNS))
+
+
+def by_ids(connection: sa.Connection, ids: Collection[int]) -> dict[int, SmallApp]:
+    """Return the small apps with these ids, deleted or not, by id."""
+    found = connection.execute(_SHOWN.where(is_among(connection, small_apps.c.id, ids)))
+    return {row.id: SmallApp(*row) for row in found}
+
+
+def grants_of(connection: sa.Connection, small_app_id: int) -> Grants:
+    """Return what the small app may reach. Raises NotFound."""
+    grants: Grants = _its(connection, small_app_id, small_apps.c.grants).grants
+    return grants
+
+
+def set_grants(connection: sa.Connection, small_app_id: int, grants: Grants) -> None:
+    """Store what the small app may reach."""
+    its = sa.update(small_apps).where(small_apps.c.id == small_app_id)
+    connection.execute(its.values(grants=grants))
+
+
+def listed(connection: sa.Connection) -> list[SmallApp]:
+    """Return all small apps by name."""
+    found = _SHOWN.where(small_apps.c.deleted_at.is_(None)).order_by(small_apps.c.name)
+    return [SmallApp(*row) for row in connection.execute(found)]
+
+
+def page(
+    connection: sa.Connection, after: str | None, limit: int, only: str | None = None
+) -> list[tuple[SmallApp, str | None]]:
+    """Return up to `limit` small apps, by name, each with its document's owner.
+
+    Those after the name `after`; with `only` at most the one of that name.
+    """
+    names_one = small_apps.c.document.contains('"owner"')
+    query = _SHOWN.add_columns(sa.case((names_one, small_apps.c.document)))
+    query = query.where(small_apps.c.deleted_at.is_(None))
+    if only is not None:
+        query = query.where(small_apps.c.name == only)
+    if after is not None:
+        query = query.where(small_apps.c.name > after)
+    found = connection.execute(query.order_by(small_apps.c.name).limit(limit))
+    return [(SmallApp(id, name, zone), _read(text).get("owner")) for id, name, zone, text in found]
+
+
+def never_maintained(connection: sa.Connection) -> list[SmallApp]:
+    """Return the small apps that never had an action `maintenance`, by name."""
+    never = (small_apps.c.deleted_at.is_(None), small_apps.c.maintained_at.is_(None))
+    found = _SHOWN.where(*never).order_by(small_apps.c.name)
+    return [SmallApp(*row) for row in connection.execute(found)]
+
+
+def note_maintained(connection: sa.Connection, small_app_id: int) -> bool:
+    """Record that the small app has its action `maintenance`; False if it was recorded."""
+    never = (small_apps.c.id == small_app_id) & small_apps.c.maintained_at.is_(None)
+    noted = sa.update(small_apps).where(never).values(maintained_at=database_now())
+    return connection.execute(noted).rowcount == 1
+
+
+def lock(connection: sa.Connection, small_app_id: int) -> None:
+    """Lock the small app against changes and publishes until the transaction ends.
+
+    Operations are recorded meanwhile: they only refer to it.
+    """
+    row = sa.select(small_apps.c.id).where(small_apps.c.id == small_app_id)
+    connection.execute(row.with_for_update(key_share=True))
+
+
+def calendars_of(connection: sa.Connection, small_app_id: int) -> dict[str, list[Any]]:
+    """Return the small app's calendars by name, each a list of entries of `except`."""
+    has_some = small_apps.c.document.contains('"calendars"')
+    query = sa.select(sa.case((has_some, small_apps.c.document)))
+    text = connection.execute(query.where(small_apps.c.id == small_app_id)).scalar_one_or_none()
+    found: dict[str, list[Any]] = _read(text).get("calendars", {})
+    return found
+
+
+def document_of(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
+    """Return the stored document. Raises NotFound."""
+    return _read(_its(connection, small_app_id, small_apps.c.document).document)
+
+
+def stored_named(
+    connection: sa.Connection, name: str, *, locked: bool = False
+) -> dict[str, Any] | None:
+    """Return the stored document of the small app `name`; None if it is unknown or deleted.
+
+    `locked`: it stays as it is until the transaction ends, as by
+    `lock`.
+    """
+    query = sa.select(small_apps.c.document).where(
+        small_apps.c.name == name, small_apps.c.deleted_at.is_(None)
+    )
+    if locked:
+        query = query.with_for_update(key_share=True)
+    text = connection.execute(query).scalar_one_or_none()
+    return None if text is None else _read(text)
+
+
+def _read(text: str | None) -> dict[str, Any]:
+    return {} if text is None else document_in(text)
+
+
+def settings_of(connection: sa.Connection, small_app_id: int) -> Mapping[str, Any]:
+    """Return the small app's settings, immutable. Raises NotFound."""
+    found: Mapping[str, Any] = read_only(document_of(connection, small_app_id).get("settings", {}))
+    return found
+
+
+def hold(connection: sa.Connection, small_app_id: int) -> None:
+    """Lock the small app against deletion until the transaction ends; NotFound if it is deleted."""
+    there = sa.select(small_apps.c.name, small_apps.c.deleted_at)
+    row = connection.execute(
+        there.where(small_apps.c.id == small_app_id).with_for_update(read=True)
+    ).one()
+    if row.deleted_at is not None:
+        raise NotFound(f'small app "{row.name}" was deleted')
+
+
+def deleted_ids(connection: sa.Connection) -> Sequence[int]:
+    """Return the ids of the deleted small apps."""
+    query = sa.select(small_apps.c.id).where(small_apps.c.deleted_at.is_not(None))
+    return connection.execute(query.order_by(small_apps.c.id)).scalars().all()
+
+
+def mark_deleted(connection: sa.Connection, small_app_id: int) -> bool:
+    """Delete a small app softly; do nothing and return False if it has actions.
+
+    Its people, documents and data stay, so that it can be restored.
+    """
+    gone = sa.update(small_apps).where(
+        small_apps.c.id == small_app_id, small_apps.c.deleted_at.is_(None)
+    )
+    # Adding an action locks the row: after this update none can be added, and added ones are seen.
+    savepoint = connection.begin_nested()
+    connection.execute(gone.values(deleted_at=database_now()))
+    has_actions = sa.exists().where(
+        actions.c.small_app_id == small_app_id, actions.c.deleted_at.is_(None)
+    )
+    if connection.execute(sa.select(has_actions)).scalar_one():
+        savepoint.rollback()
+        return False
+    savepoint.commit()
+    return True
+
+
+def domains_by_app(
+    connection: sa.Connection, small_app_ids: Collection[int]
+) -> dict[int, tuple[str, ...]]:
+    """Return the names of the domains of these small apps, in order, by the small app's id."""
+    found: dict[int, list[str]] = {}
+    query = sa.select(domains.c.small_app_id, domains.c.name)
+    query = query.where(is_among(connection, domains.c.small_app_id, small_app_ids))
+    for row in connection.execute(query.order_by(domains.c.name)):
+        found.setdefault(row.small_app_id, []).append(row.name)
+    return {id: tuple(names) for id, names in found.items()}
+
+
+def templates_of(
+    connection: sa.Connection,
+    small_app_id: int,
+    after: str | None = None,
+    limit: int | None = None,
+) -> dict[str, dict[str, Any]]:
+    """Return the small app's templates by name, each as `{"subject", "text", "html"}`.
+
+    Up to `limit` of them, all for None; those after the name `after`.
+    """
+    query = sa.select(templates).where(templates.c.small_app_id == small_app_id)
+    if after is not None:
+        query = query.where(templates.c.name > after)
+    rows = connection.execute(query.order_by(templates.c.name).limit(limit))
+    return {row.name: {"subject": row.subject, "text": row.text, "html": row.html} for row in rows}
+
+
+def _replace_domains(connection: sa.Connection, small_app_id: int, model: SmallAppModel) -> None:
+    rows = [
+        {
+            "small_app_id": small_app_id,
+            "name": name,
+            "source": _written(stored_source(domain)),
+        }
+        for name, domain in model.domains.items()
+    ]
+    _replace(connection, domains, small_app_id, rows)
+
+
+def _replace_templates(connection: sa.Connection, small_app_id: int, model: SmallAppModel) -> None:
+    rows = [
+        {"small_app_id": small_app_id, "name": name, **template.model_dump()}
+        for name, template in model.templates.items()
+    ]
+    _replace(connection, templates, small_app_id, rows)
+
+
+def _replace(
+    connection: sa.Connection, table: sa.Table, small_app_id: int, rows: list[dict[str, Any]]
+) -> None:
+    kept = [row["name"] for row in rows]
+    connection.execute(
+        sa.delete(table).where(table.c.small_app_id == small_app_id, table.c.name.not_in(kept))
+    )
+    upsert(connection, table, rows)
+
+
+def _its(connection: sa.Connection, small_app_id: int, *columns: Any) -> Any:
+    """Return a row with columns of the small app with this id. Raises NotFound."""
+    its = sa.select(*columns).where(small_apps.c.id == small_app_id)
+    row = connection.execute(its).one_or_none()
+    if row is None:
+        raise NotFound(f"no small app has the id {small_app_id}")
+    return row
+
+
+def _written(value: dict[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)

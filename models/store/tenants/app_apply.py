@@ -1,0 +1,114 @@
+"""Application of small apps' documents, with their people, all or none."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from minutebook.steps import SmallApp
+from models.errors import InvalidDocument, Problem, Refused
+from models.limits import too_many
+from models.store import audit, tenants
+from models.store.people import users
+from models.store.tenants import Applied
+from models.tenant import SmallAppModel, stored_small_app
+from models.tenant.changes import changes_between
+from models.tenant.granted import problems_of_sources
+from models.tenant.people import People, plan_people, unknown_members
+from runtime.sections.limits import LimitSettings
+
+DEFAULT_LIMITS = LimitSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedApp:
+    """A small app after its document was applied, with its changes in words."""
+
+    app: SmallApp
+    change: Applied
+    changes: tuple[str, ...]
+    # Actions that leave out its calendars need new plans.
+    has_other_calendars: bool = False
+
+
+def apply_all(
+    connection: sa.Connection,
+    models: Sequence[tuple[str, SmallAppModel]],
+    actor: str,
+    limits: LimitSettings = DEFAULT_LIMITS,
+) -> list[AppliedApp]:
+    """Apply documents, each given with its place, in the caller's transaction.
+
+    They are applied in the order of names, so that concurrent calls cannot deadlock. Raises
+    InvalidDocument with the problems of all documents.
+    """
+    problems: list[Problem] = []
+    done: dict[int, AppliedApp] = {}
+    for number in sorted(range(len(models)), key=lambda number: models[number][1].name):
+        where, model = models[number]
+        try:
+            done[number] = _apply(connection, model, actor, limits)
+        except InvalidDocument as error:
+            problems += [Problem(f"{where}: {p.path}", p.value, p.remedy) for p in error.problems]
+    if problems:
+        raise InvalidDocument(problems)
+    return [done[number] for number in range(len(models))]
+
+
+def _apply(
+    connection: sa.Connection, model: SmallAppModel, actor: str, limits: LimitSettings
+) -> AppliedApp:
+    before = tenants.stored_named(connection, model.name, locked=True)
+    # An app that had more before the limit was set may keep them.
+    known = len((before or {}).get("domains", {}))
+    if limits.domains and len(model.domains) > max(limits.domains, known):
+        text = too_many("domains", limits.domains, "leave some out")
+        raise InvalidDocument([Problem("domains", None, text)])
+    app, applied = tenants.apply(connection, model)
+    refused = list(problems_of_sources(model, tenants.grants_of(connection, app.id)))
+    if refused:
+        raise InvalidDocument(refused)
+    changes = _changes(before, model)
+    if before is None and applied is Applied.CHANGED:
+        changes = ["restored after deletion"]
+    changes += _apply_people(connection, app.id, model.people, limits)
+    if changes and applied is Applied.UNCHANGED:
+        applied = Applied.CHANGED
+    if applied is not Applied.UNCHANGED:
+        audit.write(
+            connection,
+            small_app_id=app.id,
+            actor=actor,
+            verb="app.create" if applied is Applied.CREATED else "app.change",
+            objects={app.name: {"changes": changes} if changes else None},
+        )
+    has_other = (before or {}).get("calendars", {}) != model.calendars
+    return AppliedApp(app, applied, tuple(changes), has_other)
+
+
+def _changes(before: Mapping[str, Any] | None, model: SmallAppModel) -> list[str]:
+    if before is None:
+        return []
+    return changes_between({"name": model.name} | dict(before), stored_small_app(model))
+
+
+def _apply_people(
+    connection: sa.Connection, small_app_id: int, people: People, limits: LimitSettings
+) -> list[str]:
+    if people == People():
+        return []
+    stored = users.listed(connection, small_app_id)
+    problems = unknown_members(people, (user.id for user in stored))
+    if problems:
+        raise InvalidDocument(problems)
+    plan = plan_people(people, stored, users.group_names(connection, small_app_id))
+    done = users.import_users(connection, small_app_id, plan.write) if plan.write else None
+    users.add_groups(connection, small_app_id, plan.new_groups)
+    users.remove(connection, small_app_id, plan.removed_users, plan.removed_groups)
+    if done is not None and done.created:
+        try:
+            users.check_room(connection, small_app_id, limits.users)
+        except Refused as error:
+            raise InvalidDocument([Problem("users", None, str(error))]) from None
+    return list(plan.changes)

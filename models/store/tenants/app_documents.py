@@ -1,0 +1,133 @@
+"""Design and permission documents of small apps, in staging and production.
+
+Null in staging means that the next publish removes the document from production. A row that is
+null in both is removed; it stays until the next save, so that its publish can still report it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.sql import database_now, insert_ignoring
+from models.tables import app_documents
+from models.tenant.staged import KINDS, written
+from runtime.database import read_stored
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """One published document."""
+
+    kind: str
+    name: str
+    is_removed: bool
+
+
+def stage(
+    connection: sa.Connection,
+    small_app_id: int,
+    documents: Mapping[str, Mapping[str, dict[str, Any]]],
+) -> None:
+    """Make staging hold exactly `documents` (by kind, then name); production does not change.
+
+    A missing name is staged as a removal.
+    """
+    of_app = app_documents.c.small_app_id == small_app_id
+    for kind in KINDS:
+        of_kind = documents.get(kind, {})
+        same_kind = of_app & (app_documents.c.kind == kind)
+        missing = app_documents.c.name.not_in(list(of_kind))
+        _set(connection, same_kind & missing & app_documents.c.staging.is_not(None), None)
+        for name, document in of_kind.items():
+            text = written(document)
+            key = {"small_app_id": small_app_id, "kind": kind, "name": name}
+            new = insert_ignoring(connection, app_documents).values(
+                **key, staging=text, staged_at=database_now()
+            )
+            connection.execute(new)
+            differs = app_documents.c.staging.is_distinct_from(text)
+            _set(connection, same_kind & (app_documents.c.name == name) & differs, text)
+    gone = app_documents.c.staging.is_(None) & app_documents.c.production.is_(None)
+    connection.execute(sa.delete(app_documents).where(of_app, gone))
+
+
+def _set(connection: sa.Connection, chosen: sa.ColumnElement[bool], text: str | None) -> None:
+    staged = sa.update(app_documents).where(chosen)
+    connection.execute(staged.values(staging=text, staged_at=database_now()))
+
+
+def names_of(connection: sa.Connection, small_app_id: int) -> dict[str, list[str]]:
+    """Return the names of the documents of each kind, including staged removals."""
+    rows = connection.execute(
+        sa.select(app_documents.c.kind, app_documents.c.name)
+        .where(app_documents.c.small_app_id == small_app_id)
+        .order_by(app_documents.c.name)
+    ).all()
+    return {kind: [row.name for row in rows if row.kind == kind] for kind in KINDS}
+
+
+def publish(
+    connection: sa.Connection,
+    small_app_id: int,
+    kind: str,
+    names: Sequence[str],
+    operation_id: UUID,
+) -> None:
+    """Move production to staging for the documents `names` of a kind, including removals.
+
+    Unchanged documents are left alone.
+    """
+    moved = (
+        sa.update(app_documents)
+        .where(
+            app_documents.c.small_app_id == small_app_id,
+            app_documents.c.kind == kind,
+            app_documents.c.name.in_(names),
+            app_documents.c.production.is_distinct_from(app_documents.c.staging),
+        )
+        .values(
+            production=app_documents.c.staging,
+            published_at=database_now(),
+            published_by=operation_id,
+        )
+    )
+    connection.execute(moved)
+
+
+def published_by(connection: sa.Connection, small_app_id: int, operation_id: UUID) -> list[Moved]:
+    """Return the documents last published by this operation, by kind and name."""
+    rows = connection.execute(
+        sa.select(app_documents.c.kind, app_documents.c.name, app_documents.c.production)
+        .where(
+            app_documents.c.small_app_id == small_app_id,
+            app_documents.c.published_by == operation_id,
+        )
+        .order_by(app_documents.c.kind, app_documents.c.name)
+    )
+    return [Moved(row.kind, row.name, row.production is None) for row in rows]
+
+
+def published_at(connection: sa.Connection, small_app_id: int) -> datetime | None:
+    """Return the instant of the small app's last publish of a document; None for never."""
+    newest = sa.select(sa.func.max(app_documents.c.published_at))
+    of_app = newest.where(app_documents.c.small_app_id == small_app_id)
+    found: datetime | None = connection.execute(of_app).scalar_one()
+    return found
+
+
+def shown(connection: sa.Connection, small_app_id: int, place: str) -> dict[str, dict[str, Any]]:
+    """Return the documents of each kind by name in `place` (staging or production)."""
+    text = app_documents.c[place]
+    rows = connection.execute(
+        sa.select(app_documents.c.kind, app_documents.c.name, text.label("text"))
+        .where(app_documents.c.small_app_id == small_app_id, text.is_not(None))
+        .order_by(app_documents.c.name)
+    ).all()
+    return {
+        kind: {row.name: read_stored(row.text) for row in rows if row.kind == kind}
+        for kind in KINDS
+    }

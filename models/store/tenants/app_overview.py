@@ -1,0 +1,160 @@
+"""The overview of a small app: its domains, actions and people."""
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from models.operation import OperationState
+from models.sql import dicts, stands_in
+from models.store.actions.cursors import UNSCHEDULED
+from models.stored import document_in
+from models.tables import (
+    action_cursor,
+    action_state,
+    actions,
+    app_documents,
+    domains,
+    groups,
+    naming,
+    operations,
+    small_apps,
+    snapshots,
+    templates,
+    users,
+)
+from models.tenant import GIVEN
+from models.tenant.staged import KINDS
+
+
+def overview(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
+    """Return the overview of a small app as JSON, with its document and its grants."""
+    return {
+        **_row(connection, small_app_id),
+        "domains": domains_of(connection, small_app_id),
+        "next": _next(connection, small_app_id),
+    }
+
+
+def names_in(connection: sa.Connection, small_app_id: int, most: int = 0) -> dict[str, list[str]]:
+    """Return the names of a small app's domains, templates and documents, by kind.
+
+    Also those of its first `groups` and of its first active `actions`, up to `most` of each.
+    """
+    tables = {"domains": domains, "templates": templates}
+    columns = [(sa.literal(kind), table) for kind, table in tables.items()]
+    parts = [
+        sa.select(kind.label("kind"), table.c.name).where(table.c.small_app_id == small_app_id)
+        for kind, table in (*columns, (app_documents.c.kind, app_documents))
+    ]
+    if most:
+        its_own = sa.select(groups.c.name).where(groups.c.small_app_id == small_app_id)
+        for kind, query in (
+            ("groups", its_own.order_by(groups.c.name).limit(most)),
+            ("actions", _active_names(small_app_id, most)),
+        ):
+            first = query.subquery(f"first_{kind}")
+            parts.append(sa.select(sa.literal(kind), first.c.name))
+    found: dict[str, list[str]] = {kind: [] for kind in (*tables, *KINDS, "groups", "actions")}
+    for row in connection.execute(sa.union_all(*parts).order_by("name")):
+        found[row.kind].append(row.name)
+    return found
+
+
+def active_names(connection: sa.Connection, small_app_id: int, limit: int) -> list[str]:
+    """Return the names of up to `limit` user-defined active actions of a small app, in order."""
+    return list(connection.execute(_active_names(small_app_id, limit)).scalars())
+
+
+def _active_names(small_app_id: int, limit: int) -> sa.Select[Any]:
+    query = sa.select(actions.c.name).where(
+        actions.c.small_app_id == small_app_id,
+        actions.c.active,
+        actions.c.deleted_at.is_(None),
+        actions.c.owner.is_distinct_from(GIVEN),
+    )
+    return query.order_by(actions.c.name).limit(limit)
+
+
+def apps_with(connection: sa.Connection, thing: str, name: str, limit: int) -> list[str]:
+    """Return up to `limit` small apps that have an `action` or `user` of this name, by name."""
+    if thing == "action":
+        mine = sa.select(actions.c.small_app_id).where(
+            actions.c.name == name, actions.c.deleted_at.is_(None)
+        )
+    else:
+        mine = sa.select(users.c.small_app_id).where(users.c.id == name)
+    there = small_apps.c.deleted_at.is_(None) & small_apps.c.id.in_(mine)
+    query = sa.select(small_apps.c.name).where(there).order_by(small_apps.c.name)
+    return list(connection.execute(query.limit(limit)).scalars())
+
+
+def action_with(connection: sa.Connection, small_app_id: int, step: str) -> sa.RowMapping | None:
+    """Return uid, name and checkpoint of the first action by name that has a step."""
+    query = (
+        sa.select(actions.c.uid, actions.c.name, actions.c.document, action_state.c.checkpoint)
+        .outerjoin(action_state, action_state.c.action_uid == actions.c.uid)
+        # Written exactly as in the index of such actions.
+        .where(actions.c.small_app_id == small_app_id, sa.text(naming(step)))
+        .order_by(actions.c.active.desc(), actions.c.name)
+    )
+    for row in connection.execute(query).mappings():
+        operations = document_in(row["document"]).get("operations")
+        if isinstance(operations, dict) and step in operations:
+            return row
+    return None
+
+
+def domains_of(connection: sa.Connection, small_app_id: int) -> list[dict[str, Any]]:
+    """Return the small app's domains, by name, with what is staged and published of each."""
+    staged, published = snapshots.alias("staged"), snapshots.alias("published")
+    query = (
+        sa.select(
+            domains.c.name,
+            staged.c.row_count.label("staged_rows"),
+            domains.c.refreshed_at,
+            published.c.row_count.label("published_rows"),
+            domains.c.published_at,
+        )
+        .outerjoin(staged, staged.c.id == domains.c.staging_id)
+        .outerjoin(published, published.c.id == domains.c.production_id)
+        .where(domains.c.small_app_id == small_app_id)
+        .order_by(domains.c.name)
+    )
+    return dicts(connection, query)
+
+
+def _next(connection: sa.Connection, small_app_id: int) -> dict[str, Any] | None:
+    """Return the clock action that is due next, among those that a tick has scheduled."""
+    query = (
+        sa.select(actions.c.name.label("action"), action_cursor.c.next_occurrence_at.label("at"))
+        .join(action_cursor, action_cursor.c.action_uid == actions.c.uid)
+        .where(actions.c.small_app_id == small_app_id, actions.c.deleted_at.is_(None))
+        .where(action_cursor.c.next_occurrence_at > UNSCHEDULED)
+        .order_by(action_cursor.c.next_occurrence_at, actions.c.name)
+        .limit(1)
+    )
+    row = connection.execute(query).mappings().one_or_none()
+    return None if row is None else dict(row)
+
+
+def _row(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
+    """Return the stored document, the grants, and the counts."""
+    there = actions.c.deleted_at.is_(None)
+    is_running = stands_in(operations.c.state, {OperationState.RUNNING})
+    query = sa.select(
+        small_apps.c.document,
+        small_apps.c.grants,
+        _count(actions, there).label("total"),
+        _count(actions, there, actions.c.active).label("active"),
+        _count(operations, is_running).label("running"),
+        _count(users).label("users"),
+        _count(groups).label("groups"),
+    ).where(small_apps.c.id == small_app_id)
+    row = dict(connection.execute(query).mappings().one())
+    counts = {"total": row.pop("total"), "active": row.pop("active")}
+    return {**row, "actions": counts, "document": document_in(row["document"])}
+
+
+def _count(table: sa.Table, *where: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:
+    query = sa.select(sa.func.count()).select_from(table)
+    return query.where(table.c.small_app_id == small_apps.c.id, *where).scalar_subquery()

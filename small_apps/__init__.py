@@ -1,1 +1,0 @@
-"""Small apps (tenants): documents, data sources, snapshots, mail and the built-in steps."""

@@ -1,1 +1,0 @@
-"""Queries of small apps: documents, people, snapshots, deliveries."""

@@ -1,0 +1,138 @@
+"""An agent's claims: within its bounds, and postponed while the database is unavailable."""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.store.operations.admission import TAKEN, KeptBack
+from models.store.operations.claims import Claim, recorded_of
+from runtime.clock import monotonic
+from runtime.database import DATABASE_AWAY, reason_of
+from runtime.db_retry import start
+from runtime.sections import AlertSettings
+from tasks.agent import followed
+from tasks.agent.bounds import Bounds
+from tasks.agent.followed import Held
+
+logger = logging.getLogger("minutebook.agent")
+
+# How long the database is not asked after a failed claim.
+LEFT_ALONE_S = 1.0
+# A restarted sidecar hears of its workers within two seconds; until then tasks ask again.
+UNHEARD = KeptBack("no worker of this agent has said that it follows the task")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A task's call that asks for an attempt: an operation's id and the number."""
+
+    its: tuple[UUID, int]
+    worker: str
+    # Whether the task may begin twice.
+    repeatable: bool
+    # Its random name.
+    delivery: str
+    # Whether it asked before, perhaps an agent that was killed; it is the same call.
+    again: bool = field(compare=False)
+
+
+def call_of(asked: Mapping[str, Any]) -> Call:
+    """Return the call that a client describes; raises KeyError or ValueError."""
+    return Call(
+        (UUID(asked["id"]), int(asked["attempt"])),
+        asked["worker"],
+        bool(asked["repeatable"]),
+        str(asked["delivery"]),
+        bool(asked.get("again")),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Away:
+    """Why no claim is possible, and until when the database is not asked again."""
+
+    reason: str
+    until: float
+    # Whether the database may have committed the claim, though it did not answer.
+    is_in_doubt: bool = False
+
+
+class Claims:
+    """The claims of an agent; an unavailable database delays one of them, not all.
+
+    `is_followed` says whether one of the agent's workers follows a task.
+    """
+
+    def __init__(
+        self,
+        engine: sa.Engine,
+        alerts: AlertSettings,
+        bounds: Bounds,
+        is_followed: Callable[[str], bool],
+    ) -> None:
+        self.engine, self.alerts = engine, alerts
+        self.bounds, self.is_followed = bounds, is_followed
+        self._away: Away | None = None
+
+    def kept_out(
+        self, connection: sa.Connection, its: tuple[UUID, int], *, is_unknown: bool = False
+    ) -> KeptBack | None:
+        """Return why the agent may not act on an operation, None if it may or has no such row.
+
+        `is_unknown`: no worker follows its task, and that is why its message was discarded.
+        """
+        recorded = recorded_of(connection, *its)
+        if recorded is None:
+            return None
+        why = self.bounds.why_not(recorded)
+        if why is not None:
+            logger.warning("operation %s attempt %d is not this agent's: %s", *its, why)
+            return KeptBack(why)
+        return None if is_unknown or self.is_followed(recorded.task) else UNHEARD
+
+    def claim(self, call: Call) -> tuple[Held, Claim] | KeptBack | Away:
+        """Claim an attempt, or return why it does not start or cannot start now.
+
+        One that is asked for again is resumed if an agent that was killed claimed it.
+        """
+        # An agent that was killed may have claimed it for the same call.
+        may_be_committed = call.again
+        away = self._away
+        if away is not None and monotonic() < away.until:
+            return replace(away, is_in_doubt=may_be_committed)
+
+        def claimed() -> tuple[Held, Claim] | KeptBack:
+            nonlocal may_be_committed
+            with self.engine.begin() as connection:
+                found = self._claimed(connection, call)
+                may_be_committed = True
+                return found
+
+        try:
+            return start(call.its[0], claimed, TAKEN)
+        except DATABASE_AWAY as error:
+            reason = reason_of(error)
+            logger.warning("database unavailable, a claim is put off: %s", reason)
+            away = Away(f"database unavailable: {reason}", monotonic() + LEFT_ALONE_S)
+            self._away = away
+            return replace(away, is_in_doubt=may_be_committed)
+
+    def _claimed(self, connection: sa.Connection, call: Call) -> tuple[Held, Claim] | KeptBack:
+        kept_out = self.kept_out(connection, call.its)
+        if kept_out is not None:
+            return kept_out
+        own = followed.claimed_before(connection, call.its, call.delivery) if call.again else None
+        if own is not None:
+            return own
+        return followed.try_to_claim(
+            connection,
+            call.its,
+            call.worker,
+            call.delivery,
+            repeatable=call.repeatable,
+            alerts=self.alerts,
+        )

@@ -1,0 +1,278 @@
+"""What an agent writes for its worker: claims, renewals, progress and ends of operations."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.action.plan import Plan
+from models.errors import LeaseLost
+from models.operation import UNSTARTED, Carrier, OperationState, after_loss
+from models.sql import is_still
+from models.store.operations import handed_over, handing, one_step, restart, running, unstarted
+from models.store.operations.admission import EXPIRED, TAKEN, KeptBack, Recorded
+from models.store.operations.claims import Claim, Claimant, claim, recorded_of
+from models.store.operations.finish import Ended, Ending, end
+from models.store.operations.handed_over import hand_over
+from models.store.operations.move import RUNNING
+from models.store.operations.retry_policy import CANCELLED, STOPPED_IN_TIME, TIME_LIMIT, failed
+from models.store.operations.running import Story
+from models.tables import operations
+from runtime.clock import monotonic, utc_now
+from runtime.sections import AlertSettings
+from tasks.steps.celery_task import STEP
+
+# The message came before its attempt was recorded: its task was just put back.
+EARLY = KeptBack("early")
+CELERY_RETRY = "Celery's retry"
+# The reasons that `minutebook.discarded` reports.
+REVOKED, UNKNOWN_TASK = "revoked", "unknown"
+PUT_BACK = "put back by its task"
+# Celery checks time limits once a second, and our clock starts slightly later.
+ABOUT_S = 0.5
+# The operation was pruned, or belongs to another installation.
+UNKNOWN = KeptBack(
+    "unknown: the agent's database has no such operation; check SCHED_DATABASE_URL or SCHED_HOME of"
+    " this worker"
+)
+
+
+class JustBeingSent(Exception):
+    """An operation cannot be ended yet: its message is still recorded as being sent."""
+
+
+@dataclass
+class Held:
+    """An attempt that a worker of the user's application runs."""
+
+    id: UUID
+    attempt: int
+    plan: Plan
+    failures: int
+    losses: int
+    step: dict[str, Any]
+    # Whether its task may have begun; before that, no work can be lost.
+    has_started: bool = False
+    # When Celery's own time limit ends its process, by the machine's monotonic clock.
+    killed_at: float | None = None
+
+
+def try_to_claim(
+    connection: sa.Connection,
+    its: tuple[UUID, int],
+    worker: str,
+    delivery: str | None = None,
+    *,
+    repeatable: bool,
+    alerts: AlertSettings,
+) -> tuple[Held, Claim] | KeptBack:
+    """Start an attempt (id, number) for a worker, or return why it does not start.
+
+    `repeatable`: the task may begin twice. `delivery` is the random name of the call that asks.
+    The caller commits its transaction in either case. Raises as `claim` does.
+    """
+    step = one_step.begun(STEP, repeatable=repeatable, delivery=delivery)
+    if _comes_early(connection, its):
+        # Checked first: an attempt put back during the claim would look paused.
+        return EARLY
+    handed_over.take_up(connection, *its)
+    shown = one_step.columns_of(step)
+    theirs = Claimant(Carrier.CELERY, lambda *_: shown)
+    found = claim(connection, *its, worker, theirs, alerts=alerts)
+    if isinstance(found, KeptBack):
+        is_known = found is not TAKEN or recorded_of(connection, *its) is not None
+        return found if is_known else UNKNOWN
+    return Held(found.id, found.attempt, found.plan, found.failures, found.losses, step), found
+
+
+def _comes_early(connection: sa.Connection, its: tuple[UUID, int]) -> bool:
+    id, attempt = its
+    before = sa.select(sa.literal(1)).where(
+        operations.c.id == id,
+        operations.c.attempt == attempt - 1,
+        is_still(operations.c.state, RUNNING),
+    )
+    return connection.execute(before).first() is not None
+
+
+def end_discarded(
+    connection: sa.Connection, its: tuple[UUID, int], said: Mapping[str, Any], alerts: AlertSettings
+) -> Ended | None:
+    """End an operation whose message Celery discarded; None if there is nothing to end.
+
+    An expired attempt is skipped. A revoke discards every attempt, because all have one id: an
+    attempt that waits is cancelled, and a running one is asked to end. An unknown task fails.
+    Raises JustBeingSent.
+    """
+    if said["what"] == EXPIRED:
+        return unstarted.skip(connection, *its, EXPIRED)
+    if said["what"] == REVOKED:
+        return _end_revoked(connection, its[0], str(said["reason"]))
+    found = try_to_claim(connection, its, said["worker"], repeatable=False, alerts=alerts)
+    if found is EARLY:
+        raise JustBeingSent
+    if isinstance(found, KeptBack):
+        return found.ended
+    ending = failed(found[0], str(said["reason"]), permanent=False)
+    return end(connection, *its, ending, alerts=alerts)
+
+
+def _end_revoked(connection: sa.Connection, id: UUID, reason: str) -> Ended | None:
+    ended = unstarted.cancel(connection, id, reason)
+    if ended is not None:
+        return ended
+    state = sa.select(operations.c.state).where(operations.c.id == id)
+    is_asked = restart.ask_to_cancel(connection, id, reason)
+    if not is_asked and connection.execute(state).scalar_one_or_none() in UNSTARTED:
+        raise JustBeingSent
+    return None
+
+
+def described(found: Claim) -> dict[str, Any]:
+    """Return what a task may read of its operation, as JSON."""
+    last = found.memory.last_success_at
+    return {
+        "operation_id": str(found.id),
+        "attempt": found.attempt,
+        "occurrence_at": found.occurrence_at.isoformat(),
+        "subject": found.subject,
+        "triggerer": found.triggerer,
+        "run_number": found.memory.run_number + 1,
+        "last_success_at": None if last is None else last.isoformat(),
+    }
+
+
+def resume(connection: sa.Connection, its: tuple[UUID, int], delivery: str) -> Held:
+    """Return an attempt that a worker still runs after its agent restarted; raises LeaseLost.
+
+    Only the call that claimed it knows its random name: id and attempt stand in every message.
+    """
+    id, attempt = its
+    recorded = recorded_of(connection, id, attempt)
+    if recorded is None or not _is_claimed_by(recorded, delivery):
+        raise LeaseLost(f"operation {id} attempt {attempt} was not claimed by this call")
+    running.beat(connection, id, attempt)
+    counted = sa.select(operations.c.failures, operations.c.losses).where(operations.c.id == id)
+    row = connection.execute(counted).one()
+    step = (recorded.steps or [{}])[0]
+    return Held(id, attempt, recorded.plan, row.failures, row.losses, step, has_started=True)
+
+
+def _is_claimed_by(recorded: Recorded, delivery: str) -> bool:
+    steps = recorded.steps or [{}]
+    is_its_kind = recorded.carrier is Carrier.CELERY
+    return is_its_kind and bool(delivery) and steps[0].get("delivery") == delivery
+
+
+def claimed_before(
+    connection: sa.Connection, its: tuple[UUID, int], delivery: str
+) -> tuple[Held, Claim] | None:
+    """Return a running attempt that the same call claimed from an agent that is gone, or None."""
+    id, attempt = its
+    # Waits for a claim that is still being committed.
+    its_row = sa.select(operations.c.id).where(operations.c.id == id)
+    connection.execute(its_row.with_for_update(key_share=True)).first()
+    own = (operations.c.id == id, operations.c.attempt == attempt)
+    query = sa.select(operations.c.id).where(*own, is_still(operations.c.state, RUNNING))
+    recorded = recorded_of(connection, *its)
+    if recorded is None or connection.execute(query).first() is None:
+        return None
+    try:
+        held = replace(resume(connection, its, delivery), has_started=False)
+    except LeaseLost:
+        return None
+    known = running.memory(connection, recorded.action_uid, recorded.subject)
+    claim = Claim(**vars(recorded), failures=held.failures, losses=held.losses, memory=known)
+    return held, claim
+
+
+def beat(connection: sa.Connection, held: Held, progress: Mapping[str, Any]) -> bool:
+    """Renew the lease and write progress; return whether to cancel; raises LeaseLost."""
+    if progress:
+        story = Story(one_step.progress_columns(progress))
+        running.write(connection, held.id, held.attempt, story)
+    return running.beat(connection, held.id, held.attempt)
+
+
+def write_end(
+    connection: sa.Connection, held: Held, report: Mapping[str, Any], alerts: AlertSettings
+) -> Ended:
+    """End an attempt as its worker reports; raises LeaseLost, ValueError for a wrong outcome."""
+    ending = _ending(held, report)
+    step = one_step.ended(held.step, ending, report.get("message"))
+    shown = one_step.progress_columns(report.get("progress") or {})
+    story = Story({**shown, "steps": [step]})
+    ended = end(connection, held.id, held.attempt, ending, story, alerts=alerts)
+    if report["outcome"] in {"retry", "replaced"} and ended.state is OperationState.PENDING:
+        handing.await_message(connection, held.id, held.attempt + 1, _delay(report))
+        if not report.get("is_followed", True):
+            unfollowed = f"{ending.reason}, which no worker follows"
+            hand_over(connection, [(held.id, held.attempt + 1)], unfollowed, alerts)
+    return ended
+
+
+_ENDINGS: Mapping[str, Ending] = {
+    "success": Ending(OperationState.SUCCESS, result={STEP: {}}),
+    "time box": STOPPED_IN_TIME,
+    "cancelled": CANCELLED,
+    "time limit": TIME_LIMIT,
+}
+
+
+def _ending(held: Held, report: Mapping[str, Any]) -> Ending:
+    outcome, error = str(report["outcome"]), report.get("error")
+    match outcome:
+        case "failed":
+            return failed(held, str(error), permanent=False)
+        case "retry":
+            return Ending(OperationState.PENDING, error=error, reason=CELERY_RETRY)
+        case "replaced":
+            return Ending(OperationState.PENDING, reason=f"replaced by {report['by']}")
+        case "put back":
+            return Ending(OperationState.PENDING, reason=PUT_BACK)
+        case "cut off":
+            return left_behind(held, str(error))
+    if outcome not in _ENDINGS:
+        raise ValueError(f"outcome {outcome!r} is unknown")
+    return _ENDINGS[outcome]
+
+
+def left_behind(held: Held, error: str, *, cancel_requested: bool = False) -> Ending:
+    """Return the end of an attempt whose process is gone or about to end."""
+    if not held.has_started:
+        return Ending(OperationState.PENDING, reason="given back: its task had not begun")
+    if held.killed_at is not None and monotonic() >= held.killed_at - ABOUT_S:
+        return failed(held, "Celery's own time limit ended the task", permanent=False)
+    repeatable = bool(held.step.get("repeatable"))
+    state = after_loss(held.losses, repeatable=repeatable, cancel_requested=cancel_requested)
+    text = f"lost: {error}"
+    if state is OperationState.FAILED:
+        text += f"; step {STEP} was running"
+    return Ending(state, error=text, reason="lost", is_loss=True)
+
+
+def end_left_behind(connection: sa.Connection, held: Held, alerts: AlertSettings) -> Ended:
+    """End an attempt whose process is gone; raises LeaseLost."""
+    asked = sa.select(operations.c.cancel_requested_at).where(operations.c.id == held.id)
+    is_asked = connection.execute(asked).scalar_one_or_none() is not None
+    ending = left_behind(held, "its process is gone", cancel_requested=is_asked)
+    return end(connection, held.id, held.attempt, ending, alerts=alerts)
+
+
+def give_back_in_doubt(
+    connection: sa.Connection, its: tuple[UUID, int], delivery: str, alerts: AlertSettings
+) -> Ended | None:
+    """Give back an attempt whose claim was committed unheard; None if it was not, or has ended."""
+    own = claimed_before(connection, its, delivery)
+    return None if own is None else end_left_behind(connection, own[0], alerts)
+
+
+def _delay(report: Mapping[str, Any]) -> timedelta:
+    if "at" not in report:
+        return timedelta(seconds=max(0.0, float(report.get("delay_s", 0.0))))
+    at = datetime.fromisoformat(report["at"])
+    now = utc_now()
+    return max(timedelta(0), (at if at.tzinfo else at.replace(tzinfo=now.tzinfo)) - now)

@@ -1,0 +1,108 @@
+"""The workers that an agent serves: one that started it, or all that connect to a sidecar."""
+
+import logging
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import sqlalchemy as sa
+
+from models.store import ticks
+from models.store.clocks import read_both
+from models.store.ticks import Seen
+from runtime.clock import monotonic
+from runtime.database import reason_of
+from runtime.skew import SkewWatch
+from tasks.agent.bounds import Bounds
+
+logger = logging.getLogger("minutebook.agent")
+
+# A worker repeats what it follows every two seconds.
+HEARD_S = 10.0
+# The largest that the table takes: all workers are recorded together, and none may block others.
+LARGEST_PID = 2**31 - 1
+
+
+def described_worker(given: Mapping[str, Any]) -> Seen:
+    """Return the worker that a client describes.
+
+    Raises KeyError, TypeError, ValueError or OverflowError.
+    """
+    follows = tuple(str(name) for name in given["follows"])
+    queues = ",".join(str(name) for name in given["queues"])
+    pid = int(given["pid"])
+    if not 0 <= pid <= LARGEST_PID:
+        raise ValueError(f"pid {pid} is not the id of a process")
+    return Seen(str(given["name"]), queues, pid, follows=follows)
+
+
+class Workers:
+    """The workers known now, each recorded as alive in the table `workers`."""
+
+    def __init__(
+        self, engine: sa.Engine, clock: SkewWatch, own: Seen | None, bounds: Bounds
+    ) -> None:
+        self._engine = engine
+        self._bounds = bounds
+        self._clock = clock
+        self._own = own
+        self._heard: dict[str, tuple[Seen, float]] = {}
+        self._lock = threading.Lock()
+
+    def follows(self, task: str) -> bool:
+        """Return whether one of the workers has said that it follows the task."""
+        with self._lock:
+            heard = [one for one, _ in self._heard.values()]
+        known = heard if self._own is None else [self._own, *heard]
+        return any(task in (one.follows or ()) for one in known)
+
+    def within_bounds(self, worker: Seen) -> Seen:
+        """Return a worker as it is recorded: it follows what the agent serves, and no more."""
+        return replace(worker, follows=self._bounds.within(worker.follows or ()))
+
+    def heard(self, worker: Seen) -> None:
+        """Note that a worker is alive, and record it at once if that is news."""
+        with self._lock:
+            known = self._heard.get(worker.name)
+            self._heard[worker.name] = (worker, monotonic())
+        if known is None or known[0] != worker:
+            self._record([worker])
+
+    def left(self, worker: Seen) -> None:
+        """Record that a worker has stopped, unless another of its name has taken its place."""
+        with self._lock:
+            known = self._heard.get(worker.name)
+            if known is None or known[0] != worker:
+                return
+            del self._heard[worker.name]
+        self._record_stop(worker)
+
+    def record(self) -> None:
+        """Record that each worker is alive, and what it follows."""
+        now = monotonic()
+        with self._lock:
+            heard = [one for one, at in self._heard.values() if now - at < HEARD_S]
+        self._record(heard if self._own is None else [self._own, *heard])
+
+    def record_stop(self) -> None:
+        """Record that the worker which started this agent has stopped."""
+        if self._own is not None:
+            self._record_stop(self._own)
+
+    def _record(self, workers: list[Seen]) -> None:
+        try:
+            with self._engine.begin() as connection:
+                _, skew_s = read_both(connection)
+                self._clock.note(skew_s)
+                for one in map(self.within_bounds, workers):
+                    ticks.follower_seen(connection, replace(one, skew_s=skew_s))
+        except sa.exc.SQLAlchemyError as error:
+            logger.warning("database unavailable: %s", reason_of(error))
+
+    def _record_stop(self, worker: Seen) -> None:
+        try:
+            with self._engine.begin() as connection:
+                ticks.follower_stopped(connection, worker.name)
+        except sa.exc.SQLAlchemyError as error:
+            logger.warning("database unavailable while stopping: %s", reason_of(error))

@@ -1,0 +1,1 @@
+"""Requests that leave for an address that a user wrote: checked, and bounded in time."""

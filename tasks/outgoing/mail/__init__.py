@@ -1,0 +1,1 @@
+"""One mail on its way: the message, its bytes, and the server or the folder that takes it."""

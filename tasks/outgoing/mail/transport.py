@@ -1,0 +1,125 @@
+"""Transports of messages: SMTP over one connection, or `.eml` files in a folder."""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from email.message import EmailMessage
+from pathlib import Path
+from typing import Protocol
+
+from runtime.config import Settings
+from tasks.outgoing.mail.failures import MailServerFailed
+from tasks.outgoing.mail.payload import payload_of
+from tasks.outgoing.mail.smtp import Server, SmtpTransport
+
+
+class Transport(Protocol):
+    """Sends messages one after the other."""
+
+    def send(self, message: EmailMessage) -> None:
+        """Send `message`; raises MailRefused or MailServerFailed."""
+
+    def told(self, count: int) -> str:
+        """Return one sentence about `count` sent messages."""
+
+
+@contextmanager
+def open_transport(settings: Settings) -> Iterator[Transport]:
+    """Yield the configured transport; it connects to SMTP at the first message."""
+    url = settings.smtp_url.get_secret_value()
+    if not url:
+        folder = _folder(settings)
+        yield folder
+        folder.remove_oldest()
+        return
+    transport = SmtpTransport(Server.of_url(url), settings.mail.timeout_s, settings.mail.max_bytes)
+    try:
+        yield transport
+    except BaseException:
+        # The server would not answer QUIT in the middle of a message.
+        transport.drop()
+        raise
+    transport.close()
+
+
+def probe(settings: Settings, timeout_s: float) -> str:
+    """Return the destination of mail after testing it without sending. Raises MailServerFailed."""
+    url = settings.smtp_url.get_secret_value()
+    if not url:
+        return _folder(settings).probe()
+    transport = SmtpTransport(Server.of_url(url), timeout_s, settings.mail.max_bytes)
+    try:
+        return transport.probe()
+    finally:
+        transport.close()
+
+
+def _folder(settings: Settings) -> "FolderTransport":
+    folder, mail = settings.home / "mail", settings.mail
+    return FolderTransport(folder, mail.max_bytes, mail.folder_mb * 2**20)
+
+
+@dataclass(frozen=True, slots=True)
+class FolderTransport:
+    """Writes each message to `folder`, in a file named by Message-ID, which a repeat replaces."""
+
+    folder: Path
+    max_bytes: int
+    # The most that the whole folder may take; the newest message stays, whatever its size.
+    most_bytes: int
+
+    def send(self, message: EmailMessage) -> None:
+        """Write the message, whole or not at all."""
+        content = payload_of(message, self.max_bytes).content
+        file = self.folder / (str(message["Message-ID"]).strip("<>").replace("/", "_") + ".eml")
+        part = file.with_suffix(".part")
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with part.open("wb") as stream:
+                stream.write(content)
+                stream.flush()
+                os.fsync(stream.fileno())
+            part.replace(file)
+        except OSError as error:
+            raise MailServerFailed(f"{self.folder} cannot be written: {error.strerror}") from None
+
+    def remove_oldest(self) -> None:
+        """Remove the oldest messages until the folder takes no more than it may."""
+        written = [one for one in map(_written, self.folder.glob("*.*")) if one is not None]
+        # The unfinished ones of killed processes count, and go, as well.
+        total = sum(size for _, size, _ in written)
+        for _, size, file in sorted(written)[:-1]:
+            if total <= self.most_bytes:
+                return
+            # Another worker may have been here before, or the folder is read-only by now.
+            with suppress(OSError):
+                file.unlink()
+            total -= size
+
+    def probe(self) -> str:
+        """Return the writable folder as text. Raises MailServerFailed."""
+        file = self.folder / ".probe"
+        if not os.path.lexists(self.folder):
+            return f"will be written to {self.folder}"
+        try:
+            file.write_bytes(b"")
+            file.unlink()
+        except OSError as error:
+            raise MailServerFailed(f"{self.folder} cannot be written: {error.strerror}") from None
+        return f"written to {self.folder}"
+
+    def told(self, count: int) -> str:
+        """Return the number of written messages and their folder as text."""
+        return f"wrote {count} message{'' if count == 1 else 's'} to {self.folder}"
+
+
+def _written(file: Path) -> tuple[int, int, Path] | None:
+    """Return when a message was written, in nanoseconds, its bytes, and its file; or None."""
+    try:
+        found = file.lstat()
+    except OSError:
+        return None
+    is_message = file.suffix in {".eml", ".part"} and stat.S_ISREG(found.st_mode)
+    return (found.st_mtime_ns, found.st_size, file) if is_message else None

@@ -1,0 +1,1 @@
+"""The steps that hand an operation to others: a Celery application, a worker over HTTP."""

@@ -1,0 +1,236 @@
+"""Child processes with limits: what each one ends with, and what it leaves behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from data.bounded import client
+from data.bounded.client import Call
+from data.bounded.limits import Exit, Limits, Over, OverLimit
+from data.failures import SourceFailed, Stopped
+from data.watch import Watch
+from models.tenant.settings import read_only
+from runtime.clock import monotonic, wait_for
+
+HUNGRY = "tests.integration.data.bounded.hungry"
+NAMES = {Over.MEMORY: "SCHED_X_MB", Over.CPU: "SCHED_X_CPU_S", Over.TIME: "SCHED_X_S"}
+ROOT = Path(__file__).parents[4]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def path() -> Iterator[None]:
+    """Let the server find these tests' functions."""
+    client.close()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(ROOT))
+        yield
+    client.close()
+
+
+def asked(name: str, watch: Watch | None = None, limits: Any = None, **arguments: Any) -> Any:
+    """Call a hungry function; return its result."""
+    values = {"memory_mb": 100, "cpu_s": 30, "time_s": 60} | (limits or {})
+    call = Call(f"{HUNGRY}:{name}", arguments)
+    return client.run(call, Limits(**values, settings=NAMES), watch or Watch())
+
+
+def test_a_call_returns_its_result_notes_and_progress() -> None:
+    notes: list[Any] = []
+    seen: list[Any] = []
+    watch = Watch(progress=lambda done, total: seen.append((done, total)))
+    limits = Limits(100, 30, 60)
+
+    call = Call(f"{HUNGRY}:double", {"number": 21})
+    assert client.run(call, limits, watch, lambda *note: notes.append(note)) == 42
+
+    assert (notes, seen) == ([("log", "doubling")], [(1, 2)])
+
+
+def test_arguments_that_cannot_change_arrive_as_they_are() -> None:
+    settings = read_only({"limits": {"rows": [5, 7]}})
+
+    assert asked("repeat", settings=settings) == {"settings": {"limits": {"rows": [5, 7]}}}
+
+
+@pytest.mark.parametrize(
+    ("name", "limits", "error", "is_permanent"),
+    [
+        ("eat", {}, "needs more than SCHED_X_MB=100 of memory; .* raise SCHED_X_MB$", True),
+        ("spin", {"cpu_s": 0.3}, r"needs more than SCHED_X_CPU_S=0\.3 of CPU time; .*", True),
+        ("sleep", {"time_s": 0.3}, r"takes longer than SCHED_X_S=0\.3; .*", False),
+    ],
+)
+def test_what_exceeds_a_limit_ends_with_its_name(
+    name: str, limits: Any, error: str, is_permanent: bool
+) -> None:
+    with pytest.raises(OverLimit, match=error) as over:
+        asked(name, limits=limits)
+
+    assert over.value.permanent is is_permanent
+
+
+@pytest.mark.parametrize("number", ["SIGSEGV", "SIGABRT", "SIGKILL"])
+def test_a_crash_ends_the_child_alone(number: str) -> None:
+    with pytest.raises(OverLimit, match=f"ended its process with {number}"):
+        asked("crash", signal=number)
+
+    assert asked("double", number=1) == 2
+
+
+def test_an_end_without_an_answer_is_reported() -> None:
+    with pytest.raises(OverLimit, match="ended its process with the code 3"):
+        asked("leave")
+
+
+def test_a_result_that_is_no_json_is_an_error() -> None:
+    with pytest.raises(OverLimit, match="failed: TypeError: Object of type set"):
+        asked("mistake")
+
+
+def test_an_error_of_the_source_passes_through() -> None:
+    with pytest.raises(SourceFailed, match=r"^the source is empty$") as failed:
+        asked("fail")
+
+    assert failed.value.permanent
+
+
+def test_the_limit_of_memory_bounds_what_is_used() -> None:
+    ends: list[Exit] = []
+
+    with pytest.raises(OverLimit):
+        client.run(Call(f"{HUNGRY}:eat", {}), Limits(200, 30, 60), Watch(), ended=ends.append)
+
+    assert 100 < ends[0].peak_mb <= 200
+
+
+@pytest.mark.parametrize("name", ["heed", "sleep"])
+def test_a_stop_ends_the_child_soon_whether_it_heeds_or_not(name: str) -> None:
+    began = monotonic()
+
+    with pytest.raises(Stopped):
+        asked(name, Watch(should_stop=lambda: monotonic() - began > 0.3))
+
+    assert monotonic() - began < 30
+
+
+def test_what_a_child_started_ends_with_it(tmp_path: Path) -> None:
+    file = tmp_path / "pid"
+
+    with pytest.raises(Stopped):
+        asked(
+            "breed",
+            Watch(should_stop=lambda: bool(file.exists() and file.read_text())),
+            file=str(file),
+        )
+
+    pid = int(file.read_text())
+    assert wait_for(lambda: not psutil.pid_exists(pid), 30)
+
+
+def test_children_run_side_by_side() -> None:
+    results: list[int] = []
+
+    def ask(number: int) -> None:
+        results.append(asked("double", number=number))
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(results) == [2 * number for number in range(12)]
+
+
+def test_a_child_gets_the_open_file_and_dumps_no_core(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("text")
+    limits = Limits(100, 30, 60)
+
+    with file.open() as stream:
+        call = Call(f"{HUNGRY}:read", {}, [stream.fileno()])
+        assert client.run(call, limits, Watch()) == "text"
+
+    seen = asked("look", secret="s3cret")
+    assert seen["cores"] == "0"
+    assert "s3cret" not in seen["command"]
+
+
+def test_a_killed_server_is_replaced() -> None:
+    asked("double", number=1)
+    server = client._servers[0].process
+    server.kill()
+    server.wait()
+
+    assert asked("double", number=2) == 4
+
+
+PARENT = """
+import sys
+from data.bounded.client import Call, run
+from data.bounded.limits import Limits
+from data.watch import Watch
+run(Call(sys.argv[1], {"file": sys.argv[2]}), Limits(100, 600, 600), Watch())
+"""
+
+
+def test_the_server_and_its_children_end_with_a_killed_process(tmp_path: Path) -> None:
+    file = tmp_path / "pid"
+    command = [sys.executable, "-c", PARENT, f"{HUNGRY}:breed", str(file)]
+    with subprocess.Popen(command, cwd=ROOT) as parent:
+        assert wait_for(lambda: file.exists() and bool(file.read_text()), 60)
+        ours = psutil.Process(parent.pid).children(recursive=True)
+        parent.send_signal(signal.SIGKILL)
+
+    assert len(ours) == 3
+    _gone, alive = psutil.wait_procs(ours, 30)
+    assert not alive
+
+
+def streamed(then: str, **limits: Any) -> Iterator[bytes]:
+    """Return what a child writes before it does something."""
+    values = {"memory_mb": 100, "cpu_s": 30, "time_s": 60} | limits
+    return client.stream(Call(f"{HUNGRY}:write", {"then": then}), Limits(**values, settings=NAMES))
+
+
+def test_what_a_child_writes_comes_before_its_end() -> None:
+    assert b"".join(streamed("repeat")) == b"abc" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("then", "limits", "error"),
+    [
+        ("eat", {}, "needs more than SCHED_X_MB=100 of memory"),
+        ("sleep", {"time_s": 0.3}, r"takes longer than SCHED_X_S=0\.3"),
+        ("fail", {}, "the source is empty"),
+        ("leave", {}, "ended its process with the code 3"),
+    ],
+)
+def test_a_stream_that_is_not_whole_ends_with_an_error(then: str, limits: Any, error: str) -> None:
+    pieces = streamed(then, **limits)
+
+    with pytest.raises(SourceFailed, match=error):
+        list(pieces)
+
+
+def test_a_stream_that_is_closed_ends_its_child() -> None:
+    pieces = streamed("sleep")
+    next(pieces)
+    before = children()
+
+    pieces.close()  # type: ignore[attr-defined]
+
+    assert wait_for(lambda: len(children()) == len(before) - 1, 10)
+
+
+def children() -> list[psutil.Process]:
+    """Return the children of the server."""
+    return [one for one in psutil.Process().children(recursive=True) if one.ppid() != os.getpid()]

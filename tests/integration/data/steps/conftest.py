@@ -1,0 +1,169 @@
+"""Fixtures of the step tests: a small app, a running operation, and its context."""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from email.message import EmailMessage
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+import sqlalchemy as sa
+from pydantic import BaseModel
+
+from data.store.snapshots import Domain, domains_of
+from minutebook.steps import Recipient, SmallApp
+from models.sql import database_now
+from models.store import tenants
+from models.tables import actions, operations
+from models.tenant import parse_small_app
+from runtime.config import Settings
+from runtime.database import reading
+from tasks.registry import registry_of
+from tasks.step_context import WorkContext
+from tests.mail_server import MailServer, mail_server
+from tests.web_source import WebSource, web_source
+
+OCCURRENCE = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
+ANN = Recipient("ann", "ann@example.com", "Ann")
+BEN = Recipient("ben", "ben@example.com", None)
+
+
+@dataclass
+class Progress:
+    """Keeps what a step reported."""
+
+    phases: list[str] = field(default_factory=list)
+    reports: list[tuple[int | None, int | None, str | None]] = field(default_factory=list)
+
+    def report(
+        self, done: int | None, total: int | None, message: str | None, phase: str | None
+    ) -> None:
+        """Take one report."""
+        self.reports.append((done, total, message))
+        if phase is not None and phase not in self.phases:
+            self.phases.append(phase)
+
+
+@dataclass
+class Work:
+    """A small app `shop` on a fresh database, and contexts of its operations."""
+
+    engine: sa.Engine
+    settings: Settings
+    app: SmallApp = field(init=False)
+    progress: Progress = field(default_factory=Progress)
+    checkpoint: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.settings.effective_data_root.mkdir(parents=True, exist_ok=True)
+        self.apply(domains={})
+
+    def apply(self, **document: Any) -> None:
+        """Apply the document to the small app."""
+        model = parse_small_app({"name": "shop", "zone": "Europe/Paris", **document})
+        with self.engine.begin() as connection:
+            self.app, _applied = tenants.apply(connection, model)
+
+    def become_default(self) -> None:
+        """Work for the small app `default`, whose maintenance is the installation's too."""
+        with reading(self.engine) as connection:
+            self.app = tenants.get(connection, "default")
+
+    def write(self, name: str, text: str) -> None:
+        """Write a source file."""
+        (self.settings.effective_data_root / name).write_text(text)
+
+    def domains(self) -> dict[str, Domain]:
+        """Return the domains as they are now."""
+        with reading(self.engine) as connection:
+            return {one.name: one for one in domains_of(connection, self.app.id)}
+
+    def operation(self, **columns: Any) -> UUID:
+        """Record a running operation of a new action; return its id."""
+        uid, operation_id = uuid4(), uuid4()
+        values: dict[str, Any] = {
+            "id": operation_id, "small_app_id": self.app.id, "action_uid": uid, "revision": 1,
+            "occurrence_at": OCCURRENCE, "state": "running", "triggerer": "test", "queue": "quick",
+            "task": "execute_scheduled_action_quick", "recorded_at": database_now(),
+            "not_before": database_now(), "worker": "w", "heartbeat_at": database_now(),
+        }  # fmt: skip
+        with self.engine.begin() as connection:
+            connection.execute(sa.insert(actions).values(self._action(uid)))
+            connection.execute(sa.insert(operations).values(**{**values, **columns}))
+        return operation_id
+
+    def _action(self, uid: UUID) -> dict[str, Any]:
+        return {
+            "uid": uid, "small_app_id": self.app.id, "name": str(uid), "active": True,
+            "document": "{}", "document_hash": "", "plan": "{}", "revision": 1,
+            "created_at": database_now(), "updated_at": database_now(),
+        }  # fmt: skip
+
+    def context(
+        self,
+        parameters: BaseModel,
+        *,
+        recipients: Sequence[Recipient] = (),
+        operation_id: UUID | None = None,
+        attempt: int = 1,
+        should_stop: Callable[[], bool] = lambda: False,
+        attempts_left: int = 0,
+        is_manual: bool = False,
+        notify: bool | None = None,
+        **settings: Any,
+    ) -> WorkContext:
+        """Return a context in which a step can run; `settings` replace some of the fixture's."""
+        changed = self.settings.model_copy(update=settings)
+        return WorkContext(
+            operation_id=operation_id or self.operation(),
+            occurrence_at=OCCURRENCE,
+            attempt=attempt,
+            subject=None,
+            triggerer="test",
+            parameters=parameters,
+            small_app=self.app,
+            recipients=recipients,
+            run_number=1,
+            last_success_at=None,
+            checkpoint=self.checkpoint,
+            logger=logging.getLogger("test"),
+            engine=self.engine,
+            settings=changed,
+            is_manual=is_manual,
+            notify=notify,
+            reporter=self.progress.report,
+            time_left_source=lambda: timedelta(hours=1),
+            should_stop_source=should_stop,
+            attempts_left=attempts_left,
+            failed_modules=registry_of(changed.step_modules).failed,
+            reader_modules=registry_of(changed.step_modules).reader_modules,
+        )
+
+
+@pytest.fixture
+def work(engine: sa.Engine, settings: Settings) -> Work:
+    """A small app `shop` without domains, and a factory of contexts."""
+    return Work(engine, settings)
+
+
+@pytest.fixture
+def web() -> Iterator[WebSource]:
+    """A web server of data sources."""
+    with web_source() as source:
+        yield source
+
+
+@pytest.fixture
+def smtp() -> Iterator[MailServer]:
+    """An SMTP server."""
+    with mail_server() as server:
+        yield server
+
+
+def text_of(message: EmailMessage, kind: str = "plain") -> str:
+    """Return a body of `message`, with plain line ends."""
+    body = message.get_body((kind,))
+    assert body is not None
+    return str(body.get_content()).replace("\r\n", "\n")

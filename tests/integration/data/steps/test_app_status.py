@@ -1,0 +1,149 @@
+"""The status of a small app's data during and after refreshes, on both stores."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+import sqlalchemy as sa
+
+from data.steps import publish, refresh
+from data.steps.publish import PublishParameters
+from data.steps.refresh import RefreshParameters
+from models.store.tenants.app_status import MOST_SEEN, status_of
+from models.tables import action_cursor, actions, operations
+from runtime.database import reading
+from tests.integration.data.steps.conftest import Work
+
+NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
+
+
+def status(work: Work) -> dict[str, Any]:
+    """Return the status of the small app."""
+    with reading(work.engine) as connection:
+        return status_of(connection, work.app.id)
+
+
+def make(work: Work, state: str, step: str, details: Any = None, **columns: Any) -> UUID:
+    """Record an operation whose refresh has this state."""
+    story = {"name": "refresh", "state": step, "details": details or {}}
+    return work.operation(state=state, steps=[story], **columns)
+
+
+def test_before_the_first_refresh_there_is_nothing(work: Work) -> None:
+    work.operation(steps=[{"name": "maintenance", "state": "running"}])
+
+    assert status(work) == {
+        "status": "empty", "phase": None, "message": None, "blocking_maintenance": False,
+        "next_run_at": None, "data_updated_at": None, "last_error": None, "run_type": None,
+        "rewritten": [], "reused": [], "eta": None, "started_at": None, "elapsed_s": None,
+        "eta_s": None,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("phase", "blocks"), [("probe", False), ("download", False), ("import", True), (None, False)]
+)
+def test_only_an_import_blocks(work: Work, phase: str | None, blocks: bool) -> None:
+    make(work, "running", "running", phase=phase, message="import a", eta_at=NOON)
+
+    found = status(work)
+
+    assert (found["status"], found["phase"]) == ("running", phase)
+    assert (found["message"], found["eta"]) == ("import a", NOON)
+    assert found["blocking_maintenance"] is blocks
+
+
+def test_of_several_the_one_that_imports_is_shown(work: Work) -> None:
+    make(work, "running", "running", phase="probe", started_at=NOON)
+    make(work, "running", "running", phase="import", started_at=NOON + timedelta(minutes=1))
+
+    assert status(work)["phase"] == "import"
+
+
+def test_a_publish_that_follows_the_refresh_does_not_block(work: Work) -> None:
+    stories = [{"name": "refresh", "state": "success"}, {"name": "publish", "state": "running"}]
+    work.operation(steps=stories, phase="import")
+
+    assert status(work)["blocking_maintenance"] is False
+
+
+def test_another_small_apps_refresh_is_not_ours(work: Work) -> None:
+    make(work, "running", "running", phase="import")
+    work.apply(name="other")
+
+    assert status(work)["status"] == "empty"
+
+
+def test_the_last_refresh_reports_its_domains(work: Work) -> None:
+    details = {"run_type": "complete", "rewritten": ["a"], "reused": ["b"], "failed": {}}
+    make(work, "success", "success", details, finished_at=NOON)
+
+    found = status(work)
+
+    assert (found["status"], found["run_type"], found["last_error"]) == ("ready", "complete", None)
+    assert (found["rewritten"], found["reused"]) == (["a"], ["b"])
+
+
+def test_a_refresh_that_failed_says_why(work: Work) -> None:
+    make(work, "failed", "failed", error="a: gone", finished_at=NOON)
+
+    assert (status(work)["status"], status(work)["last_error"]) == ("failed", "a: gone")
+
+
+def test_failed_domains_are_reported_beside_others(work: Work) -> None:
+    make(work, "partial", "partial", {"failed": {"a": "gone"}}, finished_at=NOON)
+
+    assert (status(work)["status"], status(work)["last_error"]) == ("ready", "a: gone")
+
+
+def test_readers_see_data_of_what_was_published(work: Work) -> None:
+    work.apply(domains={"a": {"source": {"file": "a.csv"}}})
+    work.write("a.csv", "id\n1\n")
+    refresh.run(work.context(RefreshParameters()))
+    assert status(work)["data_updated_at"] is None
+
+    publish.run(work.context(PublishParameters.model_validate({"data": True})))
+
+    shown = work.domains()["a"].production
+    assert shown is not None
+    assert status(work)["data_updated_at"] == shown.created_at
+
+
+def test_a_refresh_long_before_the_last_operations_is_not_forgotten(work: Work) -> None:
+    work.apply(domains={"a": {"source": {"file": "a.csv"}}})
+    work.write("a.csv", "id\n1\n")
+    refresh.run(work.context(RefreshParameters()))
+    for _ in range(MOST_SEEN + 1):
+        work.operation(state="success", steps=[{"name": "publish", "state": "success"}])
+
+    assert (status(work)["status"], status(work)["last_error"]) == ("ready", None)
+
+
+def test_the_next_run_is_that_of_an_active_action_that_refreshes(work: Work) -> None:
+    documents = {
+        "maintains": ('{"name": "refresh", "operations": {"maintenance": true}}', 1, True),
+        "inactive": ('{"operations": {"refresh": true}}', 2, False),
+        "refreshes": ('{"operations": {"refresh": true}}', 3, True),
+        "later": ('{"operations": {"refresh": true}}', 4, True),
+    }
+    for name, (document, hour, active) in documents.items():
+        make_action(work, name, document, NOON + timedelta(hours=hour), active=active)
+
+    assert status(work)["next_run_at"] == NOON + timedelta(hours=3)
+
+
+def make_action(work: Work, name: str, document: str, at: datetime, *, active: bool) -> None:
+    """Store an action that is due at `at`."""
+    id = work.operation(state="success")
+    with work.engine.begin() as connection:
+        uid = connection.execute(
+            sa.select(operations.c.action_uid).where(operations.c.id == id)
+        ).scalar_one()
+        connection.execute(
+            sa.update(actions)
+            .where(actions.c.uid == uid)
+            .values(name=name, document=document, active=active)
+        )
+        filed = {"watermark": NOON, "next_occurrence_at": at, "effective_from": NOON}
+        connection.execute(sa.insert(action_cursor).values(action_uid=uid, **filed))

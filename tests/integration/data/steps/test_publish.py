@@ -1,0 +1,209 @@
+"""publish, on both stores."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+import sqlalchemy as sa
+
+from data.steps import publish, refresh
+from data.steps.publish import PublishParameters
+from data.steps.refresh import RefreshParameters
+from minutebook.steps import StepFailed, StepResult
+from models.errors import LeaseLost
+from models.store.tenants import app_documents
+from models.tables import operations
+from runtime.database import reading
+from tests.integration.data.steps.conftest import Work
+
+DOMAINS = {"a": {"source": {"file": "a.csv"}}, "b": {"source": {"file": "b.csv"}}}
+
+
+@pytest.fixture
+def staged(work: Work) -> Work:
+    """Two domains, refreshed and not published."""
+    work.apply(domains=DOMAINS)
+    work.write("a.csv", "id\n1\n")
+    work.write("b.csv", "id\n7\n8\n")
+    refresh.run(work.context(RefreshParameters()))
+    return work
+
+
+def ran(work: Work, **parameters: Any) -> StepResult:
+    """Run publish with the parameters as a document writes them."""
+    return publish.run(work.context(PublishParameters.model_validate(parameters)))
+
+
+def test_production_shows_what_staging_holds(staged: Work) -> None:
+    result = ran(staged, data="true")
+
+    assert result.message == "published a (1 row), b (2 rows)"
+    for domain in staged.domains().values():
+        assert domain.production == domain.staging
+        assert domain.published_at is not None
+
+
+def test_only_named_domains_are_published(staged: Work) -> None:
+    ran(staged, data=["b"])
+
+    assert {d.name: d.production is not None for d in staged.domains().values()} == {
+        "a": False,
+        "b": True,
+    }
+
+
+def test_publishing_what_is_published_says_so(staged: Work) -> None:
+    ran(staged, data=True)
+
+    assert ran(staged, data=True).message == "a, b already published"
+
+
+def test_nothing_staged_fails_and_names_the_domain(work: Work) -> None:
+    work.apply(domains=DOMAINS)
+
+    with pytest.raises(StepFailed, match="nothing is staged for a, b; refresh first"):
+        ran(work, data=True)
+
+
+def test_a_named_domain_without_a_snapshot_publishes_none_of_them(staged: Work) -> None:
+    staged.apply(domains={**DOMAINS, "c": {"source": {"file": "c.csv"}}})
+
+    with pytest.raises(StepFailed, match="nothing is staged for c"):
+        ran(staged, data=["a", "c"])
+
+    assert staged.domains()["a"].production is None
+
+
+def test_everything_leaves_out_what_was_never_refreshed(staged: Work) -> None:
+    staged.apply(domains={**DOMAINS, "c": {"source": {"file": "c.csv"}}})
+
+    result = ran(staged, data=True)
+
+    assert result.message == "published a (1 row), b (2 rows); c never refreshed"
+
+
+def test_an_unknown_domain_is_named(staged: Work) -> None:
+    with pytest.raises(StepFailed, match="domain 'z' is not a known domain") as failed:
+        ran(staged, data=["z"])
+
+    assert failed.value.permanent
+
+
+def test_a_damaged_snapshot_is_not_published(staged: Work) -> None:
+    staging = staged.domains()["a"].staging
+    assert staging is not None
+    (staged.settings.home / staging.path).write_text("")
+
+    with pytest.raises(StepFailed, match="staged snapshot of a is damaged"):
+        ran(staged, data=True)
+
+    assert staged.domains()["b"].production is None
+
+
+def test_a_small_app_with_nothing_of_the_kind_says_so(work: Work) -> None:
+    result = ran(work, design=True, permissions=True)
+
+    assert result.message == "the small app has nothing to publish"
+
+
+def with_documents(staged: Work) -> None:
+    """Stage two documents of design, and one of permissions, beside the domains."""
+    staged.apply(
+        domains=DOMAINS,
+        design={"start": {"color": "blue"}, "menu": {}},
+        permissions={"sales": {"groups": ["manager"]}},
+    )
+
+
+def production(work: Work) -> dict[str, dict[str, Any]]:
+    with reading(work.engine) as connection:
+        return app_documents.shown(connection, work.app.id, "production")
+
+
+def test_documents_are_published_with_the_data(staged: Work) -> None:
+    with_documents(staged)
+
+    result = ran(staged, data=True, design=True, permissions=["sales"])
+
+    assert result.message == (
+        "published a (1 row), b (2 rows); published design menu, start; published permissions sales"
+    )
+    assert production(staged) == {
+        "design": {"start": {"color": "blue"}, "menu": {}},
+        "permissions": {"sales": {"groups": ["manager"]}},
+    }
+    again = ran(staged, data=True, design=True, permissions=["sales"])
+    assert again.message == (
+        "a, b already published; design menu, start already published;"
+        " permissions sales already published"
+    )
+
+
+def test_a_document_that_was_left_out_is_removed_and_reported(staged: Work) -> None:
+    with_documents(staged)
+    ran(staged, design=True)
+    staged.apply(domains=DOMAINS, design={"start": {"color": "blue"}})
+
+    result = ran(staged, design=["menu", "start"])
+
+    assert result.message == "removed design menu; design start already published"
+    assert set(production(staged)["design"]) == {"start"}
+
+
+def test_an_unknown_document_publishes_nothing_and_the_nearest_is_named(staged: Work) -> None:
+    with_documents(staged)
+
+    with pytest.raises(StepFailed, match="design 'strat' is not a known design") as failed:
+        ran(staged, data=True, design=["strat"])
+
+    assert 'did you mean "start"?' in str(failed.value)
+    assert failed.value.permanent
+    assert staged.domains()["a"].production is None
+
+
+def test_data_that_cannot_be_published_holds_the_documents_back(staged: Work) -> None:
+    with_documents(staged)
+    staging = staged.domains()["a"].staging
+    assert staging is not None
+    (staged.settings.home / staging.path).unlink()
+
+    with pytest.raises(StepFailed, match="staged snapshot of a is damaged"):
+        ran(staged, data=True, design=True)
+
+    assert production(staged)["design"] == {}
+
+
+def test_everything_of_a_small_app_that_was_never_refreshed_is_its_documents(work: Work) -> None:
+    work.apply(domains=DOMAINS, design={"start": {}})
+
+    result = ran(work, data=True, design=True, permissions=True)
+
+    assert result.message == "published design start; a, b never refreshed"
+
+
+def test_a_next_attempt_says_what_the_one_before_published(staged: Work) -> None:
+    with_documents(staged)
+    first = staged.context(PublishParameters(data=True, design=True))
+    publish.run(first)
+    update_attempt(staged, first.operation_id)
+
+    parameters = PublishParameters(data=True, design=True)
+    second = staged.context(parameters, operation_id=first.operation_id, attempt=2)
+
+    assert publish.run(second).details["published"] == ["a", "b"]
+
+
+def update_attempt(work: Work, operation_id: UUID) -> None:
+    """Let the operation be in its second attempt."""
+    with work.engine.begin() as connection:
+        mine = sa.update(operations).where(operations.c.id == operation_id)
+        connection.execute(mine.values(attempt=2))
+
+
+def test_a_worker_that_lost_its_lease_publishes_nothing(staged: Work) -> None:
+    operation_id = staged.operation(attempt=2)
+
+    with pytest.raises(LeaseLost):
+        publish.run(staged.context(PublishParameters(data=True), operation_id=operation_id))
+
+    assert staged.domains()["a"].production is None

@@ -1,0 +1,334 @@
+"""refresh, on both stores, from real files and a real web server."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from data import snapshots
+from data.snapshots import Row
+from data.steps import refresh
+from data.steps.refresh import RefreshParameters
+from minutebook.steps import StepFailed, StepOutcome, StepResult
+from models.errors import LeaseLost
+from runtime.sections.data import FetchSettings
+from tests.integration.data.steps.conftest import Work
+from tests.web_source import Page, WebSource
+
+A = {"source": {"file": "a.csv"}}
+B = {"source": {"file": "b.csv"}}
+OPEN = FetchSettings(allow_private=True)
+
+
+def ran(work: Work, *, settings: dict[str, Any] | None = None, **parameters: Any) -> StepResult:
+    """Run refresh with the parameters as a document writes them."""
+    model = RefreshParameters.model_validate(parameters)
+    return refresh.run(work.context(model, **(settings or {})))
+
+
+def staged_rows(work: Work, domain: str) -> list[Row]:
+    """Return the rows that staging shows."""
+    staging = work.domains()[domain].staging
+    return list(snapshots.read(work.settings, staging.path)) if staging else []
+
+
+def files_of(work: Work) -> list[Path]:
+    """Return all snapshot files, whole or not."""
+    return [path for path in (work.settings.home / "snapshots").rglob("*") if path.is_file()]
+
+
+@pytest.fixture
+def two(work: Work) -> Work:
+    """Two domains with two rows each."""
+    work.apply(domains={"a": A, "b": B})
+    work.write("a.csv", "id,amount\n1,2.50\n2,4\n")
+    work.write("b.csv", "id,amount\n7,1\n8,2\n")
+    return work
+
+
+def test_rows_of_every_domain_come_into_staging_and_production_stays(two: Work) -> None:
+    result = ran(two)
+
+    assert result == StepResult(
+        "rewrote a (2 rows), b (2 rows)",
+        details={
+            "run_type": "complete",
+            "rewritten": ["a", "b"],
+            "reused": [],
+            "overtaken": [],
+            "rows": {"a": 2, "b": 2},
+            "failed": {},
+            "left_out": {},
+        },
+    )
+    assert staged_rows(two, "a") == [{"id": 1, "amount": 2.5}, {"id": 2, "amount": 4}]
+    assert two.domains()["a"].production is None
+    assert two.progress.phases == ["probe", "download", "import"]
+    assert two.progress.reports[-1] == (2, 2, None)
+
+
+def test_an_unchanged_file_is_reused(two: Work) -> None:
+    ran(two)
+    before = two.domains()["a"].staging
+
+    result = ran(two)
+
+    assert result.message == "reused a, b"
+    assert result.details["run_type"] == "cached"
+    assert two.domains()["a"].staging == before
+
+
+def test_only_the_changed_file_is_rewritten(two: Work) -> None:
+    ran(two)
+    two.write("b.csv", "id,amount\n7,1\n8,2\n9,3\n")
+
+    result = ran(two)
+
+    assert result.message == "rewrote b (3 rows); reused a"
+
+
+def test_force_rewrites_what_has_not_changed(two: Work) -> None:
+    ran(two)
+    before = two.domains()["a"].staging
+
+    result = ran(two, domains=["a"], force="true")
+
+    assert result.details["rewritten"] == ["a"]
+    assert two.domains()["a"].staging != before
+
+
+def test_a_lost_snapshot_file_is_made_again(two: Work) -> None:
+    ran(two, domains=["a"])
+    for file in files_of(two):
+        file.unlink()
+
+    result = ran(two, domains=["a"])
+
+    assert result.details["run_type"] == "bootstrap"
+    assert len(staged_rows(two, "a")) == 2
+
+
+def test_another_source_is_read_though_its_file_looks_the_same(two: Work) -> None:
+    ran(two, domains=["a"])
+    two.apply(domains={"a": B, "b": B})
+
+    ran(two, domains=["a"])
+
+    assert staged_rows(two, "a")[0]["id"] == 7
+
+
+def test_an_unknown_domain_is_named_before_anything_is_read(two: Work) -> None:
+    with pytest.raises(StepFailed, match="domain 'aa' is not a known domain") as failed:
+        ran(two, domains=["b", "aa"])
+
+    assert failed.value.permanent
+    assert files_of(two) == []
+
+
+def test_new_domains_are_taken_in_when_asked_for(two: Work) -> None:
+    ran(two, domains=["a"])
+
+    assert ran(two, domains="all", include_new_domains=False).message == "reused a"
+    result = ran(two, domains=["a"], include_new_domains=True)
+
+    assert result.message == "rewrote b (2 rows); reused a"
+
+
+def test_one_broken_domain_leaves_the_other_alone_and_is_partial(two: Work) -> None:
+    ran(two)
+    two.write("a.csv", "id,amount\n1,2,3\n")
+    two.write("b.csv", "id,amount\n9,9\n")
+
+    result = ran(two)
+
+    assert result.outcome is StepOutcome.PARTIAL
+    assert result.details["failed"] == {"a": "a.csv, line 2 ['1', '2', '3']: 3 cells, not 2"}
+    assert len(staged_rows(two, "a")) == 2
+    assert staged_rows(two, "b") == [{"id": 9, "amount": 9}]
+
+
+def test_all_domains_broken_fails_the_step(two: Work) -> None:
+    (two.settings.effective_data_root / "a.csv").unlink()
+    two.write("b.csv", "")
+
+    with pytest.raises(StepFailed, match=r"a: a.csv: No such file.*b: b.csv is empty") as failed:
+        ran(two)
+
+    assert not failed.value.permanent
+
+
+def test_a_link_out_of_the_data_root_is_refused(two: Work, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.csv"
+    secret.write_text("id\n1\n")
+    inside = two.settings.effective_data_root / "a.csv"
+    inside.unlink()
+    inside.symlink_to(secret)
+
+    with pytest.raises(StepFailed, match=r"a\.csv lies outside the data root") as failed:
+        ran(two, domains=["a"])
+
+    assert failed.value.permanent
+
+
+def test_rows_that_cannot_be_read_are_left_out_and_the_step_is_partial(two: Work) -> None:
+    many = "".join(f"{number},1\n" for number in range(5_000))
+    two.write("a.csv", f"id,amount\n{many}broken\n")
+
+    result = ran(two, domains=["a"])
+
+    assert result.outcome is StepOutcome.PARTIAL
+    assert result.message == "rewrote a (5,000 rows); 1 row of a left out"
+    assert result.details["left_out"] == {
+        "a": {
+            "rows": 1,
+            "samples": [
+                {"line": 5002, "column": None, "value": "['broken']", "why": "1 cells, not 2"}
+            ],
+        }
+    }
+
+
+def test_a_file_of_which_too_much_is_broken_leaves_the_last_snapshot(two: Work) -> None:
+    ran(two, domains=["a"])
+    before = two.domains()["a"].staging
+    two.write("a.csv", "id,amount\n" + "1,1\n" * 800 + "broken\n" * 200)
+
+    with pytest.raises(StepFailed, match=r"line 802 .* 200 of 1,000 rows cannot be read"):
+        ran(two, domains=["a"])
+
+    assert two.domains()["a"].staging == before
+    assert len(files_of(two)) == 1
+
+
+def test_a_killed_writer_leaves_the_last_snapshot_and_the_next_run_ends_well(two: Work) -> None:
+    ran(two, domains=["a"])
+    left = two.settings.home / "snapshots/shop/a/killed.parquet.part"
+    left.write_text('{"id": "half')
+
+    two.write("a.csv", "id,amount\n1,1\n")
+    ran(two, domains=["a"])
+
+    assert staged_rows(two, "a") == [{"id": 1, "amount": 1}]
+
+
+def test_a_worker_that_lost_its_lease_moves_no_pointer(two: Work) -> None:
+    operation_id = two.operation(attempt=2)
+
+    with pytest.raises(LeaseLost):
+        refresh.run(two.context(RefreshParameters(), operation_id=operation_id, attempt=1))
+
+    assert two.domains()["a"].staging is None
+
+
+def test_a_stop_keeps_what_is_done_and_is_partial(two: Work) -> None:
+    def is_a_done() -> bool:
+        return two.domains()["a"].staging is not None
+
+    context = two.context(RefreshParameters(), should_stop=is_a_done)
+
+    result = refresh.run(context)
+
+    assert result.outcome is StepOutcome.PARTIAL
+    assert result.message == "rewrote a (2 rows); stopped after 1 of 2"
+
+
+def test_a_url_is_read_once_while_its_etag_stays(work: Work, web: WebSource) -> None:
+    web.pages["/a.json"] = Page(b'[{"id": 1}, {"id": 2}]', headers={"ETag": '"one"'})
+    work.apply(domains={"a": {"source": {"url": f"{web.url}/a.json"}}})
+
+    first = ran(work, settings={"fetch": OPEN})
+    second = ran(work, settings={"fetch": OPEN})
+
+    assert (first.message, second.message) == ("rewrote a (2 rows)", "reused a")
+    assert web.downloads("/a.json") == 1
+    assert web.requests[-1] == ("/a.json", "bytes=0-0")
+
+
+def test_a_changed_etag_is_read_again(work: Work, web: WebSource) -> None:
+    web.pages["/a.json"] = Page(b'[{"id": 1}]', headers={"ETag": '"one"'})
+    work.apply(domains={"a": {"source": {"url": f"{web.url}/a.json"}}})
+    ran(work, settings={"fetch": OPEN})
+
+    web.pages["/a.json"] = Page(b'[{"id": 1}, {"id": 2}]', headers={"ETag": '"two"'})
+
+    assert ran(work, settings={"fetch": OPEN}).message == "rewrote a (2 rows)"
+
+
+def test_without_validators_it_is_read_each_time_but_not_kept_twice(
+    work: Work, web: WebSource
+) -> None:
+    web.pages["/a.json"] = Page(b'[{"id": 1}]')
+    work.apply(domains={"a": {"source": {"url": f"{web.url}/a.json"}}})
+
+    ran(work, settings={"fetch": OPEN})
+    result = ran(work, settings={"fetch": OPEN})
+
+    assert web.downloads("/a.json") == 2
+    assert result.message == "reused a"
+    assert len(files_of(work)) == 1
+
+
+def test_a_server_that_is_away_fails_open_and_then_says_why(work: Work, web: WebSource) -> None:
+    web.pages["/a.json"] = Page(b'[{"id": 1}]', headers={"ETag": '"one"'})
+    work.apply(domains={"a": {"source": {"url": f"{web.url}/a.json?token=secret"}}})
+    web.pages["/a.json?token=secret"] = Page(status=503)
+
+    with pytest.raises(StepFailed, match=r"/a\.json answered 503") as failed:
+        ran(work, settings={"fetch": OPEN})
+
+    assert "secret" not in str(failed.value)
+    assert not failed.value.permanent
+
+
+def test_what_was_downloaded_can_be_imported_again_without_the_server(
+    work: Work, web: WebSource
+) -> None:
+    web.pages["/a.json"] = Page(b'[{"id": 1}]')
+    work.apply(domains={"a": {"source": {"url": f"{web.url}/a.json"}}})
+    ran(work, settings={"fetch": OPEN})
+    web.pages.clear()
+
+    result = ran(work, settings={"fetch": OPEN}, force=True, **{"from": "downloaded"})
+
+    assert result.message == "rewrote a (1 row)"
+
+
+def test_what_was_downloaded_from_another_place_is_not_taken_for_this_one_s(
+    work: Work, web: WebSource
+) -> None:
+    web.pages |= {f"/{name}.json": Page(b'[{"id": 1}]') for name in ("old", "new")}
+    work.apply(domains={"a": {"source": {"url": f"{web.url}/old.json"}}})
+    ran(work, settings={"fetch": OPEN})
+    work.apply(domains={"a": {"source": {"url": f"{web.url}/new.json"}}})
+
+    with pytest.raises(StepFailed, match=r"/new\.json was not downloaded yet"):
+        ran(work, settings={"fetch": OPEN}, **{"from": "downloaded"})
+    ran(work, settings={"fetch": OPEN})
+
+    kept = [path for path in (work.settings.home / "downloads").rglob("*") if path.is_file()]
+    assert len(kept) == 1
+
+
+def test_private_addresses_are_refused_by_default(work: Work, web: WebSource) -> None:
+    work.apply(domains={"a": {"source": {"url": f"{web.url}/a.json"}, "format": "json"}})
+
+    with pytest.raises(StepFailed, match=r"private address 127\.0\.0\.1") as failed:
+        ran(work)
+
+    assert failed.value.permanent
+    assert web.requests == []
+
+
+def test_a_hostile_file_ends_by_its_limit_and_the_other_domain_is_refreshed(two: Work) -> None:
+    (two.settings.effective_data_root / "a.csv").write_bytes(b"," * (128 << 20))
+
+    result = ran(two, settings={"fetch": FetchSettings(memory_mb=256)})
+
+    assert result.outcome is StepOutcome.PARTIAL
+    assert result.details["failed"] == {
+        "a": "a.csv needs more than SCHED_FETCH_MEMORY_MB=256 of memory; make it smaller, or raise "
+        "SCHED_FETCH_MEMORY_MB"
+    }
+    assert result.details["rewritten"] == ["b"]
+    assert not list((two.settings.home / "scratch").rglob("*.csv"))
+    assert not list((two.settings.home / "scratch/shop").iterdir())

@@ -1,0 +1,716 @@
+"""refresh from readers, queries and URLs with secrets; rows merged by key; several at once."""
+
+import importlib
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+from uuid import uuid4
+
+import fsspec
+import pytest
+import sqlalchemy as sa
+from pydantic import SecretStr
+
+from data.steps import maintenance, publish, refresh
+from data.steps.publish import PublishParameters
+from data.steps.refresh import RefreshParameters
+from data.store import snapshots as stored
+from minutebook import readers
+from minutebook.steps import NoParameters, StepFailed, StepOutcome, StepResult
+from models.sql import database_now, read_clock
+from models.tables import domains
+from runtime.sections.data import FetchSettings, SnapshotSettings
+from runtime.sections.processes import RetentionSettings
+from tests.integration.data.steps.conftest import Work
+from tests.integration.data.steps.test_refresh import OPEN, ran, staged_rows
+from tests.web_source import Page, WebSource
+
+Register = Callable[[str], None]
+# The beginning of each module of readers; a file beside it is seen by all its processes.
+HEAD = """
+from pathlib import Path
+from urllib.parse import urlencode
+
+from pydantic import BaseModel
+
+import minutebook
+from minutebook import StepFailed
+
+FOLDER = Path(__file__).parent
+
+
+class Since(BaseModel):
+    token: str
+    least: int = 0
+
+
+"""
+
+
+@pytest.fixture
+def register(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Register:
+    """Register a reader `crm`, by the text of a module; a process of its own imports it too."""
+    monkeypatch.setattr(readers, "_registered", {})
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def add(text: str) -> None:
+        readers._registered.clear()
+        name = f"readers_{uuid4().hex}"
+        (tmp_path / f"{name}.py").write_text(HEAD + dedent(text))
+        importlib.import_module(name)
+
+    return add
+
+
+ROWS = """
+    @minutebook.reader("crm")
+    def factory(_context):
+        return ROWS
+"""
+
+
+def rows(text: str) -> str:
+    """Return a module whose reader returns the rows in `text`."""
+    return ROWS.replace("ROWS", text)
+
+
+CRM = {"source": {"reader": "crm"}}
+BY_ID = {"mode": "append", "key": ["id"]}
+
+
+def test_a_readers_rows_come_into_staging(work: Work, register: Register) -> None:
+    register(rows('iter([{"id": 1, "name": "Ann"}, {"id": 2, "name": "Ben"}])'))
+    work.apply(domains={"a": CRM})
+
+    result = ran(work)
+
+    assert result.message == "rewrote a (2 rows)"
+    assert staged_rows(work, "a") == [{"id": 1, "name": "Ann"}, {"id": 2, "name": "Ben"}]
+
+
+def test_a_reader_is_made_anew_each_time(work: Work, register: Register) -> None:
+    register(
+        """
+        @minutebook.reader("crm")
+        def factory(_context):
+            with (FOLDER / "made").open("a+") as made:
+                made.write("x")
+                yield {"id": made.tell()}
+        """
+    )
+    work.apply(domains={"a": CRM})
+    ran(work)
+
+    assert ran(work).message == "rewrote a (1 row)"
+    assert staged_rows(work, "a") == [{"id": 2}]
+
+
+def test_the_same_rows_again_are_reused(work: Work, register: Register) -> None:
+    register(rows('[{"id": 1}]'))
+    work.apply(domains={"a": CRM})
+    ran(work)
+
+    assert ran(work).message == "reused a"
+
+
+def test_a_reader_gets_the_context_with_its_parameters(
+    work: Work, register: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CRM_TOKEN", "s3cret")
+    register(
+        """
+        @minutebook.reader("crm", parameters=Since)
+        def factory(context):
+            app, left = context.small_app, context.time_left().total_seconds()
+            yield {
+                **context.parameters.model_dump(), "app": app.name, "color": app.settings["color"],
+                "run": context.run_number, "stops": context.should_stop(), "left": left > 3000,
+            }
+        """
+    )
+    source = {"reader": "crm", "parameters": {"token": "env:CRM_TOKEN", "least": 5}}
+    work.apply(domains={"a": {"source": source}})
+    work.app = replace(work.app, settings={"color": "red"})
+    ran(work)
+
+    assert staged_rows(work, "a") == [
+        {
+            "token": "s3cret", "least": 5, "app": "shop", "color": "red", "run": 1,
+            "stops": False, "left": True,
+        }
+    ]  # fmt: skip
+
+
+def test_what_a_reader_reports_and_remembers_comes_into_the_operation(
+    work: Work, register: Register, caplog: pytest.LogCaptureFixture
+) -> None:
+    register(
+        """
+        @minutebook.reader("crm")
+        def factory(context):
+            context.progress(1, 2, "half of it")
+            context.logger.warning("page %d is empty", 7)
+            context.checkpoint["page"] = context.checkpoint.get("page", 0) + 1
+            yield {"page": context.checkpoint["page"]}
+        """
+    )
+    work.apply(domains={"a": CRM})
+    ran(work)
+    ran(work)
+
+    assert staged_rows(work, "a") == [{"page": 2}]
+    assert work.checkpoint == {"page": 2}
+    assert (1, 2, "half of it") in work.progress.reports
+    assert "page 7 is empty" in caplog.text
+
+
+def test_a_reader_that_needs_too_much_memory_fails_its_domain_alone(
+    work: Work, register: Register
+) -> None:
+    register(
+        """
+        @minutebook.reader("crm")
+        def factory(_context):
+            yield {"all": ["x" * 1_000_000 + str(n) for n in range(10_000)]}
+        """
+    )
+    work.apply(domains={"a": CRM, "b": {"source": {"file": "b.csv"}}})
+    work.write("b.csv", "id\n1\n")
+
+    expected = (
+        "rewrote b (1 row); a failed: reader crm needs more than SCHED_FETCH_MEMORY_MB=1024 of "
+        "memory; make it smaller, or raise SCHED_FETCH_MEMORY_MB"
+    )
+    assert ran(work).message == expected
+
+
+def test_a_reader_that_takes_too_long_is_ended(work: Work, register: Register) -> None:
+    register(
+        """
+        from threading import Event
+
+        @minutebook.reader("crm")
+        def factory(_context):
+            Event().wait()
+            yield {}
+        """
+    )
+    work.apply(domains={"a": CRM})
+
+    with pytest.raises(StepFailed, match=r"crm takes longer than SCHED_FETCH_READER_S=0\.5"):
+        ran(work, settings={"fetch": FetchSettings(reader_s=0.5)})
+
+
+def test_wrong_parameters_are_reported_without_their_values(work: Work, register: Register) -> None:
+    register('minutebook.reader("crm", parameters=Since)(lambda _context: [])')
+    source = {"reader": "crm", "parameters": {"token": "x", "least": "s3cret"}}
+    work.apply(domains={"a": {"source": source}})
+
+    with pytest.raises(StepFailed, match=r"reader crm: parameters\.least") as failed:
+        ran(work)
+
+    assert failed.value.permanent
+    assert "s3cret" not in str(failed.value)
+
+
+def test_a_mapper_changes_drops_and_leaves_out_rows(work: Work, register: Register) -> None:
+    register(
+        """
+        def mapper(row):
+            return None if row["id"] % 2 else {"id": row["id"], "share": 10 / (row["id"] - 20)}
+
+        @minutebook.reader("crm", mapper=mapper)
+        def factory(_context):
+            return [{"id": n} for n in range(41)]
+        """
+    )
+    work.apply(domains={"a": CRM})
+
+    result = ran(work)
+
+    assert result.outcome is StepOutcome.PARTIAL
+    assert [row["id"] for row in staged_rows(work, "a")] == [n for n in range(0, 41, 2) if n != 20]
+    assert result.details["left_out"]["a"] == {
+        "rows": 1,
+        "samples": [
+            {
+                "line": 21,
+                "column": None,
+                "value": "{'id': 20}",
+                "why": "ZeroDivisionError: division by zero",
+            }
+        ],
+    }
+
+
+def test_what_is_no_row_is_left_out(work: Work, register: Register) -> None:
+    register(rows('[{"id": n} for n in range(20)] + [b"x"]'))
+    work.apply(domains={"a": CRM})
+
+    (sample,) = ran(work).details["left_out"]["a"]["samples"]
+
+    assert sample == {
+        "line": 21, "column": None, "value": "b'x'", "why": "is not a row; return a dict"
+    }  # fmt: skip
+
+
+def test_a_reader_that_raises_half_way_leaves_the_last_snapshot(
+    work: Work, register: Register, tmp_path: Path
+) -> None:
+    register(
+        """
+        @minutebook.reader("crm")
+        def factory(_context):
+            try:
+                for number in range(5_000):
+                    if number == 3_000 and (FOLDER / "fails").exists():
+                        raise ConnectionError("the CRM is away")
+                    yield {"id": number}
+            finally:
+                with (FOLDER / "closed").open("a") as closed:
+                    closed.write("x")
+        """
+    )
+    work.apply(domains={"a": CRM})
+    ran(work)
+    before = work.domains()["a"].staging
+    (tmp_path / "fails").touch()
+
+    with pytest.raises(StepFailed, match="reader crm: ConnectionError: the CRM is away") as failed:
+        ran(work)
+
+    assert not failed.value.permanent
+    assert work.domains()["a"].staging == before
+    assert len(staged_rows(work, "a")) == 5_000
+    assert (tmp_path / "closed").read_text() == "xx"
+
+
+def test_a_reader_may_say_that_trying_again_is_in_vain(work: Work, register: Register) -> None:
+    register(
+        """
+        @minutebook.reader("crm")
+        def factory(_context):
+            raise StepFailed("the contract ended", permanent=True)
+        """
+    )
+    work.apply(domains={"a": CRM})
+
+    with pytest.raises(StepFailed, match="the contract ended") as failed:
+        ran(work)
+
+    assert failed.value.permanent
+
+
+def test_an_unknown_reader_is_reported_with_the_nearest(work: Work, register: Register) -> None:
+    register(rows("[]"))
+    work.apply(domains={"a": {"source": {"reader": "crn"}}})
+
+    with pytest.raises(StepFailed, match=r'reader "crn" .* did you mean "crm"\?') as failed:
+        ran(work)
+
+    assert failed.value.permanent
+
+
+def test_a_module_that_cannot_be_imported_is_reported_with_its_reader(
+    work: Work, register: Register
+) -> None:
+    work.apply(domains={"a": CRM})
+
+    with pytest.raises(StepFailed, match=r'reader "crm" .*; absent_readers: ModuleNotFoundError'):
+        ran(work, settings={"step_modules": ("absent_readers",)})
+
+
+def test_an_unknown_reader_of_a_package_names_why_and_is_imported_once(
+    work: Work, register: Register, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "shop_of_readers-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: shop-of-readers\nVersion: 1.0\n"
+    )
+    (package / "entry_points.txt").write_text("[minutebook.steps]\nshop = shop_of_readers\n")
+    imports = tmp_path / "imports"
+    text = (
+        f"with open({str(imports)!r}, 'a') as f: f.write('x')\nraise RuntimeError('no licence')\n"
+    )
+    (tmp_path / "shop_of_readers.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    work.apply(domains={"a": CRM, "b": CRM})
+
+    with pytest.raises(StepFailed, match="shop_of_readers: RuntimeError: no licence"):
+        # Each process loads its modules once: those of another name are loaded anew.
+        ran(work, settings={"step_modules": (f"absent_{uuid4().hex}",)})
+
+    assert imports.read_text() == "x"
+
+
+def test_what_a_reader_gave_can_be_imported_again(work: Work, register: Register) -> None:
+    register(rows('[{"id": 1}]'))
+    work.apply(domains={"a": CRM})
+    ran(work)
+    register(rows('[{"id": 2}]'))
+
+    again: dict[str, Any] = {"from": "downloaded", "force": True}
+    ran(work, **again)
+
+    assert staged_rows(work, "a") == [{"id": 1}]
+
+
+def test_a_stop_ends_a_reader_and_keeps_the_last_snapshot(work: Work, register: Register) -> None:
+    register(rows('({"id": 1} for _ in iter(int, 1))'))
+    work.apply(domains={"a": CRM})
+    context = work.context(RefreshParameters(), should_stop=lambda: len(work.progress.reports) > 10)
+
+    result = refresh.run(context)
+
+    assert result.message == "stopped after 0 of 1"
+    assert work.domains()["a"].staging is None
+
+
+def test_rows_of_a_query_come_into_staging(work: Work) -> None:
+    url = work.engine.url.render_as_string(hide_password=False)
+    query = {"sql": "SELECT name, zone FROM small_apps WHERE name = 'shop'", "connection": "own"}
+    work.apply(domains={"a": {"source": query}})
+
+    result = ran(work, settings={"connections": {"own": SecretStr(url)}})
+
+    assert result.message == "rewrote a (1 row)"
+    assert staged_rows(work, "a") == [{"name": "shop", "zone": "Europe/Paris"}]
+
+
+def test_a_readers_errors_show_no_secret(
+    work: Work, register: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CRM_TOKEN", "s3cret/&")
+
+    register(
+        """
+        @minutebook.reader("crm", parameters=Since)
+        def factory(context):
+            token = context.parameters.token
+            yield {"id": 1}
+            url = f"https://crm.example.com/?{urlencode({'token': token})}"
+            raise ConnectionError(f"{url} with {token}")
+        """
+    )
+    source = {"reader": "crm", "parameters": {"token": "env:CRM_TOKEN"}}
+    work.apply(domains={"a": {"source": source}})
+
+    with pytest.raises(StepFailed) as raised:
+        ran(work)
+
+    expected = "a: reader crm: ConnectionError: https://crm.example.com/?token=*** with ***"
+    assert str(raised.value) == expected
+
+
+def test_a_reader_that_exits_fails_its_domain_alone(work: Work, register: Register) -> None:
+    register(
+        """
+        @minutebook.reader("crm")
+        def factory(_context):
+            yield {"id": 1}
+            raise SystemExit(3)
+        """
+    )
+    work.apply(domains={"a": CRM, "b": {"source": {"file": "b.csv"}}})
+    work.write("b.csv", "id\n1\n")
+
+    assert ran(work).message == "rewrote b (1 row); a failed: reader crm: SystemExit: 3"
+
+
+def test_a_header_that_cannot_be_sent_shows_no_secret(
+    work: Work, web: WebSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REPORTS_TOKEN", "s3cret ")
+    source = {"url": f"{web.url}/a.csv", "headers": {"Authorization": "env:REPORTS_TOKEN"}}
+    work.apply(domains={"a": {"source": source}})
+
+    with pytest.raises(StepFailed, match="begins or ends with a space") as raised:
+        ran(work, settings={"fetch": OPEN})
+
+    assert "s3cret" not in str(raised.value)
+
+
+def test_a_driver_that_raises_what_it_should_not_fails_its_domain_alone(work: Work) -> None:
+    url = f"sqlite:///{work.settings.home}/shop.db?detect_types=2"
+    query = {"sql": "SELECT 'soon' AS \"at [timestamp]\"", "connection": "own"}
+    work.apply(domains={"a": {"source": query}, "b": {"source": {"file": "b.csv"}}})
+    work.write("b.csv", "id\n1\n")
+
+    result = ran(work, settings={"connections": {"own": SecretStr(url)}})
+
+    assert result.outcome is StepOutcome.PARTIAL
+    assert result.details["rewritten"] == ["b"]
+    assert result.details["failed"]["a"].startswith("connection own failed: ValueError: ")
+
+
+def test_a_url_and_its_header_may_be_secrets(
+    work: Work, web: WebSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REPORTS_URL", f"{web.url}/a.csv")
+    monkeypatch.setenv("REPORTS_TOKEN", "Bearer s3cret")
+    web.pages["/a.csv"] = Page(b"id\n1\n", headers={"ETag": '"one"'})
+    source = {"url": "env:REPORTS_URL", "headers": {"Authorization": "env:REPORTS_TOKEN"}}
+    work.apply(domains={"a": {"source": source, "format": "csv"}})
+
+    messages = [ran(work, settings={"fetch": OPEN}).message for _ in range(2)]
+
+    assert messages == ["rewrote a (1 row)", "reused a"]
+    assert {one["authorization"] for one in web.headers} == {"Bearer s3cret"}
+    with work.engine.connect() as connection:
+        kept = [
+            *connection.execute(sa.text("SELECT document FROM small_apps")).scalars(),
+            *connection.execute(sa.text("SELECT source FROM domains")).scalars(),
+        ]
+    assert "s3cret" not in "".join(kept)
+
+
+def test_new_rows_are_merged_into_those_of_the_last_snapshot(work: Work) -> None:
+    work.apply(domains={"a": {"source": {"file": "a.csv"}, **BY_ID}})
+    work.write("a.csv", "id,v\n1,a\n2,b\n")
+    ran(work)
+    work.write("a.csv", "id,v\n2,z\n3,c\n")
+
+    result = ran(work)
+
+    assert result.message == "rewrote a (3 rows)"
+    assert staged_rows(work, "a") == [
+        {"id": 1, "v": "a"}, {"id": 2, "v": "z"}, {"id": 3, "v": "c"}
+    ]  # fmt: skip
+
+
+def test_the_same_rows_merged_again_change_nothing(work: Work, register: Register) -> None:
+    register(rows('[{"id": 1, "v": 2.5}, {"id": 2, "v": None}]'))
+    work.apply(domains={"a": {**CRM, **BY_ID}})
+    ran(work)
+    before = work.domains()["a"].staging
+
+    result = ran(work)
+
+    assert result.message == "reused a"
+    assert work.domains()["a"].staging == before
+
+
+def test_a_file_that_ended_before_and_does_not_now_is_cut(work: Work) -> None:
+    work.apply(domains={"a": {"source": {"file": "a.csv"}}})
+    work.write("a.csv", "id,name\n1,ann\n2,bob\n")
+    ran(work)
+    work.write("a.csv", "id,name\n1,ann\n2,bo")
+
+    with pytest.raises(StepFailed, match=r'no end of its last line.*"force": true'):
+        ran(work)
+    assert staged_rows(work, "a")[1] == {"id": 2, "name": "bob"}
+
+    ran(work, force=True)
+    assert staged_rows(work, "a")[1] == {"id": 2, "name": "bo"}
+    work.write("a.csv", "id,name\n1,ann\n2,bobby")
+    ran(work)
+    assert staged_rows(work, "a")[1] == {"id": 2, "name": "bobby"}
+
+
+def test_another_file_without_a_last_line_end_is_not_cut(work: Work) -> None:
+    work.apply(domains={"a": {"source": {"file": "a.csv"}}})
+    work.write("a.csv", "id,name\n1,ann\n")
+    ran(work)
+    work.apply(domains={"a": {"source": {"file": "b.csv"}}})
+    work.write("b.csv", "id,name\n2,bob")
+
+    ran(work)
+
+    assert staged_rows(work, "a") == [{"id": 2, "name": "bob"}]
+
+
+def test_a_missing_last_snapshot_is_not_begun_anew(work: Work) -> None:
+    work.apply(domains={"a": {"source": {"file": "a.csv"}, **BY_ID}})
+    work.write("a.csv", "id,v\n1,a\n")
+    ran(work)
+    for file in (work.settings.home / "snapshots").rglob("*.parquet"):
+        file.unlink()
+    work.write("a.csv", "id,v\n2,b\n")
+
+    with pytest.raises(StepFailed, match="last snapshot is missing"):
+        ran(work)
+
+
+@pytest.mark.parametrize("then", ["staged", "confirmed"])
+def test_what_began_later_stays_staged_though_it_ended_first(
+    work: Work, register: Register, then: str
+) -> None:
+    """Of two refreshes of a domain, the first to begin is the last to end."""
+    newer = "id\n2\n"
+    work.write("a.csv", newer)
+    if then == "confirmed":
+        work.apply(domains={"a": {"source": {"file": "a.csv"}}})
+        ran(work)
+    second: list[StepResult] = []
+
+    def meanwhile() -> bool:
+        if "import" in work.progress.phases and not second:
+            second.append(StepResult())
+            work.apply(domains={"a": {"source": {"file": "a.csv"}}})
+            second[0] = ran(work)
+        return False
+
+    register(rows('[{"id": 1}]'))
+    work.apply(domains={"a": CRM})
+    work.progress.phases.clear()
+    first = refresh.run(work.context(RefreshParameters(), should_stop=meanwhile))
+
+    assert first.message == "a later refresh staged newer data of a"
+    assert first.details["overtaken"] == ["a"]
+    assert second[0].message == ("rewrote a (1 row)" if then == "staged" else "reused a")
+    assert staged_rows(work, "a") == [{"id": 2}]
+    with work.engine.connect() as connection:
+        assert len(stored.paths(connection, work.app.id)) == 1
+    assert len(list((work.settings.home / "snapshots").rglob("*.parquet"))) == 1
+
+
+def test_what_was_staged_before_the_clock_went_back_is_replaced(work: Work) -> None:
+    work.write("a.csv", "id\n1\n")
+    work.apply(domains={"a": {"source": {"file": "a.csv"}}})
+    ran(work)
+    with work.engine.begin() as connection:
+        connection.execute(sa.update(domains).values(staging_begun_at=database_now(3600.0)))
+    work.write("a.csv", "id\n2\n3\n")
+
+    assert ran(work).message == "rewrote a (2 rows)"
+    assert ran(work).message == "reused a"
+
+
+def test_what_was_read_before_a_later_reading_does_not_confirm_it(work: Work) -> None:
+    """The source went back to what was staged while an older reading of it was staged."""
+    work.write("a.csv", "id\n1\n")
+    work.apply(domains={"a": {"source": {"file": "a.csv"}}})
+    ran(work)
+    was = work.domains()["a"].staging
+    assert was is not None
+    with work.engine.begin() as connection:
+        now = read_clock(connection)
+        newer = replace(was, id=uuid4(), path="other")
+        stored.stage(connection, work.app.id, newer, uuid4(), now)
+
+        confirmed = [
+            stored.confirm(connection, work.app.id, was, now + timedelta(seconds=shift))
+            for shift in (-1, 1)
+        ]
+
+    assert confirmed == [stored.Staged.OVERTAKEN, stored.Staged.CHANGED]
+
+
+def test_rows_that_came_meanwhile_are_not_lost(work: Work, register: Register) -> None:
+    """Two refreshes merge into the same snapshot: the later one begins anew with the next try."""
+    second: list[bool] = []
+
+    def meanwhile() -> bool:
+        if "download" in work.progress.phases and not second:
+            second.append(True)
+            work.write("a.csv", "id\n2\n")
+            other = {"source": {"file": "a.csv"}, **BY_ID}
+            work.apply(domains={"a": other})
+            ran(work)
+        return False
+
+    register(rows('[{"id": 1}]'))
+    work.apply(domains={"a": {**CRM, **BY_ID}})
+
+    with pytest.raises(StepFailed, match="changed or deleted meanwhile") as failed:
+        refresh.run(work.context(RefreshParameters(), should_stop=meanwhile))
+
+    assert not failed.value.permanent
+    assert staged_rows(work, "a") == [{"id": 2}]
+    with work.engine.connect() as connection:
+        assert len(stored.paths(connection, work.app.id)) == 1
+
+
+def test_domains_are_downloaded_side_by_side_within_the_limit(work: Work, web: WebSource) -> None:
+    names = ["a", "b", "c", "d", "e"]
+    for name in names:
+        web.pages[f"/{name}.csv"] = Page(b"id\n1\n", trickle_s=0.05)
+    work.apply(domains={name: {"source": {"url": f"{web.url}/{name}.csv"}} for name in names})
+    at_once: list[int] = []
+
+    def count() -> bool:
+        at_once.append(sum(one.name.startswith("source") for one in threading.enumerate()))
+        return False
+
+    context = work.context(
+        RefreshParameters(),
+        should_stop=count,
+        fetch=FetchSettings(allow_private=True, parallel=3),
+    )
+    result = refresh.run(context)
+
+    assert result.details["rewritten"] == names
+    assert max(at_once) == 3
+    assert work.progress.phases == ["probe", "download", "import"]
+
+
+def test_an_interruption_ends_the_downloads(work: Work, web: WebSource) -> None:
+    class Interrupted(BaseException):
+        pass
+
+    for name in ("a", "b"):
+        web.pages[f"/{name}.csv"] = Page(b"id\n" + b"1\n" * 5_000, trickle_s=0.05)
+    work.apply(domains={n: {"source": {"url": f"{web.url}/{n}.csv"}} for n in ("a", "b")})
+
+    def interrupt() -> bool:
+        if threading.current_thread() is threading.main_thread() and len(web.requests) >= 2:
+            raise Interrupted
+        return False
+
+    context = work.context(RefreshParameters(), should_stop=interrupt, fetch=OPEN)
+    with pytest.raises(Interrupted):
+        refresh.run(context)
+
+    for thread in threading.enumerate():
+        if thread.name.startswith("source"):
+            thread.join(30)
+            assert not thread.is_alive()
+    assert work.domains()["a"].staging is None
+    assert not list((work.settings.home / "downloads").rglob("*.part"))
+
+
+def test_refresh_publish_and_maintenance_work_in_an_object_store(work: Work) -> None:
+    memory = fsspec.filesystem("memory")
+    memory.store.clear()
+    elsewhere: dict[str, Any] = {"snapshots": SnapshotSettings(url=SecretStr("memory://bucket/x"))}
+    work.apply(domains={"a": {"source": {"file": "a.csv"}}})
+    for text in ("id\n1\n", "id\n1\n2\n", "id\n1\n2\n3\n"):
+        work.write("a.csv", text)
+        ran(work, settings=elsewhere)
+    all_ = PublishParameters.model_validate({"data": True})
+    published = publish.run(work.context(all_, **elsewhere))
+
+    keep_one: dict[str, Any] = {"retention": RetentionSettings(snapshots=1)}
+    pruned = maintenance.run(work.context(NoParameters(), **elsewhere, **keep_one))
+    memory.store.clear()
+    damaged = maintenance.run(work.context(NoParameters(), **elsewhere))
+
+    assert published.message == "published a (3 rows)"
+    assert pruned.details == {
+        **pruned.details, "problems": [], "pruned": {**pruned.details["pruned"], "snapshots": 1}
+    }  # fmt: skip
+    assert pruned.details["pruned"]["files"] == 1
+    assert damaged.details["problems"] == [
+        "the staging snapshot of a is damaged; refresh with force",
+        "the production snapshot of a is damaged; refresh with force",
+    ]
+    assert not (work.settings.home / "snapshots").exists()
+
+
+def test_what_was_downloaded_and_not_imported_is_removed(work: Work, web: WebSource) -> None:
+    for name in ("a", "b"):
+        web.pages[f"/{name}.csv"] = Page(b"id\n1\n")
+    work.apply(domains={n: {"source": {"url": f"{web.url}/{n}.csv"}} for n in ("a", "b")})
+
+    context = work.context(
+        RefreshParameters(), should_stop=lambda: "import" in work.progress.phases, fetch=OPEN
+    )
+    result = refresh.run(context)
+
+    assert (result.outcome, web.downloads("/b.csv")) == (StepOutcome.PARTIAL, 1)
+    assert not list((work.settings.home / "downloads").rglob("*.part"))

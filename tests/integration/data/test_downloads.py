@@ -1,0 +1,364 @@
+"""Downloads from a real web server: bounds, redirects, addresses, leftovers."""
+
+import gzip
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from data.failures import SourceFailed, Stopped
+from data.fetch.downloads import Wanted, download, probe
+from data.fetch.sources import Fetched, fetch, source_of
+from data.watch import Watch
+from minutebook.testing import make_context
+from runtime.clock import monotonic
+from runtime.config import Settings
+from runtime.sections.data import FetchSettings
+from tests.servers import free_port
+from tests.web_source import Page, WebSource, web_source
+
+OPEN = FetchSettings(allow_private=True)
+
+
+@pytest.fixture
+def web() -> Iterator[WebSource]:
+    with web_source() as source:
+        yield source
+
+
+def fetched(web: WebSource, folder: Path, path: str = "/a", fetch: FetchSettings = OPEN) -> bytes:
+    """Download `path`, keep it as the last one, and return what came."""
+    fetch_csv(web.url + path, folder, fetch).keep()
+    return (folder / "a").read_bytes()
+
+
+def fetch_csv(
+    url: str, folder: Path, limits: FetchSettings = OPEN, watch: Watch | None = None
+) -> Fetched:
+    """Fetch the CSV of a URL, to be kept in `folder` as the file `a`."""
+    source, settings = source_of({"url": url, "format": "csv"}), Settings(home=folder, fetch=limits)
+    return fetch(source, folder / "a", settings, watch or Watch(), make_context())
+
+
+def test_what_comes_is_kept_whole_with_its_validators(web: WebSource, tmp_path: Path) -> None:
+    headers = {"ETag": '"x"', "Last-Modified": "Mon, 23 Nov 2026 06:00:00 GMT"}
+    web.pages["/a"] = Page(b"id\n1\n", headers={**headers, "Content-Type": "text/csv"})
+
+    answer = download(Wanted(f"{web.url}/a"), tmp_path / "a", OPEN, Watch())
+
+    assert (tmp_path / "a").read_bytes() == b"id\n1\n"
+    assert answer.validators == {
+        "etag": '"x"',
+        "last_modified": "Mon, 23 Nov 2026 06:00:00 GMT",
+    }
+    assert answer.media_type == "text/csv"
+
+
+def test_redirects_are_followed(web: WebSource, tmp_path: Path) -> None:
+    web.pages["/a"] = Page(status=302, headers={"Location": "/b"}, body=b"elsewhere")
+    web.pages["/b"] = Page(b"id\n1\n")
+
+    assert fetched(web, tmp_path) == b"id\n1\n"
+
+
+def test_a_circle_of_redirects_ends(web: WebSource, tmp_path: Path) -> None:
+    web.pages["/a"] = Page(status=302, headers={"Location": "/a"})
+
+    with pytest.raises(SourceFailed, match="redirects more than 5 times"):
+        fetched(web, tmp_path)
+    assert len(web.requests) == 6
+
+
+def test_a_redirect_to_a_private_address_is_refused(
+    web: WebSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tasks.outgoing import addresses
+
+    web.pages["/a"] = Page(status=302, headers={"Location": "http://10.0.0.8/b"})
+    is_public = addresses.is_public
+    monkeypatch.setattr(
+        addresses, "is_public", lambda address: address == "127.0.0.1" or is_public(address)
+    )
+
+    with pytest.raises(SourceFailed, match=r"10\.0\.0\.8 leads to the private address"):
+        fetched(web, tmp_path, fetch=FetchSettings())
+
+
+@pytest.mark.parametrize("scheme", ["file:///etc/hosts", "ftp://127.0.0.1/a"])
+def test_a_redirect_to_another_scheme_is_refused(
+    web: WebSource, tmp_path: Path, scheme: str
+) -> None:
+    web.pages["/a"] = Page(status=302, headers={"Location": scheme})
+
+    with pytest.raises(SourceFailed):
+        fetched(web, tmp_path)
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_name_that_leads_to_a_private_address_is_refused(web: WebSource, tmp_path: Path) -> None:
+    url = web.url.replace("127.0.0.1", "localhost")
+
+    with pytest.raises(SourceFailed, match="localhost leads to the private address") as failed:
+        download(Wanted(f"{url}/a"), tmp_path / "a", FetchSettings(), Watch())
+
+    assert failed.value.permanent
+    assert web.requests == []
+
+
+def test_the_name_that_was_asked_for_is_the_host(web: WebSource, tmp_path: Path) -> None:
+    web.pages["/a"] = Page(b"id\n1\n")
+    url = web.url.replace("127.0.0.1", "localhost")
+
+    download(Wanted(f"{url}/a"), tmp_path / "a", OPEN, Watch())
+
+    assert web.downloads("/a") == 1
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(Page(b"x" * 2_000), id="announced"),
+        pytest.param(Page(b"x" * 2_000, headers={"Connection": "close"}), id="closing"),
+    ],
+)
+def test_what_is_too_large_is_refused(web: WebSource, tmp_path: Path, page: Page) -> None:
+    web.pages["/a"] = page
+
+    with pytest.raises(SourceFailed, match="larger than SCHED_FETCH_MAX_BYTES=1000") as failed:
+        fetched(web, tmp_path, fetch=FetchSettings(allow_private=True, max_bytes=1_000))
+
+    assert failed.value.permanent
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("encoding", ["gzip, gzip, gzip", "gzip", "br", "Identity, x-gzip"])
+def test_a_packed_response_is_refused_unread(web: WebSource, tmp_path: Path, encoding: str) -> None:
+    bomb = b"0" * (64 << 20)
+    for _ in range(3):
+        bomb = gzip.compress(bomb)
+    web.pages["/a"] = Page(bomb, headers={"Content-Encoding": encoding})
+
+    with pytest.raises(SourceFailed, match=r"Content-Encoding .*; let the server send") as failed:
+        fetched(web, tmp_path)
+
+    assert failed.value.permanent
+    assert list(tmp_path.iterdir()) == []
+    assert probe(Wanted(f"{web.url}/a"), OPEN) is None
+
+
+def test_a_server_that_trickles_is_given_up(web: WebSource, tmp_path: Path) -> None:
+    web.pages["/a"] = Page(b"x" * 10_000, trickle_s=0.05)
+    began = monotonic()
+
+    with pytest.raises(SourceFailed, match=r"took longer than SCHED_FETCH_TIMEOUT_S=0\.3"):
+        fetched(web, tmp_path, fetch=FetchSettings(allow_private=True, timeout_s=0.3))
+
+    assert monotonic() - began < 60
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_server_that_says_nothing_is_given_up(web: WebSource, tmp_path: Path) -> None:
+    web.pages["/a"] = Page(b"x", trickle_s=60)
+
+    with pytest.raises(SourceFailed, match=r"took longer than SCHED_FETCH_TIMEOUT_S=0\.3"):
+        fetched(web, tmp_path, fetch=FetchSettings(allow_private=True, timeout_s=0.3))
+
+
+@contextmanager
+def trickled_headers(asked: threading.Event) -> Iterator[str]:
+    """Yield the URL of a server whose headers have no end; `asked` is set when they begin."""
+    over = threading.Event()
+
+    def serve(listening: socket.socket) -> None:
+        with suppress(OSError), listening.accept()[0] as client:
+            client.recv(9_999)
+            client.sendall(b"HTTP/1.1 200 OK\r\n")
+            asked.set()
+            while not over.wait(0.05):
+                client.sendall(b"X-More: 1\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = threading.Thread(target=serve, args=(listening,))
+        server.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}/a"
+        finally:
+            over.set()
+            server.join()
+
+
+def test_headers_that_trickle_are_given_up(tmp_path: Path) -> None:
+    settings = FetchSettings(allow_private=True, timeout_s=0.3)
+
+    with trickled_headers(threading.Event()) as url:
+        assert probe(Wanted(url), settings) is None
+    with trickled_headers(threading.Event()) as url, pytest.raises(SourceFailed, match="TIMEOUT_S"):
+        download(Wanted(url), tmp_path / "a", settings, Watch())
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_stop_ends_a_download_before_its_first_byte(tmp_path: Path) -> None:
+    asked, watch = threading.Event(), Watch()
+
+    def stop_once_asked() -> None:
+        if asked.wait(60):
+            watch.stop()
+
+    stopper = threading.Thread(target=stop_once_asked)
+    stopper.start()
+    with trickled_headers(asked) as url, pytest.raises(Stopped):
+        fetch_csv(url, tmp_path, watch=watch)
+    stopper.join()
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_download_that_breaks_off_leaves_the_last_one(web: WebSource, tmp_path: Path) -> None:
+    web.pages["/a"] = Page(b"id\n1\n")
+    fetched(web, tmp_path)
+    web.pages["/a"] = Page(b"x" * 100_000, part=50_000)
+
+    with pytest.raises(SourceFailed, match="the answer is incomplete"):
+        fetched(web, tmp_path)
+
+    assert (tmp_path / "a").read_bytes() == b"id\n1\n"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_two_refreshes_at_once_each_read_what_they_downloaded(
+    web: WebSource, tmp_path: Path
+) -> None:
+    web.pages["/a"] = Page(b"id\n1\n2\n", headers={"ETag": '"one"'})
+    one = fetch_csv(f"{web.url}/a", tmp_path / "kept")
+    web.pages["/a"] = Page(b"id\n7\n", headers={"ETag": '"two"'})
+    two = fetch_csv(f"{web.url}/a", tmp_path / "kept")
+
+    assert [one.data.file.read_bytes(), two.data.file.read_bytes()] == [b"id\n1\n2\n", b"id\n7\n"]
+    two.keep()
+    one.keep()
+    assert [one.validators["etag"], two.validators["etag"]] == ['"one"', '"two"']
+    assert list((tmp_path / "kept").iterdir()) == [tmp_path / "kept" / "a"]
+
+
+def test_a_stop_ends_a_download(web: WebSource, tmp_path: Path) -> None:
+    web.pages["/a"] = Page(b"x" * 10_000, trickle_s=0.01)
+
+    with pytest.raises(Stopped):
+        fetch_csv(f"{web.url}/a", tmp_path, watch=Watch(should_stop=lambda: True))
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_probe_asks_for_one_byte(web: WebSource) -> None:
+    web.pages["/a"] = Page(b"x", status=206, headers={"ETag": '"x"'})
+
+    answer = probe(Wanted(f"{web.url}/a"), OPEN)
+
+    assert answer is not None
+    assert answer.validators == {"etag": '"x"'}
+    assert web.requests == [("/a", "bytes=0-0")]
+
+
+def test_a_probe_that_fails_says_nothing(web: WebSource) -> None:
+    assert probe(Wanted(f"{web.url}/absent"), OPEN) is None
+    assert probe(Wanted(f"http://127.0.0.1:{free_port()}/a"), OPEN) is None
+    assert probe(Wanted(f"{web.url}/a"), FetchSettings()) is None
+
+
+def test_a_source_sends_its_headers(web: WebSource, tmp_path: Path) -> None:
+    web.pages["/a"] = Page(status=302, headers={"Location": "/b"})
+    web.pages["/b"] = Page(b"id\n1\n")
+    wanted = Wanted(f"{web.url}/a", {"Authorization": "Bearer s3cret", "User-Agent": "mine"})
+
+    download(wanted, tmp_path / "a", OPEN, Watch())
+
+    assert [one.get("authorization") for one in web.headers] == ["Bearer s3cret"] * 2
+    assert web.headers[0]["user-agent"] == "minutebook"
+
+
+def test_headers_are_not_sent_to_another_origin_nor_back(web: WebSource, tmp_path: Path) -> None:
+    with web_source() as other:
+        web.pages["/a"] = Page(status=302, headers={"Location": f"{other.url}/b"})
+        other.pages["/b"] = Page(status=302, headers={"Location": f"{web.url}/c"})
+        web.pages["/c"] = Page(b"id\n1\n")
+
+        download(
+            Wanted(f"{web.url}/a", {"X-Token": "s3cret", "Cookie": "a=b"}),
+            tmp_path / "a",
+            OPEN,
+            Watch(),
+        )
+
+    assert [one.get("x-token") for one in web.headers] == ["s3cret", None]
+    assert [one.get("cookie") for one in web.headers] == ["a=b", None]
+    assert "x-token" not in other.headers[0]
+    assert other.headers[0]["accept-encoding"] == "identity"
+
+
+def test_a_name_that_means_another_address_a_moment_later_is_not_followed(
+    web: WebSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first look-up is checked, and the connection goes to what it said."""
+    from tasks.outgoing import addresses
+
+    port = int(web.url.rpartition(":")[2])
+    asked: list[str] = []
+
+    look_up: Any = socket.getaddrinfo
+
+    def rebinding(host: str, *rest: Any, **named: Any) -> Any:
+        if host != "rebind.test":
+            return look_up(host, *rest, **named)
+        asked.append(host)
+        # The second answer would lead to the server of this test.
+        answer = "192.0.2.1" if len(asked) == 1 else "127.0.0.1"
+        return [(2, 1, 6, "", (answer, port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", rebinding)
+    is_public = addresses.is_public
+    monkeypatch.setattr(addresses, "is_public", lambda a: a == "192.0.2.1" or is_public(a))
+    settings = FetchSettings(timeout_s=0.3)
+
+    with pytest.raises(SourceFailed):
+        download(Wanted(f"http://rebind.test:{port}/a"), tmp_path / "a", settings, Watch())
+
+    assert asked == ["rebind.test"]
+    assert web.requests == []
+
+
+def test_the_next_address_of_a_name_is_tried_where_nothing_listens(
+    web: WebSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = int(web.url.rpartition(":")[2])
+    look_up: Any = socket.getaddrinfo
+
+    def looked_up(host: str, *rest: Any, **named: Any) -> Any:
+        if host != "two.test":
+            return look_up(host, *rest, **named)
+        # As `localhost` is `::1` and `127.0.0.1` on many machines.
+        return [(2, 1, 6, "", (address, port)) for address in ("127.0.0.2", "127.0.0.1")]
+
+    monkeypatch.setattr(socket, "getaddrinfo", looked_up)
+    web.pages["/a"] = Page(b"id\n1\n")
+
+    download(Wanted(f"http://two.test:{port}/a"), tmp_path / "a", OPEN, Watch())
+
+    assert [one["host"] for one in web.headers] == [f"two.test:{port}"]
+    with pytest.raises(SourceFailed, match=r"two\.test leads to the private address 127\.0\.0\.2"):
+        download(Wanted(f"http://two.test:{port}/a"), tmp_path / "a", FetchSettings(), Watch())
+
+
+def test_the_address_behind_a_secret_url_is_not_shown(web: WebSource, tmp_path: Path) -> None:
+    wanted = Wanted(f"{web.url}/s3cret", {}, "env:REPORTS_URL")
+
+    for settings in (OPEN, FetchSettings()):
+        with pytest.raises(SourceFailed) as failed:
+            download(wanted, tmp_path / "a", settings, Watch())
+        assert "env:REPORTS_URL" in str(failed.value)
+        assert "127.0.0.1" not in str(failed.value)
+        assert "s3cret" not in str(failed.value)

@@ -1,0 +1,110 @@
+"""Documents of small apps between staging and production, on both stores."""
+
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+import sqlalchemy as sa
+
+from models.store import tenants
+from models.store.tenants import app_documents
+from models.tables import app_documents as table
+from models.tenant import parse_small_app
+from runtime.database import reading
+
+PUBLISHER = UUID(int=7)
+
+
+@pytest.fixture
+def app(engine: sa.Engine) -> int:
+    return applied(engine, design={"start": {"color": "blue"}, "menu": {"open": True}})
+
+
+def applied(engine: sa.Engine, **document: Any) -> int:
+    """Apply the small app `shop`; return its id."""
+    with engine.begin() as connection:
+        return tenants.apply(connection, parse_small_app({"name": "shop", **document}))[0].id
+
+
+def published(engine: sa.Engine, app: int, *names: str, by: UUID = PUBLISHER) -> list[str]:
+    """Publish design documents; return what production has from that operation."""
+    with engine.begin() as connection:
+        app_documents.publish(connection, app, "design", names, by)
+        moved = app_documents.published_by(connection, app, by)
+    return [f"-{one.name}" if one.is_removed else one.name for one in moved]
+
+
+def design(engine: sa.Engine, app: int, place: str) -> dict[str, Any]:
+    with reading(engine) as connection:
+        return app_documents.shown(connection, app, place)["design"]
+
+
+def test_a_save_stages_and_leaves_production_alone(engine: sa.Engine, app: int) -> None:
+    published(engine, app, "start", "menu")
+
+    applied(engine, design={"start": {"color": "red"}, "menu": {"open": True}})
+
+    assert design(engine, app, "staging")["start"] == {"color": "red"}
+    assert design(engine, app, "production")["start"] == {"color": "blue"}
+
+
+def test_only_named_documents_that_differ_are_moved(engine: sa.Engine, app: int) -> None:
+    assert published(engine, app, "start") == ["start"]
+    assert published(engine, app, "start", by=uuid4()) == []
+
+    assert design(engine, app, "production") == {"start": {"color": "blue"}}
+
+
+def test_a_name_that_is_left_out_is_removed_by_the_next_publish(
+    engine: sa.Engine, app: int
+) -> None:
+    published(engine, app, "start", "menu")
+
+    applied(engine, design={"start": {"color": "blue"}})
+    before = design(engine, app, "production")
+    moved = published(engine, app, "start", "menu", by=uuid4())
+
+    assert set(before) == {"start", "menu"}
+    assert moved == ["-menu"]
+    assert set(design(engine, app, "production")) == {"start"}
+
+
+def test_what_was_never_published_is_gone_when_it_is_left_out(engine: sa.Engine, app: int) -> None:
+    applied(engine)
+
+    with reading(engine) as connection:
+        assert connection.execute(sa.select(table)).all() == []
+
+
+def test_what_was_removed_may_come_back(engine: sa.Engine, app: int) -> None:
+    published(engine, app, "start", "menu")
+    applied(engine)
+    published(engine, app, "start", "menu", by=uuid4())
+
+    applied(engine, design={"menu": {"open": False}})
+
+    with reading(engine) as connection:
+        assert app_documents.names_of(connection, app)["design"] == ["menu"]
+    assert published(engine, app, "menu", by=uuid4()) == ["menu"]
+
+
+def test_one_kind_does_not_move_another(engine: sa.Engine, app: int) -> None:
+    applied(engine, permissions={"start": {"groups": ["all"]}}, design={"start": {}})
+
+    published(engine, app, "start")
+
+    with reading(engine) as connection:
+        shown = app_documents.shown(connection, app, "production")
+    assert shown == {"design": {"start": {}}, "permissions": {}}
+
+
+def test_a_document_that_is_saved_again_stays_as_it_was_staged(engine: sa.Engine, app: int) -> None:
+    def staged_at() -> object:
+        with reading(engine) as connection:
+            asked = sa.select(table.c.staged_at).where(table.c.name == "menu")
+            return connection.execute(asked).scalar_one()
+
+    before = staged_at()
+    applied(engine, title="Shop", design={"start": {"color": "red"}, "menu": {"open": True}})
+
+    assert staged_at() == before

@@ -1,0 +1,230 @@
+"""A peer of an agent's socket acts on tasks that its workers follow, and on nothing else."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+import sqlalchemy as sa
+
+from minutebook.grants import Grants
+from models.operation import Carrier
+from models.sql import database_now
+from models.store import ticks
+from models.store.notices.alerting import NO_ALERTS
+from models.store.operations.admission import KeptBack, NotClaimed
+from models.store.operations.claims import Claimant, claim
+from models.tables import small_apps, workers
+from runtime.config import Settings
+from runtime.database import reading
+from tasks.agent import Agent
+from tests.celery_messages import TASK, allowing
+from tests.factories import make_action, make_operation, row_of, update_operation
+from tests.integration.tasks.agent.test_agent import NOON, Asked, make_sent, serving
+from tests.servers import temporary_folder
+from views.operations import OperationRow
+
+JOB = {"job": {"url": "https://shop.example/1"}}
+KEPT = ("state", "attempt", "reason", "worker", "cancel_requested_at", "steps")
+
+
+@pytest.fixture
+def path() -> Path:
+    return temporary_folder() / "agent.sock"
+
+
+@pytest.fixture
+def agent(engine: sa.Engine, settings: Settings, path: Path) -> Iterator[Agent]:
+    yield from serving(engine, settings, path)
+
+
+def sent(engine: sa.Engine, settings: Settings, operations: dict[str, Any]) -> UUID:
+    """Record an operation of another kind, and send it."""
+    id = make_operation(engine, make_action(engine, name="other", operations=operations), NOON)
+    update_operation(engine, id, state="queued", not_before=database_now(-1.0))
+    return id
+
+
+def all_verbs(path: Path, id: UUID) -> list[dict[str, Any]]:
+    """Try every verb that names an operation; return the answers."""
+    its: dict[str, Any] = {"id": str(id), "attempt": 1}
+    said = {"worker": "shop@host", "reason": "a peer says so"}
+    claims = {"worker": "shop@host:1", "repeatable": False, "delivery": "guessed"}
+    asked: list[tuple[str, dict[str, Any]]] = [
+        ("claim", claims),
+        ("claim", {**claims, "again": True}),
+        ("resume", {"delivery": "guessed"}),
+        ("resume", {}),
+        *(("discarded", {"what": what, **said}) for what in ("revoked", "expired", "unknown")),
+        ("end", {"outcome": "success"}),
+    ]
+    answers = []
+    for verb, told in asked:
+        with closing((peer := Asked(path)).channel):
+            answers.append(peer.ask(verb, **its, **told))
+    return answers
+
+
+def assert_untouched(engine: sa.Engine, path: Path, id: UUID) -> list[dict[str, Any]]:
+    before = row_of(engine, id)
+    answers = all_verbs(path, id)
+    after = row_of(engine, id)
+    assert {answer["state"] for answer in answers} <= {"refused", "lost", "early", "later"}
+    assert {name: after[name] for name in KEPT} == {name: before[name] for name in KEPT}
+    return answers
+
+
+@pytest.mark.parametrize("operations", [{"maintenance": True}, JOB], ids=["ours", "job"])
+@pytest.mark.parametrize("state", ["queued", "running"])
+def test_a_peer_touches_no_operation_of_another_kind(
+    engine: sa.Engine,
+    settings: Settings,
+    agent: Agent,
+    path: Path,
+    operations: dict[str, Any],
+    state: str,
+) -> None:
+    id = sent(engine, settings, operations)
+    if state == "running":
+        with engine.begin() as connection:
+            assert not isinstance(claim(connection, id, 1, "one", alerts=NO_ALERTS), KeptBack)
+
+    answers = assert_untouched(engine, path, id)
+
+    assert answers[0]["reason"] == "it is not of the step celery_task"
+
+
+def take_back_the_grant(engine: sa.Engine) -> None:
+    with engine.begin() as connection:
+        connection.execute(sa.update(small_apps).values(grants=Grants(tasks=("bakery.*",))))
+
+
+def test_a_peer_touches_no_task_that_is_not_granted_to_its_small_app(
+    engine: sa.Engine, settings: Settings, agent: Agent, path: Path
+) -> None:
+    id = make_sent(engine, settings)
+    take_back_the_grant(engine)
+
+    answers = assert_untouched(engine, path, id)
+
+    assert "is not granted to this small app" in answers[0]["reason"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "apps", "reason"),
+    [
+        (lambda settings: allowing(settings, "bakery.*"), (), "SCHED_CELERY_TASKS of this agent"),
+        (lambda settings: settings, ("bakery",), "is not one of --apps of this agent"),
+    ],
+    ids=["tasks", "apps"],
+)
+def test_a_peer_touches_nothing_beyond_the_tasks_and_apps_of_its_agent(
+    engine: sa.Engine,
+    settings: Settings,
+    path: Path,
+    changed: Callable[[Settings], Settings],
+    apps: tuple[str, ...],
+    reason: str,
+) -> None:
+    id = make_sent(engine, settings)
+    serves = serving(engine, changed(settings), path, apps=apps)
+    next(serves)
+
+    answers = assert_untouched(engine, path, id)
+
+    next(serves, None)
+    assert reason in answers[0]["reason"]
+
+
+def test_a_task_that_no_worker_of_the_agent_follows_is_not_claimed_through_it(
+    engine: sa.Engine, settings: Settings, path: Path
+) -> None:
+    id = make_sent(engine, settings)
+    serves = serving(engine, settings, path, None)
+    next(serves)
+    task, worker = Asked(path), Asked(path)
+
+    before = task.claim(id)
+    known = worker.ask("worker", name="shop@host", queues=[], follows=[TASK], pid=1)
+    after = task.claim(id)
+
+    for one in (task, worker):
+        one.channel.close()
+    next(serves, None)
+    # The worker of a sidecar that was restarted introduces itself within two seconds.
+    assert (before["state"], known["state"], after["state"]) == ("early", "known", "claimed")
+
+
+def test_a_worker_follows_no_task_beyond_the_bounds_of_its_agent(
+    engine: sa.Engine, settings: Settings, path: Path
+) -> None:
+    serves = serving(engine, allowing(settings, "shop.*"), path, None)
+    next(serves)
+    worker = Asked(path)
+    follows = [TASK, "bakery.close", "execute_scheduled_action"]
+    worker.ask("worker", name="shop@host", queues=[], follows=follows, pid=1)
+    with reading(engine) as connection:
+        found = connection.execute(sa.select(workers.c.follows)).scalar_one()
+    worker.channel.close()
+    next(serves, None)
+
+    assert found == [TASK]
+
+
+def test_a_worker_does_not_take_the_name_of_one_of_ours(
+    engine: sa.Engine, agent: Agent, path: Path
+) -> None:
+    with engine.begin() as connection:
+        ticks.worker_seen(connection, ticks.Seen("quick@host:1", "quick", 4711))
+    peer = Asked(path)
+
+    peer.ask("worker", name="quick@host:1", queues=["mine"], follows=[TASK], pid=1)
+    peer.channel.close()
+
+    agent.stop.set()
+    own = sa.select(workers.c.queues, workers.c.follows, workers.c.stopped_at)
+    with reading(engine) as connection:
+        row = connection.execute(own.where(workers.c.name == "quick@host:1")).one()
+    assert tuple(row) == ("quick", None, None)
+
+
+@pytest.mark.parametrize("carrier", [Carrier.OURS, Carrier.HTTP])
+def test_a_task_of_the_application_is_claimed_by_no_worker_of_another_kind(
+    engine: sa.Engine, settings: Settings, carrier: Carrier
+) -> None:
+    id = make_sent(engine, settings)
+
+    with engine.begin() as connection:
+        found = claim(connection, id, 1, "quick@host:1", Claimant(carrier), alerts=NO_ALERTS)
+
+    assert isinstance(found, KeptBack)
+    assert found.why == NotClaimed.FOREIGN
+
+
+def test_a_message_to_our_workers_that_names_a_job_starts_nothing(
+    engine: sa.Engine, settings: Settings
+) -> None:
+    id = sent(engine, settings, JOB)
+
+    with engine.begin() as connection:
+        found = claim(connection, id, 1, "one", Claimant(Carrier.OURS), alerts=NO_ALERTS)
+
+    assert isinstance(found, KeptBack)
+    assert row_of(engine, id)["state"] == "queued"
+
+
+def test_the_name_under_which_a_task_was_claimed_is_shown_to_nobody(
+    engine: sa.Engine, settings: Settings, agent: Agent, path: Path
+) -> None:
+    id = make_sent(engine, settings)
+    task = Asked(path)
+    task.start(id)
+
+    view = OperationRow.of({**row_of(engine, id), "app": "default", "action_name": "a"})
+    stored = row_of(engine, id)["steps"][0]
+
+    task.channel.close()
+    assert stored["delivery"] == task.delivery
+    assert task.delivery not in view.model_dump_json()

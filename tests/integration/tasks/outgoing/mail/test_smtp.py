@@ -1,0 +1,275 @@
+"""The SMTP transport against a real server: connections, TLS, answers, broken connections."""
+
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from email.message import EmailMessage
+from pathlib import Path
+
+import pytest
+
+from tasks.outgoing.mail import smtp as module
+from tasks.outgoing.mail.failures import MailRefused, MailServerFailed
+from tasks.outgoing.mail.message import Content, Envelope, build_message
+from tasks.outgoing.mail.smtp import Server, SmtpTransport
+from tests.certificate import make_certificate, tls_of_server
+from tests.mail_server import MailServer, mail_server
+
+NOW = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
+Sends = Callable[..., None]
+
+
+def message_to(who: str, text: str = "Hello") -> EmailMessage:
+    """Return a message to `who`@example.com."""
+    address = who if "@" in who else f"{who}@example.com"
+    return build_message(
+        Content("Hello", text), Envelope("mb@example.com", address, None, "<1.send@x.org>", NOW)
+    )
+
+
+@contextmanager
+def sending(server: MailServer, timeout_s: float = 20) -> Iterator[Sends]:
+    """Yield a function that sends to recipients, one after the other."""
+    transport = SmtpTransport(Server.of_url(server.url), timeout_s, 10_000_000)
+
+    def send(*who: str, text: str = "Hello") -> None:
+        for one in who:
+            transport.send(message_to(one, text))
+
+    try:
+        yield send
+    finally:
+        transport.close()
+
+
+@pytest.fixture
+def smtp() -> Iterator[MailServer]:
+    """An SMTP server."""
+    with mail_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate for 127.0.0.1 with its key in one file."""
+    return make_certificate(tmp_path_factory.mktemp("certificate"))
+
+
+@pytest.fixture
+def tls(certificate: Path) -> ssl.SSLContext:
+    """The TLS context of a server with the certificate."""
+    return tls_of_server(certificate)
+
+
+def test_one_connection_carries_many_messages(smtp: MailServer) -> None:
+    with sending(smtp) as send:
+        send(*(f"u{n}" for n in range(20)))
+
+    assert len(smtp.took) == 20
+    assert smtp.sessions == 1
+
+
+def test_a_worn_connection_is_made_anew(smtp: MailServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MESSAGES_PER_CONNECTION", 10)
+
+    with sending(smtp) as send:
+        send(*(f"u{n}" for n in range(25)))
+
+    assert len(smtp.took) == 25
+    assert smtp.sessions == 3
+
+
+def test_an_idle_connection_is_made_anew(smtp: MailServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LONGEST_SILENCE_S", 0)
+
+    with sending(smtp) as send:
+        send("ann", "ben")
+
+    assert smtp.sessions == 2
+
+
+def test_a_server_that_has_had_enough_of_a_connection_gets_another(smtp: MailServer) -> None:
+    smtp.most_in_session = 2
+
+    with sending(smtp) as send:
+        send(*(f"u{n}" for n in range(5)))
+
+    assert smtp.recipients == [f"u{n}@example.com" for n in range(5)]
+    assert smtp.sessions == 3
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_permanent"),
+    [
+        ("550 nobody here", True), ("552 mailbox full", True), ("553 what is that", True),
+        ("451 later", False), ("452 no room", False), ("421 not now", False),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("where", ["answers", "data_answers"])
+def test_what_an_answer_means(
+    smtp: MailServer, answer: str, is_permanent: bool, where: str
+) -> None:
+    getattr(smtp, where)["ann"] = answer
+
+    with sending(smtp) as send:
+        with pytest.raises(MailRefused, match=answer) as refused:
+            send("ann")
+        send("ben")
+
+    assert refused.value.permanent is is_permanent
+    # A server that hangs up once it has the text may yet have kept it.
+    assert refused.value.uncertain is (answer.startswith("421") and where == "data_answers")
+    assert smtp.recipients == ["ben@example.com"]
+
+
+@pytest.mark.parametrize("how", ["drops_within", "drops", "takes_and_drops", "hangs"])
+def test_what_breaks_within_a_message_is_not_sent_again_at_once(smtp: MailServer, how: str) -> None:
+    getattr(smtp, how).add("ann")
+
+    with sending(smtp, timeout_s=2 if how == "hangs" else 20) as send:
+        send("eve")
+        with pytest.raises(MailRefused, match="the server may have accepted") as refused:
+            send("ann")
+        send("ben")
+
+    assert refused.value.uncertain
+    assert not refused.value.permanent
+    taken = ["ann@example.com"] if how == "takes_and_drops" else []
+    assert smtp.recipients == ["eve@example.com", *taken, "ben@example.com"]
+
+
+def test_what_breaks_before_the_message_is_certain_not_to_be_taken(smtp: MailServer) -> None:
+    smtp.hangs_at_rcpt.add("ann")
+
+    with (
+        sending(smtp, timeout_s=0.3) as send,
+        pytest.raises(MailRefused, match=r"no complete answer in 0\.3 s") as refused,
+    ):
+        send("ann")
+
+    assert not refused.value.uncertain
+
+
+def test_a_server_that_breaks_three_times_in_a_row_is_left_alone(smtp: MailServer) -> None:
+    smtp.drops = {"u0", "u1", "u2", "u3"}
+
+    with sending(smtp) as send:
+        for one in ("u0", "u1"):
+            with pytest.raises(MailRefused):
+                send(one)
+        with pytest.raises(MailServerFailed, match="3 connections broke in a row") as failed:
+            send("u2")
+
+    assert not failed.value.permanent
+
+
+def test_breaks_with_a_refusal_between_them_are_not_in_a_row(smtp: MailServer) -> None:
+    smtp.drops = {"u0", "u2", "u4", "u6"}
+    smtp.answers = dict.fromkeys(("u1", "u3", "u5"), "550 nobody here")
+
+    with sending(smtp) as send:
+        for n in range(7):
+            with pytest.raises(MailRefused):
+                send(f"u{n}")
+
+
+def test_a_message_dropped_after_its_text_is_not_sent_again_at_once(smtp: MailServer) -> None:
+    smtp.data_answers["ann"] = "421 going down"
+
+    with sending(smtp) as send:
+        send("eve")
+        with pytest.raises(MailRefused, match="421 going down") as refused:
+            send("ann")
+
+    assert refused.value.uncertain
+    assert smtp.sessions == 1
+
+
+def test_a_password_that_smtp_cannot_send_is_not_shown() -> None:
+    with mail_server("mb", "right") as server:
+        server.url = server.url.replace("right", "geh%C3%A4im")
+        with sending(server) as send, pytest.raises(MailServerFailed) as failed:
+            send("ann")
+
+    assert failed.value.permanent
+    assert str(failed.value) == "127.0.0.1: write the user and the password in ASCII characters"
+
+
+def test_a_refused_sender_does_not_refuse_the_recipients(smtp: MailServer) -> None:
+    smtp.sender_answer = "550 not from you"
+
+    with sending(smtp) as send, pytest.raises(MailServerFailed, match="sender") as failed:
+        send("ann")
+
+    assert failed.value.permanent
+
+
+def test_a_message_larger_than_the_server_takes_is_not_begun() -> None:
+    with mail_server(data_size_limit=2_000) as server, sending(server) as send:
+        with pytest.raises(MailRefused, match="the server accepts 2,000") as refused:
+            send("ann", text="word " * 1_000)
+        send("ben")
+
+        assert refused.value.permanent
+        assert server.recipients == ["ben@example.com"]
+
+
+def test_a_message_larger_than_the_setting_is_not_begun(smtp: MailServer) -> None:
+    transport = SmtpTransport(Server.of_url(smtp.url), 5, 1_000)
+
+    with pytest.raises(MailRefused, match="SCHED_MAIL_MAX_BYTES allows 1,000") as refused:
+        transport.send(message_to("ann", "word " * 1_000))
+
+    assert refused.value.permanent
+    assert smtp.sessions == 0
+
+
+def test_an_address_beyond_ascii_needs_a_server_that_takes_it() -> None:
+    with mail_server(enable_SMTPUTF8=True) as server, sending(server) as send:
+        send("chloé@example.com")
+
+        assert server.recipients == ["chloé@example.com"]
+    with (
+        mail_server(enable_SMTPUTF8=False) as server,
+        sending(server) as send,
+        pytest.raises(MailRefused, match="SMTPUTF8"),
+    ):
+        send("chloé@example.com")
+
+
+def test_a_domain_beyond_ascii_is_sent_in_ascii(smtp: MailServer) -> None:
+    with sending(smtp) as send:
+        send("ann@bücher.example.com")
+
+    assert smtp.recipients == ["ann@xn--bcher-kva.example.com"]
+
+
+@pytest.mark.parametrize("scheme", ["smtps", "smtp+starttls"])
+def test_mail_goes_by_tls_to_a_server_with_a_valid_certificate(
+    scheme: str, tls: ssl.SSLContext, certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+
+    with mail_server("mb", "right", scheme=scheme, tls=tls) as server, sending(server) as send:
+        send("ann")
+
+        assert server.recipients == ["ann@example.com"]
+
+
+@pytest.mark.parametrize("scheme", ["smtps", "smtp+starttls"])
+def test_an_untrusted_certificate_is_refused(scheme: str, tls: ssl.SSLContext) -> None:
+    with mail_server("mb", "right", scheme=scheme, tls=tls) as server, sending(server) as send:
+        with pytest.raises(MailServerFailed, match=r"(?i)certificate.verify.failed"):
+            send("ann")
+
+        assert server.took == []
+
+
+def test_a_server_without_starttls_gets_no_password() -> None:
+    with mail_server("mb", "right") as server:
+        server.url = server.url.replace("smtp:", "smtp+starttls:")
+        with sending(server) as send, pytest.raises(MailServerFailed, match="STARTTLS") as failed:
+            send("ann")
+
+    assert failed.value.permanent

@@ -1,0 +1,176 @@
+from dataclasses import replace
+from time import process_time
+from typing import Any
+
+import pytest
+
+from data.mail import checks
+from data.mail.checks import checked_small_app, problems_of_template, template_problems
+from data.mail.templates import MailTemplate
+from models.tenant import InvalidSmallApp
+
+
+def problems_of(text: str) -> list[str]:
+    """Return the problems of a template with `text`, without its path."""
+    found = problems_of_template(
+        MailTemplate("t", "s", text), {"greeting": "Hello", "team": {"name": "A"}}
+    )
+    return [str(problem).removeprefix("templates.t.text").lstrip(": ") for problem in found]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ recipient.name }} {{ recipient['id'] }} {{ small_app.title }} {{ unsubscribe_url }}",
+        "{% for c in recipient.name %}{{ loop.index }}{{ c }}{% else %}{{ date }}{% endfor %}",
+        "{% for key, value in recipient|items %}{{ key }}{{ value|upper }}{% endfor %}",
+        "{{ nick|default('friend') }} {{ recipient.nick|d('') }}",
+        "{% if nick is defined %}yes{% endif %}{% if nick is undefined %}no{% endif %}",
+        "{{ small_app.settings.greeting }}, {{ small_app.settings.team.name }}",
+        "{% if recipient.name == 'Ann' and time < '12:00' %}{{ occurrence_at }}{% endif %}",
+    ],
+)
+def test_what_is_known_is_no_problem(text: str) -> None:
+    assert problems_of(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong", "near"),
+    [
+        ("{{ recipent.name }}", "recipent", "recipient"),
+        ("\n\n{{ recipient.nmae }}", "recipient.nmae", "recipient.name"),
+        ("{{ recipient['adress'] }}", "recipient.adress", "recipient.address"),
+        ("{% if dat %}{% endif %}", "dat", "date"),
+        (
+            "{{ small_app.settings.greetng }}",
+            "small_app.settings.greetng",
+            "small_app.settings.greeting",
+        ),
+        ("{% for c in tim %}{% endfor %}", "tim", "time"),
+        ("{{ ('a' ~ small_ap)|upper }}", "small_ap", "small_app"),
+        ("{{ date|default(tim) }}", "tim", "time"),
+        ("{% for c in date if c == tim %}{% endfor %}", "tim", "time"),
+    ],
+)
+def test_an_unknown_variable_is_named_with_the_nearest_and_its_line(
+    text: str, wrong: str, near: str
+) -> None:
+    line = text.count("\n") + 1
+
+    expected = f"'{wrong}': is not a known variable; did you mean \"{near}\"? (line {line})"
+    assert problems_of(text) == [expected]
+
+
+def test_the_variable_of_a_loop_ends_with_it() -> None:
+    (problem,) = problems_of("{% for c in date %}{{ c }}{% endfor %}\n{{ c }}")
+
+    assert problem.startswith("'c': is not a known variable")
+    assert problem.endswith("(line 2)")
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("{{ 1 / 0 }}", "division by zero"),
+        ("{{ ''.__class__ }}", "unsafe"),
+        ("{{ date is nonsense }}", "No test named 'nonsense'. (line 1)"),
+        ("{{ 'a%s' % 1 }}", "operator % is not allowed"),
+        ("{{ oops", "unexpected end of template"),
+        ("{{ " + "(" * 3_000 + "1" + ")" * 3_000 + " }}", "nested too deeply"),
+        ("{{ date" + ".a" * 3_000 + " }}", "nested too deeply"),
+        ("{% for c in 'x' %}{% for d in c %}{{ nobody }}{% endfor %}{% endfor %}", "within a loop"),
+    ],
+)
+def test_what_only_shows_when_rendered_or_compiled_is_found(text: str, error: str) -> None:
+    assert any(error in one for one in problems_of(text)), problems_of(text)
+
+
+def test_each_part_and_each_template_reports_its_own_problems() -> None:
+    templates = {"a b": {"subject": "{{ x }}", "text": "{{ y }}"}, "c": {"text": "", "html": "{{"}}
+
+    paths = [problem.path for problem in template_problems({"templates": templates})]
+
+    assert paths == ["templates.a b.subject", "templates.a b.text", "templates.c.html"]
+
+
+@pytest.mark.parametrize("document", [None, 3, [], {}, {"templates": 3}, {"templates": {"a": 3}}])
+def test_what_is_no_document_has_no_templates(document: Any) -> None:
+    assert template_problems(document) == []
+
+
+def test_a_sound_small_app_is_returned() -> None:
+    template = {"subject": "s", "text": "{{ date }}"}
+
+    assert (
+        checked_small_app({"name": "a", "templates": {"t": template}}).templates["t"].html is None
+    )
+
+
+def test_problems_of_document_and_templates_come_together() -> None:
+    template = {"subject": "{{ x }}", "txt": "t"}
+
+    with pytest.raises(InvalidSmallApp) as refused:
+        checked_small_app({"name": "A!", "templates": {"t": template}})
+
+    paths = [problem.path for problem in refused.value.problems]
+    assert paths == ["name", "templates.t.txt", "templates.t.text", "templates.t.subject"]
+
+
+LONG_LIST = {"long": [0] * 60_000}
+LOOP = "{% for a in small_app.settings.long %}{% if TEST %}{% endif %}{% endfor %}"
+
+
+# Once to the limit that holds; a smaller one shows as well that the other text is bounded.
+@pytest.mark.parametrize(
+    ("text", "settings", "cpu_s"),
+    [
+        pytest.param(LOOP.replace("TEST", "'x' in small_app.settings.long"), LONG_LIST, 1, id="in"),
+        pytest.param(
+            "{{ small_app.settings.long|sum(start=[])|length }}",
+            {"long": [[1] * 10] * 60_000},
+            5,
+            id="sum",
+        ),
+    ],
+)
+def test_a_template_that_takes_too_long_ends_at_its_limit_in_a_process_of_its_own(
+    text: str, settings: dict[str, Any], cpu_s: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checks, "CHECKING", replace(checks.CHECKING, cpu_s=cpu_s))
+    templates = {"good": {"subject": "s", "text": "t"}, "bad": {"subject": "s", "text": text}}
+    began = process_time()
+
+    (problem,) = template_problems({"templates": templates, "settings": settings})
+
+    limit = f"needs more than {cpu_s} s of CPU time; make it smaller"
+    assert str(problem) == f"templates.bad.text: {limit}"
+    assert process_time() - began < 1
+
+
+def test_thousands_of_unknown_variables_are_refused_with_the_first_few() -> None:
+    text = "".join(f"{{{{ small_app.settings.x{n} }}}}" for n in range(2_500))
+    settings = {f"k{n}": n for n in range(16_000)}
+    template = {"subject": "s", "text": text}
+
+    problems = template_problems({"templates": {"t": template}, "settings": settings})
+
+    assert len(problems) == 20
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{% autoescape %}x{% endautoescape %}",
+        "{% autoescape true %}x{% endautoescape %}",
+        # Two problems, of which one has no line.
+        "{% autoescape true %}{{ unknown }}{% endautoescape %}",
+        "{{ 'a long text'|truncate(1, leeway=-5) }}",
+    ],
+)
+def test_an_odd_template_is_a_problem_and_no_traceback(text: str) -> None:
+    template = {"subject": "s", "text": text}
+
+    problems = template_problems({"templates": {"t": template}})
+
+    assert {problem.path for problem in problems} == {"templates.t.text"}
+    assert not any("Error" in problem.remedy for problem in problems)

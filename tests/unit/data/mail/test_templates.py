@@ -1,0 +1,130 @@
+from typing import Any
+
+import pytest
+
+from data.mail.templates import InvalidTemplate, MailTemplate, render
+from runtime.clock import monotonic
+
+VALUES: dict[str, Any] = {
+    "recipient": {"name": "Ann & Co", "id": "ann"},
+    "words": ["a", "b"],
+    "long": "x" * 1_000,
+    "count": 3,
+}
+
+
+_IN_A_LOOP = (
+    "{{% for c in '" + "ba" * 20_000 + "' %}}{{% if ('" + "ba" * 20_000 + "' ~ c)|{} == 0 %}}x"
+    "{{% endif %}}{{% endfor %}}"
+)
+
+
+def rendered(text: str) -> str:
+    """Return what a template with `text` says."""
+    return render(MailTemplate("t", "subject", text), VALUES).text
+
+
+def test_the_three_parts_are_rendered_and_only_html_is_escaped() -> None:
+    hello = "Hello {{ recipient.name }}"
+    content = render(MailTemplate("t", hello, hello, f"<p>{hello}</p>"), VALUES)
+
+    assert content.subject == "Hello Ann & Co"
+    assert content.text == "Hello Ann & Co"
+    assert content.html == "<p>Hello Ann &amp; Co</p>"
+
+
+def test_a_subject_is_one_line() -> None:
+    content = render(MailTemplate("t", "a\nBcc: {{ count }}", ""), VALUES)
+
+    assert content.subject == "a Bcc: 3"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{% for word in words %}{{ loop.index }}{{ word }} {% endfor %}", "1a 2b "),
+        ("{% if count > 2 %}many{% else %}few{% endif %}", "many"),
+        ("{{ words|join(', ')|upper }}", "A, B"),
+        ("{{ count + 1 }} {{ count % 2 }} {{ (count / 2)|round(1) }}", "4 1 1.5"),
+        ("{{ recipient.nick|default('none') }}", "none"),
+        ("{{ words[0] ~ words[1] }}", "ab"),
+    ],
+)
+def test_what_templates_can_do(text: str, expected: str) -> None:
+    assert rendered(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("{{ 9**9999999 }}", "pow is not allowed"),
+        ("{{ 'a' * 100000000 }}", "mul is not allowed"),
+        ("{{ '%100000000d' % 1 }}", "operator % is not allowed"),
+        ("{{ range(100000000) }}", "call is not allowed"),
+        ("{{ 'a'.ljust(100000000) }}", "call is not allowed"),
+        ("{{ 'a'|center(100000000) }}", "no filter 'center'"),
+        ("{{ recipient|attr('__class__') }}", "no filter 'attr'"),
+        ("{{ '<b>'|safe }}", "no filter 'safe'"),
+        ("{{ ''.__class__.__mro__ }}", "unsafe"),
+        ("{% set x = 1 %}", "assign is not allowed"),
+        ("{% include 'x' %}", "include is not allowed"),
+        ("{% macro m() %}{% endmacro %}", "macro is not allowed"),
+        (
+            "{% for a in words %}{% for b in words %}{% endfor %}{% endfor %}",
+            "loop within a loop",
+        ),
+        ("{% for a in words recursive %}{% endfor %}", "loop within a loop"),
+        ("{{ long|join(long|join(long)) }}", "too long"),
+        ("{{ count|round(-100000000) }}", "0 to 12 digits"),
+        ("{% for c in long ~ long %}{{ long }}{% endfor %}", "makes over 1000000 characters"),
+        ("{{ 'aaaaaaaaaa'" + "|list|string" * 12 + " }}", "no filter 'string'"),
+        (_IN_A_LOOP.format("sort|length"), "no filter 'sort'"),
+        (_IN_A_LOOP.format("urlencode|length"), "too much work"),
+        (_IN_A_LOOP.format("upper|length"), "too much work"),
+        (
+            "{% for c in long|join(long[:900]) %}{% if c == 'y' %}{% endif %}{% endfor %}",
+            "too much",
+        ),
+        ("{{ " + "(" * 5_000 + "'" + "&" * 40_000 + "'" + "|e ~'')" * 5_000 + " }}", "too deeply"),
+        ("{{ '" + "&" * 40_000 + "'" + "|e|urlencode" * 4_000 + " }}", "too much work|too deeply"),
+        ("{{ (" + " ~ ".join(["long"] * 10_000) + ")|length }}" + "{{ '' }}" * 9, "too much work"),
+        ("{{ (" + " + ".join(["long"] * 500) + ")|length }}", "too much work|too deeply"),
+        ("{{ " + "(" * 3_000 + "1" + ")" * 3_000 + " }}", "nested too deeply"),
+        ("{{ count" + ".a" * 3_000 + " }}", "nested too deeply"),
+        ("{% if count %}" * 150 + "{% endif %}" * 150, "nested too deeply"),
+        ("{{ 1 / 0 }}", "division by zero"),
+        (r"{{ '\ud800' }}", r"makes half of a character, \\ud800; remove it"),
+        (r"{{ '\ud83d' ~ '\ude00' }}", "makes half of a character"),
+        ("{% autoescape false %}{{ count }}{% endautoescape %}", "scope is not allowed"),
+        ("{{ long|truncate(1, leeway=-5) }}", "expected length >= 3"),
+        ("{{ long|truncate(leeway=long) }}", "'>=' not supported"),
+        ("{{ words|sum(attribute=1) }}", "t text"),
+        ("{{ count + 'a' }}", "unsupported operand"),
+        ("line\n{{ oops", "line 2: unexpected end"),
+        ("{{ recipent.name }}", "'recipent' is undefined; known: count, long, recipient, words"),
+        ("x" * 100_001, "write at most 100000"),
+    ],
+)
+def test_what_templates_cannot_do_is_refused_at_once(text: str, error: str) -> None:
+    began = monotonic()
+
+    with pytest.raises(InvalidTemplate, match=error) as refused:
+        rendered(text)
+
+    assert str(refused.value).startswith("template t text")
+    assert monotonic() - began < 30
+
+
+def test_html_is_escaped_once_when_joined() -> None:
+    html = "{{ 'by ' ~ recipient.name }} {{ recipient.name|e ~ '<' }} {{ words|join('<') }}"
+
+    content = render(MailTemplate("t", "s", "", html), VALUES)
+
+    assert content.html == "by Ann &amp; Co Ann &amp; Co&lt; a&lt;b"
+
+
+def test_a_table_of_a_thousand_rows_is_no_bomb() -> None:
+    text = "{% for row in rows %}{{ loop.index }}: {{ row.name|upper ~ '!' }}\n{% endfor %}"
+    rows = [{"name": "x" * 50}] * 5_000
+
+    assert render(MailTemplate("t", "s", text), {"rows": rows}).text.count("\n") == 5_000

@@ -1,0 +1,454 @@
+"""Imports of source files: rows, kinds, figures, and rows left out."""
+
+import gzip
+import resource
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from time import process_time
+from typing import Any
+
+import duckdb
+import pytest
+
+from data.failures import SourceFailed, Stopped
+from data.importing.prepare import prepare
+from data.watch import Watch
+from tests.unit.data.conftest import Importing
+
+
+@pytest.mark.parametrize(
+    ("format_name", "text"),
+    [
+        pytest.param("csv", 'id,name\n1,"a, b"\n2,\n', id="csv"),
+        pytest.param("csv", '\ufeffid,name\r\n1,"a, b"\r\n\r\n2,\r\n', id="csv_of_a_spreadsheet"),
+        pytest.param("csv", 'id,name\r\n1,"a, b"\n2,', id="mixed_ends_of_lines"),
+        pytest.param("json", '[{"id": 1, "name": "a, b"}, {"id": 2, "name": ""}]', id="json"),
+        pytest.param(
+            "json", '\ufeff[{"id": 1, "name": "a, b"}, {"id": 2, "name": ""}]', id="json_with_bom"
+        ),
+        pytest.param("jsonl", '{"id": 1, "name": "a, b"}\n\n{"id": 2, "name": ""}', id="lines"),
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_rows(imported: Importing, format_name: str, text: str, packed: bool) -> None:
+    content = gzip.compress(text.encode()) if packed else text
+
+    assert imported(content, format_name) == [{"id": 1, "name": "a, b"}, {"id": 2, "name": ""}]
+
+
+def test_parquet_keeps_its_types(imported: Importing) -> None:
+    imported("id,day,code\n1,2026-11-23,7\n2,,8\n", columns={"code": "text"})
+    assert imported.last is not None
+    content = (imported.settings.home / imported.last).read_bytes()
+
+    rows = imported(content, "parquet")
+
+    assert rows == [
+        {"id": 1, "day": date(2026, 11, 23), "code": "7"},
+        {"id": 2, "day": None, "code": "8"},
+    ]
+    assert imported(gzip.compress(content), "parquet") == rows
+
+
+def test_a_quoted_cell_may_hold_lines_and_quotes(imported: Importing) -> None:
+    rows = imported('a,b\n"x\ny","say ""hi"""\n1,2\n')
+
+    assert rows == [{"a": "x\ny", "b": 'say "hi"'}, {"a": "1", "b": "2"}]
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        pytest.param(["1", "-5", "0"], [1, -5, 0], id="integers"),
+        pytest.param(["1", ""], [1, None], id="empty_cells_have_no_kind"),
+        pytest.param(["007", "12"], ["007", "12"], id="leading_zero"),
+        pytest.param(["1e5", "12"], ["1e5", "12"], id="exponent"),
+        pytest.param(["NaN", "1"], ["NaN", "1"], id="nan"),
+        pytest.param(["inf", "1"], ["inf", "1"], id="infinity"),
+        pytest.param(["+1", "1"], ["+1", "1"], id="plus"),
+        pytest.param(["1_000", "1"], ["1_000", "1"], id="underscore"),
+        pytest.param(["-0", "1"], ["-0", "1"], id="minus_zero"),
+        pytest.param(
+            ["12345678901234567890", "1"], ["12345678901234567890", "1"], id="twenty_digits"
+        ),
+        pytest.param(["2.50", "4"], [Decimal("2.5"), Decimal(4)], id="decimals"),
+        pytest.param(
+            ["0.100000000001", "123456789012345678"],
+            [Decimal("0.100000000001"), Decimal(123456789012345678)],
+            id="decimals_to_their_last_digit",
+        ),
+        pytest.param(["0.1234567890123", "1"], ["0.1234567890123", "1"], id="too_many_digits"),
+        pytest.param(
+            ["2026-11-23", "2024-02-29"], [date(2026, 11, 23), date(2024, 2, 29)], id="dates"
+        ),
+        pytest.param(["2026-02-30", "2026-01-01"], ["2026-02-30", "2026-01-01"], id="no_date"),
+        pytest.param(["2026-1-1", "2026-01-01"], ["2026-1-1", "2026-01-01"], id="short_date"),
+        pytest.param(
+            ["2026-11-23T06:00:00", "2026-11-23 06:00:00.250"],
+            [datetime(2026, 11, 23, 6), datetime(2026, 11, 23, 6, 0, 0, 250_000)],  # noqa: DTZ001
+            id="timestamps",
+        ),
+        pytest.param(
+            ["2026-11-23T06:00:00Z", "2026-11-23T06:00:00.5+00:00"],
+            [
+                datetime(2026, 11, 23, 6, tzinfo=UTC),
+                datetime(2026, 11, 23, 6, 0, 0, 500_000, tzinfo=UTC),
+            ],
+            id="instants",
+        ),
+        pytest.param(
+            ["2026-11-23T06:00:00+02:00"], ["2026-11-23T06:00:00+02:00"], id="offset_would_go"
+        ),
+        pytest.param(["true", "false"], [True, False], id="booleans"),
+        pytest.param(["True", "false"], ["True", "false"], id="other_booleans"),
+        pytest.param(["", ""], ["", ""], id="nothing_but_empty"),
+    ],
+)
+def test_a_column_has_a_kind_when_each_cell_is_written_in_its_one_way(
+    imported: Importing, cells: list[str], expected: list[Any]
+) -> None:
+    rows = imported("n,x\n" + "".join(f"{n},{cell}\n" for n, cell in enumerate(cells)))
+
+    assert [row["x"] for row in rows] == expected
+    assert [type(row["x"]) for row in rows] == [type(value) for value in expected]
+
+
+def test_one_late_cell_makes_the_whole_column_text(imported: Importing) -> None:
+    many = "".join(f"{number}\n" for number in range(5_000))
+
+    rows = imported(f"id\n{many}007\n")
+
+    assert [rows[0], rows[-1]] == [{"id": "0"}, {"id": "007"}]
+
+
+def test_values_of_json_keep_what_they_say(imported: Importing) -> None:
+    rows = imported(
+        '[{"id": 1, "rate": 1e-7, "big": 12345678901234567890, "in": {"a": [1]}, "s": "007"},'
+        ' {"id": 2, "rate": 0.5, "big": 1, "in": null, "s": "x", "late": true}]',
+        "json",
+    )
+
+    assert rows == [
+        {
+            "id": 1,
+            "rate": 1e-7,
+            "big": "12345678901234567890",
+            "in": '{"a":[1]}',
+            "s": "007",
+            "late": None,
+        },
+        {"id": 2, "rate": 0.5, "big": "1", "in": None, "s": "x", "late": True},
+    ]
+
+
+def test_declared_kinds_are_taken_as_declared(imported: Importing) -> None:
+    rows = imported(
+        "zip,amount,at,paid\n75001,007,2026-11-23T08:00:00+02:00,1\n",
+        columns={"zip": "text", "amount": "integer", "at": "timestamp", "paid": "boolean"},
+    )
+
+    assert rows == [
+        {"zip": "75001", "amount": 7, "at": datetime(2026, 11, 23, 6, tzinfo=UTC), "paid": True}
+    ]
+
+
+def test_rows_that_are_not_as_declared_are_left_out_and_reported(imported: Importing) -> None:
+    good = "".join(f"{number},2026-01-01\n" for number in range(40))
+
+    rows = imported(
+        f'id,day\n{good}x,2026-01-01\n"4\n1",y\n50,2026-02-30\n',
+        columns={"id": "integer", "day": "date"},
+    )
+
+    assert len(rows) == 40
+    assert imported.left_out == {
+        "rows": 3,
+        "samples": [
+            {"line": 42, "column": "id", "value": "'x'", "why": "is not a valid integer"},
+            {"line": 43, "column": "id", "value": r"'4\n1'", "why": "is not a valid integer"},
+            {"line": 45, "column": "day", "value": "'2026-02-30'", "why": "is not a valid date"},
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("format_name", "good", "bad", "expected"),
+    [
+        pytest.param("csv", "1,2\n", "3\n", (32, "['3']", "1 cells, not 2"), id="cell_missing"),
+        pytest.param(
+            "csv", "1,2\n", "3,4,5\n", (32, "['3', '4', '5']", "3 cells, not 2"), id="cell_too_many"
+        ),
+        pytest.param(
+            "csv",
+            "1,2\n",
+            '3,"a"b\n',
+            (32, "'3,\"a\"b'", "a quote is not at the start or end of a cell"),
+            id="quote",
+        ),
+        pytest.param("jsonl", '{"a": 1}\n', "\n{\n", (32, "'{'", "is not JSON"), id="no_json"),
+        pytest.param(
+            "jsonl", '{"a": 1}\n', "2\n", (31, "'2'", "write an object in { }"), id="no_object"
+        ),
+        pytest.param(
+            "jsonl",
+            '{"a": 1}\n',
+            '{"a": NaN}\n',
+            (31, "'{\"a\": NaN}'", "JSON has no NaN and no infinity"),
+            id="nan",
+        ),
+    ],
+)
+def test_broken_rows_are_left_out_and_reported(
+    imported: Importing, format_name: str, good: str, bad: str, expected: tuple[int, str, str]
+) -> None:
+    head = "a,b\n" if format_name == "csv" else ""
+
+    rows = imported(head + good * 30 + bad + good * 3, format_name)
+
+    line, value, why = expected
+    assert len(rows) == 33
+    assert imported.left_out == {
+        "rows": 1,
+        "samples": [{"line": line, "column": None, "value": value, "why": why}],
+    }
+
+
+def test_ten_samples_are_kept_of_many_bad_rows(imported: Importing) -> None:
+    imported("a,b\n" + "1,2\n" * 300 + "x\n" * 20)
+
+    assert imported.left_out["rows"] == 20
+    assert [one["line"] for one in imported.left_out["samples"]] == list(range(302, 312))
+
+
+def test_too_many_bad_rows_fail_the_domain(importing: Callable[..., Importing]) -> None:
+    text = "a,b\n" + "1,2\n" * 8 + "x\n" * 2
+
+    with pytest.raises(SourceFailed, match=r"line 10 \['x'\]: 1 cells, not 2; 2 of 10 rows"):
+        importing(max_bad_rows=0.19)(text)
+    assert len(importing(max_bad_rows=0.2)(text)) == 8
+
+
+def test_an_open_quote_swallows_no_rows_unnoticed(importing: Callable[..., Importing]) -> None:
+    with pytest.raises(SourceFailed, match=r"line 22 .*: its quote is not closed"):
+        importing(max_bad_rows=1)("a,b\n" + "1,2\n" * 20 + '3,"open\n' + "1,2\n" * 20)
+
+
+@pytest.mark.parametrize(
+    ("format_name", "text", "error"),
+    [
+        pytest.param("csv", "", "source is empty", id="no_header"),
+        pytest.param("csv", "id,id\n", "line 1 .*names a column twice", id="column_twice"),
+        pytest.param("csv", "id,ID\n", "line 1 .*differ only in capitals", id="capitals"),
+        pytest.param("csv", "id,\n", "line 1 .*column without a name", id="column_without_name"),
+        pytest.param("csv", "id,b\n1,2\n3\n", r"line 3 \['3'\]: 1 cells, not 2", id="cell_missing"),
+        pytest.param("csv", 'id\n"1', "line 2 .*quote", id="open_quote"),
+        pytest.param("csv", "id;n\n1;2\n", "commas, not by semicolons", id="semicolons"),
+        pytest.param("csv", "id\tn\n1\t2\n", "commas, not by tabs", id="tabs"),
+        pytest.param("csv", b"id\n\xff\n", "byte 0xff is not UTF-8", id="not_utf8"),
+        pytest.param("csv", b"id\n\xc3", "byte 0xc3 is not UTF-8", id="cut_off_utf8"),
+        pytest.param("csv", b"PAR1\xce\n1\n", "byte 0xce is not UTF-8", id="begins_like_parquet"),
+        pytest.param("json", "", "source is empty", id="empty_json"),
+        pytest.param("json", "[{]", "line 1, column 3: not JSON", id="broken_json"),
+        pytest.param("json", '[{"id": 1}', "line 1, column 11: not JSON", id="cut_off_json"),
+        pytest.param("json", b'["\xff"]', "byte 0xff is not UTF-8", id="json_not_utf8"),
+        pytest.param("json", '{"id": 1}', "is one object; write a list", id="no_list"),
+        pytest.param("json", '[{"id": 1}, 2]', "row 2 '2': write an object", id="no_object"),
+        pytest.param("json", '[{"id": NaN}]', "JSON has no NaN", id="nan"),
+        pytest.param("json", '[{"": 1}]', "column without a name", id="no_key"),
+        pytest.param("json", "[" * 100_000, "not JSON|nested", id="deep"),
+        pytest.param("json", "[" + "9" * 5_000 + "]", "row 1 '999", id="huge_number"),
+        pytest.param("jsonl", '{"id": 1}\n{', "line 2 '{': not JSON, and no line end", id="cut"),
+        pytest.param("jsonl", '{"id": 1}\n{\n', "line 2 '{': is not JSON", id="broken_line"),
+        pytest.param("jsonl", "1", "line 1 '1': write an object", id="line_no_object"),
+        pytest.param("parquet", "id\n1\n", "source: not Parquet", id="no_parquet"),
+        pytest.param("csv", gzip.compress(b"id\n1\n")[:-9], "truncated gzip", id="half_a_gzip"),
+        pytest.param("csv", b"\x1f\x8bnonsense", "not valid gzip", id="broken_gzip"),
+    ],
+)
+def test_errors_name_the_place_and_the_reason(
+    imported: Importing, format_name: str, text: str | bytes, error: str
+) -> None:
+    with pytest.raises(SourceFailed, match=error) as failed:
+        imported(text, format_name)
+
+    assert str(failed.value).startswith("source")
+    assert not list((imported.settings.home / "snapshots").rglob("*"))
+    assert not list((imported.settings.home / "scratch").rglob("*/*"))
+
+
+def test_a_bomb_of_gzip_is_refused_at_the_bound(importing: Callable[..., Importing]) -> None:
+    packed = gzip.compress(b"id\n" + b"0" * 20_000_000)
+    assert len(packed) < 100_000
+
+    with pytest.raises(SourceFailed, match="larger unpacked than SCHED_FETCH_MAX_BYTES=1000000"):
+        importing(max_bytes=1_000_000)(packed)
+
+
+def test_packed_parts_one_after_another_are_one_file(imported: Importing) -> None:
+    rows = imported(gzip.compress(b"id\n1\n") + gzip.compress(b"2\n"))
+
+    assert rows == [{"id": 1}, {"id": 2}]
+
+
+def test_no_rows_are_an_empty_snapshot(imported: Importing) -> None:
+    assert imported("id,name\n") == []
+    assert imported.figures == {
+        "rows": 0,
+        "columns": {"id": {"kind": "text", "filled": 0}, "name": {"kind": "text", "filled": 0}},
+        "ended": True,
+    }
+    assert imported("[]", "json") == []
+    assert imported("", "jsonl") == []
+    assert imported("[{}, {}]", "json") == [{}, {}]
+
+
+def test_a_thousand_columns_are_read_at_once(imported: Importing) -> None:
+    header = ",".join(f"c{i}" for i in range(1_000))
+    row = ",".join(str(i) for i in range(1_000))
+    # Its own work alone: a busy machine makes it no slower.
+    began = process_time()
+
+    rows = imported(f"{header}\n" + f"{row}\n" * 100)
+
+    assert (len(rows), rows[99]["c999"]) == (100, 999)
+    assert process_time() - began < 60
+
+
+def test_more_columns_than_a_table_has_are_refused(imported: Importing) -> None:
+    with pytest.raises(SourceFailed, match=r"has 50,000 columns; at most 5,000 are allowed"):
+        imported(",".join(f"c{i}" for i in range(50_000)))
+
+
+def test_each_column_has_figures(imported: Importing) -> None:
+    imported("id,n,day,ok,code\n1,2.50,2026-11-23,true,x\n2,-4,2026-11-24,false,\n3,,,true,007\n")
+
+    assert imported.figures == {
+        "rows": 3,
+        "columns": {
+            "id": {"kind": "number", "filled": 3, "min": 1, "max": 3, "sum": 6},
+            "n": {"kind": "number", "filled": 2, "min": -4, "max": 2.5, "sum": -1.5},
+            "day": {"kind": "date", "filled": 2, "min": "2026-11-23", "max": "2026-11-24"},
+            "ok": {"kind": "boolean", "filled": 3, "sum": 2},
+            "code": {"kind": "text", "filled": 2},
+        },
+        "ended": True,
+    }
+
+
+def test_names_of_columns_are_no_sql(imported: Importing) -> None:
+    assert imported('[{"a\\"b/~x\'": 1}]', "json") == [{"a\"b/~x'": 1}]
+    assert imported('"a""; DROP TABLE raw; --",b\'\n1,2\n') == [
+        {'a"; DROP TABLE raw; --': 1, "b'": 2}
+    ]
+
+
+def test_new_rows_replace_old_ones_of_their_key(imported: Importing) -> None:
+    imported("id,v\n1,a\n2,b\n2,c\n", key=("id",))
+
+    rows = imported("id,v\n3,d\n2,z\n3,e\n", key=("id",))
+
+    assert rows == [{"id": 1, "v": "a"}, {"id": 2, "v": "z"}, {"id": 3, "v": "e"}]
+
+
+def test_the_same_rows_again_change_nothing(imported: Importing) -> None:
+    text = "id,day,n\n1,2026-11-23,2.50\n2,,1\n"
+    imported(text, key=("id",))
+    assert imported.written is not None
+    before = imported.written.imported.digest
+
+    imported(text, key=("id",))
+
+    assert imported.written.imported.digest == before
+
+
+def test_columns_that_come_later_are_empty_in_the_rows_before(imported: Importing) -> None:
+    imported("id,v\n1,a\n", key=("id",))
+
+    rows = imported('[{"id": 2, "n": 5}]', "json", key=("id",))
+
+    assert rows == [{"id": 1, "v": "a", "n": None}, {"id": 2, "v": None, "n": 5}]
+
+
+def test_a_row_without_its_key_is_left_out(imported: Importing) -> None:
+    rows = imported("id,v\n" + "1,a\n" * 20 + ",b\n", key=("id",))
+
+    assert rows == [{"id": 1, "v": "a"}]
+    assert imported.left_out == {
+        "rows": 1,
+        "samples": [{"line": 22, "column": "id", "value": "''", "why": "the key has no value"}],
+    }
+
+
+def test_a_key_that_is_no_column_is_named(imported: Importing) -> None:
+    with pytest.raises(SourceFailed, match="key 'idd' is not a known column; did you mean \"id\""):
+        imported("id\n1\n", key=("idd",))
+
+
+def test_old_rows_that_are_not_as_declared_now_are_not_altered(imported: Importing) -> None:
+    imported("id,v\n1,a\n", key=("id",))
+
+    with pytest.raises(SourceFailed, match="rows of the last snapshot do not match"):
+        imported("id,v\n2,5\n", key=("id",), columns={"v": "integer"})
+
+
+def test_an_import_larger_than_its_memory_goes_to_the_disk(
+    importing: Callable[..., Importing],
+) -> None:
+    text = "id,v\n" + "".join(f"{n},{n * 7919 % 1000003:040}\n" for n in range(2_000_000))
+
+    rows = importing(memory_mb=256, threads=1)(text)
+
+    assert len(rows) == 2_000_000
+
+
+def test_a_small_parquet_file_does_not_fill_the_disk(importing: Callable[..., Importing]) -> None:
+    with duckdb.connect() as engine:
+        folder = importing().settings.home
+        wide = "SELECT repeat('x', 1000) || (i % 7) AS a FROM range(300000) r(i)"
+        engine.execute(f"COPY ({wide}) TO '{folder}/b.parquet' (FORMAT parquet, COMPRESSION zstd)")
+    content = (folder / "b.parquet").read_bytes()
+    assert len(content) < 1_000_000
+
+    with pytest.raises(SourceFailed, match="more than 32 times SCHED_FETCH_MAX_BYTES=1000000"):
+        importing(memory_mb=256, max_bytes=1_000_000)(content, "parquet")
+
+
+def test_a_title_above_a_wide_table_is_refused_and_takes_no_memory(imported: Importing) -> None:
+    line = ",".join("x" * 2 for _ in range(500))
+    text = "Sales of 2026\n" + f"{line}\n" * 5_000
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    with pytest.raises(SourceFailed, match="500 cells, but the first line names 1 columns"):
+        imported(text)
+
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak < 300_000
+
+
+def test_a_few_lines_that_are_too_wide_are_left_out(imported: Importing) -> None:
+    rows = imported("a,b\n" + "1,2\n" * 20 + "1,2,3\n")
+
+    assert len(rows) == 20
+    assert imported.left_out["samples"][0]["why"] == "3 cells, not 2"
+
+
+@pytest.mark.parametrize("page", ["<html>Bitte warten - später</html>", "Über uns: später"])
+def test_a_page_in_place_of_json_is_refused(imported: Importing, page: str) -> None:
+
+    with pytest.raises(SourceFailed, match="line 1, column 1: not JSON"):
+        imported(page, "json")
+
+
+def test_a_name_that_no_column_can_have_is_refused(imported: Importing) -> None:
+    with pytest.raises(SourceFailed, match=r"name with a zero byte: 'a\\x00'"):
+        imported("a\0,b\n1,2\n")
+
+
+def test_gzip_of_very_many_parts_can_be_stopped(imported: Importing) -> None:
+    file = imported.settings.home / "given"
+    file.write_bytes(gzip.compress(b"") * 100_000)
+    asked = iter([False] * 20)
+    watch = Watch(should_stop=lambda: next(asked, True))
+
+    with file.open("rb") as stream, pytest.raises(Stopped):
+        prepare(stream, file.with_name("made"), "given", imported.settings.fetch, watch)

@@ -1,0 +1,272 @@
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from data.store.failures import ActionFailures
+from data.store.snapshots import Domain, Snapshot
+from data.summary import Summary, summarise
+from data.summary.history import LONGEST_TREND, Past
+from data.summary.numbers import age, short_number, shown_change, shown_number
+from data.summary.page import MOST_CARDS, in_order, render_html, render_text
+
+NOW = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
+
+
+def make_domain(name: str = "a", rows: int = 3, **columns: Any) -> Domain:
+    """Return a published domain with the columns' figures."""
+    shown = Snapshot(
+        UUID(int=1), name, "path", rows, 10, "d", {}, {"columns": columns}, NOW - timedelta(hours=3)
+    )
+    return Domain(name, {}, shown, shown, NOW - timedelta(minutes=5), NOW)
+
+
+def number(total: float, filled: int = 2) -> dict[str, Any]:
+    """Return the figures of a numeric column."""
+    return {"kind": "number", "filled": filled, "min": 1, "max": total, "sum": total}
+
+
+def past_of(*values: dict[str, Any]) -> Past:
+    """Return earlier summaries, a week apart, the last a week ago; each by domain."""
+    first = NOW - timedelta(weeks=len(values))
+    return Past(
+        tuple(
+            {"at": (first + timedelta(weeks=n)).isoformat(), "domains": one}
+            for n, one in enumerate(values)
+        )
+    )
+
+
+def make_summary(
+    *domains: Domain, title: str = "Shop", past: Past | None = None, **more: Any
+) -> Summary:
+    """Return the summary of `domains`."""
+    before = past or Past()
+    parts = summarise(domains, before, NOW)[0]
+    watched = NOW - timedelta(days=7)
+    return Summary(title, NOW, "Europe/Paris", parts, before.last_at, watched, **more)
+
+
+def test_the_first_summary_has_nothing_to_compare_with() -> None:
+    parts, after = summarise([make_domain(amount=number(10))], Past(), NOW)
+
+    assert parts[0].change is None
+    assert parts[0].trend is None
+    assert after == {"a": {"rows": 3, "sums": {"amount": 10}}}
+
+
+def test_the_next_one_shows_the_change() -> None:
+    _parts, before = summarise([make_domain(amount=number(10))], Past(), NOW)
+
+    parts, _after = summarise([make_domain(rows=5, amount=number(7))], past_of(before), NOW)
+
+    assert parts[0].change == 2
+    assert parts[0].figures[0].change == -3
+    assert parts[0].has_changed
+
+
+def test_the_chart_is_of_the_first_figure_over_the_last_summaries() -> None:
+    values = [{"a": {"rows": n, "sums": {"amount": 10 * n}}} for n in (1, 2)]
+
+    parts, _after = summarise([make_domain(amount=number(30))], past_of(*values), NOW)
+
+    trend = parts[0].trend
+    assert trend is not None
+    assert (trend.label, [point.value for point in trend.points]) == ("amount", [10, 20, 30])
+    assert trend.points[-1].at == NOW
+
+
+def test_without_a_figure_the_chart_is_of_the_rows() -> None:
+    parts, _after = summarise([make_domain()], past_of({"a": {"rows": 1, "sums": {}}}), NOW)
+
+    trend = parts[0].trend
+    assert trend is not None
+    assert (trend.label, [point.value for point in trend.points]) == ("rows", [1, 3])
+
+
+def test_what_is_kept_is_bounded() -> None:
+    sums = {f"c{n}": n for n in range(4)}
+    domains = {f"d{n}": {"rows": n, "sums": sums} for n in range(200)}
+    past = Past()
+
+    for n in range(30):
+        past = Past.of_checkpoint(past.checkpoint(f"o{n}", NOW, domains), "next")
+
+    assert len(past.summaries) == LONGEST_TREND - 1
+    assert len(past.last) == 200
+    assert past.last["d7"]["sums"] == sums
+    assert len(past.summaries[0]["domains"]) == 30
+    assert len(json.dumps(past.checkpoint("o", NOW, domains))) < 100_000
+
+
+def test_another_try_has_the_same_past() -> None:
+    kept = past_of({"a": {"rows": 1, "sums": {}}}).checkpoint("mine", NOW, {"a": {"rows": 9}})
+
+    assert Past.of_checkpoint(kept, "mine").last["a"]["rows"] == 1
+    assert Past.of_checkpoint(kept, "next").last["a"]["rows"] == 9
+
+
+@pytest.mark.parametrize("kept", [{}, {"operation_id": "o", "before": {}, "after": {"a": {}}}])
+def test_a_checkpoint_without_a_past_is_none(kept: dict[str, Any]) -> None:
+    assert Past.of_checkpoint(kept, "next") == Past()
+
+
+def failure(action: str = "nightly", **more: Any) -> ActionFailures:
+    """Return the failures of an action, the last an hour ago."""
+    counts = {"failed": 0, "partial": 0, "missed": 0, "error": None} | more
+    return ActionFailures(action=action, last_at=NOW - timedelta(hours=1), **counts)
+
+
+@pytest.mark.parametrize(
+    ("summary", "expected"),
+    [
+        (make_summary(), "This small app has no domains, and nothing failed."),
+        (
+            make_summary(Domain("a", {}, None, None, None, None)),
+            "Nothing is published yet, and nothing failed.",
+        ),
+        (make_summary(make_domain()), "Its one domain is published, and nothing failed."),
+        (
+            make_summary(make_domain(), make_domain("b"), past=past_of({"a": {"rows": 3}})),
+            "Both domains are published, none changed since 16 November, and nothing failed.",
+        ),
+        (
+            make_summary(
+                make_domain(),
+                Domain("b", {}, None, None, None, None),
+                past=past_of({"a": {"rows": 1}}),
+                failures=(failure(failed=2, missed=1), failure("weekly", partial=1)),
+            ),
+            (
+                "1 of 2 domains is published, 1 changed since 16 November, and 4 operations went"
+                " wrong (2 failed, 1 partial, 1 missed)."
+            ),
+        ),
+        (
+            make_summary(make_domain(), failures=(failure(failed=1),)),
+            "Its one domain is published, and 1 operation went wrong (1 failed).",
+        ),
+    ],
+)
+def test_the_first_line_says_how_things_stand(summary: Summary, expected: str) -> None:
+    assert render_text(summary).splitlines()[0] == expected
+    assert f">{expected}</div>" in render_html(summary)
+
+
+def test_failures_are_shown_by_action_with_the_time_in_the_apps_zone() -> None:
+    summary = make_summary(
+        failures=(failure(failed=2, missed=1, error="no <source>\\nat line 3"),),
+    )
+
+    assert (
+        "What went wrong since 16 November 2026, 07:00\n"
+        "  nightly: 2 failed, 1 missed, last 23 November 2026, 06:00\n"
+        "    no <source>\n"
+    ) in render_text(summary)
+    page = render_html(summary)
+    assert "2 failed" in page
+    assert "no &lt;source&gt;" in page
+
+
+def test_of_many_failures_the_others_are_counted() -> None:
+    many = tuple(failure(f"action {n}", failed=1) for n in range(12))
+
+    text = render_text(make_summary(failures=many))
+
+    assert "and 2 more actions" in text
+    assert "action 10:" not in text
+
+
+def test_of_thirty_domains_ten_have_a_card_and_all_are_shown() -> None:
+    domains = [make_domain(f"domain {n:02}", rows=n) for n in range(30)]
+
+    page = render_html(make_summary(*domains))
+
+    assert page.count('class="big"') == MOST_CARDS
+    assert "20 more domains" in page
+    assert all(one.name in page for one in domains)
+    assert len(page) < 60_000
+
+
+def test_where_not_all_have_a_card_what_changed_comes_first() -> None:
+    domains = [make_domain(f"domain {n:02}") for n in range(30)]
+    past = past_of({f"domain {n:02}": {"rows": 3 - n // 29, "sums": {}} for n in range(30)})
+
+    many = in_order(make_summary(*domains, past=past))
+    few = in_order(make_summary(*domains[20:], past=past))
+
+    assert [one.name for one in many[:2]] == ["domain 29", "domain 00"]
+    assert [one.name for one in few] == [one.name for one in domains[20:]]
+
+
+def test_a_chart_is_shown_and_described_in_words() -> None:
+    summary = make_summary(make_domain(), past=past_of({"a": {"rows": 1, "sums": {}}}))
+
+    page = render_html(summary, {"a": "chart-1.abc@minutebook"})
+
+    assert 'src="cid:chart-1.abc@minutebook"' in page
+    assert 'alt="rows in the last 2 summaries: from 1 to 3"' in page
+    assert "rows in the last 2 summaries: from 1 to 3" in render_text(summary)
+
+
+def test_the_page_fetches_nothing() -> None:
+    page = render_html(make_summary(make_domain(amount=number(3)), failures=(failure(failed=1),)))
+
+    assert not re.findall(r"(?i)https?://|@import|url\(|<script|<link|src=(?!\"cid:)", page)
+    assert "prefers-color-scheme: dark" in page
+
+
+def test_what_is_not_published_is_said_to_be_so() -> None:
+    domain = Domain("a", {}, None, None, None, None)
+
+    text = render_text(make_summary(domain))
+
+    assert "a\n  nothing published yet" in text
+
+
+def test_text_shows_the_local_time() -> None:
+    assert "23 November 2026, 07:00 (Europe/Paris)" in render_text(make_summary())
+
+
+def test_html_escapes_what_came_from_outside() -> None:
+    column: dict[str, Any] = {"<script>alert(1)</script>": number(3)}
+
+    page = render_html(make_summary(make_domain("<b>", **column), title="<i>"))
+
+    assert "<script>" not in page
+    assert "<b>&lt;" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "&lt;i&gt;" in page
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        (-5, "just now"), (59, "just now"), (60, "1 minute ago"), (7_199, "1 hour ago"),
+        (172_800, "2 days ago"),
+    ],
+)  # fmt: skip
+def test_age_in_words(seconds: int, expected: str) -> None:
+    assert age(NOW - timedelta(seconds=seconds), NOW) == expected
+
+
+def test_numbers_for_people() -> None:
+    shown = {
+        1234567: "1,234,567", 2.5: "2.50", 3.001: "3", -4: "−4", 0: "0",  # noqa: RUF001
+        0.004: "0.004", -0.0001: "−0.0001", 1.5e9: "1.50 billion",  # noqa: RUF001
+        -9.87e20: "−9.87 × 10²⁰", 10**18: "1.00 × 10¹⁸",  # noqa: RUF001
+    }  # fmt: skip
+
+    assert {n: shown_number(n) for n in shown} == shown
+    assert [shown_change(n) for n in (0, 1e-12, 1500, -2.5)] == [
+        "no change", "no change", "+1,500", "−2.50",  # noqa: RUF001
+    ]  # fmt: skip
+
+
+def test_numbers_for_charts_are_short() -> None:
+    shown = {0: "0", 7: "7", 1234: "1.23k", -34_000_000: "−34M", 2e17: "2e17"}  # noqa: RUF001
+
+    assert {n: short_number(n) for n in shown} == shown

@@ -1,0 +1,58 @@
+"""Design and permissions in the document of a small app."""
+
+from typing import Any
+
+import pytest
+
+from models.tenant import InvalidSmallApp, parse_small_app
+from models.tenant.staged import LONGEST, MOST, written
+
+
+def problems(**changes: Any) -> dict[str, str]:
+    with pytest.raises(InvalidSmallApp) as refused:
+        parse_small_app({"name": "sales", **changes})
+    return {problem.path: problem.remedy for problem in refused.value.problems}
+
+
+def test_any_json_object_is_a_document() -> None:
+    start = {"title": "Sales", "tiles": [{"of": "orders", "height": 2.5}], "dark": None}
+
+    found = parse_small_app({"name": "sales", "design": {"start": start, "menu": {}}})
+
+    assert found.design == {"start": start, "menu": {}}
+    assert found.permissions == {}
+
+
+@pytest.mark.parametrize("kind", ["design", "permissions"])
+@pytest.mark.parametrize(
+    ("value", "path", "remedy"),
+    [
+        pytest.param([], "", "one document for each name", id="no_object"),
+        pytest.param({"start": "blue"}, ".start", "write an object in { }", id="a_text"),
+        pytest.param({"start": {"a": "x" * LONGEST}}, ".start", "is too long", id="too_long"),
+        pytest.param({f"d{n}": {} for n in range(MOST + 1)}, "", "at most 200", id="too_many"),
+        pytest.param({"../start": {}}, ".../start", "cannot begin with a dot", id="name"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_path_and_the_remedy(
+    kind: str, value: Any, path: str, remedy: str
+) -> None:
+    ((found_path, found_remedy),) = problems(**{kind: value}).items()
+
+    assert found_path == kind + path
+    assert remedy in found_remedy
+
+
+def test_what_no_store_keeps_is_refused_inside_a_document_too() -> None:
+    assert list(problems(design={"start": {"title": "a\0b"}})) == ["design.start.title"]
+
+
+def test_the_order_of_keys_makes_no_other_document() -> None:
+    assert written({"a": 1, "b": [2]}) == written({"b": [2], "a": 1})
+
+
+@pytest.mark.parametrize("recipients", [{}, {"users": []}, {"include_inactive_users": True}])
+def test_recipients_of_news_must_select_a_user(recipients: dict[str, Any]) -> None:
+    found = problems(notify_recipients=recipients)
+
+    assert 'write {"groups": ["all"]}' in found["notify_recipients"]

@@ -1,0 +1,181 @@
+from dataclasses import replace
+from datetime import UTC, datetime
+from email import message_from_bytes
+from email.message import EmailMessage
+from email.policy import default
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from tasks.outgoing.mail.message import (
+    LONGEST_URL,
+    Content,
+    Envelope,
+    Image,
+    InvalidAddress,
+    build_message,
+    unsubscribe_url,
+)
+
+NOW = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
+
+
+def envelope(
+    address: str = "ann@example.com", name: str | None = "Ann", sender: str = "mb@example.com"
+) -> Envelope:
+    """Return a valid envelope."""
+    return Envelope(sender, address, name, "<1.send@example.com>", NOW)
+
+
+def test_headers_and_both_bodies() -> None:
+    built = build_message(Content("Hello", "text", "<p>html</p>"), envelope())
+
+    message = message_from_bytes(built.as_bytes(), policy=default)
+    assert message["From"] == "mb@example.com"
+    assert message["To"] == "Ann <ann@example.com>"
+    assert message["Message-ID"] == "<1.send@example.com>"
+    assert message["Date"] == "Mon, 23 Nov 2026 06:00:00 +0000"
+    assert message["Auto-Submitted"] == "auto-generated"
+    assert [part.get_content_type() for part in message.walk()] == [
+        "multipart/alternative",
+        "text/plain",
+        "text/html",
+    ]
+
+
+@pytest.mark.parametrize("break_", ["\r\n", "\n", "\r", "\u2028", "\x0b", "\0"])
+def test_no_subject_or_name_adds_a_header(break_: str) -> None:
+    evil = f"Hello{break_}Bcc: eve@example.com"
+
+    raw = build_message(Content(evil, "text"), envelope(name=evil)).as_bytes()
+
+    message = message_from_bytes(raw, policy=default)
+    assert message["Bcc"] is None
+    assert message["Subject"] == "Hello Bcc: eve@example.com"
+    assert [address.addr_spec for address in message["To"].addresses] == ["ann@example.com"]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "", "ann", "ann@", "@example.com", "ann@example.com\nBcc: eve@example.com",
+        "ann@example.com, eve@example.com", "a b@example.com",
+    ],
+)  # fmt: skip
+def test_an_address_that_is_none_is_refused(address: str) -> None:
+    with pytest.raises(InvalidAddress):
+        build_message(Content("Hello", "text"), envelope(address=address))
+
+
+def test_a_sender_may_have_a_name() -> None:
+    message = build_message(
+        Content("Hello", "text"), envelope(sender="Minutebook <mb@example.com>")
+    )
+
+    assert message["From"] == "Minutebook <mb@example.com>"
+
+
+def test_names_and_subjects_of_any_language() -> None:
+    raw = build_message(Content("Übersicht ✓", "größer"), envelope(name="Chloé, Ms")).as_bytes()
+
+    message = message_from_bytes(raw, policy=default)
+    assert message["Subject"] == "Übersicht ✓"
+    assert message["To"].addresses[0].display_name == "Chloé, Ms"
+
+
+def test_a_message_id_cannot_carry_anything_else() -> None:
+    with pytest.raises(ValueError, match="message id"):
+        build_message(
+            Content("Hello", "text"),
+            Envelope("mb@example.com", "ann@example.com", None, "<a@b>\nBcc: x", NOW),
+        )
+
+
+def with_headers(**more: Any) -> EmailMessage:
+    """Return a message as a mail program reads it, with more in its envelope."""
+    raw = build_message(Content("Hello", "text"), replace(envelope(), **more)).as_bytes()
+    message = message_from_bytes(raw, policy=default)
+    assert isinstance(message, EmailMessage)
+    return message
+
+
+def test_an_https_way_out_is_one_click() -> None:
+    url = unsubscribe_url("https://example.com/out?who={recipient}&app={app}", "ann", "shop")
+
+    message = with_headers(unsubscribe=url)
+
+    assert message["List-Unsubscribe"] == "<https://example.com/out?who=ann&app=shop>"
+    assert message["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
+
+
+def test_a_way_out_by_mail_has_no_click() -> None:
+    url = unsubscribe_url("mailto:out@example.com?subject={recipient}", "ann", "shop")
+
+    message = with_headers(unsubscribe=url)
+
+    assert message["List-Unsubscribe"] == "<mailto:out@example.com?subject=ann>"
+    assert message["List-Unsubscribe-Post"] is None
+
+
+@pytest.mark.parametrize(
+    "evil", [">\r\nBcc: eve@example.com", "{app}", "\u2028Bcc: x", "ä>,<", "a b"]
+)
+def test_no_recipient_breaks_out_of_the_way_out(evil: str) -> None:
+    url = unsubscribe_url("https://example.com/{app}/{recipient}", evil, "sh>op")
+
+    message = with_headers(unsubscribe=url)
+
+    assert message["Bcc"] is None
+    assert message["List-Unsubscribe"] == f"<https://example.com/sh%3Eop/{quote(evil, safe='')}>"
+
+
+def test_a_long_way_out_stays_one_word_on_one_line() -> None:
+    url = unsubscribe_url("https://example.com/{recipient}", "a" * 500, "shop")
+
+    raw = build_message(Content("Hello", "text"), replace(envelope(), unsubscribe=url)).as_bytes()
+
+    assert f"List-Unsubscribe: <https://example.com/{'a' * 500}>\r\n".encode() in raw
+
+
+def test_a_way_out_that_no_line_can_hold_is_left_out() -> None:
+    assert unsubscribe_url("https://example.com/{recipient}", "a" * LONGEST_URL, "shop") is None
+    assert unsubscribe_url(None, "ann", "shop") is None
+
+
+@pytest.mark.parametrize("url", ["https://x/>\r\nBcc: e@x.org", "javascript:1", "https://x/ä", ""])
+def test_what_is_no_url_is_no_header(url: str) -> None:
+    with pytest.raises(ValueError, match="URL"):
+        with_headers(unsubscribe=url)
+
+
+def test_replies_go_where_they_are_asked_to() -> None:
+    assert with_headers(reply_to="Help <help@example.com>")["Reply-To"] == "Help <help@example.com>"
+    with pytest.raises(InvalidAddress):
+        with_headers(reply_to="help@example.com\r\nBcc: eve@example.com")
+
+
+def test_images_stand_beside_the_page_that_shows_them() -> None:
+    content = Content("s", "t", '<img src="cid:a.1@mb">', (Image("a.1@mb", b"\x89PNG"),))
+
+    message = message_from_bytes(build_message(content, envelope()).as_bytes(), policy=default)
+
+    kinds = [part.get_content_type() for part in message.walk()]
+    assert kinds[2:] == ["multipart/related", "text/html", "image/png"]
+    image = list(message.walk())[-1]
+    assert image["Content-ID"] == "<a.1@mb>"
+    assert image.get_payload(decode=True) == b"\x89PNG"
+    assert image.get_content_disposition() == "inline"
+
+
+def test_the_name_of_an_image_cannot_carry_anything_else() -> None:
+    with pytest.raises(ValueError, match="image"):
+        build_message(Content("s", "t", "h", (Image("a>\r\nBcc: x@y", b""),)), envelope())
+
+
+def test_a_message_id_is_never_folded() -> None:
+    long = f"<{'1' * 80}@{'a' * 60}.example.com>"
+
+    raw = build_message(Content("s", "t"), replace(envelope(), message_id=long)).as_bytes()
+
+    assert f"Message-ID: {long}\r\n".encode() in raw
