@@ -13,7 +13,7 @@ from pathlib import Path
 from time import perf_counter
 from uuid import uuid4
 from runtime.config import Settings
-from small_apps import snapshots
+from data import snapshots
 from data.bounded import client
 from data.importing import Data
 from data.snapshots import Place
