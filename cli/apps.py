@@ -1,37 +1,23 @@
 """`minutebook app …`: small apps (tenants), with their data, users and actions."""
 
-import csv
-import json
-import sys
-from collections.abc import Iterable, Sequence
-from enum import StrEnum
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from cli.arguments import DryRun, door, existing, existing_here, here
-from cli.render import print_exactly, show
+from cli.arguments import DryRun, door, existing, existing_here
+from cli.render import show
 from cli.tree import group
-from data.snapshots.json_rows import Row, json_line, json_value
 from models.errors import InvalidDocument, Problem, Refused
-from runtime.visible import visible_json
 from views import apps
-from views.apps import calendar_file, changes, grants, limits
-from views.apps.data import open_rows
+from views.apps import changes, grants, limits
 from views.door import Door, every
 from views.files import Document, read_all, read_documents
 
 commands = group("Small apps: tenants with data, users and actions.")
 
 Name = Annotated[str, typer.Argument(help="Name of a small app.", metavar="APP")]
-
-
-class Format(StrEnum):
-    """How rows are printed."""
-
-    JSONL = "jsonl"
-    CSV = "csv"
 
 
 @commands.command("add")
@@ -151,17 +137,6 @@ def hook_secret(context: typer.Context, name: Name) -> None:
     show(context, grants.hook_secret(existing_here(context), name))
 
 
-@commands.command("calendar")
-def calendar(
-    context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="An iCalendar file, - for standard input.")],
-    years: Annotated[int, typer.Option(min=1, max=20, help="How far ahead to read.")] = 3,
-) -> None:
-    """Print the events of an iCalendar file as a list for `calendars` or `except`."""
-    here(context)
-    show(context, calendar_file.entries_of(file, years))
-
-
 @commands.command("delete")
 def delete(
     context: typer.Context,
@@ -184,52 +159,3 @@ def _applied(
     if problems:
         raise InvalidDocument(problems)
     return done
-
-
-@commands.command("data")
-def data(
-    context: typer.Context,
-    app: Annotated[str, typer.Argument(help="A small app.", metavar="APP")],
-    domain: Annotated[str, typer.Argument(help="One of its domains.", metavar="DOMAIN")],
-    *,
-    staging: Annotated[
-        bool, typer.Option("--staging", help="Rows that were refreshed but not published yet.")
-    ] = False,
-    format: Annotated[Format, typer.Option(help="jsonl or csv.")] = Format.JSONL,
-) -> None:
-    """Print the published rows of a domain, all of one version."""
-    with existing(context).ask(open_rows, app, domain, is_staged=staging) as rows:
-        if format is Format.CSV:
-            _print_csv(rows)
-        else:
-            for row in rows:
-                sys.stdout.write(visible_json(json_line(row)) + "\n")
-
-
-class _Output:
-    """Takes what a writer of CSV writes."""
-
-    def write(self, text: str) -> None:
-        """Print it."""
-        print_exactly(text)
-
-
-def _print_csv(rows: Iterable[Row]) -> None:
-    """Print rows as CSV with a header; lines end with a newline alone."""
-    writer = csv.writer(_Output(), lineterminator="\n")
-    for number, row in enumerate(rows):
-        if number == 0:
-            writer.writerow(row)
-        writer.writerow([_cell(value) for value in row.values()])
-
-
-def _cell(value: object) -> object:
-    match value:
-        case None | str():
-            return value
-        case bool() | list() | dict():
-            return json.dumps(value, ensure_ascii=False, default=json_value)
-        case int() | float():
-            return value
-        case _:
-            return json_value(value)

@@ -15,7 +15,7 @@ from runtime.visible import visible_line
 from views import installation as opened
 
 if TYPE_CHECKING:
-    from views.moving.foreign_runs import Recorded
+    from views.foreign_runs import Recorded
 
 
 def init(context: typer.Context) -> None:
@@ -130,7 +130,7 @@ def execute(
     began_at, folder = utc_now(), _folder()
 
     def begin() -> "Recorded":
-        from views.moving.foreign_runs import begin
+        from views.foreign_runs import begin
 
         return begin(existing_here(context), name, program, folder, began_at)
 

@@ -112,9 +112,14 @@ def progress(what: str) -> Iterator[Callable[[int, int], None]]:
 
 def text_of(view: "Shown", **options: Any) -> Iterable[Line]:
     kind = type(view)
-    room = kind.__module__.split(".")[1]
-    form: Form = import_module(f"cli.texts.{room}").FORMS[kind]
+    form: Form = import_module(_texts_of(kind.__module__)).FORMS[kind]
     return form(view, **options)
+
+
+def _texts_of(module: str) -> str:
+    """Return the module with the texts of a module's views; a plug-in has one for all of them."""
+    room, *names = module.split(".")
+    return f"cli.texts.{names[0]}" if room == "views" else f"{room}.texts"
 
 
 def print_lines(lines: Iterable[Line]) -> None:

@@ -11,6 +11,8 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from runtime.plug_ins import loaded, plug_ins
+
 # Global options may stand before or after the command.
 FLAGS = {"--json"}
 VALUES = {"--home", "--app", "--url", "--token", "--token-file"}
@@ -20,37 +22,38 @@ OWN = {"--url": ["job", "add"]}
 # By name: the command's place and its text in `--help`.
 Places = Mapping[str, tuple[str, str]]
 
-COMMANDS: Places = {
-    "action": ("actions:commands", "Scheduled actions: what to do, when, for whom."),
-    "operation": ("operations:commands", "Operations: the runs of actions."),
-    "app": ("apps:commands", "Small apps: tenants with data, users and actions."),
-    "template": ("templates:commands", "Mail templates of a small app."),
-    "user": ("users:commands", "Users of a small app."),
-    "event": ("events:commands", "Events: what happened to users."),
-    "step": ("steps:commands", "Steps: what actions can do."),
-    "job": ("jobs:commands", "Jobs for workers in any language."),
-    "token": ("tokens:commands", "Tokens of the HTTP API, and links to the dashboard."),
-    "backfill": ("backfills:backfill", "Run a range of an action's past."),
-    "import": ("moving:commands", "Import the schedules of other schedulers."),
-    "export": ("moving:export", "Print actions for another scheduler."),
-    "exec": ("processes:execute", "Run a program for another scheduler, and record it."),
-    "init": ("processes:init", "Write a commented action and settings to begin with."),
-    "up": ("processes:up", "Run broker, daemon, workers and the API here."),
-    "down": ("processes:down", "Stop what `up` started, from another terminal."),
-    "daemon": ("processes:daemon", "Run the daemon, which sends what is due."),
-    "worker": ("processes:worker", "Run a Celery worker that executes operations."),
-    "web": ("processes:web", "Serve the HTTP API and the dashboard."),
-    "agent": ("processes:agent", "Run the agent of Celery workers that follow."),
-    "completion": ("completion:completion", "Print the completion script of a shell."),
-    "migrate": ("processes:migrate", "Upgrade the database to this release."),
-    "status": ("status:status", "Show the daemon, workers, and operations of the last day."),
-    "pause": ("status:pause", "Begin a quiet period: record what is due, and send it later."),
-    "resume": ("status:resume", "End the quiet period."),
+OWN_COMMANDS: Places = {
+    "action": ("cli.actions:commands", "Scheduled actions: what to do, when, for whom."),
+    "operation": ("cli.operations:commands", "Operations: the runs of actions."),
+    "app": ("cli.apps:commands", "Small apps: tenants with data, users and actions."),
+    "user": ("cli.users:commands", "Users of a small app."),
+    "event": ("cli.events:commands", "Events: what happened to users."),
+    "step": ("cli.steps:commands", "Steps: what actions can do."),
+    "job": ("cli.jobs:commands", "Jobs for workers in any language."),
+    "token": ("cli.tokens:commands", "Tokens of the HTTP API, and links to the dashboard."),
+    "backfill": ("cli.backfills:backfill", "Run a range of an action's past."),
+    "exec": ("cli.processes:execute", "Run a program for another scheduler, and record it."),
+    "init": ("cli.processes:init", "Write a commented action and settings to begin with."),
+    "up": ("cli.processes:up", "Run broker, daemon, workers and the API here."),
+    "down": ("cli.processes:down", "Stop what `up` started, from another terminal."),
+    "daemon": ("cli.processes:daemon", "Run the daemon, which sends what is due."),
+    "worker": ("cli.processes:worker", "Run a Celery worker that executes operations."),
+    "web": ("cli.processes:web", "Serve the HTTP API and the dashboard."),
+    "agent": ("cli.processes:agent", "Run the agent of Celery workers that follow."),
+    "completion": ("cli.completion:completion", "Print the completion script of a shell."),
+    "migrate": ("cli.processes:migrate", "Upgrade the database to this release."),
+    "status": ("cli.status:status", "Show the daemon, workers, and operations of the last day."),
+    "pause": ("cli.status:pause", "Begin a quiet period: record what is due, and send it later."),
+    "resume": ("cli.status:resume", "End the quiet period."),
     "simulate": (
-        "simulate:simulate",
+        "cli.simulate:simulate",
         "Show what would be sent in a range, without a database.",
     ),
-    "doctor": ("status:doctor", "Check everything that Minutebook needs; change nothing."),
+    "doctor": ("cli.status:doctor", "Check everything that Minutebook needs; change nothing."),
+}
+COMMANDS: Places = {
+    **OWN_COMMANDS,
+    **{name: place for one in plug_ins() for name, place in one.commands.items()},
 }
 
 
@@ -72,8 +75,10 @@ class _Loading(MutableMapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         place, _ = COMMANDS[name]
-        module, _, attribute = place.partition(":")
-        found = getattr(import_module(f"cli.{module}"), attribute)
+        found = loaded(place)
+        for one in plug_ins():
+            for module in one.subcommands.get(name, ()):
+                import_module(module)
         if not isinstance(found, typer.Typer):
             alone = typer.Typer(add_completion=False, rich_markup_mode=None)
             alone.command(name)(found)

@@ -9,13 +9,13 @@ from typing import Any
 from cron import CronSchedule, InvalidRule
 from cron.fields import DAY, FIELDS, MONTH, WEEKDAY, Field
 from cron.rule import NICKNAMES
-from data.steps.command import STEP
 from models.action.policy import LONGEST_LOOK_BACK, LONGEST_TIME_LIMIT, SHORTEST_LOOK_BACK
 from models.errors import Refused as RefusedCommand
 from models.values.durations import format_span
 from moving.cron_text import RULES, all_of, ranges_of, values_in
 from moving.entries import CannotMove, Entry, Refused, entry_or_refused
 from moving.wall_fires import WallFires
+from tasks.steps.command import STEP
 
 OWNER = "import:kubernetes"
 OVERLAPS = {"Allow": "allow", "Forbid": "skip", "Replace": "replace"}

@@ -10,7 +10,6 @@ from typing import Any
 from cron import InvalidRule
 from cron.fields import WEEKDAYS
 from cron.zone import canonical_name
-from data.steps.command import STEP
 from models.action.policy import LONGEST_LOOK_BACK, LONGEST_TIME_LIMIT, SHORTEST_LOOK_BACK
 from models.values.durations import format_span
 from moving.celery_rules import Crontab
@@ -18,6 +17,7 @@ from moving.cron_text import RULES, ranges_of, values_in
 from moving.entries import CannotMove, Entry, Refused, entry_or_refused
 from moving.systemd_unit import Section, Unit, last, literal, span_of, unit_of, words
 from moving.wall_fires import WallFires
+from tasks.steps.command import STEP
 
 OWNER = "import:systemd"
 MINUTE = timedelta(minutes=1)

@@ -15,7 +15,7 @@ from typing import Any
 from models.errors import LeaseLost
 from runtime.clock import monotonic
 from runtime.database import reason_of
-from views.moving.foreign_runs import Recorded
+from views.foreign_runs import Recorded
 
 FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 # A terminal sends these to the program itself.

@@ -5,14 +5,18 @@ from importlib import import_module
 
 from minutebook import steps
 from minutebook.steps import Steps
+from runtime.plug_ins import named
 
 # Named, not imported: the daemon reads the declarations and reaches no work.
-MODULES = ("data.steps", "tasks.steps.celery_task", "tasks.steps.job")
+MODULES = (
+    *("tasks.steps.celery_task", "tasks.steps.job"),
+    *("tasks.steps.command", "tasks.steps.maintenance"),
+)
 
 
 @cache
 def built_in_steps() -> Steps:
     """Return Minutebook's own steps by name, in the order in which they run."""
-    for module in MODULES:
+    for module in (*MODULES, *named("steps")):
         import_module(module)
     return dict(sorted(steps._built_in.items(), key=lambda item: item[1].order))

@@ -7,10 +7,11 @@ from functools import partial
 from operator import itemgetter
 
 import anyio.to_thread
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 
 from runtime.config import Settings
+from runtime.plug_ins import added
 from views import apps
 from views.installation import Installation
 from views.operations import rows_of
@@ -20,21 +21,12 @@ from web import health, metrics
 from web.access import Failures, bearers_of, still_valid
 from web.api import actions, installation, jobs, live, operations, people
 from web.api import apps as app_endpoints
-from web.dashboard import action, editing, mail, overview, sign_in, static_files
-from web.dashboard import actions as action_pages
-from web.dashboard import apps as app_pages
-from web.dashboard import health as health_page
-from web.dashboard import operations as operation_pages
-from web.dashboard import sessions as session_pages
-from web.dashboard.errors import answer_error, answer_stale
-from web.dashboard.session import SignInNeeded, StaleForm
-from web.dashboard.sign_in import ask_to_sign_in
 from web.downloads import Places
 from web.guards import BoundedBodies
 from web.handout import Handout
 from web.kept import Kept
 from web.live import Live
-from web.problems import install
+from web.problems import as_json, install
 from web.routing import ByFirstWords
 from web.schema import openapi_of
 from web.together import Key, Together, Value
@@ -60,20 +52,6 @@ ROUTERS = (
     installation.router,
     health.router,
     metrics.router,
-)
-# The dashboard: its pages belong neither to the API nor to its description.
-PAGES = (
-    overview.router,
-    action_pages.router,
-    editing.router,
-    action.router,
-    operation_pages.router,
-    app_pages.router,
-    mail.router,
-    health_page.router,
-    session_pages.router,
-    sign_in.router,
-    static_files.router,
 )
 
 
@@ -103,10 +81,9 @@ def make_app(opened: Installation) -> FastAPI:
     app.state.overviews, app.state.vitals = Kept(overview_of), Kept(vitals_of)
     app.state.registry, durations = metrics.registry_of(opened)
     app.openapi = lambda: openapi_of(app)  # type: ignore[method-assign]
-    install(app, answer_error)
-    app.add_exception_handler(SignInNeeded, ask_to_sign_in)
-    app.add_exception_handler(StaleForm, answer_stale)
-    app.state.endpoints = [route for router in (*ROUTERS, *PAGES) for route in router.routes]
+    install(app, lambda _, error: as_json(error))
+    routers = (*api_routers(), *(router for mount in added("mounts") for router in mount(app)))
+    app.state.endpoints = [route for router in routers for route in router.routes]
     app.router.routes.append(ByFirstWords(app.state.endpoints))
     app.add_middleware(
         BoundedBodies, most_mb=settings.web.max_body_mb, timeout_s=settings.web.body_timeout_s
@@ -114,6 +91,11 @@ def make_app(opened: Installation) -> FastAPI:
     _allow_origins(app, settings)
     app.add_middleware(metrics.Timed, durations=durations)
     return app
+
+
+def api_routers() -> tuple[APIRouter, ...]:
+    """Return the routers of the HTTP API."""
+    return (*ROUTERS, *added("endpoints"))
 
 
 def _reading(

@@ -11,7 +11,7 @@ import anyio.to_thread
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from data.failures import SourceFailed
+from models.errors import SchedulerError
 from web.problems import DownloadsFull, TooManyDownloads
 
 logger = logging.getLogger("minutebook.web")
@@ -63,7 +63,7 @@ class Download(StreamingResponse):
                 self.body_iterator = _each(pieces)
                 try:
                     await super().__call__(scope, receive, send)
-                except SourceFailed as error:
+                except SchedulerError as error:
                     # The answer is left without its end: no part of the rows passes for all.
                     logger.warning("a download of small app %s was cut: %s", self._app, error)
 

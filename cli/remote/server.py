@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast, get_origin
 
 import httpx
 from pydantic import TypeAdapter, ValidationError
@@ -14,7 +14,6 @@ from cli.remote.requests import Function, Request, arguments_of, request_of
 from models.errors import SchedulerError
 from runtime.certificates import authorities
 from views.apps import Apps, list_apps
-from views.apps.data import open_rows
 from views.finding import unknown_app
 from views.installation import Installation
 from views.verbs import VERBS
@@ -73,9 +72,10 @@ class Server:
     ) -> Answer:
         """Return what the function would return on the server's machine; raises its errors."""
         request = self._request(function, arguments_of(function, *args, **kwargs))
-        if cast(Any, function) is open_rows:
-            return cast(Answer, self._rows(request))
         kind = function.__annotations__["return"]
+        if get_origin(cast(Any, kind)) is Iterator:
+            # What the function opens, line by line.
+            return cast(Answer, self._rows(request))
         return cast(Answer, self._value(request, kind, is_linked=VERBS[function].pages is not None))
 
     def _request(self, function: Function, given: Mapping[str, Any]) -> Request:

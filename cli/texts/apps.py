@@ -7,7 +7,6 @@ from cli.render import Line, Table, document_lines, listing, rows_of, sentence, 
 from minutebook.grants import EVERYTHING, Grants
 from models.values import counted
 from views.apps import App, Apps, DataStatus, InEachApp
-from views.apps.calendar_file import CalendarEntries
 from views.apps.changes import AppliedApp, AppliedApps, DeletedApp
 from views.apps.grants import GrantedTo, HookSecret
 from views.apps.limits import LimitsOf
@@ -74,10 +73,6 @@ def _grant(granted: GrantedTo) -> Iterator[str]:
     yield f"{granted.name} may reach: {_granted(granted.grants)}"
 
 
-def _calendar(found: CalendarEntries) -> Iterator[str]:
-    yield from document_lines(found.entries)
-
-
 def _data(data: DataStatus) -> str:
     words = [data.status]
     if data.phase:
@@ -119,5 +114,4 @@ FORMS = {
     GrantedTo: _grant,
     LimitsOf: _limits,
     HookSecret: sentence("{secret}"),
-    CalendarEntries: _calendar,
 }

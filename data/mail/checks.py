@@ -12,25 +12,9 @@ from data.mail.templates import PARTS, MailTemplate
 from data.watch import Watch
 from models.errors import Problem
 from models.problems import ROOT, path_of
-from models.tenant import InvalidSmallApp, SmallAppModel, parse_small_app
 
 # The templates of the largest document take 4 s and 100 MiB to parse and to compile.
 CHECKING = Limits(memory_mb=128, cpu_s=5, time_s=60)
-
-
-def checked_small_app(document: object) -> SmallAppModel:
-    """Return the small app of `document`, its templates checked.
-
-    Raises InvalidSmallApp with all problems, including those of templates.
-    """
-    of_templates = template_problems(document)
-    try:
-        app = parse_small_app(document)
-    except InvalidSmallApp as error:
-        raise InvalidSmallApp([*error.problems, *of_templates]) from None
-    if of_templates:
-        raise InvalidSmallApp(of_templates)
-    return app
 
 
 def template_problems(document: object) -> list[Problem]:

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import sqlalchemy as sa
 from pydantic import BeforeValidator, Field, JsonValue
 
-from data.steps.command import STEP
 from models.action.policy import LONGEST_LOOK_BACK, SHORTEST_LOOK_BACK
 from models.document import Document, read_document
 from models.errors import InvalidDocument, Problem
@@ -24,6 +23,7 @@ from moving.apscheduler.pickled import job_of
 from moving.apscheduler.rules import rule_of
 from moving.celery_work import work_of
 from moving.entries import CannotMove, Entry, Refused, check_said, entry_or_refused
+from tasks.steps.command import STEP
 
 VERSION = 1
 OWNER = "import:apscheduler"

@@ -9,8 +9,8 @@ from typing import Any
 
 from cron import CronSchedule, InvalidRule
 from cron.zone import canonical_name
-from data.steps.command import STEP, replaces_program
 from moving.entries import CannotMove, Entry, Refused, entry_or_refused
+from tasks.steps.command import STEP, replaces_program
 
 OWNER = "import:crontab"
 # Cron starts a command whether or not the last run has ended, and has no time limit.

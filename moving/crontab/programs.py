@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from data.steps.command import STEP
 from models.action import ScheduledActionModel
 from models.action.plan import CronTrigger, IntervalTrigger, Plan, Trigger
 from models.celery_task import HandOver
@@ -14,6 +13,7 @@ from models.values.durations import format_span
 from moving.cron_text import ranges_of
 from moving.entries import CannotMove
 from moving.exported import KEEP
+from tasks.steps.command import STEP
 
 HOUR_MINUTES, DAY_HOURS = 60, 24
 MINUTE = timedelta(minutes=1)

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from data.steps.command import CommandParameters
 from data.steps.publish import PublishParameters
 from data.steps.refresh import RefreshParameters
 from models.action import ParseContext, ScheduledActionModel, parse_action, plan_of
@@ -18,6 +17,7 @@ from models.action.when import KINDS
 from models.celery_task import CeleryRules
 from models.problems import known_keys
 from tasks.steps.celery_task import CeleryTaskParameters
+from tasks.steps.command import CommandParameters
 from tasks.steps.job import JobParameters
 from tests.factories import STEPS
 

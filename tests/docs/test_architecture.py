@@ -92,8 +92,14 @@ def test_each_dashed_arrow_of_the_way_joins_two_files() -> None:
 def test_each_place_that_the_page_names_is_there() -> None:
     named = re.findall(r"`((?:[a-z_]+/)+(?:[a-z_]+\.py)?)`", PAGE)
 
-    assert len(named) > 20
+    assert len(named) > 15
     assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def test_a_newcomer_reads_the_page_in_five_minutes() -> None:
+    text = re.sub(r"```mermaid\n.*?```", "", PAGE, flags=re.S)
+
+    assert len(text.split()) <= 600
 
 
 def test_no_folder_has_many_more_than_twenty_files() -> None:

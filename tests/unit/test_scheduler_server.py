@@ -26,6 +26,7 @@ def test_the_daemon_never_loads_step_code() -> None:
     declared = {
         *("tasks.built_in", "tasks.step_context"),
         *("tasks.steps", "tasks.steps.celery_task", "tasks.steps.job"),
+        *("tasks.steps.command", "tasks.steps.maintenance"),
     }
     assert {name for name in loaded if name.startswith(forbidden)} == declared
     assert [name for name in loaded if name.endswith(".work")] == []

@@ -9,8 +9,9 @@ from models.errors import Hint, InvalidDocument, Outdated, Problem, Refused
 from models.problems import listed
 from models.store import tenants
 from models.store.tenants import app_apply, app_overview
-from models.tenant import DEFAULT_APP, SmallAppModel
+from models.tenant import DEFAULT_APP, InvalidSmallApp, SmallAppModel, parse_small_app
 from runtime.database import reading
+from runtime.plug_ins import added
 from scheduler.changes.calendars import replan
 from scheduler.changes.default_actions import give_maintenance
 from scheduler.changes.deletion import delete_app
@@ -150,8 +151,6 @@ def _parsed(installation: Installation, documents: Sequence[Document]) -> list[L
 
     A document of a small app outside the request's scope is a problem.
     """
-    from data.mail.checks import checked_small_app
-
     problems: list[Problem] = []
     models: list[Located] = []
     seen: dict[str, str] = {}
@@ -171,6 +170,18 @@ def _parsed(installation: Installation, documents: Sequence[Document]) -> list[L
     if problems:
         raise InvalidDocument(problems)
     return models
+
+
+def checked_small_app(document: object) -> SmallAppModel:
+    """Return the small app of a document; raises InvalidSmallApp with all problems."""
+    others = [problem for check in added("app_checks") for problem in check(document)]
+    try:
+        app = parse_small_app(document)
+    except InvalidSmallApp as error:
+        raise InvalidSmallApp([*error.problems, *others]) from None
+    if others:
+        raise InvalidSmallApp(others)
+    return app
 
 
 def _apply(

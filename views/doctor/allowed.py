@@ -5,7 +5,6 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from data.steps.command import STEP as COMMAND
 from minutebook.grants import Grants
 from models.action import load_action
 from models.action.granted import SETTING, problems_of_hooks, problems_of_steps
@@ -16,6 +15,7 @@ from models.tables import actions, naming, small_apps
 from runtime.config import Settings
 from tasks.built_in import built_in_steps
 from tasks.steps.celery_task import STEP as CELERY_TASK
+from tasks.steps.command import STEP as COMMAND
 from views.doctor.report import Checked, fault, warning
 
 # Documents are read one by one: a sample shows the same in less time.

@@ -7,7 +7,6 @@ from uuid import UUID
 from pydantic import Field
 
 from broker.sending import Sent
-from data.mail.news import readers_of
 from models.action import load_action
 from models.action.plan import hooks_of, sound
 from models.errors import NotFound
@@ -16,6 +15,7 @@ from models.sql import read_clock
 from models.store import operations
 from models.store.notices.alerting import alert_targets
 from models.store.people import users
+from models.store.tenants.readers import readers_of
 from models.stored import document_in
 from runtime.database import reading
 from scheduler.on_demand import cancel as cancelling

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from data.mail.news import Readers
 from minutebook.steps import Recipient
 from models.action import ScheduledActionModel
 from models.action.plan import HookPlan, Target
 from models.notices import NoticeKind, shown_target, targets_of
+from models.store.tenants.readers import Readers
 from models.values import flag_of
 from views.view import View
 

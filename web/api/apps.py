@@ -1,24 +1,20 @@
-"""Endpoints of small apps (tenants): documents, status, grants, data and templates."""
+"""Endpoints of small apps (tenants): documents, status, grants and limits."""
 
 from collections.abc import Collection
-from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
-from fastapi.responses import StreamingResponse
 from pydantic import Field, create_model
 
 from minutebook.grants import KINDS
 from models.roles import Permission
-from views import apps, templates
-from views.apps import changes, data, grants, limits
+from views import apps
+from views.apps import changes, grants, limits
 from views.installation import Installation
-from views.templates import summary
 from views.verbs import SMALL_APP
 from views.view import RequestBody
 from web.access import of_app
 from web.bodies import (
-    JSON_LINES,
     Body,
     IfMatch,
     IfNoneMatch,
@@ -29,7 +25,6 @@ from web.bodies import (
     required_tag,
     value_of,
 )
-from web.downloads import Download
 from web.routing import SharedRead, endpoints, heavy
 from web.together import answer, json_of
 from web.verbs import answers, serve
@@ -38,9 +33,6 @@ router = endpoints("small apps")
 shared = endpoints("small apps", kind=SharedRead)
 Reader = Annotated[Installation, of_app(Permission.READ)]
 Editor = Annotated[Installation, of_app(Permission.EDIT)]
-ROWS: dict[int | str, dict[str, Any]] = {
-    200: {"content": {JSON_LINES: {"schema": {"type": "string"}}}}
-}
 Everything = Annotated[bool, Query(description="Grant all that the settings allow first.")]
 _GIVEN: Any = (tuple[str, ...] | None, None)
 GrantChanges = create_model(
@@ -121,16 +113,4 @@ def change_limits(opened: Installation, app: str, body: Body) -> limits.LimitsOf
     return limits.limit(opened, app, given)
 
 
-@answers(router, data.open_rows, response_class=StreamingResponse, responses=ROWS)
-def read_data(
-    request: Request, opened: Installation, app: str, domain: str, staging: bool = False
-) -> StreamingResponse:
-    """Return the published rows of a domain, all of one version, as JSON Lines.
-
-    429 or 503 while as many downloads are in progress as may be.
-    """
-    opens = partial(data.open_lines, opened, app, domain, is_staged=staging)
-    return Download(request.app.state.downloads, app, opens, JSON_LINES)
-
-
-serve(router, apps, changes, grants, limits, templates, summary)
+serve(router, apps, changes, grants, limits)

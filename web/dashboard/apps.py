@@ -7,7 +7,8 @@ from dataclasses import asdict
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
-from views import apps, templates, users
+from runtime.plug_ins import added
+from views import apps, users
 from views.installation import Installation
 from views.overview import TONES as VERDICT_TONES
 from views.verdict import verdict_of
@@ -18,7 +19,6 @@ from web.dashboard.session import Viewer, is_fragment
 router = APIRouter(include_in_schema=False)
 MOST_PEOPLE = 100
 MOST_ENTRIES = 12
-MOST_TEMPLATES = 100
 # The status of each takes several statements.
 MOST_APPS = 50
 TONES = {"ready": "good", "running": "busy", "failed": "bad"}
@@ -57,17 +57,19 @@ def show_app(
     shown = apps.show(opened, app)
     grants = asdict(shown.grants)
     settings = shown.document.get("settings", {})
-    values = {
+    values: dict[str, object] = {
         "shown": shown,
         "data": shown.data,
         "domains": shown.domains,
         "people": users.list_users(opened, MOST_PEOPLE, users_after),
-        "templates": templates.list_templates(opened, MOST_TEMPLATES, templates_after, settings),
         "grants": [(kind, _names(given)) for kind, given in grants.items()],
         "calendars": _calendars(shown.document.get("calendars", {})),
         "document": pretty(shown.document),
+        "templates": None,
         **_standing(opened, app),
     }
+    for more in added("app_page"):
+        values |= more(opened, settings, templates_after)
     return render(request, "app.html", values)
 
 

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from data.mail.news import readers_of
 from data.mail.templated import deliver_template
 from data.mail.templates import MailTemplate
 from data.mail.values import NEW_DATA, news_of
 from minutebook.steps import StepFailed, StepOutcome, StepResult
 from models.store import tenants
+from models.store.tenants.readers import readers_of
 from runtime.database import reading
 from tasks.step_context import WorkContext
 

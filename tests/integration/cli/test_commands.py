@@ -591,7 +591,7 @@ def test_a_worker_is_ready_before_anything_that_only_steps_need_is_loaded(
     heavy = {"alembic", "duckdb", "fastapi", "fsspec", "httpx", "jinja2", "matplotlib", "numpy"}
     assert "celery.worker.worker" in loaded
     assert not {*heavy, "email_validator", "icalendar", "rich.console", "uvicorn"} & loaded
-    assert not {"scheduler", "data.steps", "web", "views.actions"} & loaded
+    assert not {"scheduler", "data.steps", "web.app", "views.actions"} & loaded
 
 
 @pytest.mark.only_here

@@ -19,7 +19,7 @@ from runtime.clock import monotonic
 from runtime.config import Settings, load_settings
 from runtime.database import make_engine, reading
 from tests.acceptance.processes import until
-from views.moving.foreign_runs import Recorded
+from views.foreign_runs import Recorded
 
 pytestmark = pytest.mark.only_here
 

@@ -12,7 +12,12 @@ import sqlalchemy as sa
 from jsonschema import Draft202012Validator
 
 from cli.tree import COMMANDS, Tree
+from data.views.calendar_file import CalendarEntries
+from data.views.summary import SummaryPreview
+from data.views.templates import TemplatePreview, Templates, TriedMail
 from models.tables import operation_logs, operations
+from moving.views.exports import Export
+from moving.views.imports import Import
 from runtime.config import load_settings
 from runtime.database import make_engine
 from runtime.visible import visible_line
@@ -21,7 +26,6 @@ from tests.integration.cli.conftest import Call, Write
 from tests.servers import Broker
 from views.actions import Action, Actions, Occurrences
 from views.apps import App, Apps
-from views.apps.calendar_file import CalendarEntries
 from views.apps.changes import AppliedApp, AppliedApps, DeletedApp
 from views.apps.grants import GrantedTo, HookSecret
 from views.apps.limits import LimitsOf
@@ -40,16 +44,12 @@ from views.doctor.report import Report
 from views.explanation import Explanation
 from views.installation import Migrated, Started, StoppedUp
 from views.jobs import AddedJob, DeletedJob, ImportedJobs, Jobs
-from views.moving import Import
-from views.moving.exports import Export
 from views.operations import Log, Operation, Operations, OperationStateView
 from views.runs import CancelledAll, Ran, RanAll, RepeatedAll, RunPlan
 from views.simulation import Simulation
 from views.status import Status
 from views.status.quiet import QuietPeriod
 from views.steps import Steps
-from views.templates import TemplatePreview, Templates, TriedMail
-from views.templates.summary import SummaryPreview
 from views.tokens import NewToken, RevokedToken, Tokens
 from views.tokens.sessions import NewLink
 from views.users import AddedUser, DeletedUser, ImportedUsers, User, Users

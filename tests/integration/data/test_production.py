@@ -11,13 +11,14 @@ import pytest
 import minutebook
 from data.snapshots import production
 from data.snapshots.production import OpenVersion, SnapshotDamaged, VersionGone, open_version
-from data.steps import maintenance, publish, refresh
+from data.steps import publish, refresh
 from data.steps.publish import PublishParameters
 from data.steps.refresh import RefreshParameters
 from models.document import NoParameters
 from models.errors import NotFound, Refused
 from models.store.tenants import app_documents
 from runtime.sections.processes import RetentionSettings
+from tasks.steps import maintenance
 from tests.integration.data.steps.conftest import Work
 
 DOMAINS = {"a": {"source": {"file": "a.csv"}}, "b": {"source": {"file": "b.csv"}}}

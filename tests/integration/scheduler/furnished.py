@@ -11,7 +11,6 @@ from uuid import UUID, uuid4
 
 import sqlalchemy as sa
 
-from data.steps.maintenance.work import run as maintain
 from models.errors import NotFound
 from models.fingerprint import operation_id
 from models.operation import OperationState
@@ -32,6 +31,7 @@ from scheduler.explain import explain
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
 from tasks.step_context import WorkContext
+from tasks.steps.maintenance.work import run as maintain
 from tests.celery_messages import celery_action
 from tests.factories import DEFAULT_APP, STEPS, installation_on, make_action
 from tests.integration.scheduler.rubbish import Cell, Key, cells_of, write

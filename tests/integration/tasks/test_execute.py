@@ -294,7 +294,7 @@ def database_error() -> sa.exc.OperationalError:
 def test_a_database_that_was_away_in_a_step_of_ours_is_no_failure(
     engine: sa.Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from data.steps.maintenance import work
+    from tasks.steps.maintenance import work
 
     def away(context: object) -> None:
         raise database_error()

@@ -11,13 +11,14 @@ import sqlalchemy as sa
 
 import minutebook
 from cli.remote.server import Server
+from data.views import templates
 from models.job import id_of
 from models.roles import Role
 from models.tables import actions, revisions
 from runtime.config import Settings
 from tests.integration.web.conftest import APP, NIGHTLY, SHOP, Serve, Web, with_shop
 from tests.statements import rows_read
-from views import apps, changes, door, jobs, templates, tokens, users
+from views import apps, changes, door, jobs, tokens, users
 from views.actions import search
 from views.apps import changes as app_changes
 from views.view import LARGEST_DOCUMENTS

@@ -12,12 +12,14 @@ from models.roles import PERMITS, Permission, Role
 from tests.integration.web.conftest import APP, Web
 from views.runs import run
 from web.access import ACCESS, Access
-from web.app import ROUTERS
+from web.app import api_routers
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "roles.md"
 # Probes say nothing but whether all is well.
 PUBLIC = {"/healthz", "/readyz", "/healthz/ticks"}
-ROUTES = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
+ROUTES = [
+    route for router in api_routers() for route in router.routes if isinstance(route, APIRoute)
+]
 
 
 # A job is found by the lease in the report of its worker.

@@ -13,11 +13,15 @@ from runtime.clock import wait_for
 from tests.integration.web.conftest import APP, Web
 from tests.integration.web.test_roles import accesses
 from views.apps import changes
-from web.app import PAGES, ROUTERS
+from web.app import api_routers
+from web.dashboard.mounting import pages
 from web.routing import HEAVY, ByTurns
 
 ROUTES = [
-    route for router in (*ROUTERS, *PAGES) for route in router.routes if isinstance(route, APIRoute)
+    route
+    for router in (*api_routers(), *pages())
+    for route in router.routes
+    if isinstance(route, APIRoute)
 ]
 # More than the server has threads.
 MANY = 24

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 from cli.render import Table, listing, sentence
 from cli.texts.operations import step_lines
-from views.templates import WrittenPart
+from data.views.templates import WrittenPart
 
 
 def test_a_step_says_what_it_did_and_not_what_it_did_not() -> None:

@@ -13,8 +13,9 @@ COMMANDS_ONLY = {
     "tasks/agent/socket.py",
     "views/installation.py",
     "views/simulation.py",
-    "views/moving/__init__.py",
-    "views/apps/calendar_file.py",
+    "moving/views/imports.py",
+    "data/commands/templates.py",
+    "data/views/calendar_file.py",
 }
 ERRORS = {
     *("Refused", "NotFound", "Outdated", "SchedulerError", "Problem", "instant_of", "_read"),

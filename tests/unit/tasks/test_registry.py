@@ -37,7 +37,7 @@ def test_a_step_of_a_user_cannot_replace_a_built_in_one() -> None:
     registry = Registry()
 
     assert registry.steps["maintenance"] == STEPS["maintenance"]
-    assert registry.function("maintenance").__module__ == "data.steps.maintenance"
+    assert registry.function("maintenance").__module__ == "tasks.steps.maintenance"
     assert minutebook.registered_steps()["maintenance"].function is own
 
 

@@ -6,11 +6,15 @@ import pytest
 from fastapi.routing import APIRoute
 from starlette.routing import Match
 
-from web.app import PAGES, ROUTERS
+from web.app import api_routers
+from web.dashboard.mounting import pages
 from web.routing import ByFirstWords
 
 ENDPOINTS = [
-    route for router in (*ROUTERS, *PAGES) for route in router.routes if isinstance(route, APIRoute)
+    route
+    for router in (*api_routers(), *pages())
+    for route in router.routes
+    if isinstance(route, APIRoute)
 ]
 PATHS = sorted({re.sub(r"{\w+(:\w+)?}", "x", one.path) for one in ENDPOINTS})
 

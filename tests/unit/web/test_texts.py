@@ -9,9 +9,11 @@ import pytest
 
 from web.dashboard.texts import say, texts
 
-HERE = Path(__file__).parents[3] / "web" / "dashboard"
+ROOT = Path(__file__).parents[3]
+HERE = ROOT / "web" / "dashboard"
 SOURCES = "\n".join(
-    path.read_text("utf-8") for path in (*HERE.glob("*.py"), *HERE.glob("templates/*.html"))
+    path.read_text("utf-8")
+    for path in (*HERE.glob("*.py"), *HERE.glob("templates/*.html"), ROOT / "data" / "pages.py")
 )
 USED = re.compile(r"""say\(\s*f?["']([\w.]+)(["']|[{.]|_\{)""")
 # Of keys that are put together: the part that is written.

@@ -14,11 +14,13 @@ from views.installation import Installation
 from views.verbs import VERBS, Verb
 from views.view import Listing, Page, View
 from web.access import ACCESS, Access
-from web.app import ROUTERS
+from web.app import api_routers
 from web.routing import HEAVY, endpoints
 from web.verbs import answers, serve
 
-ROUTES = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
+ROUTES = [
+    route for router in api_routers() for route in router.routes if isinstance(route, APIRoute)
+]
 
 
 class Row(View):

@@ -9,8 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 import sqlalchemy as sa
 
-from data.steps import maintenance, publish, refresh
-from data.steps.maintenance import work as maintaining
+from data.steps import publish, refresh
 from data.steps.publish import PublishParameters
 from data.steps.refresh import RefreshParameters
 from data.store import deliveries
@@ -39,6 +38,8 @@ from models.tables import (
 )
 from models.tables import deliveries as deliveries_table
 from runtime.sections.processes import RetentionSettings
+from tasks.steps import maintenance
+from tasks.steps.maintenance import work as maintaining
 from tests.integration.data.steps.conftest import OCCURRENCE, Work
 
 DAY_S = 86_400.0

@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy as sa
 from pydantic import SecretStr
 
-from data.steps import maintenance, publish, refresh
+from data.steps import publish, refresh
 from data.steps.publish import PublishParameters
 from data.steps.refresh import RefreshParameters
 from data.store import snapshots as stored
@@ -25,6 +25,7 @@ from models.sql import database_now, read_clock
 from models.tables import domains
 from runtime.sections.data import FetchSettings, SnapshotSettings
 from runtime.sections.processes import RetentionSettings
+from tasks.steps import maintenance
 from tests.integration.data.steps.conftest import Work
 from tests.integration.data.steps.test_refresh import OPEN, ran, staged_rows
 from tests.web_source import Page, WebSource

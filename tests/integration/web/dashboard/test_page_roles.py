@@ -12,10 +12,10 @@ from tests.integration.web.conftest import APP, Web
 from tests.integration.web.dashboard.conftest import Browse
 from tests.integration.web.test_roles import accesses, name_of
 from views.runs import run
-from web.app import PAGES
+from web.dashboard.mounting import pages
 
 PUBLIC = {"/sign-in", "/sign-in/{link}", "/static/{name}"}
-ROUTES = [route for router in PAGES for route in router.routes if isinstance(route, APIRoute)]
+ROUTES = [route for router in pages() for route in router.routes if isinstance(route, APIRoute)]
 GUARDED = [route for route in ROUTES if route.path not in PUBLIC]
 VISITORS = [role for role in Role if Permission.READ in PERMITS[role]]
 # What a change answers whose form is not of this session; it is read after the role.

@@ -17,7 +17,7 @@ from tests.statements import executed
 from views import changes
 from views.apps import changes as app_changes
 from views.runs import run
-from web.app import PAGES as PAGE_ROUTERS
+from web.dashboard.mounting import pages
 
 MOST = 15
 # What a verdict asks.
@@ -61,7 +61,7 @@ def number_of(engine: sa.Engine, statements: Sequence[str]) -> int:
 def test_every_page_is_counted(web_on_sqlite: Web) -> None:
     found = {
         route.path
-        for router in PAGE_ROUTERS
+        for router in pages()
         for route in router.routes
         if isinstance(route, APIRoute) and "GET" in (route.methods or ())
     }

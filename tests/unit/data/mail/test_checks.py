@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from data.mail import checks
-from data.mail.checks import checked_small_app, problems_of_template, template_problems
+from data.mail.checks import problems_of_template, template_problems
 from data.mail.templates import MailTemplate
 from models.tenant import InvalidSmallApp
+from views.apps.changes import checked_small_app
 
 
 def problems_of(text: str) -> list[str]:

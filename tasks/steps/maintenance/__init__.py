@@ -1,4 +1,4 @@
-"""The step `maintenance`: prunes history and snapshots, and checks that data files exist."""
+"""The step `maintenance`: prunes history, and what plug-ins keep, such as snapshots."""
 
 from minutebook.steps import StepResult, step
 from models.document import NoParameters
@@ -7,6 +7,6 @@ from tasks.step_context import WorkContext
 
 @step("maintenance", parameters=NoParameters, order=50)
 def run(context: WorkContext) -> StepResult:
-    from data.steps.maintenance.work import run as work
+    from tasks.steps.maintenance.work import run as work
 
     return work(context)

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from cli.render import document_lines
 from moving.outcomes import Kind
-from views.moving import Import, Moved
-from views.moving.exports import Export
+from moving.views.exports import Export
+from moving.views.imports import Import, Moved
 from views.words import instant
 
 OUTCOMES: tuple[Kind, ...] = ("same", "differs", "cannot")

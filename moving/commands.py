@@ -16,12 +16,11 @@ from cli.tree import group
 from models.errors import Refused as TooLong
 from moving.entries import Entry, Refused
 from moving.foreign_database import foreign_database
+from moving.views import exports, imports
+from moving.views.exports import Format
 from runtime.clock import machine_zone, utc_now
 from runtime.visible import visible_line
-from views import moving
-from views.files import read_documents, read_manifests, read_one, read_text, timers_in
-from views.moving import exports
-from views.moving.exports import Format
+from views.files import read_documents, read_manifests, read_one, read_text
 
 # In bytes: more than ten thousand entries.
 LONGEST = 8 * 1024 * 1024
@@ -191,6 +190,7 @@ def systemd(
 ) -> None:
     """Import timers of systemd. Prints the actions, and a report."""
     from moving.systemd import entries_of
+    from moving.unit_files import timers_in
 
     entries = entries_of(timers_in(files, LONGEST), zone or machine_zone())
     _import(context, entries, apply=apply, cut_over=cut_over)
@@ -204,8 +204,8 @@ def import_jobs(
     cut_over: CutOver = None,
 ) -> None:
     """Import a list of jobs for workers in any language. Prints the actions, and a report."""
+    from moving.jobs import entries_of
     from views.jobs import LONGEST_IMPORT
-    from views.moving.jobs import entries_of
 
     entries = entries_of(read_documents(file, LONGEST_IMPORT))
     _import(context, entries, apply=apply, cut_over=cut_over)
@@ -218,12 +218,12 @@ def _import(
     apply: bool,
     cut_over: str | None,
 ) -> None:
-    from cli.texts.moving import report
+    from moving.texts import report
 
     is_for_here = of(context).server is None
-    made = moving.imported(of(context), entries, cut_over, is_for_here=is_for_here)
+    made = imports.imported(of(context), entries, cut_over, is_for_here=is_for_here)
     _print_report(context, report(made, is_stored=apply))
-    show(context, moving.stored(door(context), made) if apply else made)
+    show(context, imports.stored(door(context), made) if apply else made)
 
 
 def export(
@@ -240,7 +240,7 @@ def export(
     ] = None,
 ) -> None:
     """Print the actions of a small app for another scheduler, and a report."""
-    from cli.texts.moving import report_of_export
+    from moving.texts import report_of_export
 
     documents = exports.documents_of(existing(context), owner)
     made = exports.export(of(context), documents, format, zone, celery_app)

@@ -1,4 +1,4 @@
-"""maintenance: prune history and snapshots, and check that published and staged files exist."""
+"""maintenance: prune history, and what plug-ins keep."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -7,24 +7,26 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from data import snapshots as files
-from data.store import snapshots as stored
 from minutebook.steps import StepFailed, StepOutcome, StepResult
 from models.action.policy import kept_too_short
-from models.sql import read_clock
 from models.store import actions, retention, tenants
 from models.store.operations import running
 from models.tenant import DEFAULT_APP
 from models.values.durations import format_span
 from runtime.database import reading
+from runtime.plug_ins import added
 from tasks.step_context import WorkContext
 
 BATCH = 500
-Batch = Callable[[sa.Connection], int]
+# Prunes at most so many rows; returns how many.
+Batch = Callable[[sa.Connection, int], int]
 
 
 def run(context: WorkContext) -> StepResult:
-    """Prune history and snapshots by retention; report the counts and any problems.
+    """Prune history, and what plug-ins keep, by retention; report the counts and any problems.
+
+    A plug-in's part of `pruning` takes the context and `in_batches`, and returns its counts by
+    name, and its problems, one sentence each.
 
     If retention is shorter than an action's look-back, no operations are pruned, and StepFailed is
     raised after the rest is done.
@@ -34,13 +36,16 @@ def run(context: WorkContext) -> StepResult:
     for app in (context.small_app.id, *_deleted_apps(context)):
         for name, batch in _history(context, app).items():
             if refusal is None or name != "operations" or app != context.small_app.id:
-                pruned[name] += _in_batches(context, name, batch)
+                pruned[name] += in_batches(context, name, batch)
     for name, batch in _of_installation(context).items():
-        pruned[name] = _in_batches(context, name, batch)
-    pruned["snapshots"], pruned["files"] = _prune_snapshots(context)
+        pruned[name] = in_batches(context, name, batch)
+    problems: list[str] = []
+    for prune in added("pruning"):
+        counts, found = prune(context, in_batches)
+        pruned.update(counts)
+        problems += found
     if refusal is not None:
         raise StepFailed(refusal, permanent=True)
-    problems = _problems(context)
     stopped = context.should_stop()
     return StepResult(
         message=_sentence(pruned, problems, stopped=stopped),
@@ -75,67 +80,35 @@ def _of_installation(context: WorkContext) -> dict[str, Batch]:
         return {}
     age = timedelta(days=context.settings.retention.ticks_days)
     return {
-        "ticks": lambda c: retention.prune_ticks(c, age, BATCH),
-        "workers": lambda c: retention.prune_workers(c, age, BATCH),
+        "ticks": lambda c, most: retention.prune_ticks(c, age, most),
+        "workers": lambda c, most: retention.prune_workers(c, age, most),
     }
 
 
 def _history(context: WorkContext, app: int) -> dict[str, Batch]:
     age = context.settings.retention.kept_for
     return {
-        "operations": lambda c: retention.prune_operations(c, app, age, BATCH),
-        "events": lambda c: retention.prune_events(c, app, age, BATCH),
-        "ends": lambda c: retention.prune_ends(c, app, age, BATCH),
-        "missed_spans": lambda c: retention.prune_missed_spans(c, app, age, BATCH),
-        "backfills": lambda c: retention.prune_backfills(c, app, age, BATCH),
-        "notices": lambda c: retention.prune_notices(c, app, age, BATCH),
-        "memories": lambda c: retention.prune_memories(c, app, age, BATCH),
+        "operations": lambda c, most: retention.prune_operations(c, app, age, most),
+        "events": lambda c, most: retention.prune_events(c, app, age, most),
+        "ends": lambda c, most: retention.prune_ends(c, app, age, most),
+        "missed_spans": lambda c, most: retention.prune_missed_spans(c, app, age, most),
+        "backfills": lambda c, most: retention.prune_backfills(c, app, age, most),
+        "notices": lambda c, most: retention.prune_notices(c, app, age, most),
+        "memories": lambda c, most: retention.prune_memories(c, app, age, most),
     }
 
 
-def _in_batches(context: WorkContext, name: str, batch: Batch) -> int:
+def in_batches(context: WorkContext, name: str, batch: Batch) -> int:
     """Return the number of pruned rows; each batch is its own short transaction."""
     total = 0
     count = BATCH
     while count >= BATCH and not context.should_stop():
         with context.engine.begin() as connection:
             running.beat(connection, context.operation_id, context.attempt)
-            count = batch(connection)
+            count = batch(connection, BATCH)
         total += count
         context.progress(message=f"{total:,} {name} pruned", phase=f"prune {name}")
     return total
-
-
-def _prune_snapshots(context: WorkContext) -> tuple[int, int]:
-    """Return the numbers of pruned snapshots and files; rows go first, then their files."""
-    settings, app = context.settings, context.small_app
-    paths: list[str] = []
-
-    def batch(connection: sa.Connection) -> int:
-        pruned = stored.prune(connection, app.id, context.settings.retention.snapshots, BATCH)
-        paths.extend(pruned)
-        return len(pruned)
-
-    rows = _in_batches(context, "snapshots", batch)
-    removed = files.remove(settings, paths)
-    with reading(context.engine) as connection:
-        known, now = stored.paths(connection, app.id), read_clock(connection)
-        domains = [domain.name for domain in stored.domains_of(connection, app.id)]
-    removed += files.remove(settings, list(files.orphans(settings, app.name, known, now)))
-    removed += files.remove_leftovers(settings.home, app.name, domains, now)
-    return rows, removed
-
-
-def _problems(context: WorkContext) -> list[str]:
-    """Return one sentence for each staged or published snapshot that is missing or truncated."""
-    with reading(context.engine) as connection:
-        domains = stored.domains_of(connection, context.small_app.id)
-    return [
-        f"the {place} snapshot of {domain.name} is damaged; refresh with force"
-        for domain in domains
-        for place, snapshot in (("staging", domain.staging), ("production", domain.production))
-        if snapshot and not files.is_there(context.settings, snapshot.path, snapshot.byte_count)
-    ]
 
 
 def _sentence(pruned: dict[str, Any], problems: list[str], *, stopped: bool) -> str:

@@ -7,8 +7,6 @@ from typing import Any, Literal
 from pydantic import Field
 
 from broker.celery_rules import rules_of
-from data.steps.command import STEP as COMMAND
-from data.steps.command import CommandParameters
 from minutebook.grants import with_variables
 from models.action import ParseContext
 from models.errors import Refused
@@ -19,6 +17,8 @@ from moving.entries import Entry
 from moving.entries import Refused as RefusedEntry
 from moving.outcomes import COMPARED, Outcome, outcomes
 from runtime.clock import utc_now
+from tasks.steps.command import STEP as COMMAND
+from tasks.steps.command import CommandParameters
 from views import changes
 from views.actions import ActionRow, search
 from views.changes import Changes

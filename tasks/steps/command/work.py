@@ -19,15 +19,15 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
-from data.steps.command import CommandParameters
-from data.steps.command.output import Output
-from data.steps.command.supervisor import KILL_AFTER_S
 from minutebook.steps import StepFailed, StepOutcome, StepResult
 from models.references import is_reference
 from models.values import format_instant
 from runtime.clock import monotonic
 from runtime.references import SecretMissing, resolved
 from tasks.step_context import WorkContext
+from tasks.steps.command import CommandParameters
+from tasks.steps.command.output import Output
+from tasks.steps.command.supervisor import KILL_AFTER_S
 
 # The worker's variables that a program gets; everything else is left out.
 PASSED_ON = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER")

@@ -1,17 +1,21 @@
 """Pages of mails: a template as it looks to a person, a test of it, the executive summary."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
+from data.views import summary, templates
 from models.errors import InvalidDocument, Refused
-from views import templates
-from views.templates import summary
+from views.installation import Installation
 from web.dashboard.rendering import POLICY, render, see
 from web.dashboard.session import Editor, Viewer
 from web.dashboard.texts import say
 from web.routing import ByTurns, heavy
 
 router = APIRouter(include_in_schema=False, route_class=ByTurns)
+MOST_TEMPLATES = 100
 # The page shows the mail in a frame.
 FRAMED = f"{POLICY}; frame-src 'self'"
 # The policy of a mail's HTML: it styles itself, and neither loads nor runs anything.
@@ -19,6 +23,13 @@ HEADERS = {
     "Content-Security-Policy": "sandbox; default-src 'none'; style-src 'unsafe-inline';"
     " img-src data:; frame-ancestors 'self'"
 }
+
+
+def templates_of(
+    opened: Installation, settings: Mapping[str, Any], after: str | None
+) -> dict[str, object]:
+    """Return what the page of a small app shows as well: a page of its templates."""
+    return {"templates": templates.list_templates(opened, MOST_TEMPLATES, after, settings)}
 
 
 @router.get("/apps/{app}/templates/{template}")

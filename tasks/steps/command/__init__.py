@@ -166,6 +166,6 @@ def reaches(parameters: Mapping[str, Any]) -> Iterator[tuple[Kind, str]]:
     example={"run": ["./backup.sh"]},
 )
 def run(context: WorkContext) -> StepResult:
-    from data.steps.command.work import run as work
+    from tasks.steps.command.work import run as work
 
     return work(context)

@@ -9,10 +9,9 @@ from cli.arguments import AllApps, existing
 from cli.render import print_exactly, show
 from cli.tree import group
 from cli.watching import show_list
+from data.views import summary, templates
 from models.errors import Refused
-from views import templates
 from views.door import every
-from views.templates import summary
 
 commands = group("Mail templates of a small app.")
 

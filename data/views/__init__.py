@@ -1,0 +1,1 @@
+"""The data product as results that every door shows."""
