@@ -16,7 +16,7 @@ from jinja2 import Template, nodes
 from jinja2.exceptions import TemplateSyntaxError, UndefinedError
 
 from data.mail.grammar import TemplateProblem, forbidden, unknown_variables
-from data.mail.sandbox import HTML, PLAIN, Counted, Sandbox, generated
+from data.mail.sandbox import HTML, PLAIN, Sandbox, generated
 from models.tenant import LONGEST_TEMPLATE
 from tasks.outgoing.mail.message import Content, one_line
 
@@ -97,7 +97,6 @@ def _parse(sandbox: Sandbox, source: str, where: str) -> nodes.Template:
         problem = next(forbidden(tree), None)
         if problem is not None:
             raise InvalidTemplate(where, problem.remedy, problem.line or None)
-        Counted(len(source)).visit(tree)
     return tree
 
 

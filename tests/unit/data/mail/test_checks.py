@@ -120,6 +120,11 @@ def test_problems_of_document_and_templates_come_together() -> None:
 LONG_LIST = {"long": [0] * 60_000}
 LOOP = "{% for a in small_app.settings.long %}{% if TEST %}{% endif %}{% endfor %}"
 
+IN_A_LOOP = (
+    "{{% for c in '" + "ba" * 20_000 + "' %}}{{% if ('" + "ba" * 20_000 + "' ~ c)|{} == 0 %}}x"
+    "{{% endif %}}{{% endfor %}}"
+)
+
 
 # Once to the limit that holds; a smaller one shows as well that the other text is bounded.
 @pytest.mark.parametrize(
@@ -132,6 +137,7 @@ LOOP = "{% for a in small_app.settings.long %}{% if TEST %}{% endif %}{% endfor 
             5,
             id="sum",
         ),
+        pytest.param(IN_A_LOOP.format("urlencode|length"), {}, 1, id="urlencode"),
     ],
 )
 def test_a_template_that_takes_too_long_ends_at_its_limit_in_a_process_of_its_own(
@@ -146,6 +152,16 @@ def test_a_template_that_takes_too_long_ends_at_its_limit_in_a_process_of_its_ow
     limit = f"needs more than {cpu_s} s of CPU time; make it smaller"
     assert str(problem) == f"templates.bad.text: {limit}"
     assert process_time() - began < 1
+
+
+def test_a_template_that_fills_the_memory_ends_at_its_limit_too() -> None:
+    text = "{{ (" + " ~ ".join(["small_app.settings.long"] * 3_000) + ")|length }}"
+    template = {"subject": "s", "text": text}
+    settings = {"long": "x" * 100_000}
+
+    (problem,) = template_problems({"templates": {"t": template}, "settings": settings})
+
+    assert "needs more than 128 MiB of memory; make it smaller" in str(problem)
 
 
 def test_thousands_of_unknown_variables_are_refused_with_the_first_few() -> None:

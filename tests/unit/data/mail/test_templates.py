@@ -13,12 +13,6 @@ VALUES: dict[str, Any] = {
 }
 
 
-_IN_A_LOOP = (
-    "{{% for c in '" + "ba" * 20_000 + "' %}}{{% if ('" + "ba" * 20_000 + "' ~ c)|{} == 0 %}}x"
-    "{{% endif %}}{{% endfor %}}"
-)
-
-
 def rendered(text: str) -> str:
     """Return what a template with `text` says."""
     return render(MailTemplate("t", "subject", text), VALUES).text
@@ -78,17 +72,8 @@ def test_what_templates_can_do(text: str, expected: str) -> None:
         ("{{ count|round(-100000000) }}", "0 to 12 digits"),
         ("{% for c in long ~ long %}{{ long }}{% endfor %}", "makes over 1000000 characters"),
         ("{{ 'aaaaaaaaaa'" + "|list|string" * 12 + " }}", "no filter 'string'"),
-        (_IN_A_LOOP.format("sort|length"), "no filter 'sort'"),
-        (_IN_A_LOOP.format("urlencode|length"), "too much work"),
-        (_IN_A_LOOP.format("upper|length"), "too much work"),
-        (
-            "{% for c in long|join(long[:900]) %}{% if c == 'y' %}{% endif %}{% endfor %}",
-            "too much",
-        ),
+        ("{{ words|sort|length }}", "no filter 'sort'"),
         ("{{ " + "(" * 5_000 + "'" + "&" * 40_000 + "'" + "|e ~'')" * 5_000 + " }}", "too deeply"),
-        ("{{ '" + "&" * 40_000 + "'" + "|e|urlencode" * 4_000 + " }}", "too much work|too deeply"),
-        ("{{ (" + " ~ ".join(["long"] * 10_000) + ")|length }}" + "{{ '' }}" * 9, "too much work"),
-        ("{{ (" + " + ".join(["long"] * 500) + ")|length }}", "too much work|too deeply"),
         ("{{ " + "(" * 3_000 + "1" + ")" * 3_000 + " }}", "nested too deeply"),
         ("{{ count" + ".a" * 3_000 + " }}", "nested too deeply"),
         ("{% if count %}" * 150 + "{% endif %}" * 150, "nested too deeply"),
