@@ -5,6 +5,8 @@ Documents and plans are JSON as text, parsed row by row: one without a meaning m
 others. Indexes are named after their reader.
 """
 
+from collections.abc import Iterable
+
 import sqlalchemy as sa
 
 from models.column_types import (
@@ -23,6 +25,7 @@ from models.notices import NoticeKind
 from models.operation import Cause, OperationState
 from models.roles import Role, TokenKind
 from models.stored import StoredGrants, StoredList, StoredPlan
+from models.turns import Turn
 
 metadata = sa.MetaData(
     naming_convention={
@@ -67,8 +70,9 @@ def _partial(name: str, *columns: str, where: str, unique: bool = False) -> sa.I
     return sa.Index(name, *columns, unique=unique, sqlite_where=only, postgresql_where=only)
 
 
-def _states(column: str, values: list[str]) -> sa.CheckConstraint:
-    return sa.CheckConstraint(f"{column} IN ({', '.join(repr(v) for v in values)})", name=column)
+def _one_of(column: str, values: Iterable[str]) -> sa.CheckConstraint:
+    named = ", ".join(f"'{value}'" for value in values)
+    return sa.CheckConstraint(f"{column} IN ({named})", name=column)
 
 
 small_apps = sa.Table(
@@ -145,7 +149,7 @@ app_documents = sa.Table(
     _at("staged_at", optional=False),
     _at("published_at"),
     sa.Column("published_by", HyphenatedUuid),
-    _states("kind", ["design", "permissions"]),
+    _one_of("kind", ["design", "permissions"]),
 )
 
 
@@ -248,6 +252,7 @@ action_state = sa.Table(
     # Since when an alert is open: of failures in a row, of occurrences that did not start.
     _at("alerted_at"),
     _at("overdue_alerted_at"),
+    _one_of("last_state", OperationState),
 )
 
 # The condition of the index operations_to_send.
@@ -330,8 +335,9 @@ operations = sa.Table(
     _at("eta_at"),
     sa.Column("result", Json(dict)),
     _line("error"),
-    _states("state", [state.value for state in OperationState]),
-    _states("cause", [cause.value for cause in Cause]),
+    _one_of("state", OperationState),
+    _one_of("turn", Turn),
+    _one_of("cause", Cause),
     sa.CheckConstraint("attempt >= 1", name="attempt"),
     sa.CheckConstraint(
         "state <> 'running' OR (worker IS NOT NULL AND heartbeat_at IS NOT NULL)", name="owner"
@@ -431,8 +437,8 @@ backfills = sa.Table(
     _at("requested_at", optional=False),
     _at("finished_at"),
     _line("error"),
-    _states("state", ["active", "done", "cancelled", "failed"]),
-    _states("mode", ["missing", "failed", "all"]),
+    _one_of("state", ["active", "done", "cancelled", "failed"]),
+    _one_of("mode", ["missing", "failed", "all"]),
     sa.CheckConstraint("pace >= 1", name="pace"),
     sa.CheckConstraint("since < until", name="range"),
     _partial("backfills_to_work_off", "not_before", where="state = 'active'"),
@@ -460,8 +466,8 @@ notices = sa.Table(
     _at("created_at", optional=False),
     _at("finished_at"),
     _line("error"),
-    _states("kind", [kind.value for kind in NoticeKind]),
-    _states("state", ["owed", "done", "failed"]),
+    _one_of("kind", NoticeKind),
+    _one_of("state", ["owed", "done", "failed"]),
     _partial("notices_owed", "not_before", where="state = 'owed'"),
     sa.Index("notices_of_operation", "operation_id"),
     _partial("notices_of_episode", "episode_id", where="episode_id IS NOT NULL"),
@@ -534,6 +540,7 @@ action_ends = sa.Table(
     _at("ended_at", optional=False),
     sa.Index("action_ends_due", "action_uid", "ended_at"),
     sa.Index("action_ends_old", "small_app_id", "ended_at"),
+    _one_of("state", OperationState),
 )
 
 templates = sa.Table(
@@ -561,7 +568,7 @@ deliveries = sa.Table(
     # Whether the server refused the address for good: no further attempt.
     _flag("is_permanent"),
     _at("updated_at", optional=False),
-    _states("state", ["sending", "sent", "failed"]),
+    _one_of("state", ["sending", "sent", "failed"]),
 )
 
 ticks = sa.Table(
@@ -615,7 +622,7 @@ tokens = sa.Table(
     sa.Column("id", StorableText, primary_key=True),
     sa.Column("small_app_id", sa.ForeignKey("small_apps.id")),
     _text("role"),
-    _states("role", [role.value for role in Role]),
+    _one_of("role", Role),
     # SHA-256 of the whole token: 256 random bits need no slow hash.
     _text("hash"),
     _at("created_at", optional=False),
@@ -624,7 +631,7 @@ tokens = sa.Table(
     _at("last_used_at"),
     _at("revoked_at"),
     _text("kind", default=TokenKind.TOKEN),
-    _states("kind", [kind.value for kind in TokenKind]),
+    _one_of("kind", TokenKind),
     # The token that opened a session: the session ends with it.
     sa.Column("parent", sa.ForeignKey("tokens.id")),
     # The name that a session's browser gives itself.

@@ -142,7 +142,7 @@ def _partial(name: str, *columns: str, where: str, unique: bool = False) -> sa.I
     return sa.Index(name, *columns, unique=unique, sqlite_where=only, postgresql_where=only)
 
 
-def _states(column: str, values: tuple[str, ...]) -> sa.CheckConstraint:
+def _one_of(column: str, values: tuple[str, ...]) -> sa.CheckConstraint:
     return sa.CheckConstraint(f"{column} IN ({', '.join(repr(v) for v in values)})", name=column)
 
 
@@ -227,7 +227,7 @@ sa.Table(
     _at("staged_at", optional=False),
     _at("published_at"),
     sa.Column("published_by", UUID),
-    _states("kind", ("design", "permissions")),
+    _one_of("kind", ("design", "permissions")),
 )
 
 sa.Table(
@@ -309,6 +309,7 @@ sa.Table(
     sa.Column("checkpoint", OBJECT),
     _at("alerted_at"),
     _at("overdue_alerted_at"),
+    _one_of("last_state", STATES),
 )
 
 sa.Table(
@@ -361,8 +362,9 @@ sa.Table(
     _at("eta_at"),
     sa.Column("result", OBJECT),
     _text("error", optional=True),
-    _states("state", STATES),
-    _states("cause", ("schedule", "event", "manual", "rerun", "retry", "backfill")),
+    _one_of("state", STATES),
+    _one_of("turn", ("waits", "taken")),
+    _one_of("cause", ("schedule", "event", "manual", "rerun", "retry", "backfill")),
     sa.CheckConstraint("attempt >= 1", name="attempt"),
     sa.CheckConstraint(
         "state <> 'running' OR (worker IS NOT NULL AND heartbeat_at IS NOT NULL)", name="owner"
@@ -467,8 +469,8 @@ sa.Table(
     _at("requested_at", optional=False),
     _at("finished_at"),
     _text("error", optional=True),
-    _states("state", ("active", "done", "cancelled", "failed")),
-    _states("mode", ("missing", "failed", "all")),
+    _one_of("state", ("active", "done", "cancelled", "failed")),
+    _one_of("mode", ("missing", "failed", "all")),
     sa.CheckConstraint("pace >= 1", name="pace"),
     sa.CheckConstraint("since < until", name="range"),
     _partial("backfills_to_work_off", "not_before", where="state = 'active'"),
@@ -493,14 +495,14 @@ sa.Table(
     _at("created_at", optional=False),
     _at("finished_at"),
     _text("error", optional=True),
-    _states(
+    _one_of(
         "kind",
         (
             *("success", "failure", "alert", "recovered", "overdue", "seen", "missed"),
             *("broken", "mended"),
         ),
     ),
-    _states("state", ("owed", "done", "failed")),
+    _one_of("state", ("owed", "done", "failed")),
     _partial("notices_owed", "not_before", where="state = 'owed'"),
     sa.Index("notices_of_operation", "operation_id"),
     _partial("notices_of_episode", "episode_id", where="episode_id IS NOT NULL"),
@@ -568,6 +570,7 @@ sa.Table(
     _at("ended_at", optional=False),
     sa.Index("action_ends_due", "action_uid", "ended_at"),
     sa.Index("action_ends_old", "small_app_id", "ended_at"),
+    _one_of("state", STATES),
 )
 
 sa.Table(
@@ -592,7 +595,7 @@ sa.Table(
     _text("error", optional=True),
     _flag("is_permanent"),
     _at("updated_at", optional=False),
-    _states("state", ("sending", "sent", "failed")),
+    _one_of("state", ("sending", "sent", "failed")),
 )
 
 sa.Table(
@@ -641,7 +644,7 @@ sa.Table(
     sa.Column("id", sa.Text, primary_key=True),
     sa.Column("small_app_id", sa.ForeignKey("small_apps.id")),
     _text("role"),
-    _states("role", ("viewer", "operator", "editor", "worker", "admin")),
+    _one_of("role", ("viewer", "operator", "editor", "worker", "admin")),
     _text("hash"),
     _at("created_at", optional=False),
     _text("created_by"),
@@ -649,7 +652,7 @@ sa.Table(
     _at("last_used_at"),
     _at("revoked_at"),
     _text("kind", default="token"),
-    _states("kind", ("token", "session", "link")),
+    _one_of("kind", ("token", "session", "link")),
     sa.Column("parent", sa.ForeignKey("tokens.id")),
     _text("browser", optional=True),
 )
