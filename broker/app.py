@@ -21,9 +21,9 @@ from broker.names import (
     ORIGIN,
     QUICK,
     UNKNOWN_QUEUE,
-    in_broker,
 )
 from broker.stencils import RedisChannel, Stencil, push, stencil_of
+from models.carriers import OURS
 from models.store.operations.outbox import Message
 from runtime.clock import monotonic
 from runtime.config import Settings
@@ -74,7 +74,7 @@ def configure(settings: Settings) -> Celery:
             "interval_step": 0.2,
             "interval_max": 0.2,
         },
-        task_default_queue=in_broker(QUICK),
+        task_default_queue=OURS.listed(QUICK),
         control_exchange=CONTROL_EXCHANGE,
         event_exchange=EVENT_EXCHANGE,
         worker_consumer="broker.consumer:KeepingConsumer",
@@ -173,7 +173,7 @@ def keep(message: Any) -> None:
 def _flush(chunk: Sequence[Message]) -> None:
     """Send one batch in one round trip."""
     sender = _sender()
-    sender.declare({in_broker(message.queue) for message in chunk})
+    sender.declare({OURS.listed(message.queue) for message in chunk})
     producer = sender.producer
     if isinstance(producer.channel, RedisChannel):
         push(producer.channel, [(sender.stencil(message), message) for message in chunk])
@@ -201,7 +201,7 @@ def publish_one(producer: Any, message: Message) -> None:
     producer.publish(
         task.body,
         exchange="",
-        routing_key=in_broker(message.queue),
+        routing_key=OURS.listed(message.queue),
         serializer="json",
         headers=task.headers,
         **task.properties,

@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
-from broker.names import ORIGIN, WORKER_TASKS
+from broker.names import ORIGIN
+from models.carriers import WORKER_TASKS
 
 # In bytes: an id, a number, and four empty fields of Celery.
 LONGEST_BODY = 512

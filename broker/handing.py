@@ -19,6 +19,7 @@ from broker.errors import BROKER_ERRORS
 from broker.in_use import settings_in_use
 from broker.kept import Kept
 from broker.names import ORIGIN
+from broker.sending import Sent
 from minutebook.error_text import text_of
 from minutebook.followed import HEADER
 from models.sql import parts_of
@@ -70,17 +71,17 @@ class Outcome:
         yield from (Outcome(unwritable=[one]) for one in self.unwritable)
 
 
-def hand_over(engine: sa.Engine, messages: Sequence[Message]) -> tuple[int, str | None]:
+def hand_over(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
     """Send operations that the caller has reserved to the user's Celery application.
 
-    Returns how many the broker took and why it took no more; never raises if the broker is down.
+    Never raises if the broker is down.
     """
     settings = settings_in_use()
     rules, url, count = rules_of(settings), celery_broker_url(settings), 0
     failed_at = _failed_at.get(url)
     if not shares_broker(settings) and failed_at and monotonic() - failed_at < LEFT_ALONE_S:
         # A later tick sends them, once their reservation has expired.
-        return 0, "the broker of the Celery application was unavailable a moment ago"
+        return Sent(0, "the broker of the Celery application was unavailable a moment ago")
     for chunk in parts_of(messages, AT_A_TIME):
         with engine.begin() as connection:
             handed = handing.begin(connection, chunk, rules, settings.alert)
@@ -90,8 +91,8 @@ def hand_over(engine: sa.Engine, messages: Sequence[Message]) -> tuple[int, str 
         if outcome.error is not None:
             _log(outcome, len(handed))
             _failed_at[url] = monotonic()
-            return count, outcome.error
-    return count, None
+            return Sent(count, outcome.error)
+    return Sent(count)
 
 
 def _settle(engine: sa.Engine, outcome: Outcome, settings: Settings) -> None:

@@ -9,7 +9,7 @@ from uuid import uuid4
 from kombu.transport import redis
 from redis.exceptions import ConnectionError as LostConnection
 
-from models.celery_task import QUEUE_PREFIX
+from models.carriers import OURS
 
 transport: Any = redis  # its stubs know none of what is patched
 _connection_parameters = transport.Channel._connparams
@@ -55,7 +55,7 @@ def _loaded(text: Any, *args: Any, **options: Any) -> Any:
 def _deliver_any(self: Any, message: Any, queue: str) -> None:
     if _is_message(message):
         _deliver(self, message, queue)
-    elif queue and queue.startswith(QUEUE_PREFIX):
+    elif queue and queue.startswith(OURS.prefix):
         _deliver(self, _wrapped(message, queue), queue)
     else:
         # A broadcast of remote control, which our workers do not need.

@@ -12,9 +12,9 @@ from redis.exceptions import ResponseError
 
 from broker.app import celery_connection, configure, sending_connection, transport_options
 from broker.errors import BROKER_ERRORS, FORBIDDEN, unavailable
-from broker.names import UNKNOWN_QUEUE, in_broker
+from broker.names import UNKNOWN_QUEUE
 from broker.stencils import RedisChannel
-from models.celery_task import QUEUE_PREFIX
+from models.carriers import OURS
 from runtime.config import Settings
 from runtime.urls import split_sentinel
 
@@ -46,7 +46,7 @@ def probe(settings: Settings, queues: Collection[str]) -> Probed:
     """
     configure(settings)
     with _connected(sending_connection()) as connection:
-        depths = {queue: _depth(connection, in_broker(queue)) for queue in queues}
+        depths = {queue: _depth(connection, OURS.listed(queue)) for queue in queues}
         put_aside = _depth(connection, UNKNOWN_QUEUE)
         foreign = _foreign_workers(settings.effective_broker_url)
         return Probed(depths, put_aside, foreign, _eviction(connection))
@@ -104,7 +104,7 @@ def _foreign_workers(url: str) -> tuple[str, ...]:
         sorted(
             name
             for name, queues in found.items()
-            if any(queue["name"].startswith(QUEUE_PREFIX) for queue in queues)
+            if any(queue["name"].startswith(OURS.prefix) for queue in queues)
         )
     )
 

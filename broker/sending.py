@@ -1,22 +1,31 @@
-"""Send reserved rows: publish outside any transaction, then mark what the broker took.
+"""Send reserved rows: publish outside any transaction, then mark what became of each.
 
-Celery and the broker's client are loaded when there is something to send: most commands never do.
+Each operation goes by its carrier; notices and backfills go to our workers. Celery and the broker's
+client are loaded when there is something to send: most commands never do.
 """
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Generic, TypeVar
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from broker.celery_rules import shares_broker
+from broker.celery_rules import celery_broker_url
 from broker.in_use import settings_in_use
-from broker.names import DEFAULT, DELIVER_NOTICE, METATASK_SCHEDULE, QUICK, is_ours
+from broker.names import DEFAULT, QUICK
+from models.carriers import (
+    CELERY,
+    DELIVER_NOTICE,
+    HTTP,
+    METATASK_SCHEDULE,
+    OURS,
+    Carrier,
+    carrier_of,
+)
 from models.errors import BrokerUnavailable
-from models.job import JOB
 from models.store import notices, quiet
 from models.store.notices import Owed
 from models.store.operations import backfills, outbox, turns
@@ -25,6 +34,7 @@ from models.store.operations.finish import Ended
 from models.store.operations.outbox import Message
 from models.store.operations.turns import Lane
 from models.turns import Sharing
+from runtime.config import Settings
 from runtime.database import DATABASE_AWAY, reading, reason_of, unhurried
 from runtime.db_retry import in_transaction
 from runtime.tracing import span
@@ -54,35 +64,77 @@ class _Kind(Generic[T]):
     left: Write[T]
 
 
+@dataclass(frozen=True, slots=True)
+class _Sender:
+    """How operations of a carrier are sent and marked; `send` never raises if a broker is down."""
+
+    carrier: Carrier
+    send: Callable[[sa.Engine, Sequence[Message]], Sent]
+    # The URL of the broker that it needs, if it needs one.
+    broker: str | None = None
+    # Whether this process may send them; else the tick does.
+    is_able: bool = True
+
+
+def _senders(settings: Settings) -> tuple[_Sender, ...]:
+    # Without SCHED_CELERY_TASKS, tasks of the user's application would fail.
+    may_hand_over = bool(settings.celery.tasks)
+    return (
+        _Sender(HTTP, _offer),
+        _Sender(OURS, _send_in_turn, settings.effective_broker_url),
+        _Sender(CELERY, _hand_over, celery_broker_url(settings), may_hand_over),
+    )
+
+
+def _offer(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
+    """Mark jobs as sent: their workers ask for them, and take turns then."""
+    _write(engine, outbox.mark_sent, messages)
+    return Sent(len(messages))
+
+
+def _send_in_turn(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
+    """Send operations to our workers, in batches; if in doubt once more, since these claim first.
+
+    If several small apps are busy, or actions have priorities, operations beyond an app's share
+    wait for their turn.
+    """
+    with reading(engine) as connection:
+        shared = turns.sharing(connection)
+    if shared is not Sharing.NONE:
+        with engine.begin() as connection:
+            reserve = settings_in_use().limits.reserve
+            messages = turns.admit(connection, messages, shared, reserve)
+    return _send(engine, messages, _OPERATIONS)
+
+
+def _hand_over(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
+    """Send tasks of the user's application one by one: accepted, refused or in doubt."""
+    from broker.handing import hand_over
+
+    return hand_over(engine, messages)
+
+
 def send_reserved(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
     """Send operations that the caller has reserved; never raises if the broker is down.
 
-    Operations that were certainly not sent are released, so that the next tick sends them. If
-    several small apps are busy, or actions have priorities, operations beyond an app's share wait
-    for their turn. Tasks of the user's application are sent one by one. Jobs need no broker:
-    workers take them over HTTP. In a quiet period, all operations wait for its end.
+    Operations that were certainly not sent are released, so that the next tick sends them. In a
+    quiet period, all operations wait for its end. While only the application's broker is down, ours
+    are still sent: its error is not returned.
     """
     if _waits_for_quiet(engine, messages):
         return Sent(0)
-    jobs = [message for message in messages if message.task == JOB]
-    if jobs:
-        _write(engine, outbox.mark_sent, jobs)
-        sent = send_reserved(engine, [message for message in messages if message.task != JOB])
-        return replace(sent, count=sent.count + len(jobs))
-    ours = _in_turn(engine, [message for message in messages if is_ours(message.task)])
-    theirs = [message for message in messages if not is_ours(message.task)]
-    sent = _send(engine, ours, _OPERATIONS)
-    if not theirs:
-        return sent
-    has_same_broker = shares_broker(settings_in_use())
-    if has_same_broker and sent.error is not None:
-        _write(engine, outbox.release_unsent, theirs)
-        return sent
-    from broker.handing import hand_over
-
-    count, error = hand_over(engine, theirs)
-    # If the application's own broker is down, our operations are still sent.
-    return Sent(sent.count + count, sent.error or (error if has_same_broker else None))
+    settings, count = settings_in_use(), 0
+    errors: dict[str | None, str] = {}
+    for sender in _senders(settings):
+        its = [one for one in messages if carrier_of(one.task) is sender.carrier]
+        if its and sender.broker in errors:
+            _write(engine, outbox.release_unsent, its)
+        elif its:
+            sent = sender.send(engine, its)
+            count += sent.count
+            if sent.error is not None:
+                errors[sender.broker] = sent.error
+    return Sent(count, errors.get(settings.effective_broker_url))
 
 
 def _waits_for_quiet(engine: sa.Engine, messages: Sequence[Message]) -> bool:
@@ -98,17 +150,6 @@ def _waits_for_quiet(engine: sa.Engine, messages: Sequence[Message]) -> bool:
         if ends_at is not None:
             outbox.put_off(connection, messages, ends_at)
     return ends_at is not None
-
-
-def _in_turn(engine: sa.Engine, messages: Sequence[Message]) -> Sequence[Message]:
-    if not messages:
-        return messages
-    with reading(engine) as connection:
-        shared = turns.sharing(connection)
-    if shared is Sharing.NONE:
-        return messages
-    with engine.begin() as connection:
-        return turns.admit(connection, messages, shared, settings_in_use().limits.reserve)
 
 
 def send_ended(engine: sa.Engine, ended: Ended | None) -> None:
@@ -151,13 +192,9 @@ def _send_next(engine: sa.Engine, lane: Lane | None) -> None:
 
 
 def _send_released(engine: sa.Engine, released: Sequence[Message]) -> None:
-    """Send operations that no longer wait, in that order.
-
-    A process without SCHED_CELERY_TASKS leaves tasks of the user's application to the tick: sent
-    from here, they would fail.
-    """
-    may_send_theirs = bool(settings_in_use().celery.tasks)
-    ids = [one.id for one in released if may_send_theirs or is_ours(one.task) or one.task == JOB]
+    """Send operations that no longer wait, in that order, as far as this process is able to."""
+    able = {sender.carrier for sender in _senders(settings_in_use()) if sender.is_able}
+    ids = [one.id for one in released if carrier_of(one.task) in able]
     if not ids:
         return
     with engine.begin() as connection:
@@ -177,6 +214,7 @@ def send_notices(engine: sa.Engine, reserved: Sequence[Owed]) -> Sent:
 
 
 def _send(engine: sa.Engine, rows: Sequence[T], kind: _Kind[T]) -> Sent:
+    """Send what the caller has reserved to our workers, and mark what the broker took."""
     if not rows:
         return Sent(0)
     with span("publish", kind=kind.name, messages=len(rows)):

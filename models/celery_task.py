@@ -9,31 +9,15 @@ from typing import Any, Literal
 from pydantic import JsonValue
 
 from minutebook.grants import EVERYTHING, Grants, not_granted
+from models.carriers import BY_EXCHANGE, OWN_TASKS, QUEUE_PREFIX
 from models.errors import Problem
 
 InDoubt = Literal["leave", "send_again"]
 # Celery's default queue.
 DEFAULT_QUEUE = "celery"
-# The prefix of Minutebook's own queues in the broker: an application that shares the broker may use
-# any other name.
-QUEUE_PREFIX = "minutebook."
 # The prefixes of its own exchanges there, which carry control commands and answers.
 EXCHANGE_PREFIXES = ("minutebook", "reply.minutebook")
-# Stands between exchange and routing key where a queue is shown; no queue's name contains it.
-BY_EXCHANGE = "/"
 SETTING = "SCHED_CELERY_TASKS"
-# The tasks of Minutebook's own workers; `broker.names` and `models.job` use these names.
-OWN_TASKS = frozenset(
-    {
-        "execute_scheduled_action", "execute_scheduled_action_quick", "metatask_schedule",
-        "deliver_notice", "job",
-    }
-)  # fmt: skip
-
-
-def queue_in_broker(queue: str, *, is_handed_over: bool) -> str:
-    """Return the name in the broker of an operation's queue, ours or the application's."""
-    return queue if is_handed_over else QUEUE_PREFIX + queue
 
 
 @dataclass(frozen=True, slots=True)

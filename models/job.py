@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from models.celery_task import queue_in_broker
-
 # The step, and the task of its operations: the broker never gets it.
 JOB = "job"
 # The prefix of a queue's name where queues of all kinds are listed.
@@ -30,9 +28,3 @@ def id_of(url: str) -> str:
 def listed_queue(queue: str) -> str:
     """Return the name of a queue of jobs where queues of all kinds are listed."""
     return QUEUE_PREFIX + queue
-
-
-def listened_queue(queue: str, task: str, *, is_handed_over: bool) -> str:
-    """Return the name under which workers listen to the queue of an operation of any kind."""
-    own = listed_queue(queue) if task == JOB else queue
-    return queue_in_broker(own, is_handed_over=is_handed_over)

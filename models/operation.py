@@ -28,16 +28,6 @@ _S = OperationState
 MOST_LOSSES = 3
 
 
-class Carrier(StrEnum):
-    """Which workers run an operation: no others may claim, renew or end it."""
-
-    OURS = "minutebook"
-    # Those of the user's Celery application.
-    CELERY = "celery_task"
-    # Those that ask over HTTP.
-    HTTP = "job"
-
-
 class Cause(StrEnum):
     """Why an operation was recorded, or runs again; policies depend on it."""
 

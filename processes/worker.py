@@ -24,8 +24,9 @@ from broker.app import configure, disconnect
 from broker.consumer import take_broadcasts_unread
 from broker.kombu_patch import survive_the_broker
 from broker.lost_connections import log_lost_connections_calmly
-from broker.names import DEFAULT, HEAVY, in_broker, parse_queues
+from broker.names import DEFAULT, HEAVY, parse_queues
 from broker.sending import send_to_free
+from models.carriers import OURS
 from models.errors import SchedulerError
 from models.store import ticks
 from models.store.clocks import read_both
@@ -152,7 +153,7 @@ def serve(settings: Settings, queues: str, concurrency: int, name: str) -> int:
         hostname=hostname,
         pool="prefork",
         concurrency=concurrency,
-        queues=[in_broker(queue) for queue in queues.split(",")],
+        queues=[OURS.listed(queue) for queue in queues.split(",")],
         # By name: tasks.backfill imports the scheduler, and the other tasks must not.
         include=[BACKFILL] if DEFAULT in queues.split(",") else [],
         without_gossip=True,

@@ -9,8 +9,8 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from broker.in_use import settings_in_use
-from broker.names import execute_task
 from models.action.plan import Plan
+from models.carriers import EXECUTE_HEAVY, EXECUTE_QUICK
 from models.fingerprint import operation_id
 from models.job import JOB
 from models.limits import too_many_wait
@@ -89,7 +89,9 @@ def operation_row(
 def _task(plan: Plan) -> str:
     if plan.job is not None:
         return JOB
-    return plan.hand_over.task if plan.hand_over else execute_task(is_heavy=plan.is_heavy)
+    if plan.hand_over is not None:
+        return plan.hand_over.task
+    return EXECUTE_HEAVY if plan.is_heavy else EXECUTE_QUICK
 
 
 def record(

@@ -15,10 +15,10 @@ import sqlalchemy as sa
 
 from broker.app import app
 from broker.in_use import settings_in_use
-from broker.names import METATASK_SCHEDULE
 from broker.sending import send_reserved
 from minutebook.error_text import text_of
 from models.action.plan import Plan
+from models.carriers import METATASK_SCHEDULE
 from models.errors import Refused
 from models.fingerprint import operation_id
 from models.operation import CausedBy, by_backfill

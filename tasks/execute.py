@@ -13,12 +13,12 @@ from celery import Task
 
 from broker.app import app
 from broker.in_use import settings_in_use
-from broker.names import EXECUTE_HEAVY, EXECUTE_QUICK
 from broker.sending import send_behind, send_ended
 from minutebook.error_text import text_of
 from minutebook.steps import StepFailed
+from models.carriers import EXECUTE_HEAVY, EXECUTE_QUICK, OURS
 from models.errors import LeaseLost, SchedulerError
-from models.operation import MOST_LOSSES, Carrier, OperationState, after_loss
+from models.operation import MOST_LOSSES, OperationState, after_loss
 from models.store.operations.admission import TAKEN, KeptBack
 from models.store.operations.claims import Claim, Claimant, claim
 from models.store.operations.finish import Ended, Ending, end
@@ -117,7 +117,7 @@ def _claim(
     alerts: AlertSettings,
 ) -> Claim | KeptBack:
     def claimed(connection: sa.Connection) -> Claim | KeptBack:
-        ours = Claimant(Carrier.OURS, script.open)
+        ours = Claimant(OURS, script.open)
         return claim(connection, *message, worker, ours, alerts=alerts)
 
     return start(message[0], lambda: persist(engine, claimed), TAKEN)

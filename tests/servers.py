@@ -26,7 +26,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from broker.names import in_broker
+from models.carriers import OURS
 from runtime.clock import wait_for
 
 START_S = 30
@@ -222,7 +222,7 @@ class Broker:
     def messages(self, queue: str) -> list[tuple[str, int]]:
         """Return what waits in a queue of ours, oldest first: (operation id, attempt)."""
         with self.client() as client:
-            waiting = client.lrange(in_broker(queue), 0, -1)
+            waiting = client.lrange(OURS.listed(queue), 0, -1)
         bodies = [json.loads(base64.b64decode(json.loads(one)["body"])) for one in waiting[::-1]]
         return [(args[0], args[1]) for args, *_ in bodies]
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from models.job import JOB
+from models.carriers import OURS, carrier_of
 from models.operation import UNSTARTED, OperationState
 from models.sql import stands_in
 from models.store import ticks
@@ -42,8 +42,7 @@ _SENT = (
 )
 _RUNNING = (
     sa.select(_app, operations.c.queue, operations.c.worker, _number)
-    # Workers of other kinds run the others.
-    .where(IS_RUNNING, operations.c.task != JOB, operations.c.in_doubt.is_(None))
+    .where(IS_RUNNING, stands_in(operations.c.task, OURS.tasks))
     .group_by(operations.c.small_app_id, operations.c.queue, operations.c.worker)
 )
 # By one statement, so that an operation that starts meanwhile is counted once.
@@ -58,7 +57,7 @@ def holders_of(connection: sa.Connection, row: Mapping[Any, Any]) -> Holders:
     if row["waiting_for"] is not None:
         found = connection.execute(_HOLDING.where(operations.c.id == row["waiting_for"])).all()
         return Holders(tuple(_holder(one) for one in found))
-    if row["task"] == JOB or row["in_doubt"] is not None:
+    if carrier_of(row["task"]) is not OURS:
         # Workers of other kinds have no known number of processes.
         return NOBODY
     ours = {one.name for one in our_workers(connection) if row["queue"] in one.queues}

@@ -6,8 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from models.celery_task import BY_EXCHANGE
-from models.job import JOB, listened_queue
+from models.carriers import OWN_TASKS, carrier_of
 from models.operation import OperationState
 from models.sql import database_now, dicts, stands_in
 from models.store import quiet, ticks
@@ -72,10 +71,11 @@ def waiting(connection: sa.Connection, scope: Scope, for_at_least: timedelta) ->
     That is a retry in its backoff, what a quiet period holds back, and what waits for another
     operation.
     """
-    is_theirs = operations.c.in_doubt.is_not(None).label("is_theirs")
-    is_job = (operations.c.task == JOB).label("is_job")
+    # The tasks of an application are many, and have one carrier.
+    own = stands_in(operations.c.task, OWN_TASKS)
+    task = sa.case((own, operations.c.task), else_="").label("task")
     is_unsent = stands_in(operations.c.state, {OperationState.PENDING}).label("is_unsent")
-    grouped = (operations.c.queue, is_theirs, is_job, is_unsent)
+    grouped = (operations.c.queue, task, is_unsent)
     query = sa.select(
         *grouped,
         sa.func.count().label("count"),
@@ -91,11 +91,9 @@ def waiting(connection: sa.Connection, scope: Scope, for_at_least: timedelta) ->
 
 
 def _waiting(row: dict[str, Any]) -> Waiting:
-    task = JOB if row["is_job"] else ""
-    queue = listened_queue(row["queue"], task, is_handed_over=row["is_theirs"])
-    # Consumers of an application's queue are known only if they follow its tasks.
-    is_known = not row["is_theirs"] or not (row["is_unsent"] or BY_EXCHANGE in row["queue"])
-    return Waiting(queue, is_known, row["count"], row["since"])
+    carrier, queue = carrier_of(row["task"]), row["queue"]
+    is_known = carrier.knows_readers(queue, is_sent=not row["is_unsent"])
+    return Waiting(carrier.listed(queue), is_known, row["count"], row["since"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from models.celery_task import queue_in_broker
+from models.carriers import CELERY, OURS
 from models.column_types import UTCDateTime
 from models.sql import database_now, dicts, insert_ignoring, read_clock, upsert
 from models.store.conditions import (
@@ -393,7 +393,7 @@ def listened_queues(connection: sa.Connection, within: timedelta) -> frozenset[s
 def queues_of(live: Iterable[Mapping[str, Any]]) -> frozenset[str]:
     """Return the broker's names of the queues that these workers consume."""
     return frozenset(
-        queue_in_broker(queue.strip(), is_handed_over=worker["follows"] is not None)
+        (OURS if worker["follows"] is None else CELERY).listed(queue.strip())
         for worker in live
         for queue in worker["queues"].split(",")
     )

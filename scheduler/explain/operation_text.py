@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from models.celery_task import BY_EXCHANGE
-from models.job import JOB, listened_queue
+from models.carriers import HTTP, carrier_of
 from models.operation import OperationState
 from models.store.actions.explain_facts import Status
 from models.store.operations.turns import MOST_AHEAD, Ahead
@@ -50,7 +49,7 @@ def waits(row: Row, status: Status, now: datetime, error: str | None, ahead: Ahe
         return held_back
     if error is not None:
         return f"attempt {row['attempt'] - 1} did not succeed ({error}){_again(row, now)}"
-    if row["task"] == JOB:
+    if carrier_of(row["task"]) is HTTP:
         return _offered(row, status, ahead)
     if row["state"] == OperationState.QUEUED:
         return _queued(row, status, ahead)
@@ -120,19 +119,19 @@ def _queued(row: Row, status: Status, ahead: Ahead) -> str:
 
 def _unheard(row: Row, status: Status) -> str:
     """Return that no worker listens to the operation's queue, or nothing."""
-    queue, is_theirs = row["queue"], row["in_doubt"] is not None
-    is_routed = is_theirs and BY_EXCHANGE in queue
-    if is_routed or listened_queue(queue, row["task"], is_handed_over=is_theirs) in status.queues:
+    queue, carrier = row["queue"], carrier_of(row["task"])
+    is_known = carrier.knows_readers(queue, is_sent=True)
+    if not is_known or carrier.listed(queue) in status.queues:
         return ""
     command = f"`minutebook worker --queues {queue}` starts one"
-    remedy = "start a worker of your application" if is_theirs else command
+    remedy = command if carrier.is_ours else "start a worker of your application"
     return f", but no worker listens to queue {queue}; {remedy}"
 
 
 def _offered(row: Row, status: Status, ahead: Ahead) -> str:
     queue = row["queue"]
     waits = f"has waited in queue {queue} since {_at(row['recorded_at'])} for a worker over HTTP"
-    if listened_queue(queue, JOB, is_handed_over=False) not in status.queues:
+    if HTTP.listed(queue) not in status.queues:
         return f"{waits}, but no worker asks for the jobs of queue {queue}; start one"
     return waits if ahead.first is None else f"{waits}; {_place(row, ahead)}"
 

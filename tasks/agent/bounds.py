@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from minutebook.grants import not_granted
-from models.celery_task import OWN_TASKS, SETTING
-from models.operation import Carrier
+from models.carriers import CELERY, OWN_TASKS
+from models.celery_task import SETTING
 from models.store.operations.admission import Recorded
 
 
@@ -28,7 +28,7 @@ class Bounds:
 
     def why_not(self, recorded: Recorded) -> str | None:
         """Return why the agent leaves an operation alone, None if it may act on it."""
-        if recorded.carrier is not Carrier.CELERY:
+        if recorded.carrier is not CELERY:
             return "it is not of the step celery_task"
         if self.apps and recorded.app_name not in self.apps:
             return f"small app {recorded.app_name!r} is not one of --apps of this agent"

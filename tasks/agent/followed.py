@@ -9,8 +9,9 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.action.plan import Plan
+from models.carriers import CELERY
 from models.errors import LeaseLost
-from models.operation import UNSTARTED, Carrier, OperationState, after_loss
+from models.operation import UNSTARTED, OperationState, after_loss
 from models.sql import is_still
 from models.store.operations import handed_over, handing, one_step, restart, running, unstarted
 from models.store.operations.admission import EXPIRED, TAKEN, KeptBack, Recorded
@@ -80,7 +81,7 @@ def try_to_claim(
         return EARLY
     handed_over.take_up(connection, *its)
     shown = one_step.columns_of(step)
-    theirs = Claimant(Carrier.CELERY, lambda *_: shown)
+    theirs = Claimant(CELERY, lambda *_: shown)
     found = claim(connection, *its, worker, theirs, alerts=alerts)
     if isinstance(found, KeptBack):
         is_known = found is not TAKEN or recorded_of(connection, *its) is not None
@@ -163,7 +164,7 @@ def resume(connection: sa.Connection, its: tuple[UUID, int], delivery: str) -> H
 
 def _is_claimed_by(recorded: Recorded, delivery: str) -> bool:
     steps = recorded.steps or [{}]
-    is_its_kind = recorded.carrier is Carrier.CELERY
+    is_its_kind = recorded.carrier is CELERY
     return is_its_kind and bool(delivery) and steps[0].get("delivery") == delivery
 
 

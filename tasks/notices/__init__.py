@@ -8,9 +8,9 @@ import sqlalchemy as sa
 
 from broker.app import app
 from broker.in_use import settings_in_use
-from broker.names import DELIVER_NOTICE
 from minutebook.error_text import text_of
 from minutebook.grants import not_granted
+from models.carriers import DELIVER_NOTICE
 from models.notices import shown_target
 from models.store import notices
 from models.store.notices import Notice

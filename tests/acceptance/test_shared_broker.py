@@ -11,8 +11,8 @@ from kombu import Connection, Exchange, Producer, Queue
 from pydantic import SecretStr
 
 from broker.app import configure
-from broker.names import EXECUTE_QUICK
 from broker.probe import probe
+from models.carriers import EXECUTE_QUICK
 from runtime.config import Settings
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import python, until

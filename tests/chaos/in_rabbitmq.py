@@ -11,7 +11,7 @@ from typing import Any
 from amqp import Message
 from amqp.exceptions import NotFound
 
-from broker.names import in_broker
+from models.carriers import OURS
 from tests.chaos.in_redis import MOST_REPEATED, NO_MORE, QUEUES
 from tests.rabbitmq import RabbitMQ
 
@@ -91,7 +91,7 @@ class InRabbitMQ:
                     correlation_id=id,
                     delivery_mode=2,
                 )
-                channel.basic_publish(message, routing_key=in_broker(queue))
+                channel.basic_publish(message, routing_key=OURS.listed(queue))
 
 
 def _waiting(channel: Any, queue: str, most: int) -> Iterator[Any]:

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 from uuid import uuid4
 
-from broker.names import in_broker
+from models.carriers import OURS
 from tests.acceptance.installation import Installation
 
 QUEUES = ("minutebook.quick", "minutebook.heavy")
@@ -48,7 +48,7 @@ class InRedis:
         with self.installation.broker.client() as client:
             for queue, task, arguments in forged:
                 push = client.lpush if random.random() < 0.5 else client.rpush
-                push(in_broker(queue), _message(task, arguments))
+                push(OURS.listed(queue), _message(task, arguments))
 
 
 def _message(task: str, arguments: list[Any]) -> str:

@@ -16,11 +16,12 @@ from kombu.common import QoS
 
 from broker.app import configure, disconnect
 from broker.kombu_patch import survive_the_broker, transport
-from broker.names import UNKNOWN_QUEUE, in_broker
+from broker.names import UNKNOWN_QUEUE
+from models.carriers import OURS
 from runtime.config import load_settings
 from tests.servers import Broker, free_port, temporary_folder
 
-QUEUE = in_broker("quick")
+QUEUE = OURS.listed("quick")
 DRAIN_S = 5
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from broker.celery_rules import rules_of
-from broker.names import DEFAULT, QUICK, in_broker
+from broker.names import DEFAULT, QUICK
 from cron import tz_release
 from models.action.plan import Plan, read_plan
+from models.carriers import OURS
 from models.column_types import StorableText
 from models.job import listed_queue
 from models.limits import PREFIX
@@ -221,7 +222,9 @@ def _workers(
     if measures.backfills_active(connection):
         used.add(DEFAULT)
     for queue in sorted(used - listened):
-        yield fault("workers", f"no worker listens to queue {queue}", how_to_read(in_broker(queue)))
+        yield fault(
+            "workers", f"no worker listens to queue {queue}", how_to_read(OURS.listed(queue))
+        )
     if used <= listened and Kind.NO_WORKER not in verdict.counts:
         yield ok("workers", f"{len(of_ours)} for {', '.join(sorted(listened)) or 'no queue'}")
 

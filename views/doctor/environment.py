@@ -10,7 +10,7 @@ from broker import probe
 from broker.celery_rules import shares_broker
 from broker.names import DEFAULT, HEAVY, QUICK, UNKNOWN_QUEUE
 from minutebook.steps import registered_steps
-from models.celery_task import QUEUE_PREFIX
+from models.carriers import OURS
 from models.errors import BrokerUnavailable
 from runtime.config import InvalidSetting, Settings, unknown_variables
 from runtime.database import make_engine
@@ -122,7 +122,7 @@ def _check_broker(settings: Settings) -> Iterator[Checked]:
 def _foreign(found: probe.Probed) -> Iterator[Checked]:
     """Yield the workers and messages of another application in our queues."""
     for worker in found.foreign_workers:
-        text = f"worker {worker} of an application listens to a queue of ours ({QUEUE_PREFIX}…)"
+        text = f"worker {worker} of an application listens to a queue of ours ({OURS.prefix}…)"
         yield fault("broker", text, "let it listen to queues of its own: it discards our tasks")
     if found.put_aside:
         text = f"{found.put_aside} messages that our workers do not know are in {UNKNOWN_QUEUE}"

@@ -10,8 +10,9 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from broker.sending import send_ended
+from models.carriers import HTTP
 from models.job import JOB, id_of, listed_queue
-from models.operation import Carrier, OperationState
+from models.operation import OperationState
 from models.store import ticks
 from models.store.operations import jobs, one_step
 from models.store.operations.admission import TAKEN, KeptBack, NotClaimed, Recorded
@@ -83,7 +84,7 @@ def _claim(installation: Installation, wanted: Wanted, step: one_step.Step) -> C
     shown, alerts = one_step.columns_of(step), installation.settings.alert
     its = (wanted.id, wanted.attempt)
     with installation.engine.begin() as connection:
-        over_http = Claimant(Carrier.HTTP, lambda *_: shown)
+        over_http = Claimant(HTTP, lambda *_: shown)
         found = claim(connection, *its, wanted.worker, over_http, alerts=alerts)
         if isinstance(found, Claim) and found.plan.job is None:
             return KeptBack(NotClaimed.BROKEN, end(connection, *its, NO_JOB, alerts=alerts))

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from models.celery_task import QUEUE_PREFIX as OUR_PREFIX
-from models.job import QUEUE_PREFIX as JOB_PREFIX
+from models.carriers import HTTP, OURS
 from models.problems import listed
 from models.store.standing import Known, Readers, Waiting
 from models.store.ticks import CLOCK_WAS_WRONG
@@ -119,13 +118,13 @@ def _workers(facts: Facts) -> Iterator[Finding]:
 
 def shown_queue(queue: str) -> str:
     """Return a queue of the broker as people name it: ours without its prefix."""
-    return queue.removeprefix(OUR_PREFIX)
+    return queue.removeprefix(OURS.prefix)
 
 
 def how_to_read(queue: str) -> str:
     """Return how to start a reader of a queue: of ours, of jobs, or of an application."""
     name = shown_queue(queue)
-    if name.startswith(JOB_PREFIX):
+    if queue.startswith(HTTP.prefix):
         return "start a worker that asks for jobs over HTTP"
     if name == queue:
         return f"start a worker of your application for queue {queue}"

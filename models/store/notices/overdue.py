@@ -6,8 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from models.action.plan import hooks_of
-from models.celery_task import BY_EXCHANGE
-from models.job import JOB, listened_queue
+from models.carriers import HTTP, carrier_of
 from models.notices import NoticeKind, quiet_until, targets_of
 from models.operation import OperationState
 from models.sql import database_now, insert_ignoring, read_clock, stands_in
@@ -75,7 +74,6 @@ _EXPECTED = (
         operations.c.queue,
         operations.c.task,
         operations.c.state,
-        operations.c.in_doubt,
         operations.c.turn,
         operations.c.waiting_for,
         actions.c.name.label("action"),
@@ -129,18 +127,16 @@ def _mark(connection: sa.Connection, row: sa.Row[Any]) -> bool:
 
 
 def _reason(row: sa.Row[Any], listened: frozenset[str], holders: Holders) -> str:
-    is_unsent, is_theirs = row.state == "pending", row.in_doubt is not None
-    queue = listened_queue(row.queue, row.task, is_handed_over=is_theirs)
-    if row.task == JOB and queue not in listened:
+    is_unsent, carrier = row.state == "pending", carrier_of(row.task)
+    is_read = carrier.listed(row.queue) in listened
+    if not is_read and carrier is HTTP:
         return f"no worker asks for the jobs of queue {row.queue}"
-    # Consumers of a user-defined queue are known only if they follow its tasks.
-    is_known = not is_theirs or not (is_unsent or BY_EXCHANGE in row.queue)
-    if queue not in listened and is_known:
+    if not is_read and carrier.knows_readers(row.queue, is_sent=not is_unsent):
         return f"no worker listens to queue {row.queue}"
     if row.turn == Turn.WAITS:
         held = holders.in_words() or "others are before it"
         return f"it waits for its turn on queue {row.queue}: {held}"
-    if is_unsent and row.task != JOB:
+    if is_unsent and carrier is not HTTP:
         return "it could not be sent; is the broker running?"
     held = holders.in_words()
     return f"it waits in queue {row.queue}{held and f': {held}'}"

@@ -11,10 +11,10 @@ import sqlalchemy as sa
 from minutebook.grants import Grants
 from minutebook.steps import SmallApp
 from models.action.plan import Plan
+from models.carriers import Carrier, carrier_of
 from models.errors import LeaseLost
 from models.events import LAST_SEEN
-from models.job import JOB
-from models.operation import REQUESTED, TICKED, Carrier, Cause, OperationState
+from models.operation import REQUESTED, TICKED, Cause, OperationState
 from models.sql import database_now, read_clock
 from models.store.conditions import IS_RUNNING, IS_UNSTARTED
 from models.store.operations import MORE_WAITED, is_requested, restart, unstarted
@@ -71,8 +71,6 @@ class Recorded:
     grants: Grants
     action_uid: UUID
     task: str
-    # Set for a task of the user's Celery application.
-    in_doubt: str | None
     occurrence_at: datetime
     subject: str | None
     event_at: datetime | None
@@ -102,9 +100,7 @@ class Recorded:
     @property
     def carrier(self) -> Carrier:
         """Which workers run it; read from the row, since the plan may be unreadable."""
-        if self.in_doubt is not None:
-            return Carrier.CELERY
-        return Carrier.HTTP if self.task == JOB else Carrier.OURS
+        return carrier_of(self.task)
 
     @property
     def is_requested(self) -> bool:

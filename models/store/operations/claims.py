@@ -9,8 +9,9 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.action.plan import NOTHING_PLANNED, Broken
+from models.carriers import Carrier
 from models.many_rows import Change, Columns, read_each, update_each
-from models.operation import UNSTARTED, Carrier, OperationState
+from models.operation import UNSTARTED, OperationState
 from models.sql import is_among, is_still, stands_in
 from models.store.conditions import IS_LIVE, ITS_REVISION
 from models.store.operations.admission import (
@@ -125,7 +126,6 @@ def _recorded(id: sa.ColumnElement[UUID], attempt: sa.ColumnElement[int]) -> sa.
         small_apps.c.grants,
         operations.c.action_uid,
         operations.c.task,
-        operations.c.in_doubt,
         operations.c.occurrence_at,
         operations.c.subject,
         operations.c.event_at,

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.job import JOB
+from models.carriers import OURS
 from models.many_rows import Change, Columns, update_each
 from models.operation import UNSTARTED, OperationState
 from models.sql import database_now, is_among, is_still, precedes, stands_in
@@ -128,13 +128,10 @@ def release_lost(connection: sa.Connection) -> int:
     return connection.execute(lost).rowcount
 
 
-# Messages to the user's own application are never sent again: handing.py.
 _OF_OURS_IN_THE_BROKER = (
     sa.text(SENDABLE),
     stands_in(operations.c.state, {OperationState.QUEUED}),
-    operations.c.handing_at.is_(None),
-    # Jobs never go to the broker.
-    operations.c.task != JOB,
+    stands_in(operations.c.task, OURS.tasks),
 )
 
 

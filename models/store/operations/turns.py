@@ -15,7 +15,7 @@ from zlib import crc32
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
-from models.job import JOB
+from models.carriers import HTTP, carrier_of
 from models.many_rows import Columns, read_each
 from models.operation import UNSTARTED, OperationState
 from models.sql import database_now, is_among, is_still, precedes, stands_in
@@ -264,9 +264,10 @@ def ahead(connection: sa.Connection, row: Mapping[Any, Any]) -> Ahead:
     Something goes before one that waits for its turn, or for a worker over HTTP.
     """
     held = holders_of(connection, row)
-    if row["turn"] != Turn.WAITS and row["task"] != JOB:
+    waits_to_be_taken = carrier_of(row["task"]) is HTTP
+    if row["turn"] != Turn.WAITS and not waits_to_be_taken:
         return Ahead(0, holders=held)
-    waits = sa.text(JOB_TO_TAKE) if row["task"] == JOB else WAITS_TURN
+    waits = sa.text(JOB_TO_TAKE) if waits_to_be_taken else WAITS_TURN
     query = (
         sa.select(operations.c.id, operations.c.priority)
         .where(operations.c.small_app_id == row["small_app_id"])

@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from broker.app import configure, kept_producer, publish, publish_one
-from broker.names import EXECUTE_HEAVY, EXECUTE_QUICK, METATASK_SCHEDULE
+from models.carriers import EXECUTE_HEAVY, EXECUTE_QUICK, METATASK_SCHEDULE
 from models.store.operations.outbox import Message
 from runtime.config import Settings
 from tests.servers import Broker

@@ -10,7 +10,7 @@ from kombu import Connection, Producer, Queue
 
 from broker.app import publish_one
 from broker.exact import LONGEST_BODY, why_foreign
-from broker.names import WORKER_TASKS
+from models.carriers import WORKER_TASKS
 from models.store.operations.outbox import Message
 
 ID, OTHER = UUID(int=7), UUID(int=8)

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from minutebook.grants import Grants
-from models.operation import Carrier
+from models.carriers import EXECUTE_QUICK, HTTP, OURS, Carrier
 from models.sql import database_now
 from models.store import ticks
 from models.store.notices.alerting import NO_ALERTS
@@ -20,7 +20,9 @@ from models.tables import small_apps, workers
 from runtime.config import Settings
 from runtime.database import reading
 from tasks.agent import Agent
-from tests.celery_messages import TASK, allowing
+from tasks.execute import run_attempt
+from tasks.registry import registry_of
+from tests.celery_messages import TASK, allowing, celery_action
 from tests.factories import make_action, make_operation, row_of, update_operation
 from tests.integration.tasks.agent.test_agent import NOON, Asked, make_sent, serving
 from tests.servers import temporary_folder
@@ -190,7 +192,7 @@ def test_a_worker_does_not_take_the_name_of_one_of_ours(
     assert tuple(row) == ("quick", None, None)
 
 
-@pytest.mark.parametrize("carrier", [Carrier.OURS, Carrier.HTTP])
+@pytest.mark.parametrize("carrier", [OURS, HTTP])
 def test_a_task_of_the_application_is_claimed_by_no_worker_of_another_kind(
     engine: sa.Engine, settings: Settings, carrier: Carrier
 ) -> None:
@@ -209,10 +211,23 @@ def test_a_message_to_our_workers_that_names_a_job_starts_nothing(
     id = sent(engine, settings, JOB)
 
     with engine.begin() as connection:
-        found = claim(connection, id, 1, "one", Claimant(Carrier.OURS), alerts=NO_ALERTS)
+        found = claim(connection, id, 1, "one", Claimant(OURS), alerts=NO_ALERTS)
 
     assert isinstance(found, KeptBack)
     assert row_of(engine, id)["state"] == "queued"
+
+
+def test_an_operation_that_names_a_task_of_ours_ends_with_the_worker_that_gets_it(
+    engine: sa.Engine, settings: Settings
+) -> None:
+    id = make_operation(engine, celery_action(engine), NOON)
+    update_operation(engine, id, task=EXECUTE_QUICK)
+    registry = registry_of(settings.step_modules)
+
+    state = run_attempt(engine, settings, registry, (id, 1), "quick@host:1")
+
+    assert (state, row_of(engine, id)["state"]) == ("failed", "failed")
+    assert "does not know the step 'celery_task'" in row_of(engine, id)["error"]
 
 
 def test_the_name_under_which_a_task_was_claimed_is_shown_to_nobody(

@@ -1,0 +1,58 @@
+"""Carriers: the ways by which operations reach their workers. broker/sending.py sends by them."""
+
+from dataclasses import dataclass
+
+from models.job import JOB
+from models.job import QUEUE_PREFIX as JOB_PREFIX
+
+# The prefix of Minutebook's own queues in the broker: an application that shares the broker may use
+# any other name.
+QUEUE_PREFIX = "minutebook."
+# Stands between exchange and routing key where a queue is shown; no queue's name contains it.
+BY_EXCHANGE = "/"
+# The tasks of our workers: of operations, and of all else that they do.
+EXECUTE_HEAVY = "execute_scheduled_action"
+EXECUTE_QUICK = "execute_scheduled_action_quick"
+METATASK_SCHEDULE = "metatask_schedule"
+DELIVER_NOTICE = "deliver_notice"
+
+
+@dataclass(frozen=True, slots=True)
+class Carrier:
+    """A way to workers of one kind: no others may claim, renew or end its operations."""
+
+    name: str
+    # The tasks that its operations name; empty for any that no other carrier has.
+    tasks: frozenset[str]
+    # What stands before the name of a queue where queues of all carriers are listed.
+    prefix: str
+    # Whether workers of ours consume its queues, and which they are is known.
+    is_ours: bool = True
+
+    def listed(self, queue: str) -> str:
+        """Return the name of a queue where queues of all carriers are listed."""
+        return self.prefix + queue
+
+    def knows_readers(self, queue: str, *, is_sent: bool) -> bool:
+        """Return whether all workers that may take what waits in a queue are known.
+
+        Those of an application are only if they follow its tasks, and read the queue itself.
+        """
+        return self.is_ours or (is_sent and BY_EXCHANGE not in queue)
+
+
+OURS = Carrier("minutebook", frozenset({EXECUTE_HEAVY, EXECUTE_QUICK}), QUEUE_PREFIX)
+# Workers that ask over HTTP: the broker gets none of these operations.
+HTTP = Carrier("job", frozenset({JOB}), QUEUE_PREFIX + JOB_PREFIX)
+# Workers of the user's Celery application.
+CELERY = Carrier("celery_task", frozenset(), "", is_ours=False)
+CARRIERS = (HTTP, OURS, CELERY)
+WORKER_TASKS = frozenset({EXECUTE_HEAVY, EXECUTE_QUICK, METATASK_SCHEDULE, DELIVER_NOTICE})
+# The tasks that no application may have.
+OWN_TASKS = WORKER_TASKS | {JOB}
+_OF_TASKS = {task: one for one in CARRIERS for task in one.tasks}
+
+
+def carrier_of(task: str) -> Carrier:
+    """Return the carrier of an operation by its task, which its row and its message name."""
+    return _OF_TASKS.get(task, CELERY)

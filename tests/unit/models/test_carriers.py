@@ -1,0 +1,57 @@
+"""Which workers run an operation, where they listen, and whether all of them are known."""
+
+import pytest
+
+from models.carriers import (
+    CARRIERS,
+    CELERY,
+    EXECUTE_HEAVY,
+    EXECUTE_QUICK,
+    HTTP,
+    OURS,
+    OWN_TASKS,
+    Carrier,
+    carrier_of,
+)
+from models.job import JOB, listed_queue
+
+
+@pytest.mark.parametrize(
+    ("task", "carrier"),
+    [(EXECUTE_QUICK, OURS), (EXECUTE_HEAVY, OURS), (JOB, HTTP), ("shop.close_day", CELERY)],
+)
+def test_the_task_of_an_operation_names_its_carrier(task: str, carrier: Carrier) -> None:
+    assert carrier_of(task) is carrier
+
+
+def test_no_two_carriers_have_a_task_and_none_has_one_of_an_application() -> None:
+    tasks = [task for one in CARRIERS for task in one.tasks]
+
+    assert len(tasks) == len(set(tasks))
+    assert set(tasks) < OWN_TASKS
+
+
+def test_no_two_carriers_list_a_queue_under_one_name() -> None:
+    assert {one.listed("quick") for one in CARRIERS} == {
+        "minutebook.quick",
+        "minutebook.job:quick",
+        "quick",
+    }
+    # Workers over HTTP are recorded beside ours.
+    assert HTTP.listed("quick") == OURS.listed(listed_queue("quick"))
+
+
+@pytest.mark.parametrize(
+    ("carrier", "queue", "is_sent", "is_known"),
+    [
+        pytest.param(OURS, "quick", False, True, id="ours"),
+        pytest.param(HTTP, "a/b", False, True, id="over_http"),
+        pytest.param(CELERY, "orders", True, True, id="an_application_s_that_follows"),
+        pytest.param(CELERY, "orders", False, False, id="not_sent_yet"),
+        pytest.param(CELERY, "shop/orders", True, False, id="routed_by_an_exchange"),
+    ],
+)
+def test_the_readers_of_an_application_s_queue_are_known_only_if_they_follow(
+    carrier: Carrier, queue: str, is_sent: bool, is_known: bool
+) -> None:
+    assert carrier.knows_readers(queue, is_sent=is_sent) is is_known
