@@ -21,14 +21,11 @@ from minutebook.continued import noted, replacing
 from minutebook.discarded import headers_of, note_discarded, ours
 from minutebook.error_text import text_of
 from minutebook.followed import (
-    CANCELLED,
     HEADER,
-    LOST,
-    TIME_LIMIT,
     FollowedOperation,
-    Interrupted,
     current_operation,
 )
+from minutebook.lease import CANCELLED, LOST, TIME_LIMIT, Interrupted
 
 logger = logging.getLogger("minutebook.follow")
 
@@ -212,8 +209,8 @@ def _claim(task: Any, message: dict[str, Any], agent: Agent) -> FollowedOperatio
     while True:
         state, answer = _ask(channel, asked, answer_s)
         if state == "claimed" and _ask(channel, started, answer_s)[0] == "started":
-            answer["limits"]["is_child"] = os.getpid() != agent.worker_pid
-            claimed = {**answer, "delivery": asked["delivery"]}
+            is_child = os.getpid() != agent.worker_pid
+            claimed = {**answer, "delivery": asked["delivery"], "is_child": is_child}
             return FollowedOperation(channel, claimed, SoftTimeLimitExceeded)
         if state == "refused":
             channel.close()

@@ -15,6 +15,7 @@ from broker.app import app
 from broker.in_use import settings_in_use
 from broker.sending import send_behind, send_ended
 from minutebook.error_text import text_of
+from minutebook.lease import Interrupted
 from minutebook.steps import StepFailed
 from models.carriers import EXECUTE_HEAVY, EXECUTE_QUICK, OURS
 from models.errors import LeaseLost, SchedulerError
@@ -28,7 +29,7 @@ from runtime.db_retry import persist, start
 from runtime.sections import AlertSettings
 from runtime.tracing import span
 from tasks.engines import engine_of
-from tasks.lease import Interrupted, Lease
+from tasks.lease import Lease
 from tasks.registry import Registry, registry_of
 from tasks.runner import Runner, json_of
 from tasks.step_states import Script
@@ -144,9 +145,9 @@ def _run_steps(runner: Runner) -> Ending:
     """Run the operation's remaining steps; return how the attempt ends."""
     try:
         ending = runner.run()
-    except Interrupted as interrupted:
-        ending = interrupted.ending
-        if runner.lease.lost:
+    except Interrupted:
+        ending = runner.lease.ending()
+        if runner.lease.is_lost:
             raise LeaseLost("the lease was lost while a step ran") from None
     except LeaseLost:
         raise

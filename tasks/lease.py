@@ -1,29 +1,26 @@
-"""The lease on a running operation: a thread sends heartbeats and interrupts a step that must end.
+"""The lease on a running operation: what its heartbeats write, and how its steps are made to end.
 
 A signal to the process's main thread raises Interrupted in the step. If the step does not end, the
-thread ends the operation and kills the process, which Celery's prefork pool replaces.
+thread of the lease ends the operation and kills the process, which Celery's prefork pool replaces.
 """
 
 import logging
 import os
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import timedelta
 from mmap import mmap
-from types import FrameType
 
 import sqlalchemy as sa
 
 from minutebook.error_text import text_of
+from minutebook.lease import CANCELLED, LOST, TIME_LIMIT, Due, Interrupted, Keeper
 from models.errors import LeaseLost
 from models.operation import OperationState
 from models.store.operations import running
 from models.store.operations.claims import Claim
 from models.store.operations.finish import Ending, end
-from models.store.operations.retry_policy import CANCELLED, STOPPED_IN_TIME, TIME_LIMIT
+from models.store.operations.retry_policy import CUT_OFF, STOPPED_IN_TIME
 from models.store.operations.running import Story
 from runtime.clock import monotonic
 from runtime.database import reason_of
@@ -58,58 +55,43 @@ class SharedFlag:
 # Made before the pool forks; the worker's main process sets it.
 stopping = SharedFlag()
 
-CHECK_S = 0.2
-# The shortest time between two writes of the row, for progress and for log lines.
-WRITE_EVERY_S = 1.0
 # How long an interrupted step has to return before its process is killed.
 LAST_WRITE_S = 1.0
 # How long an end may take to be recorded, retries included; then the sweep takes the operation.
 RECORDED_WITHIN_S = 2 * KEEP_S
-INTERRUPT = signal.SIGUSR2
 
-
-class Interrupted(BaseException):
-    """Raised in a step that must end now; a BaseException, so that `except Exception` misses it."""
-
-    def __init__(self, ending: Ending) -> None:
-        self.ending = ending
-        super().__init__(ending.reason)
-
-
+STOPPING = "stopping"
 GIVEN_BACK = Ending(OperationState.PENDING, reason="given back: the worker stopped")
-LOST = Ending(OperationState.FAILED, reason="lease lost")
+LEASE_LOST = Ending(OperationState.FAILED, reason="lease lost")
+# How the attempt ends if its step is cut off, and if it stops by itself.
+_CUT_OFF = {**CUT_OFF, STOPPING: GIVEN_BACK, LOST: LEASE_LOST}
+_STOPPED = {**_CUT_OFF, TIME_LIMIT: STOPPED_IN_TIME}
 
 
-@dataclass
-class Lease:
-    """The heartbeat of one attempt; run its steps within `with lease.held():`."""
+class Lease(Keeper):
+    """The lease of one attempt; run its steps within `with lease.held():`."""
 
-    engine: sa.Engine
-    claim: Claim
-    settings: WorkerSettings
-    alerts: AlertSettings
-    # The lines that the steps logged; the heartbeat writes those that the steps did not.
-    lines: LogLines = field(default_factory=LogLines)
-    interruption: Interrupted | None = None
-    lost: bool = False
-    # Whether the running step saw that it should stop: its partial result then does not count.
-    stop_was_seen: bool = False
-    # The running step, if it must not begin twice.
-    unrepeatable: str | None = None
-    _cancelled_at: float | None = None
-    _interruptible: bool = False
-    _is_over: bool = False
-    # When the steps were over, while the end is being recorded.
-    _over_at: float | None = None
-    _ended: threading.Event = field(default_factory=threading.Event)
+    def __init__(
+        self, engine: sa.Engine, claim: Claim, settings: WorkerSettings, alerts: AlertSettings
+    ) -> None:
+        super().__init__(settings.limits(claim.plan.time_limit))
+        self.engine = engine
+        self.claim = claim
+        self.settings = settings
+        self.alerts = alerts
+        # The lines that the steps logged; the heartbeat writes those that the steps did not.
+        self.lines = LogLines()
+        # Whether the running step saw that it should stop: its partial result then does not count.
+        self.stop_was_seen = False
+        # The running step, if it must not begin twice.
+        self.unrepeatable: str | None = None
+        # When the steps were over, while the end is being recorded.
+        self._over_at: float | None = None
 
-    def __post_init__(self) -> None:
-        self._started = monotonic()
-
-    def time_left(self) -> timedelta:
-        """Return how long the operation may still run; never negative."""
-        limit = self.claim.plan.time_limit
-        return max(timedelta(0), limit - timedelta(seconds=monotonic() - self._started))
+    @property
+    def is_lost(self) -> bool:
+        """Whether another process has the operation by now."""
+        return self.asked == LOST
 
     def should_stop(self) -> bool:
         """Return True when the step should end soon: time limit, cancel, or a stopping worker."""
@@ -119,32 +101,26 @@ class Lease:
 
     def asked_to_end(self) -> Ending | None:
         """Return how the operation ends if its step stops now, None if it may go on."""
-        if stopping.is_set():
-            return GIVEN_BACK
-        if self._cancelled_at is not None:
-            return CANCELLED
-        return None if self.time_left() else STOPPED_IN_TIME
+        why = self.why_stop()
+        return None if why is None else _STOPPED[why]
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Renew the lease while the block runs."""
-        previous = _set_handler(self._on_signal)
-        beats = threading.Thread(target=self._keep, name="lease", daemon=True)
-        beats.start()
-        try:
-            yield
-        finally:
-            self._is_over = True
-            self._ended.set()
-            beats.join()
-            _set_handler(previous)
+    def why_stop(self) -> str | None:
+        return STOPPING if stopping.is_set() else super().why_stop()
+
+    def due(self) -> Due | None:
+        # A stopping worker lets a step finish in the grace; any other reason interrupts it now.
+        if self.is_lost:
+            return Due(LOST, 0.0, LAST_WRITE_S)
+        if stopping.is_set():
+            return Due(STOPPING, self.settings.stop_grace_s, LAST_WRITE_S)
+        return super().due()
 
     def steps_are_over(self) -> None:
         """From now on only renew the lease: the end is being recorded.
 
         After a bound the lease is left to run out.
         """
-        self._is_over, self._over_at = True, monotonic()
+        self.is_over, self._over_at = True, monotonic()
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
@@ -153,16 +129,13 @@ class Lease:
         If an interrupted block raises another error, Interrupted is raised instead: an error in its
         cleanup, or one into which a library turns any exception, is not the step's failure.
         """
-        self._interruptible = True
         try:
-            if self.interruption is not None:
-                raise self.interruption
-            yield
+            with super().interruptible():
+                yield
         except Interrupted:
             raise
         except BaseException as error:
-            # The signal handler clears the first flag once it has interrupted the block.
-            if self._interruptible or self.interruption is None:
+            if not self.is_raised:
                 raise
             logger.warning(
                 "operation %s attempt %d: its interrupted step raised an error: %s",
@@ -171,28 +144,17 @@ class Lease:
                 text_of(error),
                 exc_info=error,
             )
-            raise self.interruption from error
-        finally:
-            self._interruptible = False
+            raise Interrupted from error
 
-    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
-        if self._interruptible and self.interruption is not None:
-            self._interruptible = False
-            raise self.interruption
+    def ending(self) -> Ending:
+        """Return how an attempt ends whose step was interrupted: it fails if it may not repeat."""
+        ending = _CUT_OFF[self.interrupted_for or LOST]
+        if ending is not GIVEN_BACK or self.unrepeatable is None:
+            return ending
+        error = f"the worker stopped while step {self.unrepeatable} was running"
+        return Ending(OperationState.FAILED, error=error, reason="cut off")
 
-    def _keep(self) -> None:
-        last_beat = monotonic()
-        next_beat = last_beat + self.settings.heartbeat_s
-        while not self._ended.wait(CHECK_S) and not self._gives_up():
-            may_write = self.lines.has_new and monotonic() >= last_beat + WRITE_EVERY_S
-            if may_write or monotonic() >= next_beat:
-                last_beat = monotonic()
-                next_beat = last_beat + self._beat()
-            ending, grace_s = self._due_ending()
-            if ending is not None and not self._is_over:
-                self._end_step(ending, grace_s)
-
-    def _gives_up(self) -> bool:
+    def gives_up(self) -> bool:
         """Return whether the end takes too long to be recorded."""
         if self._over_at is None or monotonic() < self._over_at + RECORDED_WITHIN_S:
             return False
@@ -204,14 +166,18 @@ class Lease:
         )
         return True
 
-    def _beat(self) -> float:
+    def has_news(self) -> bool:
+        """Return whether the steps logged new lines."""
+        return self.lines.has_new
+
+    def beat(self) -> float:
         """Renew the lease and write new log lines; return the seconds until the next renewal."""
         try:
             with self.lines.being_written(waits=False) as lines, self.engine.begin() as connection:
                 is_cancelled = running.beat(connection, self.claim.id, self.claim.attempt)
                 running.write_lines(connection, self.claim.id, Story({}, lines))
         except LeaseLost:
-            self.lost = True
+            self.asked = LOST
         except sa.exc.SQLAlchemyError as error:
             # After a database error the sweep does not trust a lease's age either: go on.
             logger.warning(
@@ -219,56 +185,13 @@ class Lease:
             )
             return min(1.0, self.settings.heartbeat_s)
         else:
-            if is_cancelled and self._cancelled_at is None:
-                self._cancelled_at = monotonic()
+            if is_cancelled:
+                self.asked = CANCELLED
         return self.settings.heartbeat_s
 
-    def _due_ending(self) -> tuple[Ending | None, float]:
-        """Return how the attempt must end now, if it must, and the step's grace in seconds."""
-        if self.lost:
-            return LOST, LAST_WRITE_S
-        if stopping.is_set():
-            return GIVEN_BACK, self.settings.stop_grace_s
-        if self._cancelled_at is not None:
-            return CANCELLED, self.settings.cancel_grace_s
-        over_s = monotonic() - self._started - self.claim.plan.time_limit.total_seconds()
-        # should_stop() turned true at the limit; the step is interrupted later, then killed.
-        if over_s >= self.settings.soft_limit_s:
-            return TIME_LIMIT, self.settings.hard_limit_s - self.settings.soft_limit_s
-        return None, 0.0
-
-    def _end_step(self, ending: Ending, grace_s: float) -> None:
-        """Interrupt the step; after the grace record the end and kill this process."""
-        self.interruption = Interrupted(self._when_cut_off(ending))
-        # A stopping worker lets a step finish in the grace; any other reason interrupts it now.
-        if ending is not GIVEN_BACK:
-            os.kill(os.getpid(), INTERRUPT)
-        if self._wait_beating(grace_s):
-            return
-        if ending is GIVEN_BACK:
-            os.kill(os.getpid(), INTERRUPT)
-            if self._wait_beating(LAST_WRITE_S):
-                return
-        self._abandon(self._when_cut_off(ending))
-
-    def _when_cut_off(self, ending: Ending) -> Ending:
-        """Return how the attempt ends if its step is cut off; it fails if it may not repeat."""
-        if ending is not GIVEN_BACK or self.unrepeatable is None:
-            return ending
-        error = f"the worker stopped while step {self.unrepeatable} was running"
-        return Ending(OperationState.FAILED, error=error, reason="cut off")
-
-    def _wait_beating(self, seconds: float) -> bool:
-        """Return whether the steps are over, once they are or the seconds have passed."""
-        end = monotonic() + seconds
-        next_beat = monotonic() + self.settings.heartbeat_s
-        while not self._is_over and monotonic() < end:
-            self._ended.wait(min(CHECK_S, max(0.0, end - monotonic())))
-            if not self.lost and monotonic() >= next_beat:
-                next_beat = monotonic() + self._beat()
-        return self._is_over
-
-    def _abandon(self, ending: Ending) -> None:
+    def cut_off(self, _why: str) -> None:
+        """End an attempt whose step does not stop, and kill its process."""
+        ending = self.ending()
         logger.error(
             "operation %s attempt %d: a step does not end (%s); killing its process",
             self.claim.id,
@@ -276,15 +199,9 @@ class Lease:
             ending.reason,
         )
         try:
-            if not self.lost:
+            if not self.is_lost:
                 with self.engine.begin() as connection:
                     id, attempt = self.claim.id, self.claim.attempt
                     end(connection, id, attempt, ending, alerts=self.alerts)
         finally:
             os.kill(os.getpid(), signal.SIGKILL)
-
-
-def _set_handler(handler: "signal._HANDLER") -> "signal._HANDLER":
-    if threading.current_thread() is not threading.main_thread():
-        return None
-    return signal.signal(INTERRUPT, handler)

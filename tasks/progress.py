@@ -5,13 +5,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from minutebook.lease import NEWS_EVERY_S
 from models.store.operations import running
 from models.store.operations.claims import Claim
 from models.store.operations.eta import estimate
 from models.store.operations.running import Story
 from runtime.clock import monotonic, utc_now
 from runtime.db_retry import persist
-from tasks.lease import WRITE_EVERY_S
 from tasks.log_lines import Lines, LogLines
 from tasks.step_states import Script
 
@@ -74,7 +74,7 @@ class Progress:
         return Story({**values, "steps": self.script.stories}, lines)
 
     def _write_if_old(self) -> None:
-        if monotonic() - self._written_at < WRITE_EVERY_S:
+        if monotonic() - self._written_at < NEWS_EVERY_S:
             return
         if not self._is_estimated:
             self._values |= self._estimated()

@@ -5,6 +5,7 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from minutebook.lease import Limits
 from runtime.extras import EXTRAS
 from runtime.sections import Names, Section
 
@@ -88,6 +89,16 @@ class WorkerSettings(Section):
     def lease(self) -> timedelta:
         """How long a worker may be silent before it counts as gone."""
         return timedelta(seconds=self.lease_s)
+
+    def limits(self, time_limit: timedelta) -> Limits:
+        """Return the limits of an attempt, by the time limit of its action."""
+        return Limits(
+            time_limit.total_seconds(),
+            self.heartbeat_s,
+            self.cancel_grace_s,
+            self.soft_limit_s,
+            self.hard_limit_s,
+        )
 
 
 class RetentionSettings(Section):

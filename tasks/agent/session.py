@@ -113,17 +113,7 @@ class Session:
         return {
             "state": "claimed",
             **followed.described(claimed),
-            "limits": self._limits(self.held),
-        }
-
-    def _limits(self, held: Held) -> dict[str, float]:
-        worker = self.agent.settings.worker
-        return {
-            "time_limit_s": held.plan.time_limit.total_seconds(),
-            "heartbeat_s": worker.heartbeat_s,
-            "cancel_grace_s": worker.cancel_grace_s,
-            "soft_limit_s": worker.soft_limit_s,
-            "hard_limit_s": worker.hard_limit_s,
+            "limits": vars(self.agent.settings.worker.limits(self.held.plan.time_limit)),
         }
 
     def _resume(self, asked: dict[str, Any]) -> dict[str, Any]:

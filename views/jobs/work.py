@@ -2,7 +2,8 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -12,13 +13,13 @@ from pydantic import Field
 from models.errors import LeaseLost, NotFound
 from models.job import JOB
 from models.operation import OperationState
-from models.store.operations import jobs, one_step, running
+from models.store.operations import jobs, one_step, retry_policy, running
 from models.store.operations.finish import Ended, Ending, end
 from models.store.operations.jobs import Held, Lease
+from models.store.operations.retry_policy import CUT_OFF
 from models.store.operations.running import Story
 from models.values import format_instant
 from runtime.database import reading
-from tasks import job_ends
 from views.installation import Installation
 from views.jobs.taking import JobToDo, send
 from views.view import View
@@ -56,16 +57,15 @@ def keep(
     settings = installation.settings.worker
     with installation.engine.begin() as connection:
         held = _held(connection, installation, job_id, lease)
-        ending = job_ends.overrun(held, settings)
-        if ending is None:
+        limits = settings.limits(held.plan.time_limit)
+        why = limits.why_stop(held.ran_s, held.asked)
+        left_s = limits.left_s(held.ran_s, held.cancelled_s)
+        if why is None or left_s:
             _renew(connection, held, progress)
-            stopped = job_ends.stopped(held)
-            left_s = job_ends.time_left(held, settings) / timedelta(seconds=1)
-            stop = None if stopped is None else stopped.reason
-            return JobStanding(stop=stop, time_left_s=round(left_s, 3))
-        ended = _finish(connection, installation, held, ending)
+            return JobStanding(stop=why, time_left_s=round(left_s, 3))
+        ended = _finish(connection, installation, held, CUT_OFF[why])
     send(installation, ended)
-    raise LeaseLost(f"job {job_id} was ended, {ending.reason}: its worker did not stop in time")
+    raise LeaseLost(f"job {job_id} was ended, {why}: its worker did not stop in time")
 
 
 def _renew(connection: sa.Connection, held: Held, progress: Mapping[str, Any]) -> None:
@@ -100,7 +100,11 @@ def fail(
     """End a job as failed; its policy decides on a retry. Raises NotFound and LeaseLost."""
 
     def failed(held: Held) -> Ending:
-        return job_ends.failure(held, error, permanent=permanent)
+        limits = installation.settings.worker.limits(held.plan.time_limit)
+        why = limits.why_stop(held.ran_s, held.asked)
+        if why is not None:
+            return replace(CUT_OFF[why], error=error)
+        return retry_policy.failed(held, error, permanent=permanent)
 
     held, ended = _end(installation, job_id, lease, failed)
     at = None
@@ -159,8 +163,8 @@ def _log(level: int, event: str, job_id: str, held: Held, **more: str | None) ->
     fields = {
         "job_id": job_id,
         "operation_id": str(held.id),
-        "duration_ms": round(held.ran_for / timedelta(milliseconds=1)),
-        "wait_ms": round(held.waited_for / timedelta(milliseconds=1)),
+        "duration_ms": round(held.ran_s * 1000),
+        "wait_ms": round(held.waited_s * 1000),
         **more,
     }
     log_event(level, event, fields)

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from minutebook.lease import CANCELLED
 from models.action.plan import Plan
 from models.errors import LeaseLost, NotFound
 from models.job import JOB, Job, id_of
@@ -21,7 +22,7 @@ from models.store.operations.running import lease_lost
 from models.store.scope import Scope
 from models.tables import JOB_TO_TAKE, action_cursor, operations, revisions, small_apps
 
-NOTHING = timedelta(0)
+NOTHING, SECOND = timedelta(0), timedelta(seconds=1)
 # A small app, None for any, and a queue.
 Lane = tuple[int | None, str]
 
@@ -49,11 +50,16 @@ class Held:
     # With its `unheard_s`: seconds between beats that were further apart than a lease.
     step: dict[str, Any]
     # Without those seconds: the clock jumped, or the database was unavailable.
-    ran_for: timedelta
+    ran_s: float
     is_heard_again: bool
-    waited_for: timedelta
+    waited_s: float
     # For how long a cancel has been requested, None if it has not.
-    cancelled_for: timedelta | None
+    cancelled_s: float | None
+
+    @property
+    def asked(self) -> str | None:
+        """What its worker was asked to do: to stop, or nothing."""
+        return None if self.cancelled_s is None else CANCELLED
 
 
 def offers(
@@ -168,7 +174,7 @@ def held(
     is_heard_again = not NOTHING <= silent <= longest
     if is_heard_again:
         unheard += silent
-        step["unheard_s"] = unheard / timedelta(seconds=1)
+        step["unheard_s"] = unheard / SECOND
     return Held(
         row.id,
         row.attempt,
@@ -178,10 +184,10 @@ def held(
         row.failures,
         row.losses,
         step,
-        max(NOTHING, row.now - row.started_at - unheard),
+        max(0.0, (row.now - row.started_at - unheard) / SECOND),
         is_heard_again,
-        row.started_at - row.recorded_at,
-        None if asked_at is None else row.now - asked_at,
+        (row.started_at - row.recorded_at) / SECOND,
+        None if asked_at is None else (row.now - asked_at) / SECOND,
     )
 
 

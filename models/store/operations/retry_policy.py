@@ -3,6 +3,7 @@
 from datetime import timedelta
 from typing import Protocol
 
+from minutebook import lease
 from models.action.plan import Plan
 from models.column_types import shown
 from models.notices import TIME_BOX
@@ -11,6 +12,8 @@ from models.store.operations.finish import Ending
 
 CANCELLED = Ending(OperationState.CANCELLED, reason="cancelled")
 TIME_LIMIT = Ending(OperationState.FAILED, error="time limit", reason="time limit", is_failure=True)
+# How an attempt ends that is cut off, by why it should have stopped.
+CUT_OFF = {lease.CANCELLED: CANCELLED, lease.TIME_LIMIT: TIME_LIMIT}
 # A stop in time: the next operation goes on from the checkpoint.
 STOPPED_IN_TIME = Ending(OperationState.PARTIAL, reason=TIME_BOX)
 

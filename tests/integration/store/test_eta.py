@@ -83,7 +83,7 @@ def test_what_lies_far_back_is_not_looked_at(engine: sa.Engine) -> None:
 def test_a_running_operation_shows_it_and_an_ended_one_does_not(
     engine: sa.Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "WRITE_EVERY_S", 0.0)
+    monkeypatch.setattr(progress, "NEWS_EVERY_S", 0.0)
     shown: list[Any] = []
 
     @minutebook.step("slow")

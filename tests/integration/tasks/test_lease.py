@@ -23,7 +23,7 @@ def test_an_end_that_is_not_recorded_for_too_long_leaves_the_lease_to_run_out(
     one = Lease(engine, claim, settings.worker, settings.alert)
 
     with one.held():
-        beats = next(each for each in threading.enumerate() if each.name == "lease")
+        beats = next(each for each in threading.enumerate() if each.name == "minutebook lease")
         one.steps_are_over()
         beats.join(10)
 

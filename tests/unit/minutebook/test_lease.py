@@ -1,0 +1,184 @@
+"""The lease of an attempt: when its work must end, and how it is made to."""
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from minutebook import lease
+from minutebook.lease import CANCELLED, LOST, TIME_LIMIT, Interrupted, Keeper, Limits
+
+LIMITS = Limits(60.0, 30.0, 30.0, 10.0, 30.0)
+AT_ONCE = Limits(60.0, 0.0, 0.0, 10.0, 30.0)
+LONG_S = 20.0
+
+
+class Kept(Keeper):
+    """A keeper whose heartbeat learns what it is told."""
+
+    def __init__(self, limits: Limits = LIMITS, learns: str | None = None) -> None:
+        super().__init__(limits)
+        self.learns = learns
+        self.beats = 0
+        self.news = threading.Event()
+        self.was_cut_off: list[str] = []
+        self.cut = threading.Event()
+
+    def beat(self) -> float:
+        self.beats += 1
+        self.news.clear()
+        self.asked = self.learns
+        return self.limits.heartbeat_s
+
+    def has_news(self) -> bool:
+        return self.news.is_set()
+
+    def cut_off(self, why: str) -> None:
+        self.was_cut_off.append(why)
+        self.cut.set()
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease, "CHECK_S", 0.005)
+    monkeypatch.setattr(lease, "NEWS_EVERY_S", 0.0)
+
+
+def in_main(act: Callable[[], None]) -> None:
+    act()
+
+
+def in_another(act: Callable[[], None]) -> None:
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            act()
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if raised:
+        raise raised[0]
+
+
+def works(seconds: float = LONG_S) -> None:
+    """Work in short pieces, as an interruption of another thread needs."""
+    never = threading.Event()
+    for _ in range(int(seconds / 0.005)):
+        never.wait(0.005)
+
+
+@pytest.mark.parametrize("where", [in_main, in_another])
+@pytest.mark.parametrize("why", [CANCELLED, LOST])
+def test_work_that_must_end_is_interrupted(
+    where: Callable[[Callable[[], None]], None], why: str
+) -> None:
+    kept = Kept(learns=why)
+    kept.news.set()
+
+    def act() -> None:
+        with kept.held(), kept.interruptible():
+            works()
+
+    with pytest.raises(Interrupted):
+        where(act)
+
+    assert (kept.interrupted_for, kept.was_cut_off) == (why, [])
+
+
+def test_work_beyond_its_time_limit_is_interrupted_after_the_soft_limit() -> None:
+    kept = Kept(Limits(0.0, 30.0, 30.0, 0.0, 30.0))
+
+    with pytest.raises(Interrupted), kept.held(), kept.interruptible():
+        works()
+
+    assert kept.interrupted_for == TIME_LIMIT
+
+
+def test_work_that_goes_on_is_cut_off_once() -> None:
+    kept = Kept(AT_ONCE, learns=CANCELLED)
+
+    with kept.held():
+        assert kept.cut.wait(LONG_S)
+
+    assert kept.was_cut_off == [CANCELLED]
+
+
+def test_work_that_begins_after_the_interruption_does_not_begin() -> None:
+    kept = Kept(Limits(60.0, 0.0, 30.0, 10.0, 30.0), learns=CANCELLED)
+    begun = False
+
+    def act() -> None:
+        nonlocal begun
+        with kept.held():
+            while kept.interrupted_for is None:
+                works(0.005)
+            with kept.interruptible():
+                begun = True
+
+    with pytest.raises(Interrupted):
+        act()
+
+    assert not begun
+
+
+def test_what_runs_after_the_work_is_not_hit() -> None:
+    kept = Kept(learns=CANCELLED)
+    went_on = False
+
+    def act() -> None:
+        nonlocal went_on
+        with kept.held():
+            with kept.interruptible():
+                pass
+            kept.news.set()
+            while kept.interrupted_for is None:
+                works(0.005)
+            went_on = True
+
+    in_another(act)
+
+    assert went_on
+
+
+def test_news_is_reported_before_the_next_renewal() -> None:
+    kept = Kept()
+    kept.news.set()
+
+    with kept.held():
+        while not kept.beats:
+            works(0.005)
+
+    assert kept.beats >= 1
+
+
+@pytest.mark.parametrize(
+    ("ran_s", "asked", "why"),
+    [
+        pytest.param(59.0, None, None, id="in_time"),
+        pytest.param(60.0, None, TIME_LIMIT, id="at_the_limit"),
+        pytest.param(70.0, CANCELLED, CANCELLED, id="cancelled"),
+    ],
+)
+def test_work_should_stop_as_it_was_asked_or_at_its_time_limit(
+    ran_s: float, asked: str | None, why: str | None
+) -> None:
+    assert LIMITS.why_stop(ran_s, asked) == why
+
+
+@pytest.mark.parametrize(
+    ("ran_s", "cancelled_s", "left_s"),
+    [
+        pytest.param(10.0, None, 60.0, id="until_the_soft_limit"),
+        pytest.param(10.0, 5.0, 25.0, id="until_the_grace_ends"),
+        pytest.param(65.0, 5.0, 5.0, id="whichever_comes_first"),
+        pytest.param(10.0, 40.0, 0.0, id="never_negative"),
+    ],
+)
+def test_work_that_cannot_be_interrupted_ends_at_the_soft_limit_or_the_grace(
+    ran_s: float, cancelled_s: float | None, left_s: float
+) -> None:
+    assert LIMITS.left_s(ran_s, cancelled_s) == left_s
