@@ -192,7 +192,7 @@ def _claim(task: Any, message: dict[str, Any], agent: Agent) -> FollowedOperatio
     """
     request = task.request
     asked = {
-        "verb": "claim",
+        "verb": "take",
         "id": request.id,
         "attempt": message["attempt"],
         "worker": f"{request.hostname}:{os.getpid()}",
@@ -208,7 +208,7 @@ def _claim(task: Any, message: dict[str, Any], agent: Agent) -> FollowedOperatio
     channel = Channel(agent.path)
     while True:
         state, answer = _ask(channel, asked, answer_s)
-        if state == "claimed" and _ask(channel, started, answer_s)[0] == "started":
+        if state == "taken" and _ask(channel, started, answer_s)[0] == "started":
             is_child = os.getpid() != agent.worker_pid
             claimed = {**answer, "delivery": asked["delivery"], "is_child": is_child}
             return FollowedOperation(channel, claimed, SoftTimeLimitExceeded)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from minutebook.channel import AgentAway, Channel
-from minutebook.lease import CANCELLED, LOST, NEWS_EVERY_S, TIME_LIMIT, Keeper, Limits
+from minutebook.lease import LOST, NEWS_EVERY_S, TIME_LIMIT, Keeper, Limits
 
 logger = logging.getLogger("minutebook.follow")
 
@@ -130,9 +130,9 @@ class FollowedOperation(Keeper):
             with self._lock:
                 self._progress = {**progress, **self._progress}
             return NEWS_EVERY_S
-        if answer.get("state") in {LOST, CANCELLED}:
-            self.asked = answer["state"]
-        return NEWS_EVERY_S if answer.get("state") == "away" else self.limits.heartbeat_s
+        state = answer.get("state")
+        self.asked = LOST if state == LOST else answer.get("stop") or self.asked
+        return NEWS_EVERY_S if state == "away" else self.limits.heartbeat_s
 
     def interruption(self, why: str) -> BaseException:
         """Return what to raise in the task: Celery's own error at the time limit."""

@@ -174,8 +174,8 @@ class Lease(Keeper):
         """Renew the lease and write new log lines; return the seconds until the next renewal."""
         try:
             with self.lines.being_written(waits=False) as lines, self.engine.begin() as connection:
-                is_cancelled = running.beat(connection, self.claim.id, self.claim.attempt)
-                running.write_lines(connection, self.claim.id, Story({}, lines))
+                its, story = (self.claim.id, self.claim.attempt), Story({}, lines)
+                is_cancelled = running.beat(connection, *its, story)
         except LeaseLost:
             self.asked = LOST
         except sa.exc.SQLAlchemyError as error:

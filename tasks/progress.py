@@ -61,7 +61,7 @@ class Progress:
             story = self._story(lines)
             persist(
                 self.engine,
-                lambda opened: running.write(opened, self.operation_id, self.attempt, story),
+                lambda opened: running.beat(opened, self.operation_id, self.attempt, story),
             )
         self._written_at = monotonic()
 

@@ -9,7 +9,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.store.operations.admission import TAKEN, KeptBack
-from models.store.operations.claims import Claim, recorded_of
+from models.store.operations.claims import recorded_of
 from runtime.clock import monotonic
 from runtime.database import DATABASE_AWAY, reason_of
 from runtime.db_retry import start
@@ -94,7 +94,7 @@ class Claims:
             return KeptBack(why)
         return None if is_unknown or self.is_followed(recorded.task) else UNHEARD
 
-    def claim(self, call: Call) -> tuple[Held, Claim] | KeptBack | Away:
+    def claim(self, call: Call) -> Held | KeptBack | Away:
         """Claim an attempt, or return why it does not start or cannot start now.
 
         One that is asked for again is resumed if an agent that was killed claimed it.
@@ -105,7 +105,7 @@ class Claims:
         if away is not None and monotonic() < away.until:
             return replace(away, is_in_doubt=may_be_committed)
 
-        def claimed() -> tuple[Held, Claim] | KeptBack:
+        def claimed() -> Held | KeptBack:
             nonlocal may_be_committed
             with self.engine.begin() as connection:
                 found = self._claimed(connection, call)
@@ -121,14 +121,14 @@ class Claims:
             self._away = away
             return replace(away, is_in_doubt=may_be_committed)
 
-    def _claimed(self, connection: sa.Connection, call: Call) -> tuple[Held, Claim] | KeptBack:
+    def _claimed(self, connection: sa.Connection, call: Call) -> Held | KeptBack:
         kept_out = self.kept_out(connection, call.its)
         if kept_out is not None:
             return kept_out
         own = followed.claimed_before(connection, call.its, call.delivery) if call.again else None
         if own is not None:
             return own
-        return followed.try_to_claim(
+        return followed.take(
             connection,
             call.its,
             call.worker,

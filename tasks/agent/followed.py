@@ -8,19 +8,17 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.action.plan import Plan
 from models.carriers import CELERY
 from models.errors import LeaseLost
 from models.operation import UNSTARTED, OperationState, after_loss
 from models.sql import is_still
 from models.store.operations import handed_over, handing, one_step, restart, running, unstarted
-from models.store.operations.admission import EXPIRED, TAKEN, KeptBack, Recorded
-from models.store.operations.claims import Claim, Claimant, claim, recorded_of
+from models.store.operations.admission import EXPIRED, TAKEN, KeptBack
+from models.store.operations.claims import Claim, Wanted, claim_of, recorded_of
 from models.store.operations.finish import Ended, Ending, end
 from models.store.operations.handed_over import hand_over
 from models.store.operations.move import RUNNING
-from models.store.operations.retry_policy import CANCELLED, STOPPED_IN_TIME, TIME_LIMIT, failed
-from models.store.operations.running import Story
+from models.store.operations.retry_policy import CUT_OFF, STOPPED_IN_TIME, failed
 from models.tables import operations
 from runtime.clock import monotonic, utc_now
 from runtime.sections import AlertSettings
@@ -49,19 +47,20 @@ class JustBeingSent(Exception):
 class Held:
     """An attempt that a worker of the user's application runs."""
 
-    id: UUID
-    attempt: int
-    plan: Plan
-    failures: int
-    losses: int
-    step: dict[str, Any]
+    claim: Claim
+    step: one_step.Step
     # Whether its task may have begun; before that, no work can be lost.
     has_started: bool = False
     # When Celery's own time limit ends its process, by the machine's monotonic clock.
     killed_at: float | None = None
 
+    @property
+    def its(self) -> tuple[UUID, int]:
+        """The operation's id and the number of the attempt."""
+        return self.claim.id, self.claim.attempt
 
-def try_to_claim(
+
+def take(
     connection: sa.Connection,
     its: tuple[UUID, int],
     worker: str,
@@ -69,24 +68,22 @@ def try_to_claim(
     *,
     repeatable: bool,
     alerts: AlertSettings,
-) -> tuple[Held, Claim] | KeptBack:
+) -> Held | KeptBack:
     """Start an attempt (id, number) for a worker, or return why it does not start.
 
     `repeatable`: the task may begin twice. `delivery` is the random name of the call that asks.
     The caller commits its transaction in either case. Raises as `claim` does.
     """
-    step = one_step.begun(STEP, repeatable=repeatable, delivery=delivery)
+    step = one_step.begun(STEP, repeatable=repeatable, seed=delivery)
     if _comes_early(connection, its):
         # Checked first: an attempt put back during the claim would look paused.
         return EARLY
     handed_over.take_up(connection, *its)
-    shown = one_step.columns_of(step)
-    theirs = Claimant(CELERY, lambda *_: shown)
-    found = claim(connection, *its, worker, theirs, alerts=alerts)
-    if isinstance(found, KeptBack):
-        is_known = found is not TAKEN or recorded_of(connection, *its) is not None
-        return found if is_known else UNKNOWN
-    return Held(found.id, found.attempt, found.plan, found.failures, found.losses, step), found
+    found = one_step.take(connection, Wanted(*its, worker), CELERY, step, alerts)
+    if isinstance(found, Claim):
+        return Held(found, step)
+    is_known = found is not TAKEN or recorded_of(connection, *its) is not None
+    return found if is_known else UNKNOWN
 
 
 def _comes_early(connection: sa.Connection, its: tuple[UUID, int]) -> bool:
@@ -112,12 +109,12 @@ def end_discarded(
         return unstarted.skip(connection, *its, EXPIRED)
     if said["what"] == REVOKED:
         return _end_revoked(connection, its[0], str(said["reason"]))
-    found = try_to_claim(connection, its, said["worker"], repeatable=False, alerts=alerts)
+    found = take(connection, its, said["worker"], repeatable=False, alerts=alerts)
     if found is EARLY:
         raise JustBeingSent
     if isinstance(found, KeptBack):
         return found.ended
-    ending = failed(found[0], str(said["reason"]), permanent=False)
+    ending = failed(found.claim, str(said["reason"]), permanent=False)
     return end(connection, *its, ending, alerts=alerts)
 
 
@@ -151,75 +148,44 @@ def resume(connection: sa.Connection, its: tuple[UUID, int], delivery: str) -> H
 
     Only the call that claimed it knows its random name: id and attempt stand in every message.
     """
-    id, attempt = its
-    recorded = recorded_of(connection, id, attempt)
-    if recorded is None or not _is_claimed_by(recorded, delivery):
-        raise LeaseLost(f"operation {id} attempt {attempt} was not claimed by this call")
-    running.beat(connection, id, attempt)
-    counted = sa.select(operations.c.failures, operations.c.losses).where(operations.c.id == id)
-    row = connection.execute(counted).one()
-    step = (recorded.steps or [{}])[0]
-    return Held(id, attempt, recorded.plan, row.failures, row.losses, step, has_started=True)
-
-
-def _is_claimed_by(recorded: Recorded, delivery: str) -> bool:
-    steps = recorded.steps or [{}]
-    is_its_kind = recorded.carrier is CELERY
-    return is_its_kind and bool(delivery) and steps[0].get("delivery") == delivery
-
-
-def claimed_before(
-    connection: sa.Connection, its: tuple[UUID, int], delivery: str
-) -> tuple[Held, Claim] | None:
-    """Return a running attempt that the same call claimed from an agent that is gone, or None."""
-    id, attempt = its
-    # Waits for a claim that is still being committed.
-    its_row = sa.select(operations.c.id).where(operations.c.id == id)
-    connection.execute(its_row.with_for_update(key_share=True)).first()
-    own = (operations.c.id == id, operations.c.attempt == attempt)
-    query = sa.select(operations.c.id).where(*own, is_still(operations.c.state, RUNNING))
     recorded = recorded_of(connection, *its)
-    if recorded is None or connection.execute(query).first() is None:
-        return None
+    step = (recorded.steps or [{}])[0] if recorded is not None else {}
+    is_its_own = recorded is not None and recorded.carrier is CELERY
+    if recorded is None or not (is_its_own and one_step.is_held_by(step, delivery)):
+        raise LeaseLost(f"operation {its[0]} attempt {its[1]} was not claimed by this call")
+    running.beat(connection, *its)
+    return Held(claim_of(connection, recorded), step, has_started=True)
+
+
+def claimed_before(connection: sa.Connection, its: tuple[UUID, int], delivery: str) -> Held | None:
+    """Return a running attempt that the same call claimed from an agent that is gone, or None."""
+    # Waits for a claim that is still being committed.
+    its_row = sa.select(operations.c.id).where(operations.c.id == its[0])
+    connection.execute(its_row.with_for_update(key_share=True)).first()
     try:
-        held = replace(resume(connection, its, delivery), has_started=False)
+        return replace(resume(connection, its, delivery), has_started=False)
     except LeaseLost:
         return None
-    known = running.memory(connection, recorded.action_uid, recorded.subject)
-    claim = Claim(**vars(recorded), failures=held.failures, losses=held.losses, memory=known)
-    return held, claim
-
-
-def beat(connection: sa.Connection, held: Held, progress: Mapping[str, Any]) -> bool:
-    """Renew the lease and write progress; return whether to cancel; raises LeaseLost."""
-    if progress:
-        story = Story(one_step.progress_columns(progress))
-        running.write(connection, held.id, held.attempt, story)
-    return running.beat(connection, held.id, held.attempt)
 
 
 def write_end(
     connection: sa.Connection, held: Held, report: Mapping[str, Any], alerts: AlertSettings
 ) -> Ended:
     """End an attempt as its worker reports; raises LeaseLost, ValueError for a wrong outcome."""
-    ending = _ending(held, report)
-    step = one_step.ended(held.step, ending, report.get("message"))
-    shown = one_step.progress_columns(report.get("progress") or {})
-    story = Story({**shown, "steps": [step]})
-    ended = end(connection, held.id, held.attempt, ending, story, alerts=alerts)
+    ending, (id, attempt) = _ending(held, report), held.its
+    ended = one_step.finish(connection, held.its, held.step, ending, alerts, report)
     if report["outcome"] in {"retry", "replaced"} and ended.state is OperationState.PENDING:
-        handing.await_message(connection, held.id, held.attempt + 1, _delay(report))
+        handing.await_message(connection, id, attempt + 1, _delay(report))
         if not report.get("is_followed", True):
             unfollowed = f"{ending.reason}, which no worker follows"
-            hand_over(connection, [(held.id, held.attempt + 1)], unfollowed, alerts)
+            hand_over(connection, [(id, attempt + 1)], unfollowed, alerts)
     return ended
 
 
 _ENDINGS: Mapping[str, Ending] = {
     "success": Ending(OperationState.SUCCESS, result={STEP: {}}),
     "time box": STOPPED_IN_TIME,
-    "cancelled": CANCELLED,
-    "time limit": TIME_LIMIT,
+    **CUT_OFF,
 }
 
 
@@ -227,7 +193,7 @@ def _ending(held: Held, report: Mapping[str, Any]) -> Ending:
     outcome, error = str(report["outcome"]), report.get("error")
     match outcome:
         case "failed":
-            return failed(held, str(error), permanent=False)
+            return failed(held.claim, str(error), permanent=False)
         case "retry":
             return Ending(OperationState.PENDING, error=error, reason=CELERY_RETRY)
         case "replaced":
@@ -246,9 +212,9 @@ def left_behind(held: Held, error: str, *, cancel_requested: bool = False) -> En
     if not held.has_started:
         return Ending(OperationState.PENDING, reason="given back: its task had not begun")
     if held.killed_at is not None and monotonic() >= held.killed_at - ABOUT_S:
-        return failed(held, "Celery's own time limit ended the task", permanent=False)
+        return failed(held.claim, "Celery's own time limit ended the task", permanent=False)
     repeatable = bool(held.step.get("repeatable"))
-    state = after_loss(held.losses, repeatable=repeatable, cancel_requested=cancel_requested)
+    state = after_loss(held.claim.losses, repeatable=repeatable, cancel_requested=cancel_requested)
     text = f"lost: {error}"
     if state is OperationState.FAILED:
         text += f"; step {STEP} was running"
@@ -257,10 +223,10 @@ def left_behind(held: Held, error: str, *, cancel_requested: bool = False) -> En
 
 def end_left_behind(connection: sa.Connection, held: Held, alerts: AlertSettings) -> Ended:
     """End an attempt whose process is gone; raises LeaseLost."""
-    asked = sa.select(operations.c.cancel_requested_at).where(operations.c.id == held.id)
+    asked = sa.select(operations.c.cancel_requested_at).where(operations.c.id == held.its[0])
     is_asked = connection.execute(asked).scalar_one_or_none() is not None
     ending = left_behind(held, "its process is gone", cancel_requested=is_asked)
-    return end(connection, held.id, held.attempt, ending, alerts=alerts)
+    return end(connection, *held.its, ending, alerts=alerts)
 
 
 def give_back_in_doubt(
@@ -268,7 +234,7 @@ def give_back_in_doubt(
 ) -> Ended | None:
     """Give back an attempt whose claim was committed unheard; None if it was not, or has ended."""
     own = claimed_before(connection, its, delivery)
-    return None if own is None else end_left_behind(connection, own[0], alerts)
+    return None if own is None else end_left_behind(connection, own, alerts)
 
 
 def _delay(report: Mapping[str, Any]) -> timedelta:

@@ -9,7 +9,9 @@ import sqlalchemy as sa
 
 from broker.sending import send_ended
 from minutebook.error_text import text_of
+from minutebook.lease import CANCELLED
 from models.errors import LeaseLost
+from models.store.operations import one_step
 from models.store.operations.admission import KeptBack
 from models.store.operations.finish import Ended
 from models.store.ticks import Seen
@@ -65,12 +67,12 @@ class Session:
 
     def _answer(self, asked: dict[str, Any]) -> dict[str, Any]:
         match asked["verb"]:
-            case "claim" | "resume" if self.held is not None:
-                return {"state": "refused", "reason": f"this connection holds {self.held.id}"}
-            case "worker" | "claim" | "resume" | "discarded" as verb:
+            case "take" | "resume" if self.held is not None:
+                return {"state": "refused", "reason": f"this connection holds {self.held.its[0]}"}
+            case "worker" | "take" | "resume" | "discarded" as verb:
                 answers = {
                     "worker": self._heard,
-                    "claim": self._claim,
+                    "take": self._take,
                     "resume": self._resume,
                     "discarded": self._discarded,
                 }
@@ -94,7 +96,7 @@ class Session:
         self.agent.workers.heard(self.worker)
         return {"state": "known"}
 
-    def _claim(self, asked: dict[str, Any]) -> dict[str, Any]:
+    def _take(self, asked: dict[str, Any]) -> dict[str, Any]:
         call = self.call = call_of(asked)
         if call.again and self.agent.is_asked_elsewhere(self):
             # The connection that broke may hold it still, and is about to give it back.
@@ -108,13 +110,10 @@ class Session:
             send_ended(self.agent.engine, found.ended)
             is_early = found in (followed.EARLY, UNHEARD)
             return {"state": "early" if is_early else "refused", "reason": found.why}
-        self.held, claimed = found
+        self.held, claimed = found, found.claim
         logger.info("%s: operation %s started (attempt %d)", claimed.triggerer, *call.its)
-        return {
-            "state": "claimed",
-            **followed.described(claimed),
-            "limits": vars(self.agent.settings.worker.limits(self.held.plan.time_limit)),
-        }
+        limits = self.agent.settings.worker.limits(claimed.plan.time_limit)
+        return {"state": "taken", **followed.described(claimed), "limits": vars(limits)}
 
     def _resume(self, asked: dict[str, Any]) -> dict[str, Any]:
         its, delivery = (UUID(asked["id"]), int(asked["attempt"])), str(asked.get("delivery", ""))
@@ -127,13 +126,14 @@ class Session:
     def _beat(self, held: Held, asked: dict[str, Any]) -> dict[str, Any]:
         try:
             with self.agent.engine.begin() as connection:
-                is_cancelled = followed.beat(connection, held, asked.get("progress") or {})
+                progress = asked.get("progress") or {}
+                is_cancelled = one_step.beat(connection, held.its, progress)
         except LeaseLost:
             self.held = None
             return {"state": "lost"}
         except DATABASE_AWAY as error:
             return {"state": "away", "reason": str(error)}
-        return {"state": "cancelled" if is_cancelled else "running"}
+        return {"state": "running", "stop": CANCELLED if is_cancelled else None}
 
     def _end(self, held: Held, asked: dict[str, Any]) -> dict[str, Any]:
         alerts = self.agent.settings.alert
@@ -171,7 +171,7 @@ class Session:
             ended = persist(self.agent.engine, lambda c: followed.end_left_behind(c, held, alerts))
             self._report_end(held, ended)
         except (LeaseLost, sa.exc.SQLAlchemyError) as error:
-            logger.warning("operation %s is left to the sweep: %s", held.id, error)
+            logger.warning("operation %s is left to the sweep: %s", held.its[0], error)
 
     def _give_back_in_doubt(self, call: Call) -> None:
         """Give back an attempt whose claim may have been committed; its worker put it back."""
@@ -185,5 +185,5 @@ class Session:
 
     def _report_end(self, held: Held, ended: Ended) -> None:
         self.held = None
-        logger.info("operation %s attempt %d ended: %s", held.id, held.attempt, ended.state)
+        logger.info("operation %s attempt %d ended: %s", *held.its, ended.state)
         send_ended(self.agent.engine, ended)

@@ -16,7 +16,7 @@ from models.operation import OperationState
 from models.store import ticks
 from models.store.operations import jobs, one_step
 from models.store.operations.admission import TAKEN, KeptBack, NotClaimed, Recorded
-from models.store.operations.claims import Claim, Claimant, Wanted, claim, lock_unstarted, start_all
+from models.store.operations.claims import Claim, Wanted, lock_unstarted, start_all
 from models.store.operations.finish import Ended, Ending, end
 from models.store.operations.jobs import Lane, Offer
 from runtime.database import DATABASE_AWAY, reading
@@ -81,13 +81,12 @@ def send(installation: Installation, ended: Ended | None) -> None:
 
 
 def _claim(installation: Installation, wanted: Wanted, step: one_step.Step) -> Claim | KeptBack:
-    shown, alerts = one_step.columns_of(step), installation.settings.alert
-    its = (wanted.id, wanted.attempt)
+    alerts = installation.settings.alert
     with installation.engine.begin() as connection:
-        over_http = Claimant(HTTP, lambda *_: shown)
-        found = claim(connection, *its, wanted.worker, over_http, alerts=alerts)
+        found = one_step.take(connection, wanted, HTTP, step, alerts)
         if isinstance(found, Claim) and found.plan.job is None:
-            return KeptBack(NotClaimed.BROKEN, end(connection, *its, NO_JOB, alerts=alerts))
+            ended = end(connection, wanted.id, wanted.attempt, NO_JOB, alerts=alerts)
+            return KeptBack(NotClaimed.BROKEN, ended)
     return found
 
 

@@ -13,11 +13,10 @@ from pydantic import Field
 from models.errors import LeaseLost, NotFound
 from models.job import JOB
 from models.operation import OperationState
-from models.store.operations import jobs, one_step, retry_policy, running
+from models.store.operations import jobs, one_step, retry_policy
 from models.store.operations.finish import Ended, Ending, end
 from models.store.operations.jobs import Held, Lease
 from models.store.operations.retry_policy import CUT_OFF
-from models.store.operations.running import Story
 from models.values import format_instant
 from runtime.database import reading
 from views.installation import Installation
@@ -61,22 +60,12 @@ def keep(
         why = limits.why_stop(held.ran_s, held.asked)
         left_s = limits.left_s(held.ran_s, held.cancelled_s)
         if why is None or left_s:
-            _renew(connection, held, progress)
+            changed = held.step if held.is_heard_again else None
+            one_step.beat(connection, (held.id, held.attempt), progress, changed)
             return JobStanding(stop=why, time_left_s=round(left_s, 3))
         ended = _finish(connection, installation, held, CUT_OFF[why])
     send(installation, ended)
     raise LeaseLost(f"job {job_id} was ended, {why}: its worker did not stop in time")
-
-
-def _renew(connection: sa.Connection, held: Held, progress: Mapping[str, Any]) -> None:
-    its = (held.id, held.attempt)
-    columns = one_step.progress_columns(progress)
-    if held.is_heard_again:
-        columns["steps"] = [held.step]
-    if columns:
-        running.write(connection, *its, Story(columns))
-    else:
-        running.beat(connection, *its)
 
 
 def complete(
@@ -140,9 +129,8 @@ def _finish(
     ending: Ending,
     message: str | None = None,
 ) -> Ended:
-    story = Story({"steps": [one_step.ended(held.step, ending, message)]})
-    alerts = installation.settings.alert
-    return end(connection, held.id, held.attempt, ending, story, alerts=alerts)
+    its, alerts = (held.id, held.attempt), installation.settings.alert
+    return one_step.finish(connection, its, held.step, ending, alerts, {"message": message})
 
 
 def _held(connection: sa.Connection, installation: Installation, job_id: str, lease: str) -> Held:

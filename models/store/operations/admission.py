@@ -80,8 +80,9 @@ class Recorded:
     # The user's choice about the mail of new data.
     notify: bool | None
     first_started_at: datetime | None
-    # How many of its attempts failed, and the error of the last one.
-    failed_before: int
+    # How many of its attempts failed and were lost, and the error of the last one.
+    failures: int
+    losses: int
     last_error: str | None
     steps: list[dict[str, Any]] | None
     # Whether this attempt may start, apart from other operations.
@@ -158,7 +159,7 @@ def give_up(
     connection: sa.Connection, recorded: Recorded, reason: str, alerts: AlertSettings
 ) -> KeptBack:
     """End an operation that may not start: skipped, or failed if an attempt of it has failed."""
-    if not recorded.failed_before:
+    if not recorded.failures:
         skipped = unstarted.skip(connection, recorded.id, recorded.attempt, reason)
         return _kept(NotClaimed.SKIPPED, skipped)
     its = (recorded.id, recorded.attempt)
@@ -203,7 +204,7 @@ def _is_overtaken_retry(connection: sa.Connection, recorded: Recorded) -> bool:
 
     Under the overlap policy `allow`, and for events, operations have nothing to do with each other.
     """
-    is_retry = recorded.failed_before and recorded.cause == Cause.SCHEDULE
+    is_retry = recorded.failures and recorded.cause == Cause.SCHEDULE
     if not is_retry or recorded.overlap_key is None:
         return False
     newer = (
@@ -270,7 +271,7 @@ def _is_older(connection: sa.Connection, operation_id: UUID, running: UUID) -> b
 
 def refuse(connection: sa.Connection, recorded: Recorded, alerts: AlertSettings) -> KeptBack:
     """End an unstarted attempt whose action is paused or deleted."""
-    if recorded.failed_before:
+    if recorded.failures:
         ended = give_up(connection, recorded, "paused or deleted", alerts).ended
         return TAKEN if ended is None else KeptBack(NotClaimed.PAUSED, ended)
     is_skipped = unstarted.skip_unwanted(connection, recorded.id, recorded.attempt)

@@ -51,8 +51,6 @@ ANY_KIND = Claimant()
 class Claim(Recorded):
     """An attempt that this worker owns, and what it runs."""
 
-    failures: int
-    losses: int
     # What the action knew when the attempt started.
     memory: Memory
 
@@ -85,15 +83,19 @@ def claim(
     shown = {}
     if recorded.broken is None:
         shown = claimant.begin(recorded.document, recorded.steps or [])
-    started = _start(connection, *its, worker, shown)
-    if started is None:
+    if not _start(connection, *its, worker, shown):
         return refuse(connection, recorded, alerts)
     if recorded.broken is not None:
         fault = Ending(OperationState.FAILED, recorded.broken, "broken plan", is_failure=True)
         return KeptBack(NotClaimed.BROKEN, end(connection, *its, fault, alerts=alerts))
     # Read after the start: no other operation of the action can end any more.
+    return claim_of(connection, recorded)
+
+
+def claim_of(connection: sa.Connection, recorded: Recorded) -> Claim:
+    """Return the claim of an attempt that has started."""
     known = memory(connection, recorded.action_uid, recorded.subject)
-    return Claim(**vars(recorded), **started._mapping, memory=known)
+    return Claim(**vars(recorded), memory=known)
 
 
 def is_wanted(row: Columns) -> sa.ColumnElement[bool]:
@@ -134,7 +136,8 @@ def _recorded(id: sa.ColumnElement[UUID], attempt: sa.ColumnElement[int]) -> sa.
         operations.c.triggerer,
         operations.c.notify,
         operations.c.first_started_at,
-        operations.c.failures.label("failed_before"),
+        operations.c.failures,
+        operations.c.losses,
         operations.c.error.label("last_error"),
         operations.c.steps,
         _can_start(operations.c, attempt).label("can_start"),
@@ -170,14 +173,14 @@ _START = move(
     operations.c.id == _ITS_ID,
     _can_start(operations.c, _ITS_ATTEMPT),
     worker=sa.bindparam("its_worker"),
-).returning(operations.c.failures, operations.c.losses)
+)
 
 
 def _start(
     connection: sa.Connection, id: UUID, attempt: int, worker: str, shown: dict[str, Any]
-) -> sa.Row[Any] | None:
+) -> bool:
     given = {"its_id": id, "its_attempt": attempt, "its_worker": worker, **shown}
-    return connection.execute(_START, given).one_or_none()
+    return connection.execute(_START, given).rowcount == 1
 
 
 def start_foreign(

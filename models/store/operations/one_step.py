@@ -1,27 +1,39 @@
-"""What an operation's row shows of its only step, which a worker outside Minutebook runs."""
+"""An attempt that a worker outside Minutebook takes, keeps and ends, by whichever door.
+
+Its operation has one step, which the row shows.
+"""
 
 import hashlib
 import hmac
 from collections.abc import Mapping
+from hmac import compare_digest
 from secrets import token_hex
 from typing import Any
 from uuid import UUID
 
+import sqlalchemy as sa
+
+from models.carriers import Carrier
 from models.json_text import is_too_large
 from models.operation import OperationState, StepState
-from models.store.operations.finish import Ending
+from models.store.operations import running
+from models.store.operations.admission import KeptBack
+from models.store.operations.claims import Claim, Claimant, Wanted, claim
+from models.store.operations.finish import Ended, Ending, end
+from models.store.operations.running import Story
 from runtime.clock import utc_now
+from runtime.sections import AlertSettings
 
 Step = dict[str, Any]
-# What proves which worker holds an operation: no list, page or answer shows it.
-PROOFS = frozenset({"delivery", "seed"})
+# The random text that proves which worker holds an operation: no list, page or answer shows it.
+SEED = "seed"
 _COLUMNS = {"done": "processed", "total": "total", "message": "message", "phase": "phase"}
 
 
-def begun(name: str, *, repeatable: bool, delivery: str | None = None) -> Step:
+def begun(name: str, *, repeatable: bool, seed: str | None = None) -> Step:
     """Return a step that begins; `repeatable`: it may begin twice.
 
-    `delivery` is the random name of the call that claims it, kept until its end.
+    `seed` is a random text that proves who holds it, kept until its end.
     """
     step = {
         "name": name,
@@ -29,7 +41,7 @@ def begun(name: str, *, repeatable: bool, delivery: str | None = None) -> Step:
         "repeatable": repeatable,
         "started_at": utc_now().isoformat(),
     }
-    return step if delivery is None else {**step, "delivery": delivery}
+    return step if seed is None else {**step, SEED: seed}
 
 
 def leased(name: str) -> Step:
@@ -37,14 +49,59 @@ def leased(name: str) -> Step:
 
     Several operations may begin with the same step: the leases differ, and none shows the seed.
     """
-    return {**begun(name, repeatable=True), "seed": token_hex(32)}
+    return begun(name, repeatable=True, seed=token_hex(32))
 
 
 def lease_of(id: UUID, attempt: int, step: Mapping[str, Any]) -> str:
     """Return the lease of an attempt: its last part is known to the worker that took it alone."""
     its = f"{id.hex}-{attempt}"
-    seed = str(step.get("seed") or token_hex(32))
+    seed = str(step.get(SEED) or token_hex(32))
     return f"{its}-{hmac.new(seed.encode(), its.encode(), hashlib.sha256).hexdigest()[:32]}"
+
+
+def is_held_by(step: Mapping[str, Any], seed: str) -> bool:
+    """Return whether a step began for the worker that knows this seed."""
+    return bool(seed) and compare_digest(seed.encode(), str(step.get(SEED, "")).encode())
+
+
+def take(
+    connection: sa.Connection, wanted: Wanted, carrier: Carrier, step: Step, alerts: AlertSettings
+) -> Claim | KeptBack:
+    """Start an attempt of that carrier with this step; see `claim`."""
+    claimant = Claimant(carrier, lambda *_: columns_of(step))
+    its = (wanted.id, wanted.attempt, wanted.worker)
+    return claim(connection, *its, claimant, alerts=alerts)
+
+
+def beat(
+    connection: sa.Connection,
+    its: tuple[UUID, int],
+    progress: Mapping[str, Any],
+    step: Step | None = None,
+) -> bool:
+    """Renew the lease of an attempt (id, number), and write progress, and a step that has changed.
+
+    Returns whether a cancel was requested. Raises LeaseLost.
+    """
+    columns = progress_columns(progress) | ({} if step is None else {"steps": [step]})
+    return running.beat(connection, *its, Story(columns))
+
+
+def finish(
+    connection: sa.Connection,
+    its: tuple[UUID, int],
+    step: Step,
+    ending: Ending,
+    alerts: AlertSettings,
+    said: Mapping[str, Any],
+) -> Ended:
+    """End an attempt (id, number), with what its worker `said`: `message` and `progress`.
+
+    Raises LeaseLost.
+    """
+    steps = [ended(step, ending, said.get("message"))]
+    story = Story({**progress_columns(said.get("progress") or {}), "steps": steps})
+    return end(connection, *its, ending, story, alerts=alerts)
 
 
 def columns_of(step: Step) -> dict[str, Any]:
@@ -62,18 +119,18 @@ def ended(step: Step, ending: Ending, message: str | None = None) -> Step:
     }.get(ending.state, StepState.WAITING if is_put_back else StepState.FAILED)
     error = ending.error or (ending.reason if state is StepState.FAILED else None)
     said = {key: one for key, one in (("message", message), ("error", error)) if one}
-    return {**_without_proofs(step), "state": state, "finished_at": utc_now().isoformat(), **said}
+    return {**_without_seed(step), "state": state, "finished_at": utc_now().isoformat(), **said}
 
 
 def shown(steps: object) -> object:
     """Return the stored steps of an operation as anybody may see them."""
     if not isinstance(steps, list):
         return steps
-    return [_without_proofs(one) if isinstance(one, Mapping) else one for one in steps]
+    return [_without_seed(one) if isinstance(one, Mapping) else one for one in steps]
 
 
-def _without_proofs(step: Mapping[str, Any]) -> Step:
-    return {key: one for key, one in step.items() if key not in PROOFS}
+def _without_seed(step: Mapping[str, Any]) -> Step:
+    return {key: one for key, one in step.items() if key != SEED}
 
 
 def progress_columns(progress: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Write to a running operation, fenced by its attempt; no row changed means LeaseLost."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -73,8 +73,12 @@ ATTEMPT = sa.and_(
     operations.c.id == sa.bindparam("its_id"), operations.c.attempt == sa.bindparam("its_attempt")
 )
 _FENCED = sa.and_(ATTEMPT, is_still(operations.c.state, {OperationState.RUNNING}))
-_WRITE = sa.update(operations).where(_FENCED).values(heartbeat_at=database_now())
-_BEAT = _WRITE.returning(operations.c.cancel_requested_at)
+_BEAT = (
+    sa.update(operations)
+    .where(_FENCED)
+    .values(heartbeat_at=database_now())
+    .returning(operations.c.cancel_requested_at)
+)
 
 
 def fence(operation_id: UUID, attempt: int) -> dict[str, Any]:
@@ -87,28 +91,30 @@ def lease_lost(operation_id: UUID, attempt: int) -> LeaseLost:
     return LeaseLost(f"operation {operation_id} attempt {attempt} has moved meanwhile")
 
 
-def beat(connection: sa.Connection, operation_id: UUID, attempt: int) -> bool:
-    """Renew the lease; return whether a cancel was requested. Raises LeaseLost."""
-    row = connection.execute(_BEAT, fence(operation_id, attempt)).one_or_none()
-    if row is None:
-        raise lease_lost(operation_id, attempt)
-    return row.cancel_requested_at is not None
-
-
 @dataclass(frozen=True, slots=True)
 class Story:
     """An attempt's progress to store: columns, and log lines if there are new ones."""
 
-    values: dict[str, Any]
+    values: Mapping[str, Any]
     lines: Sequence[dict[str, Any]] | None = None
 
 
-def write(connection: sa.Connection, operation_id: UUID, attempt: int, story: Story) -> None:
-    """Write progress, phase, message or steps, and the last log lines. Raises LeaseLost."""
-    changed = connection.execute(_WRITE, {**fence(operation_id, attempt), **story.values})
-    if changed.rowcount != 1:
+NO_NEWS = Story({})
+
+
+def beat(
+    connection: sa.Connection, operation_id: UUID, attempt: int, story: Story = NO_NEWS
+) -> bool:
+    """Renew the lease, and write progress, phase, message or steps, and the last log lines.
+
+    Returns whether a cancel was requested. Raises LeaseLost.
+    """
+    given = {**fence(operation_id, attempt), **story.values}
+    row = connection.execute(_BEAT, given).one_or_none()
+    if row is None:
         raise lease_lost(operation_id, attempt)
     write_lines(connection, operation_id, story)
+    return row.cancel_requested_at is not None
 
 
 def write_lines(connection: sa.Connection, operation_id: UUID, story: Story) -> None:

@@ -144,7 +144,7 @@ def test_what_has_waited_for_longer_than_it_may_is_not_started(
     update_operation(engine, id, handing_at=database_now(-float(sent_s_ago)))
 
     with engine.begin() as connection:
-        followed.try_to_claim(connection, (id, 1), "shop@host", repeatable=False, alerts=NO_ALERTS)
+        followed.take(connection, (id, 1), "shop@host", repeatable=False, alerts=NO_ALERTS)
 
     row = row_of(engine, id)
     assert (row["state"], row["reason"]) == (state, reason)
@@ -449,9 +449,7 @@ def test_what_a_follower_takes_up_counts_as_one_run(engine: sa.Engine, broker: B
     sweep(engine)
 
     with engine.begin() as connection:
-        found = followed.try_to_claim(
-            connection, (id, 1), "shop@host", repeatable=False, alerts=NO_ALERTS
-        )
+        found = followed.take(connection, (id, 1), "shop@host", repeatable=False, alerts=NO_ALERTS)
         ended = end(connection, id, 1, Ending(OperationState.SUCCESS), alerts=NO_ALERTS)
 
     with reading(engine) as connection:
@@ -474,7 +472,7 @@ def test_what_a_follower_takes_up_and_may_not_start_counts_as_no_run(
     change.set_active(engine, action.uid, active=False, author=author())
 
     with engine.begin() as connection:
-        followed.try_to_claim(connection, (id, 1), "shop@host", repeatable=False, alerts=NO_ALERTS)
+        followed.take(connection, (id, 1), "shop@host", repeatable=False, alerts=NO_ALERTS)
 
     with reading(engine) as connection:
         assert connection.execute(sa.select(action_state.c.run_number)).scalar_one() == 0

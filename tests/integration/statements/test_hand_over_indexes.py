@@ -12,7 +12,7 @@ from broker.in_use import settings_in_use
 from models.celery_task import CeleryRules
 from models.sql import database_now
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import handing, outbox
+from models.store.operations import handing, one_step, outbox
 from models.store.operations.admission import TAKEN, KeptBack
 from scheduler.changes.change import create_all
 from scheduler.dispatch import dispatch_ready
@@ -81,16 +81,14 @@ def test_claiming_ending_and_waiting_for_celery_s_retry(
     alerts = settings_in_use().alert
 
     with statements.captured(), filled.engine.begin() as connection:
-        early = followed.try_to_claim(
-            connection, (id, 2), "shop", repeatable=False, alerts=NO_ALERTS
-        )
-        found = followed.try_to_claim(
+        early = followed.take(connection, (id, 2), "shop", repeatable=False, alerts=NO_ALERTS)
+        found = followed.take(
             connection, (id, 1), "shop", "one", repeatable=False, alerts=NO_ALERTS
         )
         assert not isinstance(found, KeptBack)
         followed.resume(connection, (id, 1), "one")
-        followed.beat(connection, found[0], {"done": 1, "total": 2})
-        followed.write_end(connection, found[0], {"outcome": "retry"}, alerts)
+        one_step.beat(connection, found.its, {"done": 1, "total": 2})
+        followed.write_end(connection, found, {"outcome": "retry"}, alerts)
 
     assert early is TAKEN
     assert_indexed(statements)

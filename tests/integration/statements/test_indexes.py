@@ -127,7 +127,7 @@ def test_a_claim_its_writes_and_its_end(filled: Filled, statements: Statements) 
         with filled.engine.begin() as connection:
             running.memory(connection, filled.due[0], None)
             running.beat(connection, first, 1)
-            running.write(connection, first, 1, story)
+            running.beat(connection, first, 1, story)
         ended(filled, first)
 
     assert isinstance(taken, Claim)

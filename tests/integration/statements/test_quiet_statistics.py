@@ -17,7 +17,16 @@ from models.operation import OperationState
 from models.sql import database_now
 from models.store import notices
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import claims, handing, jobs, outbox, running, turns, unstarted
+from models.store.operations import (
+    claims,
+    handing,
+    jobs,
+    one_step,
+    outbox,
+    running,
+    turns,
+    unstarted,
+)
 from models.store.operations.admission import KeptBack, NotClaimed
 from models.store.operations.claims import Wanted
 from models.store.operations.finish import Ending, end
@@ -111,7 +120,7 @@ def test_an_attempt_from_its_claim_to_its_end(quiet: Filled, asked: Statements) 
         waits = claimed(quiet, second)
         with quiet.engine.begin() as connection:
             running.beat(connection, first, 1)
-            running.write(connection, first, 1, story)
+            running.beat(connection, first, 1, story)
         released = ended(quiet, first)
         with quiet.engine.begin() as connection:
             skipped = unstarted.skip(connection, second, released[0].attempt, "tests")
@@ -149,14 +158,14 @@ def test_a_task_of_the_user_s_own(quiet: Filled, asked: Statements) -> None:
     with asked.captured(), quiet.engine.begin() as connection:
         reserved = outbox.reserve_sendable(connection, 3, only=ids)
         begun = handing.begin(connection, reserved, RULES, NO_ALERTS)
-        followed.try_to_claim(connection, (ids[0], 2), "shop", repeatable=False, alerts=NO_ALERTS)
-        found = followed.try_to_claim(
+        followed.take(connection, (ids[0], 2), "shop", repeatable=False, alerts=NO_ALERTS)
+        found = followed.take(
             connection, (ids[0], 1), "shop", "one", repeatable=False, alerts=NO_ALERTS
         )
         assert not isinstance(found, KeptBack)
         followed.resume(connection, (ids[0], 1), "one")
-        followed.beat(connection, found[0], {"done": 1, "total": 2})
-        followed.write_end(connection, found[0], {"outcome": "retry"}, alerts)
+        one_step.beat(connection, found.its, {"done": 1, "total": 2})
+        followed.write_end(connection, found, {"outcome": "retry"}, alerts)
 
     assert begun
     assert_found_by_keys(asked)

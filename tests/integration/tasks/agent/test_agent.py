@@ -59,10 +59,10 @@ class Asked:
     def claim(self, id: UUID, attempt: int = 1, *, repeatable: bool = False) -> dict[str, Any]:
         self.delivery = uuid4().hex
         how = {"worker": "shop@host:1", "repeatable": repeatable, "delivery": self.delivery}
-        return self.ask("claim", id=str(id), attempt=attempt, **how)
+        return self.ask("take", id=str(id), attempt=attempt, **how)
 
     def start(self, id: UUID, attempt: int = 1, *, repeatable: bool = False) -> None:
-        assert self.claim(id, attempt, repeatable=repeatable)["state"] == "claimed"
+        assert self.claim(id, attempt, repeatable=repeatable)["state"] == "taken"
         assert self.ask("started") == {"state": "started"}
 
 
@@ -144,7 +144,7 @@ def test_a_task_claims_begins_reports_and_ends(
     told = task.claim(id)
     assert task.ask("started") == {"state": "started"}
     progress = {"done": 3, "total": 4, "message": "almost", "phase": "closing"}
-    assert task.ask("beat", progress=progress) == {"state": "running"}
+    assert task.ask("beat", progress=progress) == {"state": "running", "stop": None}
     running = row_of(engine, id)
     assert task.ask("end", outcome="success", progress={}) == {"state": "success"}
 
@@ -176,7 +176,7 @@ def test_who_is_gone_before_it_began_gives_its_operation_back(
     engine: sa.Engine, settings: Settings, task: Asked
 ) -> None:
     id = make_sent(engine, settings)
-    assert task.claim(id)["state"] == "claimed"
+    assert task.claim(id)["state"] == "taken"
 
     task.channel.close()
 
@@ -216,7 +216,7 @@ def test_who_was_gone_at_celery_s_own_time_limit_has_failed_and_is_not_tried_as_
     engine: sa.Engine, settings: Settings, task: Asked
 ) -> None:
     id = make_sent(engine, settings)
-    assert task.claim(id, repeatable=True)["state"] == "claimed"
+    assert task.claim(id, repeatable=True)["state"] == "taken"
     task.ask("started", killed_at=monotonic())
 
     task.channel.close()
@@ -236,7 +236,7 @@ def test_the_attempt_that_celery_sends_itself_may_be_faster_than_the_record(
     assert next_one.claim(id, 2)["state"] == "early"
     ended = task.ask("end", outcome="retry", error="it rains", delay_s=60)
     row = row_of(engine, id)
-    assert next_one.claim(id, 2)["state"] == "claimed"
+    assert next_one.claim(id, 2)["state"] == "taken"
     next_one.channel.close()
 
     assert ended == {"state": "pending"}
@@ -361,7 +361,7 @@ def test_a_heartbeat_tells_of_a_cancel(engine: sa.Engine, settings: Settings, ta
     task.start(id)
     cancel(engine, id, WHOLE_INSTALLATION, "ann")
 
-    assert task.ask("beat", progress={}) == {"state": "cancelled"}
+    assert task.ask("beat", progress={}) == {"state": "running", "stop": "cancelled"}
 
 
 def test_who_has_lost_the_lease_writes_nothing_more(
@@ -419,7 +419,7 @@ def claimed_of_one_that_is_killed(
     killed = serving(engine, settings, path)
     next(killed)
     task = Asked(path)
-    claimed = task.ask("claim", **claim_of(id, "one", again=False))
+    claimed = task.ask("take", **claim_of(id, "one", again=False))
     next(killed, None)
     return id, task, claimed
 
@@ -431,16 +431,16 @@ def test_a_claim_whose_answer_was_lost_with_its_agent_is_taken_up_by_the_next_ag
     restarted = serving(engine, settings, other := path.with_name("other.sock"))
     next(restarted)
     another, own = Asked(other), Asked(other)
-    refused = another.ask("claim", **claim_of(id, "another", again=True))
+    refused = another.ask("take", **claim_of(id, "another", again=True))
     another.channel.close()
-    again = wait_for(lambda: own.ask("claim", **claim_of(id, "one", again=True)) == claimed, 10)
+    again = wait_for(lambda: own.ask("take", **claim_of(id, "one", again=True)) == claimed, 10)
     began = own.ask("started")
     ended = own.ask("end", outcome="success")
     own.channel.close()
     task.channel.close()
     next(restarted, None)
 
-    assert (claimed["state"], refused["state"], again) == ("claimed", "refused", True)
+    assert (claimed["state"], refused["state"], again) == ("taken", "refused", True)
     assert (began, ended) == ({"state": "started"}, {"state": "success"})
     assert (row_of(engine, id)["state"], row_of(engine, id)["attempt"]) == ("success", 1)
 
@@ -450,15 +450,15 @@ def test_a_claim_that_is_asked_for_again_waits_for_the_connection_that_may_hold_
 ) -> None:
     id = make_sent(engine, settings)
     first, again = Asked(path), Asked(path)
-    assert first.ask("claim", **claim_of(id, "one", again=False))["state"] == "claimed"
+    assert first.ask("take", **claim_of(id, "one", again=False))["state"] == "taken"
 
-    waits = again.ask("claim", **claim_of(id, "one", again=True))
+    waits = again.ask("take", **claim_of(id, "one", again=True))
     first.channel.close()
     assert wait_for(lambda: row_of(engine, id)["attempt"] == 2, 10)
     answers: list[str] = []
 
     def ask() -> bool:
-        answers.append(again.ask("claim", **claim_of(id, "one", again=True))["state"])
+        answers.append(again.ask("take", **claim_of(id, "one", again=True))["state"])
         return answers[-1] == "refused"
 
     assert waits["state"] == "early"
@@ -520,7 +520,7 @@ def test_a_claim_that_is_asked_for_again_while_the_database_is_away_is_given_bac
     restarted = serving(engine, settings, other := path.with_name("other.sock"))
     next(restarted).claims._away = Away("database unavailable", monotonic() + 60)
     again = Asked(other)
-    said = again.ask("claim", **claim_of(id, "one", again=True))
+    said = again.ask("take", **claim_of(id, "one", again=True))
     again.channel.close()
 
     assert (said["state"], said["put_back"]) == ("away", True)
@@ -540,7 +540,7 @@ def test_a_claim_that_is_still_being_committed_is_taken_up(
 
     def ask(task: Asked, again: bool) -> threading.Thread:
         claim = claim_of(id, "one", again=again)
-        asking = threading.Thread(target=lambda: answers.append(task.ask("claim", **claim)))
+        asking = threading.Thread(target=lambda: answers.append(task.ask("take", **claim)))
         asking.start()
         return asking
 
@@ -556,7 +556,7 @@ def test_a_claim_that_is_still_being_committed_is_taken_up(
     again.channel.close()
     next(second, None)
 
-    assert [one["state"] for one in answers] == ["claimed", "claimed"]
+    assert [one["state"] for one in answers] == ["taken", "taken"]
 
 
 def test_two_messages_of_one_attempt_do_not_wait_for_each_other(
@@ -566,14 +566,14 @@ def test_two_messages_of_one_attempt_do_not_wait_for_each_other(
     tasks = Asked(path), Asked(path)
 
     states = [
-        task.ask("claim", **claim_of(id, name, again=True))["state"]
+        task.ask("take", **claim_of(id, name, again=True))["state"]
         for task, name in zip(tasks, ("one", "two"), strict=True)
     ]
     shown = row_of(engine, id)["steps"]
     tasks[0].ask("end", outcome="success")
 
-    assert states == ["claimed", "refused"]
-    assert (shown[0]["delivery"], "delivery" in row_of(engine, id)["steps"][0]) == ("one", False)
+    assert states == ["taken", "refused"]
+    assert (shown[0]["seed"], "seed" in row_of(engine, id)["steps"][0]) == ("one", False)
     for task in tasks:
         task.channel.close()
 
@@ -588,7 +588,7 @@ def test_a_claim_that_was_committed_though_the_connection_broke_is_given_back(
 
     with held_claims(engine) as are_committing:
         claim = claim_of(id, "one", again=False)
-        asking = threading.Thread(target=lambda: answers.append(task.ask("claim", **claim)))
+        asking = threading.Thread(target=lambda: answers.append(task.ask("take", **claim)))
         asking.start()
         assert wait_for(are_committing, 10)
         broken = socket.socket(fileno=os.dup(committing[-1].dbapi_connection.fileno()))

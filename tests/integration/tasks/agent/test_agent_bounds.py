@@ -55,8 +55,8 @@ def all_verbs(path: Path, id: UUID) -> list[dict[str, Any]]:
     said = {"worker": "shop@host", "reason": "a peer says so"}
     claims = {"worker": "shop@host:1", "repeatable": False, "delivery": "guessed"}
     asked: list[tuple[str, dict[str, Any]]] = [
-        ("claim", claims),
-        ("claim", {**claims, "again": True}),
+        ("take", claims),
+        ("take", {**claims, "again": True}),
         ("resume", {"delivery": "guessed"}),
         ("resume", {}),
         *(("discarded", {"what": what, **said}) for what in ("revoked", "expired", "unknown")),
@@ -156,7 +156,7 @@ def test_a_task_that_no_worker_of_the_agent_follows_is_not_claimed_through_it(
         one.channel.close()
     next(serves, None)
     # The worker of a sidecar that was restarted introduces itself within two seconds.
-    assert (before["state"], known["state"], after["state"]) == ("early", "known", "claimed")
+    assert (before["state"], known["state"], after["state"]) == ("early", "known", "taken")
 
 
 def test_a_worker_follows_no_task_beyond_the_bounds_of_its_agent(
@@ -241,5 +241,5 @@ def test_the_name_under_which_a_task_was_claimed_is_shown_to_nobody(
     stored = row_of(engine, id)["steps"][0]
 
     task.channel.close()
-    assert stored["delivery"] == task.delivery
+    assert stored["seed"] == task.delivery
     assert task.delivery not in view.model_dump_json()
