@@ -19,11 +19,11 @@ from minutebook.lease import Interrupted
 from minutebook.steps import StepFailed
 from models.carriers import EXECUTE_HEAVY, EXECUTE_QUICK, OURS
 from models.errors import LeaseLost, SchedulerError
-from models.operation import MOST_LOSSES, OperationState, after_loss
+from models.operation import MOST_LOSSES, OperationState
 from models.store.operations.admission import TAKEN, KeptBack
 from models.store.operations.claims import Claim, Claimant, claim
 from models.store.operations.finish import Ended, Ending, end
-from models.store.operations.retry_policy import CANCELLED, failed
+from models.store.operations.retry_policy import CANCELLED, failed, lost
 from runtime.config import Settings
 from runtime.db_retry import persist, start
 from runtime.sections import AlertSettings
@@ -97,14 +97,13 @@ def _run_claimed(runner: Runner) -> str:
         logger.warning("%s; nothing more is written", error)
         return "lost"
     level = logging.ERROR if ended.state == OperationState.FAILED else logging.INFO
-    reason = ending.error or ending.reason
     logger.log(
         level,
         "%s: operation %s ended: %s%s",
         claimed.triggerer,
         claimed.id,
         ended.state,
-        f" ({reason})" if reason else "",
+        f" ({ending.why})" if ending.why else "",
     )
     send_ended(engine, ended)
     return ended.state
@@ -153,11 +152,15 @@ def _run_steps(runner: Runner) -> Ending:
         raise
     except BaseException as error:  # a step's error fails only its operation
         ending = ending_of(runner, error)
-    keeps_checkpoint = ending.state in {
-        OperationState.SUCCESS,
-        OperationState.PARTIAL,
-        OperationState.CANCELLED,
-    } or (ending.state is OperationState.PENDING and not ending.is_failure)
+    keeps_checkpoint = (
+        ending.state
+        in {
+            OperationState.SUCCESS,
+            OperationState.PARTIAL,
+            OperationState.CANCELLED,
+        }
+        or ending.is_put_back
+    )
     if not keeps_checkpoint:
         return ending
     try:
@@ -195,13 +198,9 @@ def _is_by_signal(error: BaseException) -> bool:
 
 def killed(lease: Lease) -> Ending:
     """Return the end of an attempt whose process was killed by a signal that it could hear."""
-    claimed, step = lease.claim, lease.unrepeatable
-    asked = lease.asked_to_end() is CANCELLED
-    state = after_loss(claimed.losses, repeatable=step is None, cancel_requested=asked)
-    text = "lost: a signal ended its process"
-    if state is OperationState.FAILED and step is not None:
-        text += f"; step {step} was running"
-    return Ending(state, error=text, reason="lost", is_loss=True)
+    step = lease.unrepeatable
+    is_asked = lease.asked_to_end() is CANCELLED
+    return lost(lease.claim.losses, "a signal ended its process", step, step is None, is_asked)
 
 
 def database_was_away(runner: Runner, error: sa.exc.DBAPIError) -> Ending:

@@ -6,7 +6,7 @@ from typing import Any
 from minutebook.steps import Steps
 from models.action import ScheduledActionModel, load_action
 from models.action.steps import StepModel
-from models.operation import OperationState, StepState
+from models.operation import StepState
 from models.store.operations import one_step
 from models.store.operations.finish import Ending
 from runtime.clock import utc_now
@@ -60,10 +60,8 @@ class Script:
 
     def cut_off(self, index: int, ending: Ending, details: dict[str, Any]) -> None:
         """Record that a step was cut off when its attempt ended, with its figures, if any."""
-        is_put_back = ending.state is OperationState.PENDING and not ending.is_failure
-        state = StepState.WAITING if is_put_back else StepState.FAILED
         figures = {"details": details} if details else {}
-        self.end(index, state, error=ending.error or ending.reason, **figures)
+        self.end(index, ending.cut_off_step, error=ending.why, **figures)
 
     def take_back(self, index: int) -> None:
         """Record that a step that was announced never started."""

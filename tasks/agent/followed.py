@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from models.carriers import CELERY
 from models.errors import LeaseLost
-from models.operation import UNSTARTED, OperationState, after_loss
+from models.operation import UNSTARTED, OperationState
 from models.sql import is_still
 from models.store.operations import handed_over, handing, one_step, restart, running, unstarted
 from models.store.operations.admission import EXPIRED, TAKEN, KeptBack
@@ -18,7 +18,7 @@ from models.store.operations.claims import Claim, Wanted, claim_of, recorded_of
 from models.store.operations.finish import Ended, Ending, end
 from models.store.operations.handed_over import hand_over
 from models.store.operations.move import RUNNING
-from models.store.operations.retry_policy import CUT_OFF, STOPPED_IN_TIME, failed
+from models.store.operations.retry_policy import CUT_OFF, STOPPED_IN_TIME, failed, lost
 from models.tables import operations
 from runtime.clock import monotonic, utc_now
 from runtime.sections import AlertSettings
@@ -213,12 +213,8 @@ def left_behind(held: Held, error: str, *, cancel_requested: bool = False) -> En
         return Ending(OperationState.PENDING, reason="given back: its task had not begun")
     if held.killed_at is not None and monotonic() >= held.killed_at - ABOUT_S:
         return failed(held.claim, "Celery's own time limit ended the task", permanent=False)
-    repeatable = bool(held.step.get("repeatable"))
-    state = after_loss(held.claim.losses, repeatable=repeatable, cancel_requested=cancel_requested)
-    text = f"lost: {error}"
-    if state is OperationState.FAILED:
-        text += f"; step {STEP} was running"
-    return Ending(state, error=text, reason="lost", is_loss=True)
+    may_repeat = bool(held.step.get("repeatable"))
+    return lost(held.claim.losses, error, STEP, may_repeat, cancel_requested)
 
 
 def end_left_behind(connection: sa.Connection, held: Held, alerts: AlertSettings) -> Ended:

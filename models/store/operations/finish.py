@@ -41,6 +41,21 @@ class Ending:
     # The states it may end from: another application's operation may end without a claim.
     since: frozenset[OperationState] = RUNNING
 
+    @property
+    def is_put_back(self) -> bool:
+        """Whether another attempt follows, though this one did not fail."""
+        return self.state is OperationState.PENDING and not self.is_failure
+
+    @property
+    def why(self) -> str | None:
+        """Its error, or else its reason."""
+        return self.error or self.reason
+
+    @property
+    def cut_off_step(self) -> StepState:
+        """The state of a step that was running."""
+        return StepState.WAITING if self.is_put_back else StepState.FAILED
+
 
 @dataclass(frozen=True, slots=True)
 class Ended:
@@ -98,7 +113,11 @@ def end(
     if row is None:
         raise lease_lost(*its)
     if any(step["state"] == StepState.RUNNING for step in row.steps or []):
-        steps = [_cut_off(step, ending) for step in row.steps]
+        cut_off = {"state": ending.cut_off_step, "error": ending.why}
+        steps = [
+            {**step, **cut_off} if step["state"] == StepState.RUNNING else step
+            for step in row.steps
+        ]
         connection.execute(_SHOW_STEPS, {"its_id": operation_id, "its_steps": steps})
     if story:
         write_lines(connection, operation_id, story)
@@ -120,22 +139,13 @@ def _put_back(connection: sa.Connection, its: tuple[UUID, int], ending: Ending) 
     if _cancel_requested(connection, its[0]):
         # A new attempt would be cancelled at its first heartbeat, or cancel its replacement.
         return replace(ending, state=OperationState.CANCELLED, is_failure=False)
-    attempts.keep_put_back(connection, *its, _attempt_state(ending), ending.error or ending.reason)
+    attempts.keep_put_back(connection, *its, _attempt_state(ending), ending.why)
     return ending
 
 
 def _cancel_requested(connection: sa.Connection, operation_id: UUID) -> bool:
     asked = sa.select(operations.c.cancel_requested_at).where(operations.c.id == operation_id)
     return connection.execute(asked.with_for_update()).scalar_one_or_none() is not None
-
-
-def _cut_off(step: dict[str, Any], ending: Ending) -> dict[str, Any]:
-    """Return a step's state after its attempt ended: a running one was cut off."""
-    if step["state"] != StepState.RUNNING:
-        return step
-    is_put_back = ending.state is OperationState.PENDING and not ending.is_failure
-    state = StepState.WAITING if is_put_back else StepState.FAILED
-    return {**step, "state": state, "error": ending.error or ending.reason}
 
 
 def _attempt_state(ending: Ending) -> str:

@@ -112,11 +112,11 @@ def columns_of(step: Step) -> dict[str, Any]:
 
 def ended(step: Step, ending: Ending, message: str | None = None) -> Step:
     """Return a step after its attempt ended."""
-    is_put_back = ending.state is OperationState.PENDING and not ending.is_failure
-    state = {
+    done = {
         OperationState.SUCCESS: StepState.SUCCESS,
         OperationState.PARTIAL: StepState.PARTIAL,
-    }.get(ending.state, StepState.WAITING if is_put_back else StepState.FAILED)
+    }
+    state = done.get(ending.state, ending.cut_off_step)
     error = ending.error or (ending.reason if state is StepState.FAILED else None)
     said = {key: one for key, one in (("message", message), ("error", error)) if one}
     return {**_without_seed(step), "state": state, "finished_at": utc_now().isoformat(), **said}

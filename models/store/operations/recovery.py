@@ -1,15 +1,17 @@
 """Take back lost operations and release stranded ones."""
 
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.operation import ENDED, UNSTARTED, OperationState, StepState, after_loss
+from models.operation import ENDED, UNSTARTED, OperationState, StepState
 from models.sql import database_now
 from models.store import notices
 from models.store.conditions import IS_RUNNING
 from models.store.operations.finish import Ending, end, end_at_least, release_waiting
+from models.store.operations.retry_policy import lost
 from models.tables import operations
 from runtime.database import is_of_no_row
 from runtime.sections import AlertSettings
@@ -81,16 +83,9 @@ def _end(
 def _take_back(
     connection: sa.Connection, row: sa.RowMapping, alerts: AlertSettings
 ) -> OperationState:
-    step = next((one for one in row["steps"] or [] if one.get("state") == StepState.RUNNING), None)
-    state = after_loss(
-        row["losses"],
-        repeatable=step is None or step.get("repeatable", True),
-        cancel_requested=row["cancel_requested_at"] is not None,
-    )
-    text = f"lost: worker {row['worker']} sent no heartbeat"
-    if state is OperationState.FAILED and step is not None:
-        text += f"; step {step['name']} was running"
-    ending = Ending(state, error=text, reason="lost", is_loss=True)
-    ended = end(connection, row["id"], row["attempt"], ending, alerts=alerts)
-    notices.send_soon(connection, ended.owed)
-    return state
+    running = (one for one in row["steps"] or [] if one.get("state") == StepState.RUNNING)
+    step: dict[str, Any] = next(running, {})
+    why, is_asked = f"worker {row['worker']} sent no heartbeat", bool(row["cancel_requested_at"])
+    ending = lost(row["losses"], why, step.get("name"), step.get("repeatable", True), is_asked)
+    _end(connection, row, ending, alerts)
+    return ending.state

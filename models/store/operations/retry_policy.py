@@ -7,7 +7,7 @@ from minutebook import lease
 from models.action.plan import Plan
 from models.column_types import shown
 from models.notices import TIME_BOX
-from models.operation import OperationState
+from models.operation import OperationState, after_loss
 from models.store.operations.finish import Ending
 
 CANCELLED = Ending(OperationState.CANCELLED, reason="cancelled")
@@ -16,6 +16,18 @@ TIME_LIMIT = Ending(OperationState.FAILED, error="time limit", reason="time limi
 CUT_OFF = {lease.CANCELLED: CANCELLED, lease.TIME_LIMIT: TIME_LIMIT}
 # A stop in time: the next operation goes on from the checkpoint.
 STOPPED_IN_TIME = Ending(OperationState.PARTIAL, reason=TIME_BOX)
+
+
+def lost(losses: int, why: str, step: str | None, may_repeat: bool, is_asked: bool) -> Ending:
+    """Return how an attempt ends whose worker was lost while a step ran.
+
+    `losses` counts earlier ones, `may_repeat` is of the step, `is_asked`: a cancel was requested.
+    """
+    state = after_loss(losses, repeatable=may_repeat, cancel_requested=is_asked)
+    error = f"lost: {why}"
+    if state is OperationState.FAILED and step is not None:
+        error += f"; step {step} was running"
+    return Ending(state, error=error, reason="lost", is_loss=True)
 
 
 class Tried(Protocol):
