@@ -57,15 +57,15 @@ FIELDS = (MINUTE, HOUR, DAY, MONTH, WEEKDAY)
 
 # Characters of other schedulers' dialects, and what to write instead.
 FOREIGN = {
-    "?": "'?' is not supported; write '*'",
-    "#": "'#' (the nth weekday of a month) is not supported; write the weekday, such as 'mon', and "
-    "check the day of the month in the step",
+    "?": "'?' stands alone, for a day; write '*'",
+    "#": "'#' stands for the nth weekday of a month; write 'mon#2' as day of week, each weekday "
+    "by itself",
     "h": "'H' (a time picked by the scheduler) is not supported; write the number itself",
-    "l": "'L' (the last) is not supported; write the days on which it may fall, such as '28-31' as "
-    "day of month, and check the date in the step",
+    "l": "'L' stands for the last; write 'L' or 'L-3' as day of month, or 'friL' as day of week",
     "r": "'R' (a random time) is not supported; write the number itself",
     "~": "'~' (a random time) is not supported; write the number itself",
-    "w": "'W' (the nearest working day) is not supported; write a number, or 'mon-fri' as weekday",
+    "w": "'W' stands for the nearest day from Monday to Friday; write '15W' or 'LW' as day of "
+    "month",
 }
 
 
@@ -92,18 +92,19 @@ def span_of(field: Field, item: str) -> Span:
     step = 1 if step_text is None else _step(field, item, step_text)
     if star:
         return Span(field.low, field.high, step)
-    first = _value(field, start)
+    first = number_of(field, start)
     if end is None:
         if step_text is not None:
             raise _step_without_range(field, item, step)
         return Span(first, first, 1)
-    last = _value(field, end)
+    last = number_of(field, end)
     if first > last:
         raise _wraps_round(field, item, step)
     return Span(first, last, step)
 
 
-def _value(field: Field, text: str) -> int:
+def number_of(field: Field, text: str) -> int:
+    """Return the value that a number or a name writes; raises InvalidRule."""
     if not text.isdigit():
         number = field.names.get(text)
         if number is None:
@@ -142,7 +143,7 @@ def _wraps_round(field: Field, item: str, step: int) -> InvalidRule:
 
 
 def _unwrapped(field: Field, start: str, end: str, step: int) -> str:
-    first, last = _value(field, start), _value(field, end)
+    first, last = number_of(field, start), number_of(field, end)
     if field is WEEKDAY:
         return _unwrapped_weekdays(start, end, step)
     if step > 1:
@@ -155,7 +156,7 @@ def _unwrapped(field: Field, start: str, end: str, step: int) -> str:
 
 
 def _unwrapped_weekdays(start: str, end: str, step: int) -> str:
-    first, last = _value(WEEKDAY, start) % 7, _value(WEEKDAY, end)
+    first, last = number_of(WEEKDAY, start) % 7, number_of(WEEKDAY, end)
     if step > 1:
         values = range(first, last + (7 if first > last else 0) + 1, step)
         return ",".join(str(value % 7) for value in values)

@@ -4,10 +4,11 @@ import difflib
 import re
 from functools import lru_cache
 
-from cron.days import MONTH_LENGTHS, DayFields, Days, days_of
+from cron.days import MONTH_LENGTHS, NEVER, DayFields, Days, days_of
 from cron.dialects import in_another_notation
 from cron.errors import InvalidRule, quote
-from cron.fields import DAY, FIELDS, flags_of, span_of
+from cron.fields import DAY, FIELDS, HOUR, MINUTE, MONTH, WEEKDAY, flags_of, span_of
+from cron.signs import parted, sign_of
 
 LONGEST_RULE = 200
 MINUTES_A_DAY = 1440
@@ -48,18 +49,25 @@ class Rule:
 
     def __init__(self, text: str) -> None:
         fields = text.split(" ")
-        minutes, hours, days, months, weekdays = map(flags_of, FIELDS, fields)
+        minutes, hours = flags_of(MINUTE, fields[0]), flags_of(HOUR, fields[1])
+        days, day_signs = parted(DAY, fields[2])
+        months = flags_of(MONTH, fields[3])
+        weekdays, weekday_signs = parted(WEEKDAY, fields[4])
         either = not (fields[2].startswith("*") or fields[4].startswith("*"))
-        if not either and 1 not in days[: _longest_month(months) + 1]:
-            raise _never_fires(fields[2], fields[3])
+        has_day = 1 in days[: _longest_month(months) + 1]
+        if not either and not has_day and not day_signs:
+            raise _never_fires(fields[2], fields[3], "*")
         self.text = text
         self.is_wildcard = fields[0].startswith("*") or fields[1].startswith("*")
         self._times = b"".join([minutes if hour else _NO_MINUTE for hour in hours])
         self._first_time, self._last_time = self._times.find(1), self._times.rfind(1)
         self._times_a_day = self._times.count(1)
         sunday = bytes((weekdays[0] | weekdays[7],))
-        self._day_fields = DayFields(days, months, sunday + weekdays[1:7], either)
+        week = sunday + weekdays[1:7]
+        self._day_fields = DayFields(days, months, week, either, day_signs, weekday_signs)
         self._days: Days | None = None
+        if not either and (day_signs or weekday_signs) and self.at_or_after(0) >= NEVER:
+            raise _never_fires(*fields[2:])
 
     def at_or_after(self, minute: int) -> int:
         """Return the first matching minute from `minute` on, or a number ≥ NEVER."""
@@ -128,7 +136,11 @@ def normalised(text: str) -> str:
             in_another_notation(text.strip(), fields) or f"{_wrong_number(len(fields))}; {_EXAMPLE}"
         )
         raise InvalidRule("rule", f"{quote(text)} {problem}")
-    return " ".join(fields)
+    # croniter and Quartz write `?` for any day.
+    return " ".join(
+        "*" if text == "?" and field in {DAY, WEEKDAY} else text
+        for field, text in zip(FIELDS, fields, strict=True)
+    )
 
 
 @lru_cache(maxsize=2048)
@@ -140,6 +152,8 @@ def oversized_steps(text: str) -> tuple[tuple[str, str, int], ...]:
     found = []
     for field, items in zip(FIELDS, normalised(text).split(" "), strict=True):
         for item in items.split(","):
+            if sign_of(field, item) is not None:
+                continue
             first, last, step = span_of(field, item)
             if step > max(last - first, 1):
                 found.append((field.name, item, first))
@@ -173,6 +187,10 @@ def _longest_month(months: bytes) -> int:
     return max(length for length, flag in zip(MONTH_LENGTHS, months, strict=True) if flag)
 
 
-def _never_fires(days: str, months: str) -> InvalidRule:
-    problem = f"{quote(days)} never occurs in month {quote(months)}; write a day of this month"
+def _never_fires(days: str, months: str, weekdays: str) -> InvalidRule:
+    if weekdays == "*":
+        problem = f"{quote(days)} never occurs in month {quote(months)}; write a day of this month"
+    else:
+        meet = "beside a field that begins with *, a day has to match both; write other days"
+        problem = f"{quote(days)} never falls on {quote(weekdays)}: {meet}"
     return InvalidRule(DAY.name, problem)

@@ -1,9 +1,11 @@
 """A rule in English."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from cron.fields import FIELDS, flags_of
+from cron.fields import FIELDS
 from cron.rule import parse_rule
+from cron.signs import LAST, NthWeekday, Sign, parted
 
 MONTH_NAMES = (
     *("January", "February", "March", "April", "May", "June", "July", "August"),
@@ -12,6 +14,7 @@ MONTH_NAMES = (
 # Monday first and Sunday as 7, so that a weekend reads 'Saturday and Sunday'.
 WEEKDAY_NAMES = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
+_NTH = ("", "first", "second", "third", "fourth", "fifth")
 # At most this many times of day are listed as HH:MM.
 MOST_TIMES = 6
 
@@ -23,13 +26,50 @@ def in_words(rule: str) -> str:
     applies. The zone is no part of a rule.
     """
     fields = parse_rule(rule).text.split(" ")
+    read = [parted(field, text) for field, text in zip(FIELDS, fields, strict=True)]
     minutes, hours, days, months, weekdays = (
-        [value for value, flag in enumerate(flags_of(field, text)) if flag]
-        for field, text in zip(FIELDS, fields, strict=True)
+        [value for value, flag in enumerate(one.flags) if flag] for one in read
     )
     either = not (fields[2].startswith("*") or fields[4].startswith("*"))
-    week = sorted({value or 7 for value in weekdays})
-    return f"{_time(minutes, hours)}{_day(days, months, week, either)}"
+    dates = _Dates(days, read[2].signs)
+    week = _Week(sorted({value or 7 for value in weekdays}), read[4].signs)
+    return f"{_time(minutes, hours)}{_day(dates, months, week, either)}"
+
+
+class _Dates(NamedTuple):
+    """The days of a month, and the signs of some."""
+
+    days: list[int]
+    signs: tuple[Sign, ...]
+
+    def in_words(self) -> str:
+        parts = [_dates(self.days)] if self.days else []
+        return _joined([*parts, *map(_sign, self.signs)], "and")
+
+
+class _Week(NamedTuple):
+    """The days of a week from 1 (Monday) to 7, and the signs of some."""
+
+    days: list[int]
+    signs: tuple[Sign, ...]
+
+    def in_words(self, last_word: str = "and") -> str:
+        parts = [_listed(self.days, ("", *WEEKDAY_NAMES), last_word)] if self.days else []
+        return _joined([*parts, *map(_sign, self.signs)], last_word)
+
+
+def _sign(sign: Sign) -> str:
+    if isinstance(sign, NthWeekday):
+        which = "last" if sign.nth == LAST else _NTH[sign.nth]
+        return f"the {which} {WEEKDAY_NAMES[sign.weekday - 1]}"
+    if not sign.is_from_last:
+        return f"the day from Monday to Friday nearest to day {sign.number}"
+    if sign.is_nearest and sign.number == 0:
+        return "the last day from Monday to Friday"
+    day = "the last day"
+    if sign.number:
+        day = f"the day {sign.number} day{'s' if sign.number > 1 else ''} before the last"
+    return f"the day from Monday to Friday nearest to {day}" if sign.is_nearest else day
 
 
 def _time(minutes: list[int], hours: list[int]) -> str:
@@ -63,21 +103,22 @@ def _past_hours(hours: list[int]) -> str:
     return f"hour{'s' if len(hours) > 1 else ''} {_listed(hours, range(24))}"
 
 
-def _day(days: list[int], months: list[int], week: list[int], either: bool) -> str:
+def _day(dates: _Dates, months: list[int], week: _Week, either: bool) -> str:
     of_months = "" if len(months) == 12 else _listed(months, ("", *MONTH_NAMES))
     in_months = f" in {of_months}" if of_months else ""
-    every_date, every_weekday = len(days) == 31, len(week) == 7
+    every_date, every_weekday = len(dates.days) == 31, len(week.days) == 7
     if (every_date and every_weekday) or (either and (every_date or every_weekday)):
         return in_months
-    weekdays = _listed(week, ("", *WEEKDAY_NAMES))
+    weekdays = f" on {week.in_words()}"
+    weekdays += f" of {of_months or 'each month'}" if week.signs else in_months
     if every_date:
-        return f" on {weekdays}{in_months}"
-    dates = f" on {_dates(days)} of {of_months or 'the month'}"
+        return weekdays
+    of_dates = f" on {dates.in_words()} of {of_months or 'the month'}"
     if every_weekday:
-        return dates
+        return of_dates
     if either:
-        return f"{dates} or on {weekdays}{in_months}"
-    return f"{dates}, only if it is {_listed(week, ('', *WEEKDAY_NAMES), 'or')}"
+        return f"{of_dates} or{weekdays}"
+    return f"{of_dates}, only if it is {week.in_words('or')}"
 
 
 def _dates(days: list[int]) -> str:

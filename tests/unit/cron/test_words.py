@@ -44,6 +44,17 @@ from tests.unit.cron.debian import RULES
         ("0 0 1-31 * 5", "at 00:00"),
         ("0 0 13 * 0-6", "at 00:00"),
         ("0 0 * * 0-7", "at 00:00"),
+        ("0 18 * * friL", "at 18:00 on the last Friday of each month"),
+        ("0 9 * 1,7 mon#2", "at 09:00 on the second Monday of January and July"),
+        ("0 9 ? * mon,fri#1", "at 09:00 on Monday and the first Friday of each month"),
+        ("0 9 L * *", "at 09:00 on the last day of the month"),
+        ("0 9 1,L-1 2 *", "at 09:00 on day 1 and the day 1 day before the last of February"),
+        ("0 9 15W * *", "at 09:00 on the day from Monday to Friday nearest to day 15 of the month"),
+        ("0 9 LW * *", "at 09:00 on the last day from Monday to Friday of the month"),
+        (
+            "0 9 L * sun#1",
+            "at 09:00 on the last day of the month or on the first Sunday of each month",
+        ),
     ],
 )
 def test_a_rule_reads_as_english(rule: str, expected: str) -> None:
