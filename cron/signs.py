@@ -74,6 +74,20 @@ def parted(field: Field, text: str) -> Parted:
     return Parted(flags, tuple(dict.fromkeys(signs)))
 
 
+def signs_in(rule: str) -> list[str]:
+    """Return the items of a rule that are signs, as written; none for what is no rule."""
+    fields = rule.split(" ")
+    if len(fields) != 5:
+        return []
+    of_days = ((DAY, fields[2]), (WEEKDAY, fields[4]))
+    return [
+        item
+        for field, text in of_days
+        for item in text.split(",")
+        if sign_of(field, item.lower()) is not None
+    ]
+
+
 def sign_of(field: Field, item: str) -> Sign | None:
     """Return the sign that an item writes, None for a plain item; raises InvalidRule."""
     if field is DAY:

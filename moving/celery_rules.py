@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from celery.schedules import ParseException, crontab
 
 from cron import CronSchedule, InvalidRule
-from cron.fields import DAY, HOUR, MINUTE, MONTH, WEEKDAY, Field
+from cron.fields import DAY, HOUR, MINUTE, MONTH, WEEKDAY, WEEKDAYS, Field
 from moving.cron_text import all_of, ranges_of, values_of
 from moving.entries import CannotMove
 
@@ -86,6 +86,10 @@ def _days(day: tuple[set[int], str], weekday: tuple[set[int], str]) -> tuple[str
 
     Celery requires both; cron rules do so only if one of them begins with `*`.
     """
+    weeks = weeks_of(day[0])
+    if weeks and weekday[0] != all_of(WEEKDAY):
+        signs = (f"{WEEKDAYS[one]}#{week}" for week in weeks for one in sorted(weekday[0]))
+        return "*", ",".join(signs)
     days = "*" if day[0] == all_of(DAY) else _field(DAY, *day)
     weekdays = "*" if weekday[0] == all_of(WEEKDAY) else _field(WEEKDAY, *weekday)
     if days.startswith("*") or weekdays.startswith("*"):
@@ -100,6 +104,13 @@ def _days(day: tuple[set[int], str], weekday: tuple[set[int], str]) -> tuple[str
         f"write the rule with day of week * and let the work end at once unless the weekday is"
         f" {weekdays}",
     )
+
+
+def weeks_of(days: set[int]) -> list[int]:
+    """Return which weeks of a month these days are: the 1st has days 1 to 7; none for others."""
+    weeks = [week for week in range(1, 6) if 7 * week in days or (week == 5 and 29 in days)]
+    whole = {day for week in weeks for day in range(7 * week - 6, min(7 * week, 31) + 1)}
+    return weeks if whole == days and len(weeks) < 5 else []
 
 
 def _rest(values: set[int]) -> list[str]:

@@ -59,6 +59,7 @@ def fill() -> None:  # noqa: PLR0915 - a table
     task("at night", crontab=crontab("30", "2"))
     task("first monday", crontab=crontab("0", "9", day_of_month="1-7", day_of_week="1"))
     task("second monday", crontab=crontab("0", "9", day_of_month="8-14", day_of_week="1"))
+    task("second half", crontab=crontab("0", "9", day_of_month="16-31", day_of_week="1"))
     task("often", interval=quarter, priority=5, headers='{"tenant": "a"}', expire_seconds=60)
     task("from then on", interval=quarter, start_time=datetime(2030, 1, 1, tzinfo=UTC))
     task("half a second", interval=half)

@@ -61,8 +61,7 @@ def _cron(trigger: Mapping[str, Any], now: datetime) -> Rule:
         raise CannotMove("its time zone has no name", "give the trigger a zone such as UTC")
     texts = {name: str(fields.get(name, "*")).strip().lower() for name in (*FIELDS, "second")}
     _refuse_finer(fields, texts["second"])
-    crontab = Crontab.read(dict(_crontab_fields(texts)), zone)
-    when = {"cron_rule": crontab.rule, "timezone": zone}
+    when = {"cron_rule": _rule(texts, zone), "timezone": zone}
     jitter = trigger.get("jitter")
     remarks = (f"its jitter of {jitter} s is left out",) if jitter else ()
     return Rule(when, *_bounds(trigger, now), remarks)
@@ -79,6 +78,35 @@ def _refuse_finer(fields: Mapping[str, Any], second: str) -> None:
     if second not in {"0", "00"}:
         why = f"its second {second!r} is not 0, and a cron rule is due at full minutes"
         raise CannotMove(why, 'write second="0", or an interval')
+
+
+def _rule(texts: Mapping[str, str], zone: str) -> str:
+    """Return the cron rule of a trigger; raises CannotMove."""
+    if "last" not in texts["day"]:
+        return Crontab.read(dict(_crontab_fields(texts)), zone).rule
+    if texts["day_of_week"] != "*":
+        raise CannotMove("its last days must be weekdays as well", "check the weekday in it")
+    others = Crontab.read(dict(_crontab_fields({**texts, "day": "*"})), zone).rule.split(" ")
+    signs = [_last(part.strip()) for part in texts["day"].split(",")]
+    is_of_weekdays = {"#" in sign or sign[:-1] in WEEKDAYS for sign in signs}
+    if len(is_of_weekdays) > 1:
+        raise CannotMove("its days are dates and n-th weekdays", "make a job of each")
+    others[4 if is_of_weekdays == {True} else 2] = ",".join(signs)
+    return " ".join(others)
+
+
+def _last(part: str) -> str:
+    """Return a day beside `last` as a sign or a number of a rule; raises CannotMove."""
+    if part == "last":
+        return "L"
+    if part.isdigit() and 1 <= int(part) <= 31:
+        return part
+    position, _, weekday = part.partition(" ")
+    if weekday in WEEKDAYS and position == "last":
+        return f"{weekday}L"
+    if weekday in WEEKDAYS and position in POSITIONS:
+        return f"{weekday}#{POSITIONS.index(position) + 1}"
+    raise CannotMove(f"its day {part[:60]!r} is not part of a cron rule", RULES)
 
 
 def _crontab_fields(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:

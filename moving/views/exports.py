@@ -8,9 +8,11 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from cron.signs import signs_in
 from models.action import ScheduledActionModel, load_action, plan_of
 from models.action.plan import CronTrigger
 from models.errors import InvalidAction
+from models.problems import listed
 from models.tenant import GIVEN
 from moving import to_beat
 from moving.apscheduler import exporting as to_apscheduler
@@ -88,16 +90,22 @@ def export(
     if format == "beat":
         zone = zone or _most_common_zone(parsed)
     exported, text_of = _writers(zone or "UTC", now, celery_app)[format]
-    found += [_without_exceptions(one) or exported(one) for one in parsed]
+    found += [_not_elsewhere(one, format) or exported(one) for one in parsed]
     actions = tuple(ExportedAction.of(one, outcome=one.kind) for one in found)
     return Export(format=format, zone=zone, actions=actions, text=text_of(found))
 
 
-def _without_exceptions(action: ScheduledActionModel) -> Exported | None:
-    """Refuse an action whose rule has exceptions, which no other scheduler has; else None."""
-    if not plan_of(action).closed:
+def _not_elsewhere(action: ScheduledActionModel, format: str) -> Exported | None:
+    """Refuse an action whose rule has what the other scheduler does not know; else None."""
+    plan = plan_of(action)
+    signs = {sign for one in plan.triggers for sign in signs_in(getattr(one, "rule", ""))}
+    if plan.closed:
+        error = CannotMove("its rule has an `except`", f"{KEEP}, or remove the exceptions")
+    elif signs:
+        shown = listed(sorted(signs))
+        error = CannotMove(f"its rule has {shown}, which {format} does not know", KEEP)
+    else:
         return None
-    error = CannotMove("its rule has an `except`", f"{KEEP}, or remove the exceptions")
     return Exported.refused(action.name, error)
 
 

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from cron import CronSchedule
+from cron import CronSchedule, in_words
 from scheduler.events import delay_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "time.md"
@@ -17,6 +17,22 @@ ROWS = re.findall(
 DELAYS = re.findall(
     r"^\| (\d{4}-.+?) \| (P\w+) \| (\d{4}-.+?) \|$", PAGE.read_text(encoding="utf-8"), re.M
 )
+
+
+SIGNS = re.findall(
+    r"^\| `(\S+ \S+ \S+ \S+ \S+)` \| (at .+?) \|$",
+    (PAGE.parents[1] / "reference" / "action.md").read_text(encoding="utf-8"),
+    re.M,
+)
+
+
+@pytest.mark.parametrize(("rule", "words"), SIGNS)
+def test_each_example_of_a_sign_means_what_the_page_says(rule: str, words: str) -> None:
+    assert words == in_words(rule)
+
+
+def test_the_page_of_actions_shows_each_sign() -> None:
+    assert len(SIGNS) >= 8
 
 
 @pytest.mark.parametrize(("event", "delay", "due"), DELAYS)

@@ -9,7 +9,7 @@ from tests.factories import make_document
 from tests.integration.cli.conftest import Call, Write
 
 DAILY = {"crontab": {"minute": "30", "hour": "2"}}
-SECOND_MONDAY = {"crontab": {"day_of_month": "8-14", "day_of_week": "1"}}
+SOME_MONDAYS = {"crontab": {"day_of_month": "8-15", "day_of_week": "1"}}
 
 
 def schedule(**schedules: object) -> dict[str, object]:
@@ -28,7 +28,7 @@ def _allowed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_documents_go_to_stdout_and_a_line_for_each_entry_to_stderr(
     call: Call, write: Write
 ) -> None:
-    file = write(schedule(close={"every_s": 900}, night=DAILY, monday=SECOND_MONDAY), "beat.json")
+    file = write(schedule(close={"every_s": 900}, night=DAILY, monday=SOME_MONDAYS), "beat.json")
     made = call("import", "beat", file)
 
     assert made.code == 1
@@ -36,7 +36,7 @@ def test_documents_go_to_stdout_and_a_line_for_each_entry_to_stderr(
     close, night, monday, counts, allow = made.err.splitlines()
     assert close == "same     close (beat.json entries[0])"
     assert night.startswith("differs  night (beat.json entries[1]): 4 instants of 730 in two years")
-    assert monday.startswith("cannot   monday (beat.json entries[2]): day_of_month 8-14 and")
+    assert monday.startswith("cannot   monday (beat.json entries[2]): day_of_month 8-15 and")
     assert counts == "same 1, differs 1, cannot 1"
     assert allow == "SCHED_CELERY_TASKS has to allow: shop.close"
 

@@ -70,6 +70,8 @@ def fill(scheduler: Any) -> None:  # noqa: PLR0915 - a table
     add("each second", cron(second="*"))
     add("second monday", cron(day="2nd mon", hour=9))
     add("last day", cron(day="last"))
+    add("some", cron(day="1st mon,last fri", hour=9))
+    add("last of some", cron(day="last", day_of_week="mon"))
     add("odd", IntervalTrigger(seconds=90.5))
     add("both", AndTrigger([daily, cron(day="1", hour=7, minute=30)]))
     add("an instant", daily, args=[NOW])
@@ -96,8 +98,8 @@ def found(store: str) -> dict[str, Outcome]:
 
 def test_each_kind_of_outcome(found: Mapping[str, Outcome]) -> None:
     assert names(found, "same") == {
-        "daily", "pytz", "work days", "first monday", "every quarter", "summer", "once", "either",
-        "bounded", "paused", "sent",
+        "daily", "pytz", "work days", "first monday", "second monday", "last day", "some",
+        "every quarter", "summer", "once", "either", "bounded", "paused", "sent",
     }  # fmt: skip
     assert names(found, "differs") == {"at night", "often", "in turn", "jitter"}
 
@@ -117,7 +119,10 @@ def test_a_job_becomes_an_action(found: Mapping[str, Outcome]) -> None:
     ("name", "when"),
     [
         ("work days", {"cron_rule": "0 9,17 * * 1-5", "timezone": PARIS}),
-        ("first monday", {"cron_rule": "0 9 */31,2-7 * 1", "timezone": PARIS}),
+        ("first monday", {"cron_rule": "0 9 * * mon#1", "timezone": PARIS}),
+        ("second monday", {"cron_rule": "0 9 * * mon#2", "timezone": PARIS}),
+        ("last day", {"cron_rule": "0 0 L * *", "timezone": PARIS}),
+        ("some", {"cron_rule": "0 9 * * mon#1,friL", "timezone": PARIS}),
         ("every quarter", {"cron_rule": "*/15 * * * *", "timezone": "UTC"}),
         ("often", {"every": "PT15M", "starting_at": "2026-01-01T00:00:00Z"}),
         ("once", {"due_date": "2190-12-24T18:00:00Z"}),
@@ -168,8 +173,7 @@ def test_a_call_that_sends_a_task_is_that_task(found: Mapping[str, Outcome]) -> 
     [
         ("a command", "it calls os.path:join in the scheduler's process"),
         ("each second", "its second '*' is not 0"),
-        ("second monday", "must both match"),
-        ("last day", "its day 'last' is not part of a cron rule"),
+        ("last of some", "its last days must be weekdays as well"),
         ("odd", "its interval of 90.5 s is not a whole number"),
         ("both", "its trigger 'and' is not a rule"),
         ("an instant", "JSON cannot hold args[0]: datetime.datetime(2026"),

@@ -87,7 +87,7 @@ def test_the_queue_is_where_the_router_sends_the_task() -> None:
     [
         pytest.param(0.5, "not a whole number of seconds", id="half_a_second"),
         pytest.param(10, "when.every", id="shorter_than_a_tick"),
-        pytest.param(crontab("0", "9", "1", "8-14"), "must both match", id="both_days"),
+        pytest.param(crontab("0", "9", "1", "8-15"), "must both match", id="both_days"),
     ],
 )
 def test_what_no_action_can_say_is_refused_with_a_way_out(given: object, why: str) -> None:

@@ -27,8 +27,16 @@ def rule(minute: str, hour: str, day: str = "*", month: str = "*", weekday: str 
         pytest.param(("0", "9", "*", "*", "fri-mon"), "0 9 * * 0,1,5,6", id="over_the_weekend"),
         pytest.param(("0", "9", "1-31", "*", "mon"), "0 9 * * mon", id="all_days"),
         pytest.param(("0", "9", "*/2", "*", "mon"), "0 9 */2 * mon", id="both_with_a_star"),
-        pytest.param(("0", "9", "1-7", "*", "mon"), "0 9 */31,2-7 * mon", id="first_monday"),
-        pytest.param(("0", "9", "8-14", "*", "sun"), "0 9 8-14 * */7", id="second_sunday"),
+        pytest.param(("0", "9", "1-7", "*", "mon"), "0 9 * * mon#1", id="first_monday"),
+        pytest.param(("0", "9", "8-14", "*", "sun"), "0 9 * * sun#2", id="second_sunday"),
+        pytest.param(
+            ("0", "9", "1-7,15-21", "*", "mon,fri"),
+            "0 9 * * mon#1,fri#1,mon#3,fri#3",
+            id="weeks_and_weekdays",
+        ),
+        pytest.param(("0", "9", "29-31", "2", "sat"), "0 9 * 2 sat#5", id="the_fifth_week"),
+        pytest.param(("0", "9", "1-8", "*", "mon"), "0 9 */31,2-8 * mon", id="more_than_a_week"),
+        pytest.param(("0", "9", "8-15", "*", "sun"), "0 9 8-15 * */7", id="not_a_week"),
     ],
 )
 def test_a_crontab_is_written_as_a_rule(fields: tuple[str, ...], expected: str) -> None:
@@ -36,8 +44,8 @@ def test_a_crontab_is_written_as_a_rule(fields: tuple[str, ...], expected: str) 
 
 
 def test_days_that_must_both_match_are_refused_where_a_rule_would_take_either() -> None:
-    with pytest.raises(CannotMove, match="8-14 and day_of_week 1 must both match") as refused:
-        rule("0", "9", "8-14", "*", "1")
+    with pytest.raises(CannotMove, match="8-15 and day_of_week 1 must both match") as refused:
+        rule("0", "9", "8-15", "*", "1")
 
     assert "let the work end at once unless the weekday is 1" in refused.value.instead
 
