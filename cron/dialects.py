@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from cron.errors import InvalidRule
 from cron.fields import FIELDS, WEEKDAYS, Field
-from cron.signs import parted
+from cron.signs import parted, with_capitals
 
 _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})", re.ASCII)
 _ZONE = re.compile(r"(?:cron_)?tz=(\S+)\s", re.IGNORECASE)
@@ -79,9 +79,7 @@ def _renumbered(fields: list[str]) -> str | None:
     rule = [_with_range(field, text) for field, text in zip(FIELDS, [*others, named], strict=True)]
     if not _is_rule(rule):
         return None
-    # A small L looks like a one.
-    rule[2], rule[4] = rule[2].upper(), re.sub(r"l\b", "L", rule[4])
-    return " ".join(rule)
+    return " ".join(with_capitals(field, text) for field, text in zip(FIELDS, rule, strict=True))
 
 
 def _with_range(field: Field, text: str) -> str:

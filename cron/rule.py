@@ -8,7 +8,7 @@ from cron.days import MONTH_LENGTHS, NEVER, DayFields, Days, days_of
 from cron.dialects import in_another_notation
 from cron.errors import InvalidRule, quote
 from cron.fields import DAY, FIELDS, HOUR, MINUTE, MONTH, WEEKDAY, flags_of, span_of
-from cron.signs import parted, sign_of
+from cron.signs import parted, sign_of, with_capitals
 
 LONGEST_RULE = 200
 MINUTES_A_DAY = 1440
@@ -31,7 +31,8 @@ _EXAMPLE = "write minute, hour, day of month, month, day of week, such as '0 7 *
 class Rule:
     """The local minutes that match a rule, counted from 1969-01-01 00:00 on the wall clock.
 
-    `text` is the rule in lower case, with single blanks between fields and nicknames expanded.
+    `text` is the rule in lower case, signs in capitals, with single blanks between fields and
+    nicknames expanded.
     `is_wildcard`: the minute or the hour field begins with `*`. In Debian's cron such a rule
     follows the wall clock through gaps and repeats.
     """
@@ -124,7 +125,7 @@ def _parsed(text: str) -> Rule:
 
 
 def normalised(text: str) -> str:
-    """Return five lower-case fields, single blanks between them; raises InvalidRule."""
+    """Return five lower-case fields, signs in capitals, single blanks between; raises InvalidRule."""
     if not _ALLOWED.fullmatch(text):
         raise InvalidRule("rule", f"{quote(text)} contains a character no rule has; {_EXAMPLE}")
     lowered = text.lower().replace("\t", " ").strip(" ")
@@ -138,7 +139,7 @@ def normalised(text: str) -> str:
         raise InvalidRule("rule", f"{quote(text)} {problem}")
     # croniter and Quartz write `?` for any day.
     return " ".join(
-        "*" if text == "?" and field in {DAY, WEEKDAY} else text
+        "*" if text == "?" and field in {DAY, WEEKDAY} else with_capitals(field, text)
         for field, text in zip(FIELDS, fields, strict=True)
     )
 

@@ -13,6 +13,8 @@ from cron.fields import DAY, WEEKDAY, Field, flags_of, number_of
 
 LAST = -1
 
+_SMALL_SIGN = re.compile(r"(?<![a-z])l|l(?![a-z])")
+
 _DAY_SIGN = re.compile(r"(?:l(?:-(\d{1,9}))?|(\d{1,9}))(w?)", re.ASCII)
 _WEEKDAY_SIGN = re.compile(r"([a-z]{3}|\d{1,9})(?:#(\d{1,9}|l)|l)|l([a-z]{3}|\d{1,9})", re.ASCII)
 
@@ -62,9 +64,9 @@ class Parted(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def parted(field: Field, text: str) -> Parted:
-    """Return the plain items of a field in lower case, and its signs; raises InvalidRule."""
+    """Return the plain items of a field, and its signs; raises InvalidRule."""
     plain, signs = [], []
-    for item in text.split(","):
+    for item in text.lower().split(","):
         sign = sign_of(field, item)
         if sign is None:
             plain.append(item)
@@ -84,15 +86,23 @@ def signs_in(rule: str) -> list[str]:
         item
         for field, text in of_days
         for item in text.split(",")
-        if sign_of(field, item.lower()) is not None
+        if sign_of(field, item) is not None
     ]
 
 
 def sign_of(field: Field, item: str) -> Sign | None:
     """Return the sign that an item writes, None for a plain item; raises InvalidRule."""
     if field is DAY:
-        return _day_sign(item)
-    return _weekday_sign(item) if field is WEEKDAY else None
+        return _day_sign(item.lower())
+    return _weekday_sign(item.lower()) if field is WEEKDAY else None
+
+
+def with_capitals(field: Field, text: str) -> str:
+    """Return a field in lower case with its signs as capitals: a small L looks like a one."""
+    if field is DAY:
+        items = text.split(",")
+        return ",".join(one.upper() if _DAY_SIGN.fullmatch(one) else one for one in items)
+    return _SMALL_SIGN.sub("L", text) if field is WEEKDAY else text
 
 
 def _day_sign(item: str) -> DayOfMonth | None:
