@@ -125,7 +125,10 @@ def _parsed(text: str) -> Rule:
 
 
 def normalised(text: str) -> str:
-    """Return five lower-case fields, signs in capitals, single blanks between; raises InvalidRule."""
+    """Return five lower-case fields, signs in capitals, with single blanks between.
+
+    Raises InvalidRule.
+    """
     if not _ALLOWED.fullmatch(text):
         raise InvalidRule("rule", f"{quote(text)} contains a character no rule has; {_EXAMPLE}")
     lowered = text.lower().replace("\t", " ").strip(" ")
