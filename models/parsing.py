@@ -12,7 +12,7 @@ from models.celery_task import NO_TASKS, CeleryRules
 
 DEFAULT_TICK = timedelta(minutes=1)
 # The shortest tick a daemon may have; an edit by plain SQL is read without its settings.
-LEAST_TICK = timedelta(seconds=5)
+LEAST_TICK = timedelta(seconds=1)
 
 
 class KnownSteps(dict[str, StepSpec]):

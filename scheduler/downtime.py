@@ -49,23 +49,23 @@ class Outage:
         return Episode(f"down since {self.since.isoformat()}", self.text)
 
 
-def outage_at(connection: sa.Connection, at: datetime, two_ticks: timedelta) -> Outage | None:
+def outage_at(connection: sa.Connection, at: datetime, longest_gap: timedelta) -> Outage | None:
     """Return the outage in which an instant lies, if it is the last one or is not over yet."""
     span = _stored_span(connection)
     if span is not None and span.since < at <= span.until:
         return Outage(span.since, span.until)
     last_now, now = ticks.instant_fact(connection, ticks.LAST_NOW), read_clock(connection)
-    if last_now is not None and last_now < at <= now and now - last_now > two_ticks:
+    if last_now is not None and last_now < at <= now and now - last_now > longest_gap:
         return Outage(last_now, now)
     return None
 
 
-def note(engine: sa.Engine, found: Found, two_ticks: timedelta) -> bool:
+def note(engine: sa.Engine, found: Found, longest_gap: timedelta) -> bool:
     """Return whether the last tick is more than two ticks ago, and store the downtime if so.
 
     The caller calls it before deciding anything: the fact survives a killed tick.
     """
-    if found.last_now is None or found.now - found.last_now <= two_ticks:
+    if found.last_now is None or found.now - found.last_now <= longest_gap:
         return False
     instants = {"since": found.last_now, "until": found.now}
     with engine.begin() as connection:

@@ -107,7 +107,7 @@ class Daemon:
     def tick_once(self, at: datetime | None = None) -> TickReport:
         """Tick once with `at` as `now` (default: the database's clock) and store the report."""
         how = self.settings.scheduler
-        given = (self.sweeper, self.steps, how.batch_size, how.tick_seconds)
+        given = (self.sweeper, self.steps, how.batch_size, how.longest_gap)
         with span("tick") as traced:
             report = tick(self.engine, at, *given)
             traced |= {"decided": report.decided, "sent": report.sent, "missed": report.missed}

@@ -36,7 +36,7 @@ def record_missed(
         return 0
     last_at = max([*(row["occurrence_at"] for row in rows), *(one["last_at"] for one in spans)])
     settings = settings_in_use()
-    outage = outage_at(connection, last_at, settings.scheduler.two_ticks)
+    outage = outage_at(connection, last_at, settings.scheduler.longest_gap)
     parts = [*map(_of_row, rows), *map(_of_span, spans)]
     episodes = _episodes(parts, outage, last_at)
     rows = [row | {"reason": _why(_of_row(row), outage)} for row in rows]

@@ -297,18 +297,18 @@ def tick(
     sweeper: Sweeper,
     steps: Steps,
     batch_size: int = 1000,
-    tick_seconds: int = 60,
+    longest_gap: timedelta = timedelta(minutes=2),
 ) -> TickReport:
     """Decide everything due up to `now` (aware UTC), send it, repair, and return what was done.
 
     If `now` is None, the database's clock decides. Edits by plain SQL are read with `steps`. After
-    a gap of more than two ticks, the report counts what was due meanwhile. Raises SQLAlchemy's
+    a gap of more than `longest_gap`, the report counts what was due meanwhile. Raises SQLAlchemy's
     errors if the database is unavailable; committed work stays.
     """
     started = monotonic()
     found, set_back_s = look(engine, now, sweeper)
     report = TickReport(found.now, clock_set_back_s=set_back_s)
-    was_down = downtime.note(engine, found, 2 * timedelta(seconds=tick_seconds))
+    was_down = downtime.note(engine, found, longest_gap)
     if report.clock_set_back_s:
         sweeper.distrust()
     one = Tick(engine, found.now, batch_size, steps, report)

@@ -9,18 +9,20 @@ from minutebook.lease import Limits
 from runtime.extras import EXTRAS
 from runtime.sections import Names, Section
 
+LEAST_DOWNTIME = timedelta(seconds=10)
+
 
 class SchedulerSettings(Section):
     """The daemon's loop."""
 
-    tick_seconds: int = Field(60, description="seconds between ticks; a divisor of 60, at least 5")
+    tick_seconds: int = Field(60, description="seconds between ticks; a divisor of 60")
     batch_size: int = Field(1000, ge=1, le=10_000, description="actions decided in one transaction")
 
     @field_validator("tick_seconds")
     @classmethod
     def _divides_the_minute(cls, value: int) -> int:
-        if value < 5 or 60 % value:
-            raise ValueError("must be 5, 6, 10, 12, 15, 20, 30 or 60")
+        if value < 1 or 60 % value:
+            raise ValueError("must be 1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30 or 60")
         return value
 
     @property
@@ -29,9 +31,12 @@ class SchedulerSettings(Section):
         return timedelta(seconds=self.tick_seconds)
 
     @property
-    def two_ticks(self) -> timedelta:
-        """The longest time between two ticks that is no downtime."""
-        return 2 * self.tick
+    def longest_gap(self) -> timedelta:
+        """The longest time between two ticks that is no downtime.
+
+        A busy machine may delay a tick by seconds.
+        """
+        return max(2 * self.tick, LEAST_DOWNTIME)
 
 
 class WorkerSettings(Section):

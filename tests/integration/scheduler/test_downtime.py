@@ -90,7 +90,11 @@ def test_a_shorter_tick_notices_a_shorter_downtime(engine: sa.Engine) -> None:
     run_tick(engine, NOON)
 
     report = tick(
-        engine, NOON + timedelta(seconds=15), Sweeper(LEASE, NO_ALERTS), tick_seconds=5, steps=STEPS
+        engine,
+        NOON + timedelta(seconds=15),
+        Sweeper(LEASE, NO_ALERTS),
+        longest_gap=timedelta(seconds=10),
+        steps=STEPS,
     )
 
     assert report.downtime is not None

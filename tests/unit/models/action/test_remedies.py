@@ -87,10 +87,13 @@ def test_an_interval_under_a_tick_names_the_setting_that_allows_it(
     parse(action(when={"every": "PT1M"}), tick=DEFAULT_TICK)
 
 
-def test_no_setting_allows_an_interval_under_five_seconds() -> None:
-    found = remedy(action(when={"every": 4}), "when.every", tick=DEFAULT_TICK)
+def test_an_interval_of_a_second_is_the_shortest() -> None:
+    document = action(when={"every": 1})
 
-    assert found == 'is shorter than a tick; write "PT1M" or more'
+    parse(document, tick=timedelta(seconds=1))
+    found = remedy(document, "when.every", tick=DEFAULT_TICK)
+
+    assert found.endswith("or set SCHED_SCHEDULER_TICK_SECONDS to 1")
 
 
 @pytest.mark.parametrize(
