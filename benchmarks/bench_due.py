@@ -23,7 +23,7 @@ from tasks.built_in import built_in_steps
 PHASES = {
     "claim and read the cursors": ("cursors.py", "claim_due"),
     "read the plans": ("plan.py", "from_json"),
-    "decide": ("occurrence.py", "decide"),
+    "decide": ("decision.py", "decide"),
     "record the operations": ("record.py", "record"),
     "overtake older ones": ("unstarted.py", "overtake"),
     "move the cursors": ("cursors.py", "advance"),

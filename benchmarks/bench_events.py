@@ -14,9 +14,9 @@ from minutebook.steps import SmallApp
 from models.store import ticks
 from models.store.notices.alerting import NO_ALERTS
 from models.tables import action_cursor
+from models.values.delays import Delay, delay_of
 from scheduler.changes.change import create_all
 from scheduler.changes.validation import ChangeContext
-from scheduler.events import Delay, delay_of
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
 from tasks.built_in import built_in_steps

@@ -4,7 +4,8 @@ An event is of a user, or the end of another action's operation.
 """
 
 import re
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator
@@ -192,3 +193,28 @@ def has_calendar_part(rule: EventRule) -> bool:
     if not isinstance(rule, DelayedRule) or rule.delay == AT_ONCE:
         return False
     return bool(parse_delay(rule.delay)[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """A user's event in the range `number`; `groups` is empty unless `with_groups` adds them.
+
+    The end of an operation has the `state` in which it ended, and no user (`id` empty) if the
+    operation is about none.
+    """
+
+    number: int
+    at: datetime
+    event_id: str | None
+    id: str
+    active: bool
+    activated_at: datetime | None
+    # When `active` or the user's groups last changed, None for never.
+    flags_changed_at: datetime | None = None
+    state: str | None = None
+    groups: frozenset[str] = frozenset()
+
+    @property
+    def subject(self) -> str | None:
+        """The user, None for the end of an operation about none."""
+        return self.id or None

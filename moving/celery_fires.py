@@ -8,8 +8,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from cron.zone import canonical_name, zone_named
+from models.values.delays import rounded_up
 from moving.celery_rules import Crontab, engine_of
-from scheduler.events import rounded_up
 
 NOTHING = timedelta(0)
 SECOND = timedelta(seconds=1)

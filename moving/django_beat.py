@@ -13,12 +13,12 @@ from cron import CronSchedule
 from minutebook.error_text import text_of
 from models.errors import Refused as RefusedCommand
 from models.values import format_instant
+from models.values.delays import rounded_up
 from moving.beat import NOTHING_TO_DO, ROUNDED, every, once, solar_rule
 from moving.celery_fires import CrontabFires
 from moving.celery_rules import Crontab
 from moving.celery_work import POLICY, work_of
 from moving.entries import CannotMove, Entry, Refused, entry_or_refused
-from scheduler.events import rounded_up
 
 TASKS = "django_celery_beat_periodictask"
 # Tables of schedules, by the column that refers to each.

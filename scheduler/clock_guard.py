@@ -13,7 +13,7 @@ from models.store.operations import backfills, outbox
 from models.store.ticks import CLOCK_WAS_WRONG, Found
 from models.stored import instant_in
 from runtime.database import give_way, unhurried
-from scheduler.events.decide import MOST_BETWEEN_TICKS
+from scheduler.decision import MOST_BETWEEN_TICKS
 from scheduler.events.tick import withdraw_what_lies_ahead
 from scheduler.service_manager import ALIVE, notify
 from scheduler.sweep import Sweeper

@@ -13,8 +13,8 @@ from models.action.plan import HookPlan
 from models.store import operations
 from models.store.notices import missed as notices
 from models.store.notices.missed import Episode, Missed
+from scheduler.decision import OVERTAKEN, TOO_LATE
 from scheduler.downtime import Outage, outage_at
-from scheduler.occurrence import OVERTAKEN, TOO_LATE
 
 Hooks = Mapping[UUID, HookPlan | None]
 Rows = Sequence[dict[str, Any]]

@@ -1,7 +1,7 @@
 """Record decisions before sending: operations, missed occurrences and cursors."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -11,10 +11,9 @@ import sqlalchemy as sa
 from broker.in_use import settings_in_use
 from models.action.plan import Plan
 from models.carriers import EXECUTE_HEAVY, EXECUTE_QUICK
-from models.fingerprint import operation_id
 from models.job import JOB
 from models.limits import too_many_wait
-from models.operation import CausedBy, OperationState, by_action
+from models.operation import Cause, CausedBy, OperationState, by_action
 from models.store import operations, quiet
 from models.store.actions import cursors
 from models.store.actions.missed import due_among, recorded_in
@@ -22,10 +21,11 @@ from models.store.operations import unstarted
 from models.store.operations.outbox import Message
 from models.store.operations.waiting import Room
 from models.values import format_instant
-from scheduler.missed import Hooks, record_missed
-from scheduler.occurrence import OVERTAKEN, Decision, Missed, MissedSpan
+from scheduler.decision import OVERTAKEN, Decision, Missed, MissedSpan, Occurrence
+from scheduler.missed import record_missed
 
 Rows = Sequence[dict[str, Any]]
+CLOCK = Cause.SCHEDULE.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,15 @@ class ActionRef:
     small_app_id: int
     name: str
     revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """An action, its plan, and from when its events count."""
+
+    action: ActionRef
+    plan: Plan
+    effective_from: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,39 +106,36 @@ def _task(plan: Plan) -> str:
 def record(
     connection: sa.Connection, decided: Sequence[Decided], room: Room | None = None
 ) -> Recorded:
-    """Record decisions in the caller's transaction; a duplicate is a no-op."""
-    due = [row for one in decided for row in _due_rows(one)]
-    missed = [row for one in decided for row in _missed_rows(one)]
-    spans = _span_rows(connection, decided)
-    hooks = {one.action.uid: one.plan.hooks for one in decided if one.plan.hooks is not None}
-    recorded = record_rows(connection, due, room or new_room(), hooks, (missed, spans))
-    new = {message.id for message in recorded.messages}
-    uids = {row["action_uid"] for row in due if row["id"] in new}
-    return replace(recorded, overtaken=_overtake(connection, decided, uids))
+    """Record decisions in the caller's transaction, with messages reserved for the caller.
 
-
-def record_rows(
-    connection: sa.Connection,
-    due: Sequence[dict[str, Any]],
-    room: Room,
-    hooks: Hooks,
-    not_sent: tuple[Rows, Rows] = ((), ()),
-) -> Recorded:
-    """Record operations to run, reserved for the caller; `not_sent` are missed ones and spans.
-
-    Operations for which there is no room are recorded as missed. `hooks` are those of the actions.
+    A duplicate is a no-op. Operations for which there is no room are recorded as missed.
     """
+    room = room or new_room()
+    due = [_row(one, at) for one in decided for at in one.decision.due]
+    missed = [_missed_row(one, each) for one in decided for each in one.decision.missed]
     kept, beyond = room.within(connection, due)
     new = operations.record(connection, kept)
-    missed, spans = not_sent
     if beyond:
         too_many = {"state": OperationState.MISSED.value, "reason": _no_room(connection, room)}
-        missed = [*missed, *(row | too_many for row in beyond)]
-    newest = {row["action_uid"]: row["occurrence_at"] for row in kept} if missed else {}
-    return Recorded(
-        tuple(Message(row["id"], 1, row["task"], row["queue"]) for row in kept if row["id"] in new),
-        missed=record_missed(connection, missed, spans, hooks, newest),
-    )
+        missed += [row | too_many for row in beyond]
+    count = _record_missed(connection, decided, missed, kept)
+    sent = [row for row in kept if row["id"] in new]
+    uids = {row["action_uid"] for row in sent}
+    messages = tuple(Message(row["id"], 1, row["task"], row["queue"]) for row in sent)
+    return Recorded(messages, count, _overtake(connection, decided, uids))
+
+
+def _record_missed(
+    connection: sa.Connection, decided: Sequence[Decided], missed: Rows, kept: Rows
+) -> int:
+    """Record what decisions miss; return how many are new. `kept` are recorded beside them."""
+    spans = _span_rows(connection, decided)
+    if not missed and not spans:
+        return 0
+    hooks = {one.action.uid: one.plan.hooks for one in decided if one.plan.hooks is not None}
+    # No event runs in place of another.
+    newest = {row["action_uid"]: row["occurrence_at"] for row in kept if row["cause"] == CLOCK}
+    return record_missed(connection, missed, spans, hooks, newest)
 
 
 def _no_room(connection: sa.Connection, room: Room) -> str:
@@ -159,45 +165,51 @@ def advance(connection: sa.Connection, decided: Sequence[Decided]) -> None:
     cursors.advance(connection, moves)
 
 
-def _due_rows(one: Decided) -> list[dict[str, Any]]:
-    return [_row(one, at) for at in one.decision.due]
-
-
-def _missed_rows(one: Decided) -> list[dict[str, Any]]:
-    return [
-        _row(one, missed.at) | {"state": OperationState.MISSED.value, "reason": _why(one, missed)}
-        for missed in one.decision.missed
-    ]
+def _missed_row(one: Decided, missed: Missed) -> dict[str, Any]:
+    why = {"state": OperationState.MISSED.value, "reason": _why(one, missed)}
+    return _row(one, missed.occurrence) | why
 
 
 def _why(one: Decided, missed: Missed) -> str:
     """Return why an occurrence is missed, with the one that overtook it."""
     if missed.reason != OVERTAKEN or not one.decision.due:
         return missed.reason
-    return f"{OVERTAKEN} by {format_instant(one.decision.due[-1])}"
+    return f"{OVERTAKEN} by {format_instant(one.decision.due[-1].at)}"
 
 
-def _row(one: Decided, at: datetime) -> dict[str, Any]:
-    action = one.action
-    return operation_row(action, one.plan, operation_id(action.uid, at), at, by_action(action.name))
+def _row(one: Decided, occurrence: Occurrence) -> dict[str, Any]:
+    action, event = one.action, occurrence.event
+    id = occurrence.id_of(action.uid)
+    if event is None:
+        return operation_row(action, one.plan, id, occurrence.at, by_action(action.name))
+    by = by_action(action.name, Cause.EVENT, one.plan.watched)
+    return operation_row(action, one.plan, id, occurrence.at, by) | {
+        "subject": event.subject,
+        "event_id": event.event_id,
+        "event_at": event.at,
+        # Overlap applies only to occurrences of the clock.
+        "overlap_key": None,
+    }
 
 
 def _span_rows(connection: sa.Connection, decided: Sequence[Decided]) -> list[dict[str, Any]]:
     """Return missed spans as rows; none whose occurrences all have an operation."""
     found = [
-        (one, span_row(one.action, span))
+        (one, _span_row(one.action, span))
         for one in decided
         if (span := one.decision.missed_span) is not None
     ]
-    recorded = recorded_in(connection, [row for _, row in found])
-    for (one, row), those in zip(found, recorded, strict=True):
-        earlier = {id: at for id, at in those.items() if at not in one.decision.due}
+    # What events missed was looked up before it was decided.
+    clocked = [(one, row) for one, row in found if one.plan.on_event is None]
+    recorded = recorded_in(connection, [row for _, row in clocked])
+    for (one, row), those in zip(clocked, recorded, strict=True):
+        due_at = one.decision.due_at
+        earlier = {id: at for id, at in those.items() if at not in due_at}
         row["count"] -= due_among(one.plan, one.action.uid, earlier)
     return [row for _, row in found if row["count"] > 0]
 
 
-def span_row(action: ActionRef, span: MissedSpan) -> dict[str, Any]:
-    """Return a missed span as a row."""
+def _span_row(action: ActionRef, span: MissedSpan) -> dict[str, Any]:
     return {
         "action_uid": action.uid,
         "revision": action.revision,
@@ -211,18 +223,17 @@ def span_row(action: ActionRef, span: MissedSpan) -> dict[str, Any]:
 
 def _overtake(connection: sa.Connection, decided: Sequence[Decided], uids: set[UUID]) -> int:
     """Skip operations that newer ones of these actions overtake, except under catch-up `all`."""
+    clocked = [one for one in decided if one.action.uid in uids and one.plan.on_event is None]
     newest = [
-        (one.action.uid, one.decision.due[-1])
-        for one in decided
-        if one.action.uid in uids
-        and one.plan.overlap in {"skip", "replace"}
-        and one.plan.catch_up == "latest"
+        (one.action.uid, one.decision.due[-1].at)
+        for one in clocked
+        if one.plan.overlap in {"skip", "replace"} and one.plan.catch_up == "latest"
     ]
     overtaken = unstarted.overtake(connection, newest)
     queued = {
         one.action.uid: one.plan.max_waiting
-        for one in decided
-        if one.action.uid in uids and one.plan.overlap == "queue" and one.plan.catch_up == "latest"
+        for one in clocked
+        if one.plan.overlap == "queue" and one.plan.catch_up == "latest"
     }
     for uid, count in unstarted.counts(connection, queued).items():
         if count > queued[uid] + 1:

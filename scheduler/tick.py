@@ -31,9 +31,9 @@ from scheduler.changes.revisions import (
     was_edited,
 )
 from scheduler.clock_guard import look
+from scheduler.decision import MOST_SENT, Decision, decide
 from scheduler.events.tick import EventTick
 from scheduler.kernel_release import OtherRelease, hold_release, why_not_decide
-from scheduler.occurrence import MOST_SENT, Decision, decide
 from scheduler.record import Decided, Recorded, advance, new_room, record
 from scheduler.service_manager import ALIVE, notify
 from scheduler.sweep import Sweeper
@@ -229,7 +229,7 @@ class Tick:
         """Return what was recorded before an edit, and the decision; None if a change holds it."""
         if row.deleted_at is not None:
             # An edit by plain SQL scheduled it: a deleted action has no occurrence.
-            gone = Decision((), (), None, row.watermark, None)
+            gone = Decision(row.watermark)
             return NOTHING, Decided(action_ref(row), NOTHING_PLANNED, gone)
         if (row.edited_at is not None or row.set_aside) and was_edited(row, self.steps):
             if not self._holds(connection, row.action_uid):

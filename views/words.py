@@ -18,7 +18,6 @@ from models.action.plan import (
 )
 from models.values import instant_or_dash
 from models.values.durations import lasting
-from scheduler.events import trigger_delay
 from views.second_opinion import second_opinion
 
 # How far ahead clock changes are shown.
@@ -128,7 +127,7 @@ def _place(trigger: SolarTrigger) -> str:
 
 def _event(trigger: EventTrigger) -> str:
     """Return an event and its delay in words: `7 days 30 seconds after instance.user.last_seen`."""
-    delay, event = trigger_delay(trigger), trigger.event
+    delay, event = trigger.after, trigger.event
     if trigger.watched is not None:
         event = f'"{trigger.watched}" ends as {" or ".join(trigger.ends)}'
     if not delay.months and not delay.exact:

@@ -15,9 +15,9 @@ from cron import Blackout, CronSchedule, SolarEvent, Span, Window, YearlyDay, bl
 from cron.zone import zone_named
 from models.action.recipients import RecipientFilterModel
 from models.celery_task import HandOver
-from models.events import ended_action
+from models.events import Happened, ended_action
 from models.job import Job
-from models.values.durations import format_span, parse_delay
+from models.values.delays import Delay, delay_of
 
 CatchUp = Literal["latest", "all"]
 Overlap = Literal["skip", "queue", "allow", "replace"]
@@ -105,6 +105,20 @@ class EventTrigger:
     def watched(self) -> str | None:
         """The name of the action whose operations end; None for an event of users."""
         return ended_action(self.event) if self.ends else None
+
+    @property
+    def after(self) -> Delay:
+        """How long after the event it is due; raises ValueError or cron.InvalidRule."""
+        return delay_of(self.delay, self.zone)
+
+    def counts(self, event: Happened) -> bool:
+        """Return whether an event of this name makes it due.
+
+        An operation has to end in one of `ends`; the filter selects the users.
+        """
+        if self.ends and event.state not in self.ends:
+            return False
+        return not event.id or self.subjects.counts(event)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +212,12 @@ class Plan:
             for one in self.triggers
         )
         return replace(self, triggers=triggers)
+
+    def is_within(self, at: datetime) -> bool:
+        """Return whether an instant lies in [starts_at, ends_at)."""
+        return (self.starts_at is None or self.starts_at <= at) and (
+            self.ends_at is None or at < self.ends_at
+        )
 
     @property
     def longest_look_back_s(self) -> int:
@@ -320,8 +340,7 @@ def _trigger_faults(trigger: Trigger) -> Iterator[str]:
             yield "a place is not on Earth"
         case EventTrigger():
             zone_named(trigger.zone or "UTC")
-            if trigger.delay != format_span(timedelta(0)):
-                parse_delay(trigger.delay)
+            delay_of(trigger.delay, trigger.zone)
 
 
 _PLAN: TypeAdapter[Plan] = TypeAdapter(Plan)

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from cron.zone import canonical_name
-from scheduler.events import rounded_up
+from models.values.delays import rounded_up
 
 MICROSECOND = timedelta(microseconds=1)
 NOT_COMPARED = "its instants were not compared: APScheduler 3 is not installed beside Minutebook"

@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from models.values import format_instant
+from models.values.delays import rounded_up
 from moving.beat import NOTHING_TO_DO, every, once
 from moving.celery_rules import Crontab
 from moving.cron_text import RULES, ranges_of, values_in
 from moving.entries import CannotMove
-from scheduler.events import rounded_up
 
 SECOND = timedelta(seconds=1)
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")

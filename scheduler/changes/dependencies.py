@@ -14,9 +14,9 @@ from models.events import end_event
 from models.store import actions
 from models.store.actions import cursors
 from models.stored import document_in
-from scheduler.changes.revisions import revise, settle
+from scheduler.changes.revisions import revise, settle, state_of
 from scheduler.changes.validation import ChangeContext, Stored
-from scheduler.events.decide import on_its_way_since
+from scheduler.foresee import on_its_way_since
 from scheduler.record import Recorded
 
 # Each is decided by itself, in the transaction of the rename.
@@ -61,7 +61,7 @@ def _follow(
     }
     recorded += revise(connection, row, columns, renamed, now)
     if plan.active:
-        on_its_way = on_its_way_since(connection, plan, row.effective_from, now)
+        on_its_way = on_its_way_since(connection, state_of(row, plan), now)
         cursors.restart(connection, row.action_uid, now, min(now, on_its_way))
     return recorded
 

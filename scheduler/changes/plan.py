@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from minutebook.steps import Steps
 from models.action.plan import Plan
-from models.fingerprint import operation_id, str_to_uuid
+from models.fingerprint import str_to_uuid
 from models.sql import parts_of
 from models.store import actions
 from models.store.actions import cursors, missed
@@ -18,10 +18,12 @@ from models.store.tenants.app_limits import check_actions
 from scheduler.changes.change import Change, check_name, rows_named
 from scheduler.changes.circles import check_circles
 from scheduler.changes.pending import edit_of
-from scheduler.changes.revisions import Revision, action_ref, dependencies_of
+from scheduler.changes.revisions import Revision, dependencies_of, state_of
 from scheduler.changes.validation import ChangeContext, Stored, contexts_of, revisions_of
-from scheduler.events import decide as events
-from scheduler.occurrence import Window, decisions, next_occurrences, occurrences_between
+from scheduler.decision import Occurrence, Window
+from scheduler.foresee import foresee
+from scheduler.occurrence import next_occurrences, occurrences_between
+from scheduler.record import State
 
 DAY = timedelta(days=1)
 MINUTE = timedelta(minutes=1)
@@ -193,10 +195,12 @@ def _changed(stored: _StoredNow, row: Stored, revision: Revision) -> PlannedChan
     sent: list[datetime] = []
     missed_count = 0
     for plan, since, until in before.decides if before.is_edited or not is_same else ():
-        due, late = _decided(plan, uid, (since, until, now), stored.recorded.get(uid, {}))
-        of_events = _decided_events(stored.connection, row, plan, (since, until, now))
-        sent += [*due, *of_events[0]]
-        missed_count += late + of_events[1]
+        state = state_of(row, plan)
+        if plan != row.plan:
+            state = replace(state, effective_from=since)
+        due, late = _decided(stored, state, (since, until, now))
+        sent += due
+        missed_count += late
     return PlannedChange(
         name,
         uid,
@@ -212,38 +216,23 @@ def _changed(stored: _StoredNow, row: Stored, revision: Revision) -> PlannedChan
     )
 
 
-def _decided(
-    plan: Plan, uid: UUID, window: Window, recorded: Mapping[UUID, datetime]
-) -> tuple[list[datetime], int]:
-    """Return the instants a plan would send in a window, and how many it would miss.
+def _decided(stored: _StoredNow, state: State, window: Window) -> tuple[list[datetime], int]:
+    """Return the instants an action would send in a window, and how many it would miss.
 
     What was sent while the clock was ahead is neither: its id prevents a second run.
     """
-    sent: list[datetime] = []
+    uid = state.action.uid
+    recorded = stored.recorded.get(uid, {})
+    sent: list[Occurrence] = []
     count = 0
-    for decision in decisions(plan, uid, window):
+    for decision in foresee(stored.connection, state, window):
         sent += decision.due
         count += decision.missed_count
     if count:
-        due, (since, until, _) = set(sent), window
+        due, (since, until, _) = {one.at for one in sent}, window
         not_due = {id: at for id, at in recorded.items() if since < at <= until and at not in due}
-        count -= missed.due_among(plan, uid, not_due)
-    return [at for at in sent if operation_id(uid, at) not in recorded], count
-
-
-def _decided_events(
-    connection: sa.Connection, row: Stored, plan: Plan, window: Window
-) -> tuple[list[datetime], int]:
-    """Return the instants of events the plan would send, and how many it would miss."""
-    if plan.on_event is None or not plan.active:
-        return [], 0
-    since, until, now = window
-    is_newest = plan == row.plan
-    began = row.effective_from if is_newest else since
-    of_it = (began, until, now)
-    batches = events.undecided_until(connection, action_ref(row), plan, of_it)
-    found = [one for some in batches for one in some]
-    return sorted(one.due_at for one in found if not one.is_late), sum(one.is_late for one in found)
+        count -= missed.due_among(state.plan, uid, not_due)
+    return sorted(one.at for one in sent if one.id_of(uid) not in recorded), count
 
 
 def _next(plan: Plan, uid: UUID, now: datetime) -> tuple[datetime, ...]:

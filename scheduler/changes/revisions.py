@@ -28,10 +28,9 @@ from models.store import actions, clock_steps, tenants
 from models.store.actions import cursors
 from runtime.database import is_of_no_row
 from scheduler.changes.circles import Dependency, check_circles
-from scheduler.events.decide import decide_until as decide_events_until
-from scheduler.events.decide import on_its_way_since
-from scheduler.occurrence import decide, decisions
-from scheduler.record import ActionRef, Decided, Recorded, advance, record
+from scheduler.decision import decide
+from scheduler.foresee import foresee, on_its_way_since
+from scheduler.record import ActionRef, Decided, Recorded, State, advance, record
 
 logger = logging.getLogger("minutebook.tick")
 
@@ -80,6 +79,11 @@ def action_ref(row: sa.Row[Any]) -> ActionRef:
     return ActionRef(row.action_uid, row.small_app_id, row.name, row.revision)
 
 
+def state_of(row: sa.Row[Any], plan: Plan) -> State:
+    """Return the state of a cursor's row, which `plan` decides."""
+    return State(action_ref(row), plan, row.effective_from)
+
+
 def decide_until(
     connection: sa.Connection,
     row: sa.Row[Any],
@@ -93,13 +97,10 @@ def decide_until(
     plan, now = row.plan, instant if now is None else max(now, instant)
     if isinstance(plan, Broken):
         return Recorded()
-    recorded = Recorded()
-    for decision in decisions(plan, row.action_uid, (row.watermark, instant, now)):
-        recorded += record(connection, [Decided(action_ref(row), plan, decision)])
-    if not plan.active or plan.on_event is None:
-        return recorded
-    window = (row.effective_from, instant, now)
-    return recorded + decide_events_until(connection, action_ref(row), plan, window)
+    recorded, state = Recorded(), state_of(row, plan)
+    for decision in foresee(connection, state, (row.watermark, instant, now)):
+        recorded += record(connection, [Decided(state.action, plan, decision)])
+    return recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,7 @@ def conclude(
     recorded = Recorded() if row.set_aside else decide_until(connection, row, instant, now)
     effective_from = instant
     if goes_on(row, plan):
-        on_its_way = on_its_way_since(connection, row.plan, row.effective_from, now or instant)
+        on_its_way = on_its_way_since(connection, state_of(row, row.plan), now or instant)
         effective_from = min(instant, on_its_way)
     return Next(row, columns, effective_from), recorded
 

@@ -1,226 +1,120 @@
-"""Compute when an event makes an action due, and which events may be due in a range: pure.
+"""Find the occurrences that events make due in the windows of actions, and decide them."""
 
-Due is the event's instant, rounded up to a whole second, plus the delay: years and months on the
-wall clock first, then the exact rest; docs/explanation/time.md.
-"""
-
-from bisect import bisect_right
-from calendar import monthrange
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
-from functools import lru_cache
-from typing import Protocol
+from datetime import datetime
+from itertools import groupby, islice
 
-from cron.zone import END, Stretch, zone_named
+import sqlalchemy as sa
+
 from models.action.plan import EventTrigger, Plan
-from models.action.recipients import RecipientUser
-from models.values.durations import format_span, parse_delay
-from models.values.zones import instant_of
-
-SECOND = timedelta(seconds=1)
-DAY = timedelta(days=1)
-NOTHING = timedelta(0)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# A stretch's wall clock counts from here (cron/zone.py).
-_WALL_ORIGIN = datetime(1969, 1, 1)  # noqa: DTZ001 - a wall clock has no zone
+from models.events import Happened
+from models.store import operations
+from models.store.people import events
+from models.store.people.events import Range
+from models.values.delays import Delay
+from scheduler.decision import EventWindow, Occurrence, decide_events, event_window, occurrence_of
+from scheduler.record import ActionRef, Decided, State
 
 
 @dataclass(frozen=True, slots=True)
-class Delay:
-    """A delay: months on the wall clock of `zone` first, then an exact span."""
+class Watched:
+    """An event action and its window."""
 
-    months: int
-    exact: timedelta
-    zone: str
-
-    def due(self, event_at: datetime) -> datetime | None:
-        """Return when an event at `event_at` is due, in UTC; None beyond the calendar's end."""
-        try:
-            at = rounded_up(event_at)
-            if self.months:
-                wall = _add_months(_wall(at, self.zone), self.months)
-                at = instant_of(wall, self.zone)
-            return at + self.exact
-        except (ValueError, OverflowError):
-            return None
-
-    def instants(self, since: datetime, until: datetime) -> list[tuple[datetime, datetime]]:
-        """Return the ranges (since, until] of events that may be due in (since, until].
-
-        They contain every such event, ascend and do not overlap; `due` decides exactly.
-        """
-        try:
-            first = _floor(since - self.exact) + SECOND
-            last = _floor(until - self.exact)
-        except OverflowError:
-            return []
-        if first > last:
-            return []
-        if not self.months:
-            return [(first - SECOND, last)]
-        return _merged(_sources(first, last, self.months, self.zone))
+    action: ActionRef
+    plan: Plan
+    trigger: EventTrigger
+    window: EventWindow
 
 
-@lru_cache(maxsize=10_000)
-def delay_of(delay: str, zone: str | None) -> Delay:
-    """Return the delay of an event trigger.
+def watched_of(state: State, until: datetime, now: datetime, decided: datetime | None) -> Watched:
+    """Return an event action with its window up to `until`; events are decided up to `decided`.
 
-    Raises ValueError for an invalid delay, cron.InvalidRule for an unknown zone.
+    Raises ValueError for a plan without an event.
     """
-    if delay == format_span(NOTHING):
-        return Delay(0, NOTHING, "UTC")
-    calendar, exact = parse_delay(delay)
-    months = calendar.years * 12 + calendar.months
-    return Delay(months, exact, zone_named(zone or "UTC").name)
+    trigger = state.plan.on_event
+    if trigger is None:
+        raise ValueError("the plan of this event action has no event; apply its document again")
+    window = event_window(trigger.look_back, (state.effective_from, until, now), decided)
+    return Watched(state.action, state.plan, trigger, window)
 
 
-def trigger_delay(trigger: EventTrigger) -> Delay:
-    """Return a trigger's delay; raises like `delay_of`."""
-    return delay_of(trigger.delay, trigger.zone)
+# An occurrence of an action.
+Found = tuple[Watched, Occurrence]
 
 
-class Event(RecipientUser, Protocol):
-    """An event of a user, or of none (`id` empty); an operation's end has its state."""
+def decided_by_events(
+    connection: sa.Connection, watched: Iterable[Watched]
+) -> Iterator[list[Decided]]:
+    """Yield decisions about the events of these actions without an operation, in batches.
 
-    @property
-    def state(self) -> str | None: ...
-
-
-def counts(trigger: EventTrigger, event: Event) -> bool:
-    """Return whether an event of a trigger's range makes its action due.
-
-    An operation has to end in a state that the trigger names; its filter selects the users.
+    A batch has one decision of each of its actions; an action may be in many batches.
     """
-    if trigger.ends and event.state not in trigger.ends:
-        return False
-    return not event.id or trigger.subjects.counts(event)
+    for some in undecided(connection, watched):
+        ordered = sorted(some, key=lambda one: one[0].action.uid)
+        yield [
+            Decided(one.action, one.plan, decide_events((at for _, at in found), one.window))
+            for one, found in groupby(ordered, key=lambda one: one[0])
+        ]
 
 
-def is_within(plan: Plan, at: datetime) -> bool:
-    """Return whether an occurrence lies in [starts_at, ends_at)."""
-    return (plan.starts_at is None or plan.starts_at <= at) and (
-        plan.ends_at is None or at < plan.ends_at
-    )
+def undecided(connection: sa.Connection, watched: Iterable[Watched]) -> Iterator[list[Found]]:
+    """Yield the occurrences of these actions in their windows without an operation, in batches.
 
-
-def rounded_up(instant: datetime) -> datetime:
-    """Return the first whole second at or after `instant`, in UTC."""
-    at = instant.astimezone(UTC)
-    return at.replace(microsecond=0) + SECOND if at.microsecond else at
-
-
-def _floor(instant: datetime) -> datetime:
-    return instant.astimezone(UTC).replace(microsecond=0)
-
-
-def _seconds(instant: datetime) -> int:
-    return (instant - _EPOCH) // SECOND
-
-
-def _stretch_at(second: int, zone: str) -> Stretch:
-    known = zone_named(zone)
-    return known.wildcard[max(0, bisect_right(known.starts, second) - 1)]
-
-
-def _wall(at: datetime, zone: str) -> datetime:
-    second = _seconds(at)
-    if not 0 <= second < END:
-        raise ValueError("lies outside the years 1970 to 2199")
-    return _WALL_ORIGIN + timedelta(seconds=second + _stretch_at(second, zone).shift)
-
-
-def _add_months(wall: datetime, months: int) -> datetime:
-    year, month = _shifted(wall.year, wall.month, months)
-    return wall.replace(year=year, month=month, day=min(wall.day, monthrange(year, month)[1]))
-
-
-def _shifted(year: int, month: int, months: int) -> tuple[int, int]:
-    count = year * 12 + month - 1 + months
-    return count // 12, count % 12 + 1
-
-
-def _sources(
-    first: datetime, last: datetime, months: int, zone: str
-) -> Iterator[tuple[datetime, datetime]]:
-    """Yield the ranges (since, until] of events whose months end in [first, last], in seconds."""
-    for shown_from, shown_to in _shown(first, last, zone):
-        for begin, end in _months_before(shown_from, shown_to, months):
-            yield from _read_at(begin, end, zone)
-
-
-def _shown(first: datetime, last: datetime, zone: str) -> Iterator[tuple[datetime, datetime]]:
-    """Yield the spans [from, to] of the wall clock that belong to the instants [first, last].
-
-    A time skipped by a gap is read as the gap's end.
+    Each action's filter selects the users. Actions with equal event and delay share a query.
     """
-    from_s, to_s = max(0, _seconds(first)), min(END - 1, _seconds(last))
-    before: Stretch | None = None
-    for stretch in zone_named(zone).wildcard:
-        begin, end = max(from_s, stretch.start), min(to_s, stretch.end - 1)
-        if begin <= end:
-            skipped = begin + stretch.shift
-            if before is not None and begin == stretch.start:
-                skipped = min(skipped, begin + before.shift)
-            yield _at_wall(skipped), _at_wall(end + stretch.shift)
-        before = stretch
+    groups = _groups(watched)
+    ranges: list[Range] = []
+    asked: list[list[Watched]] = []
+    for (app, event, delay), sharing in groups.items():
+        since = min(one.window.since for one in sharing)
+        until = max(one.window.until for one in sharing)
+        for begin, end in delay.instants(since, until):
+            ranges.append(Range(len(asked), app, event, begin, end))
+            asked.append(sharing)
+    for some in events.happened(connection, ranges):
+        found = (
+            one
+            for happened in _with_groups(connection, some, asked)
+            for one in _made_due(happened, asked[happened.number])
+        )
+        # Many actions may share an event: a batch of events may be many operations.
+        while part := list(islice(found, events.BATCH)):
+            ids = [occurrence.id_of(one.action.uid) for one, occurrence in part]
+            known = operations.recorded_among(connection, ids)
+            fresh = [one for one, id in zip(part, ids, strict=True) if id not in known]
+            if fresh:
+                yield fresh
 
 
-def _months_before(
-    shown_from: datetime, shown_to: datetime, months: int
-) -> Iterator[tuple[datetime, datetime]]:
-    """Yield the spans of the wall clock that `months` later lie in [shown_from, shown_to].
-
-    The end of a month may map up to four days to one.
-    """
-    day = shown_from.date()
-    while day <= shown_to.date():
-        begin = shown_from.time() if day == shown_from.date() else time.min
-        end = shown_to.time() if day == shown_to.date() else time(23, 59, 59)
-        for source in _days_before(day, months):
-            yield datetime.combine(source, begin), datetime.combine(source, end)
-        day += DAY
+def _made_due(event: Happened, sharing: Sequence[Watched]) -> Iterator[Found]:
+    due_at = sharing[0].trigger.after.due(event.at)
+    for one in sharing:
+        occurrence = occurrence_of(one.plan, event, due_at, one.window)
+        if occurrence is not None:
+            yield one, occurrence
 
 
-def _days_before(day: date, months: int) -> Iterator[date]:
-    year, month = _shifted(day.year, day.month, -months)
-    if year < 1:
-        return
-    longest = monthrange(year, month)[1]
-    is_last = day.day == monthrange(day.year, day.month)[1]
-    for number in range(day.day, (longest if is_last else day.day) + 1):
-        if number <= longest:
-            yield date(year, month, number)
+def _groups(watched: Iterable[Watched]) -> dict[tuple[int, str, Delay], list[Watched]]:
+    groups: dict[tuple[int, str, Delay], list[Watched]] = {}
+    for one in watched:
+        key = (one.action.small_app_id, one.trigger.event, one.trigger.after)
+        groups.setdefault(key, []).append(one)
+    return groups
 
 
-def _read_at(begin: datetime, end: datetime, zone: str) -> Iterator[tuple[datetime, datetime]]:
-    """Yield the ranges of instants at which the wall clock shows [begin, end]."""
-    from_s, to_s = _wall_seconds(begin), _wall_seconds(end)
-    known = zone_named(zone)
-    # Two offsets of a zone differ by a day at most (Apia, 2011).
-    about_s = from_s - known.wildcard[0].shift - 2 * 86_400
-    for stretch in known.wildcard[max(0, bisect_right(known.starts, about_s) - 1) :]:
-        if stretch.start + stretch.shift > to_s + 2 * 86_400:
-            return
-        first = max(from_s - stretch.shift, stretch.start)
-        last = min(to_s - stretch.shift, stretch.end - 1)
-        if first <= last:
-            yield _EPOCH + timedelta(seconds=first - 1), _EPOCH + timedelta(seconds=last)
-
-
-def _at_wall(shown: int) -> datetime:
-    return _WALL_ORIGIN + timedelta(seconds=shown)
-
-
-def _wall_seconds(wall: datetime) -> int:
-    return (wall - _WALL_ORIGIN) // SECOND
-
-
-def _merged(ranges: Iterable[tuple[datetime, datetime]]) -> list[tuple[datetime, datetime]]:
-    found: list[tuple[datetime, datetime]] = []
-    for since, until in sorted(ranges):
-        if found and since <= found[-1][1]:
-            found[-1] = (found[-1][0], max(found[-1][1], until))
+def _with_groups(
+    connection: sa.Connection, found: Sequence[Happened], asked: Sequence[Sequence[Watched]]
+) -> list[Happened]:
+    """Return events, with their users' groups if an action filters by groups."""
+    wanted: dict[int, list[Happened]] = {}
+    plain: list[Happened] = []
+    for one in found:
+        sharing = asked[one.number]
+        if any(watched.trigger.subjects.groups for watched in sharing):
+            wanted.setdefault(sharing[0].action.small_app_id, []).append(one)
         else:
-            found.append((since, until))
-    return found
+            plain.append(one)
+    for app, some in wanted.items():
+        plain += events.with_groups(connection, app, some)
+    return plain

@@ -1,8 +1,8 @@
 """Decide event actions in a tick, by one index range per small app, event and delay."""
 
 import logging
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -17,15 +17,8 @@ from models.store.people import events
 from models.stored import instant_in
 from runtime.database import is_of_no_row, reading, unhurried
 from scheduler.changes.revisions import reason_of
-from scheduler.events.decide import (
-    Late,
-    Occurrence,
-    Watched,
-    record_due,
-    undecided,
-    watched_of,
-)
-from scheduler.record import ActionRef, Recorded
+from scheduler.events import Watched, decided_by_events, watched_of
+from scheduler.record import ActionRef, Decided, Recorded, State, record
 
 logger = logging.getLogger("minutebook.tick")
 
@@ -45,7 +38,8 @@ class EventTick:
     error: str | None = None
     # Actions being changed: the next tick decides them, from where this one began.
     left: set[UUID] = field(default_factory=set)
-    late: Late = field(default_factory=Late)
+    # What is too late, by action: recorded at the end, in bounded memory.
+    late: dict[ActionRef, Decided] = field(default_factory=dict)
 
     def decide_all(self) -> None:
         """Decide, record and send in batches; then store the instant up to which all is decided.
@@ -73,23 +67,31 @@ class EventTick:
     def _decide(self, watched: Sequence[Watched]) -> None:
         """Decide and record these actions."""
         with reading(self.engine) as connection:
-            for some in undecided(connection, watched, self.now):
-                self._record([one for one in some if not one.is_late])
-                self.late.add(one for one in some if one.is_late)
+            for some in decided_by_events(connection, watched):
+                self._record([_sent(one) for one in some if one.decision.due])
+                for one in some:
+                    self._add_late(one)
+
+    def _add_late(self, one: Decided) -> None:
+        if one.decision.missed:
+            late = replace(one.decision, due=())
+            known = self.late.get(one.action)
+            total = late if known is None else known.decision + late
+            self.late[one.action] = replace(one, decision=total)
 
     def _note(self, seen: str | None) -> None:
         """Store the instant up to which all is decided, and record late occurrences with it."""
         with unhurried(self.engine) as connection:
             if self.is_outdated(connection):
                 return
-            if not self._holds(connection, self.late.actions):
+            if not self._holds(connection, self.late.keys()):
                 # A change may have recorded what the action missed.
                 return
             until = self.now.isoformat()
             if not ticks.move_fact(connection, ticks.EVENTS_DECIDED, seen, until):
                 # Another daemon was first, and recorded the late occurrences.
                 return
-            missed = self.late.record(connection)
+            missed = record(connection, list(self.late.values()))
         self.take(missed)
 
     def _holds(self, connection: sa.Connection, changed: Collection[ActionRef]) -> bool:
@@ -106,44 +108,41 @@ class EventTick:
                 continue
             action = ActionRef(row.uid, row.small_app_id, row.name, row.revision)
             try:
-                plan = sound(row.plan)
-                found.append(watched_of(action, plan, row.effective_from, self.now, decided))
+                state = State(action, sound(row.plan), row.effective_from)
+                found.append(watched_of(state, self.now, self.now, decided))
             except Exception as error:  # one broken action must not stop the others
                 self._set_aside(action, error)
         return found
 
-    def _record(self, due: Sequence[Occurrence]) -> None:
-        if not due:
+    def _record(self, decided: Sequence[Decided]) -> None:
+        if not decided:
             return
         try:
             with self.engine.begin() as connection:
                 if self.is_outdated(connection):
                     return
-                recorded = record_due(connection, self._held(connection, due))
+                recorded = record(connection, self._held(connection, decided))
         except Exception as error:  # one broken action must not stop the others
             if is_of_no_row(error):
                 raise
-            if len(due) == 1:
-                self._set_aside(due[0].watched.action, error)
+            parts = list(_parted(decided))
+            if len(parts) == 1:
+                self._set_aside(decided[0].action, error)
                 return
-            for one in due:
+            for one in parts:
                 self._record([one])
             return
         self.take(recorded)
 
-    def _held(self, connection: sa.Connection, due: Sequence[Occurrence]) -> list[Occurrence]:
-        """Return the occurrences of unchanged actions, locked until they are recorded.
+    def _held(self, connection: sa.Connection, decided: Sequence[Decided]) -> list[Decided]:
+        """Return the decisions about unchanged actions, locked until they are recorded.
 
         A change has decided the old revision up to now, so later occurrences belong to the new one.
         """
-        uids = {one.watched.action.uid for one in due}
+        uids = {one.action.uid for one in decided}
         revisions = events.hold_all(connection, uids)
-        held = [
-            one
-            for one in due
-            if revisions.get(one.watched.action.uid) == one.watched.action.revision
-        ]
-        self.left |= uids - {one.watched.action.uid for one in held}
+        held = [one for one in decided if revisions.get(one.action.uid) == one.action.revision]
+        self.left |= uids - {one.action.uid for one in held}
         return held
 
     def _set_aside(self, action: ActionRef, error: Exception) -> None:
@@ -157,6 +156,18 @@ class EventTick:
             actions.set_aside(connection, action.uid, reason)
         logger.error("action %s is quarantined: %s", action.uid, reason)
         self.set_aside += 1
+
+
+def _sent(one: Decided) -> Decided:
+    """Return what a decision sends: it is recorded at once, without what is too late."""
+    return replace(one, decision=replace(one.decision, missed=(), missed_span=None))
+
+
+def _parted(decided: Sequence[Decided]) -> Iterator[Decided]:
+    """Yield one decision for each occurrence that is due, to find the one that is broken."""
+    for one in decided:
+        for due in one.decision.due:
+            yield replace(one, decision=replace(one.decision, due=(due,)))
 
 
 def withdraw_what_lies_ahead(connection: sa.Connection, now: datetime) -> None:

@@ -20,7 +20,7 @@ from models.values import format_instant, instant_or_dash
 from runtime.config import Settings, load_settings
 from runtime.database import default_engine, reading
 from scheduler.changes.pending import Edit, pending_edit
-from scheduler.events import is_within
+from scheduler.decision import foretold, missed_reason
 from scheduler.explain.explanation import (
     DELETED,
     NOT_AN_OCCURRENCE,
@@ -38,7 +38,7 @@ from scheduler.explain.explanation import (
 from scheduler.explain.of_events import of_event
 from scheduler.explain.operation_text import ended, made_due, runs, sends_again, waits
 from scheduler.missed import reason_within
-from scheduler.occurrence import foretold, has_occurrence, is_known_to, missed_reason, neighbours
+from scheduler.occurrence import has_occurrence, is_known_to, neighbours
 
 __all__ = ["Explanation", "explain", "waited_for"]
 
@@ -214,7 +214,7 @@ def _of_edit(asked: Asked, edit: Edit) -> Explanation:
 def _nearest(plan: Plan, asked: Asked) -> str:
     if not is_known_to(plan, asked.instant):
         return "it lies outside the years 1970 to 2199, which cron rules know"
-    if not is_within(plan, asked.instant) and _counts(
+    if not plan.is_within(asked.instant) and _counts(
         asked, replace(plan, starts_at=None, ends_at=None)
     ):
         return _bounds(plan, asked.instant)

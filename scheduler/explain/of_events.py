@@ -9,8 +9,8 @@ from models.events import LAST_SEEN
 from models.store import ticks
 from models.store.actions import explain_facts, missed
 from models.values import format_instant
-from scheduler.events import is_within
-from scheduler.events.decide import Occurrence, Watched, undecided, watched_of
+from scheduler.decision import EventWindow, Occurrence, decide_events
+from scheduler.events import Watched, undecided, watched_of
 from scheduler.explain.explanation import (
     MISSED,
     MOST_NAMED,
@@ -25,8 +25,7 @@ from scheduler.explain.explanation import (
     without_record,
 )
 from scheduler.explain.operation_text import sends_again
-from scheduler.occurrence import TOO_LATE
-from scheduler.record import ActionRef
+from scheduler.record import ActionRef, State
 
 # When a rule ended, and how.
 Ended = tuple[datetime, str]
@@ -39,25 +38,31 @@ def of_event(asked: Asked, plan: Plan) -> Explanation:
         return _no_user(asked, plan)
     if not plan.active:
         return paused(asked)
-    window = _window(asked, plan)
+    window = watched_of(_state(asked, plan), *_now_and_decided(asked)).window
     ended = _ended(asked, plan)
     if ended is not None or window.since >= asked.instant:
         return _decided(asked, plan, due, ended)
-    users = _names(due)
+    decision, users = decide_events(due, window), _names(due)
     if asked.instant > asked.now:
         due_in = span_in_words(asked.instant - asked.now)
         return asked.answer(NOT_DUE_YET, f"due in {due_in} for {users}")
-    is_late = asked.instant <= window.late_until
-    fate = f"would be missed ({TOO_LATE})" if is_late else "would be sent"
+    reason = None if decision.due else decision.missed[-1].reason
+    fate = "would be sent" if reason is None else f"would be missed ({reason})"
     return asked.answer(UNDECIDED, f"is due for {users}, {fate}: {sends_again(asked.status())}")
 
 
-def _window(asked: Asked, plan: Plan) -> Watched:
-    """Return the window that the next tick decides, if `plan` is the newest."""
-    decided_until = ticks.instant_fact(asked.connection, ticks.EVENTS_DECIDED)
-    began = asked.known.action["effective_from"]
-    now = asked.now if decided_until is None else max(asked.now, decided_until)
-    return watched_of(_subject(asked), plan, began, now, decided_until)
+def _state(asked: Asked, plan: Plan) -> State:
+    action, revision = asked.known.action, asked.known.revision
+    number = 0 if revision is None else revision["number"]
+    ref = ActionRef(action["uid"], action["small_app_id"], action["name"], number)
+    return State(ref, plan, action["effective_from"])
+
+
+def _now_and_decided(asked: Asked) -> tuple[datetime, datetime, datetime | None]:
+    """Return the end of the window of the next tick, its `now`, and what is decided already."""
+    decided = ticks.instant_fact(asked.connection, ticks.EVENTS_DECIDED)
+    now = asked.now if decided is None else max(asked.now, decided)
+    return now, now, decided
 
 
 def _decided(
@@ -72,7 +77,7 @@ def _decided(
     if ended is not None and ended[0] > in_time_until:
         ended = None
     decided_at = in_time_until if ended is None else ended[0]
-    recipients = [one for one in due if _may_have_been_recipient(one, decided_at)]
+    recipients = [one for one in due if _may_have_been_recipient(plan, one, decided_at)]
     if not recipients:
         return _no_recipient(asked, due)
     when = _when(ended)
@@ -88,17 +93,21 @@ def _names(due: Sequence[Occurrence]) -> str:
 
 
 def _name(one: Occurrence) -> str:
-    return one.event.subject or f"the end of operation {one.event.event_id}"
+    event = one.event
+    return one.subject or f"the end of operation {event and event.event_id}"
 
 
-def _may_have_been_recipient(one: Occurrence, at: datetime) -> bool:
+def _may_have_been_recipient(plan: Plan, one: Occurrence, at: datetime) -> bool:
     """Return whether a user who is selected now was perhaps selected then.
 
     What the flags say now is no reason why something did not run before they changed.
     """
-    since = [one.event.flags_changed_at]
-    if not one.watched.trigger.subjects.keeps_inactivated:
-        since.append(one.event.activated_at)
+    trigger, event = plan.on_event, one.event
+    if trigger is None or event is None:
+        return False
+    since = [event.flags_changed_at]
+    if not trigger.subjects.keeps_inactivated:
+        since.append(event.activated_at)
     return all(changed is None or changed <= at for changed in since)
 
 
@@ -156,23 +165,17 @@ def _no_user(asked: Asked, plan: Plan) -> Explanation:
     return asked.answer(NOT_AN_OCCURRENCE, text)
 
 
-def _subject(asked: Asked) -> ActionRef:
-    action, revision = asked.known.action, asked.known.revision
-    number = 0 if revision is None else revision["number"]
-    return ActionRef(action["uid"], action["small_app_id"], action["name"], number)
-
-
 def _due_then(asked: Asked, plan: Plan) -> list[Occurrence]:
     """Return what is due at this instant without an operation, one for each selected user."""
     trigger = plan.on_event
-    if trigger is None or not is_within(plan, asked.instant):
+    if trigger is None or not plan.is_within(asked.instant):
         return []
-    before = asked.instant - ONE_SECOND
-    watched = Watched(_subject(asked), plan, trigger, before, before)
+    then = EventWindow(asked.instant - ONE_SECOND, asked.instant, asked.instant)
+    watched = Watched(_state(asked, plan).action, plan, trigger, then)
     found = {
         _name(one): one
-        for some in undecided(asked.connection, [watched], asked.instant)
-        for one in some
-        if asked.subject is None or one.event.subject == asked.subject
+        for some in undecided(asked.connection, [watched])
+        for _, one in some
+        if asked.subject is None or one.subject == asked.subject
     }
     return [found[name] for name in sorted(found)]

@@ -9,10 +9,19 @@ from itertools import chain, count
 from uuid import UUID
 
 from models.action.plan import Plan
+from models.action.schedule import BEGINNING
+from models.events import Happened
 from models.fingerprint import str_to_uuid
 from models.operation import OperationState
-from scheduler.events import is_within, trigger_delay
-from scheduler.occurrence import TOO_LATE, Decision, decide, decisions, next_occurrence
+from scheduler.decision import (
+    Decision,
+    decide,
+    decide_events,
+    decisions,
+    event_window,
+    occurrence_of,
+)
+from scheduler.occurrence import next_occurrence
 
 MINUTE = timedelta(minutes=1)
 SECOND = timedelta(seconds=1)
@@ -77,6 +86,14 @@ class Timetable:
         before = at - self.tick
         return any(begin <= before < end for begin, end in self.outages)
 
+    def last_tick(self, before: datetime) -> datetime:
+        """Return the last tick before a tick."""
+        found = before - self.tick
+        for begin, end in sorted(self.outages, reverse=True):
+            if begin <= found < end:
+                found = self.on_grid(begin) - self.tick
+        return found
+
     def on_grid(self, at: datetime) -> datetime:
         """Return the first multiple of `tick` at or after an instant, outage or not."""
         midnight = at.replace(hour=0, minute=0, second=0, microsecond=0)
@@ -133,20 +150,22 @@ def _made_due(
     """Yield the outcomes that an operation's success at its sending has for its dependants."""
     if fate.fate != SENT:
         return
+    end = Happened(0, fate.decided_at, None, "", active=True, activated_at=None, state=SUCCESS)
     for one in dependants.get(fate.action.name, ()):
         trigger = one.plan.on_event
-        due = None if trigger is None else trigger_delay(trigger).due(fate.decided_at)
-        if trigger is None or due is None or due > until or not is_within(one.plan, due):
+        due_at = None if trigger is None else trigger.after.due(end.at)
+        if trigger is None or due_at is None or due_at > until:
             continue
         # It ends after its tick: a later one decides.
-        at = timetable.first_tick(max(due, fate.decided_at + SECOND))
-        is_late = timetable.ends_outage(at) and at - due >= trigger.look_back
+        at = timetable.first_tick(max(due_at, end.at + SECOND))
+        window = event_window(trigger.look_back, (BEGINNING, at, at), timetable.last_tick(at))
+        occurrence = occurrence_of(one.plan, end, due_at, window)
+        if occurrence is None:
+            continue
         if at > timetable.on_grid(until) and timetable.ends_outage(at):
-            yield Fate(one, due, due, 1, UNDECIDED, "the daemon is down", until)
-        elif is_late:
-            yield Fate(one, due, due, 1, MISSED, TOO_LATE, at)
+            yield Fate(one, due_at, due_at, 1, UNDECIDED, "the daemon is down", until)
         else:
-            yield Fate(one, due, due, 1, SENT, "", at)
+            yield from _fates(one, decide_events([occurrence], window), at, until)
 
 
 def _by_the_clock(
@@ -178,7 +197,7 @@ def _fates(action: Simulated, decision: Decision, at: datetime, until: datetime)
     if span is not None:
         yield Fate(action, span.first_at, span.last_at, span.count, MISSED, span.reason, at)
     one_by_one = [(one.at, MISSED, one.reason) for one in decision.missed]
-    one_by_one += [(due, SENT, "") for due in decision.due]
+    one_by_one += [(due_at, SENT, "") for due_at in decision.due_at]
     for instant, fate, reason in sorted(one_by_one):
         if instant <= until:
             yield Fate(action, instant, instant, 1, fate, reason, at)
@@ -188,7 +207,7 @@ def _undecided(action: Simulated, watermark: datetime, until: datetime) -> Itera
     """Yield the occurrences that no tick decides, as one fate."""
     found, ends = 0, []
     for rest in decisions(action.plan, action.uid, (watermark, until, until)):
-        ends += [*rest.due, *(one.at for one in rest.missed)]
+        ends += [*rest.due_at, *(one.at for one in rest.missed)]
         ends += [rest.missed_span.first_at] if rest.missed_span else []
         found += len(rest.due) + rest.missed_count
     yield Fate(action, min(ends), max(ends), found, UNDECIDED, "the daemon is down", until)

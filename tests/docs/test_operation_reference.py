@@ -11,7 +11,7 @@ from models.operation import OUTCOMES, OperationState, StepState
 from models.store.operations.admission import EXPIRED
 from models.store.operations.retry_policy import CANCELLED, STOPPED_IN_TIME, TIME_LIMIT
 from models.tables import operations
-from scheduler.occurrence import OVERTAKEN, TOO_LATE
+from scheduler.decision import OVERTAKEN, TOO_LATE
 from tasks.lease import GIVEN_BACK
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "operation.md"

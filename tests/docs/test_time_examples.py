@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from cron import CronSchedule, in_words
-from scheduler.events import delay_of
+from models.values.delays import delay_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "time.md"
 ROWS = re.findall(

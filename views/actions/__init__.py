@@ -15,7 +15,7 @@ from models.store import actions, operations
 from models.store.operations import backfills
 from models.stored import document_in
 from runtime.database import reading
-from scheduler.events.preview import next_due
+from scheduler.foresee import coming
 from scheduler.occurrence import next_occurrences
 from views.backfills import Backfill, backfill_of
 from views.finding import app_of, find, number_in
@@ -290,24 +290,19 @@ def upcoming_of(
 
     `whose` is the small app and the action.
     """
-    (app_id, uid), (now, zone) = whose, (seen[0], zone_of(plan, seen[1]))
-    due: list[tuple[datetime, str | None]] = []
-    if plan.on_event is None:
-        due += ((at, None) for at in next_occurrences(plan, uid, now, count))
-    else:
-        due += next_due(connection, app_id, plan, now, count)
+    now, zone = seen[0], zone_of(plan, seen[1])
     return Upcoming(
         when=rules_in_words(plan, zone),
         zone=zone,
         next=tuple(
             Occurrence(
-                utc=at,
-                local=in_zone(at, zone),
+                utc=one.at,
+                local=in_zone(one.at, zone),
                 zone=zone,
-                subject=who,
+                subject=one.subject,
                 is_paused=not plan.active,
             )
-            for at, who in due
+            for one in coming(connection, whose, plan, now, count)
         ),
         daylight_saving=daylight_notes(plan, now, now + YEAR),
         is_about_users=plan.on_event is not None and plan.watched is None,

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from models.column_types import UTCDateTime
-from models.events import ACTIVATED, CREATED, LAST_SEEN, ended_action
+from models.events import ACTIVATED, CREATED, LAST_SEEN, Happened, ended_action
 from models.operation import OperationState
 from models.sql import insert_ignoring, is_among, parts_of
 from models.store.conditions import IS_LIVE, of_app
@@ -51,31 +51,6 @@ class Range:
     event: str
     since: datetime
     until: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Happened:
-    """A user's event in the range `number`; `groups` is empty unless `with_groups` adds them.
-
-    The end of an operation has the `state` in which it ended, and no user (`id` empty) if the
-    operation is about none.
-    """
-
-    number: int
-    at: datetime
-    event_id: str | None
-    id: str
-    active: bool
-    activated_at: datetime | None
-    # When `active` or the user's groups last changed, None for never.
-    flags_changed_at: datetime | None = None
-    state: str | None = None
-    groups: frozenset[str] = frozenset()
-
-    @property
-    def subject(self) -> str | None:
-        """The user, None for the end of an operation about none."""
-        return self.id or None
 
 
 def happened(connection: sa.Connection, ranges: Sequence[Range]) -> Iterator[list[Happened]]:

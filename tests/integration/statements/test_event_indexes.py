@@ -21,7 +21,7 @@ from models.store.people import users
 from models.store.ticks import EVENTS_DECIDED, set_fact
 from models.tables import action_cursor, operations
 from runtime.sections import AlertSettings
-from scheduler.events.preview import next_due
+from scheduler.foresee import coming
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.factories import DEFAULT_APP, STEPS, make_action, make_operation, rows_of
@@ -178,7 +178,7 @@ def test_telling_previewing_and_pruning(crowd: Filled) -> None:
     statements = Statements(crowd.engine, is_repeated=False)
 
     with statements.captured(), crowd.engine.begin() as connection:
-        due = next_due(connection, DEFAULT_APP.id, plan, crowd.now, 5)
+        due = coming(connection, (DEFAULT_APP.id, action.uid), plan, crowd.now, 5)
         store.actions_on(connection, DEFAULT_APP.id, "order")
         store.add(connection, DEFAULT_APP.id, "order", "0", "u0", crowd.now)
         users.move(connection, DEFAULT_APP.id, "u0", "last_seen_at", crowd.now)

@@ -1,37 +1,21 @@
-"""What is due, and what is missed, over (since, now]."""
+"""Which occurrences the clock gives an action."""
 
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 from uuid import UUID
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from cron import SolarEvent
 from models.action.plan import (
     CatchUp,
     CronTrigger,
     DueDateTrigger,
-    IntervalTrigger,
     Plan,
-    SolarTrigger,
     Trigger,
 )
-from models.action.schedule import Bounded, Schedule, schedule_of, schedules_of
-from scheduler import occurrence
 from scheduler.occurrence import (
-    MOST_MISSED_SHOWN,
-    MOST_SENT,
-    OVERTAKEN,
-    TOO_LATE,
-    Decision,
-    Missed,
-    decide,
     get_cron_last_occurrence,
     get_scheduled_action_last_occurrence,
     last_occurrence,
-    next_occurrence,
     next_occurrences,
 )
 
@@ -85,231 +69,11 @@ def test_a_longer_look_back_may_be_asked_for() -> None:
     assert get_scheduled_action_last_occurrence(make_plan(active=False), SEVEN) is None
 
 
-def test_five_ticks_decide_an_occurrence_once() -> None:
-    watermark = SEVEN - MINUTE
-    found: list[datetime] = []
-    for minute in range(5):
-        decision = decide(make_plan(), UID, watermark, SEVEN + minute * MINUTE)
-        found += decision.due
-        watermark = decision.watermark
-
-    assert found == [SEVEN]
-
-
-def test_what_lies_before_the_watermark_is_never_due() -> None:
-    decision = decide(make_plan(), UID, SEVEN, SEVEN + MINUTE)
-
-    assert decision.due == ()
-    assert decision.missed == ()
-    assert decision.next_occurrence_at == SEVEN + timedelta(weeks=1)
-
-
-def test_a_late_occurrence_is_missed_not_sent() -> None:
-    decision = decide(make_plan(), UID, SEVEN - DAY, SEVEN + 6 * MINUTE)
-
-    assert decision.due == ()
-    assert decision.missed == (Missed(SEVEN, TOO_LATE),)
-    assert decision.missed_span is None
-
-
-def test_latest_sends_one_and_names_the_overtaken() -> None:
-    decision = decide(make_plan(EVERY_MINUTE), UID, SEVEN - 3 * MINUTE, SEVEN)
-
-    assert decision.due == (SEVEN,)
-    assert decision.missed == (
-        Missed(SEVEN - 2 * MINUTE, OVERTAKEN),
-        Missed(SEVEN - MINUTE, OVERTAKEN),
-    )
-
-
-def test_all_sends_each_in_the_window() -> None:
-    decision = decide(make_plan(EVERY_MINUTE, catch_up="all"), UID, SEVEN - 9 * MINUTE, SEVEN)
-
-    assert decision.due == tuple(SEVEN - n * MINUTE for n in range(4, -1, -1))
-    assert [missed.at for missed in decision.missed] == [
-        SEVEN - n * MINUTE for n in range(8, 4, -1)
-    ]
-    assert {missed.reason for missed in decision.missed} == {TOO_LATE}
-
-
-def test_a_long_outage_is_ten_operations_and_one_span() -> None:
-    since = SEVEN - 30 * DAY
-    decision = decide(make_plan(EVERY_MINUTE), UID, since, SEVEN)
-
-    assert decision.due == (SEVEN,)
-    assert len(decision.missed) == MOST_MISSED_SHOWN
-    span = decision.missed_span
-    assert span is not None
-    assert (span.first_at, span.last_at) == (since + MINUTE, SEVEN - 11 * MINUTE)
-    assert span.count == 30 * 24 * 60 - 1 - MOST_MISSED_SHOWN
-    assert span.reason == TOO_LATE
-
-
-def test_all_stops_at_a_thousand_and_goes_on() -> None:
-    trigger = CronTrigger("* * * * *", "UTC", 7 * DAY)
-    plan = make_plan(trigger, catch_up="all")
-    watermark = since = SEVEN - timedelta(minutes=2_500)
-    sent: list[datetime] = []
-    sizes = []
-    while watermark < SEVEN:
-        decision = decide(plan, UID, watermark, SEVEN)
-        sizes.append(len(decision.due))
-        sent += decision.due
-        watermark = decision.watermark
-        assert decision.missed == ()
-
-    assert sizes == [MOST_SENT, MOST_SENT, 500]
-    assert sent == [since + n * MINUTE for n in range(1, 2_501)]
-
-
-def test_a_long_window_is_not_listed_beyond_what_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    found: list[datetime] = []
-
-    class Counted(Bounded):
-        def next(self, after: datetime) -> datetime | None:
-            at = super().next(after)
-            found.extend([at] if at is not None else [])
-            return at
-
-        def between(self, since: datetime, until: datetime) -> list[datetime]:
-            instants = super().between(since, until)
-            found.extend(instants)
-            return instants
-
-    def counted(plan: Plan, uid: UUID) -> list[Schedule]:
-        return [Counted(schedule, None, None) for schedule in schedules_of(plan, uid)]
-
-    monkeypatch.setattr(occurrence, "schedules_of", counted)
-    hourly = IntervalTrigger(timedelta(hours=1), SEVEN - 90 * DAY, 0, 90 * DAY)
-    two = (CronTrigger("* * * * *", "UTC", 90 * DAY), hourly)
-    decision = decide(make_plan(*two, catch_up="all"), UID, SEVEN - 60 * DAY, SEVEN)
-
-    assert decision.due == tuple(SEVEN - 60 * DAY + n * MINUTE for n in range(1, MOST_SENT + 1))
-    assert len(found) < MOST_SENT + 50
-
-
-def test_a_due_date_is_looked_back_a_day_for() -> None:
-    plan = make_plan(DueDateTrigger(SEVEN, DAY))
-
-    assert decide(plan, UID, SEVEN - DAY, SEVEN + 23 * 60 * MINUTE).due == (SEVEN,)
-    late = decide(plan, UID, SEVEN - DAY, SEVEN + DAY)
-    assert (late.due, late.missed) == ((), (Missed(SEVEN, TOO_LATE),))
-    assert late.next_occurrence_at is None
-
-
-def test_two_rules_with_one_instant_have_one_occurrence() -> None:
-    hourly = CronTrigger("0 * * * *", "UTC", 5 * MINUTE)
-    plan = make_plan(hourly, EVERY_MINUTE, catch_up="all")
-
-    decision = decide(plan, UID, SEVEN - 2 * MINUTE, SEVEN)
-
-    assert decision.due == (SEVEN - MINUTE, SEVEN)
-
-
-def test_a_paused_action_has_no_occurrence_and_no_next() -> None:
-    decision = decide(make_plan(active=False), UID, SEVEN - DAY, SEVEN)
-
-    assert (decision.due, decision.missed, decision.next_occurrence_at) == ((), (), None)
-    assert decision.watermark == SEVEN
-    assert next_occurrence(make_plan(active=False), UID, SEVEN) is None
-
-
 def test_the_next_five_are_ascending_and_after_now() -> None:
     weeks = [SEVEN + timedelta(weeks=n) for n in range(1, 6)]
 
     assert next_occurrences(make_plan(), UID, SEVEN, 5) == weeks
     assert next_occurrences(make_plan(DueDateTrigger(SEVEN, DAY)), UID, SEVEN - DAY, 5) == [SEVEN]
-
-
-TRIGGERS = st.one_of(
-    st.builds(
-        CronTrigger,
-        rule=st.sampled_from(
-            ["* * * * *", "*/7 * * * *", "0 * * * *", "30 2 * * *", "5,50 1-3 * * *"]
-        ),
-        zone=st.sampled_from(["UTC", "Europe/Paris", "Australia/Lord_Howe", "America/Havana"]),
-        look_back=st.sampled_from([5 * MINUTE, 90 * MINUTE]),
-    ),
-    st.builds(
-        IntervalTrigger,
-        every=st.sampled_from([MINUTE, 7 * MINUTE, 45 * MINUTE]),
-        starting_at=st.just(datetime(2026, 10, 24, tzinfo=UTC)),
-        first_n=st.sampled_from([0, 1]),
-        look_back=st.sampled_from([5 * MINUTE, 60 * MINUTE]),
-        jitter=st.sampled_from([timedelta(0), 3 * MINUTE]),
-    ),
-    st.builds(
-        SolarTrigger,
-        event=st.sampled_from([SolarEvent.DAWN_CIVIL, SolarEvent.SUNRISE, SolarEvent.SOLAR_NOON]),
-        lat=st.sampled_from([-33.9, 0.0, 51.5]),
-        # From Japan to Finland the sun rises in that night.
-        lon=st.integers(25, 140).map(float),
-        look_back=st.sampled_from([5 * MINUTE, 90 * MINUTE]),
-    ),
-)
-NIGHT = datetime(2026, 10, 24, 22, 0, tzinfo=UTC)  # clocks go back in Europe at 01:00 UTC
-
-
-def _decided(plan: Plan, ticks: list[int]) -> list[Decision]:
-    watermark, decisions = NIGHT, []
-    for second in ticks:
-        decision = decide(plan, UID, watermark, NIGHT + timedelta(seconds=second))
-        watermark = decision.watermark
-        decisions.append(decision)
-    return decisions
-
-
-@given(
-    triggers=st.lists(TRIGGERS, min_size=1, max_size=2),
-    catch_up=st.sampled_from(["latest", "all"]),
-    ticks=st.lists(st.integers(1, 6 * 3600), min_size=1, max_size=8, unique=True).map(sorted),
-)
-def test_every_occurrence_is_due_or_missed_exactly_once_however_the_night_is_split(
-    triggers: list[Trigger], catch_up: CatchUp, ticks: list[int]
-) -> None:
-    plan = make_plan(*triggers, catch_up=catch_up)
-    end = NIGHT + timedelta(seconds=ticks[-1])
-    expected = sorted(
-        {at for trigger in triggers for at in schedule_of(trigger, UID).between(NIGHT, end)}
-    )
-
-    decisions = _decided(plan, ticks)
-
-    due = [at for decision in decisions for at in decision.due]
-    missed = [one.at for decision in decisions for one in decision.missed]
-    in_spans = sum(d.missed_span.count for d in decisions if d.missed_span)
-    assert len(due) + len(missed) + in_spans == len(expected)
-    assert set(due) | set(missed) <= set(expected)
-    assert len({*due, *missed}) == len(due) + len(missed)
-    assert due == sorted(due)
-    for decision, following in pairwise(decisions):
-        assert decision.watermark <= following.watermark
-        assert all(at > decision.watermark for at in following.due)
-
-
-@given(triggers=st.lists(TRIGGERS, min_size=1, max_size=2))
-def test_ticks_within_the_look_back_lose_nothing(triggers: list[Trigger]) -> None:
-    plan = make_plan(*triggers, catch_up="all")
-    end = NIGHT + timedelta(hours=5)
-    expected = sorted(
-        {at for trigger in triggers for at in schedule_of(trigger, UID).between(NIGHT, end)}
-    )
-
-    decisions = _decided(plan, [n * 60 for n in range(1, 301)])
-
-    assert [at for decision in decisions for at in decision.due] == expected
-    assert all(decision.missed == () for decision in decisions)
-
-
-@given(triggers=st.lists(TRIGGERS, min_size=1, max_size=2), minutes=st.integers(0, 400))
-def test_next_occurrence_is_what_a_full_scan_finds(triggers: list[Trigger], minutes: int) -> None:
-    plan = make_plan(*triggers)
-    now = NIGHT + minutes * MINUTE
-    scan = [
-        at for trigger in triggers for at in schedule_of(trigger, UID).between(now, now + 3 * DAY)
-    ]
-
-    assert decide(plan, UID, NIGHT, now).next_occurrence_at == min(scan)
 
 
 def test_the_last_occurrence_may_be_the_instant_itself_or_years_ago() -> None:

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from models.action import ParseContext, parse_action, plan_of
-from scheduler.occurrence import decide
+from scheduler.decision import decide
 from scheduler.simulate import Fate, Simulated, Timetable, busiest, simulate
 from scheduler.simulate.assertions import differences
 from scheduler.simulate.expectations import InvalidExpectations, parse_expectations

@@ -9,10 +9,9 @@ from dateutil.relativedelta import relativedelta
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from models.action.plan import Plan
+from models.values.delays import delay_of, rounded_up
 from models.values.durations import format_delay, parse_delay
 from models.values.zones import instant_of
-from scheduler.events import delay_of, is_within, rounded_up
 
 SECOND = timedelta(seconds=1)
 HOUR = timedelta(hours=1)
@@ -177,12 +176,3 @@ def test_the_ranges_are_hardly_longer_than_the_window(
     assert total <= 8 * (timedelta(seconds=length_s) + longest_gap)
     assert all(begin < end for begin, end in ranges)
     assert all(a[1] < b[0] for a, b in pairwise(ranges))
-
-
-def test_occurrences_lie_from_the_start_until_before_the_end() -> None:
-    start, end = utc("2026-01-01T00:00:00"), utc("2026-01-02T00:00:00")
-    plan = Plan(True, (), False, "quick", starts_at=start, ends_at=end)
-
-    assert [is_within(plan, at) for at in (start - SECOND, start, end - SECOND, end)] == [
-        False, True, True, False,
-    ]  # fmt: skip

@@ -1,0 +1,323 @@
+"""Decide what is due and what is missed in a window, by the clock, by events and by ends: pure.
+
+The tick records these decisions; a change, its plan, `explain` and `simulate` ask for the same.
+Windows are half-open (since, until]; docs/explanation/time.md.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from heapq import merge
+from itertools import groupby, islice
+from uuid import UUID
+
+from models.action.plan import Plan
+from models.action.schedule import ONE_SECOND, Schedule, count_union, schedules_of
+from models.events import Happened
+from models.fingerprint import fingerprint, str_to_uuid
+from scheduler.occurrence import first_after
+
+MOST_SENT = 1_000
+MOST_MISSED_SHOWN = 10
+TOO_LATE = "too late"
+OVERTAKEN = "overtaken"
+# The longest regular time between two ticks; more is a downtime.
+MOST_BETWEEN_TICKS = timedelta(minutes=2)
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """An instant at which an action is due, and the event that makes it due; None by the clock."""
+
+    at: datetime
+    event: Happened | None = None
+
+    @property
+    def subject(self) -> str | None:
+        """The user whom it is about, or None."""
+        return None if self.event is None else self.event.subject
+
+    def id_of(self, uid: UUID) -> UUID:
+        """Return the id of its operation, `uid` being the action."""
+        event_id = None if self.event is None else self.event.event_id
+        return str_to_uuid(fingerprint(uid, self.at, subject=self.subject, event_id=event_id))
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """An occurrence that is not sent, and the reason."""
+
+    occurrence: Occurrence
+    reason: str
+
+    @property
+    def at(self) -> datetime:
+        """When it was due."""
+        return self.occurrence.at
+
+
+@dataclass(frozen=True, slots=True)
+class MissedSpan:
+    """Older occurrences that are not sent: their ends, count, reason and instant of decision."""
+
+    first_at: datetime
+    last_at: datetime
+    count: int
+    reason: str
+    decided_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The outcomes of an action's occurrences in a window that ends at `watermark`.
+
+    `due` and `missed` ascend. `next_occurrence_at` is the clock's first one after `watermark`.
+    """
+
+    watermark: datetime
+    due: tuple[Occurrence, ...] = ()
+    missed: tuple[Missed, ...] = ()
+    missed_span: MissedSpan | None = None
+    next_occurrence_at: datetime | None = None
+
+    def __add__(self, later: "Decision") -> "Decision":
+        """Return both as one decision of events: with one list of missed ones, and one span."""
+        watermark = max(self.watermark, later.watermark)
+        spans = [one for one in (self.missed_span, later.missed_span) if one is not None]
+        missed, span = _folded((*self.missed, *later.missed), spans)
+        return Decision(watermark, self.due + later.due, missed, span)
+
+    @property
+    def due_at(self) -> tuple[datetime, ...]:
+        """The instants of what is due."""
+        return tuple(one.at for one in self.due)
+
+    @property
+    def missed_count(self) -> int:
+        """How many occurrences are missed, those of the span included."""
+        return len(self.missed) + (self.missed_span.count if self.missed_span else 0)
+
+
+# The ends of (since, until], and `now`, at which the look-back ends: it is later than a change that
+# was not detected at once.
+Window = tuple[datetime, datetime, datetime]
+
+
+@dataclass(frozen=True, slots=True)
+class _Windowed:
+    schedule: Schedule
+    look_back: timedelta
+
+
+def decide(
+    plan: Plan, uid: UUID, watermark: datetime, now: datetime, until: datetime | None = None
+) -> Decision:
+    """Return what the clock makes due, and what is missed, in (watermark, until].
+
+    `until` is `now` unless the plan was replaced before. With catch-up `all`, at most 1,000 are
+    due, and the decision's watermark may lie before `until`.
+    """
+    until = now if until is None else until
+    if not plan.active:
+        return Decision(max(watermark, until))
+    windowed = _windowed(plan, uid)
+    windows = [(one.schedule, max(watermark, now - one.look_back)) for one in windowed]
+    due = _due(plan, windows, until)
+    if len(due) > MOST_SENT:
+        due = due[:MOST_SENT]
+        until = due[-1]
+    upto = max(watermark, until)
+    sent = tuple(Occurrence(at) for at in due)
+    is_all, following = _is_all(windowed, watermark, until, due)
+    if is_all:
+        return Decision(upto, sent, next_occurrence_at=following)
+    missed, span = _missed(windowed, (watermark, until, now), due)
+    return Decision(upto, sent, missed, span, _next(windowed, upto))
+
+
+def decisions(plan: Plan, uid: UUID, window: Window) -> Iterator[Decision]:
+    """Yield the decisions of the clock about a window, each with at most 1,000 due occurrences."""
+    since, until, now = window
+    while since < until:
+        decision = decide(plan, uid, since, now, until)
+        yield decision
+        since = decision.watermark
+
+
+def foretold(plan: Plan, uid: UUID, window: Window, at: datetime) -> str | None:
+    """Return why deciding a window would miss an occurrence; None if it is sent."""
+    for decision in decisions(plan, uid, window):
+        if at in decision.due_at:
+            return None
+        if at <= decision.watermark:
+            break
+    return missed_reason(plan, uid, at, window[2])
+
+
+def missed_reason(plan: Plan, uid: UUID, at: datetime, now: datetime) -> str:
+    """Return why an occurrence of the clock that is not sent at `now` is missed."""
+    return _reason(_windowed(plan, uid), at, now)
+
+
+@dataclass(frozen=True, slots=True)
+class EventWindow:
+    """The window (since, until] of an event action; due at or before `late_until` is too late."""
+
+    since: datetime
+    until: datetime
+    late_until: datetime
+
+
+def event_window(look_back: timedelta, window: Window, decided: datetime | None) -> EventWindow:
+    """Return the window in which events are decided; up to `decided` they are, if ever.
+
+    `window` begins where the action's rule came into force. The result begins a look-back before
+    `decided`, for events that became known later. They are in time unless a downtime lies between.
+    """
+    effective_from, until, now = window
+    if decided is None:
+        return EventWindow(effective_from, until, now - look_back)
+    since = min(decided, now) - look_back
+    is_down = now - decided > MOST_BETWEEN_TICKS
+    late_until = now - look_back if is_down else since
+    return EventWindow(max(since, effective_from), until, late_until)
+
+
+def occurrence_of(
+    plan: Plan, event: Happened, due_at: datetime | None, window: EventWindow
+) -> Occurrence | None:
+    """Return the occurrence of an event action for an event that is due at `due_at`.
+
+    None if it lies outside the window or the action's bounds, or its rule does not select the
+    event.
+    """
+    trigger = plan.on_event
+    if trigger is None or due_at is None or not window.since < due_at <= window.until:
+        return None
+    is_selected = plan.is_within(due_at) and trigger.counts(event)
+    return Occurrence(due_at, event) if is_selected else None
+
+
+def decide_events(known: Iterable[Occurrence], window: EventWindow) -> Decision:
+    """Return which of these occurrences of events are due, and which are too late.
+
+    Each is its own: none overtakes another.
+    """
+    late: list[Missed] = []
+    due: list[Occurrence] = []
+    for one in known:
+        if one.at <= window.late_until:
+            late.append(Missed(one, TOO_LATE))
+        else:
+            due.append(one)
+    missed, span = _folded(late)
+    return Decision(window.until, tuple(due), missed, span)
+
+
+def _folded(
+    missed: Iterable[Missed], spans: Sequence[MissedSpan] = ()
+) -> tuple[tuple[Missed, ...], MissedSpan | None]:
+    """Return the newest ten of what events missed, and the older ones with `spans` as one span."""
+    ordered = sorted(missed, key=_order)
+    older, newest = ordered[:-MOST_MISSED_SHOWN], ordered[-MOST_MISSED_SHOWN:]
+    if not (older or spans):
+        return tuple(newest), None
+    first = min([*(one.at for one in older[:1]), *(one.first_at for one in spans)])
+    last = max([*(one.at for one in older[-1:]), *(one.last_at for one in spans)])
+    count = len(older) + sum(one.count for one in spans)
+    return tuple(newest), MissedSpan(first, last, count, TOO_LATE)
+
+
+def _order(missed: Missed) -> tuple[datetime, str, str]:
+    event = missed.occurrence.event
+    return missed.at, missed.occurrence.subject or "", (event and event.event_id) or ""
+
+
+def _windowed(plan: Plan, uid: UUID) -> list[_Windowed]:
+    schedules = schedules_of(plan, uid)
+    return [
+        _Windowed(schedule, trigger.look_back)
+        for schedule, trigger in zip(schedules, plan.triggers, strict=True)
+    ]
+
+
+def _next(windowed: Iterable[_Windowed], after: datetime) -> datetime | None:
+    return first_after((one.schedule for one in windowed), after)
+
+
+def _due(plan: Plan, windows: list[tuple[Schedule, datetime]], until: datetime) -> list[datetime]:
+    if plan.catch_up == "all":
+        ascending = merge(*(_within(schedule, since, until) for schedule, since in windows))
+        # One more than is sent at once shows that more are due.
+        return list(islice((at for at, _ in groupby(ascending)), MOST_SENT + 1))
+    latest = [schedule.last(since, until) for schedule, since in windows]
+    return sorted(at for at in latest if at is not None)[-1:]
+
+
+def _within(schedule: Schedule, since: datetime, until: datetime) -> Iterator[datetime]:
+    """Yield the occurrences in (since, until] as they are asked for, ascending."""
+    while (at := schedule.next(since)) is not None and at <= until:
+        yield at
+        since = at
+
+
+def _missed(
+    windowed: list[_Windowed], window: Window, due: list[datetime]
+) -> tuple[tuple[Missed, ...], MissedSpan | None]:
+    """Return the missed occurrences in (watermark, until]: the newest ten, and the rest."""
+    watermark, until, now = window
+    count = count_union([one.schedule for one in windowed], watermark, until) - len(due)
+    if count <= 0:
+        return (), None
+    newest = _newest(windowed, watermark, until, set(due))
+    shown = tuple(Missed(Occurrence(at), _reason(windowed, at, now)) for at in newest)
+    if count <= len(shown):
+        return shown, None
+    oldest = newest[0] - ONE_SECOND
+    first = _first_missed(windowed, watermark, due) or newest[0]
+    last = _newest(windowed, watermark, oldest, set(due))[-1]
+    reasons = sorted({_reason(windowed, first, now), _reason(windowed, last, now)}, reverse=True)
+    return shown, MissedSpan(first, last, count - len(shown), " or ".join(reasons), now)
+
+
+def _is_all(
+    windowed: list[_Windowed], watermark: datetime, until: datetime, due: list[datetime]
+) -> tuple[bool, datetime | None]:
+    """Return whether (watermark, until] has at most one occurrence and it is due, and the next."""
+    following = _next(windowed, watermark)
+    if due and following == due[0]:
+        following = _next(windowed, due[0])
+    return following is None or following > until, following
+
+
+def _newest(
+    windowed: list[_Windowed], since: datetime, until: datetime, left_out: set[datetime]
+) -> list[datetime]:
+    """Return the newest ten in (since, until], except those left out, ascending."""
+    found: list[datetime] = []
+    while len(found) < MOST_MISSED_SHOWN:
+        last = [one.schedule.last(since, until) for one in windowed]
+        at = max((instant for instant in last if instant is not None), default=None)
+        if at is None:
+            break
+        if at not in left_out:
+            found.append(at)
+        until = at - ONE_SECOND
+    return found[::-1]
+
+
+def _first_missed(
+    windowed: list[_Windowed], since: datetime, due: list[datetime]
+) -> datetime | None:
+    first = _next(windowed, since)
+    while first is not None and first in due:
+        first = _next(windowed, first)
+    return first
+
+
+def _reason(windowed: list[_Windowed], at: datetime, now: datetime) -> str:
+    """Return `overtaken` within the look-back of a trigger that names `at`, else `too late`."""
+    for one in windowed:
+        if at > now - one.look_back and one.schedule.count(at - ONE_SECOND, at):
+            return OVERTAKEN
+    return TOO_LATE

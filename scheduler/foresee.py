@@ -1,0 +1,112 @@
+"""Foresee what the next decision about an action will be, and what is due after that.
+
+A change records what is foreseen, its plan shows it, and `explain` and previews answer by it.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from functools import reduce
+from itertools import pairwise
+from operator import add
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.action.plan import Plan
+from models.store import ticks
+from models.store.people import events
+from models.store.people.events import Range
+from scheduler.decision import (
+    Decision,
+    EventWindow,
+    Occurrence,
+    Window,
+    decisions,
+    occurrence_of,
+)
+from scheduler.events import Watched, decided_by_events, watched_of
+from scheduler.occurrence import next_occurrences
+from scheduler.record import ActionRef, State
+
+# Read one after the other, until enough events are found.
+HORIZONS = tuple(timedelta(days=days) for days in (0, 1, 7, 31, 366, 3_660))
+MOST_READ = 200
+
+
+def foresee(connection: sa.Connection, state: State, window: Window) -> Iterator[Decision]:
+    """Yield the decisions about (since, until] that a tick or a change at `now` will record.
+
+    All about events are one. Their window reaches back to those that became known late, and those
+    that have an operation are left out.
+    """
+    if state.plan.on_event is None:
+        yield from decisions(state.plan, state.action.uid, window)
+    elif state.plan.active:
+        watched = watch(connection, state, window)
+        found = [one.decision for some in decided_by_events(connection, [watched]) for one in some]
+        if found:
+            yield reduce(add, found)
+
+
+def watch(connection: sa.Connection, state: State, window: Window) -> Watched:
+    """Return an event action with the window in which its events are decided at `now`."""
+    _, until, now = window
+    decided = ticks.instant_fact(connection, ticks.EVENTS_DECIDED)
+    return watched_of(state, until, now, decided)
+
+
+def on_its_way_since(connection: sa.Connection, state: State, now: datetime) -> datetime:
+    """Return the instant after which due events may still become known in time."""
+    watched = watch(connection, state, (now, now, now))
+    return max(state.effective_from, watched.window.late_until)
+
+
+def coming(
+    connection: sa.Connection, whose: tuple[int, UUID], plan: Plan, now: datetime, count: int
+) -> list[Occurrence]:
+    """Return up to `count` occurrences after `now`, ascending, active or not.
+
+    `whose` is the small app and the action. Only the first 200 events of each span are read: a
+    filter that keeps few users may show fewer.
+    """
+    small_app_id, uid = whose
+    if plan.on_event is None:
+        return [Occurrence(at) for at in next_occurrences(plan, uid, now, count)]
+    found: list[Occurrence] = []
+    for since, until in pairwise(HORIZONS):
+        if len(found) < count:
+            window = EventWindow(now + since, now + until, late_until=now)
+            due = _known_in(connection, small_app_id, plan, window)
+            found += sorted(due, key=lambda one: (one.at, one.subject or ""))
+    return found[:count]
+
+
+def _known_in(
+    connection: sa.Connection, small_app_id: int, plan: Plan, window: EventWindow
+) -> Iterator[Occurrence]:
+    trigger = plan.on_event
+    if trigger is None:
+        return
+    for begin, end in trigger.after.instants(window.since, window.until):
+        asked = Range(0, small_app_id, trigger.event, begin, end)
+        known = events.next_in(connection, asked, MOST_READ)
+        if known and trigger.subjects.groups:
+            known = events.with_groups(connection, small_app_id, known)
+        due = (occurrence_of(plan, one, trigger.after.due(one.at), window) for one in known)
+        yield from (one for one in due if one is not None)
+
+
+def too_late_for(
+    connection: sa.Connection, small_app_id: int, event: str, at: datetime, now: datetime
+) -> list[str]:
+    """Return the names of active actions that miss an event at `at`, reported at `now`."""
+    names = []
+    for row in events.actions_on(connection, small_app_id, event):
+        if not isinstance(row.plan, Plan):
+            continue
+        ref = ActionRef(row.uid, small_app_id, row.name, row.revision)
+        watched = watch(connection, State(ref, row.plan, row.effective_from), (now, now, now))
+        due_at = watched.trigger.after.due(at)
+        if due_at and row.effective_from < due_at <= watched.window.late_until:
+            names.append(row.name)
+    return names
