@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from uuid import NAMESPACE_OID, UUID, uuid5
 from zoneinfo import ZoneInfo
 
-from models.action.plan import HookPlan, Target
+from models.action.hooks import HookPlan, Target
 from models.operation import OperationState
 from models.references import is_reference
 

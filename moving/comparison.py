@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from models.action.plan import CronTrigger, Plan
-from models.action.schedule import NO_UID, schedules_of
+from models.action.plan import Plan
+from models.action.rules import CronModel
+from models.action.schedule import NO_UID
 from moving.celery_fires import AROUND, changes_between
 from moving.entries import Fires
 from scheduler.occurrence import occurrences_between
@@ -32,7 +33,7 @@ class Difference:
 def difference(plan: Plan, fires: Fires, since: datetime, until: datetime) -> Difference:
     """Return how an action's occurrences in (since, until] differ from the other's instants."""
     plan = replace(plan, active=True)
-    total = sum(one.count(since, until) for one in schedules_of(plan, NO_UID))
+    total = sum(one.count(since, until) for one in plan.schedules(NO_UID))
     spans = [(since, until)] if total <= MOST_COMPARED else list(_spans(plan, since, until))
     differing: list[tuple[datetime, bool]] = []
     for first, last in spans:
@@ -55,7 +56,7 @@ def _spans(plan: Plan, since: datetime, until: datetime) -> Iterator[tuple[datet
     """Yield spans in (since, until] that do not overlap: the beginning, and each clock change."""
     end = min(since + BEGINNING, until)
     yield since, end
-    zones = {one.zone for one in plan.triggers if isinstance(one, CronTrigger)}
+    zones = {one.timezone for one in plan.rules if isinstance(one, CronModel)}
     for at in changes_between(zones, end, until):
         first, last = max(at - AROUND, end), min(at + AROUND, until)
         if first < last:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from models.action import ScheduledActionModel, plan_of
-from models.action.plan import IntervalTrigger, Plan, Trigger
+from models.action.plan import Plan
+from models.action.rules import IntervalModel, RuleModel
 from models.celery_task import HandOver
 from moving.comparison import difference
 from moving.entries import CannotMove, Fires
@@ -44,11 +45,11 @@ def compared(plan: Plan, fires: Fires, now: datetime) -> tuple[str, ...]:
     return (f"{found.count} instants of {found.total} in two years differ",)
 
 
-def only_trigger(plan: Plan) -> Trigger:
+def only_rule(plan: Plan) -> RuleModel:
     """Return the only rule of a plan; raises CannotMove for several."""
-    if len(plan.triggers) > 1:
+    if len(plan.rules) > 1:
         raise CannotMove("it has several rules", "make an action of each")
-    return plan.triggers[0]
+    return plan.rules[0]
 
 
 def task_of(plan: Plan) -> HandOver:
@@ -87,8 +88,8 @@ def lost(action: ScheduledActionModel, other: str, *, keeps: Collection[str] = (
         ),
         "jitter": (
             any(
-                isinstance(one, IntervalTrigger) and (one.jitter or one.tolerance)
-                for one in plan.triggers
+                isinstance(one, IntervalModel) and (one.jitter or one.tolerance)
+                for one in plan.rules
             ),
             "jitter and tolerance are left out",
         ),

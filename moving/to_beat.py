@@ -7,13 +7,14 @@ from pprint import pformat
 
 from cron.fields import DAY, FIELDS, WEEKDAY
 from models.action import ScheduledActionModel, plan_of
-from models.action.plan import CronTrigger, DueDateTrigger, IntervalTrigger, Plan, SolarTrigger
+from models.action.plan import Plan
+from models.action.rules import CronModel, DueDateModel, IntervalModel, SolarModel
 from models.celery_task import HandOver
 from moving.celery_fires import CrontabFires
 from moving.celery_rules import NAMES, Crontab
 from moving.cron_text import all_of, ranges_of, values_of
 from moving.entries import CannotMove
-from moving.exported import KEEP, Exported, compared, lost, only_trigger, options_of, task_of
+from moving.exported import KEEP, Exported, compared, lost, only_rule, options_of, task_of
 
 HEADER = '''"""The schedule of Minutebook's actions, for celery beat.
 
@@ -73,29 +74,29 @@ def _entries(
     handed = task_of(plan)
     if not plan.active:
         raise CannotMove("it is paused, and beat has no paused entries", "resume it first")
-    match only_trigger(plan):
-        case CronTrigger() as trigger:
-            return _crontabs(name, plan, trigger, (zone, now))
-        case IntervalTrigger(every=every):
+    match only_rule(plan):
+        case CronModel() as rule:
+            return _crontabs(name, plan, rule, (zone, now))
+        case IntervalModel(every=every):
             text = f"schedule({int(every.total_seconds())})"
             return {name: _entry(handed, plan.queue, text)}, ("beat's grid begins when it starts",)
-        case SolarTrigger(event=event, lat=lat, lon=lon):
+        case SolarModel(solar=event, lat=lat, lon=lon):
             text = f"solar({str(event)!r}, {lat!r}, {lon!r})"
             return {name: _entry(handed, plan.queue, text)}, ("beat does not round to a minute",)
-        case DueDateTrigger():
+        case DueDateModel():
             raise CannotMove("beat cannot run an entry once, at an instant", KEEP)
         case _:
             raise CannotMove("beat knows no events", KEEP)
 
 
 def _crontabs(
-    name: str, plan: Plan, trigger: CronTrigger, place: tuple[str, datetime]
+    name: str, plan: Plan, rule: CronModel, place: tuple[str, datetime]
 ) -> tuple[dict[str, str], tuple[str, ...]]:
     zone, now = place
-    if trigger.zone != zone:
-        why = f"its zone is {trigger.zone}, and that of the schedule {zone}"
-        raise CannotMove(why, f"export it separately, with --zone {trigger.zone}")
-    crontabs = [Crontab(fields, zone) for fields in crontabs_of(trigger.rule)]
+    if rule.timezone != zone:
+        why = f"its zone is {rule.timezone}, and that of the schedule {zone}"
+        raise CannotMove(why, f"export it separately, with --zone {rule.timezone}")
+    crontabs = [Crontab(fields, zone) for fields in crontabs_of(rule.cron_rule)]
     names = (name, name + WEEKDAYS)
     handed = task_of(plan)
     entries = {

@@ -12,7 +12,7 @@ from itertools import groupby, islice
 from uuid import UUID
 
 from models.action.plan import Plan
-from models.action.schedule import ONE_SECOND, Schedule, count_union, schedules_of
+from models.action.schedule import ONE_SECOND, Schedule, count_union
 from models.events import Happened
 from models.fingerprint import fingerprint, str_to_uuid
 from scheduler.occurrence import first_after
@@ -168,13 +168,14 @@ class EventWindow:
     late_until: datetime
 
 
-def event_window(look_back: timedelta, window: Window, decided: datetime | None) -> EventWindow:
+def event_window(plan: Plan, window: Window, decided: datetime | None) -> EventWindow:
     """Return the window in which events are decided; up to `decided` they are, if ever.
 
     `window` begins where the action's rule came into force. The result begins a look-back before
     `decided`, for events that became known later. They are in time unless a downtime lies between.
     """
     effective_from, until, now = window
+    look_back = timedelta(seconds=plan.longest_look_back_s)
     if decided is None:
         return EventWindow(effective_from, until, now - look_back)
     since = min(decided, now) - look_back
@@ -191,10 +192,9 @@ def occurrence_of(
     None if it lies outside the window or the action's bounds, or its rule does not select the
     event.
     """
-    trigger = plan.on_event
-    if trigger is None or due_at is None or not window.since < due_at <= window.until:
+    if due_at is None or not window.since < due_at <= window.until:
         return None
-    is_selected = plan.is_within(due_at) and trigger.counts(event)
+    is_selected = plan.is_within(due_at) and plan.selects(event)
     return Occurrence(due_at, event) if is_selected else None
 
 
@@ -234,10 +234,10 @@ def _order(missed: Missed) -> tuple[datetime, str, str]:
 
 
 def _windowed(plan: Plan, uid: UUID) -> list[_Windowed]:
-    schedules = schedules_of(plan, uid)
+    schedules = plan.schedules(uid)
     return [
-        _Windowed(schedule, trigger.look_back)
-        for schedule, trigger in zip(schedules, plan.triggers, strict=True)
+        _Windowed(schedule, plan.look_back_of(rule))
+        for schedule, rule in zip(schedules, plan.rules, strict=True)
     ]
 
 

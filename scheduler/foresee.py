@@ -84,15 +84,15 @@ def coming(
 def _known_in(
     connection: sa.Connection, small_app_id: int, plan: Plan, window: EventWindow
 ) -> Iterator[Occurrence]:
-    trigger = plan.on_event
-    if trigger is None:
+    rule = plan.on_event
+    if rule is None:
         return
-    for begin, end in trigger.after.instants(window.since, window.until):
-        asked = Range(0, small_app_id, trigger.event, begin, end)
+    for begin, end in rule.lag.instants(window.since, window.until):
+        asked = Range(0, small_app_id, rule.event, begin, end)
         known = events.next_in(connection, asked, MOST_READ)
-        if known and trigger.subjects.groups:
+        if known and plan.selects_by_groups:
             known = events.with_groups(connection, small_app_id, known)
-        due = (occurrence_of(plan, one, trigger.after.due(one.at), window) for one in known)
+        due = (occurrence_of(plan, one, rule.lag.due(one.at), window) for one in known)
         yield from (one for one in due if one is not None)
 
 
@@ -106,7 +106,7 @@ def too_late_for(
             continue
         ref = ActionRef(row.uid, small_app_id, row.name, row.revision)
         watched = watch(connection, State(ref, row.plan, row.effective_from), (now, now, now))
-        due_at = watched.trigger.after.due(at)
+        due_at = watched.rule.lag.due(at)
         if due_at and row.effective_from < due_at <= watched.window.late_until:
             names.append(row.name)
     return names

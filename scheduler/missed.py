@@ -9,7 +9,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from broker.in_use import settings_in_use
-from models.action.plan import HookPlan
+from models.action.hooks import HookPlan
 from models.store import operations
 from models.store.notices import missed as notices
 from models.store.notices.missed import Episode, Missed

@@ -6,14 +6,13 @@ from uuid import UUID
 
 from cron import CronSchedule
 from models.action import ScheduledActionModel, plan_of
-from models.action.plan import CronTrigger, Plan, SolarTrigger
+from models.action.plan import Plan
 from models.action.schedule import (
     BEGINNING,
     END,
     NO_UID,
     ONE_SECOND,
     Schedule,
-    schedules_of,
 )
 
 
@@ -32,7 +31,7 @@ def get_scheduled_action_last_occurrence(
 ) -> datetime | None:
     """Return the latest occurrence of an action in (now − look_back, now], in UTC, or None.
 
-    If `look_back` is None, each trigger uses its own. An inactive action has no occurrence.
+    If `look_back` is None, each rule uses its own. An inactive action has no occurrence.
     The jitter is that of the action's `uid`, if it has one.
     """
     plan = action if isinstance(action, Plan) else plan_of(action)
@@ -40,20 +39,20 @@ def get_scheduled_action_last_occurrence(
         return None
     uid = getattr(action, "uid", None) or NO_UID
     found = (
-        schedule.last(now - (look_back or trigger.look_back), now)
-        for schedule, trigger in zip(schedules_of(plan, uid), plan.triggers, strict=True)
+        schedule.last(now - (look_back or plan.look_back_of(rule)), now)
+        for schedule, rule in zip(plan.schedules(uid), plan.rules, strict=True)
     )
     return max((instant for instant in found if instant is not None), default=None)
 
 
 def next_occurrence(plan: Plan, uid: UUID, after: datetime) -> datetime | None:
     """Return an action's first occurrence strictly after `after`, in UTC; None if inactive."""
-    return first_after(schedules_of(plan, uid), after) if plan.active else None
+    return first_after(plan.schedules(uid), after) if plan.active else None
 
 
 def next_occurrences(plan: Plan, uid: UUID, after: datetime, count: int) -> list[datetime]:
     """Return up to `count` occurrences strictly after `after`, ascending, active or not."""
-    schedules = schedules_of(plan, uid)
+    schedules = plan.schedules(uid)
     found: list[datetime] = []
     while len(found) < count and (instant := first_after(schedules, after)) is not None:
         found.append(instant)
@@ -65,33 +64,32 @@ def occurrences_between(plan: Plan, uid: UUID, since: datetime, until: datetime)
     """Return an action's occurrences in (since, until], ascending; none if it is inactive."""
     if not plan.active:
         return []
-    found = (one.between(since, until) for one in schedules_of(plan, uid))
+    found = (one.between(since, until) for one in plan.schedules(uid))
     return sorted({at for instants in found for at in instants})
 
 
 def is_known_to(plan: Plan, instant: datetime) -> bool:
     """Return whether `instant` lies in the years that all of the plan's rules cover."""
-    has_years = any(isinstance(one, CronTrigger | SolarTrigger) for one in plan.triggers)
-    return not has_years or BEGINNING < instant < END
+    return not any(one.has_years for one in plan.rules) or BEGINNING < instant < END
 
 
 def has_occurrence(plan: Plan, uid: UUID, instant: datetime) -> bool:
     """Return whether `instant` is an occurrence of the rule, active or not."""
     return is_known_to(plan, instant) and any(
-        one.count(instant - ONE_SECOND, instant) > 0 for one in schedules_of(plan, uid)
+        one.count(instant - ONE_SECOND, instant) > 0 for one in plan.schedules(uid)
     )
 
 
 def neighbours(plan: Plan, uid: UUID, instant: datetime) -> tuple[datetime | None, datetime | None]:
     """Return the last occurrence before `instant` and the first after it, active or not."""
     return last_occurrence(plan, uid, instant - ONE_SECOND), first_after(
-        schedules_of(plan, uid), instant
+        plan.schedules(uid), instant
     )
 
 
 def last_occurrence(plan: Plan, uid: UUID, until: datetime) -> datetime | None:
     """Return an action's last occurrence at or before `until`, active or not, or None."""
-    found = [one.last(BEGINNING, until) for one in schedules_of(plan, uid)]
+    found = [one.last(BEGINNING, until) for one in plan.schedules(uid)]
     return max((instant for instant in found if instant is not None), default=None)
 
 

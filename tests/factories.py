@@ -8,8 +8,11 @@ import sqlalchemy as sa
 
 from minutebook.steps import SmallApp, Steps
 from models.action import ParseContext
+from models.action.rules import RuleModel
+from models.action.when import WhenModel
 from models.fingerprint import operation_id
 from models.operation import Cause, CausedBy
+from models.parsing import Reading
 from models.sql import read_clock
 from models.store import actions, operations, tenants
 from models.store.actions import cursors, missed
@@ -52,6 +55,12 @@ def make_document(**changes: Any) -> dict[str, Any]:
         "when": {"cron_rule": "* * * * *", "timezone": "UTC"},
     }
     return {**document, **changes}
+
+
+def make_rule(**keys: Any) -> RuleModel:
+    """Return a rule as a plan keeps it, in UTC by default; an interval begins in 2026."""
+    reading = Reading(created_at=datetime(2026, 1, 1, tzinfo=UTC))
+    return WhenModel.model_validate(keys, context=reading).resolved[0]
 
 
 def yearly(instant: datetime, days: int = 0) -> dict[str, str]:

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import BeforeValidator, Field
 
-from models.action.plan import Target
+from models.action.hooks import Target
 from models.notices import shown_target
 from models.operation import UNSTARTED, Cause, OperationState
 from models.store import notices, operations

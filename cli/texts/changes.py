@@ -7,6 +7,7 @@ from datetime import datetime
 from cli.render import sentence
 from cli.texts.actions import described, valid
 from models.values import counted
+from models.values.zones import in_zone
 from views.changes import (
     Changed,
     Changes,
@@ -18,7 +19,7 @@ from views.changes import (
     SwitchedAll,
 )
 from views.changes.plan import BusiestMinute, BusyMinute, ChangePlan, PlannedChange
-from views.words import in_zone, instant
+from views.words import instant
 
 # How many names and warnings are printed; `--json` has all.
 MOST_NAMED = 100

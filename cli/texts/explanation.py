@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
+from models.values.zones import in_zone
 from views.explanation import Explanation
-from views.words import in_zone, instant
+from views.words import instant
 
 
 def _explanation(found: Explanation) -> Iterator[str]:

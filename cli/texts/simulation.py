@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
+from models.values.zones import in_zone
 from views.simulation import SimulatedFate, Simulation
-from views.words import in_zone, instant
+from views.words import instant
 
 LATE = timedelta(minutes=1)
 

@@ -137,8 +137,10 @@ def plan_of(action: ScheduledActionModel) -> Plan:
     hand_over, task_queue = _hand_over(action.operations)
     return Plan(
         active=action.active,
-        triggers=action.when.triggers(policy.look_back, action.recipients),
+        rules=action.when.resolved,
         is_heavy=is_heavy,
+        look_back=policy.look_back,
+        subjects=action.recipients if action.when.is_event else None,
         queue=task_queue or policy.queue or (DEFAULT_QUEUE if hand_over else QUEUES[is_heavy]),
         catch_up=policy.catch_up,
         overlap=policy.overlap,

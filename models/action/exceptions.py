@@ -10,16 +10,16 @@ from pydantic import (
     BeforeValidator,
     Field,
     PlainSerializer,
+    TypeAdapter,
     ValidationError,
     ValidationInfo,
 )
 from pydantic_core import InitErrorDetails
 
-from cron import InvalidRule, Span, Window, YearlyDay
+from cron import Blackout, InvalidRule, Span, Window, YearlyDay, blackout
 from cron.blackout import DAY_MINUTES, WEEK
 from cron.days import MONTH_LENGTHS
 from cron.fields import WEEKDAY, flags_of
-from models.action.plan import Closed
 from models.document import Document
 from models.parsing import Reading, reading_of
 from models.problems import line_error, line_errors, listed, nearest, raise_all, segment
@@ -40,6 +40,28 @@ _DATE_EXAMPLE = (
 _HOURS_EXAMPLE = 'write a time such as "22:00", or an instant such as "2026-12-24T18:00"'
 
 Part = Span | YearlyDay | Window
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """The times that `except` leaves out of a rule, on the clock of `zone`."""
+
+    zone: str
+    spans: tuple[Span, ...] = ()
+    yearly: tuple[YearlyDay, ...] = ()
+    windows: tuple[Window, ...] = ()
+
+    @property
+    def blackout(self) -> Blackout:
+        """The closed times as a `Blackout`; raises cron.InvalidRule for an unknown zone."""
+        return blackout(self.zone, self.spans, self.yearly, self.windows)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the closed times: windows first, then days of each year, then spans."""
+        names = [one.name for one in self.windows]
+        names += [one.name for one in self.yearly]
+        return tuple(dict.fromkeys([*names, *(one.name for one in self.spans)]))
 
 
 class DateException(Document):
@@ -122,15 +144,32 @@ Entry = DateException | HoursException | CalendarException
 
 @dataclass(frozen=True, slots=True)
 class Exceptions:
-    """The entries of `except` as they were written, and the times that they close."""
+    """The entries of `except` as they were written, and the times that they close.
 
-    written: tuple[Any, ...]
+    `written` is None in a plan, which keeps the closed times in place of names of calendars.
+    """
+
+    written: tuple[Any, ...] | None
     closed: Closed
+
+    @property
+    def resolved(self) -> "Exceptions":
+        """The same as a plan keeps it."""
+        return Exceptions(None, self.closed)
+
+    @property
+    def json(self) -> Any:
+        """The entries as JSON, or the closed times of a plan."""
+        return (
+            _CLOSED.dump_python(self.closed, mode="json") if self.written is None else self.written
+        )
 
 
 def read_exceptions(value: object, info: ValidationInfo) -> Exceptions:
     """Return the exceptions of a rule, on the clock of its zone; raises all faults at once."""
     reading = reading_of(info)
+    if reading.tolerant and isinstance(value, Mapping):
+        return Exceptions(None, _CLOSED.validate_python(value))
     zone = info.data.get("timezone") or reading.default_zone
     entries = parse_list(value)
     parts = read_entries(entries, zone, reading)
@@ -244,5 +283,6 @@ def _weekdays(text: str | None) -> tuple[int, ...]:
 Except = Annotated[
     Exceptions | None,
     BeforeValidator(read_exceptions),
-    PlainSerializer(lambda one: None if one is None else list(one.written), return_type=Any),
+    PlainSerializer(lambda one: None if one is None else one.json, return_type=Any),
 ]
+_CLOSED: TypeAdapter[Closed] = TypeAdapter(Closed)

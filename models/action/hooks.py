@@ -2,14 +2,14 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator
 from pydantic_core import InitErrorDetails
 
-from models.action.plan import HookPlan, Target
 from models.document import Document
 from models.parsing import Reading
 from models.problems import line_error
@@ -18,6 +18,32 @@ from models.values import Address, parse_address, parse_list, parse_url, parse_w
 
 MOST_HOOKS = 20
 BY_REFERENCE = 'write "env:NAME" or "file:/absolute/path", and store the URL there'
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a notice goes: an address or a URL."""
+
+    kind: Literal["mail", "webhook"]
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class HookPlan:
+    """The targets of an action's notices.
+
+    `alert_after` None is the installation's default, `on_missed` None stands for `on_failure`.
+    """
+
+    on_success: tuple[Target, ...] = ()
+    on_failure: tuple[Target, ...] = ()
+    on_missed: tuple[Target, ...] | None = None
+    alert_after: int | None = None
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        """All targets, with those that stand in several lists."""
+        return (*self.on_success, *self.on_failure, *(self.on_missed or ()))
 
 
 def _hooks(value: object) -> object:

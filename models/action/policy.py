@@ -2,16 +2,19 @@
 
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, PlainSerializer, ValidationInfo, field_validator
 
-from models.action.plan import BACKOFF, TIME_LIMIT, CatchUp, Overlap
 from models.document import Document
 from models.turns import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from models.values import Queue, UtcInstant, format_instant, one_of, parse_list, parse_whole
 from models.values.durations import format_span, guessed, parse_span
 
+CatchUp = Literal["latest", "all"]
+Overlap = Literal["skip", "queue", "allow", "replace"]
+TIME_LIMIT = timedelta(hours=4)
+BACKOFF = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 15, 30))
 CRON_LOOK_BACK = timedelta(minutes=5)
 DUE_DATE_LOOK_BACK = timedelta(days=1)
 EVENT_LOOK_BACK = timedelta(minutes=5)

@@ -1,23 +1,27 @@
-"""The rules of the clock: cron, a due date, an interval, the sun."""
+"""The rules of `when`: what is parsed is what decides.
 
+One class is one kind of rule: its keys, its occurrences, its words and its warnings. A kind of the
+clock is a class here, a kind on events one in `event_rules`; `when.KINDS` names them all.
+"""
+
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
-from functools import partial
-from typing import Annotated, Any
+from functools import lru_cache, partial
+from typing import Annotated, Any, ClassVar, Self
+from uuid import UUID
+from zoneinfo import ZoneInfo
 
+from dateutil.parser import isoparse
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
-from cron import CronSchedule, InvalidRule, SolarEvent
-from models.action.exceptions import Except, Exceptions
-from models.action.plan import (
-    Closed,
-    CronTrigger,
-    DueDateTrigger,
-    IntervalTrigger,
-    SolarTrigger,
-)
+from cron import CronSchedule, InvalidRule, SolarEvent, SolarSchedule, in_words, oversized_steps
+from cron.rule import normalised
+from models.action.exceptions import Closed, Except
 from models.action.policy import AS_ISO, CRON_LOOK_BACK, DUE_DATE_LOOK_BACK
 from models.action.remedies import shorter_than_a_tick
+from models.action.schedule import MOST_CLOSED, NO_UID, Excepting, Grid, Once, Schedule
 from models.document import Document
+from models.fingerprint import jitter_offset
 from models.parsing import Reading, reading_of
 from models.values import (
     Flag,
@@ -25,11 +29,13 @@ from models.values import (
     Zone,
     format_instant,
     has_offset,
+    instant_or_dash,
     one_of,
     parse_degrees,
     parse_instant,
 )
-from models.values.durations import format_span, parse_span
+from models.values.durations import format_span, parse_span, span_in_words
+from models.values.zones import in_zone
 
 LONGEST_INTERVAL = timedelta(days=3660)
 NOTHING = timedelta(0)
@@ -39,10 +45,16 @@ def _cron_rule(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError('write a text of five fields such as "0 7 * * 1"')
     try:
-        CronSchedule(value, "UTC")
+        cron_schedule(value, "UTC")
     except InvalidRule as error:
         raise ValueError(str(error)) from None
     return value
+
+
+@lru_cache(maxsize=100_000)
+def cron_schedule(rule: str, zone: str) -> CronSchedule:
+    """Return the schedule of a cron rule; raises cron.InvalidRule."""
+    return CronSchedule(rule, zone)
 
 
 Every = Annotated[
@@ -55,8 +67,79 @@ Spread = Annotated[
 ]
 
 
-class CronModel(Document):
+class RuleModel(Document):
+    """When an action is due."""
+
+    # Whether it knows only the years 1970 to 2199.
+    has_years: ClassVar[bool] = False
+
+    @property
+    def look_back(self) -> timedelta:
+        """The look-back of an action whose policy has none."""
+        raise NotImplementedError
+
+    @property
+    def zone(self) -> str | None:
+        """The zone in which its instants are shown; None: the small app's."""
+        return None
+
+    @property
+    def closed(self) -> Closed | None:
+        """The times that its `except` leaves out; None for a rule without one."""
+        exceptions = getattr(self, "except_", None)
+        return None if exceptions is None else exceptions.closed
+
+    def every_occurrence(self, uid: UUID) -> Schedule:
+        """Return the occurrences for the action `uid`, as if there were no exceptions."""
+        raise NotImplementedError
+
+    def schedule(self, uid: UUID) -> Schedule:
+        """Return the occurrences for the action `uid`."""
+        every = self.every_occurrence(uid)
+        return every if self.closed is None else Excepting(every, self.closed.blackout)
+
+    def leaves_some(self, now: datetime) -> bool:
+        """Return whether the exceptions leave an occurrence after `now`, found soon.
+
+        Only half as many closed times are searched as later, so that a stored rule stays due.
+        """
+        every = self.every_occurrence(NO_UID)
+        if self.closed is None or every.next(now) is None:
+            return True
+        return Excepting(every, self.closed.blackout, MOST_CLOSED // 2).next(now) is not None
+
+    def resolved(self) -> Self:
+        """Return the rule as a plan keeps it: without names of calendars and ways of writing."""
+        exceptions = getattr(self, "except_", None)
+        if exceptions is None:
+            return self
+        return self.model_copy(update={"except_": exceptions.resolved})
+
+    def words(self, zone: str) -> str:
+        """Return the rule in words; instants without a zone of its own are shown in `zone`."""
+        raise NotImplementedError
+
+    def warnings(self) -> Iterator[str]:
+        """Yield what its admin should check."""
+        return iter(())
+
+
+class Excepted(RuleModel):
+    """A rule whose `except` needs a zone (default: the small app's, stored only with `except`)."""
+
+    timezone: Zone | None = None
+    except_: Except = Field(None, alias="except")
+
+    @classmethod
+    def completed(cls, raw: dict[str, Any], reading: Reading, /) -> dict[str, Any]:
+        """Return `raw` with the small app's zone if it has exceptions and no zone."""
+        return {"timezone": reading.default_zone, **raw} if "except" in raw else raw
+
+
+class CronModel(RuleModel):
     """Due when the rule matches the wall clock of `timezone` (default: the small app's)."""
+
+    has_years: ClassVar[bool] = True
 
     cron_rule: Annotated[str, BeforeValidator(_cron_rule)]
     timezone: Zone
@@ -67,15 +150,50 @@ class CronModel(Document):
         """Return `raw` with the small app's zone if it has none."""
         return {"timezone": reading.default_zone, **raw}
 
-    def trigger(self, look_back: timedelta | None) -> CronTrigger:
-        """Return what the tick needs; the rule is normalised."""
-        schedule = CronSchedule(self.cron_rule, self.timezone)
-        return CronTrigger(
-            schedule.rule, schedule.zone, look_back or CRON_LOOK_BACK, _closed(self.except_)
-        )
+    @property
+    def look_back(self) -> timedelta:
+        """Five minutes."""
+        return CRON_LOOK_BACK
+
+    @property
+    def zone(self) -> str:
+        """The zone of its wall clock."""
+        return self.timezone
+
+    def every_occurrence(self, uid: UUID) -> Schedule:  # noqa: ARG002 - the same for all actions
+        """Return the occurrences of the rule."""
+        return cron_schedule(self.cron_rule, self.timezone)
+
+    def resolved(self) -> Self:
+        """Return the rule in numbers."""
+        return super().resolved().model_copy(update={"cron_rule": normalised(self.cron_rule)})
+
+    def words(self, zone: str) -> str:  # noqa: ARG002 - it has its own
+        """Return the rule in words, as it is, and its zone."""
+        rule = normalised(self.cron_rule)
+        return f"{in_words(rule)} ({rule}), {self.timezone}"
+
+    def warnings(self) -> Iterator[str]:
+        """Yield warnings about "or" where celery beat means "and", and about oversized steps.
+
+        `*/90` minutes is no interval.
+        """
+        text = normalised(self.cron_rule)
+        _, _, day, _, weekday = text.split(" ")
+        if not day.startswith("*") and not weekday.startswith("*"):
+            yield (
+                f'when.cron_rule "{text}": runs when either the day of month ({day}) or '
+                f"the day of week ({weekday}) matches, as in cron; celery beat requires both. "
+                "Write * for one of them, or check the other in the step"
+            )
+        for field, item, value in oversized_steps(self.cron_rule):
+            yield (
+                f'when.cron_rule: the step of "{item}" exceeds the range of the {field}, so only '
+                f'{value} matches; write "{value}", or an interval such as {{"every": "PT90M"}}'
+            )
 
 
-class DueDateModel(Document):
+class DueDateModel(RuleModel):
     """Due once; a `due_date` without an offset is read in `timezone` (default: the small app's)."""
 
     # Fields are read in order: the date needs the zone.
@@ -105,21 +223,40 @@ class DueDateModel(Document):
         """The due date in UTC."""
         return parse_instant(self.due_date, self.timezone or "UTC")
 
-    def trigger(self, look_back: timedelta | None) -> DueDateTrigger:
-        """Return what the tick needs."""
-        return DueDateTrigger(self.due_at, look_back or DUE_DATE_LOOK_BACK, self.timezone)
+    @property
+    def look_back(self) -> timedelta:
+        """A day."""
+        return DUE_DATE_LOOK_BACK
 
+    @property
+    def zone(self) -> str | None:
+        """The zone that is written, or that of a date without an offset."""
+        return self.timezone
 
-class Excepted(Document):
-    """A rule whose `except` needs a zone (default: the small app's, stored only with `except`)."""
+    def every_occurrence(self, uid: UUID) -> Schedule:  # noqa: ARG002 - the same for all actions
+        """Return the due date."""
+        return Once(self.due_at)
 
-    timezone: Zone | None = None
-    except_: Except = Field(None, alias="except")
+    def words(self, zone: str) -> str:
+        """Return the due date on the clock of its own zone, else of `zone`."""
+        shown_in = self.timezone or zone
+        return f"once, on {in_zone(self.due_at, shown_in)}, {shown_in}"
 
-    @classmethod
-    def completed(cls, raw: dict[str, Any], reading: Reading, /) -> dict[str, Any]:
-        """Return `raw` with the small app's zone if it has exceptions and no zone."""
-        return {"timezone": reading.default_zone, **raw} if "except" in raw else raw
+    def warnings(self) -> Iterator[str]:
+        """Yield a warning about a due date in an hour that the clocks skip or repeat."""
+        if has_offset(self.due_date):
+            return
+        zone = ZoneInfo(self.timezone or "UTC")
+        wall = isoparse(self.due_date.upper()).replace(tzinfo=zone)
+        before, after = (wall.replace(fold=fold).utcoffset() or NOTHING for fold in (0, 1))
+        if before == after:
+            return
+        due_at = self.due_at.astimezone(zone).isoformat(timespec="minutes")
+        fact = "comes twice" if before > after else "does not exist"
+        yield (
+            f'when.due_date "{self.due_date}": {fact} in {zone.key}, whose clocks change; '
+            f"it is due at {due_at}. Write an offset to choose another instant"
+        )
 
 
 class IntervalModel(Excepted):
@@ -169,35 +306,63 @@ class IntervalModel(Excepted):
             raise ValueError(f'is not shorter than `every`; write less than "{format_span(every)}"')
         return tolerance
 
-    def trigger(self, look_back: timedelta | None) -> IntervalTrigger:
-        """Return what the tick needs."""
-        return IntervalTrigger(
-            every=self.every,
-            starting_at=self.starting_at,
-            first_n=1 if self.skip_first else 0,
-            look_back=look_back or self.every,
-            jitter=self.jitter,
-            tolerance=self.tolerance,
-            closed=_closed(self.except_),
-        )
+    @property
+    def look_back(self) -> timedelta:
+        """One interval."""
+        return self.every
+
+    @property
+    def first_n(self) -> int:
+        """The number of the first grid point that is an occurrence."""
+        return 1 if self.skip_first else 0
+
+    def every_occurrence(self, uid: UUID) -> Schedule:
+        """Return the grid of the action `uid`."""
+        return Grid(self.starting_at + jitter_offset(uid, self.jitter), self.every, self.first_n)
+
+    def words(self, zone: str) -> str:  # noqa: ARG002 - its instants are UTC
+        """Return the interval and where its grid begins."""
+        words = span_in_words(self.every)
+        rhythm = words.removeprefix("1 ") if words.count(" ") == 1 else words
+        return f"every {rhythm}, counted from {instant_or_dash(self.starting_at)}"
+
+
+_SOLAR: Mapping[SolarEvent, str] = {
+    SolarEvent.DAWN_ASTRONOMICAL: "astronomical dawn",
+    SolarEvent.DAWN_NAUTICAL: "nautical dawn",
+    SolarEvent.DAWN_CIVIL: "civil dawn",
+    SolarEvent.SUNRISE: "sunrise",
+    SolarEvent.SOLAR_NOON: "solar noon",
+    SolarEvent.SUNSET: "sunset",
+    SolarEvent.DUSK_CIVIL: "civil dusk",
+    SolarEvent.DUSK_NAUTICAL: "nautical dusk",
+    SolarEvent.DUSK_ASTRONOMICAL: "astronomical dusk",
+}
 
 
 class SolarModel(Excepted):
     """Due at an event of the sun at a place; north and east are positive."""
 
+    has_years: ClassVar[bool] = True
+
     solar: Annotated[SolarEvent, BeforeValidator(one_of(*SolarEvent))]
     lat: Annotated[float, BeforeValidator(partial(parse_degrees, most=90))]
     lon: Annotated[float, BeforeValidator(partial(parse_degrees, most=180))]
 
-    def trigger(self, look_back: timedelta | None) -> SolarTrigger:
-        """Return what the tick needs."""
-        return SolarTrigger(
-            self.solar, self.lat, self.lon, look_back or CRON_LOOK_BACK, _closed(self.except_)
-        )
+    @property
+    def look_back(self) -> timedelta:
+        """Five minutes."""
+        return CRON_LOOK_BACK
 
+    def every_occurrence(self, uid: UUID) -> Schedule:  # noqa: ARG002 - the same for all actions
+        """Return the event's instants."""
+        return SolarSchedule(self.solar, self.lat, self.lon)
 
-def _closed(exceptions: Exceptions | None) -> Closed | None:
-    return None if exceptions is None else exceptions.closed
+    def words(self, zone: str) -> str:  # noqa: ARG002 - the sun has none
+        """Return the event and the place: `at sunset (48.85° N, 2.35° E)`."""
+        north, east = "N" if self.lat >= 0 else "S", "E" if self.lon >= 0 else "W"
+        place = f"{abs(self.lat):g}° {north}, {abs(self.lon):g}° {east}"
+        return f"at {_SOLAR[self.solar]} ({place})"
 
 
 def _shown(now: datetime | None) -> str:

@@ -1,27 +1,15 @@
-"""Answer the same four questions for every kind of trigger, without walking.
+"""Answer the same four questions for every kind of rule, without walking.
 
 Ranges are half-open (since, until]; instants are aware UTC, whole seconds.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 from uuid import UUID
 
-from cron import Blackout, SolarSchedule
-from models.action.plan import (
-    CronTrigger,
-    DueDateTrigger,
-    EventTrigger,
-    IntervalTrigger,
-    Plan,
-    Repeating,
-    SolarTrigger,
-    Trigger,
-    cron_schedule,
-)
-from models.fingerprint import jitter_offset
+from cron import Blackout
 
 ONE_SECOND = timedelta(seconds=1)
 NO_UID = UUID(int=0)
@@ -35,7 +23,7 @@ MOST_CLOSED = 2_000
 
 
 class Schedule(Protocol):
-    """The occurrences of one trigger."""
+    """The occurrences of one rule."""
 
     def next(self, after: datetime) -> datetime | None:
         """Return the first occurrence strictly after `after`, or None."""
@@ -191,36 +179,10 @@ class Excepting:
         return sum(self.inner.count(*piece) for piece in self.closed.open_pieces(since, until))
 
 
-def leaves_some(trigger: Repeating, now: datetime) -> bool:
-    """Return whether the exceptions of a trigger leave an occurrence after `now`, found soon.
-
-    Only half as many closed times are searched as later, so that a stored rule stays due.
-    """
-    bare = schedule_of(replace(trigger, closed=None), NO_UID)
-    if trigger.closed is None or bare.next(now) is None:
-        return True
-    left = Excepting(bare, trigger.closed.blackout, MOST_CLOSED // 2)
-    return left.next(now) is not None
-
-
-def schedule_of(
-    trigger: Trigger, uid: UUID, starts_at: datetime | None = None, ends_at: datetime | None = None
-) -> Schedule:
-    """Return the schedule of one trigger of the action `uid`, within [starts_at, ends_at).
-
-    Raises cron.InvalidRule for an invalid rule or zone.
-    """
-    schedule = _unbounded(trigger, uid)
-    if isinstance(trigger, Repeating) and trigger.closed is not None:
-        schedule = Excepting(schedule, trigger.closed.blackout)
-    if starts_at is None and ends_at is None:
-        return schedule
-    return Bounded(schedule, starts_at, ends_at)
-
-
-def schedules_of(plan: Plan, uid: UUID) -> list[Schedule]:
-    """Return the schedules of a plan's triggers; raises cron.InvalidRule."""
-    return [schedule_of(one, uid, plan.starts_at, plan.ends_at) for one in plan.triggers]
+def bounded(schedule: Schedule, starts_at: datetime | None, ends_at: datetime | None) -> Schedule:
+    """Return a schedule within [starts_at, ends_at)."""
+    is_unbounded = starts_at is None and ends_at is None
+    return schedule if is_unbounded else Bounded(schedule, starts_at, ends_at)
 
 
 def count_union(schedules: Sequence[Schedule], since: datetime, until: datetime) -> int:
@@ -233,18 +195,3 @@ def count_union(schedules: Sequence[Schedule], since: datetime, until: datetime)
     *others, (count, most) = by_count
     rarer = {at for _, n in others for at in schedules[n].between(since, until)}
     return count + sum(schedules[most].count(at - ONE_SECOND, at) == 0 for at in rarer)
-
-
-def _unbounded(trigger: Trigger, uid: UUID) -> Schedule:
-    match trigger:
-        case CronTrigger():
-            return cron_schedule(trigger.rule, trigger.zone)
-        case DueDateTrigger():
-            return Once(trigger.due_at)
-        case IntervalTrigger():
-            offset = jitter_offset(uid, trigger.jitter)
-            return Grid(trigger.starting_at + offset, trigger.every, trigger.first_n)
-        case SolarTrigger():
-            return SolarSchedule(trigger.event, trigger.lat, trigger.lon)
-        case EventTrigger():
-            return Once(None)

@@ -7,20 +7,14 @@ operation.
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cache
-from zoneinfo import ZoneInfo
 
-from dateutil.parser import isoparse
 from pydantic import BaseModel
 
-from cron import oversized_steps
-from cron.rule import normalised
 from models.action import ScheduledActionModel
 from models.action.recipients import EVERYBODY, RecipientFilterModel
-from models.action.rules import CronModel, DueDateModel
 from models.action.when import WhenModel
-from models.events import EVENTS, NOTHING, EventRule
 from models.problems import few_compared, nearest
-from models.values import NameOf, has_offset
+from models.values import NameOf
 
 # Keys of the policy that have no effect on event actions.
 FOR_CLOCKS = {"catch_up", "overlap", "max_waiting"}
@@ -60,11 +54,8 @@ def warnings_of(action: ScheduledActionModel, known: KnownNames) -> list[str]:
         *_no_recipients(action, known),
         *_unsent_mail(action, known),
         *_left_out(action),
-        *_either_day(action.when),
-        *_unusual_times(action.when),
-        *_like_built_in(action.when),
+        *(warning for rule in action.when.rules for warning in rule.warnings()),
         *_without_effect(action),
-        *_oversized_steps(action),
     ]
 
 
@@ -75,48 +66,6 @@ def _unsent_mail(action: ScheduledActionModel, known: KnownNames) -> Iterator[st
     mails = bool(action.operations.sending) or any(one.kind == "mail" for one in targets)
     if mails and not known.has_mail_server:
         yield UNSENT
-
-
-def _either_day(when: WhenModel) -> Iterator[str]:
-    """Yield warnings about rules that mean "or" in cron and "and" in celery beat."""
-    for rule in when.rules:
-        if not isinstance(rule, CronModel):
-            continue
-        text = normalised(rule.cron_rule)
-        _, _, day, _, weekday = text.split(" ")
-        if not day.startswith("*") and not weekday.startswith("*"):
-            yield (
-                f'when.cron_rule "{text}": runs when either the day of month ({day}) or '
-                f"the day of week ({weekday}) matches, as in cron; celery beat requires both. "
-                "Write * for one of them, or check the other in the step"
-            )
-
-
-def _unusual_times(when: WhenModel) -> Iterator[str]:
-    """Yield warnings about due dates in an hour that the clocks skip or repeat."""
-    for rule in when.rules:
-        if not isinstance(rule, DueDateModel) or has_offset(rule.due_date):
-            continue
-        zone = ZoneInfo(rule.timezone or "UTC")
-        wall = isoparse(rule.due_date.upper()).replace(tzinfo=zone)
-        before, after = (wall.replace(fold=fold).utcoffset() or NOTHING for fold in (0, 1))
-        if before == after:
-            continue
-        due_at = rule.due_at.astimezone(zone).isoformat(timespec="minutes")
-        fact = "comes twice" if before > after else "does not exist"
-        yield (
-            f'when.due_date "{rule.due_date}": {fact} in {zone.key}, whose clocks change; '
-            f"it is due at {due_at}. Write an offset to choose another instant"
-        )
-
-
-def _like_built_in(when: WhenModel) -> Iterator[str]:
-    """Yield warnings about custom events that are named like a built-in one."""
-    for rule in when.rules:
-        name = rule.event if isinstance(rule, EventRule) else ""
-        meant = next((one for one in EVENTS if name and one.endswith(f".{name}")), None)
-        if meant is not None:
-            yield f'when "{name}": is an event of your own; did you mean "{meant}"?'
 
 
 def _unknown(path: str, what: str, names: Collection[str], known: Collection[str]) -> Iterator[str]:
@@ -227,16 +176,6 @@ def _without_effect(action: ScheduledActionModel) -> Iterator[str]:
         yield 'policy.max_waiting: has an effect only with "overlap": "queue"'
     if action.policy.ends_at is not None and _is_over(action):
         yield "policy.ends_at: every due date is outside starts_at and ends_at"
-
-
-def _oversized_steps(action: ScheduledActionModel) -> Iterator[str]:
-    """Yield warnings about cron steps that exceed their range: `*/90` minutes is no interval."""
-    for rule in action.when.rules:
-        for field, item, value in oversized_steps(getattr(rule, "cron_rule", "* * * * *")):
-            yield (
-                f'when.cron_rule: the step of "{item}" exceeds the range of the {field}, so only '
-                f'{value} matches; write "{value}", or an interval such as {{"every": "PT90M"}}'
-            )
 
 
 def _is_over(action: ScheduledActionModel) -> bool:

@@ -1,13 +1,15 @@
 """The rule of an action: cron, a due date, an interval, the sun, on an event, after an event."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import (
     BaseModel,
     ConfigDict,
+    PlainSerializer,
+    PlainValidator,
     ValidationError,
     ValidationInfo,
     model_serializer,
@@ -16,33 +18,21 @@ from pydantic import (
 from pydantic_core import InitErrorDetails
 
 from cron import CronSchedule
-from models.action.exceptions import MOST_ENTRIES, too_many_exceptions, work_of
-from models.action.plan import (
-    EventTrigger,
-    Trigger,
-)
-from models.action.policy import EVENT_LOOK_BACK
-from models.action.recipients import RecipientFilterModel
-from models.action.remedies import as_rule
-from models.action.rules import CronModel, DueDateModel, IntervalModel, SolarModel
-from models.action.schedule import leaves_some
-from models.document import Document
-from models.events import (
-    AT_ONCE,
+from models.action.event_rules import (
     AfterEndModel,
     AfterEventModel,
-    DelayedRule,
     EventRule,
     OnEndModel,
     OnEventModel,
-    ended_action,
-    has_calendar_part,
 )
+from models.action.exceptions import MOST_ENTRIES, too_many_exceptions, work_of
+from models.action.remedies import as_rule
+from models.action.rules import CronModel, DueDateModel, IntervalModel, RuleModel, SolarModel
 from models.parsing import meant_by, reading_of
 from models.problems import line_error, line_errors, listed, nearest, raise_all, segment
 
 MOST_RULES = 100
-KINDS: Mapping[str, type[Document]] = {
+KINDS: Mapping[str, type[RuleModel]] = {
     "cron_rule": CronModel,
     "due_date": DueDateModel,
     "every": IntervalModel,
@@ -52,9 +42,7 @@ KINDS: Mapping[str, type[Document]] = {
 }
 ALONE = ("every", "on", "after")
 # The same keys with an object: the end of another action's operation.
-ENDS_OF_ACTIONS: Mapping[str, type[Document]] = {"on": OnEndModel, "after": AfterEndModel}
-OfEvents = OnEventModel | AfterEventModel | OnEndModel | AfterEndModel
-Rule = CronModel | DueDateModel | IntervalModel | SolarModel | OfEvents
+ENDS_OF_ACTIONS: Mapping[str, type[RuleModel]] = {"on": OnEndModel, "after": AfterEndModel}
 
 
 class WhenModel(BaseModel):
@@ -62,7 +50,7 @@ class WhenModel(BaseModel):
 
     model_config = ConfigDict(frozen=True, defer_build=True)
 
-    rules: tuple[Rule, ...]
+    rules: tuple[RuleModel, ...]
     is_list: bool = False
 
     @property
@@ -78,8 +66,12 @@ class WhenModel(BaseModel):
     @property
     def watched(self) -> str | None:
         """The name of the action whose ends make this one due, or None."""
-        events = (rule.event for rule in self.rules if isinstance(rule, EventRule))
-        return next((ended_action(event) for event in events), None)
+        return next((one.watched for one in self.rules if isinstance(one, EventRule)), None)
+
+    @property
+    def resolved(self) -> tuple[RuleModel, ...]:
+        """The rules as a plan keeps them."""
+        return tuple(rule.resolved() for rule in self.rules)
 
     @property
     def every(self) -> timedelta | None:
@@ -91,20 +83,6 @@ class WhenModel(BaseModel):
         """The due dates in UTC."""
         return frozenset(rule.due_at for rule in self.rules if isinstance(rule, DueDateModel))
 
-    def triggers(
-        self, look_back: timedelta | None, subjects: RecipientFilterModel | None = None
-    ) -> tuple[Trigger, ...]:
-        """Return what the tick needs of each rule; `look_back` None means each default.
-
-        `subjects` selects the users of an event action.
-        """
-        return tuple(
-            _event_trigger(rule, look_back, subjects or RecipientFilterModel())
-            if isinstance(rule, EventRule)
-            else rule.trigger(look_back)
-            for rule in self.rules
-        )
-
     @model_validator(mode="before")
     @classmethod
     def _read(cls, value: Any, info: ValidationInfo) -> Any:
@@ -114,34 +92,16 @@ class WhenModel(BaseModel):
 
     @model_serializer
     def _written(self) -> Any:
-        rules = [
-            rule.model_dump(mode="json", exclude_unset=True, by_alias=True) for rule in self.rules
-        ]
+        rules = _as_json(self.rules)
         return rules if self.is_list else rules[0]
 
 
-def _event_trigger(
-    rule: EventRule,
-    look_back: timedelta | None,
-    subjects: RecipientFilterModel,
-) -> EventTrigger:
-    return EventTrigger(
-        event=rule.event,
-        delay=rule.delay if isinstance(rule, DelayedRule) else AT_ONCE,
-        # A zone beside an exact delay has no effect.
-        zone=rule.timezone if isinstance(rule, DelayedRule) and has_calendar_part(rule) else None,
-        look_back=look_back or EVENT_LOOK_BACK,
-        subjects=subjects,
-        ends=rule.ends,
-    )
-
-
-def _read_list(values: list[object] | tuple[object, ...], info: ValidationInfo) -> list[Document]:
+def _read_list(values: list[object] | tuple[object, ...], info: ValidationInfo) -> list[RuleModel]:
     if not values:
         raise ValueError("is empty; write at least one rule")
     if len(values) > MOST_RULES:
         raise ValueError(f"has {len(values)} entries; write at most {MOST_RULES}")
-    rules: list[Document] = []
+    rules: list[RuleModel] = []
     faults: list[InitErrorDetails] = []
     work = 0
     for number, value in enumerate(values):
@@ -158,7 +118,7 @@ def _read_list(values: list[object] | tuple[object, ...], info: ValidationInfo) 
     return rules
 
 
-def _read_clock_rule(value: object, info: ValidationInfo) -> Document:
+def _read_clock_rule(value: object, info: ValidationInfo) -> RuleModel:
     if any(key in as_rule(value, in_list=True) for key in ALONE):
         raise ValueError(
             "a list holds cron rules, due dates and events of the sun only; "
@@ -167,7 +127,7 @@ def _read_clock_rule(value: object, info: ValidationInfo) -> Document:
     return _read_rule(value, info)
 
 
-def _read_rule(value: object, info: ValidationInfo) -> Document:
+def _read_rule(value: object, info: ValidationInfo) -> RuleModel:
     """Return the rule of the kind that its keys show; raises ValueError or ValidationError."""
     raw = as_rule(value)
     kinds = [key for key in KINDS if key in raw]
@@ -176,27 +136,36 @@ def _read_rule(value: object, info: ValidationInfo) -> Document:
     if not kinds:
         raise ValueError(_no_kind(raw))
     rule = _model_of(kinds[0], raw).model_validate(raw, context=info.context)
-    _check_leaves_some(rule, reading_of(info).now)
+    now = reading_of(info).now
+    if now is not None and rule.closed is not None and not rule.leaves_some(now):
+        raise ValueError(
+            "has an `except` that leaves out everything; remove an entry of it, or the rule"
+        )
     return rule
 
 
-def _model_of(kind: str, raw: Mapping[str, object]) -> type[Document]:
+def _model_of(kind: str, raw: Mapping[str, object]) -> type[RuleModel]:
     is_end = kind in ENDS_OF_ACTIONS and isinstance(raw[kind], Mapping)
     return ENDS_OF_ACTIONS[kind] if is_end else KINDS[kind]
 
 
-def _check_leaves_some(rule: Document, now: datetime | None) -> None:
-    """Refuse a rule whose exceptions leave nothing of its next years."""
-    if (
-        now is None
-        or not isinstance(rule, CronModel | IntervalModel | SolarModel)
-        or rule.except_ is None
-    ):
-        return
-    if not leaves_some(rule.trigger(None), now):
-        raise ValueError(
-            "has an `except` that leaves out everything; remove an entry of it, or the rule"
+def _resolved_rules(values: Any, info: ValidationInfo) -> tuple[RuleModel, ...]:
+    return tuple(
+        _model_of(next(key for key in KINDS if key in one), one).model_validate(
+            one, context=info.context
         )
+        for one in values
+    )
+
+
+def _as_json(rules: Sequence[RuleModel]) -> list[Any]:
+    return [rule.model_dump(mode="json", exclude_unset=True, by_alias=True) for rule in rules]
+
+
+# The rules of a plan; they were checked when they were saved.
+ResolvedRules = Annotated[
+    tuple[RuleModel, ...], PlainValidator(_resolved_rules), PlainSerializer(_as_json)
+]
 
 
 def _no_kind(raw: Mapping[str, object]) -> str:

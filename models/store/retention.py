@@ -26,7 +26,6 @@ from models.tables import (
     ticks,
     workers,
 )
-from models.values.durations import format_span, parse_delay
 
 HOUR_S = 3_600
 
@@ -154,11 +153,8 @@ def _kept_for(connection: sa.Connection, small_app_id: int, age: timedelta) -> t
 def _longest_wait(plan: Plan) -> timedelta:
     if plan.on_event is None:
         return timedelta(0)
-    if plan.on_event.delay == format_span(timedelta(0)):
-        return plan.on_event.look_back
-    calendar, exact = parse_delay(plan.on_event.delay)
-    months = calendar.years * 12 + calendar.months
-    return timedelta(days=31 * months) + exact + plan.on_event.look_back + timedelta(days=1)
+    lag, look_back = plan.on_event.lag, plan.look_back_of(plan.on_event)
+    return timedelta(days=31 * lag.months) + lag.exact + look_back + timedelta(days=1)
 
 
 def prune_missed_spans(

@@ -122,6 +122,14 @@ def _guessed(value: object) -> timedelta | None:
     return _guessed_text(value.strip()) if isinstance(value, str) and len(value) <= 40 else None
 
 
+def span_in_words(span: timedelta) -> str:
+    """Return a span in words: `1 hour 30 minutes`."""
+    hours, seconds = divmod(span.seconds, 3600)
+    counts = {"day": span.days, "hour": hours, "minute": seconds // 60, "second": seconds % 60}
+    words = [f"{n} {unit}{'s' if n > 1 else ''}" for unit, n in counts.items() if n]
+    return " ".join(words)
+
+
 def _guessed_text(text: str) -> timedelta | None:
     if text.isascii() and text.isdigit():
         return timedelta(seconds=int(text))

@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 from cron import InvalidRule
 from cron.zone import canonical_name, zone_named
@@ -55,3 +56,11 @@ def instant_of(wall: datetime, zone: str) -> datetime:
     if second == 0 and wall.year < 1970:
         raise ValueError("lies outside the years 1970 to 2199")
     return _EPOCH + timedelta(seconds=second, microseconds=wall.microsecond)
+
+
+def in_zone(at: datetime, zone: str) -> str:
+    """Return an instant in a zone: `Mon 2026-11-23 07:00 +01:00`."""
+    local = at.astimezone(ZoneInfo(zone))
+    clock = "%H:%M:%S" if local.second else "%H:%M"
+    offset = local.strftime("%z")
+    return f"{local.strftime(f'%a %Y-%m-%d {clock}')} {offset[:3]}:{offset[3:]}"

@@ -7,13 +7,8 @@ from typing import Any
 
 from cron.fields import FIELDS, WEEKDAY, Field
 from models.action import ScheduledActionModel, plan_of
-from models.action.plan import (
-    CronTrigger,
-    DueDateTrigger,
-    IntervalTrigger,
-    Plan,
-    Trigger,
-)
+from models.action.plan import Plan
+from models.action.rules import CronModel, DueDateModel, IntervalModel, RuleModel
 from moving.apscheduler.fires import NOT_COMPARED, TriggerFires, is_engine_here
 from moving.cron_text import all_of, ranges_of, values_of
 from moving.entries import CannotMove
@@ -79,12 +74,11 @@ def _job(action: ScheduledActionModel, plan: Plan, trigger: Mapping[str, Any]) -
         "kwargs": handed.kwargs,
         **options_of(handed, plan.queue),
     }
-    look_back = max(one.look_back for one in plan.triggers)
     parts = {
         "id": action.name,
         "name": action.description or action.name,
         "kwargs": call,
-        "misfire_grace_time": int(look_back.total_seconds()),
+        "misfire_grace_time": plan.longest_look_back_s,
         "coalesce": plan.catch_up == "latest",
         "max_instances": 1,
         **({} if plan.active else {"next_run_time": None}),
@@ -103,7 +97,7 @@ def _trigger(plan: Plan) -> dict[str, Any]:
         # APScheduler's end is included.
         "end_date": plan.ends_at and (plan.ends_at - SECOND).isoformat(),
     }
-    found = [one for trigger in plan.triggers for one in _triggers(trigger, bounds)]
+    found = [one for rule in plan.rules for one in _triggers(rule, bounds)]
     if len(found) == 1:
         return found[0]
     if any(one["type"] != "cron" for one in found):
@@ -112,14 +106,14 @@ def _trigger(plan: Plan) -> dict[str, Any]:
     return {"type": "or", "triggers": found}
 
 
-def _triggers(trigger: Trigger, bounds: Mapping[str, Any]) -> list[dict[str, Any]]:
-    match trigger:
-        case CronTrigger(rule=rule, zone=zone):
+def _triggers(rule: RuleModel, bounds: Mapping[str, Any]) -> list[dict[str, Any]]:
+    match rule:
+        case CronModel(cron_rule=text, timezone=zone):
             return [
                 {"type": "cron", "fields": _fields(crontab), "timezone": zone, **bounds}
-                for crontab in crontabs_of(rule)
+                for crontab in crontabs_of(text)
             ]
-        case IntervalTrigger(every=every, starting_at=starting_at, first_n=first_n):
+        case IntervalModel(every=every, starting_at=starting_at, first_n=first_n):
             first = starting_at + first_n * every
             if bounds["start_date"]:
                 behind = datetime.fromisoformat(bounds["start_date"]) - first
@@ -127,7 +121,7 @@ def _triggers(trigger: Trigger, bounds: Mapping[str, Any]) -> list[dict[str, Any
             seconds = int(every.total_seconds())
             start = {"start_date": first.isoformat()}
             return [{"type": "interval", "seconds": seconds, **bounds, **start}]
-        case DueDateTrigger(due_at=due_at):
+        case DueDateModel(due_at=due_at):
             return [{"type": "date", "run_date": due_at.isoformat()}]
         case _:
             raise CannotMove("APScheduler knows no events, of users or of the sun", KEEP)

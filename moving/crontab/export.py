@@ -12,7 +12,7 @@ from models.action.plan import Plan
 from models.action.policy import LONGEST_TIME_LIMIT
 from moving.crontab.programs import Program, crontab_of, program_of
 from moving.entries import CannotMove
-from moving.exported import Exported, compared, lost, only_trigger
+from moving.exported import Exported, compared, lost, only_rule
 
 HEADER = """\
 # Minutebook's actions. CRON_TZ is a setting of cronie: Debian's cron ignores it, and runs all lines
@@ -35,7 +35,7 @@ def exported(action: ScheduledActionModel, now: datetime, celery_app: str | None
         program = program_of(action, plan, celery_app)
         if not plan.active:
             raise CannotMove("it is paused, and a crontab has no paused lines", "resume it first")
-        rule, zone = crontab_of(only_trigger(plan))
+        rule, zone = crontab_of(only_rule(plan))
         command = _command(program, _input(action))
     except CannotMove as error:
         return Exported.refused(action.name, error)

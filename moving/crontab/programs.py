@@ -7,7 +7,8 @@ from datetime import timedelta
 from typing import Any
 
 from models.action import ScheduledActionModel
-from models.action.plan import CronTrigger, IntervalTrigger, Plan, Trigger
+from models.action.plan import Plan
+from models.action.rules import CronModel, IntervalModel, RuleModel
 from models.celery_task import HandOver
 from models.values.durations import format_span
 from moving.cron_text import ranges_of
@@ -74,20 +75,20 @@ def _call(handed: HandOver, queue: str, celery_app: str | None) -> Program:
     return Program(tuple(run), remarks=tuple(remarks))
 
 
-def crontab_of(trigger: Trigger) -> tuple[str, str]:
-    """Return the rule and zone of a trigger; raises CannotMove if it is not due by the clock."""
-    match trigger:
-        case CronTrigger(rule=rule, zone=zone):
-            return rule, zone
-        case IntervalTrigger():
-            return _of_interval(trigger), "UTC"
+def crontab_of(rule: RuleModel) -> tuple[str, str]:
+    """Return the cron rule and zone of a rule; raises CannotMove if it is not due by the clock."""
+    match rule:
+        case CronModel(cron_rule=text, timezone=zone):
+            return text, zone
+        case IntervalModel():
+            return _of_interval(rule), "UTC"
         case _:
             raise CannotMove("it is not due by the clock of a cron rule", KEEP)
 
 
-def _of_interval(trigger: IntervalTrigger) -> str:
+def _of_interval(rule: IntervalModel) -> str:
     """Return the rule of a grid, never rounded; raises CannotMove if no rule expresses it."""
-    every, first = trigger.every, trigger.starting_at
+    every, first = rule.every, rule.starting_at
     shown = format_span(every)
     if every % MINUTE or first.second or first.microsecond:
         why = f"its interval of {shown} from {first:%H:%M:%S} is not at full minutes"

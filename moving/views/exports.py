@@ -10,7 +10,7 @@ from pydantic import Field
 
 from cron.signs import signs_in
 from models.action import ScheduledActionModel, load_action, plan_of
-from models.action.plan import CronTrigger
+from models.action.rules import CronModel
 from models.errors import InvalidAction
 from models.problems import listed
 from models.tenant import GIVEN
@@ -98,7 +98,8 @@ def export(
 def _not_elsewhere(action: ScheduledActionModel, format: str) -> Exported | None:
     """Refuse an action whose rule has what the other scheduler does not know; else None."""
     plan = plan_of(action)
-    signs = {sign for one in plan.triggers for sign in signs_in(getattr(one, "rule", ""))}
+    rules = [one.cron_rule for one in plan.rules if isinstance(one, CronModel)]
+    signs = {sign for rule in rules for sign in signs_in(rule)}
     if plan.closed:
         error = CannotMove("its rule has an `except`", f"{KEEP}, or remove the exceptions")
     elif signs:
@@ -128,6 +129,6 @@ def _writers(zone: str, now: datetime, celery_app: str | None) -> Mapping[Format
 
 
 def _most_common_zone(actions: Sequence[Any]) -> str:
-    triggers = [one for action in actions for one in action.when.triggers(None)]
-    zones = Counter(one.zone for one in triggers if isinstance(one, CronTrigger))
+    rules = [one for action in actions for one in action.when.rules]
+    zones = Counter(one.timezone for one in rules if isinstance(one, CronModel))
     return zones.most_common(1)[0][0] if zones else "UTC"

@@ -9,8 +9,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from minutebook.steps import SmallApp, Steps
-from models.action.plan import Broken, Plan, Repeating
-from models.action.schedule import leaves_some
+from models.action.plan import Broken, Plan
 from models.action.when import WhenModel
 from models.errors import InvalidDocument, Problem
 from models.parsing import Reading
@@ -100,8 +99,7 @@ def _replan(
     plan = _with(row.plan, document_in(row.document), reading)
     if plan == row.plan:
         return recorded, ()
-    repeating = [one for one in plan.triggers if isinstance(one, Repeating)]
-    if not all(leaves_some(one, now) for one in repeating):
+    if not all(one.leaves_some(now) for one in plan.rules):
         remedy = f"the action {row.name!r} would never be due again; leave some of its times"
         raise InvalidDocument([Problem("calendars", None, remedy)])
     columns = {"document": row.document, "plan": plan.to_json(), "author": author.name}
@@ -112,10 +110,4 @@ def _replan(
 def _with(plan: Plan, document: Mapping[str, Any], reading: Reading) -> Plan:
     """Return a plan whose rules leave out what its document and the calendars say now."""
     when = WhenModel.model_validate(document["when"], context=reading)
-    triggers = tuple(
-        replace(old, closed=new.closed)
-        if isinstance(old, Repeating) and isinstance(new, Repeating)
-        else old
-        for old, new in zip(plan.triggers, when.triggers(None), strict=True)
-    )
-    return replace(plan, triggers=triggers)
+    return replace(plan, rules=when.resolved)

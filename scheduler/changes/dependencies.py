@@ -9,8 +9,10 @@ import sqlalchemy as sa
 
 from models.action import document_hash
 from models.action.plan import Plan
+from models.action.when import WhenModel
 from models.errors import Refused
 from models.events import end_event
+from models.parsing import Reading
 from models.store import actions
 from models.store.actions import cursors
 from models.stored import document_in
@@ -51,7 +53,8 @@ def _follow(
     document, plan = document_in(row.document), row.plan
     if row.set_aside is not None or not isinstance(plan, Plan):
         return recorded
-    document, renamed = _renamed(document, name), _with_event(plan, end_event(name))
+    document = _renamed(document, name)
+    renamed = _renamed_plan(plan, document)
     columns = {
         "document": json.dumps(document, ensure_ascii=False),
         "document_hash": document_hash(document, author.steps),
@@ -72,7 +75,6 @@ def _renamed(document: dict[str, Any], name: str) -> dict[str, Any]:
     return {**document, "when": {**when, key: {**when[key], "action": name}}}
 
 
-def _with_event(plan: Plan, event: str) -> Plan:
-    if plan.on_event is None:
-        return plan
-    return replace(plan, triggers=(replace(plan.on_event, event=event),))
+def _renamed_plan(plan: Plan, document: dict[str, Any]) -> Plan:
+    when = WhenModel.model_validate(document["when"], context=Reading(tolerant=True))
+    return replace(plan, rules=when.resolved)

@@ -10,8 +10,9 @@ import sqlalchemy as sa
 from minutebook.grants import EVERYTHING, Grants
 from minutebook.steps import SmallApp, Steps
 from models.action import DUE_DATE, ParseContext
-from models.action.plan import DueDateTrigger, Plan
+from models.action.plan import Plan
 from models.action.policy import kept_too_short
+from models.action.rules import DueDateModel
 from models.celery_task import NO_TASKS, CeleryRules
 from models.errors import InvalidAction, Outdated, Problem
 from models.json_text import read_json
@@ -167,5 +168,5 @@ def _previous(connection: sa.Connection, row: Stored) -> Mapping[str, object] | 
 
 def has_due_date_in(plan: Plan, since: datetime, until: datetime) -> bool:
     """Return whether a due date of the plan lies in (since, until]."""
-    dates = (one.due_at for one in plan.triggers if isinstance(one, DueDateTrigger))
+    dates = (one.due_at for one in plan.rules if isinstance(one, DueDateModel))
     return any(since < at <= until for at in dates)

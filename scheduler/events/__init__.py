@@ -7,7 +7,8 @@ from itertools import groupby, islice
 
 import sqlalchemy as sa
 
-from models.action.plan import EventTrigger, Plan
+from models.action.event_rules import EventRule
+from models.action.plan import Plan
 from models.events import Happened
 from models.store import operations
 from models.store.people import events
@@ -23,7 +24,7 @@ class Watched:
 
     action: ActionRef
     plan: Plan
-    trigger: EventTrigger
+    rule: EventRule
     window: EventWindow
 
 
@@ -32,11 +33,11 @@ def watched_of(state: State, until: datetime, now: datetime, decided: datetime |
 
     Raises ValueError for a plan without an event.
     """
-    trigger = state.plan.on_event
-    if trigger is None:
+    rule = state.plan.on_event
+    if rule is None:
         raise ValueError("the plan of this event action has no event; apply its document again")
-    window = event_window(trigger.look_back, (state.effective_from, until, now), decided)
-    return Watched(state.action, state.plan, trigger, window)
+    window = event_window(state.plan, (state.effective_from, until, now), decided)
+    return Watched(state.action, state.plan, rule, window)
 
 
 # An occurrence of an action.
@@ -88,7 +89,7 @@ def undecided(connection: sa.Connection, watched: Iterable[Watched]) -> Iterator
 
 
 def _made_due(event: Happened, sharing: Sequence[Watched]) -> Iterator[Found]:
-    due_at = sharing[0].trigger.after.due(event.at)
+    due_at = sharing[0].rule.lag.due(event.at)
     for one in sharing:
         occurrence = occurrence_of(one.plan, event, due_at, one.window)
         if occurrence is not None:
@@ -98,7 +99,7 @@ def _made_due(event: Happened, sharing: Sequence[Watched]) -> Iterator[Found]:
 def _groups(watched: Iterable[Watched]) -> dict[tuple[int, str, Delay], list[Watched]]:
     groups: dict[tuple[int, str, Delay], list[Watched]] = {}
     for one in watched:
-        key = (one.action.small_app_id, one.trigger.event, one.trigger.after)
+        key = (one.action.small_app_id, one.rule.event, one.rule.lag)
         groups.setdefault(key, []).append(one)
     return groups
 
@@ -111,7 +112,7 @@ def _with_groups(
     plain: list[Happened] = []
     for one in found:
         sharing = asked[one.number]
-        if any(watched.trigger.subjects.groups for watched in sharing):
+        if any(watched.plan.selects_by_groups for watched in sharing):
             wanted.setdefault(sharing[0].action.small_app_id, []).append(one)
         else:
             plain.append(one)

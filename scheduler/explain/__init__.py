@@ -10,7 +10,8 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from minutebook.steps import Steps
-from models.action.plan import Broken, CronTrigger, Plan
+from models.action.plan import Broken, Plan
+from models.action.rules import CronModel
 from models.fingerprint import operation_id
 from models.operation import ENDED, OperationState
 from models.sql import read_clock
@@ -229,7 +230,7 @@ def _nearest(plan: Plan, asked: Asked) -> str:
         if at is not None
     ]
     found = "; ".join(near) or "the rule has no occurrence"
-    zones = sorted({one.zone for one in plan.triggers if isinstance(one, CronTrigger)})
+    zones = sorted({one.timezone for one in plan.rules if isinstance(one, CronModel)})
     return f"the rule does not name this instant: {found}{_zones(zones, asked.instant)}"
 
 

@@ -102,11 +102,11 @@ def _may_have_been_recipient(plan: Plan, one: Occurrence, at: datetime) -> bool:
 
     What the flags say now is no reason why something did not run before they changed.
     """
-    trigger, event = plan.on_event, one.event
-    if trigger is None or event is None:
+    event = one.event
+    if event is None:
         return False
     since = [event.flags_changed_at]
-    if not trigger.subjects.keeps_inactivated:
+    if plan.subjects is None or not plan.subjects.keeps_inactivated:
         since.append(event.activated_at)
     return all(changed is None or changed <= at for changed in since)
 
@@ -167,11 +167,11 @@ def _no_user(asked: Asked, plan: Plan) -> Explanation:
 
 def _due_then(asked: Asked, plan: Plan) -> list[Occurrence]:
     """Return what is due at this instant without an operation, one for each selected user."""
-    trigger = plan.on_event
-    if trigger is None or not plan.is_within(asked.instant):
+    rule = plan.on_event
+    if rule is None or not plan.is_within(asked.instant):
         return []
     then = EventWindow(asked.instant - ONE_SECOND, asked.instant, asked.instant)
-    watched = Watched(_state(asked, plan).action, plan, trigger, then)
+    watched = Watched(_state(asked, plan).action, plan, rule, then)
     found = {
         _name(one): one
         for some in undecided(asked.connection, [watched])

@@ -141,20 +141,20 @@ def _check_subject(
     connection: sa.Connection, row: sa.Row[Any], plan: Plan, subject: str | None
 ) -> None:
     """Refuse an event action without a user, and any other action with one."""
-    trigger = plan.on_event
-    if trigger is None:
+    rule = plan.on_event
+    if rule is None:
         if subject is not None:
             raise Refused(
                 f"{row.name!r} is not due on events",
                 Hint("run it without --user", "run it without a user", "send no user"),
             )
         return
-    if subject is None and trigger.watched is not None:
+    if subject is None and rule.watched is not None:
         # Whether it is about a user depends on the operation that ended.
         return
     if subject is None:
         raise Refused(
-            f"{row.name!r} is due on {trigger.event} and needs a user",
+            f"{row.name!r} is due on {rule.event} and needs a user",
             Hint(
                 "add --user USER",
                 "run it by the command line or the API, which take one",
@@ -164,5 +164,5 @@ def _check_subject(
     user = users.find(connection, row.small_app_id, subject)
     if user is None:
         raise NotFound(f"no user is named {subject!r}", Hint("see `minutebook user list`"))
-    if not trigger.subjects.counts(user):
+    if not plan.counts(user):
         raise Refused(f"the recipients of {row.name!r} exclude {subject!r}; choose another user")

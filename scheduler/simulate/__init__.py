@@ -135,9 +135,9 @@ def _dependants(actions: Sequence[Simulated]) -> dict[str, list[Simulated]]:
     """Return the actions that success of another one makes due, by its name."""
     found: dict[str, list[Simulated]] = {}
     for one in actions:
-        trigger = one.plan.on_event
-        if one.plan.active and trigger and trigger.watched and SUCCESS in trigger.ends:
-            found.setdefault(trigger.watched, []).append(one)
+        rule = one.plan.on_event
+        if one.plan.active and rule and rule.watched and SUCCESS in rule.ends:
+            found.setdefault(rule.watched, []).append(one)
     return found
 
 
@@ -152,13 +152,13 @@ def _made_due(
         return
     end = Happened(0, fate.decided_at, None, "", active=True, activated_at=None, state=SUCCESS)
     for one in dependants.get(fate.action.name, ()):
-        trigger = one.plan.on_event
-        due_at = None if trigger is None else trigger.after.due(end.at)
-        if trigger is None or due_at is None or due_at > until:
+        rule = one.plan.on_event
+        due_at = None if rule is None else rule.lag.due(end.at)
+        if due_at is None or due_at > until:
             continue
         # It ends after its tick: a later one decides.
         at = timetable.first_tick(max(due_at, end.at + SECOND))
-        window = event_window(trigger.look_back, (BEGINNING, at, at), timetable.last_tick(at))
+        window = event_window(one.plan, (BEGINNING, at, at), timetable.last_tick(at))
         occurrence = occurrence_of(one.plan, end, due_at, window)
         if occurrence is None:
             continue

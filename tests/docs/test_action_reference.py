@@ -40,7 +40,7 @@ MODELS = [
 
 @pytest.mark.parametrize("document", ACTIONS, ids=lambda document: document["name"])
 def test_each_complete_example_is_a_valid_action(document: object) -> None:
-    assert plan_of(parse_action(document, CONTEXT)).triggers
+    assert plan_of(parse_action(document, CONTEXT)).rules
 
 
 def test_each_fragment_follows_the_grammar() -> None:

@@ -14,6 +14,7 @@ from models.sql import read_clock
 from models.store import actions, operations
 from models.store.operations import backfills
 from models.stored import document_in
+from models.values.zones import in_zone
 from runtime.database import reading
 from scheduler.foresee import coming
 from scheduler.occurrence import next_occurrences
@@ -22,7 +23,7 @@ from views.finding import app_of, find, number_in
 from views.installation import Installation
 from views.verbs import READ, Verb
 from views.view import Instant, Listing, Page, View, first_of, fitting
-from views.words import YEAR, daylight_notes, in_zone, rules_in_words, zone_of
+from views.words import YEAR, daylight_notes, rules_in_words, zone_of
 
 SHOWN = 5
 MOST_DEPENDANTS = 100

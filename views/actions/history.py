@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from models.action.plan import Broken, Plan
-from models.action.schedule import ONE_SECOND, count_union, schedules_of
+from models.action.schedule import ONE_SECOND, count_union
 from models.operation import worst
 from models.sql import read_clock
 from models.store import overview
@@ -107,7 +107,7 @@ def _days(rows: Iterable[Mapping[str, Any]], zone: str) -> Iterable[Day]:
 def _coming(plan: Plan | Broken, uid: UUID, now: datetime, zone: str) -> dict[str, int]:
     if isinstance(plan, Broken) or not plan.active:
         return {}
-    schedules, until = schedules_of(plan, uid), now + AHEAD
+    schedules, until = plan.schedules(uid), now + AHEAD
     first = now.astimezone(ZoneInfo(zone)).date()
     counts: dict[str, int] = {}
     for day in (first + number * ONE_DAY for number in range(AHEAD.days + 1)):

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from minutebook.steps import Recipient
 from models.action import ScheduledActionModel
-from models.action.plan import HookPlan, Target
+from models.action.hooks import HookPlan, Target
 from models.notices import NoticeKind, shown_target, targets_of
 from models.store.tenants.readers import Readers
 from models.values import flag_of

@@ -6,9 +6,10 @@ from datetime import date, datetime, timedelta
 from itertools import pairwise
 from zoneinfo import ZoneInfo
 
+from models.values.zones import in_zone
 from views.actions.history import AHEAD, BACK, ActionHistory, Day
 from views.overview.timeline import SPAN, Bar, Lane, Timeline
-from views.words import brief, in_zone
+from views.words import brief
 from web.dashboard.rendering import tone
 from web.dashboard.texts import say
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Self, get_args
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from models.action.plan import CatchUp, Overlap
+from models.action.policy import CatchUp, Overlap
 from models.errors import InvalidDocument, Outdated, Refused, SchedulerError
 from models.events import ENDS, EVENTS
 from models.json_text import read_json

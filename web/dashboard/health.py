@@ -7,12 +7,12 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
 from models.roles import Permission
+from models.values.zones import in_zone
 from views import audit
 from views.doctor import environment
 from views.overview import TONES
 from views.overview.timeline import Ticked
 from views.overview.vitals import TICKS
-from views.words import in_zone
 from web.dashboard.drawing import Mark
 from web.dashboard.overview import FRESH_S, KEPT_S
 from web.dashboard.rendering import Page, render

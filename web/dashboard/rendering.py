@@ -20,9 +20,10 @@ from markupsafe import Markup
 
 from models.values import format_instant
 from models.values.durations import lasting
+from models.values.zones import in_zone
 from runtime.clock import utc_now
 from views.doctor.disk import in_words
-from views.words import brief, in_zone
+from views.words import brief
 from web.dashboard.instants import as_field
 from web.dashboard.texts import say
 

@@ -7,7 +7,8 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.action.plan import Broken, HookPlan, Plan, Target, hooks_of
+from models.action.hooks import HookPlan, Target
+from models.action.plan import Broken, Plan, hooks_of
 from models.notices import OF_HOOKS, OPPOSITE, NoticeKind, hook_kind, quiet_until, targets_of
 from models.operation import OperationState
 from models.sql import database_now

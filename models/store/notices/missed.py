@@ -12,7 +12,7 @@ from uuid import NAMESPACE_OID, UUID, uuid5
 
 import sqlalchemy as sa
 
-from models.action.plan import HookPlan
+from models.action.hooks import HookPlan
 from models.notices import NoticeKind, quiet_until, targets_of
 from models.sql import is_among, read_clock
 from models.store import notices as store

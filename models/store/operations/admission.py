@@ -112,7 +112,7 @@ class Recorded:
     def may_come_too_soon(self) -> bool:
         """Whether the interval's tolerance decides about it."""
         is_scheduled = self.cause in TICKED and self.first_started_at is None
-        return is_scheduled and any(getattr(one, "tolerance", None) for one in self.plan.triggers)
+        return is_scheduled and any(getattr(one, "tolerance", None) for one in self.plan.rules)
 
     @property
     def expires(self) -> timedelta | None:
@@ -182,10 +182,10 @@ def why_not(connection: sa.Connection, recorded: Recorded) -> str | None:
     if recorded.subject is None:
         return None
     user = users.find(connection, recorded.small_app_id, recorded.subject)
-    trigger = recorded.plan.on_event
-    if user is None or (trigger is not None and not trigger.subjects.counts(user)):
+    rule = recorded.plan.on_event
+    if user is None or (rule is not None and not recorded.plan.counts(user)):
         return "recipient"
-    if trigger is None or trigger.event != LAST_SEEN or recorded.event_at is None:
+    if rule is None or rule.event != LAST_SEEN or recorded.event_at is None:
         return None
     return None if user.last_seen_at == recorded.event_at else "seen again"
 

@@ -8,6 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from minutebook.steps import Steps, StepSpec
+from models.action.rules import DueDateModel
 from models.errors import InvalidAction, NotFound, Refused
 from models.sql import read_clock
 from models.store.actions import find
@@ -153,7 +154,7 @@ def test_a_past_due_date_may_stay_but_not_come(engine: sa.Engine) -> None:
 
     with pytest.raises(InvalidAction, match=r"when\.due_date"):
         apply_all(engine, [past], author())
-    assert action.plan.triggers[0].kind == "due_date"
+    assert isinstance(action.plan.rules[0], DueDateModel)
 
 
 @pytest.mark.parametrize("store", [create_all, apply_all])

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from models.action import ParseContext, parse_action, plan_of
-from models.action.plan import CronTrigger, IntervalTrigger, Plan
+from models.action.plan import Plan
+from models.action.rules import CronModel, IntervalModel
 from models.celery_task import CeleryRules
 from tests.factories import STEPS
 
@@ -66,11 +67,11 @@ def test_each_entry_became_an_action_that_sends_the_same(
 def test_each_rule_says_the_same(beat: dict[str, Any], plans: dict[str, Plan]) -> None:
     said: dict[str, str | float] = {}
     for name, plan in plans.items():
-        (trigger,) = plan.triggers
-        if isinstance(trigger, CronTrigger):
-            assert trigger.zone == beat["zone"]
-            said[name] = f"<crontab: {trigger.rule} (m/h/dM/MY/d)>"
-        if isinstance(trigger, IntervalTrigger):
-            said[name] = trigger.every / timedelta(seconds=1)
+        (rule,) = plan.rules
+        if isinstance(rule, CronModel):
+            assert rule.timezone == beat["zone"]
+            said[name] = f"<crontab: {rule.cron_rule} (m/h/dM/MY/d)>"
+        if isinstance(rule, IntervalModel):
+            said[name] = rule.every / timedelta(seconds=1)
 
     assert said == {name: one["schedule"] for name, one in beat["schedule"].items()}

@@ -112,7 +112,7 @@ def test_a_plan_keeps_all_that_sending_needs() -> None:
     handed = HandOver(
         "crm.sync", (1, None), {"a": [{"b": 2.5}]}, "send_again", exchange="x", routing_key="y"
     )
-    plan = Plan(active=True, triggers=(), is_heavy=False, queue="x/y", hand_over=handed)
+    plan = Plan(active=True, rules=(), is_heavy=False, queue="x/y", hand_over=handed)
 
     assert Plan.from_json(plan.to_json()).hand_over == handed
 

@@ -6,7 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from models.action.plan import HookPlan, Plan, Target, hooks_of, read_plan
+from models.action.hooks import HookPlan, Target
+from models.action.plan import Plan, hooks_of, read_plan
 from models.notices import (
     NoticeKind,
     backoff,
@@ -109,7 +110,7 @@ def test_pauses_between_attempts_grow_and_the_last_repeats() -> None:
 
 
 def test_a_plan_without_the_key_has_no_hooks() -> None:
-    plan = Plan(active=True, triggers=(), is_heavy=False, queue="quick")
+    plan = Plan(active=True, rules=(), is_heavy=False, queue="quick")
     earlier = plan.to_json().replace(',"hooks":null', "")
 
     assert read_plan(earlier) == plan

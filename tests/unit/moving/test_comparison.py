@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from models.action.plan import CronTrigger, Plan
+from models.action.plan import Plan
 from moving.celery_fires import CrontabFires
 from moving.celery_rules import Crontab
 from moving.comparison import Difference, difference
+from tests.factories import make_rule
 
 NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
 SPRING = datetime(2027, 3, 28, 1, tzinfo=UTC)
@@ -20,8 +21,8 @@ def compared(
     fields: str, zone: str = "Europe/Paris", rule: str = "", days: int = 730, **bounds: Any
 ) -> Difference:
     crontab = Crontab(tuple(fields.split()), zone)
-    trigger = CronTrigger(rule or crontab.rule, zone, timedelta(minutes=5))
-    plan = replace(Plan(False, (trigger,), False, "default"), **bounds)
+    made = make_rule(cron_rule=rule or crontab.rule, timezone=zone)
+    plan = replace(Plan(False, (made,), False, "default"), **bounds)
     return difference(plan, CrontabFires(crontab), NOW, NOW + timedelta(days=days))
 
 

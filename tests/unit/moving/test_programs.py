@@ -8,7 +8,7 @@ import pytest
 
 from cron import CronSchedule
 from models.action import ScheduledActionModel, load_action, plan_of
-from models.action.schedule import NO_UID, schedules_of
+from models.action.schedule import NO_UID
 from moving.crontab.export import exported
 from moving.crontab.programs import crontab_of, program_of
 from moving.exported import Exported
@@ -43,9 +43,9 @@ def in_crontab(made: ScheduledActionModel, celery_app: str | None = "shop") -> E
 def test_a_rule_runs_at_the_instants_of_its_interval(when: dict[str, Any], rule: str) -> None:
     plan = plan_of(action(when=when))
     until = NOW + timedelta(days=60)
-    (due,) = (one.between(NOW, until) for one in schedules_of(plan, NO_UID))
+    (due,) = (one.between(NOW, until) for one in plan.schedules(NO_UID))
 
-    assert crontab_of(plan.triggers[0]) == (rule, "UTC")
+    assert crontab_of(plan.rules[0]) == (rule, "UTC")
     assert list(CronSchedule(rule, "UTC").between(NOW, until)) == due
 
 

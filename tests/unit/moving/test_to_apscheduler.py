@@ -9,7 +9,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 
 from minutebook.apscheduler import jobs_of
 from models.action import ParseContext, ScheduledActionModel, parse_action, plan_of
-from models.action.schedule import NO_UID, schedules_of
+from models.action.schedule import NO_UID
 from moving.apscheduler.exporting import exported, text_of
 from moving.apscheduler.jobs import Work, entries_of, written_jobs
 from moving.exported import Exported
@@ -58,7 +58,7 @@ def fired(job: Any, since: datetime, until: datetime) -> list[datetime]:
 
 
 def due(when: object, since: datetime, until: datetime, **rest: Any) -> list[datetime]:
-    schedules = schedules_of(plan_of(action(when, **rest)), NO_UID)
+    schedules = plan_of(action(when, **rest)).schedules(NO_UID)
     return sorted({at for one in schedules for at in one.between(since, until)})
 
 

@@ -8,18 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cron import SolarEvent
-from models.action.plan import (
-    CatchUp,
-    CronTrigger,
-    DueDateTrigger,
-    IntervalTrigger,
-    Plan,
-    SolarTrigger,
-    Trigger,
-)
-from models.action.schedule import Bounded, Schedule, schedule_of, schedules_of
-from scheduler import decision as deciding
+from models.action.plan import Plan
+from models.action.policy import CatchUp
+from models.action.rules import RuleModel
+from models.action.schedule import Bounded, Schedule
 from scheduler.decision import (
     MOST_MISSED_SHOWN,
     MOST_SENT,
@@ -31,22 +23,30 @@ from scheduler.decision import (
     decide,
 )
 from scheduler.occurrence import next_occurrence
+from tests.factories import make_rule
 
 UID = UUID("6f1d0c1e-0000-4000-8000-000000000001")
 SEVEN = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)  # a Monday, 07:00 in Paris
 MINUTE = timedelta(minutes=1)
 SECOND = timedelta(seconds=1)
 DAY = timedelta(days=1)
-WEEKLY = CronTrigger("0 7 * * 1", "Europe/Paris", 5 * MINUTE)
-EVERY_MINUTE = CronTrigger("* * * * *", "UTC", 5 * MINUTE)
+WEEKLY = make_rule(cron_rule="0 7 * * 1", timezone="Europe/Paris")
+DUE = make_rule(due_date="2026-11-23T06:00:00Z")
+EVERY_MINUTE = make_rule(cron_rule="* * * * *")
 
 
-def make_plan(*triggers: Trigger, catch_up: CatchUp = "latest", active: bool = True) -> Plan:
+def make_plan(
+    *rules: RuleModel,
+    catch_up: CatchUp = "latest",
+    active: bool = True,
+    look_back: timedelta | None = None,
+) -> Plan:
     return Plan(
         active=active,
-        triggers=triggers or (WEEKLY,),
+        rules=rules or (WEEKLY,),
         is_heavy=False,
         queue="quick",
+        look_back=look_back,
         catch_up=catch_up,
     )
 
@@ -112,8 +112,7 @@ def test_a_long_outage_is_ten_operations_and_one_span() -> None:
 
 
 def test_all_stops_at_a_thousand_and_goes_on() -> None:
-    trigger = CronTrigger("* * * * *", "UTC", 7 * DAY)
-    plan = make_plan(trigger, catch_up="all")
+    plan = make_plan(EVERY_MINUTE, catch_up="all", look_back=7 * DAY)
     watermark = since = SEVEN - timedelta(minutes=2_500)
     sent: list[datetime] = []
     sizes = []
@@ -143,19 +142,19 @@ def test_a_long_window_is_not_listed_beyond_what_is_sent(monkeypatch: pytest.Mon
             return instants
 
     def counted(plan: Plan, uid: UUID) -> list[Schedule]:
-        return [Counted(schedule, None, None) for schedule in schedules_of(plan, uid)]
+        return [Counted(rule.schedule(uid), None, None) for rule in plan.rules]
 
-    monkeypatch.setattr(deciding, "schedules_of", counted)
-    hourly = IntervalTrigger(timedelta(hours=1), SEVEN - 90 * DAY, 0, 90 * DAY)
-    two = (CronTrigger("* * * * *", "UTC", 90 * DAY), hourly)
-    decision = decide(make_plan(*two, catch_up="all"), UID, SEVEN - 60 * DAY, SEVEN)
+    monkeypatch.setattr(Plan, "schedules", counted)
+    hourly = make_rule(every="PT1H", starting_at="2026-08-25T06:00:00Z")
+    plan = make_plan(EVERY_MINUTE, hourly, catch_up="all", look_back=90 * DAY)
+    decision = decide(plan, UID, SEVEN - 60 * DAY, SEVEN)
 
     assert decision.due_at == tuple(SEVEN - 60 * DAY + n * MINUTE for n in range(1, MOST_SENT + 1))
     assert len(found) < MOST_SENT + 50
 
 
 def test_a_due_date_is_looked_back_a_day_for() -> None:
-    plan = make_plan(DueDateTrigger(SEVEN, DAY))
+    plan = make_plan(DUE)
 
     assert decide(plan, UID, SEVEN - DAY, SEVEN + 23 * 60 * MINUTE).due_at == (SEVEN,)
     late = decide(plan, UID, SEVEN - DAY, SEVEN + DAY)
@@ -164,7 +163,7 @@ def test_a_due_date_is_looked_back_a_day_for() -> None:
 
 
 def test_two_rules_with_one_instant_have_one_occurrence() -> None:
-    hourly = CronTrigger("0 * * * *", "UTC", 5 * MINUTE)
+    hourly = make_rule(cron_rule="0 * * * *")
     plan = make_plan(hourly, EVERY_MINUTE, catch_up="all")
 
     decision = decide(plan, UID, SEVEN - 2 * MINUTE, SEVEN)
@@ -180,32 +179,30 @@ def test_a_paused_action_has_no_occurrence_and_no_next() -> None:
     assert next_occurrence(make_plan(active=False), UID, SEVEN) is None
 
 
-TRIGGERS = st.one_of(
+RULES = st.one_of(
     st.builds(
-        CronTrigger,
-        rule=st.sampled_from(
+        make_rule,
+        cron_rule=st.sampled_from(
             ["* * * * *", "*/7 * * * *", "0 * * * *", "30 2 * * *", "5,50 1-3 * * *"]
         ),
-        zone=st.sampled_from(["UTC", "Europe/Paris", "Australia/Lord_Howe", "America/Havana"]),
-        look_back=st.sampled_from([5 * MINUTE, 90 * MINUTE]),
+        timezone=st.sampled_from(["UTC", "Europe/Paris", "Australia/Lord_Howe", "America/Havana"]),
     ),
     st.builds(
-        IntervalTrigger,
-        every=st.sampled_from([MINUTE, 7 * MINUTE, 45 * MINUTE]),
-        starting_at=st.just(datetime(2026, 10, 24, tzinfo=UTC)),
-        first_n=st.sampled_from([0, 1]),
-        look_back=st.sampled_from([5 * MINUTE, 60 * MINUTE]),
-        jitter=st.sampled_from([timedelta(0), 3 * MINUTE]),
+        make_rule,
+        every=st.sampled_from(["PT3M", "PT7M", "PT45M"]),
+        starting_at=st.just("2026-10-24T00:00:00Z"),
+        skip_first=st.booleans(),
+        jitter=st.sampled_from(["PT0S", "PT3M"]),
     ),
     st.builds(
-        SolarTrigger,
-        event=st.sampled_from([SolarEvent.DAWN_CIVIL, SolarEvent.SUNRISE, SolarEvent.SOLAR_NOON]),
+        make_rule,
+        solar=st.sampled_from(["dawn_civil", "sunrise", "solar_noon"]),
         lat=st.sampled_from([-33.9, 0.0, 51.5]),
         # From Japan to Finland the sun rises in that night.
         lon=st.integers(25, 140).map(float),
-        look_back=st.sampled_from([5 * MINUTE, 90 * MINUTE]),
     ),
 )
+LOOK_BACKS = st.sampled_from([None, 5 * MINUTE, 90 * MINUTE])
 NIGHT = datetime(2026, 10, 24, 22, 0, tzinfo=UTC)  # clocks go back in Europe at 01:00 UTC
 
 
@@ -219,18 +216,20 @@ def _decided(plan: Plan, ticks: list[int]) -> list[Decision]:
 
 
 @given(
-    triggers=st.lists(TRIGGERS, min_size=1, max_size=2),
+    rules=st.lists(RULES, min_size=1, max_size=2),
+    look_back=LOOK_BACKS,
     catch_up=st.sampled_from(["latest", "all"]),
     ticks=st.lists(st.integers(1, 6 * 3600), min_size=1, max_size=8, unique=True).map(sorted),
 )
 def test_every_occurrence_is_due_or_missed_exactly_once_however_the_night_is_split(
-    triggers: list[Trigger], catch_up: CatchUp, ticks: list[int]
+    rules: list[RuleModel],
+    look_back: timedelta | None,
+    catch_up: CatchUp,
+    ticks: list[int],
 ) -> None:
-    plan = make_plan(*triggers, catch_up=catch_up)
+    plan = make_plan(*rules, catch_up=catch_up, look_back=look_back)
     end = NIGHT + timedelta(seconds=ticks[-1])
-    expected = sorted(
-        {at for trigger in triggers for at in schedule_of(trigger, UID).between(NIGHT, end)}
-    )
+    expected = sorted({at for rule in rules for at in rule.schedule(UID).between(NIGHT, end)})
 
     decisions = _decided(plan, ticks)
 
@@ -246,13 +245,13 @@ def test_every_occurrence_is_due_or_missed_exactly_once_however_the_night_is_spl
         assert all(at > decision.watermark for at in following.due_at)
 
 
-@given(triggers=st.lists(TRIGGERS, min_size=1, max_size=2))
-def test_ticks_within_the_look_back_lose_nothing(triggers: list[Trigger]) -> None:
-    plan = make_plan(*triggers, catch_up="all")
+@given(rules=st.lists(RULES, min_size=1, max_size=2), look_back=LOOK_BACKS)
+def test_ticks_within_the_look_back_lose_nothing(
+    rules: list[RuleModel], look_back: timedelta | None
+) -> None:
+    plan = make_plan(*rules, catch_up="all", look_back=look_back)
     end = NIGHT + timedelta(hours=5)
-    expected = sorted(
-        {at for trigger in triggers for at in schedule_of(trigger, UID).between(NIGHT, end)}
-    )
+    expected = sorted({at for rule in rules for at in rule.schedule(UID).between(NIGHT, end)})
 
     decisions = _decided(plan, [n * 60 for n in range(1, 301)])
 
@@ -260,13 +259,11 @@ def test_ticks_within_the_look_back_lose_nothing(triggers: list[Trigger]) -> Non
     assert all(decision.missed == () for decision in decisions)
 
 
-@given(triggers=st.lists(TRIGGERS, min_size=1, max_size=2), minutes=st.integers(0, 400))
-def test_next_occurrence_is_what_a_full_scan_finds(triggers: list[Trigger], minutes: int) -> None:
-    plan = make_plan(*triggers)
+@given(rules=st.lists(RULES, min_size=1, max_size=2), minutes=st.integers(0, 400))
+def test_next_occurrence_is_what_a_full_scan_finds(rules: list[RuleModel], minutes: int) -> None:
+    plan = make_plan(*rules)
     now = NIGHT + minutes * MINUTE
-    scan = [
-        at for trigger in triggers for at in schedule_of(trigger, UID).between(now, now + 3 * DAY)
-    ]
+    scan = [at for rule in rules for at in rule.schedule(UID).between(now, now + 3 * DAY)]
 
     assert decide(plan, UID, NIGHT, now).next_occurrence_at == min(scan)
 

@@ -5,37 +5,28 @@ from uuid import UUID
 
 import pytest
 
-from models.action.plan import (
-    CatchUp,
-    CronTrigger,
-    DueDateTrigger,
-    Plan,
-    Trigger,
-)
+from models.action.plan import Plan
+from models.action.rules import RuleModel
 from scheduler.occurrence import (
     get_cron_last_occurrence,
     get_scheduled_action_last_occurrence,
     last_occurrence,
     next_occurrences,
 )
+from tests.factories import make_rule
 
 UID = UUID("6f1d0c1e-0000-4000-8000-000000000001")
 SEVEN = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)  # a Monday, 07:00 in Paris
 MINUTE = timedelta(minutes=1)
 SECOND = timedelta(seconds=1)
 DAY = timedelta(days=1)
-WEEKLY = CronTrigger("0 7 * * 1", "Europe/Paris", 5 * MINUTE)
-EVERY_MINUTE = CronTrigger("* * * * *", "UTC", 5 * MINUTE)
+WEEKLY = make_rule(cron_rule="0 7 * * 1", timezone="Europe/Paris")
+DUE = make_rule(due_date="2026-11-23T06:00:00Z")
+EVERY_MINUTE = make_rule(cron_rule="* * * * *")
 
 
-def make_plan(*triggers: Trigger, catch_up: CatchUp = "latest", active: bool = True) -> Plan:
-    return Plan(
-        active=active,
-        triggers=triggers or (WEEKLY,),
-        is_heavy=False,
-        queue="quick",
-        catch_up=catch_up,
-    )
+def make_plan(*rules: RuleModel, active: bool = True) -> Plan:
+    return Plan(active=active, rules=rules or (WEEKLY,), is_heavy=False, queue="quick")
 
 
 @pytest.mark.parametrize(
@@ -73,13 +64,13 @@ def test_the_next_five_are_ascending_and_after_now() -> None:
     weeks = [SEVEN + timedelta(weeks=n) for n in range(1, 6)]
 
     assert next_occurrences(make_plan(), UID, SEVEN, 5) == weeks
-    assert next_occurrences(make_plan(DueDateTrigger(SEVEN, DAY)), UID, SEVEN - DAY, 5) == [SEVEN]
+    assert next_occurrences(make_plan(DUE), UID, SEVEN - DAY, 5) == [SEVEN]
 
 
 def test_the_last_occurrence_may_be_the_instant_itself_or_years_ago() -> None:
-    plan = make_plan(WEEKLY, DueDateTrigger(SEVEN + MINUTE, DAY), active=False)
+    plan = make_plan(WEEKLY, make_rule(due_date="2026-11-23T06:01:00Z"), active=False)
 
     assert last_occurrence(plan, UID, SEVEN) == SEVEN
     assert last_occurrence(plan, UID, SEVEN + MINUTE) == SEVEN + MINUTE
     assert last_occurrence(plan, UID, SEVEN - SECOND) == SEVEN - 7 * DAY
-    assert last_occurrence(make_plan(DueDateTrigger(SEVEN, DAY)), UID, SEVEN - SECOND) is None
+    assert last_occurrence(make_plan(DUE), UID, SEVEN - SECOND) is None

@@ -1,11 +1,12 @@
 """A note at save names what croniter would do otherwise around a clock change."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 
 from cron import CronSchedule, clock_changes
-from models.action.plan import CronTrigger, Plan
+from models.action.plan import Plan
+from tests.factories import make_rule
 from views.second_opinion import AROUND, second_opinion
 from views.words import YEAR, daylight_notes
 
@@ -13,8 +14,8 @@ NOW = datetime(2026, 11, 25, tzinfo=UTC)
 
 
 def notes(rule: str, zone: str) -> tuple[str, ...]:
-    trigger = CronTrigger(rule, zone, timedelta(minutes=5))
-    plan = Plan(active=True, triggers=(trigger,), is_heavy=False, queue="quick")
+    rules = (make_rule(cron_rule=rule, timezone=zone),)
+    plan = Plan(active=True, rules=rules, is_heavy=False, queue="quick")
     return daylight_notes(plan, NOW, NOW + YEAR)
 
 

@@ -1,17 +1,16 @@
 """Rules in words."""
 
-from datetime import UTC, datetime, timedelta
-
 import pytest
 
-from models.action.plan import DueDateTrigger, IntervalTrigger, Plan, Trigger
+from models.action.plan import Plan
+from tests.factories import make_rule
 from views.words import rules_in_words, zone_of
 
-AT = datetime(2026, 12, 1, 14, tzinfo=UTC)
+AT = "2026-12-01T14:00:00Z"
 
 
-def plan_of(trigger: Trigger) -> Plan:
-    return Plan(active=True, triggers=(trigger,), is_heavy=False, queue="quick")
+def plan_of(**keys: str) -> Plan:
+    return Plan(active=True, rules=(make_rule(**keys),), is_heavy=False, queue="quick")
 
 
 @pytest.mark.parametrize(
@@ -24,14 +23,13 @@ def plan_of(trigger: Trigger) -> Plan:
     ],
 )
 def test_an_interval_is_a_rhythm_in_words(minutes: int, words: str) -> None:
-    every = timedelta(minutes=minutes)
-    plan = plan_of(IntervalTrigger(every, AT, first_n=0, look_back=every))
+    plan = plan_of(every=f"PT{minutes}M", starting_at=AT)
 
     assert rules_in_words(plan, "UTC") == (f"{words}, counted from 2026-12-01T14:00:00Z",)
 
 
 def test_a_due_date_is_shown_in_its_own_zone() -> None:
-    plan = plan_of(DueDateTrigger(AT, timedelta(days=1), "America/New_York"))
+    plan = plan_of(due_date=AT, timezone="America/New_York")
 
     assert rules_in_words(plan, "UTC") == (
         "once, on Tue 2026-12-01 09:00 -05:00, America/New_York",

@@ -15,7 +15,7 @@ from data.steps.refresh import RefreshParameters
 from data.store import deliveries
 from data.store.deliveries import Delivery
 from minutebook.steps import StepFailed, StepOutcome, StepResult
-from models.action.plan import EventTrigger, Plan
+from models.action.plan import Plan
 from models.document import NoParameters
 from models.sql import database_now, read_clock
 from models.store import tenants
@@ -40,6 +40,7 @@ from models.tables import deliveries as deliveries_table
 from runtime.sections.processes import RetentionSettings
 from tasks.steps import maintenance
 from tasks.steps.maintenance import work as maintaining
+from tests.factories import make_rule
 from tests.integration.data.steps.conftest import OCCURRENCE, Work
 
 DAY_S = 86_400.0
@@ -169,8 +170,8 @@ def test_old_events_go_once_no_action_waits_for_them(work: Work) -> None:
                     occurred_at=database_now(-days * DAY_S),
                 )
             )  # fmt: skip
-    trigger = EventTrigger("order.paid", "P1M", "UTC", timedelta(minutes=5))
-    plan = Plan(True, (trigger,), is_heavy=False, queue="quick").to_json()
+    rule = make_rule(after="order.paid", delay="P1M")
+    plan = Plan(True, (rule,), is_heavy=False, queue="quick").to_json()
     about_ann(work, 1, plan=plan)
 
     ran(work)

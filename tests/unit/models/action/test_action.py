@@ -17,9 +17,11 @@ from models.action import (
     plan_of,
     stored_document,
 )
-from models.action.plan import CronTrigger, DueDateTrigger, IntervalTrigger, Plan
+from models.action.plan import Plan
 from models.action.recipients import RecipientFilterModel
+from models.action.rules import CronModel, DueDateModel, IntervalModel
 from models.errors import InvalidAction
+from models.events import Happened
 from models.job import Job
 from tests.factories import STEPS
 from tests.unit.models.action.wrong_documents import NOW, WRONG_DOCUMENTS, Wrong, action
@@ -98,7 +100,7 @@ def test_the_first_example_is_parsed() -> None:
     assert [step.name for step in found.operations.steps] == ["refresh", "publish", "send_execsum"]
     assert plan_of(found) == Plan(
         active=True,
-        triggers=(CronTrigger("0 7 * * 1", "Europe/Paris", timedelta(minutes=5)),),
+        rules=(CronModel(cron_rule="0 7 * * 1", timezone="Europe/Paris"),),
         is_heavy=True,
         queue="heavy",
     )
@@ -283,10 +285,7 @@ def test_the_plan_of_an_event_action_has_its_subjects() -> None:
 
     plan = plan_of(parse(action(when=when, recipients=recipients)))
 
-    assert plan.on_event is not None
-    assert plan.on_event.subjects == RecipientFilterModel(
-        groups=("shop",), include_inactive_users=True
-    )
+    assert plan.subjects == RecipientFilterModel(groups=("shop",), include_inactive_users=True)
     assert Plan.from_json(plan.to_json()) == plan
     assert plan.longest_look_back_s == 300
 
@@ -294,8 +293,9 @@ def test_the_plan_of_an_event_action_has_its_subjects() -> None:
 def test_without_recipients_every_active_user_may_be_the_subject() -> None:
     plan = plan_of(parse(action(when={"on": "instance.user.created"})))
 
-    assert plan.on_event is not None
-    assert plan.on_event.subjects == RecipientFilterModel()
+    assert plan.subjects is None
+    assert plan.counts(Happened(0, NOW, None, "ann", active=True, activated_at=NOW))
+    assert not plan.counts(Happened(0, NOW, None, "bob", active=False, activated_at=NOW))
 
 
 def test_a_plan_has_the_same_occurrences_while_rule_and_subjects_stay() -> None:
@@ -336,11 +336,10 @@ def test_the_stored_document_has_the_small_app_s_zone() -> None:
 
 def test_an_interval_without_a_start_begins_one_interval_after_its_creation() -> None:
     found = parse(action(when={"every": "PT1H"}))
-    trigger = IntervalTrigger(
-        every=timedelta(hours=1), starting_at=NOW, first_n=1, look_back=timedelta(hours=1)
-    )
+    (rule,) = plan_of(found).rules
 
-    assert plan_of(found).triggers == (trigger,)
+    assert isinstance(rule, IntervalModel)
+    assert (rule.every, rule.starting_at, rule.first_n) == (timedelta(hours=1), NOW, 1)
     assert stored_document(found)["when"] == {
         "every": "PT1H",
         "starting_at": "2026-11-21T12:00:00Z",
@@ -351,17 +350,17 @@ def test_an_interval_without_a_start_begins_one_interval_after_its_creation() ->
 def test_an_interval_with_a_start_begins_there() -> None:
     (trigger,) = plan_of(
         parse(action(when={"every": 3600, "starting_at": "2026-12-01T08:00"}))
-    ).triggers
+    ).rules
 
-    assert isinstance(trigger, IntervalTrigger)
+    assert isinstance(trigger, IntervalModel)
     assert (trigger.first_n, trigger.starting_at) == (0, datetime(2026, 12, 1, 7, tzinfo=UTC))
 
 
 def test_an_edited_interval_keeps_the_grid_of_its_creation() -> None:
     created_at = datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)
-    (trigger,) = plan_of(parse(action(when={"every": "PT1H"}), created_at=created_at)).triggers
+    (trigger,) = plan_of(parse(action(when={"every": "PT1H"}), created_at=created_at)).rules
 
-    assert isinstance(trigger, IntervalTrigger)
+    assert isinstance(trigger, IntervalModel)
     assert trigger.starting_at == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
     assert trigger.first_n == 1
 
@@ -485,7 +484,9 @@ def test_a_kept_due_date_may_be_past() -> None:
     edited = parse({**stored, "name": "b"}, now=later, previous=stored)
 
     due_at = datetime(2026, 12, 24, 17, tzinfo=UTC)
-    assert plan_of(edited).triggers == (DueDateTrigger(due_at, timedelta(days=1), "Europe/Paris"),)
+    (rule,) = plan_of(edited).rules
+    assert isinstance(rule, DueDateModel)
+    assert (rule.due_at, rule.zone) == (due_at, "Europe/Paris")
 
 
 def test_a_past_due_date_that_was_changed_is_refused() -> None:
@@ -531,9 +532,7 @@ def test_a_load_needs_the_start_of_an_interval() -> None:
     with pytest.raises(InvalidAction, match=r"when\.starting_at"):
         load_action(action(when={"every": "PT1H"}), steps=STEPS)
 
-    assert plan_of(
-        load_action(action(when={"every": "PT1H"}), created_at=NOW, steps=STEPS)
-    ).triggers
+    assert plan_of(load_action(action(when={"every": "PT1H"}), created_at=NOW, steps=STEPS)).rules
 
 
 # -- hash ----------------------------------------------------------------------------------------

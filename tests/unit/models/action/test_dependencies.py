@@ -9,6 +9,7 @@ from models.action import load_action, parse_action, plan_of, stored_document
 from models.action.warnings import KnownNames, warnings_of
 from models.errors import InvalidAction
 from models.parsing import ParseContext
+from models.values.delays import delay_of
 from scheduler.changes.circles import circle
 from tests.factories import STEPS
 from tests.unit.models.action.wrong_documents import NOW, action
@@ -56,7 +57,7 @@ def test_the_end_of_an_action_is_an_event(
 
     assert trigger is not None
     assert (trigger.event, trigger.watched) == ("action refresh", "refresh")
-    assert (trigger.ends, trigger.delay) == (ends, delay)
+    assert (trigger.ends, trigger.lag) == (ends, delay_of(delay, trigger.zone))
     document = stored_document(model)
     assert document["when"] == (when if stored is None else stored)
     assert plan_of(load_action(document, steps=STEPS)) == plan_of(model)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from models.action import ParseContext, load_action, parse_action, plan_of, stored_document
 from models.action.plan import Plan
-from models.action.schedule import schedule_of
 from models.errors import InvalidAction
 from tests.factories import STEPS
 from tests.unit.models.action.wrong_documents import NOW, action
@@ -97,16 +96,16 @@ def test_what_the_wall_clock_shows_as_closed_is_left_out(
     rule: dict[str, Any], zone: str, start: datetime, written: list[Any]
 ) -> None:
     document = load_action(action(when={**rule, "timezone": zone, "except": written}))
-    (trigger,) = plan_of(document).triggers
-    (bare,) = plan_of(load_action(action(when={**rule, "timezone": zone}))).triggers
+    (excepted,) = plan_of(document).rules
+    (bare,) = plan_of(load_action(action(when={**rule, "timezone": zone}))).rules
     until = start + 6 * DAY
     expected = []
-    for at in schedule_of(bare, UID).between(start, until):
+    for at in bare.schedule(UID).between(start, until):
         wall = at.astimezone(ZoneInfo(zone))
         if not any(_closes(entry, wall, wall.date()) for entry in written):
             expected.append(at)
 
-    schedule = schedule_of(trigger, UID)
+    schedule = excepted.schedule(UID)
 
     assert schedule.between(start, until) == expected
     assert schedule.count(start, until) == len(expected)
@@ -121,8 +120,10 @@ def test_an_instant_is_closed_from_its_first_second_to_before_its_last() -> None
     closed = [{"from": "2026-12-24T18:00", "until": "2026-12-26T06:00"}]
     plan = saved({"cron_rule": "0 6,18 * * *", "timezone": "UTC", "except": closed})
 
-    found = schedule_of(plan.triggers[0], UID).between(
-        datetime(2026, 12, 24, tzinfo=UTC), datetime(2026, 12, 26, 12, tzinfo=UTC)
+    found = (
+        plan.rules[0]
+        .schedule(UID)
+        .between(datetime(2026, 12, 24, tzinfo=UTC), datetime(2026, 12, 26, 12, tzinfo=UTC))
     )
 
     assert found == [
@@ -174,7 +175,7 @@ def test_a_search_ends_though_nothing_is_left() -> None:
         action(when={"cron_rule": "0 7 * * *", "except": [{"from": "06:00", "until": "08:00"}]})
     )
 
-    assert schedule_of(plan_of(loaded).triggers[0], UID).next(NOW) is None
+    assert plan_of(loaded).rules[0].schedule(UID).next(NOW) is None
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,10 @@ DUE_DATE = {"due_date": "2027-01-01T00:00"}
 INTERVAL = {"every": "PT2H"}
 
 
+def look_backs(found: Plan) -> list[timedelta]:
+    return [found.look_back_of(rule) for rule in found.rules]
+
+
 @pytest.mark.parametrize(
     ("when", "look_back"),
     [
@@ -30,13 +34,12 @@ INTERVAL = {"every": "PT2H"}
     ids=["cron", "due_date", "interval"],
 )
 def test_each_kind_of_when_has_its_look_back(when: object, look_back: timedelta) -> None:
-    assert [look_back] == [trigger.look_back for trigger in plan(when=when).triggers]
-    changed = plan({"look_back": "PT1H"}, when).triggers
-    assert [timedelta(hours=1)] == [trigger.look_back for trigger in changed]
+    assert [look_back] == look_backs(plan(when=when))
+    assert [timedelta(hours=1)] == look_backs(plan({"look_back": "PT1H"}, when))
 
 
 def test_the_entries_of_a_list_have_their_own_look_back() -> None:
-    found = [trigger.look_back for trigger in plan(when=[CRON, DUE_DATE]).triggers]
+    found = look_backs(plan(when=[CRON, DUE_DATE]))
 
     assert [timedelta(minutes=5), timedelta(days=1)] == found
 
@@ -62,7 +65,7 @@ def test_the_time_limit_is_four_hours_or_half_an_interval(
 def test_the_defaults_are_those_of_the_plan() -> None:
     found = plan()
 
-    assert Plan(active=True, triggers=found.triggers, is_heavy=False, queue="quick") == found
+    assert Plan(active=True, rules=found.rules, is_heavy=False, queue="quick") == found
 
 
 def test_every_key_reaches_the_plan() -> None:

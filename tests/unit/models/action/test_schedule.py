@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.action.plan import CronTrigger, DueDateTrigger, IntervalTrigger
-from models.action.schedule import Grid, Once, Schedule, count_union, schedule_of
+from models.action.rules import RuleModel
+from models.action.schedule import Grid, Once, Schedule, bounded, count_union
 from models.fingerprint import jitter_offset
+from tests.factories import make_rule
 
 UID = UUID("6f1d0c1e-0000-4000-8000-000000000001")
 ANCHOR = datetime(2026, 1, 1, tzinfo=UTC)
@@ -54,49 +55,49 @@ def test_a_due_date_occurs_once() -> None:
 
 
 def test_an_interval_starts_at_its_start_when_one_was_given() -> None:
-    given_start = IntervalTrigger(HOUR, ANCHOR, 0, HOUR)
-    own_start = IntervalTrigger(HOUR, ANCHOR, 1, HOUR)
+    given_start = make_rule(every="PT1H", starting_at="2026-01-01T00:00:00Z")
+    own_start = make_rule(every="PT1H")
 
-    assert schedule_of(given_start, UID).next(ANCHOR - MINUTE) == ANCHOR
-    assert schedule_of(own_start, UID).next(ANCHOR - MINUTE) == ANCHOR + HOUR
+    assert given_start.schedule(UID).next(ANCHOR - MINUTE) == ANCHOR
+    assert own_start.schedule(UID).next(ANCHOR - MINUTE) == ANCHOR + HOUR
 
 
 def test_jitter_moves_the_whole_grid() -> None:
-    trigger = IntervalTrigger(HOUR, ANCHOR, 0, HOUR, jitter=10 * MINUTE)
+    rule = make_rule(every="PT1H", starting_at="2026-01-01T00:00:00Z", jitter="PT10M")
     offset = jitter_offset(UID, 10 * MINUTE)
 
-    assert schedule_of(trigger, UID).between(ANCHOR - MINUTE, ANCHOR + 3 * HOUR) == [
+    assert rule.schedule(UID).between(ANCHOR - MINUTE, ANCHOR + 3 * HOUR) == [
         ANCHOR + offset + n * HOUR for n in range(3)
     ]
 
 
 @pytest.mark.parametrize(
-    "trigger",
+    "rule",
     [
-        pytest.param(CronTrigger("*/10 * * * *", "UTC", MINUTE), id="cron"),
-        pytest.param(IntervalTrigger(10 * MINUTE, ANCHOR, 0, MINUTE), id="interval"),
-        pytest.param(DueDateTrigger(ANCHOR + HOUR, MINUTE), id="due_date"),
+        pytest.param(make_rule(cron_rule="*/10 * * * *"), id="cron"),
+        pytest.param(make_rule(every="PT10M", starting_at="2026-01-01T00:00:00Z"), id="interval"),
+        pytest.param(make_rule(due_date="2026-01-01T01:00:00Z"), id="due_date"),
     ],
 )
 @pytest.mark.parametrize("hours", [(0, 1), (1, 2), (2, 2), (None, 1), (1, None)])
 def test_bounds_keep_the_start_and_leave_the_end_out(
-    trigger: CronTrigger | IntervalTrigger | DueDateTrigger,
+    rule: RuleModel,
     hours: tuple[int | None, int | None],
 ) -> None:
     starts_at, ends_at = (None if hour is None else ANCHOR + hour * HOUR for hour in hours)
-    whole = schedule_of(trigger, UID).between(ANCHOR - HOUR, ANCHOR + 3 * HOUR)
+    whole = rule.schedule(UID).between(ANCHOR - HOUR, ANCHOR + 3 * HOUR)
     kept = [
         at
         for at in whole
         if (starts_at is None or at >= starts_at) and (ends_at is None or at < ends_at)
     ]
 
-    bounded = schedule_of(trigger, UID, starts_at, ends_at)
+    found = bounded(rule.schedule(UID), starts_at, ends_at)
 
-    assert bounded.between(ANCHOR - HOUR, ANCHOR + 3 * HOUR) == kept
-    assert bounded.count(ANCHOR - HOUR, ANCHOR + 3 * HOUR) == len(kept)
-    assert bounded.next(ANCHOR - HOUR) == (kept[0] if kept else None)
-    assert bounded.last(ANCHOR - HOUR, ANCHOR + 3 * HOUR) == (kept[-1] if kept else None)
+    assert found.between(ANCHOR - HOUR, ANCHOR + 3 * HOUR) == kept
+    assert found.count(ANCHOR - HOUR, ANCHOR + 3 * HOUR) == len(kept)
+    assert found.next(ANCHOR - HOUR) == (kept[0] if kept else None)
+    assert found.last(ANCHOR - HOUR, ANCHOR + 3 * HOUR) == (kept[-1] if kept else None)
 
 
 def test_a_grid_ends_with_the_calendar() -> None:

@@ -7,11 +7,11 @@ from pydantic import ValidationError
 
 from cron import SolarEvent
 from models.action import ParseContext, parse_action, plan_of
-from models.action.plan import CronTrigger, DueDateTrigger, EventTrigger, SolarTrigger
-from models.action.recipients import RecipientFilterModel
+from models.action.event_rules import AfterEventModel, EventRule, OnEventModel
+from models.action.rules import CronModel, DueDateModel, SolarModel
 from models.action.when import WhenModel
-from models.events import AfterEventModel, OnEventModel
 from models.parsing import Reading
+from models.values.delays import Delay
 from models.values.durations import parse_delay
 from tests.factories import STEPS
 from tests.unit.models.action.wrong_documents import NOW, action
@@ -26,7 +26,7 @@ def read(document: object) -> WhenModel:
 def test_a_rule_is_normalised_for_the_tick_and_stored_as_written() -> None:
     when = read({"cron_rule": "@Daily", "timezone": "utc"})
 
-    assert when.triggers(None) == (CronTrigger("0 0 * * *", "UTC", timedelta(minutes=5)),)
+    assert when.resolved == (CronModel(cron_rule="0 0 * * *", timezone="UTC"),)
     assert when.model_dump(mode="json") == {"cron_rule": "@Daily", "timezone": "UTC"}
 
 
@@ -44,9 +44,9 @@ def test_a_rule_is_normalised_for_the_tick_and_stored_as_written() -> None:
     ids=["app_zone", "own_zone", "offset", "offset_before_zone"],
 )
 def test_a_due_date_is_read_in_its_zone(document: object, due_at: datetime) -> None:
-    (trigger,) = read(document).triggers(None)
-    assert isinstance(trigger, DueDateTrigger)
-    assert (trigger.due_at, trigger.look_back) == (due_at, timedelta(days=1))
+    (rule,) = read(document).resolved
+    assert isinstance(rule, DueDateModel)
+    assert (rule.due_at, rule.look_back) == (due_at, timedelta(days=1))
 
 
 def test_a_zone_is_stored_only_with_a_due_date_that_needs_it() -> None:
@@ -64,7 +64,7 @@ def test_a_list_is_a_union_in_its_order() -> None:
     ]
     when = read(document)
 
-    assert [trigger.kind for trigger in when.triggers(None)] == ["due_date", "cron"]
+    assert [type(rule) for rule in when.rules] == [DueDateModel, CronModel]
     assert when.model_dump(mode="json") == document
 
 
@@ -72,8 +72,7 @@ def test_the_sun_is_named_with_its_place() -> None:
     document: Any = {"solar": "sunset", "lat": 48.85, "lon": -2}
     when = read(document)
 
-    five = timedelta(minutes=5)
-    assert when.triggers(None) == (SolarTrigger(SolarEvent.SUNSET, 48.85, -2.0, five),)
+    assert when.resolved == (SolarModel(solar=SolarEvent.SUNSET, lat=48.85, lon=-2),)
     assert when.model_dump(mode="json") == document
 
 
@@ -82,7 +81,7 @@ def test_sunrise_and_sunset_may_be_in_one_list() -> None:
 
     when = read([{"solar": "sunrise", **place}, {"solar": "sunset", **place}])
 
-    assert [trigger.kind for trigger in when.triggers(None)] == ["solar", "solar"]
+    assert [type(rule) for rule in when.rules] == [SolarModel, SolarModel]
 
 
 def test_a_list_of_one_stays_a_list() -> None:
@@ -118,7 +117,9 @@ def test_an_action_may_be_on_an_event(event: str) -> None:
 
     assert when.is_event
     assert [event] == [rule.event for rule in when.rules if isinstance(rule, OnEventModel)]
-    assert when.triggers(None) == (EventTrigger(event, "PT0S", None, timedelta(minutes=5)),)
+    (rule,) = when.resolved
+    assert isinstance(rule, EventRule)
+    assert rule.lag == Delay(0, timedelta(0), "UTC")
 
 
 def test_the_second_example_is_parsed() -> None:
@@ -134,18 +135,18 @@ def test_the_second_example_is_parsed() -> None:
     }
 
 
-def test_after_an_event_the_trigger_has_delay_zone_look_back_and_subjects() -> None:
-    subjects = RecipientFilterModel(groups=("shop",))
-
-    exact, calendar = (
-        read({"after": "order.paid", "delay": delay}).triggers(timedelta(days=2), subjects)
-        for delay in ("P1W", "P1M1D")
+def test_a_zone_beside_an_exact_delay_has_no_effect() -> None:
+    exact, same, calendar = (
+        read({"after": "order.paid", "delay": delay, **zone}).resolved[0]
+        for delay, zone in (("P1W", {}), ("P1W", {"timezone": "Asia/Tokyo"}), ("P1M1D", {}))
     )
 
-    assert exact == (EventTrigger("order.paid", "P7D", None, timedelta(days=2), subjects),)
-    assert calendar == (
-        EventTrigger("order.paid", "P1M1D", "Europe/Paris", timedelta(days=2), subjects),
-    )
+    assert isinstance(exact, EventRule)
+    assert isinstance(calendar, EventRule)
+    assert exact == same
+    assert (exact.lag, exact.zone) == (Delay(0, timedelta(days=7), "UTC"), None)
+    assert calendar.lag == Delay(1, timedelta(days=1), "Europe/Paris")
+    assert calendar.zone == "Europe/Paris"
 
 
 def test_a_delay_of_months_is_stored_with_its_zone() -> None:
