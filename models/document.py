@@ -7,6 +7,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     ModelWrapValidatorHandler,
+    PlainSerializer,
     ValidationError,
     ValidationInfo,
     model_validator,
@@ -88,6 +89,15 @@ def _given(model: type[Document], raw: Mapping[str, Any]) -> dict[str, Any]:
     fields = model.model_fields.items()
     optional = {one.alias or name for name, one in fields if not one.is_required()}
     return {key: value for key, value in raw.items() if value is not None or key not in optional}
+
+
+def as_written(model: BaseModel | None) -> Any:
+    """Return a document as JSON with the keys that were written, or None."""
+    return model and model.model_dump(mode="json", exclude_unset=True, by_alias=True)
+
+
+# How a plan keeps the documents that are parts of it.
+AS_WRITTEN = PlainSerializer(as_written, return_type=Any)
 
 
 class NoParameters(Document):

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from uuid import NAMESPACE_OID, UUID, uuid5
 from zoneinfo import ZoneInfo
 
-from models.action.hooks import HookPlan, Target
+from models.action.hooks import HooksModel, Target, targets
 from models.operation import OperationState
 from models.references import is_reference
 
@@ -61,21 +61,21 @@ def hook_kind(state: OperationState, reason: str | None) -> NoticeKind | None:
 
 
 def targets_of(
-    kind: NoticeKind, hooks: HookPlan | None, installation: tuple[Target, ...]
+    kind: NoticeKind, hooks: HooksModel | None, installation: tuple[Target, ...]
 ) -> tuple[Target, ...]:
     """Return the targets, each once; alerts go to those of failure and of the installation.
 
     What was missed goes to those of `on_missed` in place of failure, if the action has that key.
     """
-    hooks = hooks or HookPlan()
+    hooks = hooks or HooksModel()
     match kind:
         case NoticeKind.SUCCESS:
-            return hooks.on_success
+            return targets(hooks.on_success)
         case NoticeKind.FAILURE:
-            return hooks.on_failure
+            return targets(hooks.on_failure)
         case NoticeKind.MISSED if hooks.on_missed is not None:
-            return tuple(dict.fromkeys((*hooks.on_missed, *installation)))
-    return tuple(dict.fromkeys((*hooks.on_failure, *installation)))
+            return tuple(dict.fromkeys((*targets(hooks.on_missed), *installation)))
+    return tuple(dict.fromkeys((*targets(hooks.on_failure), *installation)))
 
 
 def notice_id(about: UUID, end: str, kind: NoticeKind, target: Target) -> UUID:

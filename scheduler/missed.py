@@ -9,14 +9,14 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from broker.in_use import settings_in_use
-from models.action.hooks import HookPlan
+from models.action.hooks import HooksModel
 from models.store import operations
 from models.store.notices import missed as notices
 from models.store.notices.missed import Episode, Missed
 from scheduler.decision import OVERTAKEN, TOO_LATE
 from scheduler.downtime import Outage, outage_at
 
-Hooks = Mapping[UUID, HookPlan | None]
+Hooks = Mapping[UUID, HooksModel | None]
 Rows = Sequence[dict[str, Any]]
 
 

@@ -18,7 +18,7 @@ from models.action.recipients import RecipientFilterModel
 from models.action.steps import OperationModel, sending_steps
 from models.action.when import WhenModel
 from models.celery_task import DEFAULT_QUEUE, HandOver, refusals
-from models.document import Document, read_document
+from models.document import Document, as_written, read_document
 from models.errors import InvalidAction, Problem
 from models.job import Job
 from models.parsing import ParseContext, Reading
@@ -127,7 +127,8 @@ def stored_document(action: ScheduledActionModel) -> dict[str, Any]:
     intervals and of the policy are UTC. Parsing it gives the same plan in any zone of the small
     app. An interval without `starting_at` gets its action's creation, and `skip_first`.
     """
-    return action.model_dump(mode="json", exclude_unset=True, by_alias=True)
+    document: dict[str, Any] = as_written(action)
+    return document
 
 
 def plan_of(action: ScheduledActionModel) -> Plan:
@@ -150,7 +151,7 @@ def plan_of(action: ScheduledActionModel) -> Plan:
         backoff=policy.retry.backoff,
         starts_at=policy.starts_at,
         ends_at=policy.ends_at,
-        hooks=action.hooks.plan,
+        hooks=None if action.hooks == HooksModel() else action.hooks,
         hand_over=hand_over,
         job=_job(action.operations),
         priority=policy.priority,

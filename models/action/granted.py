@@ -59,7 +59,7 @@ def problems_of_hooks(hooks: HooksModel, grants: Grants) -> Iterator[Problem]:
     """Yield the problem of each hook to an address or a secret URL that is not granted."""
     for name in ("on_success", "on_failure", "on_missed"):
         group = getattr(hooks, name)
-        for number, hook in enumerate(group):
+        for number, hook in enumerate(group or ()):
             if hook.mail is not None and not grants.allows("mail", hook.mail):
                 yield _problem(f"hooks.{name}[{number}].mail", "mail", hook.mail)
             secret = (hook.webhook or "").removeprefix("env:")

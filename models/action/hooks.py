@@ -28,24 +28,6 @@ class Target:
     to: str
 
 
-@dataclass(frozen=True, slots=True)
-class HookPlan:
-    """The targets of an action's notices.
-
-    `alert_after` None is the installation's default, `on_missed` None stands for `on_failure`.
-    """
-
-    on_success: tuple[Target, ...] = ()
-    on_failure: tuple[Target, ...] = ()
-    on_missed: tuple[Target, ...] | None = None
-    alert_after: int | None = None
-
-    @property
-    def targets(self) -> tuple[Target, ...]:
-        """All targets, with those that stand in several lists."""
-        return (*self.on_success, *self.on_failure, *(self.on_missed or ()))
-
-
 def _hooks(value: object) -> object:
     if isinstance(value, str):
         raise ValueError(f"write a list of objects: [{_as_object(value)}]")
@@ -124,32 +106,29 @@ class HookModel(Document):
 Hooks = Annotated[tuple[Annotated[HookModel, BeforeValidator(_hook)], ...], BeforeValidator(_hooks)]
 
 
+Failures = Annotated[int, BeforeValidator(partial(parse_whole, least=1, most=1_000))]
+
+
 class HooksModel(Document):
     """Notices at the end of an operation; `alert_after` failures in a row raise one alert.
 
-    Without `alert_after` the plan has None, which means the installation's default. Without
-    `on_missed` it has None as well, which means the receivers of `on_failure`.
+    Without `alert_after` the installation's number applies. Without `on_missed` its notices go to
+    the receivers of `on_failure`.
     """
 
     on_success: Hooks = ()
     on_failure: Hooks = ()
-    on_missed: Hooks = ()
-    alert_after: Annotated[int, BeforeValidator(partial(parse_whole, least=1, most=1_000))] = 3
+    on_missed: Hooks | None = None
+    alert_after: (
+        Annotated[int, BeforeValidator(partial(parse_whole, least=1, most=1_000))] | None
+    ) = None
 
     @property
-    def plan(self) -> HookPlan | None:
-        """The hooks in the form that plans keep; None if the document has none."""
-        says_when = "alert_after" in self.model_fields_set
-        says_missed = "on_missed" in self.model_fields_set
-        if not (self.on_success or self.on_failure or says_missed or says_when):
-            return None
-        return HookPlan(
-            on_success=_targets(self.on_success),
-            on_failure=_targets(self.on_failure),
-            on_missed=_targets(self.on_missed) if says_missed else None,
-            alert_after=self.alert_after if says_when else None,
-        )
+    def targets(self) -> tuple[Target, ...]:
+        """The targets of all its notices, each once."""
+        return targets((*self.on_success, *self.on_failure, *(self.on_missed or ())))
 
 
-def _targets(hooks: Hooks) -> tuple[Target, ...]:
+def targets(hooks: Hooks) -> tuple[Target, ...]:
+    """Return the targets of these hooks, each once."""
     return tuple(dict.fromkeys(hook.target for hook in hooks))

@@ -7,19 +7,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
+from typing import Annotated
 from uuid import UUID
 
 from pydantic import AwareDatetime, TypeAdapter
 
 from models.action.event_rules import EventRule
 from models.action.exceptions import Closed
-from models.action.hooks import HookPlan
+from models.action.hooks import HooksModel
 from models.action.policy import BACKOFF, TIME_LIMIT, CatchUp, Overlap
 from models.action.recipients import RecipientFilterModel, RecipientUser
 from models.action.rules import IntervalModel, RuleModel
 from models.action.schedule import Schedule, bounded
 from models.action.when import ResolvedRules
 from models.celery_task import HandOver
+from models.document import AS_WRITTEN
 from models.events import Happened
 from models.job import Job
 from models.parsing import Reading
@@ -40,7 +42,7 @@ class Plan:
     is_heavy: bool
     queue: str
     look_back: timedelta | None = None
-    subjects: RecipientFilterModel | None = None
+    subjects: Annotated[RecipientFilterModel | None, AS_WRITTEN] = None
     catch_up: CatchUp = "latest"
     overlap: Overlap = "skip"
     max_waiting: int = 1
@@ -49,7 +51,7 @@ class Plan:
     backoff: tuple[timedelta, ...] = BACKOFF
     starts_at: AwareDatetime | None = None
     ends_at: AwareDatetime | None = None
-    hooks: HookPlan | None = None
+    hooks: Annotated[HooksModel | None, AS_WRITTEN] = None
     # A task of the user's Celery application, sent in place of one of ours.
     hand_over: HandOver | None = None
     # Work for a worker that asks over HTTP, in place of a message.
@@ -201,7 +203,7 @@ def sound(plan: Plan | Broken) -> Plan:
     return plan
 
 
-def hooks_of(plan: Plan | Broken | None) -> HookPlan | None:
+def hooks_of(plan: Plan | Broken | None) -> HooksModel | None:
     """Return the hooks of a stored plan; None if it has none or is broken."""
     return plan.hooks if isinstance(plan, Plan) else None
 

@@ -61,8 +61,7 @@ def warnings_of(action: ScheduledActionModel, known: KnownNames) -> list[str]:
 
 def _unsent_mail(action: ScheduledActionModel, known: KnownNames) -> Iterator[str]:
     """Yield a warning about mail of an installation without a mail server."""
-    plan = action.hooks.plan
-    targets = (*plan.on_success, *plan.on_failure, *(plan.on_missed or ())) if plan else ()
+    targets = action.hooks.targets
     mails = bool(action.operations.sending) or any(one.kind == "mail" for one in targets)
     if mails and not known.has_mail_server:
         yield UNSENT

@@ -28,6 +28,7 @@ from models.action.event_rules import (
 from models.action.exceptions import MOST_ENTRIES, too_many_exceptions, work_of
 from models.action.remedies import as_rule
 from models.action.rules import CronModel, DueDateModel, IntervalModel, RuleModel, SolarModel
+from models.document import as_written
 from models.parsing import meant_by, reading_of
 from models.problems import line_error, line_errors, listed, nearest, raise_all, segment
 
@@ -159,7 +160,7 @@ def _resolved_rules(values: Any, info: ValidationInfo) -> tuple[RuleModel, ...]:
 
 
 def _as_json(rules: Sequence[RuleModel]) -> list[Any]:
-    return [rule.model_dump(mode="json", exclude_unset=True, by_alias=True) for rule in rules]
+    return [as_written(rule) for rule in rules]
 
 
 # The rules of a plan; they were checked when they were saved.

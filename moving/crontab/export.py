@@ -8,6 +8,7 @@ from typing import Any
 
 from cron import CronSchedule
 from models.action import ScheduledActionModel, plan_of
+from models.action.hooks import targets
 from models.action.plan import Plan
 from models.action.policy import LONGEST_TIME_LIMIT
 from moving.crontab.programs import Program, crontab_of, program_of
@@ -94,7 +95,7 @@ def _input(action: ScheduledActionModel) -> str:
 
 
 def _addresses(plan: Plan) -> list[str]:
-    failures = plan.hooks.on_failure if plan.hooks else ()
+    failures = targets(plan.hooks.on_failure) if plan.hooks else ()
     return [one.to for one in failures if one.kind == "mail"]
 
 

@@ -16,6 +16,7 @@ from models.action.recipients import RecipientFilterModel
 from models.action.when import KINDS
 from models.celery_task import CeleryRules
 from models.problems import known_keys
+from runtime.sections import AlertSettings
 from tasks.steps.celery_task import CeleryTaskParameters
 from tasks.steps.command import CommandParameters
 from tasks.steps.job import JobParameters
@@ -75,7 +76,7 @@ def test_the_defaults_on_the_page_are_those_of_the_models() -> None:
     assert json.loads(rows["max_waiting"].strip("`")) == policy["max_waiting"]
     assert json.loads(rows["retry.max_attempts"].strip("`")) == policy["retry"]["max_attempts"]
     assert json.loads(rows["retry.backoff"].strip("`")) == policy["retry"]["backoff"]
-    assert json.loads(rows["alert_after"].strip("`")) == HooksModel().alert_after
+    assert json.loads(rows["alert_after"].strip("`")) == AlertSettings().after
 
 
 def test_the_errors_on_the_page_are_the_real_ones() -> None:

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from minutebook.steps import Recipient
 from models.action import ScheduledActionModel
-from models.action.hooks import HookPlan, Target
+from models.action.hooks import HooksModel, Target
 from models.notices import NoticeKind, shown_target, targets_of
 from models.store.tenants.readers import Readers
 from models.values import flag_of
@@ -38,7 +38,7 @@ class Outbound:
 
 
 def outgoing_of(
-    run: Outbound, hooks: HookPlan | None, alerts: tuple[Target, ...], alert_after: int
+    run: Outbound, hooks: HooksModel | None, alerts: tuple[Target, ...], alert_after: int
 ) -> tuple[Outgoing, ...]:
     """Return all that a run may send; `alerts` and `alert_after` are the installation's."""
     after = alert_after if hooks is None or hooks.alert_after is None else hooks.alert_after

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.action.hooks import HookPlan, Target
+from models.action.hooks import HooksModel, Target
 from models.action.plan import Broken, Plan, hooks_of
 from models.notices import OF_HOOKS, OPPOSITE, NoticeKind, hook_kind, quiet_until, targets_of
 from models.operation import OperationState
@@ -96,7 +96,7 @@ _CLOSES = {
 
 
 def _changes(
-    end: End, status: sa.Row[Any], hooks: HookPlan | None, alerts: AlertSettings
+    end: End, status: sa.Row[Any], hooks: HooksModel | None, alerts: AlertSettings
 ) -> list[NoticeKind]:
     """Return the alerts that this end opens or closes."""
     changes = []

@@ -12,7 +12,7 @@ from uuid import NAMESPACE_OID, UUID, uuid5
 
 import sqlalchemy as sa
 
-from models.action.hooks import HookPlan
+from models.action.hooks import HooksModel
 from models.notices import NoticeKind, quiet_until, targets_of
 from models.sql import is_among, read_clock
 from models.store import notices as store
@@ -53,7 +53,7 @@ class Missed:
     first_at: datetime
     last_at: datetime
     ran_instead_at: datetime | None = None
-    hooks: HookPlan | None = None
+    hooks: HooksModel | None = None
 
     def add(self, count: int, first_at: datetime, last_at: datetime) -> None:
         """Add occurrences."""

@@ -1,12 +1,11 @@
 """Notices of an end: their kinds, targets, ids and delays."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
 from uuid import UUID
 
 import pytest
 
-from models.action.hooks import HookPlan, Target
+from models.action.hooks import HookModel, HooksModel, Target
 from models.action.plan import Plan, hooks_of, read_plan
 from models.notices import (
     NoticeKind,
@@ -43,13 +42,15 @@ def test_which_hooks_an_end_calls(
 
 
 def test_an_alert_goes_to_each_target_once() -> None:
-    hooks = HookPlan(on_success=(ANN,), on_failure=(OPS, ANN))
+    ann, ops = HookModel(mail=ANN.to), HookModel(mail=OPS.to)
+    hooks = HooksModel(on_success=(ann,), on_failure=(ops, ann))
+    silent, own = (hooks.model_copy(update={"on_missed": one}) for one in ((), (ann,)))
 
     assert targets_of(NoticeKind.ALERT, hooks, (OPS,)) == (OPS, ANN)
     assert targets_of(NoticeKind.SUCCESS, hooks, (OPS,)) == (ANN,)
     assert targets_of(NoticeKind.MISSED, hooks, (OPS,)) == (OPS, ANN)
-    assert targets_of(NoticeKind.MISSED, replace(hooks, on_missed=()), (OPS,)) == (OPS,)
-    assert targets_of(NoticeKind.MISSED, replace(hooks, on_missed=(ANN,)), ()) == (ANN,)
+    assert targets_of(NoticeKind.MISSED, silent, (OPS,)) == (OPS,)
+    assert targets_of(NoticeKind.MISSED, own, ()) == (ANN,)
     assert targets_of(NoticeKind.MISSED, None, ()) == ()
     assert targets_of(NoticeKind.FAILURE, None, (OPS,)) == ()
 
