@@ -38,18 +38,12 @@ def difference(plan: Plan, fires: Fires, since: datetime, until: datetime) -> Di
     differing: list[tuple[datetime, bool]] = []
     for first, last in spans:
         here = set(occurrences_between(plan, NO_UID, first, last))
-        there = {at for at in fires.between(first, last) if _is_within(plan, at)}
+        there = {at for at in fires.between(first, last) if plan.policy.is_within(at)}
         differing += [(at, at in here) for at in here ^ there]
     if not differing:
         return Difference(0, total)
     first_at, is_here = min(differing)
     return Difference(len(differing), total, first_at, is_here)
-
-
-def _is_within(plan: Plan, at: datetime) -> bool:
-    """Return whether an instant lies in the bounds that both schedulers keep."""
-    is_before = plan.starts_at is not None and at < plan.starts_at
-    return not is_before and (plan.ends_at is None or at < plan.ends_at)
 
 
 def _spans(plan: Plan, since: datetime, until: datetime) -> Iterator[tuple[datetime, datetime]]:

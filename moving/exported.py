@@ -74,14 +74,17 @@ def lost(action: ScheduledActionModel, other: str, *, keeps: Collection[str] = (
     policy, plan = action.policy, plan_of(action)
     facts = {
         "overlap": (
-            plan.overlap != "allow",
-            f"{other} sends whether or not the last run has ended (overlap {plan.overlap})",
+            plan.policy.overlap != "allow",
+            f"{other} sends whether or not the last run has ended (overlap {plan.policy.overlap})",
         ),
-        "catch_up": (plan.catch_up == "all", f"{other} does not catch up"),
-        "retry": (plan.max_attempts > 1, f"{other} does not retry"),
+        "catch_up": (plan.policy.catch_up == "all", f"{other} does not catch up"),
+        "retry": (plan.policy.retry.max_attempts > 1, f"{other} does not retry"),
         "time_limit": (policy.time_limit is not None, f"{other} has no time limits"),
-        "bounds": (bool(plan.starts_at or plan.ends_at), "starts_at and ends_at are left out"),
-        "priority": (plan.priority != 0 and not plan.hand_over, "priority is left out"),
+        "bounds": (
+            bool(plan.policy.starts_at or plan.policy.ends_at),
+            "starts_at and ends_at are left out",
+        ),
+        "priority": (plan.policy.priority != 0 and not plan.hand_over, "priority is left out"),
         "hooks": (
             bool(plan.hooks and plan.hooks.targets),
             "hooks are left out",

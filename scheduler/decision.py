@@ -194,7 +194,7 @@ def occurrence_of(
     """
     if due_at is None or not window.since < due_at <= window.until:
         return None
-    is_selected = plan.is_within(due_at) and plan.selects(event)
+    is_selected = plan.policy.is_within(due_at) and plan.selects(event)
     return Occurrence(due_at, event) if is_selected else None
 
 
@@ -246,7 +246,7 @@ def _next(windowed: Iterable[_Windowed], after: datetime) -> datetime | None:
 
 
 def _due(plan: Plan, windows: list[tuple[Schedule, datetime]], until: datetime) -> list[datetime]:
-    if plan.catch_up == "all":
+    if plan.policy.catch_up == "all":
         ascending = merge(*(_within(schedule, since, until) for schedule, since in windows))
         # One more than is sent at once shows that more are due.
         return list(islice((at for at, _ in groupby(ascending)), MOST_SENT + 1))

@@ -88,10 +88,10 @@ def operation_row(
         "cause": by.cause.value,
         "triggerer": by.triggerer,
         "queue": plan.queue,
-        "priority": plan.priority,
+        "priority": plan.policy.priority,
         "task": _task(plan),
         "in_doubt": handed.in_doubt if handed else None,
-        "overlap_key": None if plan.overlap == "allow" else str(action.uid),
+        "overlap_key": None if plan.policy.overlap == "allow" else str(action.uid),
     }
 
 
@@ -227,13 +227,13 @@ def _overtake(connection: sa.Connection, decided: Sequence[Decided], uids: set[U
     newest = [
         (one.action.uid, one.decision.due[-1].at)
         for one in clocked
-        if one.plan.overlap in {"skip", "replace"} and one.plan.catch_up == "latest"
+        if one.plan.policy.overlap in {"skip", "replace"} and one.plan.policy.catch_up == "latest"
     ]
     overtaken = unstarted.overtake(connection, newest)
     queued = {
-        one.action.uid: one.plan.max_waiting
+        one.action.uid: one.plan.policy.max_waiting
         for one in clocked
-        if one.plan.overlap == "queue" and one.plan.catch_up == "latest"
+        if one.plan.policy.overlap == "queue" and one.plan.policy.catch_up == "latest"
     }
     for uid, count in unstarted.counts(connection, queued).items():
         if count > queued[uid] + 1:

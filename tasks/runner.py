@@ -182,7 +182,7 @@ class Runner:
             reporter=self.progress.report,
             time_left_source=self.lease.time_left,
             should_stop_source=self.lease.should_stop,
-            attempts_left=max(0, claim.plan.max_attempts - claim.failures - 1),
+            attempts_left=max(0, claim.plan.policy.retry.max_attempts - claim.failures - 1),
             failed_modules=self.registry.failed,
             reader_modules=self.registry.reader_modules,
         )

@@ -120,7 +120,9 @@ def _small_app(file: Path | None) -> SmallAppModel:
 
 def _shown(one: Fate, zone: str) -> SimulatedFate:
     action = one.action
-    return SimulatedFate.of(one, action=action.name, zone=zone, priority=action.plan.priority)
+    return SimulatedFate.of(
+        one, action=action.name, zone=zone, priority=action.plan.policy.priority
+    )
 
 
 def _counts(fates: Sequence[Fate]) -> dict[str, int]:

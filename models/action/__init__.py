@@ -140,21 +140,13 @@ def plan_of(action: ScheduledActionModel) -> Plan:
         active=action.active,
         rules=action.when.resolved,
         is_heavy=is_heavy,
-        look_back=policy.look_back,
         subjects=action.recipients if action.when.is_event else None,
         queue=task_queue or policy.queue or (DEFAULT_QUEUE if hand_over else QUEUES[is_heavy]),
-        catch_up=policy.catch_up,
-        overlap=policy.overlap,
-        max_waiting=policy.max_waiting,
+        policy=policy,
         time_limit=policy.time_limit_of(action.when.every, is_handed_over=hand_over is not None),
-        max_attempts=policy.retry.max_attempts,
-        backoff=policy.retry.backoff,
-        starts_at=policy.starts_at,
-        ends_at=policy.ends_at,
         hooks=None if action.hooks == HooksModel() else action.hooks,
         hand_over=hand_over,
         job=_job(action.operations),
-        priority=policy.priority,
     )
 
 

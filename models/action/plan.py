@@ -3,19 +3,18 @@
 The tick reads only plans, never documents: an unknown step, template or recipient cannot stop it.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Annotated
 from uuid import UUID
 
-from pydantic import AwareDatetime, TypeAdapter
+from pydantic import TypeAdapter
 
 from models.action.event_rules import EventRule
 from models.action.exceptions import Closed
 from models.action.hooks import HooksModel
-from models.action.policy import BACKOFF, TIME_LIMIT, CatchUp, Overlap
+from models.action.policy import TIME_LIMIT, PolicyModel
 from models.action.recipients import RecipientFilterModel, RecipientUser
 from models.action.rules import IntervalModel, RuleModel
 from models.action.schedule import Schedule, bounded
@@ -28,36 +27,33 @@ from models.parsing import Reading
 
 # The subjects of an event action without `recipients`.
 EVERYBODY_ACTIVE = RecipientFilterModel()
+NO_POLICY = PolicyModel()
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """An action in the form for tick and claim; spans are positive, instants UTC.
 
-    `look_back` None means each rule's own. `subjects` are those of an event action.
+    Its documents are those of the action: what they leave out is as it was left out. `queue` and
+    `time_limit` follow from the whole action, `subjects` are those of an event action.
     """
 
     active: bool
     rules: ResolvedRules
     is_heavy: bool
     queue: str
-    look_back: timedelta | None = None
-    subjects: Annotated[RecipientFilterModel | None, AS_WRITTEN] = None
-    catch_up: CatchUp = "latest"
-    overlap: Overlap = "skip"
-    max_waiting: int = 1
+    policy: Annotated[PolicyModel, AS_WRITTEN] = NO_POLICY
     time_limit: timedelta = TIME_LIMIT
-    max_attempts: int = 1
-    backoff: tuple[timedelta, ...] = BACKOFF
-    starts_at: AwareDatetime | None = None
-    ends_at: AwareDatetime | None = None
+    subjects: Annotated[RecipientFilterModel | None, AS_WRITTEN] = None
     hooks: Annotated[HooksModel | None, AS_WRITTEN] = None
     # A task of the user's Celery application, sent in place of one of ours.
     hand_over: HandOver | None = None
     # Work for a worker that asks over HTTP, in place of a message.
     job: Job | None = None
-    # Among operations of its small app that wait: the highest goes first.
-    priority: int = 0
+
+    def with_policy(self, **changes: object) -> "Plan":
+        """Return the plan with other values of its policy."""
+        return replace(self, policy=self.policy.model_copy(update=changes))
 
     @property
     def on_event(self) -> EventRule | None:
@@ -90,11 +86,14 @@ class Plan:
 
     def schedules(self, uid: UUID) -> list[Schedule]:
         """Return the schedules of the rules for the action `uid`, within the bounds."""
-        return [bounded(one.schedule(uid), self.starts_at, self.ends_at) for one in self.rules]
+        return [
+            bounded(one.schedule(uid), self.policy.starts_at, self.policy.ends_at)
+            for one in self.rules
+        ]
 
     def look_back_of(self, rule: RuleModel) -> timedelta:
         """Return how far back an occurrence of a rule may be decided."""
-        return rule.look_back if self.look_back is None else self.look_back
+        return rule.look_back if self.policy.look_back is None else self.policy.look_back
 
     @property
     def closed(self) -> tuple[Closed, ...]:
@@ -107,12 +106,6 @@ class Plan:
             return self
         rules = (one.model_copy(update={"except_": None}) for one in self.rules)
         return replace(self, rules=tuple(rules))
-
-    def is_within(self, at: datetime) -> bool:
-        """Return whether an instant lies in [starts_at, ends_at)."""
-        return (self.starts_at is None or self.starts_at <= at) and (
-            self.ends_at is None or at < self.ends_at
-        )
 
     @property
     def longest_look_back_s(self) -> int:
@@ -131,7 +124,7 @@ class Plan:
         Only intervals with a tolerance drop, within `every` − `tolerance`; catch-up `all` never
         does.
         """
-        if self.catch_up == "all":
+        if self.policy.catch_up == "all":
             return False
         return any(
             isinstance(rule, IntervalModel)
@@ -150,10 +143,7 @@ class Plan:
 
         This includes a plan that this release cannot decide by, such as one with a dropped zone.
         """
-        plan = _PLAN.validate_json(text, context=_AS_STORED)
-        for fault in _faults(plan):
-            raise ValueError(fault)
-        return plan
+        return _PLAN.validate_json(text, context=_AS_STORED)
 
     def has_same_occurrences(self, other: "Plan") -> bool:
         """Return whether both are due at the same instants, for the same users.
@@ -164,7 +154,13 @@ class Plan:
 
 
 def _occurrences(plan: Plan) -> tuple[object, ...]:
-    return plan.active, plan.rules, plan.subjects or EVERYBODY_ACTIVE, plan.starts_at, plan.ends_at
+    return (
+        plan.active,
+        plan.rules,
+        plan.subjects or EVERYBODY_ACTIVE,
+        plan.policy.starts_at,
+        plan.policy.ends_at,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,15 +202,6 @@ def sound(plan: Plan | Broken) -> Plan:
 def hooks_of(plan: Plan | Broken | None) -> HooksModel | None:
     """Return the hooks of a stored plan; None if it has none or is broken."""
     return plan.hooks if isinstance(plan, Plan) else None
-
-
-def _faults(plan: Plan) -> Iterator[str]:
-    """Yield the faults of a plan."""
-    spans = [plan.time_limit, *plan.backoff, plan.look_back or timedelta(0)]
-    if min(spans) < timedelta(0) or not plan.backoff:
-        yield "a span is negative, or there is no backoff"
-    if plan.max_waiting < 0 or plan.max_attempts < 1:
-        yield "max_waiting or max_attempts is too small"
 
 
 _PLAN: TypeAdapter[Plan] = TypeAdapter(Plan)

@@ -89,6 +89,11 @@ class PolicyModel(Document):
             raise ValueError(f"is not after starts_at; write one after {format_instant(starts_at)}")
         return ends_at
 
+    def is_within(self, at: datetime) -> bool:
+        """Return whether an instant lies in [starts_at, ends_at)."""
+        is_before = self.starts_at is not None and at < self.starts_at
+        return not is_before and (self.ends_at is None or at < self.ends_at)
+
     def time_limit_of(
         self, shortest_every: timedelta | None, *, is_handed_over: bool = False
     ) -> timedelta:

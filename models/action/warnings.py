@@ -179,8 +179,5 @@ def _without_effect(action: ScheduledActionModel) -> Iterator[str]:
 
 def _is_over(action: ScheduledActionModel) -> bool:
     due_dates = action.when.due_dates
-    starts_at, ends_at = action.policy.starts_at, action.policy.ends_at
-    return len(due_dates) == len(action.when.rules) and not any(
-        (starts_at is None or starts_at <= due_at) and (ends_at is None or due_at < ends_at)
-        for due_at in due_dates
-    )
+    is_all = len(due_dates) == len(action.when.rules)
+    return is_all and not any(map(action.policy.is_within, due_dates))

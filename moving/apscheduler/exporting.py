@@ -79,7 +79,7 @@ def _job(action: ScheduledActionModel, plan: Plan, trigger: Mapping[str, Any]) -
         "name": action.description or action.name,
         "kwargs": call,
         "misfire_grace_time": plan.longest_look_back_s,
-        "coalesce": plan.catch_up == "latest",
+        "coalesce": plan.policy.catch_up == "latest",
         "max_instances": 1,
         **({} if plan.active else {"next_run_time": None}),
     }
@@ -93,9 +93,9 @@ def _job(action: ScheduledActionModel, plan: Plan, trigger: Mapping[str, Any]) -
 def _trigger(plan: Plan) -> dict[str, Any]:
     """Return the trigger as `python -m minutebook apscheduler` writes it; raises CannotMove."""
     bounds = {
-        "start_date": plan.starts_at and plan.starts_at.isoformat(),
+        "start_date": plan.policy.starts_at and plan.policy.starts_at.isoformat(),
         # APScheduler's end is included.
-        "end_date": plan.ends_at and (plan.ends_at - SECOND).isoformat(),
+        "end_date": plan.policy.ends_at and (plan.policy.ends_at - SECOND).isoformat(),
     }
     found = [one for rule in plan.rules for one in _triggers(rule, bounds)]
     if len(found) == 1:

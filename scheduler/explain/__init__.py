@@ -215,8 +215,8 @@ def _of_edit(asked: Asked, edit: Edit) -> Explanation:
 def _nearest(plan: Plan, asked: Asked) -> str:
     if not is_known_to(plan, asked.instant):
         return "it lies outside the years 1970 to 2199, which cron rules know"
-    if not plan.is_within(asked.instant) and _counts(
-        asked, replace(plan, starts_at=None, ends_at=None)
+    if not plan.policy.is_within(asked.instant) and _counts(
+        asked, plan.with_policy(starts_at=None, ends_at=None)
     ):
         return _bounds(plan, asked.instant)
     if plan.closed and _counts(asked, plan.without_exceptions()):
@@ -236,9 +236,9 @@ def _nearest(plan: Plan, asked: Asked) -> str:
 
 def _bounds(plan: Plan, instant: datetime) -> str:
     """Return the bound of the action that excludes an instant its rule names."""
-    if plan.starts_at is not None and instant < plan.starts_at:
-        return f"the rule names it, but policy.starts_at is {format_instant(plan.starts_at)}"
-    return f"the rule names it, but policy.ends_at is {instant_or_dash(plan.ends_at)}"
+    if plan.policy.starts_at is not None and instant < plan.policy.starts_at:
+        return f"the rule names it, but policy.starts_at is {format_instant(plan.policy.starts_at)}"
+    return f"the rule names it, but policy.ends_at is {instant_or_dash(plan.policy.ends_at)}"
 
 
 def _zones(zones: list[str], instant: datetime) -> str:

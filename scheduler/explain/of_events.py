@@ -168,7 +168,7 @@ def _no_user(asked: Asked, plan: Plan) -> Explanation:
 def _due_then(asked: Asked, plan: Plan) -> list[Occurrence]:
     """Return what is due at this instant without an operation, one for each selected user."""
     rule = plan.on_event
-    if rule is None or not plan.is_within(asked.instant):
+    if rule is None or not plan.policy.is_within(asked.instant):
         return []
     then = EventWindow(asked.instant - ONE_SECOND, asked.instant, asked.instant)
     watched = Watched(_state(asked, plan).action, plan, rule, then)

@@ -125,7 +125,7 @@ def _runnable_plan(connection: sa.Connection, row: sa.Row[Any]) -> Plan:
         # Operations about different users do not overlap.
         return plan
     active = operations.active_operations(connection, row.action_uid)
-    if active and plan.overlap != "allow":
+    if active and plan.policy.overlap != "allow":
         one = active[0]
         raise Refused(f"{row.name!r} is already active: operation {one['id']} is {one['state']}")
     return plan

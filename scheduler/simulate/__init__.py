@@ -176,7 +176,7 @@ def _by_the_clock(
         following = next_occurrence(action.plan, action.uid, since)
         if following is not None and following <= until:
             at = timetable.first_tick(following)
-            heappush(agenda, (at, -action.plan.priority, number, since))
+            heappush(agenda, (at, -action.plan.policy.priority, number, since))
     while agenda:
         at, rank, number, watermark = heappop(agenda)
         action = actions[number]

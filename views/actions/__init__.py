@@ -260,7 +260,7 @@ def row_of(
         standing=standing,
         next_occurrence_at=None if is_paused else next_at,
         next_if_resumed_at=next_of_plan(row, now) if is_paused else None,
-        priority=row["plan"].priority if isinstance(row["plan"], Plan) else 0,
+        priority=row["plan"].policy.priority if isinstance(row["plan"], Plan) else 0,
     )
 
 
@@ -308,7 +308,7 @@ def upcoming_of(
         daylight_saving=daylight_notes(plan, now, now + YEAR),
         is_about_users=plan.on_event is not None and plan.watched is None,
         after=plan.watched,
-        priority=plan.priority,
+        priority=plan.policy.priority,
     )
 
 

@@ -157,6 +157,6 @@ def _shown(one: plan.PlannedChange, now: datetime, zone: str) -> PlannedChange:
         daylight_saving=daylight_notes(one.plan, now, now + YEAR),
         zone=zone_of(one.plan, zone),
         zone_before=zone_of(old or one.plan, zone),
-        priority_before=None if old is None else old.priority,
-        priority=one.plan.priority,
+        priority_before=None if old is None else old.policy.priority,
+        priority=one.plan.policy.priority,
     )

@@ -182,7 +182,7 @@ def _jobs_in(rows: Sequence[Mapping[str, Any]], now: datetime) -> Iterator[JobRo
             active=plan.active,
             next_run_at=due_next(row, now) if plan.active else None,
             last_state=row["last_state"],
-            priority=plan.priority,
+            priority=plan.policy.priority,
         )
 
 

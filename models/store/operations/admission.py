@@ -122,7 +122,7 @@ class Recorded:
     @property
     def is_in_order(self) -> bool:
         """Whether it waits for earlier operations of its action."""
-        has_order = self.plan.catch_up == "all" or self.is_requested
+        has_order = self.plan.policy.catch_up == "all" or self.is_requested
         return has_order and self.overlap_key is not None
 
     @property
@@ -292,12 +292,12 @@ def _yield_to_running(
     running, plan = found.id, recorded.plan
     # Requested and scheduled operations wait for each other: overlap skips and replaces neither.
     if not (recorded.is_requested or found.cause in REQUESTED):
-        if plan.overlap == "skip" and plan.catch_up == "latest":
+        if plan.policy.overlap == "skip" and plan.policy.catch_up == "latest":
             return give_up(connection, recorded, f"overlap: {running} was running", alerts)
-        if plan.overlap == "replace" and not _is_older(connection, recorded.id, running):
+        if plan.policy.overlap == "replace" and not _is_older(connection, recorded.id, running):
             restart.ask_to_cancel(connection, running, f"replaced by {recorded.id}")
     _wait(connection, recorded, running)
-    if plan.catch_up == "latest":
+    if plan.policy.catch_up == "latest":
         _keep_newest_waiting(connection, recorded, alerts)
     return WAITS
 
@@ -305,7 +305,7 @@ def _yield_to_running(
 def _keep_newest_waiting(
     connection: sa.Connection, recorded: Recorded, alerts: AlertSettings
 ) -> None:
-    uid, most = recorded.action_uid, recorded.plan.max_waiting
+    uid, most = recorded.action_uid, recorded.plan.policy.max_waiting
     surplus = unstarted.failed_surplus(connection, uid, most)
     unstarted.fail_each(connection, surplus, f"{MORE_WAITED}{most} waited", alerts)
     unstarted.keep_newest_waiting(connection, uid, most)

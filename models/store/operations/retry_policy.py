@@ -1,6 +1,5 @@
 """How attempts end that are cut short or fail; a failed one may be retried after its backoff."""
 
-from datetime import timedelta
 from typing import Protocol
 
 from minutebook import lease
@@ -41,14 +40,14 @@ class Tried(Protocol):
 
 def failed(claimed: Tried, error: str, *, permanent: bool) -> Ending:
     """Return how a failed attempt ends: retried after its backoff, or failed for good."""
-    plan, error = claimed.plan, shown(error)
-    if permanent or claimed.failures + 1 >= plan.max_attempts:
+    retry, error = claimed.plan.policy.retry, shown(error)
+    if permanent or claimed.failures + 1 >= retry.max_attempts:
         return Ending(OperationState.FAILED, error=error, is_failure=True)
-    delay = plan.backoff[min(claimed.failures, len(plan.backoff) - 1)] if plan.backoff else None
+    delay = retry.backoff[min(claimed.failures, len(retry.backoff) - 1)]
     return Ending(
         OperationState.PENDING,
         error=error,
         reason="retry",
-        delay=delay or timedelta(0),
+        delay=delay,
         is_failure=True,
     )

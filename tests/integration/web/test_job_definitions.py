@@ -76,7 +76,7 @@ def test_adding_a_job_again_changes_it_and_keeps_its_policy(opened: Installation
     assert (changed.change, again.change) == ("changed", "unchanged")
     with reading(opened.engine) as connection:
         plan = actions.find(connection, 1, id_of(URL), opened.scope)["plan"]
-    assert (plan.max_attempts, plan.every) == (3, timedelta(minutes=1))
+    assert (plan.policy.retry.max_attempts, plan.every) == (3, timedelta(minutes=1))
 
 
 def test_a_job_has_the_priority_that_it_was_given_last(opened: Installation) -> None:
@@ -88,7 +88,11 @@ def test_a_job_has_the_priority_that_it_was_given_last(opened: Installation) -> 
 
     with reading(opened.engine) as connection:
         plan = actions.find(connection, 1, id_of(URL), opened.scope)["plan"]
-    assert (kept.change, plan.priority, plan.max_attempts) == ("unchanged", 7, 3)
+    assert (kept.change, plan.policy.priority, plan.policy.retry.max_attempts) == (
+        "unchanged",
+        7,
+        3,
+    )
     listed = {one.id: one.priority for one in jobs.list_jobs(opened, 9).items}
     assert listed == {id_of(URL): 7, other.id: 0}
     with pytest.raises(ValidationError):

@@ -1,6 +1,5 @@
 """Differences of instants between Celery's own engine and an action."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -22,7 +21,7 @@ def compared(
 ) -> Difference:
     crontab = Crontab(tuple(fields.split()), zone)
     made = make_rule(cron_rule=rule or crontab.rule, timezone=zone)
-    plan = replace(Plan(False, (made,), False, "default"), **bounds)
+    plan = Plan(False, (made,), False, "default").with_policy(**bounds)
     return difference(plan, CrontabFires(crontab), NOW, NOW + timedelta(days=days))
 
 

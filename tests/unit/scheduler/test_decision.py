@@ -41,14 +41,8 @@ def make_plan(
     active: bool = True,
     look_back: timedelta | None = None,
 ) -> Plan:
-    return Plan(
-        active=active,
-        rules=rules or (WEEKLY,),
-        is_heavy=False,
-        queue="quick",
-        look_back=look_back,
-        catch_up=catch_up,
-    )
+    plan = Plan(active=active, rules=rules or (WEEKLY,), is_heavy=False, queue="quick")
+    return plan.with_policy(look_back=look_back, catch_up=catch_up)
 
 
 def test_five_ticks_decide_an_occurrence_once() -> None:
@@ -269,7 +263,7 @@ def test_next_occurrence_is_what_a_full_scan_finds(rules: list[RuleModel], minut
 
 
 def test_occurrences_lie_from_the_start_until_before_the_end() -> None:
-    plan = Plan(True, (), False, "quick", starts_at=SEVEN, ends_at=SEVEN + DAY)
+    plan = make_plan().with_policy(starts_at=SEVEN, ends_at=SEVEN + DAY)
     instants = (SEVEN - SECOND, SEVEN, SEVEN + DAY - SECOND, SEVEN + DAY)
 
-    assert [plan.is_within(at) for at in instants] == [False, True, True, False]
+    assert [plan.policy.is_within(at) for at in instants] == [False, True, True, False]

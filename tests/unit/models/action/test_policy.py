@@ -82,11 +82,13 @@ def test_every_key_reaches_the_plan() -> None:
         }
     )
 
-    assert (found.catch_up, found.overlap, found.max_waiting) == ("all", "queue", 7)
-    assert (found.max_attempts, found.queue, found.priority) == (5, "night", -100)
-    assert found.backoff == (timedelta(seconds=1), timedelta(hours=1))
-    assert found.starts_at == datetime(2026, 12, 31, 23, tzinfo=UTC)
-    assert found.ends_at == datetime(2027, 7, 1, tzinfo=UTC)
+    policy = found.policy
+    assert (policy.catch_up, policy.overlap, policy.max_waiting) == ("all", "queue", 7)
+    assert (policy.retry.max_attempts, found.queue, policy.priority) == (5, "night", -100)
+    assert policy.retry.backoff == (timedelta(seconds=1), timedelta(hours=1))
+    assert policy.starts_at == datetime(2026, 12, 31, 23, tzinfo=UTC)
+    assert policy.ends_at == datetime(2027, 7, 1, tzinfo=UTC)
+    assert Plan.from_json(found.to_json()) == found
 
 
 def test_the_ends_of_a_policy_are_stored_in_utc() -> None:
