@@ -4,18 +4,18 @@ The tick records these decisions; a change, its plan, `explain` and `simulate` a
 Windows are half-open (since, until]; docs/explanation/time.md.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from heapq import merge
 from itertools import groupby, islice
 from uuid import UUID
 
 from models.action.plan import Plan
-from models.action.schedule import ONE_SECOND, Schedule, count_union
+from models.action.schedule import ONE_SECOND, Schedule, union
 from models.events import Happened
 from models.fingerprint import fingerprint, str_to_uuid
-from scheduler.occurrence import first_after
 
 MOST_SENT = 1_000
 MOST_MISSED_SHOWN = 10
@@ -103,12 +103,6 @@ class Decision:
 Window = tuple[datetime, datetime, datetime]
 
 
-@dataclass(frozen=True, slots=True)
-class _Windowed:
-    schedule: Schedule
-    look_back: timedelta
-
-
 def decide(
     plan: Plan, uid: UUID, watermark: datetime, now: datetime, until: datetime | None = None
 ) -> Decision:
@@ -120,19 +114,20 @@ def decide(
     until = now if until is None else until
     if not plan.active:
         return Decision(max(watermark, until))
-    windowed = _windowed(plan, uid)
-    windows = [(one.schedule, max(watermark, now - one.look_back)) for one in windowed]
-    due = _due(plan, windows, until)
+    parts = plan.schedules(uid)
+    whole = union(parts)
+    looked_at = [(part, max(watermark, since)) for part, since in _looking_back(plan, parts, now)]
+    due = _due(plan, looked_at, until)
     if len(due) > MOST_SENT:
         due = due[:MOST_SENT]
         until = due[-1]
     upto = max(watermark, until)
     sent = tuple(Occurrence(at) for at in due)
-    is_all, following = _is_all(windowed, watermark, until, due)
+    is_all, following = _is_all(whole, watermark, until, due)
     if is_all:
         return Decision(upto, sent, next_occurrence_at=following)
-    missed, span = _missed(windowed, (watermark, until, now), due)
-    return Decision(upto, sent, missed, span, _next(windowed, upto))
+    missed, span = _missed(whole, (watermark, until, now), due, partial(_reason, plan, parts))
+    return Decision(upto, sent, missed, span, whole.next(upto))
 
 
 def decisions(plan: Plan, uid: UUID, window: Window) -> Iterator[Decision]:
@@ -156,7 +151,7 @@ def foretold(plan: Plan, uid: UUID, window: Window, at: datetime) -> str | None:
 
 def missed_reason(plan: Plan, uid: UUID, at: datetime, now: datetime) -> str:
     """Return why an occurrence of the clock that is not sent at `now` is missed."""
-    return _reason(_windowed(plan, uid), at, now)
+    return _reason(plan, plan.schedules(uid), at, now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,18 +228,6 @@ def _order(missed: Missed) -> tuple[datetime, str, str]:
     return missed.at, missed.occurrence.subject or "", (event and event.event_id) or ""
 
 
-def _windowed(plan: Plan, uid: UUID) -> list[_Windowed]:
-    schedules = plan.schedules(uid)
-    return [
-        _Windowed(schedule, plan.look_back_of(rule))
-        for schedule, rule in zip(schedules, plan.rules, strict=True)
-    ]
-
-
-def _next(windowed: Iterable[_Windowed], after: datetime) -> datetime | None:
-    return first_after((one.schedule for one in windowed), after)
-
-
 def _due(plan: Plan, windows: list[tuple[Schedule, datetime]], until: datetime) -> list[datetime]:
     if plan.policy.catch_up == "all":
         ascending = merge(*(_within(schedule, since, until) for schedule, since in windows))
@@ -262,42 +245,41 @@ def _within(schedule: Schedule, since: datetime, until: datetime) -> Iterator[da
 
 
 def _missed(
-    windowed: list[_Windowed], window: Window, due: list[datetime]
+    whole: Schedule, window: Window, due: list[datetime], reason_of: Callable[..., str]
 ) -> tuple[tuple[Missed, ...], MissedSpan | None]:
     """Return the missed occurrences in (watermark, until]: the newest ten, and the rest."""
     watermark, until, now = window
-    count = count_union([one.schedule for one in windowed], watermark, until) - len(due)
+    count = whole.count(watermark, until) - len(due)
     if count <= 0:
         return (), None
-    newest = _newest(windowed, watermark, until, set(due))
-    shown = tuple(Missed(Occurrence(at), _reason(windowed, at, now)) for at in newest)
+    newest = _newest(whole, watermark, until, set(due))
+    shown = tuple(Missed(Occurrence(at), reason_of(at, now)) for at in newest)
     if count <= len(shown):
         return shown, None
     oldest = newest[0] - ONE_SECOND
-    first = _first_missed(windowed, watermark, due) or newest[0]
-    last = _newest(windowed, watermark, oldest, set(due))[-1]
-    reasons = sorted({_reason(windowed, first, now), _reason(windowed, last, now)}, reverse=True)
+    first = _first_missed(whole, watermark, due) or newest[0]
+    last = _newest(whole, watermark, oldest, set(due))[-1]
+    reasons = sorted({reason_of(first, now), reason_of(last, now)}, reverse=True)
     return shown, MissedSpan(first, last, count - len(shown), " or ".join(reasons), now)
 
 
 def _is_all(
-    windowed: list[_Windowed], watermark: datetime, until: datetime, due: list[datetime]
+    whole: Schedule, watermark: datetime, until: datetime, due: list[datetime]
 ) -> tuple[bool, datetime | None]:
     """Return whether (watermark, until] has at most one occurrence and it is due, and the next."""
-    following = _next(windowed, watermark)
+    following = whole.next(watermark)
     if due and following == due[0]:
-        following = _next(windowed, due[0])
+        following = whole.next(due[0])
     return following is None or following > until, following
 
 
 def _newest(
-    windowed: list[_Windowed], since: datetime, until: datetime, left_out: set[datetime]
+    whole: Schedule, since: datetime, until: datetime, left_out: set[datetime]
 ) -> list[datetime]:
     """Return the newest ten in (since, until], except those left out, ascending."""
     found: list[datetime] = []
     while len(found) < MOST_MISSED_SHOWN:
-        last = [one.schedule.last(since, until) for one in windowed]
-        at = max((instant for instant in last if instant is not None), default=None)
+        at = whole.last(since, until)
         if at is None:
             break
         if at not in left_out:
@@ -306,18 +288,24 @@ def _newest(
     return found[::-1]
 
 
-def _first_missed(
-    windowed: list[_Windowed], since: datetime, due: list[datetime]
-) -> datetime | None:
-    first = _next(windowed, since)
+def _first_missed(whole: Schedule, since: datetime, due: list[datetime]) -> datetime | None:
+    first = whole.next(since)
     while first is not None and first in due:
-        first = _next(windowed, first)
+        first = whole.next(first)
     return first
 
 
-def _reason(windowed: list[_Windowed], at: datetime, now: datetime) -> str:
-    """Return `overtaken` within the look-back of a trigger that names `at`, else `too late`."""
-    for one in windowed:
-        if at > now - one.look_back and one.schedule.count(at - ONE_SECOND, at):
+def _reason(plan: Plan, parts: Sequence[Schedule], at: datetime, now: datetime) -> str:
+    """Return `overtaken` within the look-back of a rule that names `at`, else `too late`."""
+    for part, since in _looking_back(plan, parts, now):
+        if at > since and part.count(at - ONE_SECOND, at):
             return OVERTAKEN
     return TOO_LATE
+
+
+def _looking_back(
+    plan: Plan, parts: Sequence[Schedule], now: datetime
+) -> Iterator[tuple[Schedule, datetime]]:
+    """Yield the schedule of each rule with the instant at which its look-back begins."""
+    for part, rule in zip(parts, plan.rules, strict=True):
+        yield part, now - plan.look_back_of(rule)

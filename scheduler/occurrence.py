@@ -1,6 +1,5 @@
 """Find the occurrences that the clock gives an action by its plan: pure."""
 
-from collections.abc import Iterable
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -12,7 +11,6 @@ from models.action.schedule import (
     END,
     NO_UID,
     ONE_SECOND,
-    Schedule,
 )
 
 
@@ -47,14 +45,14 @@ def get_scheduled_action_last_occurrence(
 
 def next_occurrence(plan: Plan, uid: UUID, after: datetime) -> datetime | None:
     """Return an action's first occurrence strictly after `after`, in UTC; None if inactive."""
-    return first_after(plan.schedules(uid), after) if plan.active else None
+    return plan.schedule(uid).next(after) if plan.active else None
 
 
 def next_occurrences(plan: Plan, uid: UUID, after: datetime, count: int) -> list[datetime]:
     """Return up to `count` occurrences strictly after `after`, ascending, active or not."""
-    schedules = plan.schedules(uid)
+    schedule = plan.schedule(uid)
     found: list[datetime] = []
-    while len(found) < count and (instant := first_after(schedules, after)) is not None:
+    while len(found) < count and (instant := schedule.next(after)) is not None:
         found.append(instant)
         after = instant
     return found
@@ -62,10 +60,7 @@ def next_occurrences(plan: Plan, uid: UUID, after: datetime, count: int) -> list
 
 def occurrences_between(plan: Plan, uid: UUID, since: datetime, until: datetime) -> list[datetime]:
     """Return an action's occurrences in (since, until], ascending; none if it is inactive."""
-    if not plan.active:
-        return []
-    found = (one.between(since, until) for one in plan.schedules(uid))
-    return sorted({at for instants in found for at in instants})
+    return plan.schedule(uid).between(since, until) if plan.active else []
 
 
 def is_known_to(plan: Plan, instant: datetime) -> bool:
@@ -75,25 +70,17 @@ def is_known_to(plan: Plan, instant: datetime) -> bool:
 
 def has_occurrence(plan: Plan, uid: UUID, instant: datetime) -> bool:
     """Return whether `instant` is an occurrence of the rule, active or not."""
-    return is_known_to(plan, instant) and any(
-        one.count(instant - ONE_SECOND, instant) > 0 for one in plan.schedules(uid)
-    )
+    if not is_known_to(plan, instant):
+        return False
+    return plan.schedule(uid).count(instant - ONE_SECOND, instant) > 0
 
 
 def neighbours(plan: Plan, uid: UUID, instant: datetime) -> tuple[datetime | None, datetime | None]:
     """Return the last occurrence before `instant` and the first after it, active or not."""
-    return last_occurrence(plan, uid, instant - ONE_SECOND), first_after(
-        plan.schedules(uid), instant
-    )
+    before = last_occurrence(plan, uid, instant - ONE_SECOND)
+    return before, plan.schedule(uid).next(instant)
 
 
 def last_occurrence(plan: Plan, uid: UUID, until: datetime) -> datetime | None:
     """Return an action's last occurrence at or before `until`, active or not, or None."""
-    found = [one.last(BEGINNING, until) for one in plan.schedules(uid)]
-    return max((instant for instant in found if instant is not None), default=None)
-
-
-def first_after(schedules: Iterable[Schedule], after: datetime) -> datetime | None:
-    """Return the first occurrence of these schedules strictly after `after`, or None."""
-    found = [one.next(after) for one in schedules]
-    return min((instant for instant in found if instant is not None), default=None)
+    return plan.schedule(uid).last(BEGINNING, until)

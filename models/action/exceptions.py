@@ -153,11 +153,6 @@ class Exceptions:
     closed: Closed
 
     @property
-    def resolved(self) -> "Exceptions":
-        """The same as a plan keeps it."""
-        return Exceptions(None, self.closed)
-
-    @property
     def json(self) -> Any:
         """The entries as JSON, or the closed times of a plan."""
         return (

@@ -17,7 +17,7 @@ from models.action.hooks import HooksModel
 from models.action.policy import TIME_LIMIT, PolicyModel
 from models.action.recipients import RecipientFilterModel, RecipientUser
 from models.action.rules import IntervalModel, RuleModel
-from models.action.schedule import Schedule, bounded
+from models.action.schedule import Schedule, bounded, union
 from models.action.when import ResolvedRules
 from models.celery_task import HandOver
 from models.document import AS_WRITTEN
@@ -90,6 +90,10 @@ class Plan:
             bounded(one.schedule(uid), self.policy.starts_at, self.policy.ends_at)
             for one in self.rules
         ]
+
+    def schedule(self, uid: UUID) -> Schedule:
+        """Return the schedule of all rules for the action `uid`, active or not."""
+        return union(self.schedules(uid))
 
     def look_back_of(self, rule: RuleModel) -> timedelta:
         """Return how far back an occurrence of a rule may be decided."""

@@ -16,7 +16,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
 from cron import CronSchedule, InvalidRule, SolarEvent, SolarSchedule, in_words, oversized_steps
 from cron.rule import normalised
-from models.action.exceptions import Closed, Except
+from models.action.exceptions import Closed, Except, Exceptions
 from models.action.policy import AS_ISO, CRON_LOOK_BACK, DUE_DATE_LOOK_BACK
 from models.action.remedies import shorter_than_a_tick
 from models.action.schedule import MOST_CLOSED, NO_UID, Excepting, Grid, Once, Schedule
@@ -86,8 +86,7 @@ class RuleModel(Document):
     @property
     def closed(self) -> Closed | None:
         """The times that its `except` leaves out; None for a rule without one."""
-        exceptions = getattr(self, "except_", None)
-        return None if exceptions is None else exceptions.closed
+        return None
 
     def every_occurrence(self, uid: UUID) -> Schedule:
         """Return the occurrences for the action `uid`, as if there were no exceptions."""
@@ -95,8 +94,8 @@ class RuleModel(Document):
 
     def schedule(self, uid: UUID) -> Schedule:
         """Return the occurrences for the action `uid`."""
-        every = self.every_occurrence(uid)
-        return every if self.closed is None else Excepting(every, self.closed.blackout)
+        every, closed = self.every_occurrence(uid), self.closed
+        return every if closed is None else Excepting(every, closed.blackout)
 
     def leaves_some(self, now: datetime) -> bool:
         """Return whether the exceptions leave an occurrence after `now`, found soon.
@@ -110,10 +109,9 @@ class RuleModel(Document):
 
     def resolved(self) -> Self:
         """Return the rule as a plan keeps it: without names of calendars and ways of writing."""
-        exceptions = getattr(self, "except_", None)
-        if exceptions is None:
+        if self.closed is None:
             return self
-        return self.model_copy(update={"except_": exceptions.resolved})
+        return self.model_copy(update={"except_": Exceptions(None, self.closed)})
 
     def words(self, zone: str) -> str:
         """Return the rule in words; instants without a zone of its own are shown in `zone`."""
@@ -134,6 +132,11 @@ class Excepted(RuleModel):
     def completed(cls, raw: dict[str, Any], reading: Reading, /) -> dict[str, Any]:
         """Return `raw` with the small app's zone if it has exceptions and no zone."""
         return {"timezone": reading.default_zone, **raw} if "except" in raw else raw
+
+    @property
+    def closed(self) -> Closed | None:
+        """The times that its `except` leaves out."""
+        return None if self.except_ is None else self.except_.closed
 
 
 class CronModel(RuleModel):
@@ -159,6 +162,11 @@ class CronModel(RuleModel):
     def zone(self) -> str:
         """The zone of its wall clock."""
         return self.timezone
+
+    @property
+    def closed(self) -> Closed | None:
+        """The times that its `except` leaves out."""
+        return None if self.except_ is None else self.except_.closed
 
     def every_occurrence(self, uid: UUID) -> Schedule:  # noqa: ARG002 - the same for all actions
         """Return the occurrences of the rule."""

@@ -185,13 +185,36 @@ def bounded(schedule: Schedule, starts_at: datetime | None, ends_at: datetime | 
     return schedule if is_unbounded else Bounded(schedule, starts_at, ends_at)
 
 
-def count_union(schedules: Sequence[Schedule], since: datetime, until: datetime) -> int:
-    """Return how many instants in (since, until] some schedule names; lists only the rarer ones."""
-    if len(schedules) == 1:
-        return schedules[0].count(since, until)
-    by_count = sorted((one.count(since, until), n) for n, one in enumerate(schedules))
-    if not by_count:
-        return 0
-    *others, (count, most) = by_count
-    rarer = {at for _, n in others for at in schedules[n].between(since, until)}
-    return count + sum(schedules[most].count(at - ONE_SECOND, at) == 0 for at in rarer)
+@dataclass(frozen=True, slots=True)
+class Union:
+    """The instants that any of some schedules names."""
+
+    inner: Sequence[Schedule]
+
+    def next(self, after: datetime) -> datetime | None:
+        """Return the first occurrence strictly after `after`, or None."""
+        found = [one.next(after) for one in self.inner]
+        return min((at for at in found if at is not None), default=None)
+
+    def last(self, since: datetime, until: datetime) -> datetime | None:
+        """Return the latest occurrence in (since, until], or None."""
+        found = [one.last(since, until) for one in self.inner]
+        return max((at for at in found if at is not None), default=None)
+
+    def between(self, since: datetime, until: datetime) -> list[datetime]:
+        """Return the occurrences in (since, until], ascending, each once."""
+        return sorted({at for one in self.inner for at in one.between(since, until)})
+
+    def count(self, since: datetime, until: datetime) -> int:
+        """Return the number of occurrences in (since, until]; lists only the rarer ones."""
+        by_count = sorted((one.count(since, until), n) for n, one in enumerate(self.inner))
+        if not by_count:
+            return 0
+        *others, (count, most) = by_count
+        rarer = {at for _, n in others for at in self.inner[n].between(since, until)}
+        return count + sum(self.inner[most].count(at - ONE_SECOND, at) == 0 for at in rarer)
+
+
+def union(schedules: Sequence[Schedule]) -> Schedule:
+    """Return one schedule with the occurrences of all."""
+    return schedules[0] if len(schedules) == 1 else Union(schedules)

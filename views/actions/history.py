@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from models.action.plan import Broken, Plan
-from models.action.schedule import ONE_SECOND, count_union
+from models.action.schedule import ONE_SECOND
 from models.operation import worst
 from models.sql import read_clock
 from models.store import overview
@@ -107,13 +107,13 @@ def _days(rows: Iterable[Mapping[str, Any]], zone: str) -> Iterable[Day]:
 def _coming(plan: Plan | Broken, uid: UUID, now: datetime, zone: str) -> dict[str, int]:
     if isinstance(plan, Broken) or not plan.active:
         return {}
-    schedules, until = plan.schedules(uid), now + AHEAD
+    schedule, until = plan.schedule(uid), now + AHEAD
     first = now.astimezone(ZoneInfo(zone)).date()
     counts: dict[str, int] = {}
     for day in (first + number * ONE_DAY for number in range(AHEAD.days + 1)):
         # (from, to] the last second before a midnight.
         before, last = (_midnight(one, zone) - ONE_SECOND for one in (day, day + ONE_DAY))
-        if count := count_union(schedules, max(now, before), min(until, last)):
+        if count := schedule.count(max(now, before), min(until, last)):
             counts[day.isoformat()] = count
     return counts
 

@@ -17,7 +17,6 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.action.plan import Plan
-from models.action.schedule import count_union
 from models.fingerprint import operation_id
 from models.sql import is_among
 from models.store.conditions import NOT_DELETED
@@ -91,7 +90,7 @@ def count(connection: sa.Connection, span: sa.RowMapping, since: datetime | None
         return 0 if begins_before else span["count"]
     begin = since if since is not None and begins_before else first - SECOND
     uid = span["action_uid"]
-    due = count_union(plan.schedules(uid), begin, last)
+    due = plan.schedule(uid).count(begin, last)
     if not span["recorded"]:
         return due
     (recorded,) = recorded_in(connection, [span])
@@ -148,8 +147,8 @@ def due_among(plan: Plan, uid: UUID, recorded: Mapping[UUID, datetime]) -> int:
 
     Manual runs and occurrences of other revisions do not count: their ids or instants differ.
     """
-    schedules = plan.schedules(uid)
+    schedule = plan.schedule(uid)
     return sum(
-        id == operation_id(uid, at) and count_union(schedules, at - SECOND, at) == 1
+        id == operation_id(uid, at) and schedule.count(at - SECOND, at) == 1
         for id, at in recorded.items()
     )
