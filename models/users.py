@@ -58,7 +58,7 @@ Instant = Annotated[
 
 
 class UserModel(Document):
-    """A user of a small app.
+    """A user of a small app, as files, requests and documents of small apps write one.
 
     `activated_at` None: the account was never activated (inactivated). `active` false: it was
     switched off (inactive). Instants are UTC, fractions rounded up to the next second.

@@ -31,7 +31,11 @@ Instant = Annotated[
 
 
 class View(BaseModel):
-    """A thing as it is shown, or the result of a request."""
+    """A thing as it is shown, or the result of a request.
+
+    A wire format: its keys stay as they are when the code behind them changes, and so it may mirror
+    a class of `models/`.
+    """
 
     model_config = ConfigDict(frozen=True, populate_by_name=True, defer_build=True)
 

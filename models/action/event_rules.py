@@ -4,13 +4,11 @@ An event is of a user, or the end of another action's operation.
 """
 
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Annotated, Any, Self
 from uuid import UUID
 
 from pydantic import AfterValidator, BeforeValidator
 
-from models.action.policy import EVENT_LOOK_BACK
 from models.action.rules import RuleModel
 from models.action.schedule import Once, Schedule
 from models.document import Document
@@ -70,11 +68,6 @@ class EventRule(RuleModel):
     def lag(self) -> Delay:
         """How long after the event it is due."""
         return delay_of(AT_ONCE, None)
-
-    @property
-    def look_back(self) -> timedelta:
-        """Five minutes."""
-        return EVENT_LOOK_BACK
 
     def every_occurrence(self, uid: UUID) -> Schedule:  # noqa: ARG002 - the same for all actions
         """Return no occurrence: the clock makes nothing due."""

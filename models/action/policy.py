@@ -15,9 +15,8 @@ CatchUp = Literal["latest", "all"]
 Overlap = Literal["skip", "queue", "allow", "replace"]
 TIME_LIMIT = timedelta(hours=4)
 BACKOFF = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 15, 30))
-CRON_LOOK_BACK = timedelta(minutes=5)
+LOOK_BACK = timedelta(minutes=5)
 DUE_DATE_LOOK_BACK = timedelta(days=1)
-EVENT_LOOK_BACK = timedelta(minutes=5)
 # For a task of another application, which has its own limits: longer than any task.
 NO_TIME_LIMIT = timedelta(days=36_500)
 LONGEST_TIME_LIMIT = timedelta(days=7)

@@ -17,7 +17,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 from cron import CronSchedule, InvalidRule, SolarEvent, SolarSchedule, in_words, oversized_steps
 from cron.rule import normalised
 from models.action.exceptions import Closed, Except, Exceptions
-from models.action.policy import AS_ISO, CRON_LOOK_BACK, DUE_DATE_LOOK_BACK
+from models.action.policy import AS_ISO, DUE_DATE_LOOK_BACK, LOOK_BACK
 from models.action.remedies import shorter_than_a_tick
 from models.action.schedule import MOST_CLOSED, NO_UID, Excepting, Grid, Once, Schedule
 from models.document import Document
@@ -75,8 +75,8 @@ class RuleModel(Document):
 
     @property
     def look_back(self) -> timedelta:
-        """The look-back of an action whose policy has none."""
-        raise NotImplementedError
+        """The look-back of an action whose policy has none: five minutes, unless a kind differs."""
+        return LOOK_BACK
 
     @property
     def zone(self) -> str | None:
@@ -152,11 +152,6 @@ class CronModel(RuleModel):
     def completed(cls, raw: dict[str, Any], reading: Reading, /) -> dict[str, Any]:
         """Return `raw` with the small app's zone if it has none."""
         return {"timezone": reading.default_zone, **raw}
-
-    @property
-    def look_back(self) -> timedelta:
-        """Five minutes."""
-        return CRON_LOOK_BACK
 
     @property
     def zone(self) -> str:
@@ -356,11 +351,6 @@ class SolarModel(Excepted):
     solar: Annotated[SolarEvent, BeforeValidator(one_of(*SolarEvent))]
     lat: Annotated[float, BeforeValidator(partial(parse_degrees, most=90))]
     lon: Annotated[float, BeforeValidator(partial(parse_degrees, most=180))]
-
-    @property
-    def look_back(self) -> timedelta:
-        """Five minutes."""
-        return CRON_LOOK_BACK
 
     def every_occurrence(self, uid: UUID) -> Schedule:  # noqa: ARG002 - the same for all actions
         """Return the event's instants."""
