@@ -1,6 +1,6 @@
 """Find the occurrences that the clock gives an action by its plan: pure."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from cron import CronSchedule
@@ -12,6 +12,8 @@ from models.action.schedule import (
     NO_UID,
     ONE_SECOND,
 )
+
+FOREVER = datetime.max.replace(tzinfo=UTC)
 
 
 def get_cron_last_occurrence(
@@ -48,13 +50,15 @@ def next_occurrence(plan: Plan, uid: UUID, after: datetime) -> datetime | None:
     return plan.schedule(uid).next(after) if plan.active else None
 
 
-def next_occurrences(plan: Plan, uid: UUID, after: datetime, count: int) -> list[datetime]:
-    """Return up to `count` occurrences strictly after `after`, ascending, active or not."""
+def next_occurrences(
+    plan: Plan, uid: UUID, after: datetime, count: int, until: datetime = FOREVER
+) -> list[datetime]:
+    """Return up to `count` occurrences in (after, until], ascending, active or not."""
     schedule = plan.schedule(uid)
     found: list[datetime] = []
-    while len(found) < count and (instant := schedule.next(after)) is not None:
-        found.append(instant)
-        after = instant
+    while len(found) < count and (at := schedule.next(after)) is not None and at <= until:
+        found.append(at)
+        after = at
     return found
 
 

@@ -31,7 +31,8 @@ from models.store.operations.outbox import Message
 from runtime.database import DATABASE_AWAY, reason_of
 from scheduler.changes.revisions import action_ref
 from scheduler.kernel_release import OtherRelease, hold_release
-from scheduler.on_demand.backfill import fillable_plan, occurrences_in, share_of
+from scheduler.occurrence import next_occurrences
+from scheduler.on_demand.backfill import fillable_plan, share_of
 from scheduler.on_demand.backfill_range import (
     BATCH,
     SECOND,
@@ -108,7 +109,7 @@ def _fill(connection: sa.Connection, row: sa.Row[Any]) -> Batch:
     most = min(BATCH, row.pace or BATCH, room)
     if most <= 0:
         return _put_off(connection, row, "too many wait")
-    some = occurrences_in(plan, row.action_uid, row.cursor, row.until)
+    some = next_occurrences(plan, row.action_uid, row.cursor, BATCH, row.until)
     wanted = Wanted(row.action_uid, row.since + SECOND, row.until, Mode(row.mode), row.pace)
     share = share_of(connection, wanted, some, most)
     messages = _run(connection, action, plan, share, by_backfill(row.id, row.actor))

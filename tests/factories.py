@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from minutebook.steps import SmallApp, Steps
 from models.action import ParseContext
+from models.action.plan import Plan
 from models.action.rules import RuleModel
 from models.action.when import WhenModel
 from models.fingerprint import operation_id
@@ -61,6 +62,12 @@ def make_rule(**keys: Any) -> RuleModel:
     """Return a rule as a plan keeps it, in UTC by default; an interval begins in 2026."""
     reading = Reading(created_at=datetime(2026, 1, 1, tzinfo=UTC))
     return WhenModel.model_validate(keys, context=reading).resolved[0]
+
+
+def make_plan(*rules: RuleModel, active: bool = True, **policy: Any) -> Plan:
+    """Return a plan of these rules; `policy` are keys of its policy."""
+    plan = Plan(active=active, rules=rules, is_heavy=False, queue="quick")
+    return plan.with_policy(**policy)
 
 
 def yearly(instant: datetime, days: int = 0) -> dict[str, str]:

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator
 from models.action.rules import RuleModel
 from models.action.schedule import Once, Schedule
 from models.document import Document
-from models.events import AT_ONCE, ENDS, EVENTS, end_event, ended_action, event_name
+from models.events import AT_ONCE, ENDS, EVENTS, end_event, event_name
 from models.operation import OperationState
 from models.parsing import Reading
 from models.problems import listed
@@ -50,19 +50,25 @@ class EventRule(RuleModel):
     """A rule that an event makes due, not the clock."""
 
     @property
+    def source(self) -> str | ActionEndModel:
+        """What it waits for: an event of users, by its name, or the end of another action."""
+        raise NotImplementedError
+
+    @property
     def event(self) -> str:
         """The event's name."""
-        raise NotImplementedError
+        source = self.source
+        return source if isinstance(source, str) else end_event(source.action)
 
     @property
     def ends(self) -> tuple[str, ...]:
         """The states in which another action's operation ends; empty for an event of users."""
-        return ()
+        return () if isinstance(self.source, str) else self.source.ends
 
     @property
     def watched(self) -> str | None:
         """The name of the action whose operations end; None for an event of users."""
-        return ended_action(self.event) if self.ends else None
+        return None if isinstance(self.source, str) else self.source.action
 
     @property
     def lag(self) -> Delay:
@@ -125,7 +131,7 @@ class OnEventModel(EventRule):
     on: EventName
 
     @property
-    def event(self) -> str:
+    def source(self) -> str:
         """The event's name."""
         return self.on
 
@@ -142,7 +148,7 @@ class AfterEventModel(_Delayed):
     timezone: Zone | None = None
 
     @property
-    def event(self) -> str:
+    def source(self) -> str:
         """The event's name."""
         return self.after
 
@@ -158,14 +164,9 @@ class OnEndModel(EventRule):
     on: ActionEndModel
 
     @property
-    def event(self) -> str:
-        """The event's name."""
-        return end_event(self.on.action)
-
-    @property
-    def ends(self) -> tuple[str, ...]:
-        """The states in which that operation ends."""
-        return self.on.ends
+    def source(self) -> ActionEndModel:
+        """The end of that operation."""
+        return self.on
 
 
 class AfterEndModel(_Delayed):
@@ -176,14 +177,9 @@ class AfterEndModel(_Delayed):
     timezone: Zone | None = None
 
     @property
-    def event(self) -> str:
-        """The event's name."""
-        return end_event(self.after.action)
-
-    @property
-    def ends(self) -> tuple[str, ...]:
-        """The states in which that operation ends."""
-        return self.after.ends
+    def source(self) -> ActionEndModel:
+        """The end of that operation."""
+        return self.after
 
     @property
     def lag(self) -> Delay:

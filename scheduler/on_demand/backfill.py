@@ -46,7 +46,7 @@ def rehearse(engine: sa.Engine, wanted: Wanted, kept_for: timedelta) -> dict[str
     # Counting may take a while: the action is not locked meanwhile.
     with reading(engine) as connection:
         while cursor is not None:
-            some = occurrences_in(plan, wanted.uid, cursor, wanted.last)
+            some = next_occurrences(plan, wanted.uid, cursor, BATCH, wanted.last)
             share = share_of(connection, wanted, some, BATCH)
             firsts = firsts or some[:1]
             last = some[-1] if some else cursor
@@ -69,7 +69,7 @@ def start(engine: sa.Engine, wanted: Wanted, actor: str, kept_for: timedelta) ->
         row = cursors.lock(connection, wanted.uid)
         plan = fillable_plan(row)
         check_range(wanted, read_clock(connection), kept_for)
-        if not occurrences_in(plan, wanted.uid, wanted.since, wanted.last):
+        if not next_occurrences(plan, wanted.uid, wanted.since, 1, wanted.last):
             raise _no_occurrence(row.name, plan, wanted)
         ranged = {"since": wanted.since, "until": wanted.last, "mode": wanted.mode}
         whose = {"id": id, "small_app_id": row.small_app_id, "action_uid": wanted.uid}
@@ -123,11 +123,6 @@ def _no_occurrence(name: str, plan: Plan, wanted: Wanted) -> Refused:
     following = next_occurrence(plan, wanted.uid, wanted.last)
     hint = f"; its next one is {format_instant(following)}" if following else ""
     return Refused(f"{name!r} has no occurrence from {first} to {last}{hint}")
-
-
-def occurrences_in(plan: Plan, uid: UUID, since: datetime, until: datetime) -> list[datetime]:
-    """Return up to a batch of the plan's occurrences in (since, until], ascending."""
-    return [at for at in next_occurrences(plan, uid, since, BATCH) if at <= until]
 
 
 def share_of(

@@ -23,7 +23,7 @@ from scheduler.decision import (
     decide,
 )
 from scheduler.occurrence import next_occurrence
-from tests.factories import make_rule
+from tests.factories import make_plan, make_rule
 
 UID = UUID("6f1d0c1e-0000-4000-8000-000000000001")
 SEVEN = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)  # a Monday, 07:00 in Paris
@@ -35,21 +35,11 @@ DUE = make_rule(due_date="2026-11-23T06:00:00Z")
 EVERY_MINUTE = make_rule(cron_rule="* * * * *")
 
 
-def make_plan(
-    *rules: RuleModel,
-    catch_up: CatchUp = "latest",
-    active: bool = True,
-    look_back: timedelta | None = None,
-) -> Plan:
-    plan = Plan(active=active, rules=rules or (WEEKLY,), is_heavy=False, queue="quick")
-    return plan.with_policy(look_back=look_back, catch_up=catch_up)
-
-
 def test_five_ticks_decide_an_occurrence_once() -> None:
     watermark = SEVEN - MINUTE
     found: list[datetime] = []
     for minute in range(5):
-        decision = decide(make_plan(), UID, watermark, SEVEN + minute * MINUTE)
+        decision = decide(make_plan(WEEKLY), UID, watermark, SEVEN + minute * MINUTE)
         found += decision.due_at
         watermark = decision.watermark
 
@@ -57,7 +47,7 @@ def test_five_ticks_decide_an_occurrence_once() -> None:
 
 
 def test_what_lies_before_the_watermark_is_never_due() -> None:
-    decision = decide(make_plan(), UID, SEVEN, SEVEN + MINUTE)
+    decision = decide(make_plan(WEEKLY), UID, SEVEN, SEVEN + MINUTE)
 
     assert decision.due_at == ()
     assert decision.missed == ()
@@ -65,7 +55,7 @@ def test_what_lies_before_the_watermark_is_never_due() -> None:
 
 
 def test_a_late_occurrence_is_missed_not_sent() -> None:
-    decision = decide(make_plan(), UID, SEVEN - DAY, SEVEN + 6 * MINUTE)
+    decision = decide(make_plan(WEEKLY), UID, SEVEN - DAY, SEVEN + 6 * MINUTE)
 
     assert decision.due_at == ()
     assert decision.missed == (Missed(Occurrence(SEVEN), TOO_LATE),)
@@ -166,11 +156,11 @@ def test_two_rules_with_one_instant_have_one_occurrence() -> None:
 
 
 def test_a_paused_action_has_no_occurrence_and_no_next() -> None:
-    decision = decide(make_plan(active=False), UID, SEVEN - DAY, SEVEN)
+    decision = decide(make_plan(WEEKLY, active=False), UID, SEVEN - DAY, SEVEN)
 
     assert (decision.due, decision.missed, decision.next_occurrence_at) == ((), (), None)
     assert decision.watermark == SEVEN
-    assert next_occurrence(make_plan(active=False), UID, SEVEN) is None
+    assert next_occurrence(make_plan(WEEKLY, active=False), UID, SEVEN) is None
 
 
 RULES = st.one_of(
@@ -263,7 +253,7 @@ def test_next_occurrence_is_what_a_full_scan_finds(rules: list[RuleModel], minut
 
 
 def test_occurrences_lie_from_the_start_until_before_the_end() -> None:
-    plan = make_plan().with_policy(starts_at=SEVEN, ends_at=SEVEN + DAY)
+    plan = make_plan(WEEKLY).with_policy(starts_at=SEVEN, ends_at=SEVEN + DAY)
     instants = (SEVEN - SECOND, SEVEN, SEVEN + DAY - SECOND, SEVEN + DAY)
 
     assert [plan.policy.is_within(at) for at in instants] == [False, True, True, False]

@@ -5,15 +5,13 @@ from uuid import UUID
 
 import pytest
 
-from models.action.plan import Plan
-from models.action.rules import RuleModel
 from scheduler.occurrence import (
     get_cron_last_occurrence,
     get_scheduled_action_last_occurrence,
     last_occurrence,
     next_occurrences,
 )
-from tests.factories import make_rule
+from tests.factories import make_plan, make_rule
 
 UID = UUID("6f1d0c1e-0000-4000-8000-000000000001")
 SEVEN = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)  # a Monday, 07:00 in Paris
@@ -23,10 +21,6 @@ DAY = timedelta(days=1)
 WEEKLY = make_rule(cron_rule="0 7 * * 1", timezone="Europe/Paris")
 DUE = make_rule(due_date="2026-11-23T06:00:00Z")
 EVERY_MINUTE = make_rule(cron_rule="* * * * *")
-
-
-def make_plan(*rules: RuleModel, active: bool = True) -> Plan:
-    return Plan(active=active, rules=rules or (WEEKLY,), is_heavy=False, queue="quick")
 
 
 @pytest.mark.parametrize(
@@ -44,7 +38,7 @@ def test_the_last_five_minutes_are_looked_back_over(
     now: datetime, expected: datetime | None
 ) -> None:
     assert get_cron_last_occurrence("0 7 * * 1", "Europe/Paris", now) == expected
-    assert get_scheduled_action_last_occurrence(make_plan(), now) == expected
+    assert get_scheduled_action_last_occurrence(make_plan(WEEKLY), now) == expected
 
 
 def test_summer_time_moves_the_utc_instant() -> None:
@@ -56,14 +50,16 @@ def test_summer_time_moves_the_utc_instant() -> None:
 def test_a_longer_look_back_may_be_asked_for() -> None:
     late = SEVEN + timedelta(hours=2)
 
-    assert get_scheduled_action_last_occurrence(make_plan(), late, timedelta(hours=3)) == SEVEN
-    assert get_scheduled_action_last_occurrence(make_plan(active=False), SEVEN) is None
+    assert (
+        get_scheduled_action_last_occurrence(make_plan(WEEKLY), late, timedelta(hours=3)) == SEVEN
+    )
+    assert get_scheduled_action_last_occurrence(make_plan(WEEKLY, active=False), SEVEN) is None
 
 
 def test_the_next_five_are_ascending_and_after_now() -> None:
     weeks = [SEVEN + timedelta(weeks=n) for n in range(1, 6)]
 
-    assert next_occurrences(make_plan(), UID, SEVEN, 5) == weeks
+    assert next_occurrences(make_plan(WEEKLY), UID, SEVEN, 5) == weeks
     assert next_occurrences(make_plan(DUE), UID, SEVEN - DAY, 5) == [SEVEN]
 
 

@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from cron import CronSchedule, clock_changes
-from models.action.plan import Plan
-from tests.factories import make_rule
+from tests.factories import make_plan, make_rule
 from views.second_opinion import AROUND, second_opinion
 from views.words import YEAR, daylight_notes
 
@@ -14,8 +13,7 @@ NOW = datetime(2026, 11, 25, tzinfo=UTC)
 
 
 def notes(rule: str, zone: str) -> tuple[str, ...]:
-    rules = (make_rule(cron_rule=rule, timezone=zone),)
-    plan = Plan(active=True, rules=rules, is_heavy=False, queue="quick")
+    plan = make_plan(make_rule(cron_rule=rule, timezone=zone))
     return daylight_notes(plan, NOW, NOW + YEAR)
 
 

@@ -3,14 +3,14 @@
 import pytest
 
 from models.action.plan import Plan
-from tests.factories import make_rule
+from tests.factories import make_plan, make_rule
 from views.words import rules_in_words, zone_of
 
 AT = "2026-12-01T14:00:00Z"
 
 
 def plan_of(**keys: str) -> Plan:
-    return Plan(active=True, rules=(make_rule(**keys),), is_heavy=False, queue="quick")
+    return make_plan(make_rule(**keys))
 
 
 @pytest.mark.parametrize(
