@@ -15,7 +15,7 @@ from uuid import UUID
 from models.action.plan import Plan
 from models.action.schedule import ONE_SECOND, Schedule, union
 from models.events import Happened
-from models.fingerprint import fingerprint, str_to_uuid
+from models.fingerprint import fingerprint, operation_id, str_to_uuid
 
 MOST_SENT = 1_000
 MOST_MISSED_SHOWN = 10
@@ -27,10 +27,14 @@ MOST_BETWEEN_TICKS = timedelta(minutes=2)
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """An instant at which an action is due, and the event that makes it due; None by the clock."""
+    """An instant at which an action is due, and the event that makes it due; None by the clock.
+
+    `id` is the operation's, known of an event's occurrence.
+    """
 
     at: datetime
     event: Happened | None = None
+    id: UUID | None = None
 
     @property
     def subject(self) -> str | None:
@@ -39,8 +43,7 @@ class Occurrence:
 
     def id_of(self, uid: UUID) -> UUID:
         """Return the id of its operation, `uid` being the action."""
-        event_id = None if self.event is None else self.event.event_id
-        return str_to_uuid(fingerprint(uid, self.at, subject=self.subject, event_id=event_id))
+        return self.id or operation_id(uid, self.at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,17 +183,20 @@ def event_window(plan: Plan, window: Window, decided: datetime | None) -> EventW
 
 
 def occurrence_of(
-    plan: Plan, event: Happened, due_at: datetime | None, window: EventWindow
+    action: tuple[Plan, UUID], event: Happened, due_at: datetime | None, window: EventWindow
 ) -> Occurrence | None:
     """Return the occurrence of an event action for an event that is due at `due_at`.
 
     None if it lies outside the window or the action's bounds, or its rule does not select the
     event.
     """
+    plan, uid = action
     if due_at is None or not window.since < due_at <= window.until:
         return None
-    is_selected = plan.policy.is_within(due_at) and plan.selects(event)
-    return Occurrence(due_at, event) if is_selected else None
+    if not (plan.policy.is_within(due_at) and plan.selects(event)):
+        return None
+    text = fingerprint(uid, due_at, subject=event.subject, event_id=event.event_id)
+    return Occurrence(due_at, event, str_to_uuid(text))
 
 
 def decide_events(known: Iterable[Occurrence], window: EventWindow) -> Decision:

@@ -69,21 +69,21 @@ def coming(
     `whose` is the small app and the action. Only the first 200 events of each span are read: a
     filter that keeps few users may show fewer.
     """
-    small_app_id, uid = whose
     if plan.on_event is None:
-        return [Occurrence(at) for at in next_occurrences(plan, uid, now, count)]
+        return [Occurrence(at) for at in next_occurrences(plan, whose[1], now, count)]
     found: list[Occurrence] = []
     for since, until in pairwise(HORIZONS):
         if len(found) < count:
             window = EventWindow(now + since, now + until, late_until=now)
-            due = _known_in(connection, small_app_id, plan, window)
+            due = _known_in(connection, whose, plan, window)
             found += sorted(due, key=lambda one: (one.at, one.subject or ""))
     return found[:count]
 
 
 def _known_in(
-    connection: sa.Connection, small_app_id: int, plan: Plan, window: EventWindow
+    connection: sa.Connection, whose: tuple[int, UUID], plan: Plan, window: EventWindow
 ) -> Iterator[Occurrence]:
+    small_app_id, uid = whose
     rule = plan.on_event
     if rule is None:
         return
@@ -92,7 +92,7 @@ def _known_in(
         known = events.next_in(connection, asked, MOST_READ)
         if known and plan.selects_by_groups:
             known = events.with_groups(connection, small_app_id, known)
-        due = (occurrence_of(plan, one, rule.lag.due(one.at), window) for one in known)
+        due = (occurrence_of((plan, uid), one, rule.lag.due(one.at), window) for one in known)
         yield from (one for one in due if one is not None)
 
 

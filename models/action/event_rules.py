@@ -4,7 +4,7 @@ An event is of a user, or the end of another action's operation.
 """
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 from uuid import UUID
 
 from pydantic import AfterValidator, BeforeValidator
@@ -48,6 +48,8 @@ class ActionEndModel(Document):
 
 class EventRule(RuleModel):
     """A rule that an event makes due, not the clock."""
+
+    is_on_event: ClassVar[bool] = True
 
     @property
     def source(self) -> str | ActionEndModel:

@@ -70,6 +70,8 @@ Spread = Annotated[
 class RuleModel(Document):
     """When an action is due."""
 
+    # Whether an event makes it due, not the clock.
+    is_on_event: ClassVar[bool] = False
     # Whether it knows only the years 1970 to 2199.
     has_years: ClassVar[bool] = False
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby, islice
+from itertools import islice
+from uuid import UUID
 
 import sqlalchemy as sa
 
@@ -52,10 +53,12 @@ def decided_by_events(
     A batch has one decision of each of its actions; an action may be in many batches.
     """
     for some in undecided(connection, watched):
-        ordered = sorted(some, key=lambda one: one[0].action.uid)
+        of_action: dict[UUID, tuple[Watched, list[Occurrence]]] = {}
+        for one, occurrence in some:
+            of_action.setdefault(one.action.uid, (one, []))[1].append(occurrence)
         yield [
-            Decided(one.action, one.plan, decide_events((at for _, at in found), one.window))
-            for one, found in groupby(ordered, key=lambda one: one[0])
+            Decided(one.action, one.plan, decide_events(found, one.window))
+            for one, found in of_action.values()
         ]
 
 
@@ -91,7 +94,7 @@ def undecided(connection: sa.Connection, watched: Iterable[Watched]) -> Iterator
 def _made_due(event: Happened, sharing: Sequence[Watched]) -> Iterator[Found]:
     due_at = sharing[0].rule.lag.due(event.at)
     for one in sharing:
-        occurrence = occurrence_of(one.plan, event, due_at, one.window)
+        occurrence = occurrence_of((one.plan, one.action.uid), event, due_at, one.window)
         if occurrence is not None:
             yield one, occurrence
 

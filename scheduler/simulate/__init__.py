@@ -159,7 +159,7 @@ def _made_due(
         # It ends after its tick: a later one decides.
         at = timetable.first_tick(max(due_at, end.at + SECOND))
         window = event_window(one.plan, (BEGINNING, at, at), timetable.last_tick(at))
-        occurrence = occurrence_of(one.plan, end, due_at, window)
+        occurrence = occurrence_of((one.plan, one.uid), end, due_at, window)
         if occurrence is None:
             continue
         if at > timetable.on_grid(until) and timetable.ends_outage(at):
