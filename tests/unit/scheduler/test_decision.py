@@ -12,15 +12,20 @@ from models.action.plan import Plan
 from models.action.policy import CatchUp
 from models.action.rules import RuleModel
 from models.action.schedule import Bounded, Schedule
+from models.events import Happened
 from scheduler.decision import (
     MOST_MISSED_SHOWN,
     MOST_SENT,
     OVERTAKEN,
     TOO_LATE,
     Decision,
+    EventWindow,
     Missed,
     Occurrence,
     decide,
+    decide_events,
+    event_window,
+    occurrence_of,
 )
 from scheduler.occurrence import next_occurrence
 from tests.factories import make_plan, make_rule
@@ -257,3 +262,49 @@ def test_occurrences_lie_from_the_start_until_before_the_end() -> None:
     instants = (SEVEN - SECOND, SEVEN, SEVEN + DAY - SECOND, SEVEN + DAY)
 
     assert [plan.policy.is_within(at) for at in instants] == [False, True, True, False]
+
+
+def happened(minute: int, number: int) -> Happened:
+    at = SEVEN - minute * MINUTE
+    return Happened(0, at, f"event {number}", "ann", active=True, activated_at=SEVEN - DAY)
+
+
+@given(
+    minutes=st.lists(st.integers(0, 40), max_size=40),
+    first=st.integers(0, 40),
+    late=st.integers(0, 20),
+)
+def test_events_are_decided_alike_however_they_are_read(
+    minutes: list[int], first: int, late: int
+) -> None:
+    window = EventWindow(SEVEN - 30 * MINUTE, SEVEN, SEVEN - late * MINUTE)
+    plan = make_plan(make_rule(on="order.paid"))
+    read = [happened(minute, number) for number, minute in enumerate(minutes)]
+    found = [occurrence_of((plan, UID), one, one.at, window) for one in read]
+    known = [one for one in found if one is not None]
+
+    whole = decide_events(known, window)
+    parts = decide_events(known[:first], window) + decide_events(known[first:], window)
+
+    assert parts == whole
+    assert len(known) == sum(minute < 30 for minute in minutes)
+    assert len(whole.due) == sum(minute < late for minute in minutes if minute < 30)
+    assert len(whole.due) + whole.missed_count == len(known)
+    assert [one.at for one in whole.missed] == sorted(
+        one.at for one in known if one.at <= window.late_until
+    )[-MOST_MISSED_SHOWN:]
+    assert all(one.id_of(UID) == one.id for one in known)
+
+
+def test_after_a_downtime_only_the_look_back_is_in_time() -> None:
+    plan = make_plan(make_rule(on="order.paid"))
+    asked = (SEVEN - DAY, SEVEN, SEVEN)
+
+    never, regular, down = (
+        event_window(plan, asked, decided)
+        for decided in (None, SEVEN - 2 * MINUTE, SEVEN - 2 * MINUTE - SECOND)
+    )
+
+    assert never == EventWindow(SEVEN - DAY, SEVEN, SEVEN - 5 * MINUTE)
+    assert regular == EventWindow(SEVEN - 7 * MINUTE, SEVEN, SEVEN - 7 * MINUTE)
+    assert down == EventWindow(SEVEN - 7 * MINUTE - SECOND, SEVEN, SEVEN - 5 * MINUTE)

@@ -67,3 +67,17 @@ def test_actions_that_wait_for_each_other_in_files_end_the_simulation() -> None:
     two = simulated("two", {"after": {"action": "one"}})
 
     assert fates(one, two) == []
+
+
+def test_an_outage_of_one_tick_makes_no_end_late() -> None:
+    """The tick judges by the last instant that was decided, and so does the simulation."""
+    one = simulated("one", HOURLY)
+    brief = simulated(
+        "brief", {"after": {"action": "one"}, "delay": "PT10M"}, policy={"look_back": "PT1M"}
+    )
+    due = TWO + 10 * MINUTE
+
+    of_one, of_two = (fates(one, brief, outage=(due, due + ticks * MINUTE))[1] for ticks in (1, 2))
+
+    assert of_one == ("brief", due, "sent", due + MINUTE)
+    assert of_two == ("brief", due, "missed", due + 2 * MINUTE)
