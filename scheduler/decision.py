@@ -142,16 +142,6 @@ def decisions(plan: Plan, uid: UUID, window: Window) -> Iterator[Decision]:
         since = decision.watermark
 
 
-def foretold(plan: Plan, uid: UUID, window: Window, at: datetime) -> str | None:
-    """Return why deciding a window would miss an occurrence; None if it is sent."""
-    for decision in decisions(plan, uid, window):
-        if at in decision.due_at:
-            return None
-        if at <= decision.watermark:
-            break
-    return missed_reason(plan, uid, at, window[2])
-
-
 def missed_reason(plan: Plan, uid: UUID, at: datetime, now: datetime) -> str:
     """Return why an occurrence of the clock that is not sent at `now` is missed."""
     return _reason(plan, plan.schedules(uid), at, now)

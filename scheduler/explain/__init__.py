@@ -21,7 +21,7 @@ from models.values import format_instant, instant_or_dash
 from runtime.config import Settings, load_settings
 from runtime.database import default_engine, reading
 from scheduler.changes.pending import Edit, pending_edit
-from scheduler.decision import foretold, missed_reason
+from scheduler.decision import missed_reason
 from scheduler.explain.explanation import (
     DELETED,
     NOT_AN_OCCURRENCE,
@@ -38,6 +38,7 @@ from scheduler.explain.explanation import (
 )
 from scheduler.explain.of_events import of_event
 from scheduler.explain.operation_text import ended, made_due, runs, sends_again, waits
+from scheduler.foresee import foresee
 from scheduler.missed import reason_within
 from scheduler.occurrence import has_occurrence, is_known_to, neighbours
 
@@ -194,7 +195,12 @@ def _not_decided(plan: Plan, asked: Asked, since: datetime, until: datetime) -> 
     instant = asked.instant
     if instant > asked.now:
         return asked.answer(NOT_DUE_YET, f"due in {span_in_words(instant - asked.now)}")
-    reason = foretold(plan, asked.known.action["uid"], (since, until, asked.now), instant)
+    window = (since, until, asked.now)
+    foreseen = foresee(asked.connection, asked.state(plan), window)
+    decision = next((one for one in foreseen if instant <= one.watermark), None)
+    is_due = decision is not None and instant in decision.due_at
+    uid = asked.known.action["uid"]
+    reason = None if is_due else missed_reason(plan, uid, instant, asked.now)
     fate = "is due and would be sent" if reason is None else f"would be missed ({reason})"
     return asked.answer(UNDECIDED, f"{fate}: {sends_again(asked.status())}")
 

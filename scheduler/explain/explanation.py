@@ -8,10 +8,12 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from minutebook.steps import Steps
+from models.action.plan import Plan
 from models.store.actions import explain_facts, missed
 from models.store.actions.explain_facts import Known, Status
 from models.values import format_instant, instant_or_dash
 from runtime.config import Settings
+from scheduler.record import ActionRef, State
 
 NOT_AN_OCCURRENCE = "not_an_occurrence"
 NOT_DUE_YET = "not_due_yet"
@@ -57,6 +59,13 @@ class Asked:
     def status(self) -> Status:
         """Return the installation's status."""
         return explain_facts.status(self.connection, self.settings.worker.lease)
+
+    def state(self, plan: Plan) -> State:
+        """Return the action as `plan` decides it."""
+        action, revision = self.known.action, self.known.revision
+        number = 0 if revision is None else revision["number"]
+        ref = ActionRef(action["uid"], action["small_app_id"], action["name"], number)
+        return State(ref, plan, action["effective_from"])
 
     def answer(self, verdict: str, text: str) -> Explanation:
         """Return the answer, under the revision in force."""

@@ -25,7 +25,6 @@ from scheduler.explain.explanation import (
     without_record,
 )
 from scheduler.explain.operation_text import sends_again
-from scheduler.record import ActionRef, State
 
 # When a rule ended, and how.
 Ended = tuple[datetime, str]
@@ -38,7 +37,7 @@ def of_event(asked: Asked, plan: Plan) -> Explanation:
         return _no_user(asked, plan)
     if not plan.active:
         return paused(asked)
-    window = watched_of(_state(asked, plan), *_now_and_decided(asked)).window
+    window = watched_of(asked.state(plan), *_now_and_decided(asked)).window
     ended = _ended(asked, plan)
     if ended is not None or window.since >= asked.instant:
         return _decided(asked, plan, due, ended)
@@ -49,13 +48,6 @@ def of_event(asked: Asked, plan: Plan) -> Explanation:
     reason = None if decision.due else decision.missed[-1].reason
     fate = "would be sent" if reason is None else f"would be missed ({reason})"
     return asked.answer(UNDECIDED, f"is due for {users}, {fate}: {sends_again(asked.status())}")
-
-
-def _state(asked: Asked, plan: Plan) -> State:
-    action, revision = asked.known.action, asked.known.revision
-    number = 0 if revision is None else revision["number"]
-    ref = ActionRef(action["uid"], action["small_app_id"], action["name"], number)
-    return State(ref, plan, action["effective_from"])
 
 
 def _now_and_decided(asked: Asked) -> tuple[datetime, datetime, datetime | None]:
@@ -171,7 +163,7 @@ def _due_then(asked: Asked, plan: Plan) -> list[Occurrence]:
     if rule is None or not plan.policy.is_within(asked.instant):
         return []
     then = EventWindow(asked.instant - ONE_SECOND, asked.instant, asked.instant)
-    watched = Watched(_state(asked, plan).action, plan, rule, then)
+    watched = Watched(asked.state(plan).action, plan, rule, then)
     found = {
         _name(one): one
         for some in undecided(asked.connection, [watched])
