@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from minutebook.steps import SmallApp, Steps
 from models.action import ParseContext
 from models.action.plan import Plan
-from models.action.rules import RuleModel
+from models.action.rule import RuleModel
 from models.action.when import WhenModel
 from models.fingerprint import operation_id
 from models.operation import Cause, CausedBy

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BeforeValidator
 
-from models.action.rules import RuleModel
+from models.action.rule import RuleModel
 from models.action.schedule import Once, Schedule
 from models.document import Document
 from models.events import AT_ONCE, ENDS, EVENTS, end_event, event_name

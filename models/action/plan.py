@@ -16,7 +16,8 @@ from models.action.exceptions import Closed
 from models.action.hooks import HooksModel
 from models.action.policy import TIME_LIMIT, PolicyModel
 from models.action.recipients import RecipientFilterModel, RecipientUser
-from models.action.rules import IntervalModel, RuleModel
+from models.action.rule import RuleModel
+from models.action.rules import IntervalModel
 from models.action.schedule import Schedule, bounded, union
 from models.action.when import ResolvedRules
 from models.celery_task import HandOver

@@ -1,8 +1,4 @@
-"""The rules of `when`: what is parsed is what decides.
-
-One class is one kind of rule: its keys, its occurrences, its words and its warnings. A kind of the
-clock is a class here, a kind on events one in `event_rules`; `when.KINDS` names them all.
-"""
+"""The rules of the clock: cron, a due date, an interval, the sun."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
@@ -16,11 +12,11 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
 from cron import CronSchedule, InvalidRule, SolarEvent, SolarSchedule, in_words, oversized_steps
 from cron.rule import normalised
-from models.action.exceptions import Closed, Except, Exceptions
-from models.action.policy import AS_ISO, DUE_DATE_LOOK_BACK, LOOK_BACK
+from models.action.exceptions import Closed, Except
+from models.action.policy import AS_ISO, DUE_DATE_LOOK_BACK
 from models.action.remedies import shorter_than_a_tick
-from models.action.schedule import MOST_CLOSED, NO_UID, Excepting, Grid, Once, Schedule
-from models.document import Document
+from models.action.rule import Excepted, RuleModel
+from models.action.schedule import Grid, Once, Schedule
 from models.fingerprint import jitter_offset
 from models.parsing import Reading, reading_of
 from models.values import (
@@ -65,80 +61,6 @@ Every = Annotated[
 Spread = Annotated[
     timedelta, BeforeValidator(partial(parse_span, least=NOTHING, most=LONGEST_INTERVAL)), AS_ISO
 ]
-
-
-class RuleModel(Document):
-    """When an action is due."""
-
-    # Whether an event makes it due, not the clock.
-    is_on_event: ClassVar[bool] = False
-    # Whether it knows only the years 1970 to 2199.
-    has_years: ClassVar[bool] = False
-
-    @property
-    def look_back(self) -> timedelta:
-        """The look-back of an action whose policy has none: five minutes, unless a kind differs."""
-        return LOOK_BACK
-
-    @property
-    def zone(self) -> str | None:
-        """The zone in which its instants are shown; None: the small app's."""
-        return None
-
-    @property
-    def closed(self) -> Closed | None:
-        """The times that its `except` leaves out; None for a rule without one."""
-        return None
-
-    def every_occurrence(self, uid: UUID) -> Schedule:
-        """Return the occurrences for the action `uid`, as if there were no exceptions."""
-        raise NotImplementedError
-
-    def schedule(self, uid: UUID) -> Schedule:
-        """Return the occurrences for the action `uid`."""
-        every, closed = self.every_occurrence(uid), self.closed
-        return every if closed is None else Excepting(every, closed.blackout)
-
-    def leaves_some(self, now: datetime) -> bool:
-        """Return whether the exceptions leave an occurrence after `now`, found soon.
-
-        Only half as many closed times are searched as later, so that a stored rule stays due.
-        """
-        every = self.every_occurrence(NO_UID)
-        if self.closed is None or every.next(now) is None:
-            return True
-        return Excepting(every, self.closed.blackout, MOST_CLOSED // 2).next(now) is not None
-
-    def resolved(self) -> Self:
-        """Return the rule as a plan keeps it: without names of calendars and ways of writing."""
-        if self.closed is None:
-            return self
-        return self.model_copy(update={"except_": Exceptions(None, self.closed)})
-
-    def words(self, zone: str) -> str:
-        """Return the rule in words; instants without a zone of its own are shown in `zone`."""
-        raise NotImplementedError
-
-    def warnings(self) -> Iterator[str]:
-        """Yield what its admin should check."""
-        return iter(())
-
-
-class Excepted(RuleModel):
-    """A rule whose `except` needs a zone (default: the small app's, stored only with `except`)."""
-
-    timezone: Zone | None = None
-    except_: Except = Field(None, alias="except")
-
-    @classmethod
-    def completed(cls, raw: dict[str, Any], reading: Reading, /) -> dict[str, Any]:
-        """Return `raw` with the small app's zone if it has exceptions and no zone."""
-        return {"timezone": reading.default_zone, **raw} if "except" in raw else raw
-
-    @property
-    def closed(self) -> Closed | None:
-        """The times that its `except` leaves out."""
-        return None if self.except_ is None else self.except_.closed
 
 
 class CronModel(RuleModel):

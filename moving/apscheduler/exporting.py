@@ -8,7 +8,8 @@ from typing import Any
 from cron.fields import FIELDS, WEEKDAY, Field
 from models.action import ScheduledActionModel, plan_of
 from models.action.plan import Plan
-from models.action.rules import CronModel, DueDateModel, IntervalModel, RuleModel
+from models.action.rule import RuleModel
+from models.action.rules import CronModel, DueDateModel, IntervalModel
 from moving.apscheduler.fires import NOT_COMPARED, TriggerFires, is_engine_here
 from moving.cron_text import all_of, ranges_of, values_of
 from moving.entries import CannotMove

@@ -8,7 +8,8 @@ from typing import Any
 
 from models.action import ScheduledActionModel
 from models.action.plan import Plan
-from models.action.rules import CronModel, IntervalModel, RuleModel
+from models.action.rule import RuleModel
+from models.action.rules import CronModel, IntervalModel
 from models.celery_task import HandOver
 from models.values.durations import format_span
 from moving.cron_text import ranges_of

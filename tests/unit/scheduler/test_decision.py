@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from models.action.plan import Plan
 from models.action.policy import CatchUp
-from models.action.rules import RuleModel
+from models.action.rule import RuleModel
 from models.action.schedule import Bounded, Schedule
 from models.events import Happened
 from scheduler.decision import (

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.action.rules import RuleModel
+from models.action.rule import RuleModel
 from models.action.schedule import Grid, Once, Schedule, Union, bounded
 from models.fingerprint import jitter_offset
 from tests.factories import make_rule
