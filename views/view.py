@@ -70,7 +70,7 @@ class View(BaseModel):
 
 
 class RequestBody(BaseModel):
-    """What a request sends; a key that is not known is refused."""
+    """What a request sends; a key that is not known is refused. A wire format, as a view is."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 

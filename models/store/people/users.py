@@ -27,7 +27,10 @@ SILENT = {
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A stored user; `active` false means disabled, `activated_at` None never activated."""
+    """A stored user; `active` false means disabled, `activated_at` None never activated.
+
+    Not a `UserModel`: a row may have no address, and says what raised no event.
+    """
 
     id: str
     email: str
