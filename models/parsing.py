@@ -56,6 +56,8 @@ class ParseContext:
     steps: Steps
     created_at: datetime | None = None
     previous: Mapping[str, object] | None = None
+    # Whether the existing action is paused: it stays so unless its document says `active`.
+    is_paused: bool = False
     tick: timedelta = DEFAULT_TICK
     celery: CeleryRules | None = NO_TASKS
     # What the small app may reach; checked again at run.

@@ -38,7 +38,7 @@ def edit(
     with _draft_of(found) as draft:
         edited = _valid(door, named, draft, is_repeatable=is_repeatable)
         if edited is None:
-            return changes.Changed.of(found, change="unchanged", warnings=())
+            return changes.Changed.of(found, change="unchanged", switched=None, warnings=())
         document, plan = edited
         agreed(plan)
         return door.ask(changes.put, named, document, found.revision)

@@ -31,13 +31,21 @@ PLANNED = {"created": "would create", "changed": "would change", "unchanged": "w
 def _changes(made: Changes, *, summary: bool = True) -> Iterator[str]:
     for one in made.root:
         if one.upcoming is not None:
-            yield f"{one.change} {one.name} ({one.uid}), revision {one.revision}"
+            yield f"{one.change} {one.name} ({one.uid}), revision {one.revision}{_also(one)}"
             yield from described(one.upcoming, one.warnings)
+    switched = [one for one in made.root if one.switched and one.upcoming is None]
+    yield from (f"{one.switched} {one.name}" for one in switched[:MOST_NAMED])
+    if len(switched) > MOST_NAMED:
+        yield f"… and {len(switched) - MOST_NAMED} more; --json lists them"
     if summary:
         counts = Counter(one.change for one in made.root)
         shown = [*KINDS, *(["deleted"] if counts["deleted"] else [])]
         yield ", ".join(f"{kind} {counts[kind]}" for kind in shown)
         yield from _warnings(made)
+
+
+def _also(one: Changed | PlannedChange) -> str:
+    return f", {one.switched}" if one.switched else ""
 
 
 def _warnings(made: Changes) -> Iterator[str]:
@@ -102,7 +110,7 @@ def _plan(plan: ChangePlan) -> Iterator[str]:
 
 def _planned(one: PlannedChange) -> Iterator[str]:
     uid = f" ({one.uid})" if one.uid else ""
-    yield f"{PLANNED[one.change]} {one.name}{uid}, revision {one.revision}"
+    yield f"{PLANNED[one.change]} {one.name}{uid}, revision {one.revision}{_also(one)}"
     if one.edited_by_sql:
         yield "  was edited by SQL: that edit becomes a revision of its own first"
     if one.change == "changed":

@@ -47,7 +47,14 @@ def _parted(document: object, context: ParseContext) -> tuple[str, Likeness] | t
         text = repr({key: value for key, value in document.items() if key != "name"})
     except (ValueError, RecursionError):
         return None, None
-    return (None, None) if DUE_DATE in text else (name, (text, context.created_at))
+    return (
+        (None, None)
+        if DUE_DATE in text
+        else (
+            name,
+            (text, (context.created_at, context.is_paused)),
+        )
+    )
 
 
 def _with_name(revision: Revision, name: str, steps: Steps) -> Revision:

@@ -64,6 +64,20 @@ class Change(StrEnum):
     UNCHANGED = "unchanged"
 
 
+class Switch(StrEnum):
+    """Whether a change paused or resumed an action."""
+
+    PAUSED = "paused"
+    RESUMED = "resumed"
+
+
+def switched_by(before: bool, after: bool) -> Switch | None:
+    """Return what a change of `active` is, if it is one."""
+    if before == after:
+        return None
+    return Switch.RESUMED if after else Switch.PAUSED
+
+
 @dataclass(frozen=True, slots=True)
 class Changed:
     """An action after a change; `model` is None if it is broken and was only paused."""
@@ -74,6 +88,8 @@ class Changed:
     plan: Plan
     change: Change
     revision: int
+    # Whether the change paused or resumed an action that was there before.
+    switched: Switch | None = None
 
 
 StoreAll = Callable[..., list[Changed]]
@@ -291,7 +307,8 @@ def _conclude(
     following, before = conclude(connection, row, revision.columns, revision.plan, now)
     recorded += before
     changed = _changed(uid, revision, Change.CHANGED, row.revision + 1)
-    return changed, recorded.messages, (following,)
+    switched = switched_by(row.active, revision.plan.active)
+    return replace(changed, switched=switched), recorded.messages, (following,)
 
 
 def _begin_all(

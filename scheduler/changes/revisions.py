@@ -52,6 +52,8 @@ class Revision:
 
 def revision_of(document: object, context: ParseContext, author: str) -> Revision:
     """Return the revision that `document` makes; raises InvalidAction with all problems."""
+    if context.is_paused and isinstance(document, dict):
+        document = {"active": False, **document}
     model = parse_action(document, context)
     stored = stored_document(model)
     plan = plan_of(model)

@@ -141,6 +141,7 @@ def context_of(
         steps=author.steps,
         created_at=since if row is None else row.created_at,
         previous=previous,
+        is_paused=row is not None and not row.active,
         tick=author.tick,
         celery=author.celery,
         grants=author.grants,

@@ -56,6 +56,9 @@ class Changed(View):
         description="`created`, `changed` or `unchanged`; `deleted` where one is pruned."
     )
     revision: int = Field(description="The action's revision now.")
+    switched: str | None = Field(
+        None, description="`paused` or `resumed` if that changed, else null."
+    )
     warnings: tuple[str, ...] = Field((), description="What its admin should check.")
 
 
@@ -201,7 +204,7 @@ def apply(
         mine = pruning.owned(connection, installation, documents, prune)
     made = _store(installation, mine, change.apply_all, watch, details=details)
     gone = pruning.prune(installation, mine, prune)
-    own = {"change": "deleted", "warnings": (), "upcoming": None}
+    own = {"change": "deleted", "switched": None, "warnings": (), "upcoming": None}
     return Changes((*made.root, *(Stored.of(one, **own) for one in gone)))
 
 

@@ -10,6 +10,7 @@ from pydantic import Field
 from models.sql import read_clock
 from runtime.database import reading
 from scheduler.changes import plan
+from scheduler.changes.change import switched_by
 from views.changes import Author, Prune, author_now, pruning
 from views.changes.pruning import Pruned
 from views.finding import app_of, find
@@ -26,6 +27,9 @@ class PlannedChange(View):
     uid: UUID | None = Field(description="Null for a new action.")
     change: str = Field(description="`created`, `changed` or `unchanged`.")
     revision: int = Field(description="The revision that it would get.")
+    switched: str | None = Field(
+        description="`paused` or `resumed` if the change would do that, else null."
+    )
     when: tuple[str, ...] = Field(description="The new rule in words.")
     is_on_events: bool = Field(description="Whether events make it due by the new rule.")
     next_before: tuple[Instant, ...] = Field(description="Next occurrences by the old rule.")
@@ -148,6 +152,7 @@ def _shown(one: plan.PlannedChange, now: datetime, zone: str) -> PlannedChange:
     return PlannedChange.of(
         one,
         revision=one.number,
+        switched=None if old is None else switched_by(old.active, one.plan.active),
         is_on_events=one.plan.on_event is not None,
         when=rules_in_words(one.plan, zone_of(one.plan, zone)),
         next_before=one.before,

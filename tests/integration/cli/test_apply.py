@@ -187,3 +187,45 @@ def test_a_first_occurrence_that_waits_for_its_retry_has_failed_once(
         end(connection, id, 1, retried, alerts=NO_ALERTS)
 
     assert show(installation, "first").health == "failed at its first attempt, and is tried again"
+
+
+def test_applying_a_file_again_resumes_nothing_that_was_paused_by_hand(
+    call: Call, write: Write
+) -> None:
+    file = write(make_document(name="a"))
+    call("action", "add", file)
+    call("action", "pause", "a")
+
+    again = call("action", "apply", file)
+    changed = call("action", "apply", write(make_document(name="a", description="new"), "b.json"))
+
+    assert again.out == "created 0, changed 0, unchanged 1\n"
+    assert changed.out == "created 0, changed 1, unchanged 0\n"
+    assert call("--json", "action", "show", "a").json["active"] is False
+
+
+def test_a_file_that_says_active_resumes_and_says_so(call: Call, write: Write) -> None:
+    call("action", "add", write(make_document(name="a")))
+    call("action", "pause", "a")
+    file = write(make_document(name="a", active=True), "active.json")
+
+    planned = call("action", "apply", file, "--dry-run")
+    done = call("action", "apply", file)
+    off = write(make_document(name="a", active=False), "paused.json")
+    paused = call("--json", "action", "apply", off)
+
+    assert planned.out.splitlines()[0].endswith("revision 3, resumed")
+    assert done.out.splitlines()[0] == "resumed a"
+    assert paused.json[0]["switched"] == "paused"
+
+
+def test_many_actions_that_a_file_resumes_are_named(call: Call, write: Write) -> None:
+    def named(**changes: object) -> str:
+        made = [make_document(name=f"n{n}", **changes) for n in range(11)]
+        return write("\n".join(map(json.dumps, made)), "many.jsonl")
+
+    call("action", "add", named(active=False))
+    done = call("action", "apply", named(active=True))
+
+    assert done.out.splitlines()[:2] == ["resumed n0", "resumed n1"]
+    assert done.out.splitlines()[-1] == "created 0, changed 11, unchanged 0"

@@ -82,7 +82,8 @@ def test_an_edit_may_rename(call: Call, hourly: str, editing: Editing) -> None:
     edited = call("action", "edit", hourly, "--yes", "--json")
 
     assert edited.json | {"warnings": []} == {
-        "uid": uid, "name": "by night", "change": "changed", "revision": 2, "warnings": [],
+        "uid": uid, "name": "by night", "change": "changed", "revision": 2, "switched": None,
+        "warnings": [],
     }  # fmt: skip
 
 
