@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from broker.names import parse_queues
 from cli.main import run
 from models.fingerprint import operation_id
-from models.sql import read_clock
+from models.sql import parts_of, read_clock
 from models.store import ticks
 from models.store.schema import HEAD
 from models.tables import action_state, actions, operations
@@ -29,7 +29,7 @@ from runtime.database import make_engine, reading
 from tests.factories import make_document
 from tests.integration.cli.conftest import Call, Result, Write
 from tests.servers import Broker
-from tests.unit.models.action.wrong_documents import WRONG_DOCUMENTS, Wrong
+from tests.unit.models.action.wrong_documents import WRONG_DOCUMENTS
 
 DEMO = Path(__file__).parents[3] / "examples" / "demo"
 WEEKLY = DEMO / "actions" / "weekly-update.json"
@@ -67,39 +67,40 @@ NOT_WRONG_HERE = {"due date past", "due date past in its zone", "a list"}
 NO_PATH = {"a text", "every huge", "nested too deep"}
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [wrong for wrong in WRONG_DOCUMENTS if wrong.id not in NOT_WRONG_HERE],
-    ids=lambda wrong: wrong.id,
-)
-def test_a_wrong_document_is_refused_and_nothing_is_stored(
-    call: Call, write: Write, tmp_path: Path, wrong: Wrong
-) -> None:
-    result = call("action", "add", write(wrong.document))
-
-    assert result.code == 2
-    assert all(line.startswith("error: ") for line in result.err.splitlines())
-    if wrong.id not in NO_PATH:
-        assert f"error: {wrong.path}" in result.err
-        assert wrong.remedy_part in result.err
-    assert count(tmp_path, actions) == 0
-
-
-def test_all_errors_of_all_files_are_reported_and_none_is_stored(
+def test_wrong_documents_are_refused_each_with_its_place_and_none_is_stored(
     call: Call, write: Write, tmp_path: Path
 ) -> None:
-    files = [
-        write(make_document(), "good.json"),
-        write(make_document(name="b", activ=True), "bad.json"),
-        write(make_document(name="c", when={"cron_rule": "61 * * * *"}), "worse.json"),
-    ]
+    wrong = [one for one in WRONG_DOCUMENTS if one.id not in NOT_WRONG_HERE | NO_PATH]
+    unsaid: list[str] = []
 
-    result = call("action", "add", *files)
+    # Of one command, a hundred errors are shown.
+    for some in parts_of(wrong, 50):
+        files = [write(one.document, f"{number}.json") for number, one in enumerate(some)]
+        refused = call("action", "add", *files, write(make_document(), "good.json"))
+        lines = refused.err.splitlines()
+        assert (refused.code, {line.partition(" ")[0] for line in lines}) == (2, {"error:"})
+        unsaid += [
+            one.id
+            for number, one in enumerate(some)
+            if not any(
+                line.startswith(f"error: [{number}] {one.path}") and one.remedy_part in line
+                for line in lines
+            )
+        ]
 
-    assert result.code == 2
-    assert 'did you mean "active"' in result.err
-    assert "when.cron_rule" in result.err
-    assert count(tmp_path, actions) == 0
+    assert (unsaid, count(tmp_path, actions)) == ([], 0)
+
+
+@pytest.mark.parametrize(
+    "document", [one.document for one in WRONG_DOCUMENTS if one.id in NO_PATH], ids=sorted(NO_PATH)
+)
+def test_what_is_no_document_is_refused(
+    call: Call, write: Write, tmp_path: Path, document: object
+) -> None:
+    refused = call("action", "add", write(document))
+
+    assert (refused.code, count(tmp_path, actions)) == (2, 0)
+    assert all(line.startswith("error: ") for line in refused.err.splitlines())
 
 
 def test_a_taken_name_is_refused(call: Call, write: Write) -> None:
