@@ -11,25 +11,23 @@ JSON = {"Content-Type": "application/json"}
 HALVES = ("{{ '\\ud800' }}", "{{ '\\udc80' }}", "{{ app.name ~ '\\ud800' }}", "\ud800")
 
 
-@pytest.mark.parametrize("text", HALVES)
 @pytest.mark.parametrize("part", ["subject", "text", "html"])
-def test_a_template_that_makes_half_a_character_is_refused(web: Web, part: str, text: str) -> None:
-    templates = {"t": {"subject": "s", "text": "t", part: text}}
+def test_a_template_that_makes_half_a_character_is_refused(web: Web, part: str) -> None:
     editor = web.client(Role.EDITOR)
 
-    document = json.dumps({"name": APP, "templates": templates})
-    answer = editor.put(f"/api/apps/{APP}", content=document, headers={"If-Match": "*"})
+    for text in HALVES:
+        templates = {"t": {"subject": "s", "text": "t", part: text}}
+        document = json.dumps({"name": APP, "templates": templates})
+        answer = editor.put(f"/api/apps/{APP}", content=document, headers={"If-Match": "*"})
+        assert answer.status_code == 422, answer.text
+        assert "templates.t" in answer.json()["detail"]
 
-    assert answer.status_code == 422, answer.text
-    assert "templates.t" in answer.json()["detail"]
     assert editor.get(f"/api/apps/{APP}/templates").status_code == 200
 
 
-@pytest.mark.parametrize("text", ["\ud800", "a\u202eb", "a\nb"])
-def test_a_grant_that_cannot_be_printed_is_refused(web: Web, text: str) -> None:
-    granted = json.dumps({"env": [text]})
-
-    answer = web.client().patch(f"/api/apps/{APP}/grants", content=granted, headers=JSON)
-
-    assert answer.status_code == 409, answer.text
-    assert "has a character that cannot be printed" in answer.json()["detail"]
+def test_a_grant_that_cannot_be_printed_is_refused(web: Web) -> None:
+    for text in ("\ud800", "a\u202eb", "a\nb"):
+        granted = json.dumps({"env": [text]})
+        answer = web.client().patch(f"/api/apps/{APP}/grants", content=granted, headers=JSON)
+        assert answer.status_code == 409, answer.text
+        assert "has a character that cannot be printed" in answer.json()["detail"]
