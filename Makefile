@@ -51,7 +51,7 @@ test-again: $(VENV)/.stamp-dev ## Run what failed in the last run once more, one
 	$(PYTEST) --last-failed --last-failed-no-failures none
 
 test-stores: $(VENV)/.stamp-dev ## Pass on both stores each test of which `make test` uses one
-	$(PYTEST) -n 4 --both-stores tests/acceptance $(addprefix tests/integration/,tasks web data/steps)
+	$(PYTEST) -n 4 --both-stores tests/acceptance $(addprefix tests/integration/,cli/test_doctor.py tasks web data/steps)
 
 test-quick: $(VENV)/.stamp-dev ## Pass what needs no server but SQLite, in less than a minute
 	$(PYTEST) -n 2 --quick tests/unit tests/integration/store tests/integration/scheduler

@@ -28,14 +28,14 @@ ON_BOTH = {
     "test_killed_workers", "test_overlap", "test_production", "test_releases",
 }  # fmt: skip
 # Of the tests in one process, those of what a step, a door or an agent does with its sources, mail,
-# clients and time. The tests of claims, refreshes, publishing and lists put the same questions to
-# both stores.
+# clients and time, and of what the doctor asks around it. The tests of claims, refreshes,
+# publishing and lists put the same questions to both stores.
 ON_EITHER = {
-    "tasks/agent/test_agent", "tasks/agent/test_sidecar", "web/dashboard/test_sign_in",
+    "cli/test_doctor", "tasks/agent/test_agent", "tasks/agent/test_sidecar",
     "data/steps/test_refresh_sources", "data/steps/test_send_email",
-    "data/steps/test_send_execsum", "tasks/test_secret_hooks",
-    "tasks/test_subjects", "tasks/test_time_box", "web/test_job_definitions", "web/test_limits",
-    "web/test_live", "web/test_warnings",
+    "data/steps/test_send_execsum", "tasks/test_secret_hooks", "tasks/test_subjects",
+    "tasks/test_time_box", "web/dashboard/test_sign_in", "web/test_job_definitions",
+    "web/test_limits", "web/test_live", "web/test_warnings",
 }  # fmt: skip
 STORES = ("sqlite", "postgresql")
 

@@ -76,7 +76,9 @@ def test_a_changed_calendar_changes_the_next_occurrences(
     ("calendars", "problem"),
     [
         pytest.param(
-            {"other": ["12-25"]}, "calendars 'closed': the action 'daily' leaves it out", id="in_use"
+            {"other": ["12-25"]},
+            "calendars 'closed': the action 'daily' leaves it out",
+            id="in_use",
         ),
         pytest.param(
             {"closed": [{"days": "mon-sat,sun"}]},

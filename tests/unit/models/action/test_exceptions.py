@@ -132,6 +132,17 @@ def test_an_instant_is_closed_from_its_first_second_to_before_its_last() -> None
     ]
 
 
+def test_the_last_open_occurrence_may_be_a_minute_before_the_closed_time() -> None:
+    closed = [{"from": "2026-12-24T18:00", "until": "2026-12-26T06:00"}]
+    plan = saved({"cron_rule": "* * * * *", "timezone": "UTC", "except": closed})
+
+    schedule = schedule_of(plan.triggers[0], UID)
+
+    eve = datetime(2026, 12, 24, 17, 59, tzinfo=UTC)
+    assert schedule.last(eve - DAY, eve + DAY) == eve
+    assert schedule.next(eve) == datetime(2026, 12, 26, 6, tzinfo=UTC)
+
+
 def test_a_calendar_stands_for_its_entries() -> None:
     calendars = {"french": ["12-25", {"date": "2027-07-14", "name": "Fête nationale"}]}
     rule = {"cron_rule": "0 7 * * *", "timezone": "Europe/Paris"}
