@@ -68,9 +68,10 @@ class Tab:
             self.faults.append(f"alert: {dialog.message}")
         dialog.accept()
 
-    def serious(self) -> list[str]:
-        """Return what axe-core finds that keeps people from using the page."""
-        found = Axe().run(self.page).response["violations"]
+    def serious(self, *rules: str) -> list[str]:
+        """Return what axe-core finds, by these rules or all, that keeps people from the page."""
+        options = {"runOnly": list(rules)} if rules else None
+        found = Axe().run(self.page, options=options).response["violations"]
         return [
             f"{self.page.url} {one['id']}: {one['nodes'][0]['html'][:200]}"
             for one in found

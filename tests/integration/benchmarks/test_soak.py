@@ -41,7 +41,7 @@ def test_a_simulated_day_runs_each_occurrence_once(
     servers: Stack, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.ERROR)
-    found = {one.what: one for one in simulate(servers, days=1, tick_minutes=60)}
+    found = {one.what: one for one in simulate(servers, days=1, tick_minutes=120)}
 
     assert [what for what, one in found.items() if not one.holds] == []
 
