@@ -145,33 +145,18 @@ def test_a_task_that_celery_s_own_time_limit_ends_has_failed_and_is_not_begun_ag
     assert shop.said() == ["slow begins"]
 
 
-def test_a_task_that_calls_itself_stays_one_operation(shop: Shop) -> None:
-    shop.worker("odd")
-    id = shop.due("deep", step={"args": [2]})
-
-    shop.tick()
-
-    assert shop.installation.becomes(id, "success")["attempt"] == 1
-    assert shop.said() == ["deep 2", "deep 1", "deep 0"]
-
-
-def test_a_retry_that_a_task_sends_in_its_own_way_is_the_next_attempt(shop: Shop) -> None:
+def test_what_a_task_sends_or_calls_by_itself_is_the_next_attempt_or_runs_as_ever(
+    shop: Shop,
+) -> None:
     shop.worker("odd")
     ways = ["goes on", "with headers", "catches it"]
     ids = [shop.due("again", name=way, step={"args": [way]}) for way in ways]
+    ids.append(shop.due("deep", name="deep", step={"args": [2]}))
+    ids.append(shop.due("parent", name="parent", step={"args": []}))
 
     shop.tick()
 
-    assert shop.installation.all_end(ids) == ["success"] * 3
-    assert [shop.installation.row(id)["attempt"] for id in ids] == [2] * 3
-    assert sorted(shop.said()) == ["again 0"] * 3 + ["again 1"] * 3
-
-
-def test_a_task_that_is_sent_with_its_parent_s_headers_runs_as_it_always_did(shop: Shop) -> None:
-    shop.worker("odd")
-    id = shop.due("parent", step={"args": []})
-
-    shop.tick()
-
-    assert shop.installation.becomes(id, "success")["attempt"] == 1
-    until(lambda: sorted(shop.said()) == ["child runs", "parent ends"], lambda: str(shop.said()))
+    assert shop.installation.all_end(ids) == ["success"] * 5
+    assert [shop.installation.row(id)["attempt"] for id in ids] == [2, 2, 2, 1, 1]
+    said = ["again 0"] * 3 + ["again 1"] * 3 + ["child runs", "deep 0", "deep 1", "deep 2"]
+    until(lambda: sorted(shop.said()) == [*said, "parent ends"], lambda: str(shop.said()))
