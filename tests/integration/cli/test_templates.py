@@ -192,19 +192,7 @@ def test_a_test_mail_counts_and_stands_in_the_audit_trail(
     assert ("plain", {"to": "eve@example.com"}, "template.send_test") in rows
 
 
-def test_a_test_mail_that_nobody_took_is_a_failure(
-    shop: Call, smtp: MailServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SCHED_SMTP_URL", smtp.url)
-    smtp.answers["eve"] = "550 nobody here"
-
-    code, _out, err = shop("--app=shop", "template", "send-test", "plain", "--to=eve@example.com")
-
-    assert code == 1
-    assert err == "error: the test mail was not accepted: 550 nobody here\n"
-
-
-def test_what_a_mail_server_hides_in_its_answer_is_shown_in_the_error(
+def test_a_test_mail_that_nobody_took_is_a_failure_whose_answer_hides_nothing(
     shop: Call, smtp: MailServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SCHED_SMTP_URL", smtp.url)
@@ -212,8 +200,8 @@ def test_what_a_mail_server_hides_in_its_answer_is_shown_in_the_error(
 
     code, _out, err = shop("--app=shop", "template", "send-test", "plain", "--to=eve@example.com")
 
-    assert (code, "\u202e" in err) == (1, False)
-    assert r"550 nobody \u202e here" in err
+    assert code == 1
+    assert err == "error: the test mail was not accepted: 550 nobody \\u202e here\n"
 
 
 def test_without_a_server_a_test_mail_is_a_file(shop: Call, home: Path) -> None:

@@ -203,6 +203,19 @@ def test_a_lost_lease_writes_nothing_more(engine: sa.Engine) -> None:
     assert (row["state"], row["attempt"], row["losses"], row["failures"]) == ("pending", 2, 1, 0)
 
 
+def test_a_later_attempt_keeps_the_first_start(engine: sa.Engine) -> None:
+    operation = make_operation(engine, make_action(engine), NOON)
+    claimed(engine, operation)
+    long_ago = NOON - timedelta(days=365)
+    update_operation(engine, operation, first_started_at=long_ago, heartbeat_at=long_ago)
+    with engine.begin() as connection:
+        recovery.take_back_lost(connection, timedelta(seconds=45), 10, NO_ALERTS)
+
+    assert isinstance(claimed(engine, operation, 2), Claim)
+
+    assert row_of(engine, operation)["first_started_at"] == long_ago
+
+
 def test_a_lost_operation_is_tried_three_times_and_then_fails(engine: sa.Engine) -> None:
     action = make_action(engine)
     operation = make_operation(engine, action, NOON)

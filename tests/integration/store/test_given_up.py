@@ -150,6 +150,26 @@ def test_where_operations_may_overlap_a_retry_runs_beside_newer_ones(engine: sa.
     assert isinstance(asked(engine, id), Claim)
 
 
+@pytest.mark.parametrize(
+    "triggerer",
+    [
+        pytest.param("Scheduled action", id="one_that_waits"),
+        pytest.param("tests", id="one_that_was_asked_for"),
+    ],
+)
+def test_a_retry_is_overtaken_only_by_the_start_of_a_scheduled_one(
+    engine: sa.Engine, triggerer: str
+) -> None:
+    action = made(engine)
+    id = failed_once(engine, action)
+    newer = make_operation(engine, action, NOON + MINUTE, triggerer)
+    if triggerer == "tests":
+        assert isinstance(asked(engine, newer), Claim)
+        ended_well(engine, newer)
+
+    assert isinstance(asked(engine, id), Claim)
+
+
 def test_more_retries_than_may_wait_have_failed(engine: sa.Engine) -> None:
     action = made(engine, overlap="queue", max_waiting=1)
     first, second = failed_once(engine, action, 1), failed_once(engine, action, 2)

@@ -3,6 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
+import pytest
+
 from views.verdict.alarms import Alarm, Alarms, alarms_in, changed
 from views.verdict.finding import Finding, Kind, Severity
 
@@ -76,20 +78,13 @@ def test_each_quarantined_action_is_told() -> None:
     assert told == [(4, "begun", "set_aside"), (4, "begun", "set_aside"), (5, "over", "set_aside")]
 
 
-def test_a_broker_is_not_back_because_no_daemon_looks_at_it() -> None:
-    broker, daemon = finding(Kind.BROKER_DOWN), finding(Kind.NO_DAEMON)
+@pytest.mark.parametrize("kind", [Kind.BROKER_DOWN, Kind.OLDER_RELEASE])
+def test_what_only_daemons_see_is_not_over_because_none_looks(kind: Kind) -> None:
+    seen, daemon = finding(kind), finding(Kind.NO_DAEMON)
 
-    told = story((0, [broker]), (4, [broker]), (5, [daemon]), (6, [broker]), (7, []))
+    told = story((0, [seen]), (4, [seen]), (5, [daemon]), (6, [seen]), (7, []))
 
-    assert told == [(4, "begun", "broker_down"), (7, "over", "broker_down")]
-
-
-def test_an_older_release_has_not_stepped_forward_because_its_daemon_is_gone() -> None:
-    older, daemon = finding(Kind.OLDER_RELEASE), finding(Kind.NO_DAEMON)
-
-    told = story((0, [older]), (4, [older]), (5, [daemon]), (6, [older]), (7, []))
-
-    assert told == [(4, "begun", "older_release"), (7, "over", "older_release")]
+    assert told == [(4, "begun", kind), (7, "over", kind)]
 
 
 def test_a_disk_is_told_of_and_ended_by_its_own_machine() -> None:

@@ -169,24 +169,34 @@ def test_what_a_reader_reports_and_remembers_comes_into_the_operation(
     assert "page 7 is empty" in caplog.text
 
 
-def test_a_reader_that_needs_too_much_memory_fails_its_domain_alone(
-    work: Work, register: Register
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        pytest.param(
+            'yield {"all": ["x" * 1_000_000 + str(n) for n in range(10_000)]}',
+            "reader crm needs more than SCHED_FETCH_MEMORY_MB=1024 of memory; make it smaller, or"
+            " raise SCHED_FETCH_MEMORY_MB",
+            id="needs_too_much_memory",
+        ),
+        pytest.param(
+            'yield {"id": 1}; raise SystemExit(3)', "reader crm: SystemExit: 3", id="exits"
+        ),
+    ],
+)
+def test_a_reader_that_ends_fails_its_domain_alone(
+    work: Work, register: Register, lines: str, told: str
 ) -> None:
     register(
-        """
+        f"""
         @minutebook.reader("crm")
         def factory(_context):
-            yield {"all": ["x" * 1_000_000 + str(n) for n in range(10_000)]}
+            {lines}
         """
     )
     work.apply(domains={"a": CRM, "b": {"source": {"file": "b.csv"}}})
     work.write("b.csv", "id\n1\n")
 
-    expected = (
-        "rewrote b (1 row); a failed: reader crm needs more than SCHED_FETCH_MEMORY_MB=1024 of "
-        "memory; make it smaller, or raise SCHED_FETCH_MEMORY_MB"
-    )
-    assert ran(work).message == expected
+    assert ran(work).message == f"rewrote b (1 row); a failed: {told}"
 
 
 def test_a_reader_that_takes_too_long_is_ended(work: Work, register: Register) -> None:
@@ -406,21 +416,6 @@ def test_a_readers_errors_show_no_secret(
 
     expected = "a: reader crm: ConnectionError: https://crm.example.com/?token=*** with ***"
     assert str(raised.value) == expected
-
-
-def test_a_reader_that_exits_fails_its_domain_alone(work: Work, register: Register) -> None:
-    register(
-        """
-        @minutebook.reader("crm")
-        def factory(_context):
-            yield {"id": 1}
-            raise SystemExit(3)
-        """
-    )
-    work.apply(domains={"a": CRM, "b": {"source": {"file": "b.csv"}}})
-    work.write("b.csv", "id\n1\n")
-
-    assert ran(work).message == "rewrote b (1 row); a failed: reader crm: SystemExit: 3"
 
 
 def test_a_header_that_cannot_be_sent_shows_no_secret(

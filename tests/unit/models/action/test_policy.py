@@ -62,6 +62,10 @@ def test_the_time_limit_is_four_hours_or_half_an_interval(
     assert timedelta(minutes=9) == plan({"time_limit": "PT9M"}, when).time_limit
 
 
+def test_an_interval_of_a_second_has_a_time_limit_all_the_same() -> None:
+    assert timedelta(seconds=1) == PolicyModel().time_limit_of(timedelta(seconds=1))
+
+
 def test_the_defaults_are_those_of_the_plan() -> None:
     found = plan()
 
