@@ -148,12 +148,16 @@ def test_a_pause_skips_all_that_wait_in_a_row(engine: sa.Engine) -> None:
     assert [row_of(engine, other)["state"] for other in others] == ["skipped"] * 3
 
 
-def test_stranded_operations_are_released_by_the_sweep(engine: sa.Engine) -> None:
+@pytest.mark.parametrize("is_gone", [False, True], ids=["behind_an_ended", "behind_a_pruned"])
+def test_stranded_operations_are_released_by_the_sweep(engine: sa.Engine, is_gone: bool) -> None:
     action = make_action(engine, policy={"overlap": "queue"})
     one, two = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
     claimed(engine, one)
     claimed(engine, two)
-    update_operation(engine, one, state="failed", finished_at=NOON)
+    if is_gone:
+        update_operation(engine, two, waiting_for=UUID(int=7))
+    else:
+        update_operation(engine, one, state="failed", finished_at=NOON)
 
     with engine.begin() as connection:
         assert recovery.release_stranded(connection) == 1
