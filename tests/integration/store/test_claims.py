@@ -207,6 +207,15 @@ def test_a_lost_lease_writes_nothing_more(engine: sa.Engine) -> None:
     assert (row["state"], row["attempt"], row["losses"], row["failures"]) == ("pending", 2, 1, 0)
 
 
+def test_an_ended_attempt_has_no_lease_to_renew(engine: sa.Engine) -> None:
+    operation = make_operation(engine, make_action(engine), NOON)
+    claimed(engine, operation)
+    _end(engine, operation)
+
+    with pytest.raises(LeaseLost), engine.begin() as connection:
+        running.beat(connection, operation, 1)
+
+
 def test_a_later_attempt_keeps_the_first_start(engine: sa.Engine) -> None:
     operation = make_operation(engine, make_action(engine), NOON)
     claimed(engine, operation)

@@ -8,11 +8,11 @@ import sqlalchemy as sa
 from models import many_rows
 from models.store.actions import cursors, set_aside
 from models.store.notices.alerting import NO_ALERTS
-from models.tables import actions
+from models.tables import action_cursor, actions
 from scheduler.changes.change import Changed
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
-from tests.factories import STEPS, make_action, make_document
+from tests.factories import STEPS, cursor_of, make_action, make_document
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -38,6 +38,17 @@ def test_only_documents_that_may_have_been_edited_are_read(engine: sa.Engine) ->
     assert read[unchanged.uid] is None
     assert read[edited.uid] == document
     assert read.get(quarantined.uid, "") is not None
+
+
+def test_a_cursor_that_moves_on_has_no_pending_edit(engine: sa.Engine) -> None:
+    action = make_action(engine)
+    edited = sa.update(action_cursor).where(action_cursor.c.action_uid == action.uid)
+    with engine.begin() as connection:
+        connection.execute(edited.values(edited_at=NOON))
+        move = {"uid": action.uid, "until": NOON, "next_at": NOON + MINUTE}
+        cursors.advance(connection, [move])
+
+    assert cursor_of(engine, action)["edited_at"] is None
 
 
 def test_the_statement_that_advances_cursors_is_made_once(engine: sa.Engine) -> None:

@@ -59,6 +59,13 @@ def test_what_lies_before_the_watermark_is_never_due() -> None:
     assert decision.next_occurrence_at == SEVEN + timedelta(weeks=1)
 
 
+def test_a_watermark_never_moves_back() -> None:
+    decision = decide(make_plan(EVERY_MINUTE), UID, SEVEN, SEVEN - MINUTE)
+
+    assert (decision.due, decision.watermark) == ((), SEVEN)
+    assert decision.next_occurrence_at == SEVEN + MINUTE
+
+
 def test_a_late_occurrence_is_missed_not_sent() -> None:
     decision = decide(make_plan(WEEKLY), UID, SEVEN - DAY, SEVEN + 6 * MINUTE)
 
