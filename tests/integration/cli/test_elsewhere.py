@@ -93,13 +93,10 @@ def answering(
 
 
 # Those whose endpoint does more than call them; test_each_verb.py has the others.
+OF_THEIR_OWN = [one for one in VERBS if one in verbs._OWN]
 
 
-@pytest.mark.parametrize(
-    "function",
-    sorted(verbs._OWN, key=lambda one: VERBS[one].name),
-    ids=lambda one: VERBS[one].name,
-)
+@pytest.mark.parametrize("function", OF_THEIR_OWN, ids=lambda one: VERBS[one].name)
 def test_an_endpoint_of_its_own_takes_what_is_sent(function: Callable[..., Any]) -> None:
     verb = VERBS[function]
     parameters = list(function.__annotations__)[1:-1]
