@@ -740,7 +740,7 @@ ATTACKS = [
         "they are escaped where they are stored, logged and printed",
         ("test_every_column_for_errors_escapes_what_it_takes",
          "test_a_log_line_is_one_line",
-         "test_what_a_mail_server_hides_in_its_answer_is_shown_in_the_error"), _terminal,
+         "test_a_test_mail_that_nobody_took_is_a_failure_whose_answer_hides_nothing"), _terminal,
     ),
     Attack(
         "C4", "a source or a redirect to an address of the inside",
@@ -768,6 +768,6 @@ ATTACKS = [
     ),
     Attack(
         "C9", "requests without a token that are aborted in their body",
-        "no traceback fills the log", ("test_an_aborted_request_logs_no_traceback",), _aborted,
+        "no traceback fills the log", ("test_no_aborted_request_logs_a_traceback",), _aborted,
     ),
 ]  # fmt: skip
