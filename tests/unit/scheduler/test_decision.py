@@ -62,7 +62,7 @@ def test_what_lies_before_the_watermark_is_never_due() -> None:
 def test_a_watermark_never_moves_back() -> None:
     decision = decide(make_plan(EVERY_MINUTE), UID, SEVEN, SEVEN - MINUTE)
 
-    assert (decision.due, decision.watermark) == ((), SEVEN)
+    assert (decision.due_at, decision.watermark) == ((), SEVEN)
     assert decision.next_occurrence_at == SEVEN + MINUTE
 
 

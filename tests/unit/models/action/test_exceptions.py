@@ -136,7 +136,7 @@ def test_the_last_open_occurrence_may_be_a_minute_before_the_closed_time() -> No
     closed = [{"from": "2026-12-24T18:00", "until": "2026-12-26T06:00"}]
     plan = saved({"cron_rule": "* * * * *", "timezone": "UTC", "except": closed})
 
-    schedule = schedule_of(plan.triggers[0], UID)
+    schedule = plan.rules[0].schedule(UID)
 
     eve = datetime(2026, 12, 24, 17, 59, tzinfo=UTC)
     assert schedule.last(eve - DAY, eve + DAY) == eve
