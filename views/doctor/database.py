@@ -235,7 +235,7 @@ def _listed(plan: str, queue: str) -> str:
 
 def _hooks(settings: Settings, plans: list[str]) -> Iterator[Checked]:
     alerts = settings.alert.webhook.get_secret_value()
-    has_webhooks = bool(alerts) or any('"kind":"webhook"' in plan for plan in plans)
+    has_webhooks = bool(alerts) or any('"webhook":' in plan for plan in plans)
     if has_webhooks and not settings.hook.secret.get_secret_value():
         yield warning("hooks", "webhooks are not signed", "set SCHED_HOOK_SECRET")
     yield from unresolved_settings(settings)

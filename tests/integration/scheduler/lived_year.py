@@ -252,7 +252,10 @@ class Year:
         """Apply another document, in some cases of a paused action."""
         made = self.other(name)
         if not action.is_on and self.random.random() < 0.5:
-            made = _switched(made, active=False)
+            made = _switched(made, active=True)
+        elif not action.is_on:
+            # A document that does not say `active` leaves it paused.
+            made = (made[0], _switched(made, active=False)[1])
         self.check_plan(name, made)
         self.documents[name] = made
         change.apply_all(self.engine, [made[0]], author())

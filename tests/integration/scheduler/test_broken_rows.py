@@ -188,7 +188,8 @@ def test_a_broken_action_is_paused_repaired_and_deleted(
     paused = _standing(engine, broken)
     with pytest.raises(InvalidAction, match="Mars/Olympus"):
         change.set_active(engine, broken.uid, active=True, author=author())
-    [repaired] = change.apply_all(engine, [make_document(name="broken")], author())
+    mended = make_document(name="broken", active=True)
+    [repaired] = change.apply_all(engine, [mended], author())
     sound = _standing(engine, broken)
     deletion.delete(engine, broken.uid, author())
 
