@@ -1,6 +1,5 @@
 """The Celery app, and the publishing of operations in batches with time limits."""
 
-import logging
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -27,9 +26,10 @@ from models.carriers import OURS
 from models.store.operations.outbox import Message
 from runtime.clock import monotonic
 from runtime.config import Settings
+from runtime.logs.events import EventLog
 from runtime.urls import split_sentinel
 
-logger = logging.getLogger("minutebook.broker")
+logger = EventLog("minutebook.broker")
 
 FLUSH_SIZE = 1_000
 AMQP = ("amqp", "pyamqp", "amqps")

@@ -1,6 +1,5 @@
 """Set aside the messages that Minutebook's workers do not know."""
 
-import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -13,8 +12,9 @@ from broker.exact import why_foreign
 from broker.names import UNKNOWN_QUEUE
 from minutebook.error_text import text_of
 from models.errors import BrokerUnavailable
+from runtime.logs.events import EventLog
 
-logger = logging.getLogger("minutebook.worker")
+logger = EventLog("minutebook.worker")
 
 
 class KeepingConsumer(Consumer):
@@ -80,8 +80,20 @@ def _put_aside(message: Any, reason: str) -> None:
     try:
         keep(message)
     except BrokerUnavailable as error:
-        logger.error("a message in %s (%s) cannot be moved away: %s", queue, reason, error)
+        logger.error(
+            "message_stays",
+            "a message in {queue} ({reason}) cannot be moved away: {error}",
+            queue,
+            reason,
+            error,
+        )
         message.requeue()
         return
     message.ack()
-    logger.error("a message in %s was moved to %s: %s", queue, UNKNOWN_QUEUE, reason)
+    logger.error(
+        "message_put_aside",
+        "a message in {queue} was moved to {aside}: {reason}",
+        queue,
+        UNKNOWN_QUEUE,
+        reason,
+    )

@@ -1,6 +1,5 @@
 """Send tasks to the user's Celery application one by one, recording the outcome of each."""
 
-import logging
 import struct
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -29,9 +28,10 @@ from models.store.operations.outbox import Message
 from runtime.clock import monotonic
 from runtime.config import Settings
 from runtime.database import is_locked, reason_of, wait_briefly
+from runtime.logs.events import EventLog
 from runtime.tracing import trace_headers
 
-logger = logging.getLogger("minutebook.broker")
+logger = EventLog("minutebook.broker")
 
 # The most tasks on their way at a time, and so in doubt if the sender is killed.
 AT_A_TIME = 50
@@ -123,12 +123,18 @@ def _settle_alone(engine: sa.Engine, one: Outcome, settings: Settings) -> None:
         if not is_locked(error):
             raise
         why = reason_of(error)
-        logger.warning("what became of a task is not recorded, its rows stay locked: %s", why)
+        logger.warning(
+            "sending_not_recorded",
+            "what became of a task is not recorded, its rows stay locked: {error}",
+            why,
+        )
 
 
 def _log(outcome: Outcome, begun: int) -> None:
     logger.warning(
-        "broker of the Celery application unavailable, %d tasks wait, %d are in doubt: %s",
+        "application_broker_unavailable",
+        "broker of the Celery application unavailable, {waiting} tasks wait, "
+        "{in_doubt} are in doubt: {error}",
         len(outcome.refused),
         begun - len(outcome.accepted) - len(outcome.refused) - len(outcome.unwritable),
         outcome.error,
@@ -185,11 +191,17 @@ def _place(one: Handed) -> Place:
 
 def _log_refused(one: Handed, *, is_missing: bool, is_full: bool) -> None:
     if is_full:
-        logger.warning("the broker refuses what is sent to %s: the queue is full", one.queue)
+        logger.warning(
+            "queue_full", "the broker refuses what is sent to {queue}: the queue is full", one.queue
+        )
     elif is_missing:
-        logger.warning("the broker has no %s %s; start a worker for it", *_place(one))
+        logger.warning(
+            "queue_missing", "the broker has no {kind} {name}; start a worker for it", *_place(one)
+        )
     else:
-        logger.warning("no queue is bound to %s; start a worker for it", one.queue)
+        logger.warning(
+            "queue_unbound", "no queue is bound to {exchange}; start a worker for it", one.queue
+        )
 
 
 def _took_nothing(error: BaseException | None) -> bool:

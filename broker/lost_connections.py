@@ -2,7 +2,9 @@
 
 import logging
 
-logger = logging.getLogger("minutebook.worker")
+from runtime.logs.events import EventLog
+
+logger = EventLog("minutebook.worker")
 
 UNACKNOWLEDGED = "Couldn't ack"
 ADVICE = "CPendingDeprecationWarning"
@@ -26,5 +28,8 @@ def _replace_unacknowledged(record: logging.LogRecord) -> bool:
     """Whether Celery's record is to be logged."""
     if not str(record.msg).startswith(UNACKNOWLEDGED):
         return True
-    logger.info("a connection broke before its message was acknowledged: the broker repeats it")
+    logger.info(
+        "message_not_acknowledged",
+        "a connection broke before its message was acknowledged: the broker repeats it",
+    )
     return False

@@ -5,7 +5,6 @@ snapshot it is not above its last value. In RabbitMQ it is a durable queue with 
 message. Its name is random, so that installations do not share marks.
 """
 
-import logging
 from contextlib import suppress
 from dataclasses import dataclass
 from uuid import uuid4
@@ -16,8 +15,9 @@ from redis.exceptions import ResponseError
 from broker.app import disconnect, kept, kept_producer
 from broker.errors import BROKER_ERRORS, unavailable
 from broker.stencils import RedisChannel
+from runtime.logs.events import EventLog
 
-logger = logging.getLogger("minutebook.broker")
+logger = EventLog("minutebook.broker")
 
 PREFIX = "minutebook.marker."
 # Answers of a broker that does not let us read the mark; they do not show a loss.
@@ -54,7 +54,9 @@ def _look(mark: Mark) -> Mark | None:
         disconnect()
         return None
     except REFUSED as error:
-        logger.warning("cannot see whether the broker lost messages: %s", error)
+        logger.warning(
+            "broker_mark_unreadable", "cannot see whether the broker lost messages: {error}", error
+        )
         disconnect()
         return mark
     return mark if queue.message_count else None
@@ -72,7 +74,11 @@ def make() -> Mark | None:
         producer.publish(name, exchange="", routing_key=PREFIX + name, serializer="json")
         return Mark(name, 1)
     except REFUSED as error:
-        logger.warning("the broker refuses the mark that shows a loss of messages: %s", error)
+        logger.warning(
+            "broker_mark_refused",
+            "the broker refuses the mark that shows a loss of messages: {error}",
+            error,
+        )
         disconnect()
         return None
     except BROKER_ERRORS as error:

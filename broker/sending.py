@@ -4,7 +4,6 @@ Each operation goes by its carrier; notices and backfills go to our workers. Cel
 client are loaded when there is something to send: most commands never do.
 """
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -37,9 +36,10 @@ from models.turns import Sharing
 from runtime.config import Settings
 from runtime.database import DATABASE_AWAY, reading, reason_of, unhurried
 from runtime.db_retry import in_transaction
+from runtime.logs.events import EventLog
 from runtime.tracing import span
 
-logger = logging.getLogger("minutebook.broker")
+logger = EventLog("minutebook.broker")
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,11 @@ def send_ended(engine: sa.Engine, ended: Ended | None) -> None:
         _send_next(engine, ended.lane)
         send_notices(engine, ended.owed)
     except DATABASE_AWAY as error:
-        logger.warning("database unavailable, the next tick sends: %s", reason_of(error))
+        logger.warning(
+            "database_unavailable",
+            "database unavailable, the next tick sends: {error}",
+            reason_of(error),
+        )
 
 
 def send_behind(engine: sa.Engine, operation_id: UUID) -> None:
@@ -231,7 +235,13 @@ def _publish(engine: sa.Engine, rows: Sequence[T], kind: _Kind[T]) -> Sent:
             count += len(taken)
     except BrokerUnavailable as error:
         left = rows[count:]
-        logger.warning("broker unavailable, %d %s wait: %s", len(left), kind.name, error)
+        logger.warning(
+            "broker_unavailable",
+            "broker unavailable, {waiting} {kind} wait: {error}",
+            len(left),
+            kind.name,
+            error,
+        )
         _write(engine, kind.left, left)
         return Sent(count, str(error))
     return Sent(count)

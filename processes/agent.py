@@ -1,7 +1,6 @@
 """The agent's process: a worker's child, started by `minutebook.follow`, or a sidecar."""
 
 import json
-import logging
 import os
 import sys
 from pathlib import Path
@@ -16,6 +15,7 @@ from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.database import DATABASE_AWAY, is_made, make_engine, reading, reason_of
 from runtime.logs import set_up_logs
+from runtime.logs.events import EventLog
 from runtime.supervisor import PARENT
 from tasks.agent import Agent, stop_on_signals
 from tasks.agent.workers import described_worker
@@ -23,7 +23,7 @@ from tasks.agent.workers import described_worker
 # Whoever starts both at once, as `minutebook up &` and a worker, need not wait for the first.
 MADE_WITHIN_S = 10.0
 
-logger = logging.getLogger("minutebook.agent")
+logger = EventLog("minutebook.agent")
 
 
 def run(
@@ -55,7 +55,9 @@ def _check(engine: sa.Engine, settings: Settings) -> None:
         where = f"the worker's SCHED_HOME and SCHED_DATABASE_URL lead its agent to {url}"
         raise type(error)(f"{error}; {where}") from None
     except DATABASE_AWAY as error:
-        logger.warning("database unavailable at the start: %s", reason_of(error))
+        logger.warning(
+            "database_unavailable", "database unavailable at the start: {error}", reason_of(error)
+        )
 
 
 def _is_being_made(engine: sa.Engine) -> bool:

@@ -2,7 +2,6 @@
 
 import argparse
 import gc
-import logging
 import os
 import signal
 import sys
@@ -21,6 +20,7 @@ from runtime.config import InvalidSetting, load_settings
 from runtime.database import make_engine, not_usable, reason_of
 from runtime.folders import PRIVATE_UMASK, make_home
 from runtime.logs import set_up_logs
+from runtime.logs.events import EventLog
 from runtime.supervisor import end_with_parent
 from runtime.tracing import set_up_tracing
 from runtime.visible import visible
@@ -28,7 +28,7 @@ from scheduler.loop import Daemon
 from scheduler.service_manager import STOPPING, notify
 from tasks.built_in import built_in_steps
 
-logger = logging.getLogger("minutebook.daemon")
+logger = EventLog("minutebook.daemon")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -77,11 +77,16 @@ def _serve(daemon: Daemon, *, once: bool, at: datetime | None) -> int:
     # Objects made at the start stay: the collector need not scan them at each tick.
     gc.collect()
     gc.freeze()
-    logger.info("daemon %s started on %s", daemon.name, daemon.settings.shown_database_url)
+    logger.info(
+        "daemon_started",
+        "daemon {daemon} started on {database}",
+        daemon.name,
+        daemon.settings.shown_database_url,
+    )
     daemon.run()
     notify(STOPPING)
     _note_stop(daemon)
-    logger.info("daemon %s stopped", daemon.name)
+    logger.info("daemon_stopped", "daemon {daemon} stopped", daemon.name)
     return 0
 
 
@@ -91,7 +96,9 @@ def _note_stop(daemon: Daemon) -> None:
         with daemon.engine.begin() as connection:
             ticks.daemon_stopped(connection, daemon.name)
     except sa.exc.SQLAlchemyError as error:
-        logger.warning("database unavailable while stopping: %s", reason_of(error))
+        logger.warning(
+            "database_unavailable", "database unavailable while stopping: {error}", reason_of(error)
+        )
 
 
 def _instant_of(at: str | None, *, once: bool) -> datetime | None:

@@ -1,6 +1,5 @@
 """The demo small app, loaded by `minutebook up --demo`."""
 
-import logging
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -9,13 +8,14 @@ from models.store import tenants
 from models.store.people import users
 from models.tenant import parse_small_app
 from models.users import parse_users, read_user_rows
+from runtime.logs.events import EventLog
 from scheduler.changes import change
 from scheduler.changes.default_actions import give_maintenance
 from tasks.built_in import built_in_steps
 from views.files import documents_in, read_documents, read_text
 from views.installation import Installation
 
-logger = logging.getLogger("minutebook.demo")
+logger = EventLog("minutebook.demo")
 
 # A link to examples/demo, so that the package has the files.
 FOLDER = Path(__file__).with_name("demo_files")
@@ -40,4 +40,4 @@ def load(installation: Installation) -> None:
     documents = documents_in(files)
     author = replace(Installation(settings.home, app.name).author, name="demo")
     for changed in change.apply_all(installation.engine, documents, author):
-        logger.info("demo action %s: %s", changed.name, changed.change)
+        logger.info("demo_action", "demo action {action}: {change}", changed.name, changed.change)

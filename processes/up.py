@@ -1,6 +1,5 @@
 """`minutebook up`: broker, daemon, workers and HTTP API as children of one process."""
 
-import logging
 import os
 import signal
 import sys
@@ -18,6 +17,7 @@ from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.embedded import broker_answers, broker_command, stop_orphan
 from runtime.logs import set_up_logs
+from runtime.logs.events import EventLog
 from runtime.scratch import hold, sweep
 from runtime.stopping import Stop
 from runtime.supervisor import Child, folder_lock, lock_holder, own_command, stop_all
@@ -26,7 +26,7 @@ from views import tokens
 from views.installation import Installation, migrate
 from views.tokens import sessions
 
-logger = logging.getLogger("minutebook.up")
+logger = EventLog("minutebook.up")
 
 BROKER_START_S = 20.0
 WATCH_S = 0.5
@@ -69,7 +69,9 @@ def up(installation: Installation, *, load_demo: bool, run_now: bool) -> None:
         while not stop.wait(WATCH_S):
             for child in (*broker, *children):
                 child.keep_alive()
-        logger.info("stopping; running operations are put back and continue at the next start")
+        logger.info(
+            "stopping", "stopping; running operations are put back and continue at the next start"
+        )
 
 
 def _start_broker(settings: Settings, stack: ExitStack) -> list[Child]:
@@ -77,7 +79,7 @@ def _start_broker(settings: Settings, stack: ExitStack) -> list[Child]:
     if not settings.uses_embedded_broker:
         return []
     if stop_orphan(settings.socket_path):
-        logger.warning("stopped a broker that an earlier start left behind")
+        logger.warning("broker_left_behind", "stopped a broker that an earlier start left behind")
         wait_for(lambda: not broker_answers(settings.socket_path), BROKER_STOP_S)
     if settings.socket_path.parent != settings.home:
         hold(settings.socket_path.parent)
@@ -162,15 +164,29 @@ def _run_all(installation: Installation) -> None:
     try:
         asked, _ = manual.run_all(installation.engine, installation.actor)
     except (SchedulerError, sa.exc.SQLAlchemyError) as error:
-        logger.error("not all actions could be run at the start: %s", error)
+        logger.error(
+            "startup_runs_failed", "not all actions could be run at the start: {error}", error
+        )
         return
     for one in asked:
         if one.operation_id is None:
-            logger.warning("not run at the start: %s", one.refused)
-    logger.info("%d actions run now", sum(one.operation_id is not None for one in asked))
+            logger.warning("startup_run_refused", "not run at the start: {reason}", one.refused)
+    logger.info(
+        "startup_runs",
+        "{actions} actions run now",
+        sum(one.operation_id is not None for one in asked),
+    )
 
 
 def _log_places(settings: Settings) -> None:
-    logger.info("all files are in %s; Ctrl-C stops everything and loses nothing", settings.home)
+    logger.info(
+        "home_folder",
+        "all files are in {home}; Ctrl-C stops everything and loses nothing",
+        settings.home,
+    )
     if not settings.smtp_url.get_secret_value():
-        logger.info("mail is written to %s (set SCHED_SMTP_URL to send it)", settings.home / "mail")
+        logger.info(
+            "mail_folder",
+            "mail is written to {folder} (set SCHED_SMTP_URL to send it)",
+            settings.home / "mail",
+        )

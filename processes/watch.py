@@ -6,7 +6,6 @@ tells that by itself, once.
 """
 
 import json
-import logging
 import socket
 import threading
 from collections.abc import Iterator, Sequence
@@ -28,12 +27,13 @@ from models.values import format_instant
 from runtime.clock import monotonic, utc_now
 from runtime.config import Settings
 from runtime.database import DATABASE_AWAY, make_engine, reading, reason_of
+from runtime.logs.events import EventLog
 from tasks.notices import deliver, hand_over
 from tasks.notices.undelivered import Undelivered
 from views.verdict import look
 from views.verdict.alarms import Alarm, Change, alarms_in, changed
 
-logger = logging.getLogger("minutebook.watch")
+logger = EventLog("minutebook.watch")
 
 # The fact that holds what is broken, and whether it was told.
 BROKEN = "broken"
@@ -74,7 +74,9 @@ class Watcher:
         except DATABASE_AWAY as error:
             self._database_away(error)
         except Exception:
-            logger.exception("this look at the verdict failed; the next one tries again")
+            logger.exception(
+                "watch_failed", "this look at the verdict failed; the next one tries again"
+            )
         else:
             self._database_back()
         # No connection stays open for a look a minute.
@@ -140,7 +142,13 @@ class Watcher:
                 is_sent = True
             except Undelivered as error:
                 where = f"{kind} to {shown_target(target)}"
-                logger.warning("notice %s: %s not delivered yet: %s", notice.id, where, error)
+                logger.warning(
+                    "notice_put_off",
+                    "notice {notice}: {target} not delivered yet: {error}",
+                    notice.id,
+                    where,
+                    error,
+                )
         return is_sent
 
 

@@ -20,13 +20,14 @@ from processes.http_protocol import bounded
 from processes.listening import listening
 from runtime.database import make_engine
 from runtime.logs import set_up_logs
+from runtime.logs.events import EventLog
 from runtime.sections.web import WebSettings
 from runtime.supervisor import end_with_parent
 from views.installation import Installation
 from web.app import HEADERS, make_app, stop_streams
 from web.guards import BehindProxies, BelowPath, WithHeaders
 
-logger = logging.getLogger("minutebook.web")
+logger = EventLog("minutebook.web")
 
 STOP_WITHIN_S = 10
 # How long threads may take to end when no request is left.
@@ -61,7 +62,7 @@ class _Server(uvicorn.Server):
 
 
 def _end() -> None:
-    logger.warning("the database does not answer: ended without waiting for it")
+    logger.warning("stop_not_awaited", "the database does not answer: ended without waiting for it")
     os._exit(0)
 
 
@@ -85,7 +86,9 @@ def serve(
     with listening(host or settings.web.host, settings.web.port if port is None else port) as own:
         address, number = own.getsockname()[:2]
         shown = f"[{address}]" if ":" in address else address
-        logger.info("the API is at http://%s:%d%s/api", shown, number, below)
+        logger.info(
+            "web_started", "the API is at http://{host}:{port}{path}/api", shown, number, below
+        )
         server = _Server(config, app)
         for number in (signal.SIGTERM, signal.SIGINT):
             # Until the server has its own handlers, and when it raises the signal again at its end.

@@ -1,6 +1,5 @@
 """Run a Celery worker: it records that it is alive, and stops without losing work."""
 
-import logging
 import multiprocessing
 import os
 import signal
@@ -11,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
+
+from runtime.logs.events import EventLog
 
 # Celery reads it when a worker starts: SIGTERM then stops the worker within a time limit.
 os.environ.setdefault("REMAP_SIGTERM", "SIGQUIT")
@@ -43,7 +44,7 @@ from runtime.tracing import flush_spans, set_up_tracing
 from tasks.lease import stopping
 from tasks.registry import registry_of
 
-logger = logging.getLogger("minutebook.worker")
+logger = EventLog("minutebook.worker")
 
 
 BACKFILL = "tasks.backfill"
@@ -74,12 +75,18 @@ class Presence:
                 ticks.worker_seen(connection, ticks.Seen(*its, slots=self.slots))
             send_to_free(engine, self.queues.split(","))
         except sa.exc.SQLAlchemyError as error:
-            logger.warning("database unavailable, the next tick sends: %s", reason_of(error))
+            logger.warning(
+                "database_unavailable",
+                "database unavailable, the next tick sends: {error}",
+                reason_of(error),
+            )
         finally:
             # This process forks.
             disconnect()
             engine.dispose()
-        logger.info("worker %s is ready for %s", self.name, self.queues)
+        logger.info(
+            "worker_started", "worker {worker} is ready for {queues}", self.name, self.queues
+        )
 
     def start(self, **_: object) -> None:
         """Start the heartbeat; called in each new process of the pool."""
@@ -96,7 +103,11 @@ class Presence:
             with make_engine(self.settings).begin() as connection:
                 ticks.worker_stopped(connection, self.name)
         except sa.exc.SQLAlchemyError as error:
-            logger.warning("database unavailable while stopping: %s", reason_of(error))
+            logger.warning(
+                "database_unavailable",
+                "database unavailable while stopping: {error}",
+                reason_of(error),
+            )
 
     def _load_steps(self) -> None:
         """Load the step modules, so that the first operation need not wait."""
@@ -128,7 +139,9 @@ class Presence:
                         ticks.note_step_failures(connection, self.name, failures)
                 is_recorded = is_recorded or failures is not None
             except sa.exc.SQLAlchemyError as error:
-                logger.warning("database unavailable: %s", reason_of(error))
+                logger.warning(
+                    "database_unavailable", "database unavailable: {error}", reason_of(error)
+                )
             pause.wait(self.settings.worker.heartbeat_s)
 
 

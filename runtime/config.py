@@ -5,7 +5,6 @@ value stops the start with `InvalidSetting`, which names the variable.
 """
 
 import difflib
-import logging
 import os
 import sqlite3
 from collections.abc import Mapping
@@ -28,6 +27,7 @@ from pydantic import (
 
 from minutebook.grants import EVERYTHING, Grants, why_no_command
 from runtime.folders import fault_of
+from runtime.logs.events import EventLog
 from runtime.references import OF_SETTINGS, resolved
 from runtime.remedies import remedy_of
 from runtime.sections import (
@@ -68,7 +68,7 @@ _URL_CHECKS = {
     "smtp_url": check_smtp_url,
 }
 
-logger = logging.getLogger("minutebook.config")
+logger = EventLog("minutebook.config")
 
 
 class InvalidSetting(ValueError):
@@ -283,7 +283,7 @@ def _overlay(values: dict[str, Any], environ: Mapping[str, str]) -> dict[tuple[s
             names[path] = variable
     for warning in unknown_variables(environ):
         # No error: Kubernetes sets SCHED_SERVICE_HOST for a service named "sched".
-        logger.warning("unknown setting: %s", warning)
+        logger.warning("setting_unknown", "unknown setting: {setting}", warning)
     return names
 
 

@@ -1,6 +1,5 @@
 """Retry claims and writes: a restart of the database must not lose an outcome."""
 
-import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from threading import Event
@@ -11,8 +10,9 @@ import sqlalchemy as sa
 
 from runtime.clock import monotonic
 from runtime.database import DATABASE_AWAY, DEADLOCK, reason_of, sqlstate_of
+from runtime.logs.events import EventLog
 
-logger = logging.getLogger("minutebook.worker")
+logger = EventLog("minutebook.worker")
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -59,7 +59,9 @@ def start(operation_id: UUID, claim: Callable[[], T], otherwise: U) -> T | U:
             return claim()
         except sa.exc.IntegrityError:
             logger.info(
-                "operation %s: another one of its action is starting; trying again", operation_id
+                "operation_start_repeated",
+                "operation {operation}: another one of its action is starting; trying again",
+                operation_id,
             )
     return otherwise
 
@@ -77,5 +79,9 @@ def persist(engine: sa.Engine, act: Callable[[sa.Connection], T]) -> T:
         except DATABASE_AWAY as error:
             if monotonic() >= give_up_at:
                 raise
-            logger.warning("database unavailable, trying again: %s", reason_of(error))
+            logger.warning(
+                "database_unavailable",
+                "database unavailable, trying again: {error}",
+                reason_of(error),
+            )
             Event().wait(RETRY_S)

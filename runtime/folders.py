@@ -1,11 +1,12 @@
 """Folders private to this account."""
 
-import logging
 import os
 import stat
 from pathlib import Path
 
-logger = logging.getLogger("minutebook.home")
+from runtime.logs.events import EventLog
+
+logger = EventLog("minutebook.home")
 
 # Files of this process hold documents, data and mail: other accounts must not read them.
 PRIVATE_UMASK = 0o077
@@ -29,7 +30,7 @@ def caller_umask() -> int:
 def make_home(home: Path) -> None:
     """Create a home folder, and log that it is new."""
     if not home.exists():
-        logger.info("made the home folder %s; --home names another", home)
+        logger.info("home_folder_made", "made the home folder {home}; --home names another", home)
     make_private(home)
 
 

@@ -1,9 +1,10 @@
 """Log once when this machine's clock is off, once when it is right again, and when it was set."""
 
-import logging
 from dataclasses import dataclass
 
-logger = logging.getLogger("minutebook.clock")
+from runtime.logs.events import EventLog
+
+logger = EventLog("minutebook.clock")
 
 
 @dataclass
@@ -23,15 +24,20 @@ class SkewWatch:
         self.is_off = abs(skew_s) > self.limit_s
         if self.is_off and not was_off:
             logger.warning(
-                "this machine's clock is %+.1f s off the database's, which alone decides; "
-                "set it right (NTP)",
+                "clock_skewed",
+                "this machine's clock is {seconds:+.1f} s off the database's, which "
+                "alone decides; set it right (NTP)",
                 skew_s,
             )
         elif was_off and not self.is_off:
-            logger.info("this machine's clock is right again")
+            logger.info("clock_right_again", "this machine's clock is right again")
 
     def note_wall(self, wall_s: float, monotonic_s: float) -> None:
         """Record the wall clock and the monotonic clock, read at the same moment."""
         before, self._leads_s = self._leads_s, wall_s - monotonic_s
         if before is not None and abs(self._leads_s - before) > self.limit_s:
-            logger.warning("this machine's clock was set by %+.1f s", self._leads_s - before)
+            logger.warning(
+                "machine_clock_set",
+                "this machine's clock was set by {seconds:+.1f} s",
+                self._leads_s - before,
+            )

@@ -3,7 +3,6 @@
 import contextlib
 import ctypes
 import fcntl
-import logging
 import os
 import signal
 import subprocess
@@ -16,8 +15,9 @@ from pathlib import Path
 from typing import IO, NamedTuple, Self
 
 from runtime.clock import monotonic, wait_for
+from runtime.logs.events import EventLog
 
-logger = logging.getLogger("minutebook.up")
+logger = EventLog("minutebook.up")
 
 PARENT = "MINUTEBOOK_PARENT_PID"
 LONGEST_PAUSE_S = 30.0
@@ -98,12 +98,19 @@ class Child:
             self._pause_s = min(LONGEST_PAUSE_S, max(1.0, self._pause_s * 2)) if is_sudden else 0.0
             self._start_at = monotonic() + self._pause_s
             code = self.process.returncode if self.process else None
-            logger.error("%s ended with %s; starting it again", self.name, code)
+            logger.error(
+                "process_ended", "{process} ended with {code}; starting it again", self.name, code
+            )
         if monotonic() >= self._start_at:
             try:
                 self.start()
             except OSError as error:  # as when memory is short
-                logger.error("%s cannot be started: %s; trying again", self.name, error)
+                logger.error(
+                    "process_not_started",
+                    "{process} cannot be started: {error}; trying again",
+                    self.name,
+                    error,
+                )
                 self._start_at = monotonic() + LONGEST_PAUSE_S
             else:
                 self._start_at = 0.0
@@ -122,7 +129,7 @@ def stop_all(children: Sequence[Child], timeout_s: float) -> None:
     if not wait_for(lambda: not any(child.is_alive for child in children), timeout_s):
         for child in children:
             if child.is_alive:
-                logger.warning("%s does not stop; killing it", child.name)
+                logger.warning("process_killed", "{process} does not stop; killing it", child.name)
             child.signal(signal.SIGKILL)
     for child in children:
         if child.process is not None:

@@ -5,18 +5,19 @@ it, each attempt, its steps, the task it hands over and its webhooks are in one 
 message of ours need carry it.
 """
 
-import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from runtime.logs.events import EventLog
+
 if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.trace import SpanContext, TracerProvider
 
-logger = logging.getLogger("minutebook.tracing")
+logger = EventLog("minutebook.tracing")
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 NAME = "minutebook"
@@ -38,7 +39,11 @@ def set_up_tracing(process: str) -> None:
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as error:
-        logger.warning("nothing is traced, see the extra otel in docs/how-to/install.md: %s", error)
+        logger.warning(
+            "tracing_off",
+            "nothing is traced, see the extra otel in docs/how-to/install.md: {error}",
+            error,
+        )
         return
     named = {} if os.environ.get("OTEL_SERVICE_NAME") else {"service.name": NAME}
     provider = TracerProvider(resource=Resource.create({**named, "minutebook.process": process}))

@@ -1,7 +1,5 @@
 """Detect that the broker lost its messages, and release the queued operations for resending."""
 
-import logging
-
 import sqlalchemy as sa
 
 from broker import marker
@@ -9,8 +7,9 @@ from broker.marker import Mark
 from models.store import ticks
 from models.store.operations import outbox
 from runtime.database import reading
+from runtime.logs.events import EventLog
 
-logger = logging.getLogger("minutebook.broker")
+logger = EventLog("minutebook.broker")
 
 
 class BrokerWatch:
@@ -62,7 +61,11 @@ class BrokerWatch:
         if lost is not None:
             marker.forget(lost)
         if count:
-            logger.warning("the broker lost its messages: %d operations are sent again", count)
+            logger.warning(
+                "broker_lost_messages",
+                "the broker lost its messages: {operations} operations are sent again",
+                count,
+            )
         return count
 
 

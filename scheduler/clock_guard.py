@@ -1,7 +1,6 @@
 """Read the work of a tick, and undo decisions made while the clock was ahead."""
 
 import json
-import logging
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -13,12 +12,13 @@ from models.store.operations import backfills, outbox
 from models.store.ticks import CLOCK_WAS_WRONG, Found
 from models.stored import instant_in
 from runtime.database import give_way, unhurried
+from runtime.logs.events import EventLog
 from scheduler.decision import MOST_BETWEEN_TICKS
 from scheduler.events.tick import withdraw_what_lies_ahead
 from scheduler.service_manager import ALIVE, notify
 from scheduler.sweep import Sweeper
 
-logger = logging.getLogger("minutebook.tick")
+logger = EventLog("minutebook.tick")
 
 MOST_RELEASED = 10_000
 
@@ -71,7 +71,11 @@ def _set_right(connection: sa.Connection, last_now: datetime, now: datetime) -> 
     if now <= last_now + CLOCK_WAS_WRONG or not _is_right_again(connection, last_now, now):
         return False
     moved = clock_steps.come_back(connection, last_now, now)
-    logger.warning("the clock was behind: %d actions begin again at their last change", moved)
+    logger.warning(
+        "clock_was_behind",
+        "the clock was behind: {actions} actions begin again at their last change",
+        moved,
+    )
     return True
 
 
@@ -94,7 +98,12 @@ def _begin_to_wind_back(connection: sa.Connection, now: datetime, by: timedelta)
     set_back = {"at": now.isoformat(), "seconds": by.total_seconds()}
     ticks.set_fact(connection, ticks.CLOCK_SET_BACK, json.dumps(set_back))
     ticks.set_fact(connection, ticks.WINDING_BACK, now.isoformat())
-    logger.warning("the clock went back by %s: all is decided again from %s on", by, now)
+    logger.warning(
+        "clock_set_back",
+        "the clock went back by {by}: all is decided again from {since} on",
+        by,
+        now,
+    )
 
 
 def _wind_back(engine: sa.Engine, at: datetime | None) -> None:
@@ -104,7 +113,7 @@ def _wind_back(engine: sa.Engine, at: datetime | None) -> None:
     while some := _wind_back_some(engine, at):
         count += some
         _go_on(engine)
-    logger.info("%d actions are wound back to the clock", count)
+    logger.info("actions_wound_back", "{actions} actions are wound back to the clock", count)
 
 
 def _go_on(engine: sa.Engine) -> None:

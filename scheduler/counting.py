@@ -1,15 +1,14 @@
 """Count what ended, for `/metrics`: once, after each tick, by any daemon."""
 
-import logging
-
 import sqlalchemy as sa
 
 from models.store import totals
 from models.store.totals.amounts import Totals
 from runtime.database import DATABASE_AWAY, reading, unhurried
+from runtime.logs.events import EventLog
 from scheduler.tick import TickReport
 
-logger = logging.getLogger("minutebook.counting")
+logger = EventLog("minutebook.counting")
 
 # After a long downtime the next ticks count the rest.
 MOST_PAGES = 8
@@ -48,4 +47,6 @@ def count_ended(engine: sa.Engine) -> None:
     except DATABASE_AWAY:
         raise
     except Exception:  # figures must not stop the loop
-        logger.exception("ended operations were not counted; the next tick tries again")
+        logger.exception(
+            "counting_failed", "ended operations were not counted; the next tick tries again"
+        )

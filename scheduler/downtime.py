@@ -1,7 +1,6 @@
 """Report what was due during a downtime, counted in the tables: daemons may share the work."""
 
 import json
-import logging
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -20,8 +19,9 @@ from models.stored import instant_in
 from models.values import format_instant
 from models.values.durations import lasting
 from runtime.database import reading
+from runtime.logs.events import EventLog
 
-logger = logging.getLogger("minutebook.tick")
+logger = EventLog("minutebook.tick")
 
 MOST_NAMED = 5
 
@@ -81,7 +81,7 @@ def report(engine: sa.Engine) -> dict[str, Any] | None:
     with reading(engine) as connection:
         found = last_downtime(connection)
     if found is not None:
-        logger.warning("down %s", in_words(found))
+        logger.warning("downtime", "down {what}", in_words(found))
     return found
 
 

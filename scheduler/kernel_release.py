@@ -3,7 +3,6 @@
 Two releases must not decide side by side: each would pass over what the other one scheduled.
 """
 
-import logging
 from typing import NamedTuple
 from uuid import UUID
 
@@ -16,8 +15,9 @@ from models.store import ticks
 from models.store.actions import cursors
 from models.store.ticks import KERNEL, TZ_RELEASE
 from models.tables import installation
+from runtime.logs.events import EventLog
 
-logger = logging.getLogger("minutebook.release")
+logger = EventLog("minutebook.release")
 
 # The release that is adopted, as long as actions may still be scheduled by an older one.
 ADOPTING = "adopting_release"
@@ -140,7 +140,9 @@ def why_not_decide(engine: sa.Engine, kernel: str | None, tz: str | None) -> str
 
 
 def _unschedule_all(engine: sa.Engine) -> None:
-    logger.warning("new tz release or kernel: the next tick schedules all actions again")
+    logger.warning(
+        "kernel_adopted", "new tz release or kernel: the next tick schedules all actions again"
+    )
     last: UUID | None = None
     while True:
         with engine.begin() as connection:

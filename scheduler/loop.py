@@ -1,6 +1,5 @@
 """Run the daemon's loop: wait for the full minute or a signal, tick, report."""
 
-import logging
 import os
 import socket
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from models.values.durations import format_span
 from runtime.clock import monotonic, utc_now
 from runtime.config import Settings
 from runtime.database import DATABASE_AWAY, reading, unhurried
+from runtime.logs.events import EventLog
 from runtime.skew import SkewWatch
 from runtime.stopping import Stop
 from runtime.tracing import span
@@ -32,7 +32,7 @@ from scheduler.service_manager import ALIVE, READY, notify, status
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
 
-logger = logging.getLogger("minutebook.daemon")
+logger = EventLog("minutebook.daemon")
 
 T = TypeVar("T")
 
@@ -92,7 +92,13 @@ class Daemon:
         if found is not None:
             name, longest = found
             reason = kept_too_short(longest, kept_for)
-            logger.warning("look_back %s of %r %s", format_span(longest), name, reason)
+            logger.warning(
+                "look_back_too_long",
+                "look_back {look_back} of {action!r} {reason}",
+                format_span(longest),
+                name,
+                reason,
+            )
 
     def run(self) -> None:
         """Tick at once, then at every full minute by the database's clock, until `stop` is set."""
@@ -133,7 +139,7 @@ class Daemon:
         except DATABASE_AWAY:
             raise
         except Exception:
-            logger.exception("this tick failed; the next one catches up")
+            logger.exception("tick_failed", "this tick failed; the next one catches up")
 
     def _next_minute(self) -> datetime:
         step = self.settings.scheduler.tick_seconds
@@ -173,17 +179,25 @@ class Daemon:
         self.machine_clock.note(skew_s)
         self.machine_clock.note_wall(utc_now().timestamp(), answered)
         if answered - asked > self._longest_wait_s:
-            logger.warning("the database did not respond for %.1f s", answered - asked)
+            logger.warning(
+                "database_slow",
+                "the database did not respond for {seconds:.1f} s",
+                answered - asked,
+            )
             self.sweeper.distrust()
         before, self._clock_leads_s = self._clock_leads_s, now.timestamp() - answered
         if before is not None and abs(self._clock_leads_s - before) > self._longest_wait_s:
-            logger.warning("the clock jumped by %+.1f s", self._clock_leads_s - before)
+            logger.warning(
+                "clock_jumped", "the clock jumped by {seconds:+.1f} s", self._clock_leads_s - before
+            )
             self.sweeper.distrust()
         return now
 
     def _notice_pause(self, late_s: float) -> None:
         if late_s > FROZEN.total_seconds():
-            logger.warning("this daemon was suspended for %.0f s", late_s)
+            logger.warning(
+                "daemon_suspended", "this daemon was suspended for {seconds:.0f} s", late_s
+            )
             self.sweeper.distrust()
 
     def _until_it_works(self, act: Callable[[], T]) -> T | None:
@@ -192,7 +206,11 @@ class Daemon:
             try:
                 return act()
             except DATABASE_AWAY as error:
-                logger.error("database unavailable, trying again: %s", _first_line(error))
+                logger.error(
+                    "database_unavailable",
+                    "database unavailable, trying again: {error}",
+                    _first_line(error),
+                )
                 notify(ALIVE, status("database unavailable"))
                 self.stop.wait(DATABASE_RETRY_S)
                 # If the next try succeeds, the workers had no database until now.
@@ -210,5 +228,7 @@ def _log(report: TickReport) -> str:
     shown = {key: value for key, value in report.figures().items() if key != "downtime"}
     figures = "".join(f"{key}={value} " for key, value in shown.items())
     at = format_instant(report.now)
-    logger.info("tick %s %s(%.0f ms)", at, figures, report.duration_ms)
+    logger.info(
+        "tick", "tick {now} {figures}({duration_ms:.0f} ms)", at, figures, report.duration_ms
+    )
     return f"{at} {figures}({report.duration_ms:.0f} ms)"

@@ -1,9 +1,10 @@
 """Ping an external monitor after each tick."""
 
-import logging
 from threading import Thread
 
-logger = logging.getLogger("minutebook.ping")
+from runtime.logs.events import EventLog
+
+logger = EventLog("minutebook.ping")
 
 WITHIN_S = 5.0
 
@@ -38,4 +39,6 @@ class Ping:
                 pass
         except (URLError, OSError, ValueError) as error:
             # The URL is a secret: anyone with it can ping.
-            logger.warning("the ping was not answered: %s", getattr(error, "reason", error))
+            logger.warning(
+                "ping_failed", "the ping was not answered: {error}", getattr(error, "reason", error)
+            )

@@ -17,13 +17,18 @@ from models.store.notices import overdue
 from models.store.operations import handing, recovery, turns
 from runtime.clock import monotonic
 from runtime.database import DATABASE_AWAY
+from runtime.logs.events import EventLog
 from runtime.sections import AlertSettings
 from scheduler.broker_watch import BrokerWatch
 from scheduler.dispatch import dispatch_backfills, dispatch_notices, dispatch_ready
 
-logger = logging.getLogger("minutebook.sweep")
+logger = EventLog("minutebook.sweep")
 
 T = TypeVar("T")
+# The name of a log event, and its text.
+Event = tuple[str, str]
+LOST = ("operation_lost", "operation {operation} lost its worker: now {state}")
+IN_DOUBT = ("operation_in_doubt", "operation {operation} was left in doubt: now {state}")
 
 BATCH = 500
 
@@ -82,23 +87,23 @@ class Sweeper:
 
     def _take_back(self, engine: sa.Engine) -> int:
         lost = partial(recovery.take_back_lost, lease=self.lease, limit=BATCH, alerts=self.alerts)
-        return _in_batches(engine, lost, "operation %s lost its worker: now %s")
+        return _in_batches(engine, lost, LOST)
 
     def _decide_doubtful(self, engine: sa.Engine) -> int:
         """Decide operations whose sender fell silent while sending to another application."""
         doubtful = partial(handing.decide_doubtful, limit=BATCH, alerts=self.alerts)
-        return _in_batches(engine, doubtful, "operation %s was left in doubt: now %s")
+        return _in_batches(engine, doubtful, IN_DOUBT)
 
     def _alert_overdue(self, engine: sa.Engine, overtook: bool) -> int:
         with engine.begin() as connection:
             alerted = overdue.alert(connection, self.alerts, BATCH, overtook=overtook)
         for name, reason in alerted:
-            logger.warning("action %r is overdue: %s", name, reason)
+            logger.warning("action_overdue", "action {action!r} is overdue: {reason}", name, reason)
         return len(alerted)
 
 
 def _in_batches(
-    engine: sa.Engine, act: Callable[[sa.Connection], list[tuple[UUID, str]]], text: str
+    engine: sa.Engine, act: Callable[[sa.Connection], list[tuple[UUID, str]]], event: Event
 ) -> int:
     count = 0
     while True:
@@ -106,7 +111,7 @@ def _in_batches(
             moved = act(connection)
         for operation, state in moved:
             level = logging.ERROR if state == OperationState.FAILED else logging.WARNING
-            logger.log(level, text, operation, state)
+            logger.log(level, *event, operation, state)
         count += len(moved)
         if len(moved) < BATCH:
             return count
@@ -119,7 +124,7 @@ def _isolated(nothing: T, part: Callable[..., T], *given: object) -> T:
     except DATABASE_AWAY:
         raise
     except Exception:  # an unforeseen row
-        logger.exception("a part of this sweep failed; the next sweep tries again")
+        logger.exception("sweep_failed", "a part of this sweep failed; the next sweep tries again")
         return nothing
 
 

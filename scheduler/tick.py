@@ -1,6 +1,5 @@
 """Run one tick: claim what is due, decide, record, send, sweep; docs/explanation/tick.md."""
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -22,6 +21,7 @@ from models.store.operations.waiting import Room
 from models.store.ticks import CLOCK_WAS_WRONG
 from runtime.clock import monotonic
 from runtime.database import is_locked, is_of_no_row, reading, wait_briefly
+from runtime.logs.events import EventLog
 from scheduler import downtime
 from scheduler.changes.revisions import (
     action_ref,
@@ -38,7 +38,7 @@ from scheduler.record import Decided, Recorded, advance, new_room, record
 from scheduler.service_manager import ALIVE, notify
 from scheduler.sweep import Sweeper
 
-logger = logging.getLogger("minutebook.tick")
+logger = EventLog("minutebook.tick")
 
 # Batches start small and double: the first message leaves soon.
 FIRST_BATCH = 125
@@ -115,7 +115,9 @@ class Tick:
         if found.has_events and self.report.older_release is None:
             self.decide_events()
         if self.report.older_release is not None:
-            logger.error("this daemon decides nothing: %s", self.report.older_release)
+            logger.error(
+                "older_release", "this daemon decides nothing: {error}", self.report.older_release
+            )
 
     def decide_all(self) -> None:
         """Decide, record and send until nothing is due; then retry locked actions once.
@@ -135,7 +137,10 @@ class Tick:
                 raise
             self.report.locked = self._holder()
             logger.warning(
-                "actions stay locked by another process (%s): %s", self.report.locked, error.orig
+                "actions_locked",
+                "actions stay locked by another process ({holder}): {error}",
+                self.report.locked,
+                error.orig,
             )
 
     def _holder(self) -> str:
@@ -267,7 +272,9 @@ class Tick:
         uid = broken.action.uid if isinstance(broken, Decided) else broken.action_uid
         if not self._holds(connection, uid):
             return NOTHING
-        logger.error("action %s is quarantined: %s", uid, reason_of(error))
+        logger.error(
+            "action_quarantined", "action {action} is quarantined: {reason}", uid, reason_of(error)
+        )
         self.report.set_aside += 1
         if isinstance(broken, Decided):
             actions.set_aside(connection, uid, reason_of(error))

@@ -4,7 +4,6 @@ A worker for the queue `default` loads this module by name. If the worker dies, 
 stay, and the sweep asks another worker to continue.
 """
 
-import logging
 import os
 from dataclasses import dataclass
 from datetime import timedelta
@@ -29,6 +28,7 @@ from models.store.operations import backfills, waiting
 from models.store.operations.backfills import Turn
 from models.store.operations.outbox import Message
 from runtime.database import DATABASE_AWAY, reason_of
+from runtime.logs.events import EventLog
 from scheduler.changes.revisions import action_ref
 from scheduler.kernel_release import OtherRelease, hold_release
 from scheduler.occurrence import next_occurrences
@@ -46,7 +46,7 @@ from scheduler.record import operation_row
 from tasks.engines import engine_of
 from tasks.lease import stopping
 
-logger = logging.getLogger("minutebook.backfill")
+logger = EventLog("minutebook.backfill")
 
 # The most operations of an action, requested by users, that may wait to start.
 MOST_UNSTARTED = 2_000
@@ -149,7 +149,13 @@ def _run(
 def metatask_schedule(backfill_id: str, attempt: int) -> str:
     """Process a backfill in that attempt; return the outcome."""
     outcome = run_turn(engine_of(os.getpid(), settings_in_use()), (UUID(backfill_id), attempt))
-    logger.info("backfill %s attempt %d: %s", backfill_id, attempt, outcome)
+    logger.info(
+        "backfill_turn",
+        "backfill {backfill} attempt {attempt}: {outcome}",
+        backfill_id,
+        attempt,
+        outcome,
+    )
     return outcome
 
 
@@ -161,7 +167,7 @@ def run_turn(engine: sa.Engine, turn: Turn) -> str:
         # The sweep asks again.
         return f"database unavailable: {reason_of(error)}"
     except Exception as error:
-        logger.exception("backfill %s failed", turn[0])
+        logger.exception("backfill_failed", "backfill {backfill} failed", turn[0])
         with engine.begin() as connection:
             backfills.finish(connection, turn[0], "failed", text_of(error))
         return "failed"

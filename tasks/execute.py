@@ -26,6 +26,7 @@ from models.store.operations.finish import Ended, Ending, end
 from models.store.operations.retry_policy import CANCELLED, failed, lost
 from runtime.config import Settings
 from runtime.db_retry import persist, start
+from runtime.logs.events import EventLog
 from runtime.sections import AlertSettings
 from runtime.tracing import span
 from tasks.engines import engine_of
@@ -34,7 +35,7 @@ from tasks.registry import Registry, registry_of
 from tasks.runner import Runner, json_of
 from tasks.step_states import Script
 
-logger = logging.getLogger("minutebook.worker")
+logger = EventLog("minutebook.worker")
 
 
 @app.task(name=EXECUTE_HEAVY, bind=True)
@@ -70,7 +71,12 @@ def run_attempt(
         with span("claim"):
             claimed = _claim(engine, message, worker, script, settings.alert)
         if isinstance(claimed, KeptBack):
-            logger.info("operation %s attempt %d: not started, %s", *message, claimed.why)
+            logger.info(
+                "operation_not_started",
+                "operation {operation} attempt {attempt}: not started, {reason}",
+                *message,
+                claimed.why,
+            )
             if claimed.ended is None:
                 send_behind(engine, message[0])
             send_ended(engine, claimed.ended)
@@ -86,7 +92,11 @@ def _run_claimed(runner: Runner) -> str:
     """Run a claimed attempt under its lease; return its end, or `lost` with the lease."""
     engine, claimed = runner.engine, runner.lease.claim
     logger.info(
-        "%s: operation %s started (attempt %d)", claimed.triggerer, claimed.id, claimed.attempt
+        "operation_started",
+        "{triggerer}: operation {operation} started (attempt {attempt})",
+        claimed.triggerer,
+        claimed.id,
+        claimed.attempt,
     )
     try:
         with runner.lease.held():
@@ -94,12 +104,13 @@ def _run_claimed(runner: Runner) -> str:
             runner.lease.steps_are_over()
             ended = _end(runner, ending)
     except LeaseLost as error:
-        logger.warning("%s; nothing more is written", error)
+        logger.warning("lease_lost", "{error}; nothing more is written", error)
         return "lost"
     level = logging.ERROR if ended.state == OperationState.FAILED else logging.INFO
     logger.log(
         level,
-        "%s: operation %s ended: %s%s",
+        "operation_ended",
+        "{triggerer}: operation {operation} ended: {state}{reason}",
         claimed.triggerer,
         claimed.id,
         ended.state,
@@ -134,7 +145,7 @@ def _end(runner: Runner, ending: Ending) -> Ended:
     try:
         return persist(engine, lambda c: end(c, id, attempt, ending, story, alerts=alerts))
     except (sa.exc.StatementError, TypeError, ValueError) as error:
-        logger.exception("the end of operation %s cannot be stored", id)
+        logger.exception("end_not_stored", "the end of operation {operation} cannot be stored", id)
         text = f"the end could not be stored: {type(error).__name__}"
         instead = Ending(OperationState.FAILED, error=text, is_failure=True)
         return persist(engine, lambda c: end(c, id, attempt, instead, alerts=alerts))
@@ -187,7 +198,7 @@ def ending_of(runner: Runner, error: BaseException) -> Ending:
             return failed(claimed, str(error), permanent=True)
         case sa.exc.OperationalError() | sa.exc.InterfaceError() | sa.exc.InternalError():
             return database_was_away(runner, error)
-    logger.error("operation %s failed", claimed.id, exc_info=error)
+    logger.error("operation_failed", "operation {operation} failed", claimed.id, exc_info=error)
     return failed(claimed, text_of(error), permanent=False)
 
 

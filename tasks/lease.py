@@ -4,7 +4,6 @@ A signal to the process's main thread raises Interrupted in the step. If the ste
 thread of the lease ends the operation and kills the process, which Celery's prefork pool replaces.
 """
 
-import logging
 import os
 import signal
 from collections.abc import Iterator
@@ -25,11 +24,12 @@ from models.store.operations.running import Story
 from runtime.clock import monotonic
 from runtime.database import reason_of
 from runtime.db_retry import KEEP_S
+from runtime.logs.events import EventLog
 from runtime.sections import AlertSettings
 from runtime.sections.processes import WorkerSettings
 from tasks.log_lines import LogLines
 
-logger = logging.getLogger("minutebook.lease")
+logger = EventLog("minutebook.lease")
 
 
 class SharedFlag:
@@ -138,7 +138,9 @@ class Lease(Keeper):
             if not self.is_raised:
                 raise
             logger.warning(
-                "operation %s attempt %d: its interrupted step raised an error: %s",
+                "interrupted_step_raised",
+                "operation {operation} attempt {attempt}: its interrupted step raised an "
+                "error: {error}",
                 self.claim.id,
                 self.claim.attempt,
                 text_of(error),
@@ -159,7 +161,9 @@ class Lease(Keeper):
         if self._over_at is None or monotonic() < self._over_at + RECORDED_WITHIN_S:
             return False
         logger.error(
-            "operation %s attempt %d: its end is not recorded after %.0f s; its lease runs out",
+            "end_not_recorded",
+            "operation {operation} attempt {attempt}: its end is not recorded after "
+            "{seconds:.0f} s; its lease runs out",
             self.claim.id,
             self.claim.attempt,
             RECORDED_WITHIN_S,
@@ -181,7 +185,10 @@ class Lease(Keeper):
         except sa.exc.SQLAlchemyError as error:
             # After a database error the sweep does not trust a lease's age either: go on.
             logger.warning(
-                "heartbeat of %s: database unavailable: %s", self.claim.id, reason_of(error)
+                "heartbeat_failed",
+                "heartbeat of {operation}: database unavailable: {error}",
+                self.claim.id,
+                reason_of(error),
             )
             return min(1.0, self.settings.heartbeat_s)
         else:
@@ -193,7 +200,9 @@ class Lease(Keeper):
         """End an attempt whose step does not stop, and kill its process."""
         ending = self.ending()
         logger.error(
-            "operation %s attempt %d: a step does not end (%s); killing its process",
+            "step_killed",
+            "operation {operation} attempt {attempt}: a step does not end "
+            "({reason}); killing its process",
             self.claim.id,
             self.claim.attempt,
             ending.reason,

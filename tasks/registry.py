@@ -1,6 +1,5 @@
 """The steps that a process knows: Minutebook's own, and those of users."""
 
-import logging
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,10 +12,11 @@ from minutebook.steps import StepFunction, StepSpec, registered_steps
 from models.errors import UnknownStep
 from models.parsing import KnownSteps
 from runtime.extras import EXTRAS, HOW_TO_INSTALL, missing_here
+from runtime.logs.events import EventLog
 from tasks.built_in import built_in_steps
 from tasks.loading import WITHIN_S, Origin, load, origins_of
 
-logger = logging.getLogger("minutebook.steps")
+logger = EventLog("minutebook.steps")
 
 # Where modules register steps and readers by name; entries of a failed module are removed.
 SHELVES: tuple[dict[str, Any], ...] = (steps._registered, readers._registered)
@@ -62,7 +62,9 @@ class Registry:
             shelf.clear()
             shelf.update(earlier)
         self.failed[origin.module] = error
-        logger.error("%s cannot be imported: %s", origin.source, error)
+        logger.error(
+            "steps_not_imported", "{source} cannot be imported: {error}", origin.source, error
+        )
 
     def _clash(self, before: dict[str, StepSpec]) -> str | None:
         """Return the error in the names of the steps that were just registered."""

@@ -1,6 +1,5 @@
 """Downloads of rows: few at a time, each in bounded memory, none longer than its client reads."""
 
-import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
@@ -12,9 +11,10 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from models.errors import SchedulerError
+from runtime.logs.events import EventLog
 from web.problems import DownloadsFull, TooManyDownloads
 
-logger = logging.getLogger("minutebook.web")
+logger = EventLog("minutebook.web")
 
 # Opens what a download sends, piece by piece.
 Open = Callable[[], AbstractContextManager[Iterator[bytes]]]
@@ -65,7 +65,12 @@ class Download(StreamingResponse):
                     await super().__call__(scope, receive, send)
                 except SchedulerError as error:
                     # The answer is left without its end: no part of the rows passes for all.
-                    logger.warning("a download of small app %s was cut: %s", self._app, error)
+                    logger.warning(
+                        "download_cut",
+                        "a download of small app {app} was cut: {error}",
+                        self._app,
+                        error,
+                    )
 
 
 @asynccontextmanager

@@ -18,6 +18,7 @@ from models.store.operations.claims import Wanted
 from models.store.operations.jobs import Lane, Offer
 from runtime.clock import monotonic
 from runtime.database import DATABASE_AWAY, reason_of
+from runtime.logs.events import EventLog
 from views.installation import Installation
 from views.jobs import taking, work
 from views.jobs.taking import JobToDo
@@ -25,7 +26,7 @@ from web import pairing
 from web.looks import Looks
 from web.problems import Stopping
 
-logger = logging.getLogger("minutebook.web")
+logger = EventLog("minutebook.web")
 
 INTERVAL_S = 0.05
 # Jobs taken in one transaction: the first workers get theirs before the last are looked up.
@@ -187,10 +188,14 @@ class Handout:
             )
         except DATABASE_AWAY as error:
             logger.warning(
-                "a job could not be taken, the database is unavailable: %s", reason_of(error)
+                "job_not_taken",
+                "a job could not be taken, the database is unavailable: {error}",
+                reason_of(error),
             )
         except Exception:  # the others get theirs
-            logger.exception("operation %s could not be taken", offer.id)
+            logger.exception(
+                "operation_not_taken", "operation {operation} could not be taken", offer.id
+            )
         left = self._left(waiter, job)
         if left is not None:
             await self._give_back(left)
@@ -208,7 +213,9 @@ class Handout:
             await anyio.to_thread.run_sync(work.give_back, self.opened, job, limiter=self._limit)
         except (LeaseLost, *DATABASE_AWAY) as error:
             logger.warning(
-                "a job whose worker disconnected waits until its lease expires: %s", error
+                "job_left_to_lease",
+                "a job whose worker disconnected waits until its lease expires: {error}",
+                error,
             )
 
     async def _note(self) -> None:

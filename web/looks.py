@@ -1,13 +1,13 @@
 """The loop of a reader that asks the database on behalf of all requests that wait."""
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from runtime.database import DATABASE_AWAY, reason_of
+from runtime.logs.events import EventLog
 
-logger = logging.getLogger("minutebook.web")
+logger = EventLog("minutebook.web")
 
 # How long to leave the database alone after an error.
 AWAY_S = 1.0
@@ -51,8 +51,11 @@ class Looks:
             return 0.0 if await self._look() else self._interval_s
         except DATABASE_AWAY as error:
             logger.warning(
-                "%s while the database is unavailable: %s", self._without, reason_of(error)
+                "look_without_database",
+                "{look} while the database is unavailable: {error}",
+                self._without,
+                reason_of(error),
             )
         except Exception:  # the next look must come
-            logger.exception("%s after an unexpected error", self._without)
+            logger.exception("look_failed", "{look} after an unexpected error", self._without)
         return AWAY_S

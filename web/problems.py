@@ -1,7 +1,6 @@
 """Errors as problem details (RFC 9457): one shape for every answer that is not a success."""
 
 import json
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
@@ -29,10 +28,11 @@ from models.errors import (
 from models.problems import path_of, remedy_of
 from models.store.schema import UnfitSchema
 from runtime.database import DATABASE_AWAY, reason_of
+from runtime.logs.events import EventLog
 from runtime.visible import visible
 from views.view import View
 
-logger = logging.getLogger("minutebook.web")
+logger = EventLog("minutebook.web")
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = "5"
@@ -191,7 +191,7 @@ def _known_error(_request: Request, error: Exception) -> Described:
 
 
 def _database_away(_request: Request, error: Exception) -> Described:
-    logger.warning("database unavailable: %s", reason_of(error))
+    logger.warning("database_unavailable", "database unavailable: {error}", reason_of(error))
     detail = "the database does not answer; try again"
     return Described(503, "database-unavailable", detail, headers={"Retry-After": RETRY_AFTER_S})
 
@@ -221,7 +221,9 @@ def _methods_at(request: Request) -> list[str]:
 
 
 def _unexpected(request: Request, error: Exception) -> Described:
-    logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    logger.error(
+        "request_failed", "{method} {path} failed", request.method, request.url.path, exc_info=error
+    )
     return Described(500, "internal", "the server failed; its log says why")
 
 

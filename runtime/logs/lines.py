@@ -4,7 +4,7 @@ import json
 import logging
 from datetime import UTC, datetime
 
-from runtime.logs.events import described
+from runtime.logs.events import STEP_LINE, STEP_LOGGER, Line
 from runtime.visible import visible, visible_line
 
 STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -33,9 +33,17 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname,
             "logger": record.name,
             "message": record.getMessage(),
-            **described(record.name, record.msg, record.args),
+            **_described(record),
         }
         line.update((key, value) for key, value in vars(record).items() if key not in STANDARD)
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return json.dumps(line, default=str)
+
+
+def _described(record: logging.LogRecord) -> dict[str, object]:
+    """Return the event and its values by name; nothing for a line of another library."""
+    if record.name == STEP_LOGGER:
+        return {"event": STEP_LINE}
+    line: object = record.msg
+    return {"event": line.event, **line.values} if isinstance(line, Line) else {}

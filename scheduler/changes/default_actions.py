@@ -4,7 +4,6 @@ The small app's row records it, so that a renamed or deleted action is never cre
 deleted small app that is created again gets a new one.
 """
 
-import logging
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -17,9 +16,10 @@ from models.errors import InvalidAction
 from models.sql import read_clock
 from models.store import actions, audit, schema, tenants
 from models.tenant import GIVEN
+from runtime.logs.events import EventLog
 from scheduler.changes.revisions import revision_of
 
-logger = logging.getLogger("minutebook.upkeep")
+logger = EventLog("minutebook.upkeep")
 
 NAME = "maintenance"
 OWNER = GIVEN
@@ -69,7 +69,13 @@ def give_maintenance(connection: sa.Connection, app: SmallApp, steps: Steps) -> 
         revision = revision_of(maintenance_document(app.zone), context, OWNER)
     except InvalidAction as error:
         # This tz release lacks the zone; the next one may know it.
-        logger.error("small app %s: its action %s was not created: %s", app.name, NAME, error)
+        logger.error(
+            "default_action_refused",
+            "small app {app}: its action {action} was not created: {error}",
+            app.name,
+            NAME,
+            error,
+        )
         return False
     if not tenants.note_maintained(connection, app.id):
         return False

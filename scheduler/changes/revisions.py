@@ -1,7 +1,6 @@
 """Make revisions of actions, also from edits by plain SQL."""
 
 import json
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,12 +26,13 @@ from models.parsing import LEAST_TICK
 from models.store import actions, clock_steps, tenants
 from models.store.actions import cursors
 from runtime.database import is_of_no_row
+from runtime.logs.events import EventLog
 from scheduler.changes.circles import Dependency, check_circles
 from scheduler.decision import decide
 from scheduler.foresee import foresee, on_its_way_since
 from scheduler.record import ActionRef, Decided, Recorded, State, advance, record
 
-logger = logging.getLogger("minutebook.tick")
+logger = EventLog("minutebook.tick")
 
 
 class AnyParameters(BaseModel):
@@ -269,7 +269,11 @@ def _decided_before(
     except Exception as error:  # the action is quarantined anyway
         if is_of_no_row(error):
             raise
-        logger.exception("action %s: occurrences due before its edit are lost", row.action_uid)
+        logger.exception(
+            "edit_lost_occurrences",
+            "action {action}: occurrences due before its edit are lost",
+            row.action_uid,
+        )
         return Recorded()
 
 

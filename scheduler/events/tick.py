@@ -1,6 +1,5 @@
 """Decide event actions in a tick, by one index range per small app, event and delay."""
 
-import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -16,11 +15,12 @@ from models.store.notices import missed as missed_notices
 from models.store.people import events
 from models.stored import instant_in
 from runtime.database import is_of_no_row, reading, unhurried
+from runtime.logs.events import EventLog
 from scheduler.changes.revisions import reason_of
 from scheduler.events import Watched, decided_by_events, watched_of
 from scheduler.record import ActionRef, Decided, Recorded, State, record
 
-logger = logging.getLogger("minutebook.tick")
+logger = EventLog("minutebook.tick")
 
 
 @dataclass
@@ -52,7 +52,10 @@ class EventTick:
         except sa.exc.SQLAlchemyError:
             raise
         except Exception as error:
-            logger.exception("the events of this tick are not decided; the next tick tries again")
+            logger.exception(
+                "events_failed",
+                "the events of this tick are not decided; the next tick tries again",
+            )
             self.error = f"{type(error).__name__}: {error}"
 
     def _decide_all(self) -> None:
@@ -154,7 +157,9 @@ class EventTick:
                 self.left.add(action.uid)
                 return
             actions.set_aside(connection, action.uid, reason)
-        logger.error("action %s is quarantined: %s", action.uid, reason)
+        logger.error(
+            "action_quarantined", "action {action} is quarantined: {reason}", action.uid, reason
+        )
         self.set_aside += 1
 
 

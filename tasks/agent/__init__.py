@@ -4,7 +4,6 @@ Each connection serves one operation. If it closes before the operation ends, th
 it was killed: the kernel closes its sockets.
 """
 
-import logging
 import os
 import signal
 import socketserver
@@ -18,6 +17,7 @@ import sqlalchemy as sa
 from models.store.ticks import Seen
 from runtime.clock import monotonic
 from runtime.config import Settings
+from runtime.logs.events import EventLog
 from runtime.skew import SkewWatch
 from runtime.stopping import Stop
 from runtime.supervisor import PARENT
@@ -27,7 +27,7 @@ from tasks.agent.session import Session
 from tasks.agent.socket import listening
 from tasks.agent.workers import Workers
 
-logger = logging.getLogger("minutebook.agent")
+logger = EventLog("minutebook.agent")
 
 WATCH_S = 0.5
 CHECK_S = 0.05
@@ -78,7 +78,7 @@ class Agent:
         with listening(path, Handler, self.group) as server:
             with self._recording():
                 threading.Thread(target=server.serve_forever, daemon=True).start()
-                logger.info("agent serves %s", path)
+                logger.info("agent_started", "agent serves {path}", path)
                 self._wait_for_the_end()
                 self._wait_for_sessions()
             server.shutdown()
@@ -89,10 +89,16 @@ class Agent:
         parent = int(os.environ.get(PARENT, "0"))
         while not self.stop.wait(WATCH_S):
             if parent and os.getppid() != parent:
-                logger.warning("the worker is gone; waiting for what its processes still run")
+                logger.warning(
+                    "agent_worker_gone",
+                    "the worker is gone; waiting for what its processes still run",
+                )
                 break
             if self.leave.is_set():
-                logger.info("stopping when the last worker has left; a second signal stops it now")
+                logger.info(
+                    "agent_stopping",
+                    "stopping when the last worker has left; a second signal stops it now",
+                )
                 break
 
     def _wait_for_sessions(self) -> None:

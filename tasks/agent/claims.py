@@ -1,6 +1,5 @@
 """An agent's claims: within its bounds, and postponed while the database is unavailable."""
 
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,12 +12,13 @@ from models.store.operations.claims import recorded_of
 from runtime.clock import monotonic
 from runtime.database import DATABASE_AWAY, reason_of
 from runtime.db_retry import start
+from runtime.logs.events import EventLog
 from runtime.sections import AlertSettings
 from tasks.agent import followed
 from tasks.agent.bounds import Bounds
 from tasks.agent.followed import Held
 
-logger = logging.getLogger("minutebook.agent")
+logger = EventLog("minutebook.agent")
 
 # How long the database is not asked after a failed claim.
 LEFT_ALONE_S = 1.0
@@ -90,7 +90,12 @@ class Claims:
             return None
         why = self.bounds.why_not(recorded)
         if why is not None:
-            logger.warning("operation %s attempt %d is not this agent's: %s", *its, why)
+            logger.warning(
+                "agent_refused",
+                "operation {operation} attempt {attempt} is not this agent's: {reason}",
+                *its,
+                why,
+            )
             return KeptBack(why)
         return None if is_unknown or self.is_followed(recorded.task) else UNHEARD
 
@@ -116,7 +121,9 @@ class Claims:
             return start(call.its[0], claimed, TAKEN)
         except DATABASE_AWAY as error:
             reason = reason_of(error)
-            logger.warning("database unavailable, a claim is put off: %s", reason)
+            logger.warning(
+                "database_unavailable", "database unavailable, a claim is put off: {error}", reason
+            )
             away = Away(f"database unavailable: {reason}", monotonic() + LEFT_ALONE_S)
             self._away = away
             return replace(away, is_in_doubt=may_be_committed)

@@ -1,7 +1,6 @@
 """One connection to an agent: a line of JSON for each request and each answer."""
 
 import json
-import logging
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -17,6 +16,7 @@ from models.store.operations.finish import Ended
 from models.store.ticks import Seen
 from runtime.database import DATABASE_AWAY
 from runtime.db_retry import persist
+from runtime.logs.events import EventLog
 from tasks.agent import followed
 from tasks.agent.claims import UNHEARD, Away, Call, call_of
 from tasks.agent.followed import Held
@@ -25,7 +25,7 @@ from tasks.agent.workers import described_worker
 if TYPE_CHECKING:
     from tasks.agent import Agent
 
-logger = logging.getLogger("minutebook.agent")
+logger = EventLog("minutebook.agent")
 
 # The longest request, in bytes: a task's progress or end.
 LONGEST_LINE = 16 * 2**20
@@ -55,9 +55,11 @@ class Session:
                 answer = {**self._answer(asked), "n": asked.get("n")}
                 self.sink.write(json.dumps(answer, default=str).encode() + b"\n")
         except (OSError, ValueError) as error:
-            logger.warning("a connection broke: %s", error)
+            logger.warning("agent_connection_broke", "a connection broke: {error}", error)
         except Exception:
-            logger.exception("a connection is closed after an unexpected error")
+            logger.exception(
+                "agent_connection_failed", "a connection is closed after an unexpected error"
+            )
         if self.held is not None:
             self._give_back(self.held)
         elif self.call is not None and self.is_in_doubt:
@@ -106,12 +108,22 @@ class Session:
             self.is_in_doubt = found.is_in_doubt
             return {"state": "away", "reason": found.reason, "put_back": True}
         if isinstance(found, KeptBack):
-            logger.info("operation %s attempt %d: not started, %s", *call.its, found.why)
+            logger.info(
+                "operation_not_started",
+                "operation {operation} attempt {attempt}: not started, {reason}",
+                *call.its,
+                found.why,
+            )
             send_ended(self.agent.engine, found.ended)
             is_early = found in (followed.EARLY, UNHEARD)
             return {"state": "early" if is_early else "refused", "reason": found.why}
         self.held, claimed = found, found.claim
-        logger.info("%s: operation %s started (attempt %d)", claimed.triggerer, *call.its)
+        logger.info(
+            "operation_started",
+            "{triggerer}: operation {operation} started (attempt {attempt})",
+            claimed.triggerer,
+            *call.its,
+        )
         limits = self.agent.settings.worker.limits(claimed.plan.time_limit)
         return {"state": "taken", **followed.described(claimed), "limits": vars(limits)}
 
@@ -141,7 +153,7 @@ class Session:
             ended = persist(self.agent.engine, lambda c: followed.write_end(c, held, asked, alerts))
         except LeaseLost as error:
             self.held = None
-            logger.warning("%s; nothing more is written", error)
+            logger.warning("lease_lost", "{error}; nothing more is written", error)
             return {"state": "lost"}
         self._report_end(held, ended)
         return {"state": ended.state}
@@ -160,7 +172,12 @@ class Session:
         except (followed.JustBeingSent, sa.exc.IntegrityError, *DATABASE_AWAY) as error:
             return {"state": "later", "reason": str(error)}
         if ended is not None:
-            logger.info("operation %s: its message was discarded: %s", its[0], asked["reason"])
+            logger.info(
+                "message_discarded",
+                "operation {operation}: its message was discarded: {reason}",
+                its[0],
+                asked["reason"],
+            )
         send_ended(self.agent.engine, ended)
         return {"state": "noted"}
 
@@ -171,7 +188,12 @@ class Session:
             ended = persist(self.agent.engine, lambda c: followed.end_left_behind(c, held, alerts))
             self._report_end(held, ended)
         except (LeaseLost, sa.exc.SQLAlchemyError) as error:
-            logger.warning("operation %s is left to the sweep: %s", held.its[0], error)
+            logger.warning(
+                "operation_left_to_sweep",
+                "operation {operation} is left to the sweep: {error}",
+                held.its[0],
+                error,
+            )
 
     def _give_back_in_doubt(self, call: Call) -> None:
         """Give back an attempt whose claim may have been committed; its worker put it back."""
@@ -181,9 +203,19 @@ class Session:
             ended = persist(engine, lambda c: followed.give_back_in_doubt(c, *doubtful, alerts))
             send_ended(engine, ended)
         except sa.exc.SQLAlchemyError as error:
-            logger.warning("operation %s is left to the sweep: %s", call.its[0], error)
+            logger.warning(
+                "operation_left_to_sweep",
+                "operation {operation} is left to the sweep: {error}",
+                call.its[0],
+                error,
+            )
 
     def _report_end(self, held: Held, ended: Ended) -> None:
         self.held = None
-        logger.info("operation %s attempt %d ended: %s", *held.its, ended.state)
+        logger.info(
+            "attempt_ended",
+            "operation {operation} attempt {attempt} ended: {state}",
+            *held.its,
+            ended.state,
+        )
         send_ended(self.agent.engine, ended)

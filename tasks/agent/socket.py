@@ -1,6 +1,5 @@
 """The socket of an agent: made so that only its account, or one group, can connect."""
 
-import logging
 import os
 import shutil
 import socket
@@ -11,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from models.errors import Refused
+from runtime.logs.events import EventLog
 
-logger = logging.getLogger("minutebook.agent")
+logger = EventLog("minutebook.agent")
 
 # Each running task holds one connection, which has a thread and a descriptor. Most systems give a
 # process 1,024 descriptors; TasksMax of the agent's unit leaves room for the threads.
@@ -35,7 +35,11 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     def process_request(self, request: Any, client_address: Any) -> None:
         """Start a thread for `request`, or close it if too many are open."""
         if not self._free.acquire(blocking=False):
-            logger.warning("%d connections are open: another one is closed", MOST_CONNECTIONS)
+            logger.warning(
+                "agent_full",
+                "{connections} connections are open: another one is closed",
+                MOST_CONNECTIONS,
+            )
             self.shutdown_request(request)
             return
         try:
@@ -44,7 +48,11 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
             # The machine has no thread left: this connection is closed, and leaves no place taken.
             self._free.release()
             self.shutdown_request(request)
-            logger.warning("no thread for a connection, which is closed: %s", error)
+            logger.warning(
+                "agent_without_thread",
+                "no thread for a connection, which is closed: {error}",
+                error,
+            )
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """Serve `request`, then make room for another."""

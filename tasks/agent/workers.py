@@ -1,6 +1,5 @@
 """The workers that an agent serves: one that started it, or all that connect to a sidecar."""
 
-import logging
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,10 +12,11 @@ from models.store.clocks import read_both
 from models.store.ticks import Seen
 from runtime.clock import monotonic
 from runtime.database import reason_of
+from runtime.logs.events import EventLog
 from runtime.skew import SkewWatch
 from tasks.agent.bounds import Bounds
 
-logger = logging.getLogger("minutebook.agent")
+logger = EventLog("minutebook.agent")
 
 # A worker repeats what it follows every two seconds.
 HEARD_S = 10.0
@@ -98,11 +98,17 @@ class Workers:
                 for one in map(self.within_bounds, workers):
                     ticks.follower_seen(connection, replace(one, skew_s=skew_s))
         except sa.exc.SQLAlchemyError as error:
-            logger.warning("database unavailable: %s", reason_of(error))
+            logger.warning(
+                "database_unavailable", "database unavailable: {error}", reason_of(error)
+            )
 
     def _record_stop(self, worker: Seen) -> None:
         try:
             with self._engine.begin() as connection:
                 ticks.follower_stopped(connection, worker.name)
         except sa.exc.SQLAlchemyError as error:
-            logger.warning("database unavailable while stopping: %s", reason_of(error))
+            logger.warning(
+                "database_unavailable",
+                "database unavailable while stopping: {error}",
+                reason_of(error),
+            )

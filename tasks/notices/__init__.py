@@ -17,6 +17,7 @@ from models.store.notices import Notice
 from models.store.notices.alerting import is_of_installation
 from runtime.config import Settings
 from runtime.db_retry import persist
+from runtime.logs.events import EventLog
 from runtime.tracing import span
 from tasks.engines import engine_of
 from tasks.notices.text import content_of
@@ -25,7 +26,7 @@ from tasks.outgoing.mail.failures import MailRefused, MailServerFailed
 from tasks.outgoing.mail.message import Envelope, InvalidAddress, build_message, parse_address
 from tasks.outgoing.mail.transport import open_transport
 
-logger = logging.getLogger("minutebook.notices")
+logger = EventLog("minutebook.notices")
 # httpx logs whole URLs at INFO.
 logging.getLogger("httpx").setLevel(logging.WARNING)
 
@@ -49,11 +50,11 @@ def deliver(engine: sa.Engine, settings: Settings, message: tuple[UUID, int]) ->
     except Undelivered as error:
         return _not_delivered(engine, settings, notice, error)
     except Exception as error:  # no notice may end the worker's task
-        logger.exception("notice %s: %s", notice.id, where)
+        logger.exception("notice_error", "notice {notice}: {target}", notice.id, where)
         unexpected = Undelivered(text_of(error), permanent=False)
         return _not_delivered(engine, settings, notice, unexpected)
     persist(engine, lambda c: notices.finish(c, notice))
-    logger.info("notice %s: %s delivered", notice.id, where)
+    logger.info("notice_delivered", "notice {notice}: {target} delivered", notice.id, where)
     return "done"
 
 
@@ -64,10 +65,18 @@ def _not_delivered(
     is_last = error.permanent or notice.tries >= settings.hook.max_tries
     where = f"{notice.kind} to {shown_target(notice.target)}"
     if is_last:
-        logger.error("notice %s: %s failed: %s", notice.id, where, text)
+        logger.error(
+            "notice_failed", "notice {notice}: {target} failed: {error}", notice.id, where, text
+        )
         persist(engine, lambda c: notices.give_up(c, notice, text))
         return "failed"
-    logger.warning("notice %s: %s not delivered yet: %s", notice.id, where, text)
+    logger.warning(
+        "notice_put_off",
+        "notice {notice}: {target} not delivered yet: {error}",
+        notice.id,
+        where,
+        text,
+    )
     persist(engine, lambda c: notices.put_off(c, notice, text))
     return "put off"
 

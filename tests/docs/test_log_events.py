@@ -8,8 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
-from runtime.logs.events import EVENTS, STEP_LOGGER
+from runtime.logs.events import STEP_LOGGER, Line, names_in
 from runtime.logs.lines import JsonFormatter
 
 ROOT = Path(__file__).parents[2]
@@ -20,84 +21,102 @@ ROOMS = (
     *("runtime", "scheduler", "tasks", "views", "web"),
 )
 LEVELS = ("debug", "info", "warning", "error", "exception", "critical", "log")
-# Calls that pass a message on: that of a batch of the sweep, and `log_event` of jobs over HTTP.
-PASSED_ON = {"text", "'%s %s'"}
-PLACE = re.compile(r"%[+.\d]*[sdrf]")
+# Calls that pass an event on: of a batch of the sweep, and `log_event` of jobs over HTTP.
+PASSED_ON = {"*event", "event"}
+PLACE = re.compile(r"\{(\w+)(?:![a-z])?(?::[^}]*)?\}")
 
 
-def calls() -> Iterator[tuple[str, str]]:
-    """Yield the method and the message of each log call: as source, if it is no event's."""
+class Logged(NamedTuple):
+    """A call that logs an event, or a pair that is passed on to one."""
+
+    level: str
+    event: str
+    text: str
+
+
+def trees() -> Iterator[ast.AST]:
     for file in chain.from_iterable((ROOT / room).rglob("*.py") for room in ROOMS):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            match node:
-                case ast.Call(func=ast.Attribute(ast.Name("logger"), method)) if method in LEVELS:
-                    message = node.args[1 if method == "log" else 0]
-                    text = getattr(message, "value", None)
-                    yield method, str(text) if text in EVENTS else ast.unparse(message)
+        yield from ast.walk(ast.parse(file.read_text(encoding="utf-8")))
 
 
-def test_every_log_call_has_an_event() -> None:
-    assert {message for _, message in calls()} - set(EVENTS) == PASSED_ON
+def calls() -> Iterator[tuple[str, list[ast.expr]]]:
+    """Yield the method of each log call, and its arguments from the event on."""
+    for node in trees():
+        match node:
+            case ast.Call(func=ast.Attribute(ast.Name("logger"), method)) if method in LEVELS:
+                yield method, node.args[method == "log" :]
 
 
-def test_every_event_has_a_log_call() -> None:
-    sources = [
-        node.value
-        for file in chain.from_iterable((ROOT / room).rglob("*.py") for room in ROOMS)
-        if file.name != "events.py" or file.parent.name != "logs"
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+def events() -> Iterator[Logged]:
+    """Yield each event with its level, `any` where the call decides, and its text."""
+    for method, arguments in calls():
+        match arguments:
+            case [ast.Constant(str(event)), ast.Constant(str(text)), *_]:
+                level = {"exception": "ERROR", "log": "any"}.get(method, method.upper())
+                yield Logged(level, event, text)
+    for node in trees():
+        match node:
+            case ast.Tuple([ast.Constant(str(event)), ast.Constant(str(text))]) if " {" in text:
+                yield Logged("any", event, text)
+
+
+def test_every_log_call_names_its_event_and_its_text() -> None:
+    others = {
+        ast.unparse(arguments[0])
+        for _, arguments in calls()
+        if not all(isinstance(one, ast.Constant) for one in arguments[:2])
+    }
+
+    assert others == PASSED_ON
+
+
+def test_a_call_has_a_value_for_each_name_of_its_text() -> None:
+    wrong = [
+        ast.unparse(text)
+        for text, *values in (found[1:] for _, found in calls() if len(found) > 1)
+        if isinstance(text, ast.Constant)
+        and not any(isinstance(one, ast.Starred) for one in values)
+        and len(names_in(str(text.value))) != len(values)
     ]
 
-    assert set(EVENTS) - set(sources) == set()
+    assert wrong == []
 
 
-def test_an_event_has_a_name_for_each_value_of_its_message() -> None:
-    """Messages of one event have the same fields."""
-    fields = defaultdict(set)
-    for message, event in EVENTS.items():
-        assert len(PLACE.findall(message)) == len(event.fields), message
-        fields[event.name].add(event.fields)
+def test_all_texts_of_an_event_have_the_same_names() -> None:
+    names = defaultdict(set)
+    for one in events():
+        names[one.event].add(names_in(one.text))
 
-    assert [name for name, found in fields.items() if len(found) > 1] == []
+    assert [event for event, found in names.items() if len(found) > 1] == []
 
 
 def test_the_page_lists_each_event_with_its_levels_fields_and_messages() -> None:
-    levels, messages = defaultdict(set), defaultdict(list)
-    for method, message in calls():
-        if message in EVENTS and method != "log":
-            levels[EVENTS[message].name].add("ERROR" if method == "exception" else method.upper())
-    for message, event in EVENTS.items():
-        names = iter(event.fields)
-        shown = PLACE.sub(lambda _, names=names: f"{{{next(names)}}}", message)  # type: ignore[misc]
-        messages[event.name].append(shown)
+    levels: dict[str, set[str]] = defaultdict(set)
+    texts: dict[str, set[str]] = defaultdict(set)
+    for one in events():
+        levels[one.event] |= {one.level} - {"any"}
+        texts[one.event].add(PLACE.sub(r"{\1}", one.text))
     rows = re.findall(
         r"^\| `(\w+)` \| ([A-Z, ]+) \| (.*?) ?\| (.+) \|$", PAGE.split("## All")[1], re.M
     )
 
-    assert [row[0] for row in rows] == sorted(messages)
-    for name, level, fields, text in rows:
-        event = next(one for one in EVENTS.values() if one.name == name)
-        assert tuple(re.findall(r"`(\w+)`", fields)) == event.fields
-        assert text == "; ".join(sorted(messages[name], key=text.index))
-        assert levels[name] <= set(level.split(", ")), name
+    assert [row[0] for row in rows] == sorted(texts)
+    for event, level, fields, text in rows:
+        names = names_in(next(iter(texts[event])))
+        assert tuple(re.findall(r"`(\w+)`", fields)) == names
+        assert text == "; ".join(sorted(texts[event], key=text.find))
+        assert levels[event] <= set(level.split(", ")), event
 
 
 def test_a_line_of_json_has_the_event_and_its_values_by_name() -> None:
-    record = logging.LogRecord(
-        "minutebook.execute",
-        logging.INFO,
-        "",
-        0,
-        "%s: operation %s started (attempt %d)",
-        None,
-        None,
-    )
-    record.args = ("Manual run", "1dd03b83", 2)
+    text = "{triggerer}: operation {operation} started (attempt {attempt})"
+    values = {"triggerer": "Manual run", "operation": "1dd03b83", "attempt": 2}
+    said = Line("operation_started", text, values)
+    record = logging.LogRecord("minutebook.execute", logging.INFO, "", 0, said, None, None)
     line = json.loads(JsonFormatter().format(record))
 
     assert line["event"] == "operation_started"
-    assert (line["triggerer"], line["operation"], line["attempt"]) == ("Manual run", "1dd03b83", 2)
+    assert {key: line[key] for key in values} == values
     assert line["message"] == "Manual run: operation 1dd03b83 started (attempt 2)"
 
 

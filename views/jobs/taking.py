@@ -1,6 +1,5 @@
 """Hand out jobs to workers of any language."""
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,10 +20,11 @@ from models.store.operations.finish import Ended, Ending, end
 from models.store.operations.jobs import Lane, Offer
 from runtime.database import DATABASE_AWAY, reading
 from runtime.db_retry import start
+from runtime.logs.events import EventLog
 from views.installation import Installation
 from views.view import Instant, View
 
-logger = logging.getLogger("minutebook.jobs")
+logger = EventLog("minutebook.jobs")
 
 NO_JOB = Ending(OperationState.FAILED, error="its action names no job", is_failure=True)
 
@@ -68,7 +68,12 @@ def take(installation: Installation, wanted: Wanted) -> JobToDo | None:
     its, step = (wanted.id, wanted.attempt), one_step.leased(JOB)
     found = start(wanted.id, lambda: _claim(installation, wanted, step), TAKEN)
     if isinstance(found, KeptBack):
-        logger.info("operation %s attempt %d: not started, %s", *its, found.why)
+        logger.info(
+            "operation_not_started",
+            "operation {operation} attempt {attempt}: not started, {reason}",
+            *its,
+            found.why,
+        )
         send(installation, found.ended)
         return None
     return _to_do(found, step, installation.settings.worker.lease_s)
@@ -113,7 +118,9 @@ def take_all(installation: Installation, wanted: Sequence[Wanted]) -> Taken:
     except Exception as error:  # caused by one job; the caller then takes each alone
         # Otherwise another operation of an action started at the same moment.
         if not isinstance(error, sa.exc.IntegrityError):
-            logger.exception("%d jobs could not be taken together", len(wanted))
+            logger.exception(
+                "jobs_not_taken", "{jobs} jobs could not be taken together", len(wanted)
+            )
         return Taken({}, {one.id for one in wanted})
     lease_s = installation.settings.worker.lease_s
     to_do = {id: _to_do(found[id], step, lease_s) for id in started}
@@ -137,7 +144,13 @@ def _start_free(
 
 
 def _to_do(found: Recorded, step: one_step.Step, lease_s: float) -> JobToDo | None:
-    logger.info("%s: operation %s started (attempt %d)", found.triggerer, found.id, found.attempt)
+    logger.info(
+        "operation_started",
+        "{triggerer}: operation {operation} started (attempt {attempt})",
+        found.triggerer,
+        found.id,
+        found.attempt,
+    )
     job, every = found.plan.job, found.plan.every
     if job is None:
         return None

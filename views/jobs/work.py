@@ -19,11 +19,12 @@ from models.store.operations.jobs import Held, Lease
 from models.store.operations.retry_policy import CUT_OFF
 from models.values import format_instant
 from runtime.database import reading
+from runtime.logs.events import EventLog
 from views.installation import Installation
 from views.jobs.taking import JobToDo, send
 from views.view import View
 
-logger = logging.getLogger("minutebook.jobs")
+logger = EventLog("minutebook.jobs")
 
 Decide = Callable[[Held], Ending]
 GIVEN_BACK = Ending(OperationState.PENDING, reason="given back: its worker went away")
@@ -43,7 +44,11 @@ def give_back(installation: Installation, job: JobToDo) -> None:
     with installation.engine.begin() as connection:
         ended = end(connection, *its, GIVEN_BACK, alerts=alerts)
     send(installation, ended)
-    logger.info("operation %s attempt %d: given back, its worker went away", *its)
+    logger.info(
+        "operation_given_back",
+        "operation {operation} attempt {attempt}: given back, its worker went away",
+        *its,
+    )
 
 
 def keep(
@@ -160,5 +165,5 @@ def _log(level: int, event: str, job_id: str, held: Held, **more: str | None) ->
 
 def log_event(level: int, event: str, fields: Mapping[str, object]) -> None:
     """Log an event with its fields: as words of the line, and as keys of a line of JSON."""
-    words = " ".join(f"{key}={value}" for key, value in fields.items())
-    logger.log(level, "%s %s", event, words, extra={"event": event, **fields})
+    text = " ".join([event, *(f"{key}={{{key}}}" for key in fields)])
+    logger.log(level, event, text, *fields.values())
