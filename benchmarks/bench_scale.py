@@ -87,8 +87,8 @@ def _do_nothing(database: Database) -> None:
 
 
 def _acts(stack: Stack, database: Database, sizes: Sizes) -> dict[str, Callable[[], float]]:
-    every = pages.Wanted(Scope(1))
-    failed = pages.Wanted(Scope(1), states=["failed"])
+    every = pages.OperationFilter(Scope(1))
+    failed = pages.OperationFilter(Scope(1), states=["failed"])
     return {
         "an idle tick": lambda: _each(LOADS, lambda: _tick(database)),
         f"a tick with {sizes.due:,} due": lambda: _busy_tick(stack, database, sizes.due),
@@ -155,7 +155,7 @@ def _forget(database: Database, uids: Sequence[UUID]) -> None:
         )
 
 
-def _page(database: Database, wanted: pages.Wanted) -> None:
+def _page(database: Database, wanted: pages.OperationFilter) -> None:
     with reading(database.engine) as connection:
         pages.page(connection, wanted, PAGE)
 

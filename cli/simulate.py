@@ -7,7 +7,7 @@ import typer
 
 from cli.arguments import here
 from cli.render import show
-from views.simulation import Asked, simulation
+from views.simulation import SimulationRequest, simulation
 
 
 def simulate(
@@ -39,5 +39,5 @@ def simulate(
     ] = False,
 ) -> None:
     """Show what would be sent in [from, to), and check expectations. Uses no database."""
-    asked = Asked(files, since, until, down or (), zone, limit, check, small_app)
+    asked = SimulationRequest(files, since, until, down or (), zone, limit, check, small_app)
     show(context, simulation(here(context), asked))

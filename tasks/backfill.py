@@ -36,9 +36,9 @@ from scheduler.on_demand.backfill import fillable_plan, share_of
 from scheduler.on_demand.backfill_range import (
     BATCH,
     SECOND,
+    BackfillRequest,
     Mode,
     Share,
-    Wanted,
     next_minute,
 )
 from scheduler.on_demand.restart import again
@@ -110,7 +110,9 @@ def _fill(connection: sa.Connection, row: sa.Row[Any]) -> Batch:
     if most <= 0:
         return _put_off(connection, row, "too many wait")
     some = next_occurrences(plan, row.action_uid, row.cursor, BATCH, row.until)
-    wanted = Wanted(row.action_uid, row.since + SECOND, row.until, Mode(row.mode), row.pace)
+    wanted = BackfillRequest(
+        row.action_uid, row.since + SECOND, row.until, Mode(row.mode), row.pace
+    )
     share = share_of(connection, wanted, some, most)
     messages = _run(connection, action, plan, share, by_backfill(row.id, row.actor))
     attempt = backfills.move_on(connection, row, share.counts, share.last or row.until)

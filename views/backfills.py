@@ -12,7 +12,7 @@ from models.store.operations import backfills
 from models.values import counted
 from runtime.database import reading
 from scheduler.on_demand import backfill as filling
-from scheduler.on_demand.backfill_range import Mode, Wanted, parse_pace
+from scheduler.on_demand.backfill_range import BackfillRequest, Mode, parse_pace
 from views.finding import app_of, find, past_instant_of
 from views.installation import Installation
 from views.verbs import OPERATE, READ, Verb
@@ -195,7 +195,7 @@ def cancel(installation: Installation, action: str) -> CancelledBackfills:
     )
 
 
-def _wanted(installation: Installation, asked: Range) -> tuple[dict[str, Any], Wanted]:
+def _wanted(installation: Installation, asked: Range) -> tuple[dict[str, Any], BackfillRequest]:
     with reading(installation.engine) as connection:
         row = find(connection, installation, asked.action)
         zone = zone_of(row["plan"], app_of(connection, installation, row).zone)
@@ -203,4 +203,4 @@ def _wanted(installation: Installation, asked: Range) -> tuple[dict[str, Any], W
         last = past_instant_of(connection, "the end", asked.last, zone)
     mode = Mode(asked.only) if asked.only else Mode.ALL
     pace = parse_pace(asked.pace) if asked.pace else None
-    return row, Wanted(row["uid"], first, last, mode, pace)
+    return row, BackfillRequest(row["uid"], first, last, mode, pace)

@@ -182,7 +182,7 @@ def list_operations(
             uid = find(connection, installation, action)["uid"]
             rows = operations.recent(connection, limit, uid=uid, states=states or (), since=begin)
         else:
-            wanted = pages.Wanted(scope, states=states or (), occurred_since=begin)
+            wanted = pages.OperationFilter(scope, states=states or (), occurred_since=begin)
             rows = pages.newest(connection, wanted, limit)
     return Operations(views_of(rows))
 
@@ -202,7 +202,7 @@ def page(
     scope, app = scope_of(installation, all_apps=all_apps), installation.small_app
     with reading(installation.engine) as connection:
         action = find(connection, installation, wanted.action) if wanted.action else None
-        asked = pages.Wanted(
+        asked = pages.OperationFilter(
             Scope(action["small_app_id"]) if action else scope,
             action["uid"] if action else None,
             wanted.words.split()[:MOST_WORDS],

@@ -63,7 +63,7 @@ class Simulation(View):
 
 
 @dataclass(frozen=True)
-class Asked:
+class SimulationRequest:
     """A requested simulation."""
 
     files: Sequence[Path]
@@ -77,7 +77,7 @@ class Asked:
     small_app: Path | None = None
 
 
-def simulation(installation: Installation, asked: Asked) -> Simulation:
+def simulation(installation: Installation, asked: SimulationRequest) -> Simulation:
     """Simulate the actions of files; nothing is stored, and no database is read."""
     files, app = _documents_among(asked.files), _small_app(asked.small_app)
     zone = asked.zone or app.zone
@@ -153,7 +153,7 @@ def _note_of_end(name: str, plan: Plan, simulated: Collection[str]) -> str:
 
 
 def _differences(
-    files: Sequence[Path], fates: Sequence[Fate], zones: dict[str, str], asked: Asked
+    files: Sequence[Path], fates: Sequence[Fate], zones: dict[str, str], asked: SimulationRequest
 ) -> tuple[str, ...]:
     """Return each difference from the expectations beside the files."""
     beside = [_beside(file) for file in files]

@@ -14,7 +14,7 @@ import anyio
 import anyio.to_thread
 
 from models.errors import LeaseLost
-from models.store.operations.claims import Wanted
+from models.store.operations.claims import Taking
 from models.store.operations.jobs import Lane, Offer
 from runtime.clock import monotonic
 from runtime.database import DATABASE_AWAY, reason_of
@@ -233,8 +233,8 @@ class Handout:
         self._noted_at = now
 
 
-def _wanted(offer: Offer, waiter: _Waiter) -> Wanted:
-    return Wanted(offer.id, offer.attempt, waiter.worker)
+def _wanted(offer: Offer, waiter: _Waiter) -> Taking:
+    return Taking(offer.id, offer.attempt, waiter.worker)
 
 
 def _ms(seconds: float) -> int:

@@ -25,7 +25,7 @@ HEADERS = {"User-Agent": "minutebook", "Accept-Encoding": "identity"}
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Request:
     """A request: a URL, the source's own headers, and a name to show instead of a secret URL."""
 
     url: str
@@ -56,7 +56,7 @@ def shown_url(url: str) -> str:
     return str(parsed.copy_with(username=None, password=None, query=None, fragment=None))
 
 
-def probe(wanted: Wanted, settings: FetchSettings) -> Answer | None:
+def probe(wanted: Request, settings: FetchSettings) -> Answer | None:
     """Return the metadata from a GET of the first byte; None if it fails."""
     timeout_s = min(settings.timeout_s, PROBE_TIMEOUT_S)
     try:
@@ -79,7 +79,7 @@ def keep(part: Path, target: Path) -> None:
             other.unlink(missing_ok=True)
 
 
-def download(wanted: Wanted, target: Path, settings: FetchSettings, watch: Watch) -> Answer:
+def download(wanted: Request, target: Path, settings: FetchSettings, watch: Watch) -> Answer:
     """Download to `target`, which a failure leaves unfinished. Raises SourceFailed, Stopped."""
     deadline = Deadline(settings.timeout_s)
     with (
@@ -96,7 +96,7 @@ def download(wanted: Wanted, target: Path, settings: FetchSettings, watch: Watch
 
 @contextmanager
 def _opened(
-    wanted: Wanted,
+    wanted: Request,
     settings: FetchSettings,
     deadline: Deadline,
     headers: dict[str, str],
@@ -136,7 +136,7 @@ def _check_encoding(response: httpx.Response, shown: str) -> None:
         )
 
 
-def _unnamed(error: NoAddress | SourceFailed, wanted: Wanted) -> SourceFailed:
+def _unnamed(error: NoAddress | SourceFailed, wanted: Request) -> SourceFailed:
     """Return the failure, without the host if the URL is a secret."""
     text = str(error)
     if wanted.name is None:
@@ -150,7 +150,7 @@ def _unnamed(error: NoAddress | SourceFailed, wanted: Wanted) -> SourceFailed:
     return SourceFailed(text, permanent=error.permanent)
 
 
-def _followed(client: httpx.Client, wanted: Wanted, headers: dict[str, str]) -> httpx.Response:
+def _followed(client: httpx.Client, wanted: Request, headers: dict[str, str]) -> httpx.Response:
     # httpx's own following reads the whole body of every redirect.
     own = HEADERS | headers
     request = client.build_request("GET", wanted.url, headers=dict(wanted.headers) | own)

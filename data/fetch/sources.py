@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from data.beneath import opened_beneath
 from data.failures import SourceFailed, check_size
 from data.fetch import downloads, readers
-from data.fetch.downloads import Wanted
+from data.fetch.downloads import Request
 from data.fetch.query import query
 from data.importing import OF_LINES, Data, Rules
 from data.watch import Watch
@@ -105,7 +105,7 @@ def source_of(document: Mapping[str, Any]) -> Source:
     return Source(key=sha256(text.encode()).hexdigest()[:16], rules=rules, **given)
 
 
-def wanted_of(source: Source, settings: Settings) -> Wanted:
+def wanted_of(source: Source, settings: Settings) -> Request:
     """Return the request of a URL source, its secrets resolved. Raises SourceFailed."""
     try:
         url = _secret(source.url, settings) if is_reference(source.url) else None
@@ -122,12 +122,12 @@ def wanted_of(source: Source, settings: Settings) -> Wanted:
         text = "a header's secret has an invalid character, or begins or ends with a space"
         raise SourceFailed(f"{source.shown}: {text}")
     if url is None:
-        return Wanted(str(source.url), headers)
+        return Request(str(source.url), headers)
     try:
         check_web_url(url.strip())
     except ValueError:
         raise SourceFailed(f"{source.shown} {NO_URL}") from None
-    return Wanted(url.strip(), headers, source.shown)
+    return Request(url.strip(), headers, source.shown)
 
 
 def _secret(text: object, settings: Settings, host: str | None = None) -> str:

@@ -57,7 +57,7 @@ class Bearer:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TokenRequest:
     """A token to be made, for the whole installation or for one small app."""
 
     role: Role
@@ -69,7 +69,7 @@ class Wanted:
     browser: str | None = None
 
 
-def create(connection: sa.Connection, wanted: Wanted) -> tuple[str, str]:
+def create(connection: sa.Connection, wanted: TokenRequest) -> tuple[str, str]:
     """Store a new token; return its id and the token itself, which is kept nowhere."""
     id = token_hex(6)
     text = f"{PREFIXES[wanted.kind]}_{id}_{token_urlsafe(32)}"

@@ -29,8 +29,8 @@ from scheduler.explain.explanation import (
     PAUSED,
     SET_ASIDE,
     UNDECIDED,
-    Asked,
     Explanation,
+    Question,
     in_span,
     paused,
     span_in_words,
@@ -67,11 +67,11 @@ def explain(
     settings = settings or load_settings()
     instant = instant.replace(microsecond=0)
     known = explain_facts.known(connection, action, instant, subject)
-    asked = Asked(connection, known, instant, read_clock(connection), settings, subject, steps)
+    asked = Question(connection, known, instant, read_clock(connection), settings, subject, steps)
     return _recorded(asked) if known.recorded else _of_revision(asked)
 
 
-def _recorded(asked: Asked) -> Explanation:
+def _recorded(asked: Question) -> Explanation:
     """Answer by the operations of that instant: the occurrence's first, then manual runs."""
     rows = sorted(asked.known.recorded, key=lambda row: not _is_due(asked, row))
     found = tuple(_shown(asked, row) for row in rows)
@@ -87,24 +87,24 @@ def _recorded(asked: Asked) -> Explanation:
     )  # fmt: skip
 
 
-def _is_due(asked: Asked, row: sa.RowMapping) -> bool:
+def _is_due(asked: Question, row: sa.RowMapping) -> bool:
     """Return whether an operation belongs to the occurrence, not to a manual run."""
     its_own = operation_id(asked.known.action["uid"], asked.instant)
     return row["id"] == its_own or row["event_at"] is not None
 
 
-def _shown(asked: Asked, row: sa.RowMapping) -> dict[str, Any]:
+def _shown(asked: Question, row: sa.RowMapping) -> dict[str, Any]:
     shown = {key: row[key] for key in ("id", "state", "subject", "triggerer", "revision")}
     return shown | {"text": _text(asked, row) + made_due(row, _watched(asked))}
 
 
-def _watched(asked: Asked) -> str | None:
+def _watched(asked: Question) -> str | None:
     revision = asked.known.revision
     plan = None if revision is None else revision["plan"]
     return plan.watched if isinstance(plan, Plan) else None
 
 
-def _text(asked: Asked, row: sa.RowMapping) -> str:
+def _text(asked: Question, row: sa.RowMapping) -> str:
     if row["state"] in ENDED:
         return ended(row)
     if row["state"] == OperationState.RUNNING:
@@ -120,7 +120,7 @@ def waited_for(connection: sa.Connection, row: Mapping[Any, Any], settings: Sett
     return waits(row, status, now, error, turns.ahead(connection, row))
 
 
-def _of_revision(asked: Asked) -> Explanation:
+def _of_revision(asked: Question) -> Explanation:
     """Answer by the revision in force, for an instant without an operation."""
     action, revision = asked.known.action, asked.known.revision
     if revision is None:
@@ -143,7 +143,7 @@ def _of_revision(asked: Asked) -> Explanation:
     return _of_plan(asked, plan, (action["watermark"], until))
 
 
-def _of_plan(asked: Asked, plan: Plan, window: tuple[datetime, datetime]) -> Explanation:
+def _of_plan(asked: Question, plan: Plan, window: tuple[datetime, datetime]) -> Explanation:
     """Answer by a plan; the next tick decides the window (since, until] by it."""
     if plan.on_event is not None:
         return of_event(asked, plan)
@@ -155,7 +155,7 @@ def _of_plan(asked: Asked, plan: Plan, window: tuple[datetime, datetime]) -> Exp
     return _decided(asked) if is_decided else _not_decided(plan, asked, *window)
 
 
-def _gone(asked: Asked, revision: sa.RowMapping) -> Explanation | None:
+def _gone(asked: Question, revision: sa.RowMapping) -> Explanation | None:
     """Answer for an instant at which the action was deleted or quarantined; else None."""
     deleted_at, ended_at = asked.known.action["deleted_at"], revision["ended_at"]
     # If the clock went back after the deletion, the watermark lies before it.
@@ -168,7 +168,7 @@ def _gone(asked: Asked, revision: sa.RowMapping) -> Explanation | None:
     return None
 
 
-def _decided(asked: Asked) -> Explanation:
+def _decided(asked: Question) -> Explanation:
     """Answer for a decided occurrence without an operation."""
     span = asked.known.span
     plan = None if span is None else span["plan"]
@@ -177,11 +177,11 @@ def _decided(asked: Asked) -> Explanation:
     return in_span(asked, span, _reason(asked, span, plan))
 
 
-def _counts(asked: Asked, plan: Plan) -> bool:
+def _counts(asked: Question, plan: Plan) -> bool:
     return has_occurrence(plan, asked.known.action["uid"], asked.instant)
 
 
-def _reason(asked: Asked, span: sa.RowMapping, plan: object) -> str:
+def _reason(asked: Question, span: sa.RowMapping, plan: object) -> str:
     decided_at = span["decided_at"]
     # What was missed was decided later: any other instant is rubbish.
     if not isinstance(plan, Plan) or decided_at is None or decided_at < asked.instant:
@@ -190,7 +190,7 @@ def _reason(asked: Asked, span: sa.RowMapping, plan: object) -> str:
     return reason_within(str(span["reason"]), reason)
 
 
-def _not_decided(plan: Plan, asked: Asked, since: datetime, until: datetime) -> Explanation:
+def _not_decided(plan: Plan, asked: Question, since: datetime, until: datetime) -> Explanation:
     """Answer for an occurrence that the next tick decides in (since, until]."""
     instant = asked.instant
     if instant > asked.now:
@@ -205,7 +205,7 @@ def _not_decided(plan: Plan, asked: Asked, since: datetime, until: datetime) -> 
     return asked.answer(UNDECIDED, f"{fate}: {sends_again(asked.status())}")
 
 
-def _of_edit(asked: Asked, edit: Edit) -> Explanation:
+def _of_edit(asked: Question, edit: Edit) -> Explanation:
     """Answer by an edit by plain SQL that no tick has adopted yet."""
     edited_at = format_instant(edit.edited_at)
     edited = f"the action was edited by SQL at {edited_at}"
@@ -218,7 +218,7 @@ def _of_edit(asked: Asked, edit: Edit) -> Explanation:
     return replace(answer, text=f"{answer.text}; {edited}, and the next tick adopts the edit")
 
 
-def _nearest(plan: Plan, asked: Asked) -> str:
+def _nearest(plan: Plan, asked: Question) -> str:
     if not is_known_to(plan, asked.instant):
         return "it lies outside the years 1970 to 2199, which cron rules know"
     if not plan.policy.is_within(asked.instant) and _counts(

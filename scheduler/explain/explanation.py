@@ -47,7 +47,7 @@ class Explanation:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Question:
     connection: sa.Connection
     known: Known
     instant: datetime
@@ -75,7 +75,7 @@ class Asked:
         return Explanation(action["name"], action["uid"], self.instant, verdict, text, number)
 
 
-def paused(asked: Asked) -> Explanation:
+def paused(asked: Question) -> Explanation:
     """Answer for an instant at which the action was paused: when it began, and the author."""
     revision = asked.known.revision
     first = None if revision is None else explain_facts.pause_of(asked.connection, revision)
@@ -86,7 +86,7 @@ def paused(asked: Asked) -> Explanation:
     return asked.answer(PAUSED, text)
 
 
-def in_span(asked: Asked, span: sa.RowMapping, reason: str) -> Explanation:
+def in_span(asked: Question, span: sa.RowMapping, reason: str) -> Explanation:
     """Answer for an older missed occurrence, which has no operation."""
     first, last, recorded = (
         instant_or_dash(at) for at in (span["first_at"], span["last_at"], span["recorded_at"])
@@ -96,7 +96,7 @@ def in_span(asked: Asked, span: sa.RowMapping, reason: str) -> Explanation:
     return asked.answer(MISSED, f"was missed: {reason}; {whole}, recorded at {recorded}")
 
 
-def without_record(asked: Asked) -> Explanation:
+def without_record(asked: Question) -> Explanation:
     """Answer for a decided occurrence without a record: pruned, if it is beyond the retention."""
     if asked.instant > asked.now - asked.settings.retention.kept_for:
         text = (

@@ -17,8 +17,8 @@ from scheduler.explain.explanation import (
     NOT_AN_OCCURRENCE,
     NOT_DUE_YET,
     UNDECIDED,
-    Asked,
     Explanation,
+    Question,
     in_span,
     paused,
     span_in_words,
@@ -30,7 +30,7 @@ from scheduler.explain.operation_text import sends_again
 Ended = tuple[datetime, str]
 
 
-def of_event(asked: Asked, plan: Plan) -> Explanation:
+def of_event(asked: Question, plan: Plan) -> Explanation:
     """Answer for an event action at an instant without an operation."""
     due = _due_then(asked, plan)
     if not due:
@@ -50,7 +50,7 @@ def of_event(asked: Asked, plan: Plan) -> Explanation:
     return asked.answer(UNDECIDED, f"is due for {users}, {fate}: {sends_again(asked.status())}")
 
 
-def _now_and_decided(asked: Asked) -> tuple[datetime, datetime, datetime | None]:
+def _now_and_decided(asked: Question) -> tuple[datetime, datetime, datetime | None]:
     """Return the end of the window of the next tick, its `now`, and what is decided already."""
     decided = ticks.instant_fact(asked.connection, ticks.EVENTS_DECIDED)
     now = asked.now if decided is None else max(asked.now, decided)
@@ -58,7 +58,7 @@ def _now_and_decided(asked: Asked) -> tuple[datetime, datetime, datetime | None]
 
 
 def _decided(
-    asked: Asked, plan: Plan, due: Sequence[Occurrence], ended: Ended | None
+    asked: Question, plan: Plan, due: Sequence[Occurrence], ended: Ended | None
 ) -> Explanation:
     span = asked.known.span
     if span is not None:
@@ -76,7 +76,7 @@ def _decided(
     return asked.answer(MISSED, f"the event of {_names(recipients)} became known {when}")
 
 
-def _in_time_until(asked: Asked, plan: Plan) -> datetime:
+def _in_time_until(asked: Question, plan: Plan) -> datetime:
     return asked.instant + timedelta(seconds=plan.longest_look_back_s)
 
 
@@ -103,7 +103,7 @@ def _may_have_been_recipient(plan: Plan, one: Occurrence, at: datetime) -> bool:
     return all(changed is None or changed <= at for changed in since)
 
 
-def _no_recipient(asked: Asked, due: Sequence[Occurrence]) -> Explanation:
+def _no_recipient(asked: Question, due: Sequence[Occurrence]) -> Explanation:
     is_one = len(due) == 1
     text = (
         f"no user was due then: the flags or groups by which {_names(due)} "
@@ -124,7 +124,7 @@ def _when(ended: Ended | None) -> str:
     return f"{changed}, which decided the events known by then"
 
 
-def _ended(asked: Asked, plan: Plan) -> Ended | None:
+def _ended(asked: Question, plan: Plan) -> Ended | None:
     """Return when and how the rule in force stopped looking for late events; None if it goes on."""
     first = asked.known.revision
     later = [] if first is None else explain_facts.revisions_after(asked.connection, first)
@@ -138,7 +138,7 @@ def _ended(asked: Asked, plan: Plan) -> Ended | None:
     return None
 
 
-def _no_user(asked: Asked, plan: Plan) -> Explanation:
+def _no_user(asked: Question, plan: Plan) -> Explanation:
     event = "" if plan.on_event is None else plan.on_event.event
     if plan.watched is not None and plan.on_event is not None:
         ended = " or ".join(plan.on_event.ends)
@@ -157,7 +157,7 @@ def _no_user(asked: Asked, plan: Plan) -> Explanation:
     return asked.answer(NOT_AN_OCCURRENCE, text)
 
 
-def _due_then(asked: Asked, plan: Plan) -> list[Occurrence]:
+def _due_then(asked: Question, plan: Plan) -> list[Occurrence]:
     """Return what is due at this instant without an operation, one for each selected user."""
     rule = plan.on_event
     if rule is None or not plan.policy.is_within(asked.instant):

@@ -26,15 +26,15 @@ from scheduler.on_demand.backfill_range import (
     BATCH,
     CALLED_OFF,
     SECOND,
+    BackfillRequest,
     Share,
-    Wanted,
     check_range,
     sort_out,
 )
 from scheduler.on_demand.restart import runnable_plan
 
 
-def rehearse(engine: sa.Engine, wanted: Wanted, kept_for: timedelta) -> dict[str, Any]:
+def rehearse(engine: sa.Engine, wanted: BackfillRequest, kept_for: timedelta) -> dict[str, Any]:
     """Return what a backfill would do as JSON, without storing it; raises Refused like `start`."""
     totals: dict[str, Any] = {"recorded": 0, "repeated": 0, "passed_over": 0}
     firsts: list[datetime] = []
@@ -57,7 +57,9 @@ def rehearse(engine: sa.Engine, wanted: Wanted, kept_for: timedelta) -> dict[str
     return totals | {"first": firsts[0], "last": last}
 
 
-def start(engine: sa.Engine, wanted: Wanted, actor: str, kept_for: timedelta) -> tuple[UUID, Sent]:
+def start(
+    engine: sa.Engine, wanted: BackfillRequest, actor: str, kept_for: timedelta
+) -> tuple[UUID, Sent]:
     """Store a backfill and send it to a worker; return its id.
 
     Raises Refused, with nothing stored, if the action cannot run or the range cannot be filled.
@@ -118,7 +120,7 @@ def _audit(
     )
 
 
-def _no_occurrence(name: str, plan: Plan, wanted: Wanted) -> Refused:
+def _no_occurrence(name: str, plan: Plan, wanted: BackfillRequest) -> Refused:
     first, last = format_instant(wanted.first), format_instant(wanted.last)
     following = next_occurrence(plan, wanted.uid, wanted.last)
     hint = f"; its next one is {format_instant(following)}" if following else ""
@@ -126,7 +128,7 @@ def _no_occurrence(name: str, plan: Plan, wanted: Wanted) -> Refused:
 
 
 def share_of(
-    connection: sa.Connection, wanted: Wanted, occurrences: Sequence[datetime], most: int
+    connection: sa.Connection, wanted: BackfillRequest, occurrences: Sequence[datetime], most: int
 ) -> Share:
     if not occurrences:
         return Share()

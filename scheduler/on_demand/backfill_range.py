@@ -30,7 +30,7 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class BackfillRequest:
     """A range of an action's past, both ends included, and which occurrences to run."""
 
     uid: UUID
@@ -98,7 +98,7 @@ def _is_wanted(row: Mapping[str, Any], mode: Mode) -> bool:
     return mode is not Mode.FAILED and (row["state"] == OperationState.MISSED or is_called_off)
 
 
-def check_range(wanted: Wanted, now: datetime, kept_for: timedelta) -> None:
+def check_range(wanted: BackfillRequest, now: datetime, kept_for: timedelta) -> None:
     """Raise Refused, with the remedy, for a range that cannot be filled.
 
     Before the retained history it is unknown what has run.

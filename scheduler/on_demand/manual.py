@@ -27,7 +27,7 @@ from scheduler.record import operation_row
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedRun:
     """One action of a run of all: its operation, or why it was refused."""
 
     uid: UUID
@@ -58,7 +58,7 @@ def run_now(
 
 def run_all(
     engine: sa.Engine, actor: str, small_app_id: int | None = None
-) -> tuple[list[Asked], Sent]:
+) -> tuple[list[RequestedRun], Sent]:
     """Record a manual operation of each active action of a small app, or of all, and send them.
 
     Each is recorded separately: a refusal stops no other. Event actions are left out: they need a
@@ -66,7 +66,7 @@ def run_all(
     """
     with reading(engine) as connection:
         rows = [row for row in actions.listed(connection, small_app_id) if row["active"]]
-    asked: list[Asked] = []
+    asked: list[RequestedRun] = []
     messages: list[Message] = []
     for row in rows:
         if row["event"] is not None:
@@ -75,9 +75,9 @@ def run_all(
         try:
             id, message = _record(engine, uid, actor)
         except Refused as error:
-            asked.append(Asked(uid, name, None, str(error)))
+            asked.append(RequestedRun(uid, name, None, str(error)))
             continue
-        asked.append(Asked(uid, name, id))
+        asked.append(RequestedRun(uid, name, id))
         messages += [] if message is None else [message]
     return asked, send_reserved(engine, messages)
 

@@ -14,7 +14,7 @@ from models.operation import UNSTARTED, OperationState
 from models.sql import is_still
 from models.store.operations import handed_over, handing, one_step, restart, running, unstarted
 from models.store.operations.admission import EXPIRED, TAKEN, KeptBack
-from models.store.operations.claims import Claim, Wanted, claim_of, recorded_of
+from models.store.operations.claims import Claim, Taking, claim_of, recorded_of
 from models.store.operations.finish import Ended, Ending, end
 from models.store.operations.handed_over import hand_over
 from models.store.operations.move import RUNNING
@@ -79,7 +79,7 @@ def take(
         # Checked first: an attempt put back during the claim would look paused.
         return EARLY
     handed_over.take_up(connection, *its)
-    found = one_step.take(connection, Wanted(*its, worker), CELERY, step, alerts)
+    found = one_step.take(connection, Taking(*its, worker), CELERY, step, alerts)
     if isinstance(found, Claim):
         return Held(found, step)
     is_known = found is not TAKEN or recorded_of(connection, *its) is not None

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from data.failures import SourceFailed
-from data.fetch.downloads import Wanted, download
+from data.fetch.downloads import Request, download
 from data.watch import Watch
 from runtime.sections.data import FetchSettings
 from runtime.visible import visible_line
@@ -118,7 +118,7 @@ def test_an_answer_that_is_no_http_has_an_error_of_ours(tmp_path: Path, answer: 
 )  # fmt: skip
 def test_a_secret_url_never_shows(tmp_path: Path, url: str) -> None:
     with pytest.raises(SourceFailed) as failed:
-        download(Wanted(url, {}, "env:REPORTS_URL"), tmp_path / "a", OPEN, Watch())
+        download(Request(url, {}, "env:REPORTS_URL"), tmp_path / "a", OPEN, Watch())
 
     assert SECRET.lower() not in str(failed.value).lower()
     assert "env:REPORTS_URL" in str(failed.value)
@@ -129,4 +129,4 @@ OPEN = FetchSettings(timeout_s=10, allow_private=True)
 
 def fetch(url: str, folder: Path) -> None:
     """Download the URL."""
-    download(Wanted(url), folder / "a", OPEN, Watch())
+    download(Request(url), folder / "a", OPEN, Watch())

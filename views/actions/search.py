@@ -10,7 +10,7 @@ from models.action.plan import Broken
 from models.sql import read_clock
 from models.store import tenants
 from models.store.actions import search as found_in
-from models.store.actions.search import Standing, Wanted
+from models.store.actions.search import ActionFilter, Standing
 from models.store.operations.durations import last_runs
 from models.stored import document_in
 from runtime.database import reading
@@ -54,7 +54,7 @@ def list_actions(
     """
     scope = scope_of(installation, all_apps=all_apps)
     standing = Standing.TROUBLED if unhealthy else None
-    asked = Wanted(scope, (), owner, standing, _place(cursor))
+    asked = ActionFilter(scope, (), owner, standing, _place(cursor))
     with reading(installation.engine) as connection:
         found, following = _page(connection, installation, asked, limit)
     return Page[ActionRow](items=tuple(one for one, _, _ in found), next=following)
@@ -69,7 +69,7 @@ def list_documents(
     Raises Refused for a wrong cursor.
     """
     scope = scope_of(installation, all_apps=False)
-    asked = Wanted(scope, (), owner, None, _place(cursor))
+    asked = ActionFilter(scope, (), owner, None, _place(cursor))
     overdue = installation.settings.alert.overdue
     with reading(installation.engine) as connection:
         fit = fitting(found_in.document_lengths(connection, asked, limit, overdue))
@@ -92,7 +92,7 @@ def search(
     Each word is in the name or in the owner. `troubled` are those that are not healthy.
     """
     in_words = words.split()[:MOST_WORDS]
-    asked = Wanted(installation.scope, in_words, owner, standing, _place(cursor))
+    asked = ActionFilter(installation.scope, in_words, owner, standing, _place(cursor))
     with reading(installation.engine) as connection:
         found, following = _page(connection, installation, asked, limit)
         uids = [row["uid"] for _, row, _ in found if row["uid"] is not None]
@@ -110,7 +110,7 @@ def search(
 
 
 def _page(
-    connection: sa.Connection, installation: Installation, asked: Wanted, limit: int
+    connection: sa.Connection, installation: Installation, asked: ActionFilter, limit: int
 ) -> tuple[list[tuple[ActionRow, dict[str, Any], str]], str | None]:
     """Return up to `limit` actions with their rows and zones, and the cursor of the next page."""
     alert = installation.settings.alert

@@ -15,7 +15,7 @@ from models.operation import OperationState
 from models.store import ticks
 from models.store.operations import jobs, one_step
 from models.store.operations.admission import TAKEN, KeptBack, NotClaimed, Recorded
-from models.store.operations.claims import Claim, Wanted, lock_unstarted, start_all
+from models.store.operations.claims import Claim, Taking, lock_unstarted, start_all
 from models.store.operations.finish import Ended, Ending, end
 from models.store.operations.jobs import Lane, Offer
 from runtime.database import DATABASE_AWAY, reading
@@ -63,7 +63,7 @@ def note_stop(installation: Installation, name: str) -> None:
         ticks.worker_stopped(connection, name)
 
 
-def take(installation: Installation, wanted: Wanted) -> JobToDo | None:
+def take(installation: Installation, wanted: Taking) -> JobToDo | None:
     """Take a job for a worker; None if it does not start."""
     its, step = (wanted.id, wanted.attempt), one_step.leased(JOB)
     found = start(wanted.id, lambda: _claim(installation, wanted, step), TAKEN)
@@ -85,7 +85,7 @@ def send(installation: Installation, ended: Ended | None) -> None:
     send_ended(installation.engine, ended)
 
 
-def _claim(installation: Installation, wanted: Wanted, step: one_step.Step) -> Claim | KeptBack:
+def _claim(installation: Installation, wanted: Taking, step: one_step.Step) -> Claim | KeptBack:
     alerts = installation.settings.alert
     with installation.engine.begin() as connection:
         found = one_step.take(connection, wanted, HTTP, step, alerts)
@@ -103,7 +103,7 @@ class Taken:
     undecided: set[UUID]
 
 
-def take_all(installation: Installation, wanted: Sequence[Wanted]) -> Taken:
+def take_all(installation: Installation, wanted: Sequence[Taking]) -> Taken:
     """Take jobs, each for a worker, in one transaction, where no rule has to look further.
 
     If one of them makes the transaction fail, all are undecided. A job that another process is
@@ -129,7 +129,7 @@ def take_all(installation: Installation, wanted: Sequence[Wanted]) -> Taken:
 
 
 def _start_free(
-    connection: sa.Connection, wanted: Sequence[Wanted], step: one_step.Step
+    connection: sa.Connection, wanted: Sequence[Taking], step: one_step.Step
 ) -> tuple[dict[UUID, Recorded], set[UUID]]:
     """Return what is unstarted of these jobs, and which of it started: what no rule keeps back."""
     found = {one.id: one for one in lock_unstarted(connection, wanted)}

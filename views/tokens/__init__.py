@@ -59,7 +59,7 @@ def create(installation: Installation, role: Role, expires: str | None) -> NewTo
         lifetime = None if expires is None else parse_span(expires, most=LONGEST_LIFE)
     app_id = None if app is None else app.id
     with installation.engine.begin() as connection:
-        wanted = tokens.Wanted(role, app_id, lifetime, installation.actor)
+        wanted = tokens.TokenRequest(role, app_id, lifetime, installation.actor)
         id, text = tokens.create(connection, wanted)
         installation.audit(connection, app_id, "token.create", {id: {"role": role}})
     return NewToken(id=id, token=text, role=role, app=None if app is None else app.name)

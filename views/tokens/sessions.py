@@ -8,7 +8,7 @@ from pydantic import Field
 from models.errors import Refused
 from models.roles import PERMITS, Permission, Role, TokenKind
 from models.store import audit, tokens
-from models.store.tokens import SIGNED_ON, Bearer, Wanted
+from models.store.tokens import SIGNED_ON, Bearer, TokenRequest
 from runtime.database import reading
 from runtime.sections.web import WebSettings
 from runtime.visible import visible_line
@@ -63,7 +63,7 @@ def open_session(installation: Installation, bearer: Bearer, user_agent: str) ->
     """
     _may_look(bearer.role)
     is_link = bearer.kind is TokenKind.LINK
-    wanted = Wanted(
+    wanted = TokenRequest(
         bearer.role,
         bearer.small_app_id,
         _life(installation),
@@ -80,7 +80,7 @@ def open_session(installation: Installation, bearer: Bearer, user_agent: str) ->
 
 def open_for(installation: Installation, name: str, user_agent: str) -> str:
     """Open a session for a person whom a proxy names; return its secret, kept nowhere."""
-    wanted = Wanted(
+    wanted = TokenRequest(
         Role(installation.settings.web.sso_role),
         None,
         _life(installation),
@@ -111,7 +111,7 @@ def make_link(installation: Installation, role: Role) -> NewLink:
     _may_look(role)
     app = installation.small_app if installation.is_bound else None
     app_id = None if app is None else app.id
-    wanted = Wanted(role, app_id, LINK_LIFE, installation.actor, TokenKind.LINK)
+    wanted = TokenRequest(role, app_id, LINK_LIFE, installation.actor, TokenKind.LINK)
     with installation.engine.begin() as connection:
         id, text = tokens.create(connection, wanted)
         installation.audit(connection, app_id, "link.create", {id: {"role": role}})
@@ -135,7 +135,7 @@ def browser_in(user_agent: str) -> str:
     return browser if system is None else f"{browser} on {system}"
 
 
-def _open(connection: sa.Connection, wanted: Wanted) -> str:
+def _open(connection: sa.Connection, wanted: TokenRequest) -> str:
     tokens.prune(connection)
     id, text = tokens.create(connection, wanted)
     audit.write(

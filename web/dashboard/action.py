@@ -24,7 +24,7 @@ router = APIRouter(include_in_schema=False, route_class=ByTurns)
 NEXT = 10
 
 
-class Asked(BaseModel):
+class ActionQuery(BaseModel):
     """What a request asks of an action's page: why it ran (or not) at an instant; a backfill plan.
 
     `before` is the number of a revision: those before it are shown.
@@ -35,15 +35,15 @@ class Asked(BaseModel):
     first: str = Field("", alias="from")
     last: str = Field("", alias="to")
 
-    def in_zone(self, zone: str) -> "Asked":
+    def in_zone(self, zone: str) -> "ActionQuery":
         """Return the same with instants of the viewer's zone."""
         first, last = in_zone(self.first, zone), in_zone(self.last, zone)
-        return Asked(at=in_zone(self.at, zone), **{"from": first, "to": last})
+        return ActionQuery(at=in_zone(self.at, zone), **{"from": first, "to": last})
 
 
 @router.get("/apps/{app}/actions/{action}")
 def show_action(
-    request: Request, visitor: Viewer, action: str, asked: Annotated[Asked, Query()]
+    request: Request, visitor: Viewer, action: str, asked: Annotated[ActionQuery, Query()]
 ) -> HTMLResponse:
     """Show an action, with the answer to "why (not) at …?" and the plan of a backfill if asked."""
     opened = visitor.opened
@@ -79,7 +79,7 @@ def revisions(found: Sequence[Revision]) -> dict[str, Any]:
     }
 
 
-def answers(visitor: Visitor, action: str, asked: Asked) -> dict[str, Any]:
+def answers(visitor: Visitor, action: str, asked: ActionQuery) -> dict[str, Any]:
     """Return the explanation and the plan that are asked for, or why there is none.
 
     A plan is made only for a visitor who may start it.

@@ -27,7 +27,7 @@ STATES = frozenset(OperationState)
 CHANGES = {"cancel": runs.cancel, "retry": runs.retry, "rerun": runs.rerun}
 
 
-class Asked(BaseModel):
+class OperationQuery(BaseModel):
     """The fields of the form above the list; an empty one admits all."""
 
     action: str = ""
@@ -52,7 +52,7 @@ class Asked(BaseModel):
 
 @router.get("/operations")
 def list_operations(
-    request: Request, visitor: Viewer, asked: Annotated[Asked, Query()]
+    request: Request, visitor: Viewer, asked: Annotated[OperationQuery, Query()]
 ) -> HTMLResponse:
     """Show a page of the operations of a small app, or of all that the visitor may see."""
     found, fault, status = None, "", 200

@@ -53,14 +53,14 @@ def sign_in_page(request: Request) -> Response:
     if name is not None and asked is not None:
         secret = sessions.open_for(opened, name, request.headers.get("User-Agent", ""))
         return remember(request, see(request, following), secret)
-    return _form(request, Wanted(following))
+    return _form(request, Following(following))
 
 
 @router.post("/sign-in")
 def sign_in(request: Request, form: SentForm) -> Response:
     """Open a session by a token."""
     refuse_foreign(request)
-    asked = Wanted(own_path(form.one(NEXT, "/")), form.one("draft_of"), drafts.kept(form))
+    asked = Following(own_path(form.one(NEXT, "/")), form.one("draft_of"), drafts.kept(form))
     try:
         return _open(request, form.one("token").strip(), TokenKind.TOKEN, asked)
     except Unauthorized:
@@ -80,9 +80,9 @@ def use_link(request: Request, link: str) -> Response:
     """Open a session by a link, once."""
     refuse_foreign(request)
     try:
-        return _open(request, link, TokenKind.LINK, Wanted())
+        return _open(request, link, TokenKind.LINK, Following())
     except Unauthorized:
-        return _form(request, Wanted(), say("sign_in.used"), 401)
+        return _form(request, Following(), say("sign_in.used"), 401)
 
 
 @router.post("/sign-out")
@@ -98,7 +98,7 @@ async def ask_to_sign_in(request: Request, _error: Exception) -> Response:
     if app := drafts.app_of(request):
         fields = drafts.kept(await read_form(request))
         if fields:
-            return _form(request, Wanted(following, app, fields), say("draft.sign_in"), 401)
+            return _form(request, Following(following, app, fields), say("draft.sign_in"), 401)
     root = request.scope.get("root_path", "")
     place = f"{root}/sign-in?{NEXT}={quote(following, safe='/')}"
     if is_fragment(request):
@@ -107,7 +107,7 @@ async def ask_to_sign_in(request: Request, _error: Exception) -> Response:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Following:
     """Where to go on after signing in: a page, or a draft for a small app."""
 
     following: str = "/"
@@ -115,7 +115,7 @@ class Wanted:
     draft: Mapping[str, str] = field(default_factory=dict)
 
 
-def _open(request: Request, text: str, kind: TokenKind, asked: Wanted) -> Response:
+def _open(request: Request, text: str, kind: TokenKind, asked: Following) -> Response:
     bearer = authenticated(request, text, kind)
     opened: Installation = request.app.state.installation
     browser = request.headers.get("User-Agent", "")
@@ -128,6 +128,6 @@ def _open(request: Request, text: str, kind: TokenKind, asked: Wanted) -> Respon
     return remember(request, see(request, asked.following), secret)
 
 
-def _form(request: Request, asked: Wanted, error: str = "", status: int = 200) -> Response:
+def _form(request: Request, asked: Following, error: str = "", status: int = 200) -> Response:
     values = {"asked": asked, "error": error, "name": name_by_proxy(request)}
     return render(request, "sign_in.html", values, status)

@@ -27,7 +27,7 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ActionFilter:
     """Which actions to list; an empty field admits all.
 
     Each word of `words` is in the name or in the owner. `after` is the name and the small app of
@@ -42,7 +42,7 @@ class Wanted:
 
 
 def page(
-    connection: sa.Connection, wanted: Wanted, limit: int, overdue: timedelta
+    connection: sa.Connection, wanted: ActionFilter, limit: int, overdue: timedelta
 ) -> list[dict[str, Any]]:
     """Return up to `limit` actions with their status, by name, then by small app."""
     # Only the status of those on the page is read.
@@ -51,7 +51,7 @@ def page(
 
 
 def document_lengths(
-    connection: sa.Connection, wanted: Wanted, limit: int, overdue: timedelta
+    connection: sa.Connection, wanted: ActionFilter, limit: int, overdue: timedelta
 ) -> Sequence[int]:
     """Return how many bytes the documents of those on a page have, in its order."""
     lengths = _chosen(wanted, overdue).with_only_columns(
@@ -60,7 +60,7 @@ def document_lengths(
     return connection.execute(lengths.limit(limit)).scalars().all()
 
 
-def _chosen(wanted: Wanted, overdue: timedelta) -> sa.Select[Any]:
+def _chosen(wanted: ActionFilter, overdue: timedelta) -> sa.Select[Any]:
     query = (
         sa.select(actions.c.uid)
         .outerjoin(action_state, state_of(actions.c.uid))

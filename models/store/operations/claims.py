@@ -195,7 +195,7 @@ def start_foreign(
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Taking:
     """An attempt that a worker asks for."""
 
     id: UUID
@@ -206,13 +206,13 @@ class Wanted:
 _WANTED = {"its_id": "id", "its_attempt": "attempt", "its_worker": "worker"}
 
 
-def _given(wanted: Sequence[Wanted]) -> list[dict[str, Any]]:
+def _given(wanted: Sequence[Taking]) -> list[dict[str, Any]]:
     return [
         {"its_id": one.id, "its_attempt": one.attempt, "its_worker": one.worker} for one in wanted
     ]
 
 
-def lock_unstarted(connection: sa.Connection, wanted: Sequence[Wanted]) -> list[Recorded]:
+def lock_unstarted(connection: sa.Connection, wanted: Sequence[Taking]) -> list[Recorded]:
     """Return the recorded facts of those that are unstarted, locked for the caller.
 
     What another process holds is left out: it is being claimed or changed there.
@@ -231,7 +231,7 @@ def _unstarted(given: Columns) -> sa.Select[Any]:
 
 
 def start_all(
-    connection: sa.Connection, wanted: Sequence[Wanted], shown: Mapping[str, Any]
+    connection: sa.Connection, wanted: Sequence[Taking], shown: Mapping[str, Any]
 ) -> set[UUID]:
     """Start attempts that the caller has locked and found free; return those that started.
 

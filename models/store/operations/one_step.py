@@ -18,7 +18,7 @@ from models.json_text import is_too_large
 from models.operation import OperationState, StepState
 from models.store.operations import running
 from models.store.operations.admission import KeptBack
-from models.store.operations.claims import Claim, Claimant, Wanted, claim
+from models.store.operations.claims import Claim, Claimant, Taking, claim
 from models.store.operations.finish import Ended, Ending, end
 from models.store.operations.running import Story
 from runtime.clock import utc_now
@@ -65,7 +65,7 @@ def is_held_by(step: Mapping[str, Any], seed: str) -> bool:
 
 
 def take(
-    connection: sa.Connection, wanted: Wanted, carrier: Carrier, step: Step, alerts: AlertSettings
+    connection: sa.Connection, wanted: Taking, carrier: Carrier, step: Step, alerts: AlertSettings
 ) -> Claim | KeptBack:
     """Start an attempt of that carrier with this step; see `claim`."""
     claimant = Claimant(carrier, lambda *_: columns_of(step))

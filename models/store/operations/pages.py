@@ -22,7 +22,7 @@ IN_ORDER = (operations.c.recorded_at, operations.c.occurrence_at, operations.c.i
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class OperationFilter:
     """Which operations in a scope to list; an empty field admits all.
 
     Each of `words` is in the name of the action. The operations were recorded in [since, until),
@@ -41,7 +41,7 @@ class Wanted:
     occurred_since: datetime | None = None
 
 
-def page(connection: sa.Connection, wanted: Wanted, limit: int) -> list[dict[str, Any]]:
+def page(connection: sa.Connection, wanted: OperationFilter, limit: int) -> list[dict[str, Any]]:
     """Return up to `limit` operations, the last recorded first, then the last occurrence."""
     if wanted.scope.small_app_id is None:
         return _of_all(connection, wanted, limit)
@@ -50,13 +50,13 @@ def page(connection: sa.Connection, wanted: Wanted, limit: int) -> list[dict[str
     return dicts(connection, ordered)
 
 
-def newest(connection: sa.Connection, wanted: Wanted, limit: int) -> list[dict[str, Any]]:
+def newest(connection: sa.Connection, wanted: OperationFilter, limit: int) -> list[dict[str, Any]]:
     """Return the operations of a page, the last occurrence first, then by id."""
     by_id = sorted(page(connection, wanted, limit), key=lambda row: str(row["id"]))
     return sorted(by_id, key=lambda row: row["occurrence_at"], reverse=True)
 
 
-def _of_all(connection: sa.Connection, wanted: Wanted, limit: int) -> list[dict[str, Any]]:
+def _of_all(connection: sa.Connection, wanted: OperationFilter, limit: int) -> list[dict[str, Any]]:
     """Return a page of all small apps: each one's part is read by its index, then they are merged.
 
     The last operations of the apps tell which of them can have one on the page.
@@ -73,7 +73,7 @@ def _of_all(connection: sa.Connection, wanted: Wanted, limit: int) -> list[dict[
     return [found[id] for id in ids if id in found]
 
 
-def _last_of_each(wanted: Wanted) -> sa.Select[Any]:
+def _last_of_each(wanted: OperationFilter) -> sa.Select[Any]:
     """Return the last recorded operation of each small app that has one, in order."""
     of_app = _wanted(sa.select(operations.c.id), wanted, small_apps.c.id)
     last = of_app.order_by(*_last_first(operations)).limit(1).correlate(small_apps)
@@ -84,7 +84,7 @@ def _last_of_each(wanted: Wanted) -> sa.Select[Any]:
 
 
 def _places(
-    connection: sa.Connection, wanted: Wanted, small_app_ids: Sequence[int], limit: int
+    connection: sa.Connection, wanted: OperationFilter, small_app_ids: Sequence[int], limit: int
 ) -> Sequence[sa.Row[Any]]:
     """Return id and instants of up to `limit` operations of these apps, in order."""
     parts = [
@@ -107,7 +107,9 @@ def _in_order(row: sa.Row[Any]) -> tuple[datetime, datetime, str]:
     return row.recorded_at, row.occurrence_at, str(row.id)
 
 
-def _wanted(query: sa.Select[Any], wanted: Wanted, app_id: sa.ColumnElement[int]) -> sa.Select[Any]:
+def _wanted(
+    query: sa.Select[Any], wanted: OperationFilter, app_id: sa.ColumnElement[int]
+) -> sa.Select[Any]:
     query = query.where(operations.c.small_app_id == app_id)
     if wanted.uid is not None:
         query = query.where(operations.c.action_uid == wanted.uid)
@@ -128,7 +130,7 @@ def _wanted(query: sa.Select[Any], wanted: Wanted, app_id: sa.ColumnElement[int]
     return query
 
 
-def _in_time(query: sa.Select[Any], wanted: Wanted) -> sa.Select[Any]:
+def _in_time(query: sa.Select[Any], wanted: OperationFilter) -> sa.Select[Any]:
     at = operations.c.recorded_at
     if wanted.since is not None:
         query = query.where(at >= wanted.since)

@@ -26,7 +26,7 @@ from runtime.database import make_engine, reading
 from scheduler.changes.change import create_all
 from scheduler.loop import Daemon
 from scheduler.on_demand import backfill
-from scheduler.on_demand.backfill_range import Wanted
+from scheduler.on_demand.backfill_range import BackfillRequest
 from tests.celery_messages import TASK, celery_action, follow_by_name
 from tests.factories import STEPS, author, make_action, make_app, make_document
 from tests.mail_server import mail_server
@@ -145,7 +145,7 @@ def test_a_queue_that_nothing_is_due_on_may_be_missed_too(
     if is_filled:
         with engine.begin() as connection:
             last = read_clock(connection)
-        wanted = Wanted(action.uid, last - timedelta(minutes=5), last)
+        wanted = BackfillRequest(action.uid, last - timedelta(minutes=5), last)
         backfill.start(engine, wanted, "ann", timedelta(days=90))
 
     _, found = examine()

@@ -11,7 +11,7 @@ from socket import AF_INET6
 from tempfile import TemporaryDirectory
 
 from data.failures import SourceFailed
-from data.fetch.downloads import Wanted, download
+from data.fetch.downloads import Request, download
 from data.watch import Watch
 from runtime.sections.data import FetchSettings
 
@@ -59,7 +59,7 @@ def say(*words: object) -> None:
 def outcome(url: str, folder: Path) -> str:
     """Return what fetching the URL comes to."""
     try:
-        download(Wanted(url), folder / "part", FetchSettings(timeout_s=5), Watch())
+        download(Request(url), folder / "part", FetchSettings(timeout_s=5), Watch())
     except SourceFailed as error:
         return str(error)
     return "fetched"

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from data.failures import SourceFailed, Stopped
-from data.fetch.downloads import Wanted, download
+from data.fetch.downloads import Request, download
 from data.watch import Watch
 from models.action.hooks import Target
 from runtime.config import load_settings
@@ -73,7 +73,7 @@ def main(folder: Path) -> None:
 
     def fetch(url: str, timeout_s: float, watch: Watch | None = None) -> str:
         settings = FetchSettings(timeout_s=timeout_s, allow_private=True)
-        return outcome(lambda: download(Wanted(url), folder / "part", settings, watch or Watch()))
+        return outcome(lambda: download(Request(url), folder / "part", settings, watch or Watch()))
 
     def notify(url: str, timeout_s: float) -> str:
         given = {"SCHED_HOOK_TIMEOUT_S": str(timeout_s), "SCHED_HOOK_ALLOW_PRIVATE": "true"}

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from data.failures import SourceFailed, Stopped
-from data.fetch.downloads import Wanted, download, probe
+from data.fetch.downloads import Request, download, probe
 from data.fetch.sources import Fetched, fetch, source_of
 from data.watch import Watch
 from minutebook.testing import make_context
@@ -48,7 +48,7 @@ def test_what_comes_is_kept_whole_with_its_validators(web: WebSource, tmp_path: 
     headers = {"ETag": '"x"', "Last-Modified": "Mon, 23 Nov 2026 06:00:00 GMT"}
     web.pages["/a"] = Page(b"id\n1\n", headers={**headers, "Content-Type": "text/csv"})
 
-    answer = download(Wanted(f"{web.url}/a"), tmp_path / "a", OPEN, Watch())
+    answer = download(Request(f"{web.url}/a"), tmp_path / "a", OPEN, Watch())
 
     assert (tmp_path / "a").read_bytes() == b"id\n1\n"
     assert answer.validators == {
@@ -103,7 +103,7 @@ def test_a_name_that_leads_to_a_private_address_is_refused(web: WebSource, tmp_p
     url = web.url.replace("127.0.0.1", "localhost")
 
     with pytest.raises(SourceFailed, match="localhost leads to the private address") as failed:
-        download(Wanted(f"{url}/a"), tmp_path / "a", FetchSettings(), Watch())
+        download(Request(f"{url}/a"), tmp_path / "a", FetchSettings(), Watch())
 
     assert failed.value.permanent
     assert web.requests == []
@@ -113,7 +113,7 @@ def test_the_name_that_was_asked_for_is_the_host(web: WebSource, tmp_path: Path)
     web.pages["/a"] = Page(b"id\n1\n")
     url = web.url.replace("127.0.0.1", "localhost")
 
-    download(Wanted(f"{url}/a"), tmp_path / "a", OPEN, Watch())
+    download(Request(f"{url}/a"), tmp_path / "a", OPEN, Watch())
 
     assert web.downloads("/a") == 1
 
@@ -147,7 +147,7 @@ def test_a_packed_response_is_refused_unread(web: WebSource, tmp_path: Path, enc
 
     assert failed.value.permanent
     assert list(tmp_path.iterdir()) == []
-    assert probe(Wanted(f"{web.url}/a"), OPEN) is None
+    assert probe(Request(f"{web.url}/a"), OPEN) is None
 
 
 @pytest.mark.parametrize(
@@ -195,9 +195,9 @@ def test_headers_that_trickle_are_given_up(tmp_path: Path) -> None:
     settings = FetchSettings(allow_private=True, timeout_s=0.3)
 
     with trickled_headers(threading.Event()) as url:
-        assert probe(Wanted(url), settings) is None
+        assert probe(Request(url), settings) is None
     with trickled_headers(threading.Event()) as url, pytest.raises(SourceFailed, match="TIMEOUT_S"):
-        download(Wanted(url), tmp_path / "a", settings, Watch())
+        download(Request(url), tmp_path / "a", settings, Watch())
 
     assert list(tmp_path.iterdir()) == []
 
@@ -257,7 +257,7 @@ def test_a_stop_ends_a_download(web: WebSource, tmp_path: Path) -> None:
 def test_a_probe_asks_for_one_byte(web: WebSource) -> None:
     web.pages["/a"] = Page(b"x", status=206, headers={"ETag": '"x"'})
 
-    answer = probe(Wanted(f"{web.url}/a"), OPEN)
+    answer = probe(Request(f"{web.url}/a"), OPEN)
 
     assert answer is not None
     assert answer.validators == {"etag": '"x"'}
@@ -265,15 +265,15 @@ def test_a_probe_asks_for_one_byte(web: WebSource) -> None:
 
 
 def test_a_probe_that_fails_says_nothing(web: WebSource) -> None:
-    assert probe(Wanted(f"{web.url}/absent"), OPEN) is None
-    assert probe(Wanted(f"http://127.0.0.1:{free_port()}/a"), OPEN) is None
-    assert probe(Wanted(f"{web.url}/a"), FetchSettings()) is None
+    assert probe(Request(f"{web.url}/absent"), OPEN) is None
+    assert probe(Request(f"http://127.0.0.1:{free_port()}/a"), OPEN) is None
+    assert probe(Request(f"{web.url}/a"), FetchSettings()) is None
 
 
 def test_a_source_sends_its_headers(web: WebSource, tmp_path: Path) -> None:
     web.pages["/a"] = Page(status=302, headers={"Location": "/b"})
     web.pages["/b"] = Page(b"id\n1\n")
-    wanted = Wanted(f"{web.url}/a", {"Authorization": "Bearer s3cret", "User-Agent": "mine"})
+    wanted = Request(f"{web.url}/a", {"Authorization": "Bearer s3cret", "User-Agent": "mine"})
 
     download(wanted, tmp_path / "a", OPEN, Watch())
 
@@ -288,7 +288,7 @@ def test_headers_are_not_sent_to_another_origin_nor_back(web: WebSource, tmp_pat
         web.pages["/c"] = Page(b"id\n1\n")
 
         download(
-            Wanted(f"{web.url}/a", {"X-Token": "s3cret", "Cookie": "a=b"}),
+            Request(f"{web.url}/a", {"X-Token": "s3cret", "Cookie": "a=b"}),
             tmp_path / "a",
             OPEN,
             Watch(),
@@ -325,7 +325,7 @@ def test_a_name_that_means_another_address_a_moment_later_is_not_followed(
     settings = FetchSettings(timeout_s=0.3)
 
     with pytest.raises(SourceFailed):
-        download(Wanted(f"http://rebind.test:{port}/a"), tmp_path / "a", settings, Watch())
+        download(Request(f"http://rebind.test:{port}/a"), tmp_path / "a", settings, Watch())
 
     assert asked == ["rebind.test"]
     assert web.requests == []
@@ -346,15 +346,15 @@ def test_the_next_address_of_a_name_is_tried_where_nothing_listens(
     monkeypatch.setattr(socket, "getaddrinfo", looked_up)
     web.pages["/a"] = Page(b"id\n1\n")
 
-    download(Wanted(f"http://two.test:{port}/a"), tmp_path / "a", OPEN, Watch())
+    download(Request(f"http://two.test:{port}/a"), tmp_path / "a", OPEN, Watch())
 
     assert [one["host"] for one in web.headers] == [f"two.test:{port}"]
     with pytest.raises(SourceFailed, match=r"two\.test leads to the private address 127\.0\.0\.2"):
-        download(Wanted(f"http://two.test:{port}/a"), tmp_path / "a", FetchSettings(), Watch())
+        download(Request(f"http://two.test:{port}/a"), tmp_path / "a", FetchSettings(), Watch())
 
 
 def test_the_address_behind_a_secret_url_is_not_shown(web: WebSource, tmp_path: Path) -> None:
-    wanted = Wanted(f"{web.url}/s3cret", {}, "env:REPORTS_URL")
+    wanted = Request(f"{web.url}/s3cret", {}, "env:REPORTS_URL")
 
     for settings in (OPEN, FetchSettings()):
         with pytest.raises(SourceFailed) as failed:

@@ -31,7 +31,7 @@ from scheduler.changes.change import Changed
 from scheduler.dispatch import dispatch_ready
 from scheduler.occurrence import next_occurrences
 from scheduler.on_demand import backfill, backfill_range
-from scheduler.on_demand.backfill_range import Mode, Wanted
+from scheduler.on_demand.backfill_range import BackfillRequest, Mode
 from scheduler.on_demand.restart import retry
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
@@ -75,15 +75,15 @@ def make_hourly(engine: sa.Engine, **changes: Any) -> Changed:
     return make_action(engine, when={"cron_rule": "0 * * * *", "timezone": "UTC"}, **changes)
 
 
-def wanted(action: Changed, first: datetime, last: datetime, **how: Any) -> Wanted:
-    return Wanted(action.uid, first, last, **how)
+def wanted(action: Changed, first: datetime, last: datetime, **how: Any) -> BackfillRequest:
+    return BackfillRequest(action.uid, first, last, **how)
 
 
-def start(engine: sa.Engine, asked: Wanted) -> UUID:
+def start(engine: sa.Engine, asked: BackfillRequest) -> UUID:
     return backfill.start(engine, asked, "ann", KEPT)[0]
 
 
-def fill(engine: sa.Engine, asked: Wanted) -> dict[str, Any]:
+def fill(engine: sa.Engine, asked: BackfillRequest) -> dict[str, Any]:
     """Start a backfill and work it off; return its row."""
     id = start(engine, asked)
     assert filling.work_off(engine, (id, 1)) == "done"

@@ -18,7 +18,7 @@ from scheduler import downtime
 from scheduler.downtime import in_words
 from scheduler.loop import Daemon
 from scheduler.on_demand import backfill
-from scheduler.on_demand.backfill_range import Wanted
+from scheduler.on_demand.backfill_range import BackfillRequest
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
 from tasks import backfill as filling
@@ -177,7 +177,9 @@ def test_status_shows_it_for_a_day_as_the_tables_are_then(
     with reading(engine) as connection:
         before = status_in(connection, settings).downtime
     last = now - 20 * MINUTE
-    id, _ = backfill.start(engine, Wanted(action.uid, last, last), "ann", timedelta(days=90))
+    id, _ = backfill.start(
+        engine, BackfillRequest(action.uid, last, last), "ann", timedelta(days=90)
+    )
     filling.work_off(engine, (id, 1))
 
     with reading(engine) as connection:

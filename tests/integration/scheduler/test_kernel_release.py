@@ -22,7 +22,7 @@ from scheduler.kernel_release import (
     adopt_release,
 )
 from scheduler.on_demand import backfill
-from scheduler.on_demand.backfill_range import Mode, Wanted
+from scheduler.on_demand.backfill_range import BackfillRequest, Mode
 from tasks.backfill import run_turn
 from tests.factories import author, make_action, make_document, make_many
 from tests.integration.scheduler.test_tick import MINUTE, SEVEN, run_tick
@@ -180,7 +180,7 @@ def killed(_engine: sa.Engine) -> None:
 def start_backfill(engine: sa.Engine, one: change.Changed) -> None:
     with reading(engine) as connection:
         now = read_clock(connection).replace(second=0, microsecond=0)
-    wanted = Wanted(one.uid, now - 3 * MINUTE, now - MINUTE, Mode.MISSING, None)
+    wanted = BackfillRequest(one.uid, now - 3 * MINUTE, now - MINUTE, Mode.MISSING, None)
     backfill.start(engine, wanted, "me", timedelta(days=90))
 
 

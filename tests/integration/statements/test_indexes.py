@@ -35,7 +35,7 @@ from scheduler.changes import calendars, change, deletion
 from scheduler.counting import count_ended
 from scheduler.dispatch import dispatch_ready
 from scheduler.on_demand import backfill, cancel, restart
-from scheduler.on_demand.backfill_range import Wanted
+from scheduler.on_demand.backfill_range import BackfillRequest
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tasks import backfill as filling
@@ -227,7 +227,7 @@ def test_backfills_to_go_on_with_are_found_among_many(
 def test_a_batch_of_a_backfill_a_retry_and_a_cancel(filled: Filled, statements: Statements) -> None:
     action, first, second = make(filled, "filled", when={"cron_rule": "* * * * *"})
     last = filled.now - 90 * MINUTE
-    asked = Wanted(action.uid, last - 9 * MINUTE, last)
+    asked = BackfillRequest(action.uid, last - 9 * MINUTE, last)
     claimed(filled, first)
     with filled.engine.begin() as connection:
         end(connection, first, 1, Ending(OperationState.FAILED, is_failure=True), alerts=NO_ALERTS)
@@ -343,7 +343,7 @@ def test_actions_that_need_attention_are_found_by_what_troubles_them(
     filled: Filled, statements: Statements
 ) -> None:
     statements.is_repeated = False
-    wanted = search.Wanted(WHOLE_INSTALLATION, standing=search.Standing.TROUBLED)
+    wanted = search.ActionFilter(WHOLE_INSTALLATION, standing=search.Standing.TROUBLED)
 
     with statements.captured(), reading(filled.engine) as connection:
         search.page(connection, wanted, 50, timedelta(hours=1))
@@ -407,8 +407,10 @@ def test_the_newest_operations_are_read_by_when_they_were_recorded(
     filled: Filled, statements: Statements, scope: Scope
 ) -> None:
     with statements.captured(), reading(filled.engine) as connection:
-        found = pages.newest(connection, pages.Wanted(scope), 20)
-        pages.newest(connection, pages.Wanted(scope, occurred_since=filled.now - MINUTE), 20)
+        found = pages.newest(connection, pages.OperationFilter(scope), 20)
+        pages.newest(
+            connection, pages.OperationFilter(scope, occurred_since=filled.now - MINUTE), 20
+        )
 
     assert len(found) == 20
     assert_indexed(statements, "operations_recent")
@@ -421,8 +423,8 @@ def test_a_page_of_runs_in_a_rare_state_reads_no_history(
         pytest.skip("SQLite takes a partial index only where its condition is written out")
 
     with statements.captured(), reading(filled.engine) as connection:
-        pages.page(connection, pages.Wanted(Scope(1), states=["failed"]), 50)
-        pages.newest(connection, pages.Wanted(Scope(1), states=["failed", "missed"]), 50)
+        pages.page(connection, pages.OperationFilter(Scope(1), states=["failed"]), 50)
+        pages.newest(connection, pages.OperationFilter(Scope(1), states=["failed", "missed"]), 50)
 
     # What other tests left here may make the newest operations cheaper for one of the two.
     assert "operations_troubled" in statements.indexes()

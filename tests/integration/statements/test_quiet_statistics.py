@@ -28,7 +28,7 @@ from models.store.operations import (
     unstarted,
 )
 from models.store.operations.admission import KeptBack, NotClaimed
-from models.store.operations.claims import Wanted
+from models.store.operations.claims import Taking
 from models.store.operations.finish import Ending, end
 from models.store.operations.outbox import Message
 from models.store.scope import WHOLE_INSTALLATION
@@ -101,7 +101,7 @@ def test_what_was_sent_or_overtaken(quiet: Filled, asked: Statements) -> None:
 
 
 def test_claims_in_one_transaction(quiet: Filled, asked: Statements) -> None:
-    wanted = [Wanted(one.id, 1, "tests") for one in messages_to(quiet, 2)]
+    wanted = [Taking(one.id, 1, "tests") for one in messages_to(quiet, 2)]
 
     with asked.captured(), quiet.engine.begin() as connection:
         found = claims.lock_unstarted(connection, wanted)

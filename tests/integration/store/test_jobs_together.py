@@ -12,7 +12,7 @@ from broker.in_use import settings_in_use
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import jobs, recovery
 from models.store.operations.attempts import attempts_of
-from models.store.operations.claims import Wanted, claim
+from models.store.operations.claims import Taking, claim
 from models.tables import operations
 from runtime.clock import wait_for
 from runtime.config import Settings
@@ -34,12 +34,12 @@ def make_jobs(engine: sa.Engine, count: int, **changes: object) -> list[UUID]:
 
 
 def take_all(engine: sa.Engine, ids: Sequence[UUID], attempt: int = 1) -> Taken:
-    wanted = [Wanted(id, attempt, f"worker of {id}") for id in ids]
+    wanted = [Taking(id, attempt, f"worker of {id}") for id in ids]
     return taking.take_all(installation_on(engine, settings_in_use()), wanted)
 
 
 def take(engine: sa.Engine, id: UUID) -> JobToDo | None:
-    return taking.take(installation_on(engine, settings_in_use()), Wanted(id, 1, "worker"))
+    return taking.take(installation_on(engine, settings_in_use()), Taking(id, 1, "worker"))
 
 
 def started(taken: Taken) -> set[UUID]:

@@ -18,7 +18,7 @@ from models.store.actions import explain_facts
 from models.store.notices import overdue
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import outbox, recovery
-from models.store.operations.claims import Wanted
+from models.store.operations.claims import Taking
 from models.store.operations.turns import Ahead
 from models.store.scope import WHOLE_INSTALLATION
 from models.store.ticks import Seen
@@ -124,7 +124,7 @@ def test_no_list_log_or_state_shows_a_lease(desk: Web, caplog: pytest.LogCapture
 
 def test_jobs_that_are_taken_together_have_leases_of_their_own(desk: Web) -> None:
     ids = [make_due(desk.engine, make_job(desk.engine, f"{URL}/{n}")) for n in range(2)]
-    wanted = [Wanted(id, 1, "worker") for id in ids]
+    wanted = [Taking(id, 1, "worker") for id in ids]
 
     taken = taking.take_all(installation_on(desk.engine, settings_in_use()), wanted).jobs
 

@@ -10,8 +10,8 @@ from models.fingerprint import operation_id
 from models.operation import OperationState
 from scheduler.on_demand.backfill_range import (
     CALLED_OFF,
+    BackfillRequest,
     Mode,
-    Wanted,
     check_range,
     parse_pace,
     sort_out,
@@ -65,11 +65,11 @@ def test_a_range_that_cannot_be_filled_is_refused(
     first: datetime, last: datetime, told: str
 ) -> None:
     with pytest.raises(Refused, match=told):
-        check_range(Wanted(UID, first, last), NOON + 30 * SECOND, KEPT)
+        check_range(BackfillRequest(UID, first, last), NOON + 30 * SECOND, KEPT)
 
 
 def test_the_earliest_possible_instant_is_taken() -> None:
-    check_range(Wanted(UID, NOON - KEPT + MINUTE, NOON), NOON + 30 * SECOND, KEPT)
+    check_range(BackfillRequest(UID, NOON - KEPT + MINUTE, NOON), NOON + 30 * SECOND, KEPT)
 
 
 @pytest.mark.parametrize("text", ["30", "0/min", "501/min", "30/s", "-1/min", "1e2/min"])
@@ -80,7 +80,7 @@ def test_a_pace_is_a_number_a_minute(text: str) -> None:
 
 
 def test_the_range_begins_a_second_after_its_open_end() -> None:
-    assert Wanted(UID, NOON, NOON + HOUR).since == NOON - SECOND
+    assert BackfillRequest(UID, NOON, NOON + HOUR).since == NOON - SECOND
 
 
 def test_with_only_failed_nothing_is_recorded() -> None:

@@ -14,7 +14,7 @@ from models.roles import Role
 from models.tables import actions
 from tests.integration.web.conftest import APP, Web
 from tests.integration.web.dashboard.conftest import Browse, csrf_of
-from web.dashboard.action import Asked, answers
+from web.dashboard.action import ActionQuery, answers
 from web.dashboard.session import Visitor
 
 HIDDEN = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)">')
@@ -114,7 +114,7 @@ def test_who_may_not_backfill_makes_the_server_plan_none(
 ) -> None:
     shop = web_on_sqlite.opened.for_request(APP, is_bound=True, bearer="tests")
     visitor = Visitor(shop, shop, role, APP, "", None, "")
-    backwards = Asked(**{"from": "2026-07-02T00:00:00Z", "to": "2026-07-01T00:00:00Z"})
+    backwards = ActionQuery(**{"from": "2026-07-02T00:00:00Z", "to": "2026-07-01T00:00:00Z"})
 
     fault = answers(visitor, "nightly", backwards)["fault"]
 
