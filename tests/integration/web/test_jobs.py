@@ -25,6 +25,7 @@ from models.store.ticks import Seen
 from models.tables import operations as table
 from runtime.clock import wait_for
 from runtime.database import reading
+from runtime.logs.events import Line
 from runtime.sections import AlertSettings
 from scheduler.changes import change
 from scheduler.dispatch import dispatch_ready
@@ -79,8 +80,9 @@ def test_a_worker_gets_a_job_and_completes_it(desk: Web, caplog: pytest.LogCaptu
     assert (done["state"], done["result"]) == ("success", {"job": {"rows": 3}})
     assert (done["steps"][0]["state"], done["steps"][0]["message"]) == ("success", "3 rows")
     (line,) = [one for one in caplog.records if one.message.startswith("job_complete")]
-    assert line.__dict__["job_id"] == ID
-    assert line.__dict__["duration_ms"] >= 0
+    assert isinstance(line.msg, Line)
+    assert (line.msg.event, line.msg.values["job_id"]) == ("job_complete", ID)
+    assert int(str(line.msg.values["duration_ms"])) >= 0
     assert any(one.message.startswith("poll_stats promoted_count=1") for one in caplog.records)
 
 
@@ -249,8 +251,9 @@ def test_an_error_is_retried_after_the_backoff(desk: Web, caplog: pytest.LogCapt
     assert report(client, "error", job["lease"], error="timed out").status_code == 204
 
     assert row_of(desk.engine, id)["state"] == "failed"
-    lines = [one for one in caplog.records if one.message.startswith("job_error")]
-    assert [one.__dict__["will_retry_at"] is None for one in lines] == [False, True]
+    lines = [one.msg for one in caplog.records if one.message.startswith("job_error")]
+    values = [one.values for one in lines if isinstance(one, Line)]
+    assert [one["will_retry_at"] is None for one in values] == [False, True]
 
 
 def test_a_permanent_error_is_not_retried(desk: Web) -> None:
