@@ -3,8 +3,8 @@
 from cron.blackout import Blackout, Span, Window, YearlyDay, blackout
 from cron.daylight import ClockChange, clock_changes
 from cron.errors import InvalidRule
-from cron.rule import oversized_steps
 from cron.schedule import CronSchedule
+from cron.steps import oversized_steps
 from cron.sun import SolarEvent, SolarSchedule
 from cron.words import in_words
 from cron.zone import tz_release

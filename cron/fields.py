@@ -55,6 +55,13 @@ WEEKDAY = Field(
 )
 FIELDS = (MINUTE, HOUR, DAY, MONTH, WEEKDAY)
 
+# The names in full, or shortened to more than three letters.
+NAMES = {
+    MONTH: r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|"
+    r"sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?",
+    WEEKDAY: r"(?:sun|mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?)(?:day)?s?",
+}
+
 # Characters of other schedulers' dialects, and what to write instead.
 FOREIGN = {
     "?": "'?' stands alone, for a day; write '*'",
@@ -133,16 +140,20 @@ def _step_without_range(field: Field, item: str, step: int) -> InvalidRule:
     start = item.partition("/")[0]
     top = 6 if field is WEEKDAY and start not in {"7", "07"} else field.high
     remedy = f"'{quote(start)[1:-1]}-{top}/{step}'"
+    # Beside a restricted day, a leading * would require both.
+    if field in {MINUTE, HOUR} and not int(start):
+        remedy = f"'*/{step}'"
     return InvalidRule(field.name, f"{quote(item)} has a step but no range; write {remedy}")
 
 
 def _wraps_round(field: Field, item: str, step: int) -> InvalidRule:
     start, _, end = item.partition("/")[0].partition("-")
-    remedy = _unwrapped(field, start, end, step)
+    remedy = unwrapped(field, start, end, step)
     return InvalidRule(field.name, f"{quote(item)} runs backwards; write '{remedy}'")
 
 
-def _unwrapped(field: Field, start: str, end: str, step: int) -> str:
+def unwrapped(field: Field, start: str, end: str, step: int) -> str:
+    """Return a range that runs backwards as a list that does not; raises InvalidRule."""
     first, last = number_of(field, start), number_of(field, end)
     if field is WEEKDAY:
         return _unwrapped_weekdays(start, end, step)
@@ -175,6 +186,13 @@ def _range(start: str, end: str) -> str:
 def _unknown_name(field: Field, text: str) -> InvalidRule:
     if text[:3] in field.names:
         return InvalidRule(field.name, f"{quote(text)} is not short; write '{text[:3]}'")
+    for other, place in ((MONTH, "fourth"), (WEEKDAY, "fifth")):
+        if text[:3] in other.names and re.fullmatch(NAMES[other], text):
+            problem = f"{quote(text)} is a {other.name}; write '{text[:3]}' in the {place} field"
+            return InvalidRule(field.name, problem)
+    if text == "l" and field is WEEKDAY:
+        problem = "'l' is Saturday in Quartz, and the last nowhere else; write 'sat' or 'friL'"
+        return InvalidRule(field.name, problem)
     hint = FOREIGN.get(text) or FOREIGN.get(text[0] if text[1:].isdigit() else "")
     return InvalidRule(field.name, f"{quote(text)}: {hint or f'write {field.allowed}'}")
 
@@ -186,7 +204,7 @@ def _not_understood(field: Field, item: str) -> InvalidRule:
     foreign = next((FOREIGN[mark] for mark in "?#~" if mark in item), None)
     if foreign is None:
         foreign = next(
-            (FOREIGN[mark] for mark in "hlrw" if re.match(rf"{mark}\b|\d+{mark}$", item)), None
+            (FOREIGN[mark] for mark in "hlrw" if re.match(rf"{mark}\b|.*\d{mark}$", item)), None
         )
     remedy = foreign or f"write {field.allowed}, '*' or a range such as '1-5', or '*/2' or '1-5/2'"
     return InvalidRule(field.name, f"{quote(item)} is not understood; {remedy}")

@@ -5,10 +5,10 @@ import re
 from functools import lru_cache
 
 from cron.days import MONTH_LENGTHS, NEVER, DayFields, Days, days_of
-from cron.dialects import in_another_notation
+from cron.dialects import in_another_notation, in_other_characters
 from cron.errors import InvalidRule, quote
-from cron.fields import DAY, FIELDS, HOUR, MINUTE, MONTH, WEEKDAY, flags_of, span_of
-from cron.signs import parted, sign_of, with_capitals
+from cron.fields import DAY, FIELDS, HOUR, MINUTE, MONTH, WEEKDAY, flags_of
+from cron.signs import parted, with_capitals
 
 LONGEST_RULE = 200
 MINUTES_A_DAY = 1440
@@ -24,6 +24,8 @@ NICKNAMES = {
 }
 
 _ALLOWED = re.compile(r"[\t -~]*")
+# What else the first field holds is another notation's.
+_MINUTE = re.compile(r"[-+.*,/?#~0-9]*[a-z]?(?:[-(/].*)?")
 _NO_MINUTE = bytes(60)
 _EXAMPLE = "write minute, hour, day of month, month, day of week, such as '0 7 * * 1'"
 
@@ -130,16 +132,15 @@ def normalised(text: str) -> str:
     Raises InvalidRule.
     """
     if not _ALLOWED.fullmatch(text):
-        raise InvalidRule("rule", f"{quote(text)} contains a character no rule has; {_EXAMPLE}")
+        remedy = in_other_characters(text, tuple(NICKNAMES))
+        plain = f"contains a character no rule has; {_EXAMPLE}"
+        raise InvalidRule("rule", f"{quote(text)} {remedy or plain}")
     lowered = text.lower().replace("\t", " ").strip(" ")
-    if lowered.startswith("@"):
-        return _expanded(lowered)
+    if lowered in NICKNAMES:
+        return NICKNAMES[lowered]
     fields = lowered.split()
-    if len(fields) != 5:
-        problem = (
-            in_another_notation(text.strip(), fields) or f"{_wrong_number(len(fields))}; {_EXAMPLE}"
-        )
-        raise InvalidRule("rule", f"{quote(text)} {problem}")
+    if len(fields) != 5 or not _MINUTE.fullmatch(fields[0]):
+        _refuse_another_notation(text.strip(), fields)
     # croniter and Quartz write `?` for any day.
     return " ".join(
         "*" if text == "?" and field in {DAY, WEEKDAY} else with_capitals(field, text)
@@ -147,26 +148,18 @@ def normalised(text: str) -> str:
     )
 
 
-@lru_cache(maxsize=2048)
-def oversized_steps(text: str) -> tuple[tuple[str, str, int], ...]:
-    """Return field, item and only value of each item of a rule whose step exceeds its range.
-
-    Debian's cron accepts such a step, which often stands for an interval: `*/90` minutes.
-    """
-    found = []
-    for field, items in zip(FIELDS, normalised(text).split(" "), strict=True):
-        for item in items.split(","):
-            if sign_of(field, item) is not None:
-                continue
-            first, last, step = span_of(field, item)
-            if step > max(last - first, 1):
-                found.append((field.name, item, first))
-    return tuple(found)
+def _refuse_another_notation(text: str, fields: list[str]) -> None:
+    """Raise InvalidRule for a text of another notation, or not of five fields."""
+    found = in_another_notation(text, tuple(NICKNAMES))
+    if found is not None:
+        raise InvalidRule("rule", f"{quote(text)} {found}")
+    if text.startswith("@"):
+        raise _no_nickname(text.lower())
+    if len(fields) != 5:
+        raise InvalidRule("rule", f"{quote(text)} {_wrong_number(len(fields))}; {_EXAMPLE}")
 
 
-def _expanded(nickname: str) -> str:
-    if nickname in NICKNAMES:
-        return NICKNAMES[nickname]
+def _no_nickname(nickname: str) -> InvalidRule:
     if nickname.startswith("@every"):
         remedy = "write five fields such as '*/5 * * * *', or an interval instead of a cron rule"
     elif nickname == "@reboot":
@@ -174,7 +167,7 @@ def _expanded(nickname: str) -> str:
     else:
         near = difflib.get_close_matches(nickname[:20], NICKNAMES, 1, 0.0)[0]
         remedy = f"write '{near}', or five fields such as '{NICKNAMES[near]}'"
-    raise InvalidRule("rule", f"{quote(nickname)} is not a known nickname; {remedy}")
+    return InvalidRule("rule", f"{quote(nickname)} is not a known nickname; {remedy}")
 
 
 def _wrong_number(count: int) -> str:

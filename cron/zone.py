@@ -1,7 +1,5 @@
 """Zones as stretches of constant offset, from the tz release of the tzdata wheel."""
 
-import difflib
-import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from functools import cache, lru_cache
@@ -13,11 +11,11 @@ import tzdata
 
 from cron.days import ORIGIN
 from cron.errors import InvalidRule, quote
+from cron.near_zones import LONGEST_NAME, near_zone
 from cron.tzif import Transition, transitions
 
 # Instants are UTC seconds in [0, END): from 1970-01-01T00:00Z to before 2200-01-01T00:00Z.
 END = int(datetime(2200, 1, 1, tzinfo=UTC).timestamp())
-LONGEST_NAME = 80
 
 # Debian's cron compares the minute in which it wakes up with the last one it did: it catches up if
 # that is up to 180 minutes ahead (a gap of 179), and waits if it is up to 180 minutes back.
@@ -25,28 +23,6 @@ LONGEST_GAP = 179
 LONGEST_REPEAT = 180
 
 _EXAMPLE = "write an IANA name such as 'Europe/Paris'"
-# Abbreviations are no zones: several places use each, and their clocks change.
-ABBREVIATED = {
-    "aedt": "Australia/Sydney", "aest": "Australia/Sydney", "bst": "Europe/London",
-    "cdt": "America/Chicago", "cest": "Europe/Paris", "cst": "America/Chicago",
-    "edt": "America/New_York", "eest": "Europe/Athens", "ist": "Asia/Kolkata",
-    "jst": "Asia/Tokyo", "kst": "Asia/Seoul", "mdt": "America/Denver", "mesz": "Europe/Berlin",
-    "mez": "Europe/Berlin", "msk": "Europe/Moscow", "pdt": "America/Los_Angeles",
-    "pst": "America/Los_Angeles", "sgt": "Asia/Singapore", "west": "Europe/Lisbon", "z": "UTC",
-}  # fmt: skip
-# Places west of Greenwich whose clocks change, by their offset in winter.
-AT_OFFSET = {
-    "-3": "America/Miquelon", "-4": "America/Halifax", "-5": "America/New_York",
-    "-6": "America/Chicago", "-7": "America/Denver", "-8": "America/Los_Angeles",
-    "-9": "America/Anchorage", "+10": "Australia/Sydney", "+12": "Pacific/Auckland",
-}  # fmt: skip
-# Offsets that no Etc/ zone has.
-BETWEEN_HOURS = {
-    "+3:30": "Asia/Tehran", "+4:30": "Asia/Kabul", "+5:30": "Asia/Kolkata",
-    "+5:45": "Asia/Kathmandu", "+6:30": "Asia/Yangon", "+8:45": "Australia/Eucla",
-    "+9:30": "Australia/Darwin", "-3:30": "America/St_Johns", "-9:30": "Pacific/Marquesas",
-}  # fmt: skip
-_OFFSET = re.compile(r"(?:utc|gmt)?_?([+-])([0-9]{1,2})(?::?([0-9]{2}))?")
 _ORIGIN_SHIFT = (date(1970, 1, 1) - ORIGIN).days * 86400
 
 
@@ -104,53 +80,8 @@ def canonical_name(name: str) -> str:
             return str(pytz.timezone(name).zone)
     except pytz.UnknownTimeZoneError:
         pass
-    near = _nearest(name)
+    near = near_zone(name)
     raise InvalidRule("zone", f"{quote(name)} is unknown; {f'write {near}' if near else _EXAMPLE}")
-
-
-def _nearest(name: str) -> str | None:
-    """Return the known name nearest to `name`, by spelling, last part or offset, in quotes."""
-    import pytz
-
-    spelled = {known.lower(): known for known in pytz.all_timezones}
-    wanted = name[:LONGEST_NAME].strip().lower().replace(" ", "_")
-    offset = _OFFSET.fullmatch(wanted)
-    if offset is not None:
-        return _fixed(*offset.groups(), spelled=spelled)
-    place = ABBREVIATED.get(wanted) or _of_country(wanted.replace("_", " "))
-    if place is not None:
-        return f"'{place}'" if place == "UTC" else f"'{place}', or another place with your clock"
-    in_city = [known for known in spelled if known.rpartition("/")[2] == wanted]
-    # Short names are alike by chance: CEST is not EST.
-    alike = difflib.get_close_matches(wanted, spelled) if len(wanted) > 4 else []
-    near = [wanted] if wanted in spelled else in_city or alike
-    return f"'{spelled[near[0]]}'" if near else None
-
-
-def _of_country(name: str) -> str | None:
-    """Return the first zone of a country, by its English name."""
-    import pytz
-
-    codes = (code for code, known in pytz.country_names.items() if known.lower() == name)
-    zones: list[str] = next((pytz.country_timezones.get(code, []) for code in codes), [])
-    return zones[0] if zones else None
-
-
-def _fixed(sign: str, hours: str, minutes: str | None, *, spelled: dict[str, str]) -> str | None:
-    """Return the zone of a whole-hour offset from UTC; POSIX names it by the opposite sign."""
-    if minutes not in (None, "00"):
-        place = BETWEEN_HOURS.get(f"{sign}{int(hours)}:{minutes}")
-        return None if place is None else f"'{place}', a place with that offset"
-    if int(hours) == 0:
-        return "'UTC'"
-    known = spelled.get(f"etc/gmt{'-' if sign == '+' else '+'}{int(hours)}")
-    if known is None:
-        return None
-    place = AT_OFFSET.get(f"{sign}{int(hours)}", "Europe/Paris")
-    return (
-        f"'{known}' (UTC{sign}{int(hours)}: its name has the opposite sign), or a place such as "
-        f"'{place}', where the clock changes"
-    )
 
 
 # The tz release bounds this cache: it has some 600 names.

@@ -11,6 +11,7 @@ from dateutil.parser import isoparse
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
 from cron import CronSchedule, InvalidRule, SolarEvent, SolarSchedule, in_words, oversized_steps
+from cron.intervals import LONGEST_DAYS
 from cron.rule import normalised
 from models.action.exceptions import Closed, Except
 from models.action.policy import AS_ISO, DUE_DATE_LOOK_BACK
@@ -33,7 +34,7 @@ from models.values import (
 from models.values.durations import format_span, parse_span, span_in_words
 from models.values.zones import in_zone
 
-LONGEST_INTERVAL = timedelta(days=3660)
+LONGEST_INTERVAL = timedelta(days=LONGEST_DAYS)
 NOTHING = timedelta(0)
 
 
@@ -113,10 +114,11 @@ class CronModel(RuleModel):
                 f"the day of week ({weekday}) matches, as in cron; celery beat requires both. "
                 "Write * for one of them, or check the other in the step"
             )
-        for field, item, value in oversized_steps(self.cron_rule):
+        for one in oversized_steps(self.cron_rule):
+            meant = f', or an interval, {{"every": "{one.every}"}}' if one.every else ""
             yield (
-                f'when.cron_rule: the step of "{item}" exceeds the range of the {field}, so only '
-                f'{value} matches; write "{value}", or an interval such as {{"every": "PT90M"}}'
+                f'when.cron_rule: the step of "{one.item}" exceeds the range of the {one.field}, '
+                f'so only {one.value} matches; write "{one.value}"{meant}'
             )
 
 

@@ -22,7 +22,7 @@ def parse_zone(value: object) -> str:
     try:
         return canonical_name(value)
     except InvalidRule as error:
-        _, _, remedy = error.problem.partition("; ")
+        _, _, remedy = error.problem.rpartition("; ")
         raise ValueError(f"is not a known zone; {remedy}") from None
 
 

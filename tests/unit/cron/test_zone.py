@@ -2,8 +2,10 @@ from importlib.resources import files
 from itertools import pairwise
 
 import pytest
+import pytz
 
 from cron import CronSchedule, InvalidRule
+from cron.near_zones import ABBREVIATED, AT_OFFSET, BETWEEN_HOURS, PLACES, WINDOWS
 from cron.tzif import _day, transitions
 from cron.zone import END, zone_named
 from tests.unit.cron.debian import offset, wheel_names, wheel_zone
@@ -42,6 +44,26 @@ def test_a_zone_keeps_its_name_in_canonical_spelling(name: str, expected: str) -
     [
         pytest.param("Europe/Pariss", "'Europe/Paris'", id="misspelt"),
         pytest.param("Paris", "'Europe/Paris'", id="the_city_alone"),
+        pytest.param("Europe/Chicago", "'America/Chicago'", id="a_city_of_another_continent"),
+        pytest.param("Asia/Moscow", "'Europe/Moscow'", id="a_city_of_europe_in_asia"),
+        pytest.param("Europe/Singapore", "'Asia/Singapore'", id="a_city_of_asia_in_europe"),
+        pytest.param("Europe/Chicgo", "'America/Chicago'", id="misspelt_and_elsewhere"),
+        pytest.param("america/new york", "'America/New_York'", id="a_blank_and_small_letters"),
+        pytest.param("America/NewYork", "'America/New_York'", id="without_the_line_between"),
+        pytest.param("Europe\\Berlin", "'Europe/Berlin'", id="a_backslash"),
+        pytest.param("Europe/Frankfurt", "'Europe/Berlin'", id="a_city_without_a_zone"),
+        pytest.param("Asia/Bangalore", "'Asia/Kolkata'", id="a_city_without_a_zone_in_asia"),
+        pytest.param("America/S\u00e3o Paulo", "'America/Sao_Paulo'", id="an_accent"),
+        pytest.param("Europe/Xyz", "an IANA name such as", id="no_city_at_all"),
+        pytest.param("IST", "'Asia/Kolkata', or another place", id="an_abbreviation"),
+        pytest.param("PST", "'America/Los_Angeles', or another place", id="of_the_west_coast"),
+        pytest.param("Australia", "'Australia/Sydney', or another place", id="a_large_country"),
+        pytest.param("Germany", "'Europe/Berlin', or another place", id="a_country"),
+        pytest.param("W. Europe Standard Time", "'Europe/Berlin', or", id="of_windows"),
+        pytest.param("Pacific Standard Time", "'America/Los_Angeles', or", id="of_windows_too"),
+        pytest.param("Eastern Time", "'America/New_York', or", id="in_words"),
+        pytest.param("+02:00", "write 'Etc/GMT-2' (UTC+2: ", id="an_offset_with_a_colon"),
+        pytest.param("GMT+2", "write 'Etc/GMT-2' (UTC+2: ", id="an_offset_from_gmt"),
         pytest.param("new york", "'America/New_York'", id="a_blank"),
         pytest.param(" Asia/Tokyo ", "'Asia/Tokyo'", id="blanks_around"),
         pytest.param("UTC+2", "write 'Etc/GMT-2' (UTC+2: ", id="an_offset_from_utc"),
@@ -155,3 +177,23 @@ def test_a_day_of_a_posix_rule_is_found(day: str, year: int, expected: int) -> N
 def test_a_zone_file_of_another_kind_is_refused() -> None:
     with pytest.raises(ValueError, match="TZif"):
         transitions(b"TZif" + bytes(200))
+
+
+@pytest.mark.parametrize("table", [ABBREVIATED, PLACES, WINDOWS, AT_OFFSET, BETWEEN_HOURS])
+def test_every_zone_that_is_advised_is_known(table: dict[str, str]) -> None:
+    assert list(table.values()) == [zone_named(zone).name for zone in table.values()]
+
+
+def test_each_city_is_found_on_every_continent() -> None:
+    cities = [name for name in pytz.common_timezones if name.count("/") == 1]
+    wrong = [name for name in cities if not is_found(name)]
+
+    assert wrong == []
+
+
+def is_found(name: str) -> bool:
+    """Return whether a zone's city on another continent leads to a zone of this city."""
+    city = name.partition("/")[2]
+    with pytest.raises(InvalidRule) as caught:
+        zone_named(f"Antartica/{city}")
+    return f"/{city}'" in str(caught.value)

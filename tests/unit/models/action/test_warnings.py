@@ -152,13 +152,19 @@ def test_a_sound_action_has_no_warning() -> None:
         pytest.param(
             {"when": [{"cron_rule": "*/90 * * * *"}, {"cron_rule": "0 7 * * *"}]},
             'when.cron_rule: the step of "*/90" exceeds the range of the minute, so only 0 matches;'
-            ' write "0", or an interval such as {"every": "PT90M"}',
-            id="ninety_minutes",
+            ' write "0", or an interval, {"every": "PT90M"}',
+            id="ninety_minutes_in_a_list",
+        ),
+        pytest.param(
+            {"when": {"cron_rule": "0 */36 * * *"}},
+            'when.cron_rule: the step of "*/36" exceeds the range of the hour, so only 0 matches;'
+            ' write "0", or an interval, {"every": "PT36H"}',
+            id="a_day_and_a_half",
         ),
         pytest.param(
             {"when": {"cron_rule": "0 8-18/24 * * *"}},
             'when.cron_rule: the step of "8-18/24" exceeds the range of the hour, so only 8 '
-            'matches; write "8", or an interval such as {"every": "PT90M"}',
+            'matches; write "8"',
             id="a_day_of_hours",
         ),
     ],
