@@ -12,6 +12,8 @@ from models.json_text import LONGEST_DOCUMENT, InvalidJson, read_json
 
 # What a simulation of a file expects stands beside it.
 EXPECTATIONS = ".expect.json"
+# Documents in a folder that are read only if they are named.
+OTHER_FORMATS = {".jsonl", ".ndjson", ".yaml", ".yml"}
 # A document with its place: a file, or empty for the body of a request.
 Document = tuple[str, object]
 
@@ -88,10 +90,11 @@ def read_all(
     return documents, problems
 
 
-def files_in(paths: Sequence[Path]) -> list[Path]:
-    """Return the paths, each folder replaced by its files; raises Refused for an empty one.
+def files_in(paths: Sequence[Path], *, may_be_empty: bool = False) -> list[Path]:
+    """Return the paths, each folder replaced by its files; raises Refused for one without any.
 
     A folder is read with those below it. Hidden files, and what simulations expect, are left out.
+    A folder that holds no document in any format may be empty if `may_be_empty`.
     Raises Refused for a link to another folder, too: its actions would look as if they were gone.
     """
     found: list[Path] = []
@@ -104,7 +107,7 @@ def files_in(paths: Sequence[Path]) -> list[Path]:
             if one.is_symlink() and one.is_dir():
                 raise Refused(f"{one} is a link to a folder, which is not read; name it as well")
         inside = sorted(one for one in shown if one.name.endswith(".json") and _is_document(one))
-        if not inside:
+        if not inside and not (may_be_empty and not any(map(_is_of_another_format, shown))):
             raise Refused(f"the folder {path} holds no *.json file; name another one")
         found += inside
     return found
@@ -112,6 +115,10 @@ def files_in(paths: Sequence[Path]) -> list[Path]:
 
 def _is_hidden(file: Path, folder: Path) -> bool:
     return any(part.startswith(".") for part in file.relative_to(folder).parts)
+
+
+def _is_of_another_format(file: Path) -> bool:
+    return file.suffix in OTHER_FORMATS
 
 
 def _is_document(file: Path) -> bool:

@@ -22,8 +22,12 @@ class Files:
 
     @classmethod
     def read(cls, paths: Sequence[Path], prune: str | None = None) -> "Files":
-        """Read files and folders; raises InvalidDocument, and Refused for an empty folder."""
-        located = [one for file in files_in(paths) for one in read_documents(file)]
+        """Read files and folders; raises InvalidDocument, and Refused for an empty folder.
+
+        With `prune` a folder may be empty: the owner has nothing then.
+        """
+        files = files_in(paths, may_be_empty=prune is not None)
+        located = [one for file in files for one in read_documents(file)]
         return cls([one for _, one in located], [place for place, _ in located], prune)
 
     def plan(self, door: Door) -> ChangePlan:

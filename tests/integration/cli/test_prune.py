@@ -59,12 +59,54 @@ def test_an_error_names_the_file_of_its_document(call: Call, fill: Fill) -> None
 
 
 def test_an_empty_folder_is_refused(call: Call, tmp_path: Path) -> None:
-    refused = call("action", "apply", str(tmp_path / "home"), "--prune", "--yes")
+    refused = call("action", "apply", str(tmp_path / "home"))
 
     assert refused.code == 2
     assert refused.err == (
         f"error: the folder {tmp_path}/home holds no *.json file; name another one\n"
     )
+
+
+def test_an_emptied_folder_deletes_what_it_owned(call: Call, fill: Fill, write: Any) -> None:
+    call("action", "add", write(make_document(name="by hand")))
+    folder = fill("a", "b")
+    call("action", "apply", folder, "--prune")
+    Path(folder, "b.json").unlink()
+    Path(folder, "a.json").rename(Path(folder, ".a.json"))
+    Path(folder, "README.md").write_text("no action any more")
+
+    planned = call("action", "apply", folder, "--prune", "--dry-run", "--json").json
+    asked = call("action", "apply", folder, "--prune")
+    unchanged = owners(call)
+    pruned = call("action", "apply", folder, "--prune", "--yes")
+
+    assert {one["name"] for one in planned["pruned"]} == {"a", "b"}
+    assert asked.code == 2
+    assert "--prune would delete 2 actions (a, b); see --dry-run" in asked.err
+    assert set(unchanged) == {"a", "b", "by hand"}
+    assert pruned.out == "created 0, changed 0, unchanged 0, deleted 2\n"
+    assert owners(call) == {"by hand": None}
+
+
+@pytest.mark.parametrize("left", [None, "b.yaml", "team/b.jsonl"])
+def test_a_folder_that_is_gone_or_of_another_format_deletes_no_action(
+    call: Call, fill: Fill, left: str | None
+) -> None:
+    folder = fill("a", "team/b")
+    call("action", "apply", folder, "--prune")
+    for file in ("a.json", "team/b.json"):
+        Path(folder, file).unlink()
+    if left is None:
+        Path(folder, "team").rmdir()
+        Path(folder).rmdir()
+    else:
+        Path(folder, left).write_text("name: b")
+
+    refused = call("action", "apply", folder, "--prune", "--yes")
+
+    assert refused.code == 2
+    assert ("cannot be read" if left is None else "holds no *.json file") in refused.err
+    assert set(owners(call)) == {"a", "b"}
 
 
 def test_a_link_that_is_not_read_deletes_no_action(call: Call, fill: Fill, tmp_path: Path) -> None:
