@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from pydantic import ValidationError
@@ -15,6 +15,7 @@ from models.action.hooks import HooksModel
 from models.action.plan import Plan
 from models.action.policy import PolicyModel
 from models.action.recipients import RecipientFilterModel
+from models.action.rules import IntervalModel
 from models.action.steps import OperationModel, sending_steps
 from models.action.when import WhenModel
 from models.celery_task import DEFAULT_QUEUE, HandOver, refusals
@@ -24,6 +25,7 @@ from models.job import Job
 from models.parsing import ParseContext, Reading
 from models.problems import ROOT, line_error, problems_of
 from models.values import ActionName, Flag, Name, Text
+from models.values.durations import format_span
 
 __all__ = [
     "ParseContext",
@@ -96,9 +98,19 @@ def parse_action(document: object, context: ParseContext) -> ScheduledActionMode
         queue = action.policy.queue
         problems += problems_of_steps(action.operations, queue, context.grants, context.commands)
         problems += problems_of_hooks(action.hooks, context.grants)
+        problems += _problem_of_tolerance(action)
     if action is None or problems:
         raise InvalidAction(problems)
     return action
+
+
+def _problem_of_tolerance(action: ScheduledActionModel) -> list[Problem]:
+    """Return a fault if each occurrence is to run, and those that come too soon are not."""
+    tolerances = [rule.tolerance for rule in action.when.rules if isinstance(rule, IntervalModel)]
+    if action.policy.catch_up != "all" or tolerances in ([], [None]):
+        return []
+    remedy = 'drops occurrences that "catch_up": "all" runs; remove one of the two'
+    return [Problem("when.tolerance", format_span(tolerances[0] or timedelta(0)), remedy)]
 
 
 def load_action(

@@ -10,11 +10,12 @@ MINUTE = timedelta(minutes=1)
 
 def random_document(random: Random, name: str, now: datetime) -> dict[str, Any]:
     """Return a valid document of an action that is due soon and often."""
+    when = random_when(random, now)
     return {
         "name": name,
         "operations": random_steps(random),
-        "when": random_when(random, now),
-        "policy": random_policy(random),
+        "when": when,
+        "policy": random_policy(random, when),
         "hooks": {"on_failure": [{"mail": "ops@example.com"}]},
     }
 
@@ -41,11 +42,11 @@ def random_when(random: Random, now: datetime) -> Any:
     return when
 
 
-def random_policy(random: Random) -> dict[str, Any]:
-    """Return a policy of short spans."""
+def random_policy(random: Random, when: Any) -> dict[str, Any]:
+    """Return a policy of short spans; no tolerance stands beside catch-up of all."""
     policy: dict[str, Any] = {
         "overlap": random.choice(("skip", "queue", "allow", "replace")),
-        "catch_up": random.choice(("latest", "all")),
+        "catch_up": "latest" if "tolerance" in when else random.choice(("latest", "all")),
         "max_waiting": random.randint(1, 3),
         "time_limit": random.choice(("PT2S", "PT30S")),
         "retry": {"max_attempts": random.randint(1, 3), "backoff": ["PT1S", "PT2S"]},
