@@ -1,7 +1,8 @@
 """What to write instead of a wrong rule: advice that works when followed to the letter."""
 
 import json
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -12,6 +13,7 @@ from models.parsing import LEAST_TICK
 from models.values import parse_instant
 from models.values.durations import format_span, parse_span
 
+_TICK = re.compile(r"(?<=SCHED_SCHEDULER_TICK_SECONDS to )\d+")
 # The kinds of rule that a bare value may stand for, each with its check.
 _BARE: Mapping[str, Callable[[Any], object]] = {
     "cron_rule": partial(CronSchedule, zone="UTC"),
@@ -46,3 +48,9 @@ def shorter_than_a_tick(every: timedelta, tick: timedelta) -> str:
     seconds = int(every.total_seconds())
     allowed = next(second for second in range(min(seconds, 60), 0, -1) if 60 % second == 0)
     return f"{remedy}, or set SCHED_SCHEDULER_TICK_SECONDS to {allowed}"
+
+
+def with_one_tick(remedies: Sequence[str]) -> list[str]:
+    """Return remedies that name the same tick: the one that allows all of these intervals."""
+    ticks = [int(tick) for one in remedies for tick in _TICK.findall(one)]
+    return [_TICK.sub(str(min(ticks)), one) for one in remedies] if ticks else list(remedies)

@@ -9,6 +9,7 @@ from pydantic import Field
 from broker.celery_rules import rules_of
 from minutebook.grants import with_variables
 from models.action import ParseContext
+from models.action.remedies import with_one_tick
 from models.errors import Refused
 from models.problems import listed
 from models.values import format_instant
@@ -110,7 +111,7 @@ def imported(
     # The broker of a server elsewhere is known to the server only.
     has_exchanges = not is_for_here or rules_of(installation.settings).has_exchanges
     checked = (check_exchange(one, has_exchanges=has_exchanges) for one in entries)
-    found = tuple(_moved(one) for one in outcomes(checked, context, at, kept_for))
+    found = _with_one_tick([_moved(one) for one in outcomes(checked, context, at, kept_for)])
     return Import(
         entries=found,
         compared_from=now,
@@ -182,6 +183,12 @@ def _moved(one: Outcome) -> Moved:
         first_differing_at=found.first_at if found else None,
         only_in=None if where is None else "action" if where else "original",
     )
+
+
+def _with_one_tick(moved: list[Moved]) -> tuple[Moved, ...]:
+    remedies = with_one_tick([one.instead for one in moved])
+    pairs = zip(moved, remedies, strict=True)
+    return tuple(one.model_copy(update={"instead": instead}) for one, instead in pairs)
 
 
 def _tasks(document: dict[str, Any] | None) -> Iterable[str]:

@@ -1,7 +1,7 @@
 """Validate documents against their stored actions."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,6 +12,7 @@ from minutebook.steps import SmallApp, Steps
 from models.action import DUE_DATE, ParseContext
 from models.action.plan import Plan
 from models.action.policy import kept_too_short
+from models.action.remedies import with_one_tick
 from models.action.rules import DueDateModel
 from models.celery_task import NO_TASKS, CeleryRules
 from models.errors import InvalidAction, Outdated, Problem
@@ -99,7 +100,9 @@ def revisions_of(
             problems += [Problem(where + p.path, p.value, p.remedy) for p in error.problems]
         watch(number + 1, len(documents))
     if problems:
-        raise InvalidAction(problems)
+        remedies = with_one_tick([one.remedy for one in problems])
+        pairs = zip(problems, remedies, strict=True)
+        raise InvalidAction([replace(one, remedy=remedy) for one, remedy in pairs])
     return revisions
 
 

@@ -139,6 +139,17 @@ def test_all_or_none_are_stored(engine: sa.Engine) -> None:
         assert connection.execute(sa.select(sa.func.count()).select_from(revisions)).scalar() == 0
 
 
+def test_short_intervals_name_the_one_setting_that_allows_all(engine: sa.Engine) -> None:
+    documents = [make_document(name=str(every), when={"every": every}) for every in (30, 10)]
+
+    with pytest.raises(InvalidAction) as refused:
+        create_all(engine, documents, author())
+
+    assert [problem.remedy for problem in refused.value.problems] == [
+        'is shorter than a tick; write "PT1M" or more, or set SCHED_SCHEDULER_TICK_SECONDS to 10'
+    ] * 2
+
+
 def test_a_name_is_taken_once(engine: sa.Engine) -> None:
     make_action(engine)
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 
 from minutebook.steps import StepSpec
 from models.action import ParseContext, parse_action
+from models.action.remedies import with_one_tick
 from models.errors import InvalidAction
 from models.parsing import DEFAULT_TICK, KnownSteps
 from tests.factories import STEPS
@@ -85,6 +86,28 @@ def test_an_interval_under_a_tick_names_the_setting_that_allows_it(
     )
     parse(document, tick=timedelta(seconds=setting))
     parse(action(when={"every": "PT1M"}), tick=DEFAULT_TICK)
+
+
+def test_one_setting_allows_the_intervals_of_many_documents() -> None:
+    intervals = [30, 7, 12]
+    each = [remedy(action(when={"every": one}), "when.every") for one in intervals]
+
+    together = with_one_tick([*each, "write a number"])
+
+    assert [one.rpartition(" to ")[2] for one in together[:3]] == ["6", "6", "6"]
+    assert together[3] == "write a number"
+    for every in intervals:
+        parse(action(when={"every": every}), tick=timedelta(seconds=6))
+
+
+def test_a_tolerance_beside_catch_up_all_is_refused() -> None:
+    when = {"every": "PT1H", "tolerance": "PT10M"}
+
+    found = remedy(action(when=when, policy={"catch_up": "all"}), "when.tolerance")
+
+    assert found == 'drops occurrences that "catch_up": "all" runs; remove one of the two'
+    parse(action(when=when, policy={"catch_up": "latest"}))
+    parse(action(when={"every": "PT1H"}, policy={"catch_up": "all"}))
 
 
 def test_an_interval_of_a_second_is_the_shortest() -> None:
