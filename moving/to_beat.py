@@ -8,7 +8,8 @@ from pprint import pformat
 from cron.fields import DAY, FIELDS, WEEKDAY
 from models.action import ScheduledActionModel, plan_of
 from models.action.plan import Plan
-from models.action.rules import CronModel, DueDateModel, IntervalModel, SolarModel
+from models.action.rules import CronModel, DueDateModel, IntervalModel
+from models.action.solar import SolarModel
 from models.celery_task import HandOver
 from moving.celery_fires import CrontabFires
 from moving.celery_rules import NAMES, Crontab

@@ -42,6 +42,7 @@ def action_warnings(
         templates=names["templates"],
         design=names["design"],
         permissions=names["permissions"],
+        zone=app.zone,
         has_mail_server=bool(settings.smtp_url.get_secret_value()),
     )
     keeps = _keeping(connection, app, people)

@@ -94,7 +94,7 @@ class EventRule(RuleModel):
         shown_in = f", {self.zone}" if delay.months else ""
         return f"{' '.join(parts)} after {event}{shown_in}"
 
-    def warnings(self) -> Iterator[str]:
+    def warnings(self, zone: str) -> Iterator[str]:  # noqa: ARG002 - events have none
         """Yield a warning about a custom event that is named like a built-in one."""
         meant = next((one for one in EVENTS if one.endswith(f".{self.event}")), None)
         if meant is not None:

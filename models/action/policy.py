@@ -17,6 +17,8 @@ TIME_LIMIT = timedelta(hours=4)
 BACKOFF = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 15, 30))
 LOOK_BACK = timedelta(minutes=5)
 DUE_DATE_LOOK_BACK = timedelta(days=1)
+# Of an interval one `every`, and no longer than this: operations are kept for longer by default.
+INTERVAL_LOOK_BACK = timedelta(days=7)
 # For a task of another application, which has its own limits: longer than any task.
 NO_TIME_LIMIT = timedelta(days=36_500)
 LONGEST_TIME_LIMIT = timedelta(days=7)
@@ -58,9 +60,9 @@ class RetryModel(Document):
 class PolicyModel(Document):
     """An action's policy with its defaults.
 
-    `look_back` None means cron and events PT5M, interval one `every`, due date P1D; `time_limit`
-    None means PT4H, for intervals every/2, and none at all for `celery_task`. Occurrences lie in
-    [starts_at, ends_at); both are UTC.
+    `look_back` None means cron and events PT5M, interval one `every` up to P7D, due date P1D;
+    `time_limit` None means PT4H, for intervals every/2, and none at all for `celery_task`.
+    Occurrences lie in [starts_at, ends_at); both are UTC.
     """
 
     example = '{"overlap": "skip"}'

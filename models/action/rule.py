@@ -71,13 +71,16 @@ class RuleModel(Document):
         """Return the rule in words; instants without a zone of its own are shown in `zone`."""
         raise NotImplementedError
 
-    def warnings(self) -> Iterator[str]:
-        """Yield what its admin should check."""
+    def warnings(self, zone: str) -> Iterator[str]:  # noqa: ARG002 - few kinds need it
+        """Yield what its admin should check; `zone` is the small app's."""
         return iter(())
 
 
 class Excepted(RuleModel):
-    """A rule whose `except` needs a zone (default: the small app's, stored only with `except`)."""
+    """A rule whose `except` needs a zone (default: the small app's, stored only with `except`).
+
+    An interval reads its `starting_at` in it, too.
+    """
 
     timezone: Zone | None = None
     except_: Except = Field(None, alias="except")

@@ -1,6 +1,6 @@
-"""The rules of the clock: cron, a due date, an interval, the sun."""
+"""The rules of the clock: cron, a due date, an interval."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from functools import lru_cache, partial
 from typing import Annotated, Any, ClassVar, Self
@@ -10,11 +10,12 @@ from zoneinfo import ZoneInfo
 from dateutil.parser import isoparse
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
-from cron import CronSchedule, InvalidRule, SolarEvent, SolarSchedule, in_words, oversized_steps
+from cron import CronSchedule, InvalidRule, in_words, oversized_steps
 from cron.intervals import LONGEST_DAYS
 from cron.rule import normalised
+from models.action.drift import drift
 from models.action.exceptions import Closed, Except
-from models.action.policy import AS_ISO, DUE_DATE_LOOK_BACK
+from models.action.policy import AS_ISO, DUE_DATE_LOOK_BACK, INTERVAL_LOOK_BACK
 from models.action.remedies import shorter_than_a_tick
 from models.action.rule import Excepted, RuleModel
 from models.action.schedule import Grid, Once, Schedule
@@ -27,8 +28,6 @@ from models.values import (
     format_instant,
     has_offset,
     instant_or_dash,
-    one_of,
-    parse_degrees,
     parse_instant,
 )
 from models.values.durations import format_span, parse_span, span_in_words
@@ -101,7 +100,7 @@ class CronModel(RuleModel):
         rule = normalised(self.cron_rule)
         return f"{in_words(rule)} ({rule}), {self.timezone}"
 
-    def warnings(self) -> Iterator[str]:
+    def warnings(self, zone: str) -> Iterator[str]:  # noqa: ARG002 - it has its own
         """Yield warnings about "or" where celery beat means "and", and about oversized steps.
 
         `*/90` minutes is no interval.
@@ -171,19 +170,19 @@ class DueDateModel(RuleModel):
         shown_in = self.timezone or zone
         return f"once, on {in_zone(self.due_at, shown_in)}, {shown_in}"
 
-    def warnings(self) -> Iterator[str]:
+    def warnings(self, zone: str) -> Iterator[str]:  # noqa: ARG002 - it has its own
         """Yield a warning about a due date in an hour that the clocks skip or repeat."""
         if has_offset(self.due_date):
             return
-        zone = ZoneInfo(self.timezone or "UTC")
-        wall = isoparse(self.due_date.upper()).replace(tzinfo=zone)
+        own = ZoneInfo(self.timezone or "UTC")
+        wall = isoparse(self.due_date.upper()).replace(tzinfo=own)
         before, after = (wall.replace(fold=fold).utcoffset() or NOTHING for fold in (0, 1))
         if before == after:
             return
-        due_at = self.due_at.astimezone(zone).isoformat(timespec="minutes")
+        due_at = self.due_at.astimezone(own).isoformat(timespec="minutes")
         fact = "comes twice" if before > after else "does not exist"
         yield (
-            f'when.due_date "{self.due_date}": {fact} in {zone.key}, whose clocks change; '
+            f'when.due_date "{self.due_date}": {fact} in {own.key}, whose clocks change; '
             f"it is due at {due_at}. Write an offset to choose another instant"
         )
 
@@ -211,6 +210,12 @@ class IntervalModel(Excepted):
         begins = format_instant(reading.created_at)
         return {"starting_at": begins, "skip_first": True, **raw}
 
+    @field_validator("starting_at", mode="before")
+    @classmethod
+    def _in_own_zone(cls, value: object, info: ValidationInfo) -> object:
+        zone = info.data.get("timezone")
+        return value if zone is None else format_instant(parse_instant(value, zone))
+
     @field_validator("every")
     @classmethod
     def _a_tick_at_least(cls, every: timedelta, info: ValidationInfo) -> timedelta:
@@ -237,8 +242,8 @@ class IntervalModel(Excepted):
 
     @property
     def look_back(self) -> timedelta:
-        """One interval."""
-        return self.every
+        """One interval, up to a week: operations are kept for longer, unless that is changed."""
+        return min(self.every, INTERVAL_LOOK_BACK)
 
     @property
     def first_n(self) -> int:
@@ -255,38 +260,9 @@ class IntervalModel(Excepted):
         rhythm = words.removeprefix("1 ") if words.count(" ") == 1 else words
         return f"every {rhythm}, counted from {instant_or_dash(self.starting_at)}"
 
-
-_SOLAR: Mapping[SolarEvent, str] = {
-    SolarEvent.DAWN_ASTRONOMICAL: "astronomical dawn",
-    SolarEvent.DAWN_NAUTICAL: "nautical dawn",
-    SolarEvent.DAWN_CIVIL: "civil dawn",
-    SolarEvent.SUNRISE: "sunrise",
-    SolarEvent.SOLAR_NOON: "solar noon",
-    SolarEvent.SUNSET: "sunset",
-    SolarEvent.DUSK_CIVIL: "civil dusk",
-    SolarEvent.DUSK_NAUTICAL: "nautical dusk",
-    SolarEvent.DUSK_ASTRONOMICAL: "astronomical dusk",
-}
-
-
-class SolarModel(Excepted):
-    """Due at an event of the sun at a place; north and east are positive."""
-
-    has_years: ClassVar[bool] = True
-
-    solar: Annotated[SolarEvent, BeforeValidator(one_of(*SolarEvent))]
-    lat: Annotated[float, BeforeValidator(partial(parse_degrees, most=90))]
-    lon: Annotated[float, BeforeValidator(partial(parse_degrees, most=180))]
-
-    def every_occurrence(self, uid: UUID) -> Schedule:  # noqa: ARG002 - the same for all actions
-        """Return the event's instants."""
-        return SolarSchedule(self.solar, self.lat, self.lon)
-
-    def words(self, zone: str) -> str:  # noqa: ARG002 - the sun has none
-        """Return the event and the place: `at sunset (48.85° N, 2.35° E)`."""
-        north, east = "N" if self.lat >= 0 else "S", "E" if self.lon >= 0 else "W"
-        place = f"{abs(self.lat):g}° {north}, {abs(self.lon):g}° {east}"
-        return f"at {_SOLAR[self.solar]} ({place})"
+    def warnings(self, zone: str) -> Iterator[str]:
+        """Yield a warning about whole days whose local time moves when the clocks change."""
+        return drift(self.every, self.starting_at, self.timezone or zone)
 
 
 def _shown(now: datetime | None) -> str:

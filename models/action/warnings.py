@@ -26,8 +26,8 @@ NOT_WRITTEN = RecipientFilterModel()
 class KnownNames:
     """The names in a small app at the time of a save; None means not looked up.
 
-    `kept_recipients` counts the users that the action's recipients select now. Without a mail
-    server, mail is written to files.
+    `kept_recipients` counts the users that the action's recipients select now. `zone` is the
+    small app's. Without a mail server, mail is written to files.
     """
 
     users: Collection[str] | None = None
@@ -38,6 +38,7 @@ class KnownNames:
     permissions: Collection[str] | None = None
     actions: Collection[str] | None = None
     kept_recipients: int | None = None
+    zone: str = "UTC"
     has_mail_server: bool = True
 
 
@@ -54,7 +55,7 @@ def warnings_of(action: ScheduledActionModel, known: KnownNames) -> list[str]:
         *_no_recipients(action, known),
         *_unsent_mail(action, known),
         *_left_out(action),
-        *(warning for rule in action.when.rules for warning in rule.warnings()),
+        *(warning for rule in action.when.rules for warning in rule.warnings(known.zone)),
         *_without_effect(action),
     ]
 

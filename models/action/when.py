@@ -28,7 +28,8 @@ from models.action.event_rules import (
 from models.action.exceptions import MOST_ENTRIES, too_many_exceptions, work_of
 from models.action.remedies import as_rule
 from models.action.rule import RuleModel
-from models.action.rules import CronModel, DueDateModel, IntervalModel, SolarModel
+from models.action.rules import CronModel, DueDateModel, IntervalModel
+from models.action.solar import SolarModel
 from models.document import as_written
 from models.parsing import meant_by, reading_of
 from models.problems import line_error, line_errors, listed, nearest, raise_all, segment

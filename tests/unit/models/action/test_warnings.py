@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -240,3 +241,49 @@ def test_mail_without_a_server_is_written_to_files(changes: dict[str, Any]) -> N
     assert warnings(unset, **changes) == [UNSENT]
     assert warnings(KnownNames(), **changes) == []
     assert warnings(unset) == []
+
+
+PARIS = {"timezone": "Europe/Paris", "starting_at": "2026-12-01T11:05:00"}
+KEEPS = "keeps exact hours, so its local time moves by the clock changes of Europe/Paris"
+
+
+@pytest.mark.parametrize(
+    ("when", "text"),
+    [
+        pytest.param(
+            {"every": "P1D", **PARIS},
+            f'when.every "P1D": {KEEPS}; write {{"cron_rule": "5 11 * * *", "timezone": '
+            '"Europe/Paris"} to keep the local time',
+            id="a_day",
+        ),
+        pytest.param(
+            {"every": "PT168H", **PARIS},
+            f'when.every "P7D": {KEEPS}; write {{"cron_rule": "5 11 * * tue", "timezone": '
+            '"Europe/Paris"} to keep the local time',
+            id="a_week",
+        ),
+        pytest.param({"every": "P3D", **PARIS}, f'when.every "P3D": {KEEPS}', id="three_days"),
+        pytest.param(
+            {"every": "P10D", "starting_at": "2026-12-01T11:05:00Z"},
+            f'when.every "P10D": {KEEPS}',
+            id="in_the_zone_of_the_small_app",
+        ),
+    ],
+)
+def test_an_interval_of_days_names_the_rule_that_does_not_drift(when: Any, text: str) -> None:
+    known = replace(KNOWN, zone="Europe/Paris")
+
+    assert [text] == warnings(known, when=when)
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        pytest.param({"every": "P1D", **PARIS, "timezone": "Asia/Tokyo"}, id="no_clock_changes"),
+        pytest.param({"every": "P1D", **PARIS, "timezone": "UTC"}, id="utc"),
+        pytest.param({"every": "PT12H", **PARIS}, id="shorter_than_a_day"),
+        pytest.param({"every": "PT36H", **PARIS}, id="at_another_time_each_day"),
+    ],
+)
+def test_an_interval_that_does_not_drift_has_no_warning(when: Any) -> None:
+    assert warnings(when=when) == []

@@ -6,9 +6,10 @@ from dateutil.relativedelta import relativedelta
 from pydantic import ValidationError
 
 from cron import SolarEvent
-from models.action import ParseContext, parse_action, plan_of
+from models.action import ParseContext, parse_action, plan_of, stored_document
 from models.action.event_rules import AfterEventModel, EventRule, OnEventModel
-from models.action.rules import CronModel, DueDateModel, SolarModel
+from models.action.rules import CronModel, DueDateModel
+from models.action.solar import SolarModel
 from models.action.when import WhenModel
 from models.parsing import Reading
 from models.values.delays import Delay
@@ -102,6 +103,42 @@ def test_an_interval_is_at_least_the_tick_of_the_daemon(tick_s: int) -> None:
     assert plan_of(parse_action(action(when={"every": tick_s}), context))
     with pytest.raises(Exception, match="a tick"):
         parse_action(action(when={"every": tick_s - 1}), context)
+
+
+@pytest.mark.parametrize(
+    ("starting_at", "zone", "expected"),
+    [
+        pytest.param("2026-12-01T11:00:00", "Europe/Paris", "2026-12-01T10:00:00Z", id="winter"),
+        pytest.param("2026-07-01T11:00:00", "Europe/Paris", "2026-07-01T09:00:00Z", id="summer"),
+        pytest.param("2027-03-28T02:30:00", "Europe/Paris", "2027-03-28T01:00:00Z", id="skipped"),
+        pytest.param("2026-12-01T11:00:00Z", "Europe/Paris", "2026-12-01T11:00:00Z", id="offset"),
+        pytest.param("2026-12-01T11:00:00", None, "2026-12-01T02:00:00Z", id="the_small_app's"),
+    ],
+)
+def test_an_interval_begins_at_a_time_of_its_own_zone(
+    starting_at: str, zone: str | None, expected: str
+) -> None:
+    when = {"every": "P1D", "starting_at": starting_at} | ({"timezone": zone} if zone else {})
+    context = ParseContext("Asia/Tokyo", NOW, steps=STEPS)
+
+    stored = stored_document(parse_action(action(when=when), context))["when"]
+
+    assert stored == {**when, "starting_at": expected}
+    elsewhere = ParseContext("America/New_York", NOW, steps=STEPS)
+    assert stored_document(parse_action(action(when=stored), elsewhere))["when"] == stored
+
+
+@pytest.mark.parametrize(
+    ("every", "look_back"),
+    [
+        ("PT1M", timedelta(minutes=1)),
+        ("P7D", timedelta(days=7)),
+        ("P91D", timedelta(days=7)),
+        ("P3660D", timedelta(days=7)),
+    ],
+)
+def test_an_interval_looks_back_one_interval_up_to_a_week(every: str, look_back: timedelta) -> None:
+    assert [look_back] == [one.look_back for one in read({"every": every}).rules]
 
 
 def test_jitter_may_be_as_long_as_the_interval() -> None:

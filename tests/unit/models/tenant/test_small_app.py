@@ -65,7 +65,7 @@ def domain(source: object, **more: Any) -> dict[str, Any]:
         (app(name="Sales app"), "name", '"title"'),
         (app(name="a" * 65), "name", "1 to 64"),
         (app(name=5), "name", "1 to 64"),
-        (app(zone="Pariss"), "zone", "IANA"),
+        (app(zone="Pariss"), "zone", "write 'Europe/Paris'"),
         (app(timezone="UTC"), "timezone", "known key"),
         (app(title=""), "title", "is empty"),
         (app(notify="no"), "notify", "true or false"),
