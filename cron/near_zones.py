@@ -16,6 +16,8 @@ ABBREVIATED = {
     "pdt": "America/Los_Angeles", "pst": "America/Los_Angeles", "pt": "America/Los_Angeles",
     "sast": "Africa/Johannesburg", "sgt": "Asia/Singapore", "west": "Europe/Lisbon", "z": "UTC",
 }  # fmt: skip
+# Zones of the winter time of places whose clocks change; CET, EET, MET and WET change with them.
+FIXED = {"EST": ("UTC-5", "America/New_York"), "MST": ("UTC-7", "America/Denver")}
 # Places that no zone is named after.
 PLACES = {
     "australia": "Australia/Sydney", "bangalore": "Asia/Kolkata", "barcelona": "Europe/Madrid",

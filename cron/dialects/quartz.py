@@ -7,6 +7,7 @@ from cron.fields import FIELDS, WEEKDAYS
 from cron.intervals import instead_of_a_rule
 from cron.signs import with_capitals
 
+_ONCE = re.compile(r"at\((\d{4}-\d\d-\d\dt\d\d:\d\d(?::\d\d)?)\)", re.ASCII)
 _AWS = re.compile(r"cron\(([^()]*)\)")
 # A number of a weekday: not the step behind it, nor the n of `#`.
 _WEEKDAY_NUMBER = re.compile(r"(?<![#/\w])([1-7])(?=$|[-,l#/])")
@@ -16,6 +17,9 @@ _EACH_SECOND = re.compile(r"(?:\*|0|0-59)/(\d{1,2})|\*")
 
 def of_quartz(text: str) -> str | None:
     """Return what to write for a rule of AWS, Quartz or Spring, or one with a command."""
+    once = _ONCE.fullmatch(text)
+    if once is not None:
+        return f'is a date of AWS; write {{"due_date": "{once[1].upper()}"}} instead of a cron rule'
     aws = _AWS.fullmatch(text)
     if aws is not None:
         return _of_aws(aws[1].split())

@@ -10,6 +10,7 @@ from functools import cache
 
 from pydantic import BaseModel
 
+from cron.near_zones import FIXED
 from models.action import ScheduledActionModel
 from models.action.recipients import EVERYBODY, RecipientFilterModel
 from models.action.when import WhenModel
@@ -56,6 +57,7 @@ def warnings_of(action: ScheduledActionModel, known: KnownNames) -> list[str]:
         *_unsent_mail(action, known),
         *_left_out(action),
         *(warning for rule in action.when.rules for warning in rule.warnings(known.zone)),
+        *_fixed_zones(action.when),
         *_without_effect(action),
     ]
 
@@ -66,6 +68,16 @@ def _unsent_mail(action: ScheduledActionModel, known: KnownNames) -> Iterator[st
     mails = bool(action.operations.sending) or any(one.kind == "mail" for one in targets)
     if mails and not known.has_mail_server:
         yield UNSENT
+
+
+def _fixed_zones(when: WhenModel) -> Iterator[str]:
+    """Yield warnings about zones that are named like a place's winter time, and never change."""
+    for zone in dict.fromkeys(rule.zone for rule in when.rules):
+        if zone in FIXED:
+            offset, place = FIXED[zone]
+            yield (
+                f'when.timezone "{zone}": is {offset} all year; write "{place}" for the clock there'
+            )
 
 
 def _unknown(path: str, what: str, names: Collection[str], known: Collection[str]) -> Iterator[str]:

@@ -92,5 +92,14 @@ def test_a_rule_of_another_notation_is_answered_with_ours(text: str, meaning: st
     assert meant(meaning) == instants(rule)
 
 
+def test_a_date_of_aws_is_answered_with_a_due_date() -> None:
+    with pytest.raises(InvalidAction) as refused:
+        rule_of({"cron_rule": "at(2027-01-01T09:00:00)"})
+
+    when = corrected({}, str(refused.value.problems[0]))
+    assert when == {"due_date": "2027-01-01T09:00:00"}
+    parse_action(action(when=when), ParseContext("UTC", NOW, STEPS))
+
+
 def test_the_table_is_of_many_rules() -> None:
     assert len(TABLE) >= 150

@@ -145,6 +145,11 @@ def test_a_sound_action_has_no_warning() -> None:
             id="repeated_due_date",
         ),
         pytest.param(
+            {"when": {"cron_rule": "0 7 * * 1", "timezone": "est"}},
+            'when.timezone "EST": is UTC-5 all year; write "America/New_York" for the clock there',
+            id="a_fixed_zone",
+        ),
+        pytest.param(
             {"when": {"on": "user.activated"}},
             'when "user.activated": is an event of your own; did you mean '
             '"instance.user.activated"?',
