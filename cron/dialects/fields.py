@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from cron.errors import InvalidRule
-from cron.fields import FIELDS, NAMES, WEEKDAY, Field
+from cron.fields import DAY, FIELDS, NAMES, WEEKDAY, Field
 from cron.fields import unwrapped as unwrapped_range
 from cron.signs import parted
 
@@ -17,9 +17,13 @@ _WEEKS = {"1-7": 1, "8-14": 2, "15-21": 3, "22-28": 4}
 def is_rule(fields: Sequence[str]) -> bool:
     """Return whether these, in lower case, are the five fields of a rule."""
     return len(fields) == len(FIELDS) and all(
-        is_item(field, "*" if items == "?" else items)
-        for field, items in zip(FIELDS, fields, strict=True)
+        is_item(field, any_day(field, items)) for field, items in zip(FIELDS, fields, strict=True)
     )
+
+
+def any_day(field: Field, items: str) -> str:
+    """Return a field whose `?`, which stands for any day, is `*`."""
+    return "*" if items == "?" and field in {DAY, WEEKDAY} else items
 
 
 def is_item(field: Field, items: str) -> bool:

@@ -2,7 +2,7 @@
 
 import re
 
-from cron.dialects.fields import is_rule, unwrapped, with_ranges, with_short_names
+from cron.dialects.fields import any_day, is_rule, unwrapped, with_ranges, with_short_names
 from cron.fields import FIELDS, WEEKDAYS
 from cron.intervals import instead_of_a_rule
 from cron.signs import with_capitals
@@ -108,7 +108,7 @@ def _plain(fields: list[str]) -> str | None:
     if len(fields) != len(FIELDS):
         return None
     rule = [
-        unwrapped(field, with_ranges(field, with_short_names(field, "*" if one == "?" else one)))
+        unwrapped(field, with_ranges(field, with_short_names(field, any_day(field, one))))
         for field, one in zip(FIELDS, fields, strict=True)
     ]
     if not is_rule(rule):

@@ -27,6 +27,7 @@ REFUSED = [
     pytest.param("\u00b2 7 * * 1", "contains a character", id="superscript"),
     pytest.param("0 7 * * fr\u0131", "contains a character", id="dotless_i"),
     pytest.param("\ud800 7 * * 1", "contains a character", id="lone_surrogate"),
+    pytest.param("0 ? * 2-6 * cmd", "has 6 fields", id="any_hour_is_no_question_mark"),
     pytest.param("@reboot", "it has no time", id="reboot"),
     pytest.param("@every 5m", "interval", id="every"),
     pytest.param("@dayly", "write '@daily'", id="misspelt_nickname"),
