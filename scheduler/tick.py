@@ -23,13 +23,8 @@ from runtime.clock import monotonic
 from runtime.database import is_locked, is_of_no_row, reading, wait_briefly
 from runtime.logs.events import EventLog
 from scheduler import downtime
-from scheduler.changes.revisions import (
-    action_ref,
-    adopt_edit,
-    reason_of,
-    set_aside,
-    was_edited,
-)
+from scheduler.changes.adoption import adopt_edit, reason_of, set_aside, was_edited
+from scheduler.changes.revisions import action_ref
 from scheduler.clock_guard import look
 from scheduler.decision import MOST_SENT, Decision, decide
 from scheduler.events.tick import EventTick

@@ -19,7 +19,8 @@ from models.store.operations import outbox
 from models.stored import document_in
 from models.tables import actions as action_table
 from models.tables import naming
-from scheduler.changes.revisions import Next, begin_all, conclude, settle
+from scheduler.changes.adoption import settle
+from scheduler.changes.revisions import Next, begin_all, conclude
 from scheduler.changes.validation import ChangeContext
 from scheduler.kernel_release import hold_release
 from scheduler.record import Recorded

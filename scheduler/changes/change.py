@@ -23,6 +23,7 @@ from models.store.tenants.app_limits import check_actions
 from models.stored import document_in
 from models.values import composed
 from runtime.db_retry import in_transaction
+from scheduler.changes.adoption import set_aside, settle, was_edited
 from scheduler.changes.circles import check_circles
 from scheduler.changes.dependencies import follow_name
 from scheduler.changes.revisions import (
@@ -32,9 +33,6 @@ from scheduler.changes.revisions import (
     conclude,
     dependencies_of,
     revision_of,
-    set_aside,
-    settle,
-    was_edited,
 )
 from scheduler.changes.validation import (
     ChangeContext,

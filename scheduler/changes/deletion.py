@@ -19,7 +19,8 @@ from models.store.actions import cursors, deletion
 from models.store.operations import backfills, unstarted
 from runtime.database import give_way
 from runtime.db_retry import in_transaction
-from scheduler.changes.revisions import decide_until, not_ahead, settle
+from scheduler.changes.adoption import settle
+from scheduler.changes.revisions import decide_until, not_ahead
 from scheduler.changes.validation import ChangeContext, check_revision
 from scheduler.kernel_release import hold_release
 

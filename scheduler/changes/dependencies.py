@@ -16,7 +16,8 @@ from models.parsing import Reading
 from models.store import actions
 from models.store.actions import cursors
 from models.stored import document_in
-from scheduler.changes.revisions import revise, settle, state_of
+from scheduler.changes.adoption import settle
+from scheduler.changes.revisions import revise, state_of
 from scheduler.changes.validation import ChangeContext, Stored
 from scheduler.foresee import on_its_way_since
 from scheduler.record import Recorded

@@ -16,7 +16,7 @@ from models.store.people import events
 from models.stored import instant_in
 from runtime.database import is_of_no_row, reading, unhurried
 from runtime.logs.events import EventLog
-from scheduler.changes.revisions import reason_of
+from scheduler.changes.adoption import reason_of
 from scheduler.events import Watched, decided_by_events, watched_of
 from scheduler.record import ActionRef, Decided, Recorded, State, record
 

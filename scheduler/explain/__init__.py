@@ -20,7 +20,7 @@ from models.store.operations import turns
 from models.values import format_instant, instant_or_dash
 from runtime.config import Settings, load_settings
 from runtime.database import default_engine, reading
-from scheduler.changes.pending import Edit, pending_edit
+from scheduler.changes.adoption import Edit, pending_edit
 from scheduler.decision import missed_reason
 from scheduler.explain.explanation import (
     DELETED,

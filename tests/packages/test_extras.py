@@ -58,8 +58,10 @@ def test_what_needs_no_extra_runs_without_one(bare: Environment, tmp_path: Path)
     minutebook(bare, tmp_path, "migrate")
     code = """
 from importlib import import_module
-for name in ("publish", "maintenance", "send_email", "command"):
-    import_module(f"data.steps.{name}.work")
+for name in ("data.steps.publish", "data.steps.send_email"):
+    import_module(f"{name}.work")
+for name in ("tasks.steps.maintenance", "tasks.steps.command"):
+    import_module(f"{name}.work")
 import cli.main, processes.daemon, processes.up, processes.web, processes.worker
 from models.errors import UnknownStep
 from tasks.registry import Registry

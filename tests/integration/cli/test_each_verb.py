@@ -33,10 +33,12 @@ from views.jobs import NewJob
 from views.verbs import UNSENT, VERBS
 from web import app as web_app
 from web import verbs
-from web.routing import endpoints
+from web.routing import HEAVY, endpoints
 
 Function = Callable[..., Any]
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
+# Loads the verbs of plug-ins too.
+web_app.api_routers()
 # Those whose endpoint does more than call them are proven where they are.
 SERVED = [one for one in VERBS if one not in verbs._OWN]
 SAMPLES: dict[Any, Any] = {
@@ -109,7 +111,7 @@ class Served:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     opened = Installation(tmp_path_factory.mktemp("served"))
     made = Served("", tokens.create(opened, Role.ADMIN, None).token, opened)
-    router = endpoints("tests")
+    router, in_turn = endpoints("tests"), set(HEAVY)
     with pytest.MonkeyPatch.context() as patch:
         for function in SERVED:
             noted = _noting(function, made)
@@ -118,6 +120,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         patch.setattr(web_app, "ROUTERS", (router,))
         with serving(web_app.make_app(opened), opened.settings.web) as made.url:
             yield made
+    HEAVY.intersection_update(in_turn)
     opened.engine.dispose()
 
 

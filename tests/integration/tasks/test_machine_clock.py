@@ -21,8 +21,8 @@ from models.tables import operations
 from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.database import reading
+from scheduler.changes.adoption import AnyParameters
 from scheduler.changes.change import create_all
-from scheduler.changes.revisions import AnyParameters
 from scheduler.loop import Daemon
 from tests.factories import STEPS, author, make_action, make_document, make_operation, row_of
 
