@@ -86,7 +86,7 @@ def random_broken_text(random: Random, document: dict[str, Any]) -> str:
             "{",
             json.dumps(document)[:-1],
             json.dumps({**document, "when": {"cron_rule": "61 * * * *"}}),
-            json.dumps({**document, "when": {"every": "PT1S"}}),
+            json.dumps({**document, "when": {"every": "PT0S"}}),
             json.dumps({**document, "operations": {}}),
             json.dumps({**document, "policy": 5}),
             json.dumps({key: value for key, value in document.items() if key != "when"}),
