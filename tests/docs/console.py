@@ -46,6 +46,8 @@ LOOSE = {
     r"[+-]\d\d:\d\d(?= [A-Z])": r"[+-]\d\d:\d\d",
     # A whole minute is printed without its seconds.
     r"\d\d:\d\d:\d\d": r"\d\d:\d\d(?::\d\d)?",
+    # A worker may be quicker than the command that shows the state.
+    r"(?<=[0-9a-f]{4} )queued$": r"(?:queued|running|success|pending: .*)",
     r"…": r".*",
     r" {2,}": r" +",
 }
