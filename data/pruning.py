@@ -9,9 +9,8 @@ from data.store import snapshots as stored
 from models.sql import read_clock
 from runtime.database import reading
 from tasks.step_context import WorkContext
+from tasks.steps.maintenance.work import Batch
 
-# Prunes at most so many rows; returns how many.
-Batch = Callable[[sa.Connection, int], int]
 InBatches = Callable[[WorkContext, str, Batch], int]
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +52,7 @@ def plug_ins() -> tuple[PlugIn, ...]:
 def named(what: str) -> Iterator[str]:
     """Yield the names that plug-ins add to `what`, a field of PlugIn."""
     for one in plug_ins():
-        yield from attrgetter(what)(one)
+        yield from getattr(one, what)
 
 
 def added(what: str) -> Iterator[Any]:

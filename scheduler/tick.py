@@ -23,7 +23,7 @@ from runtime.clock import monotonic
 from runtime.database import is_locked, is_of_no_row, reading, wait_briefly
 from runtime.logs.events import EventLog
 from scheduler import downtime
-from scheduler.changes.adoption import adopt_edit, reason_of, set_aside, was_edited
+from scheduler.changes.adoption import adopt_edit, has_to_be_adopted, reason_of, set_aside
 from scheduler.changes.revisions import action_ref
 from scheduler.clock_guard import look
 from scheduler.decision import MOST_SENT, Decision, decide
@@ -231,7 +231,7 @@ class Tick:
             # An edit by plain SQL scheduled it: a deleted action has no occurrence.
             gone = Decision(row.watermark)
             return NOTHING, Decided(action_ref(row), NOTHING_PLANNED, gone)
-        if (row.edited_at is not None or row.set_aside) and was_edited(row, self.steps):
+        if has_to_be_adopted(row, self.steps):
             if not self._holds(connection, row.action_uid):
                 return NOTHING, None
             with connection.begin_nested():

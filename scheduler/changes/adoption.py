@@ -63,6 +63,11 @@ def was_edited(row: sa.Row[Any], steps: Steps) -> bool:
     )
 
 
+def has_to_be_adopted(row: sa.Row[Any], steps: Steps) -> bool:
+    """Return whether a tick must first validate the document: it was edited, or is quarantined."""
+    return (row.edited_at is not None or bool(row.set_aside)) and was_edited(row, steps)
+
+
 def is_pending(row: sa.Row[Any], steps: Steps) -> bool:
     """Return whether an edit waits for the next tick; a quarantined action waits for a change."""
     return row.edited_at is not None and row.set_aside is None and was_edited(row, steps)
