@@ -3,7 +3,7 @@
 from cron.blackout import Blackout, Span, Window, YearlyDay, blackout
 from cron.daylight import ClockChange, clock_changes
 from cron.errors import InvalidRule
-from cron.schedule import CronSchedule
+from cron.schedule import CronSchedule, WallClock
 from cron.steps import oversized_steps
 from cron.sun import SolarEvent, SolarSchedule
 from cron.words import in_words
@@ -22,6 +22,7 @@ __all__ = [
     "SolarEvent",
     "SolarSchedule",
     "Span",
+    "WallClock",
     "Window",
     "YearlyDay",
     "blackout",

@@ -6,13 +6,11 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 from cron.days import ORIGIN
-from cron.fields import FIELDS, flags_of
-from cron.schedule import CronSchedule
+from cron.schedule import WallClock
 from cron.zone import Stretch, zone_named
 
 _SECOND = timedelta(seconds=1)
 _WALL_ORIGIN = datetime(ORIGIN.year, ORIGIN.month, ORIGIN.day, tzinfo=UTC)
-_HOURS = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +28,16 @@ class ClockChange:
     runs_at: tuple[datetime, ...]
 
 
-def clock_changes(schedule: CronSchedule, since: datetime, until: datetime) -> list[ClockChange]:
+def clock_changes(schedule: WallClock, since: datetime, until: datetime) -> list[ClockChange]:
     """Return the clock changes in (since, until] that move, skip or repeat an occurrence.
 
     A rule that matches every hour has none: it follows elapsed time.
     """
-    hours = flags_of(FIELDS[_HOURS], schedule.rule.split(" ")[_HOURS])
-    if all(hours):
-        return []
-    return list(_changes(schedule, since, until))
+    return [] if schedule.is_hourly else list(_changes(schedule, since, until))
 
 
-def _changes(schedule: CronSchedule, since: datetime, until: datetime) -> Iterator[ClockChange]:
-    on_the_wall = CronSchedule(schedule.rule, "UTC")
+def _changes(schedule: WallClock, since: datetime, until: datetime) -> Iterator[ClockChange]:
+    on_the_wall = schedule.on_another_clock("UTC")
     for before, after in pairwise(zone_named(schedule.zone).wildcard):
         at = datetime.fromtimestamp(after.start, UTC)
         if not since < at <= until or before.shift == after.shift:

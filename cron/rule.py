@@ -8,10 +8,10 @@ from cron.days import MONTH_LENGTHS, NEVER, DayFields, Days, days_of
 from cron.dialects import in_another_notation, in_other_characters
 from cron.errors import InvalidRule, quote
 from cron.fields import DAY, FIELDS, HOUR, MINUTE, MONTH, WEEKDAY, flags_of
+from cron.minutes import Minutes
 from cron.signs import parted, with_capitals
 
 LONGEST_RULE = 200
-MINUTES_A_DAY = 1440
 
 NICKNAMES = {
     "@yearly": "0 0 1 1 *",
@@ -30,8 +30,8 @@ _NO_MINUTE = bytes(60)
 _EXAMPLE = "write minute, hour, day of month, month, day of week, such as '0 7 * * 1'"
 
 
-class Rule:
-    """The local minutes that match a rule, counted from 1969-01-01 00:00 on the wall clock.
+class Rule(Minutes):
+    """The local minutes that match a rule.
 
     `text` is the rule in lower case, signs in capitals, with single blanks between fields and
     nicknames expanded.
@@ -39,16 +39,7 @@ class Rule:
     follows the wall clock through gaps and repeats.
     """
 
-    __slots__ = (
-        "_day_fields",
-        "_days",
-        "_first_time",
-        "_last_time",
-        "_times",
-        "_times_a_day",
-        "is_wildcard",
-        "text",
-    )
+    __slots__ = ("_day_fields",)
 
     def __init__(self, text: str) -> None:
         fields = text.split(" ")
@@ -60,50 +51,17 @@ class Rule:
         has_day = 1 in days[: _longest_month(months) + 1]
         if not either and not has_day and not day_signs:
             raise _never_fires(fields[2], fields[3], "*")
-        self.text = text
-        self.is_wildcard = fields[0].startswith("*") or fields[1].startswith("*")
-        self._times = b"".join([minutes if hour else _NO_MINUTE for hour in hours])
-        self._first_time, self._last_time = self._times.find(1), self._times.rfind(1)
-        self._times_a_day = self._times.count(1)
+        times = b"".join([minutes if hour else _NO_MINUTE for hour in hours])
+        super().__init__(text, times, fields[0].startswith("*") or fields[1].startswith("*"))
         sunday = bytes((weekdays[0] | weekdays[7],))
         week = sunday + weekdays[1:7]
         self._day_fields = DayFields(days, months, week, either, day_signs, weekday_signs)
-        self._days: Days | None = None
         if not either and (day_signs or weekday_signs) and self.at_or_after(0) >= NEVER:
             raise _never_fires(*fields[2:])
 
-    def at_or_after(self, minute: int) -> int:
-        """Return the first matching minute from `minute` on, or a number ≥ NEVER."""
-        days = self._days or self._find_days()
-        day = minute // MINUTES_A_DAY
-        time = minute - day * MINUTES_A_DAY
-        if time > self._last_time:
-            return days.at_or_after(day + 1) * MINUTES_A_DAY + self._first_time
-        found = days.at_or_after(day)
-        return found * MINUTES_A_DAY + self._times.find(1, time if found == day else 0)
-
-    def at_or_before(self, minute: int) -> int:
-        """Return the last matching minute up to `minute`, or a number ≤ -NEVER."""
-        days = self._days or self._find_days()
-        day = minute // MINUTES_A_DAY
-        time = minute - day * MINUTES_A_DAY
-        if time < self._first_time:
-            return days.at_or_before(day - 1) * MINUTES_A_DAY + self._last_time
-        found = days.at_or_before(day)
-        end = time + 1 if found == day else MINUTES_A_DAY
-        return found * MINUTES_A_DAY + self._times.rfind(1, 0, end)
-
-    def count_before(self, minute: int) -> int:
-        """Return how many minutes match before `minute`, without listing them."""
-        days = self._days or self._find_days()
-        day, time = divmod(minute, MINUTES_A_DAY)
-        whole = days.count_before(day) * self._times_a_day
-        return whole + (self._times.count(1, 0, time) if days.matches(day) else 0)
-
-    def _find_days(self) -> Days:
-        """Return the days, found at first use: most rules are parsed only to be checked."""
-        self._days = days = days_of(self._day_fields)
-        return days
+    def find_days(self) -> Days:
+        """Return the days; most rules are parsed only to be checked."""
+        return days_of(self._day_fields)
 
 
 def parse_rule(text: str) -> Rule:

@@ -1,4 +1,4 @@
-"""Rule and zone to instants: next, previous, last, between and count, as in Debian's cron."""
+"""Rule and zone to instants: next, previous, last, between and count."""
 
 from bisect import bisect_right
 from datetime import UTC, datetime
@@ -6,44 +6,55 @@ from itertools import islice
 from typing import NoReturn
 
 from cron.days import NEVER
-from cron.rule import Rule, parse_rule
+from cron.minutes import MINUTES_A_DAY, Minutes
+from cron.rule import parse_rule
 from cron.zone import END, Stretch, first_minute, zone_named
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _from_timestamp = datetime.fromtimestamp
 
 
-class CronSchedule:
-    """The occurrences of a cron rule in an IANA zone, in [1970-01-01T00:00Z, 2200-01-01T00:00Z).
+class WallClock:
+    """The occurrences of the minutes that a rule names on the clock of an IANA zone.
 
-    Arguments are aware datetimes of any zone; results are UTC, in whole seconds. An instant without
-    a zone or outside [1970, 2200) raises ValueError, an invalid rule or zone InvalidRule. Schedules
-    are immutable and thread-safe. They are equal if their `rule` (lower case, nicknames expanded)
+    All lie in [1970-01-01T00:00Z, 2200-01-01T00:00Z). Arguments are aware datetimes of any zone;
+    results are UTC, in whole seconds. An instant without a zone or outside [1970, 2200) raises
+    ValueError. Schedules are immutable and thread-safe. They are equal if their class, their `rule`
     and their `zone` (IANA name) are equal.
 
-    Rules have the meaning of Debian's cron, by the minute. A rule whose minute or hour field begins
-    with `*` follows the wall clock through gaps and repeats. Any other rule occurs once, at the end
-    of the gap, if its time falls into a gap of under 3 hours, and the first time only, if its time
-    is repeated within 3 hours. Larger clock changes are neither caught up nor waited for. A minute
-    begins at its second :00 on the wall clock, even where that is no full minute of UTC.
+    A rule that is a wildcard follows the wall clock through gaps and repeats. Any other rule occurs
+    once, at the end of the gap, if its time falls into a gap of under 3 hours, and the first time
+    only, if its time is repeated within 3 hours. Larger clock changes are neither caught up nor
+    waited for. A minute begins at its second :00 on the wall clock, even where that is no full
+    minute of UTC.
     """
 
     __slots__ = ("_rule", "_starts", "_stretches", "rule", "zone")
 
     rule: str
     zone: str
-    _rule: Rule
+    _rule: Minutes
     _starts: tuple[int, ...]
     _stretches: tuple[Stretch, ...]
 
-    def __init__(self, rule: str, zone: str) -> None:
-        parsed, known = parse_rule(rule), zone_named(zone)
+    def __init__(self, minutes: Minutes, zone: str) -> None:
+        known = zone_named(zone)
         put = object.__setattr__
-        put(self, "rule", parsed.text)
+        put(self, "rule", minutes.text)
         put(self, "zone", known.name)
-        put(self, "_rule", parsed)
+        put(self, "_rule", minutes)
         put(self, "_starts", known.starts)
-        put(self, "_stretches", known.wildcard if parsed.is_wildcard else known.fixed)
+        put(self, "_stretches", known.wildcard if minutes.is_wildcard else known.fixed)
+
+    @property
+    def is_hourly(self) -> bool:
+        """Whether the rule has a minute in every hour."""
+        times = self._rule.times
+        return all(any(times[hour : hour + 60]) for hour in range(0, MINUTES_A_DAY, 60))
+
+    def on_another_clock(self, zone: str) -> "WallClock":
+        """Return the occurrences of the same rule on the clock of `zone`."""
+        return WallClock(self._rule, zone)
 
     def next(self, after: datetime) -> datetime | None:
         """Return the first occurrence strictly after `after`, in UTC, or None from 2200 on."""
@@ -145,16 +156,16 @@ class CronSchedule:
     def _catches_up(self, stretch: Stretch) -> bool:
         """Return whether a minute that the clock skipped at the start of `stretch` matches."""
         skipped, shown, rule = stretch.skipped, stretch.shown, self._rule
-        return skipped < shown and rule.count_before(skipped) < rule.count_before(shown)
+        return skipped < shown and rule.matches_in(skipped, shown)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"a CronSchedule is immutable; make a new one to set {name!r}")
+        raise AttributeError(f"a schedule is immutable; make a new one to set {name!r}")
 
     def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"a CronSchedule is immutable; {name!r} cannot be deleted")
+        raise AttributeError(f"a schedule is immutable; {name!r} cannot be deleted")
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, CronSchedule):
+        if type(other) is not type(self):
             return NotImplemented
         return self.rule == other.rule and self.zone == other.zone
 
@@ -162,7 +173,20 @@ class CronSchedule:
         return hash((self.rule, self.zone))
 
     def __repr__(self) -> str:
-        return f"CronSchedule({self.rule!r}, {self.zone!r})"
+        return f"{type(self).__name__}({self.rule!r}, {self.zone!r})"
+
+
+class CronSchedule(WallClock):
+    """The occurrences of a cron rule, as in Debian's cron, by the minute.
+
+    `rule` is in lower case, with nicknames expanded. It is a wildcard if its minute or hour field
+    begins with `*`. An invalid rule or zone raises InvalidRule.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, rule: str, zone: str) -> None:
+        super().__init__(parse_rule(rule), zone)
 
     def __reduce__(self) -> tuple[type["CronSchedule"], tuple[str, str]]:
         return CronSchedule, (self.rule, self.zone)

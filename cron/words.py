@@ -44,7 +44,7 @@ class _Dates(NamedTuple):
 
     def in_words(self) -> str:
         parts = [_dates(self.days)] if self.days else []
-        return _joined([*parts, *map(_sign, self.signs)], "and")
+        return joined([*parts, *map(_sign, self.signs)], "and")
 
 
 class _Week(NamedTuple):
@@ -54,8 +54,8 @@ class _Week(NamedTuple):
     signs: tuple[Sign, ...]
 
     def in_words(self, last_word: str = "and") -> str:
-        parts = [_listed(self.days, ("", *WEEKDAY_NAMES), last_word)] if self.days else []
-        return _joined([*parts, *map(_sign, self.signs)], last_word)
+        parts = [listed(self.days, ("", *WEEKDAY_NAMES), last_word)] if self.days else []
+        return joined([*parts, *map(_sign, self.signs)], last_word)
 
 
 def _sign(sign: Sign) -> str:
@@ -75,7 +75,7 @@ def _sign(sign: Sign) -> str:
 def _time(minutes: list[int], hours: list[int]) -> str:
     if len(hours) < 24 and len(minutes) * len(hours) <= MOST_TIMES:
         times = [f"{hour:02}:{minute:02}" for hour in hours for minute in minutes]
-        return f"at {_joined(times, 'and')}"
+        return f"at {joined(times, 'and')}"
     every = _every(minutes, 60)
     if every is None:
         return f"{_at_minutes(minutes)} past {_past_hours(hours)}"
@@ -90,21 +90,21 @@ def _time(minutes: list[int], hours: list[int]) -> str:
 def _at_minutes(minutes: list[int]) -> str:
     step = _step(minutes)
     if step is not None:
-        return f"at every {_ordinal(step)} minute from {minutes[0]} to {minutes[-1]}"
-    return f"at minute{'s' if len(minutes) > 1 else ''} {_listed(minutes, range(60))}"
+        return f"at every {ordinal(step)} minute from {minutes[0]} to {minutes[-1]}"
+    return f"at minute{'s' if len(minutes) > 1 else ''} {listed(minutes, range(60))}"
 
 
 def _past_hours(hours: list[int]) -> str:
     every, step = _every(hours, 24), _step(hours)
     if every is not None:
-        return "every hour" if every == 1 else f"every {_ordinal(every)} hour from 0"
+        return "every hour" if every == 1 else f"every {ordinal(every)} hour from 0"
     if step is not None:
-        return f"every {_ordinal(step)} hour from {hours[0]} to {hours[-1]}"
-    return f"hour{'s' if len(hours) > 1 else ''} {_listed(hours, range(24))}"
+        return f"every {ordinal(step)} hour from {hours[0]} to {hours[-1]}"
+    return f"hour{'s' if len(hours) > 1 else ''} {listed(hours, range(24))}"
 
 
 def _day(dates: _Dates, months: list[int], week: _Week, either: bool) -> str:
-    of_months = "" if len(months) == 12 else _listed(months, ("", *MONTH_NAMES))
+    of_months = "" if len(months) == 12 else listed(months, ("", *MONTH_NAMES))
     in_months = f" in {of_months}" if of_months else ""
     every_date, every_weekday = len(dates.days) == 31, len(week.days) == 7
     if (every_date and every_weekday) or (either and (every_date or every_weekday)):
@@ -124,8 +124,8 @@ def _day(dates: _Dates, months: list[int], week: _Week, either: bool) -> str:
 def _dates(days: list[int]) -> str:
     step = _step(days)
     if step is not None:
-        return f"every {_ordinal(step)} day from {days[0]} to {days[-1]}"
-    return f"day{'s' if len(days) > 1 else ''} {_listed(days, range(32))}"
+        return f"every {ordinal(step)} day from {days[0]} to {days[-1]}"
+    return f"day{'s' if len(days) > 1 else ''} {listed(days, range(32))}"
 
 
 def _every(values: list[int], size: int) -> int | None:
@@ -142,7 +142,7 @@ def _step(values: list[int]) -> int | None:
     return step if step > 1 and values == list(range(values[0], values[-1] + 1, step)) else None
 
 
-def _listed(values: list[int], names: Sequence[object], last_word: str = "and") -> str:
+def listed(values: list[int], names: Sequence[object], last_word: str = "and") -> str:
     """Return the values by name, three or more consecutive ones as 'a to b'."""
     runs: list[list[int]] = []
     for value in values:
@@ -154,14 +154,14 @@ def _listed(values: list[int], names: Sequence[object], last_word: str = "and") 
     for run in runs:
         whole = [f"{names[run[0]]} to {names[run[-1]]}"]
         parts += whole if len(run) > 2 else [str(names[value]) for value in run]
-    return _joined(parts, last_word)
+    return joined(parts, last_word)
 
 
-def _joined(parts: list[str], last_word: str) -> str:
+def joined(parts: list[str], last_word: str) -> str:
     return f" {last_word} ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
-def _ordinal(number: int) -> str:
+def ordinal(number: int) -> str:
     ending = (
         "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     )

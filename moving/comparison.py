@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from models.action.plan import Plan
-from models.action.rules import CronModel
 from models.action.schedule import NO_UID
 from moving.celery_fires import AROUND, changes_between
 from moving.entries import Fires
@@ -50,7 +49,7 @@ def _spans(plan: Plan, since: datetime, until: datetime) -> Iterator[tuple[datet
     """Yield spans in (since, until] that do not overlap: the beginning, and each clock change."""
     end = min(since + BEGINNING, until)
     yield since, end
-    zones = {one.timezone for one in plan.rules if isinstance(one, CronModel)}
+    zones = {one.zone for one in plan.rules if one.zone is not None}
     for at in changes_between(zones, end, until):
         first, last = max(at - AROUND, end), min(at + AROUND, until)
         if first < last:

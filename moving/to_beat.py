@@ -8,6 +8,7 @@ from pprint import pformat
 from cron.fields import DAY, FIELDS, WEEKDAY
 from models.action import ScheduledActionModel, plan_of
 from models.action.plan import Plan
+from models.action.recurrence import RecurrenceModel
 from models.action.rules import CronModel, DueDateModel, IntervalModel
 from models.action.solar import SolarModel
 from models.celery_task import HandOver
@@ -84,6 +85,8 @@ def _entries(
         case SolarModel(solar=event, lat=lat, lon=lon):
             text = f"solar({str(event)!r}, {lat!r}, {lon!r})"
             return {name: _entry(handed, plan.queue, text)}, ("beat does not round to a minute",)
+        case RecurrenceModel(rrule=rule):
+            raise CannotMove(f"beat does not know the recurrence rule {rule}", KEEP)
         case DueDateModel():
             raise CannotMove("beat cannot run an entry once, at an instant", KEEP)
         case _:

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from cron import ClockChange, clock_changes
 from models.action.exceptions import Closed
 from models.action.plan import Broken, Plan
+from models.action.recurrence import RecurrenceModel
 from models.action.rules import CronModel, cron_schedule
 from models.values import instant_or_dash
 from models.values.durations import lasting
@@ -62,6 +63,8 @@ def daylight_notes(plan: Plan, since: datetime, until: datetime) -> tuple[str, .
         if isinstance(rule, CronModel):
             changes = clock_changes(cron_schedule(rule.cron_rule, rule.timezone), since, until)
             found += [_moved(one) + _other_engine(rule.cron_rule, one) for one in changes]
+        if isinstance(rule, RecurrenceModel):
+            found += map(_moved, clock_changes(rule.wall_clock, since, until))
     return tuple(found)
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from cron import CronSchedule
+from cron.recurrence import read_recurrence
 from models.document import as_object
 from models.parsing import LEAST_TICK
 from models.values import parse_instant
@@ -17,6 +18,7 @@ _TICK = re.compile(r"(?<=SCHED_SCHEDULER_TICK_SECONDS to )\d+")
 # The kinds of rule that a bare value may stand for, each with its check.
 _BARE: Mapping[str, Callable[[Any], object]] = {
     "cron_rule": partial(CronSchedule, zone="UTC"),
+    "rrule": read_recurrence,
     "due_date": partial(parse_instant, zone="UTC"),
     "every": partial(parse_span, seconds_allowed=True),
 }

@@ -1,4 +1,4 @@
-"""The rule of an action: cron, a due date, an interval, the sun, on an event, after an event."""
+"""The rule of an action: by the clock, by the calendar, by the sun, or by an event."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -26,6 +26,7 @@ from models.action.event_rules import (
     OnEventModel,
 )
 from models.action.exceptions import MOST_ENTRIES, too_many_exceptions, work_of
+from models.action.recurrence import RecurrenceModel
 from models.action.remedies import as_rule
 from models.action.rule import RuleModel
 from models.action.rules import CronModel, DueDateModel, IntervalModel
@@ -37,6 +38,7 @@ from models.problems import line_error, line_errors, listed, nearest, raise_all,
 MOST_RULES = 100
 KINDS: Mapping[str, type[RuleModel]] = {
     "cron_rule": CronModel,
+    "rrule": RecurrenceModel,
     "due_date": DueDateModel,
     "every": IntervalModel,
     "solar": SolarModel,
@@ -124,7 +126,7 @@ def _read_list(values: list[object] | tuple[object, ...], info: ValidationInfo) 
 def _read_clock_rule(value: object, info: ValidationInfo) -> RuleModel:
     if any(key in as_rule(value, in_list=True) for key in ALONE):
         raise ValueError(
-            "a list holds cron rules, due dates and events of the sun only; "
+            "a list holds cron rules, rrules, due dates and events of the sun only; "
             "make another action for this"
         )
     return _read_rule(value, info)

@@ -8,6 +8,7 @@ from typing import Any
 from cron.fields import FIELDS, WEEKDAY, Field
 from models.action import ScheduledActionModel, plan_of
 from models.action.plan import Plan
+from models.action.recurrence import RecurrenceModel
 from models.action.rule import RuleModel
 from models.action.rules import CronModel, DueDateModel, IntervalModel
 from moving.apscheduler.fires import NOT_COMPARED, TriggerFires, is_engine_here
@@ -124,6 +125,8 @@ def _triggers(rule: RuleModel, bounds: Mapping[str, Any]) -> list[dict[str, Any]
             return [{"type": "interval", "seconds": seconds, **bounds, **start}]
         case DueDateModel(due_at=due_at):
             return [{"type": "date", "run_date": due_at.isoformat()}]
+        case RecurrenceModel(rrule=text):
+            raise CannotMove(f"APScheduler 3 does not know the recurrence rule {text}", KEEP)
         case _:
             raise CannotMove("APScheduler knows no events, of users or of the sun", KEEP)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from models.action import ScheduledActionModel
 from models.action.plan import Plan
+from models.action.recurrence import RecurrenceModel
 from models.action.rule import RuleModel
 from models.action.rules import CronModel, IntervalModel
 from models.celery_task import HandOver
@@ -83,6 +84,8 @@ def crontab_of(rule: RuleModel) -> tuple[str, str]:
             return text, zone
         case IntervalModel():
             return _of_interval(rule), "UTC"
+        case RecurrenceModel(rrule=text):
+            raise CannotMove(f"cron does not know the recurrence rule {text}", KEEP)
         case _:
             raise CannotMove("it is not due by the clock of a cron rule", KEEP)
 

@@ -11,7 +11,6 @@ import sqlalchemy as sa
 
 from minutebook.steps import Steps
 from models.action.plan import Broken, Plan
-from models.action.rules import CronModel
 from models.fingerprint import operation_id
 from models.operation import ENDED, OperationState
 from models.sql import read_clock
@@ -236,7 +235,7 @@ def _nearest(plan: Plan, asked: Question) -> str:
         if at is not None
     ]
     found = "; ".join(near) or "the rule has no occurrence"
-    zones = sorted({one.timezone for one in plan.rules if isinstance(one, CronModel)})
+    zones = sorted({one.zone for one in plan.rules if one.zone is not None})
     return f"the rule does not name this instant: {found}{_zones(zones, asked.instant)}"
 
 

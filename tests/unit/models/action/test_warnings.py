@@ -249,6 +249,7 @@ def test_mail_without_a_server_is_written_to_files(changes: dict[str, Any]) -> N
 
 
 PARIS = {"timezone": "Europe/Paris", "starting_at": "2026-12-01T11:05:00"}
+SINCE = '"timezone": "Europe/Paris", "starting_at": "2026-12-01"} to keep the local time'
 KEEPS = "keeps exact hours, so its local time moves by the clock changes of Europe/Paris"
 
 
@@ -257,20 +258,24 @@ KEEPS = "keeps exact hours, so its local time moves by the clock changes of Euro
     [
         pytest.param(
             {"every": "P1D", **PARIS},
-            f'when.every "P1D": {KEEPS}; write {{"cron_rule": "5 11 * * *", "timezone": '
-            '"Europe/Paris"} to keep the local time',
+            f'when.every "P1D": {KEEPS}; write {{"rrule": "FREQ=DAILY", "at": "11:05", {SINCE}',
             id="a_day",
         ),
         pytest.param(
             {"every": "PT168H", **PARIS},
-            f'when.every "P7D": {KEEPS}; write {{"cron_rule": "5 11 * * tue", "timezone": '
-            '"Europe/Paris"} to keep the local time',
+            f'when.every "P7D": {KEEPS}; write {{"rrule": "FREQ=WEEKLY", "at": "11:05", {SINCE}',
             id="a_week",
         ),
-        pytest.param({"every": "P3D", **PARIS}, f'when.every "P3D": {KEEPS}', id="three_days"),
+        pytest.param(
+            {"every": "P3D", **PARIS},
+            f'when.every "P3D": {KEEPS}; write {{"rrule": "FREQ=DAILY;INTERVAL=3", "at": "11:05", '
+            f"{SINCE}",
+            id="three_days",
+        ),
         pytest.param(
             {"every": "P10D", "starting_at": "2026-12-01T11:05:00Z"},
-            f'when.every "P10D": {KEEPS}',
+            f'when.every "P10D": {KEEPS}; write {{"rrule": "FREQ=DAILY;INTERVAL=10", '
+            f'"at": "12:05", {SINCE}',
             id="in_the_zone_of_the_small_app",
         ),
     ],

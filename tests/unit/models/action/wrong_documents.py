@@ -177,7 +177,7 @@ WRONG_DOCUMENTS: list[Wrong] = [
     _when("after with nonsense", {"after": "x", "delay": "soon"}, ".delay", "soon", "ISO 8601"),
     _when("list empty", [], "", [], "is empty"),
     _when("list with an interval", [{"cron_rule": CRON}, {"every": 60}], "[1]", {"every": 60},
-          "cron rules, due dates and events of the sun only"),
+          "cron rules, rrules, due dates and events of the sun only"),
     _when("list with a wrong rule", [{"cron_rule": CRON}, {"cron_rule": "x"}], "[1].cron_rule",
           "x", "five"),
     _when("list of texts", [CRON], "[0]", CRON, "write an object"),

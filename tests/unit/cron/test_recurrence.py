@@ -1,0 +1,278 @@
+"""Recurrence rules against python-dateutil by the wall clock, and at clock changes."""
+
+import random
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
+from itertools import takewhile
+from zoneinfo import ZoneInfo
+
+import pytest
+from dateutil.rrule import rrulestr
+
+from cron import InvalidRule, WallClock, clock_changes
+from cron.recurrence import RecurrentMinutes, read_recurrence, recurrence_in_words
+from runtime.clock import use_pinned_zones
+from tests.unit.cron.test_signs import ZONES
+from tests.unit.cron.work import lines_run
+
+WEEKDAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
+RULES = 400
+FIRST, LAST = datetime(2020, 1, 1), datetime(2031, 1, 1)  # noqa: DTZ001 - wall clocks
+
+
+def some(random_: random.Random, values: Sequence[object], most: int = 3) -> str:
+    return ",".join(str(random_.choice(values)) for _ in range(random_.randint(1, most)))
+
+
+def parts(random_: random.Random) -> Iterator[str]:
+    """Yield the parts of a random rule that RFC 5545 allows together."""
+    frequency = random_.choice(("DAILY", "WEEKLY", "MONTHLY", "YEARLY"))
+    numbered = [f"{n}{day}" for n in (1, 2, 3, 5, -1, -2) for day in WEEKDAYS]
+    days = numbered if frequency in {"MONTHLY", "YEARLY"} and random_.random() < 0.5 else WEEKDAYS
+    yield f"FREQ={frequency}"
+    for chance, text, frequencies in (
+        (0.6, f"INTERVAL={random_.choice((2, 3, 4, 5, 7, 13))}", "DWMY"),
+        (0.3, f"BYMONTH={some(random_, range(1, 13))}", "DWMY"),
+        (0.5, f"BYDAY={some(random_, days, 4)}", "DWMY"),
+        (0.3, f"BYMONTHDAY={some(random_, [*range(1, 32), -1, -2, -15])}", "DMY"),
+        (0.15, f"BYYEARDAY={some(random_, (1, 60, 100, 366, -1, -366))}", "Y"),
+        (0.15, f"BYWEEKNO={some(random_, (1, 20, 52, 53, -1))}", "Y"),
+        (0.3, f"BYSETPOS={some(random_, (1, 2, 3, -1, -2))}", "WMY"),
+        (0.3, f"WKST={random_.choice(WEEKDAYS)}", "DWMY"),
+    ):
+        if frequency[0] in frequencies and random_.random() < chance:
+            yield text
+
+
+def instants(walls: Iterator[datetime], zone: str) -> list[datetime]:
+    """Return when a clock shows local times: the end of a gap, the first of two."""
+    own = ZoneInfo(zone)
+    found: list[datetime] = []
+    for wall in walls:
+        at = wall.replace(tzinfo=own).astimezone(UTC)
+        if at.astimezone(own).replace(tzinfo=None) != wall:
+            # The offset before the gap gives an instant after it; the gap ends where they differ.
+            low, high = at - timedelta(hours=3), at
+            before = low.astimezone(own).utcoffset()
+            while high - low > timedelta(seconds=1):
+                middle = low + (high - low) // 2
+                same = middle.astimezone(own).utcoffset() == before
+                low, high = (middle, high) if same else (low, middle)
+            at = high.replace(microsecond=0)
+        if at not in found[-1:]:
+            found.append(at)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_occurrences_are_those_of_dateutil_at_the_times_that_the_clock_shows(seed: int) -> None:
+    use_pinned_zones()
+    random_, compared = random.Random(seed), 0
+    while compared < RULES // 4:
+        text = ";".join(parts(random_))
+        first = FIRST + timedelta(days=random_.randrange(1500))
+        minute = random_.choice((0, 90, 150, 539, 1439, random_.randrange(1440)))
+        zone = random_.choice(ZONES)
+        try:
+            rule = read_recurrence(text)
+            minutes = RecurrentMinutes(rule, [minute], first.date())
+            minutes.check()
+        except InvalidRule:
+            continue
+        compared += 1
+        theirs = rrulestr(text, dtstart=first + timedelta(minutes=minute), cache=False)
+        expected = instants(takewhile(lambda wall: wall < LAST, theirs), zone)
+        since = first.replace(tzinfo=ZoneInfo(zone))
+        until = LAST.replace(tzinfo=ZoneInfo(zone)) - timedelta(seconds=1)
+        schedule = WallClock(minutes, zone)
+
+        where = (text, first, minute, zone)
+        assert (where, expected) == (where, schedule.between(since - timedelta(seconds=1), until))
+        assert schedule.count(since - timedelta(seconds=1), until) == len(expected)
+        later = [at for at in expected if at > since]
+        assert schedule.last(since, until) == (later[-1] if later else None)
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        pytest.param("FREQ=MONTHLY;BYDAY=FR,1MO", "04 07 11 18 25", id="numbered_beside_plain"),
+        pytest.param("FREQ=YEARLY;BYMONTH=12;BYDAY=1MO,FR", "04 07 11 18 25", id="in_a_year"),
+    ],
+)
+def test_weekdays_with_and_without_a_number_are_a_union_as_in_the_rfc(text: str, days: str) -> None:
+    minutes = RecurrentMinutes(read_recurrence(text), [540], date(2026, 12, 1))
+    december = (datetime(2026, 12, 1, tzinfo=UTC), datetime(2026, 12, 31, 23, tzinfo=UTC))
+
+    found = WallClock(minutes, "UTC").between(*december)
+
+    assert days.split() == [f"{at:%d}" for at in found]
+
+
+@pytest.mark.parametrize(
+    ("minute", "expected"),
+    [
+        pytest.param(
+            150,
+            [
+                ("2027-03-28 02:30", True, ["2027-03-28T01:00Z"]),
+                ("2027-10-31 02:30", False, ["2027-10-31T00:30Z"]),
+            ],
+            id="concerned",
+        ),
+        pytest.param(540, [], id="not_concerned"),
+    ],
+)
+def test_clock_changes_are_those_of_a_fixed_time(minute: int, expected: list[object]) -> None:
+    minutes = RecurrentMinutes(read_recurrence("FREQ=DAILY"), [minute], date(2027, 1, 1))
+    year = (datetime(2027, 1, 1, tzinfo=UTC), datetime(2028, 1, 1, tzinfo=UTC))
+
+    found = clock_changes(WallClock(minutes, "Europe/Paris"), *year)
+
+    assert expected == [
+        (one.named, one.is_gap, [f"{at:%Y-%m-%dT%H:%M}Z" for at in one.runs_at]) for one in found
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("FREQ=WEEKLY;INTERVAL=2;BYDAY=MO", "every second Monday at 09:00"),
+        ("FREQ=MONTHLY;BYDAY=-1FR", "on the last Friday of each month at 09:00"),
+        (
+            "FREQ=MONTHLY;INTERVAL=2;BYDAY=-1TU",
+            "on the last Tuesday of every second month at 09:00",
+        ),
+        ("FREQ=DAILY", "every day at 09:00"),
+        ("FREQ=DAILY;INTERVAL=3", "every third day at 09:00"),
+        ("FREQ=DAILY;BYMONTH=1,2,3", "every day in January to March at 09:00"),
+        ("FREQ=DAILY;BYDAY=MO", "every Monday at 09:00"),
+        ("FREQ=WEEKLY", "every Wednesday at 09:00"),
+        ("FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR", "every Monday to Friday at 09:00"),
+        (
+            "FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,WE",
+            "on Monday and Wednesday of every second week at 09:00",
+        ),
+        ("FREQ=MONTHLY", "on day 25 of each month at 09:00"),
+        ("FREQ=MONTHLY;BYMONTHDAY=-1", "on the last day of each month at 09:00"),
+        (
+            "FREQ=MONTHLY;BYMONTHDAY=1,15,-2",
+            "on days 1 and 15 and the second last day of each month at 09:00",
+        ),
+        (
+            "FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1",
+            "on the last day from Monday to Friday of each month at 09:00",
+        ),
+        (
+            "FREQ=MONTHLY;BYDAY=TU,TH;BYSETPOS=1,-1",
+            "on the first and last Tuesday or Thursday of each month at 09:00",
+        ),
+        (
+            "FREQ=MONTHLY;BYMONTHDAY=8,22;BYSETPOS=1",
+            "on the first of days 8 and 22 of each month at 09:00",
+        ),
+        (
+            "FREQ=MONTHLY;BYMONTHDAY=13;BYDAY=FR",
+            "on day 13 of each month at 09:00, only if it is Friday",
+        ),
+        ("FREQ=YEARLY", "on day 25 of November at 09:00"),
+        ("FREQ=YEARLY;INTERVAL=4", "on day 25 of November of every fourth year at 09:00"),
+        ("FREQ=YEARLY;BYMONTH=5;BYDAY=2SU", "on the second Sunday of May at 09:00"),
+        ("FREQ=YEARLY;BYDAY=20MO", "on the 20th Monday of each year at 09:00"),
+        ("FREQ=YEARLY;BYYEARDAY=100", "on day 100 of each year at 09:00"),
+        ("FREQ=YEARLY;BYWEEKNO=20;BYDAY=MO", "on Monday of week 20 of each year at 09:00"),
+        ("FREQ=DAILY;COUNT=10", "every day at 09:00, 10 times"),
+        ("FREQ=DAILY;COUNT=1", "every day at 09:00, once"),
+        ("FREQ=DAILY;UNTIL=20271231", "every day at 09:00, until 2027-12-31"),
+        ("FREQ=DAILY;UNTIL=20271231T180000Z", "every day at 09:00, until 2027-12-31 18:00 UTC"),
+    ],
+)
+def test_a_rule_in_words(text: str, expected: str) -> None:
+    assert expected == recurrence_in_words(read_recurrence(text), [540], date(2026, 11, 25))
+
+
+def test_a_rule_is_read_in_any_case_and_with_its_name() -> None:
+    assert read_recurrence("rrule: freq=daily; interval=2;").text == "FREQ=DAILY;INTERVAL=2"
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ("", "write a rule such as 'FREQ=WEEKLY;INTERVAL=2;BYDAY=MO'"),
+        ("every monday", "write a rule such as"),
+        ("INTERVAL=2", "has no FREQ; write a rule"),
+        ("FREQ=FORTNIGHTLY", "write one of DAILY, WEEKLY, MONTHLY, YEARLY"),
+        ("FREQ=HOURLY;INTERVAL=2", 'write the interval {"every": "PT2H"} instead'),
+        ("FREQ=MINUTELY", 'write the interval {"every": "PT1M"} instead'),
+        ("FREQ=SECONDLY;INTERVAL=90", 'write the interval {"every": "PT90S"} instead'),
+        ("FREQ=HOURLY;BYDAY=MO", "write a cron rule, or FREQ=DAILY with BYHOUR"),
+        ("FREQ=DAILY;FREQ=DAILY", "has FREQ twice"),
+        ("FREQ=DAILY;BYDAYS=MO", "did you mean 'BYDAY'?"),
+        ("FREQ=DAILY;BYDAY", "instead of a name and a value"),
+        ("FREQ=DAILY;INTERVAL=0", "write 1 to 9999"),
+        ("FREQ=DAILY;INTERVAL=1e3", "out of range"),
+        ("FREQ=DAILY;BYHOUR=24", "write 0 to 23"),
+        ("FREQ=DAILY;BYHOUR=9;BYSECOND=30", "write BYSECOND=0, or leave it out"),
+        ("FREQ=DAILY;BYMINUTE=30", "needs BYHOUR beside it"),
+        ("FREQ=MONTHLY;BYMONTHDAY=32", "write 1 to 31, or -31 to -1 from the end"),
+        ("FREQ=MONTHLY;BYMONTHDAY=0", "write 1 to 31"),
+        ("FREQ=MONTHLY;BYDAY=MON", "write 'MO'"),
+        ("FREQ=MONTHLY;BYDAY=XX", "write one of MO, TU"),
+        ("FREQ=MONTHLY;BYDAY=6MO", "write '5MO' or less, or '-1MO'"),
+        ("FREQ=MONTHLY;BYDAY=0MO", "write 1MO to 53MO"),
+        ("FREQ=WEEKLY;BYDAY=1MO", "write 'MO'"),
+        ("FREQ=DAILY;BYSETPOS=1;BYDAY=MO", "write FREQ=WEEKLY, MONTHLY or YEARLY"),
+        ("FREQ=WEEKLY;BYMONTHDAY=1", "write FREQ=MONTHLY or YEARLY"),
+        ("FREQ=MONTHLY;BYWEEKNO=1", "write FREQ=YEARLY"),
+        ("FREQ=MONTHLY;BYSETPOS=1", "write BYDAY or BYMONTHDAY beside"),
+        (
+            "FREQ=MONTHLY;BYDAY=MO;BYSETPOS=1;BYHOUR=9,17",
+            'write the times beside the rule, as "at"',
+        ),
+        ("FREQ=WEEKLY;BYDAY=MO,TU;BYSETPOS=3,-4", "is beyond the days of BYDAY"),
+        ("FREQ=DAILY;COUNT=2;UNTIL=20270101", "keep one of the two"),
+        ("FREQ=DAILY;COUNT=10001", "write UNTIL instead"),
+        ("FREQ=DAILY;UNTIL=2027-01-01", "write a date such as '20271231'"),
+        ("FREQ=DAILY;UNTIL=20270229", "is not a date or a time"),
+        ("FREQ=DAILY;UNTIL=20270228T240000", "is not a date or a time"),
+        ("FREQ=DAILY;BYHOUR=0,1,2,3;BYMINUTE=0,5,10,15,20,25,30", "write at most 24"),
+        ("DTSTART:20260101T090000\nRRULE:FREQ=DAILY", 'write it as "starting_at"'),
+        ("FREQ=DAILY\nEXDATE:20261225", 'write the dates as "except"'),
+        (f"FREQ=DAILY;BYDAY={','.join(['MO'] * 200)}", "write a shorter one"),
+        (b"FREQ=DAILY", "is not text but bytes"),
+    ],
+)
+def test_a_wrong_rule_is_refused_with_what_to_write(text: str, remedy: str) -> None:
+    with pytest.raises(InvalidRule) as refused:
+        read_recurrence(text)
+
+    assert remedy in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "FREQ=MONTHLY;BYMONTH=2;BYMONTHDAY=30",
+        "FREQ=YEARLY;INTERVAL=9999;BYYEARDAY=366",
+        "FREQ=YEARLY;BYMONTH=6;BYYEARDAY=1",
+        "FREQ=WEEKLY;INTERVAL=9999;BYDAY=MO,TU;BYMONTH=3;BYSETPOS=2",
+        "FREQ=MONTHLY;INTERVAL=12;BYMONTH=3",
+        "FREQ=YEARLY;BYDAY=MO,TU,WE,TH,FR,SA,SU;BYMONTHDAY=1;BYMONTH=1;BYSETPOS=366,365,364,363",
+    ],
+)
+def test_a_rule_that_never_fires_is_refused_at_once(text: str) -> None:
+    minutes = RecurrentMinutes(read_recurrence(text), [540], date(2026, 11, 25))
+
+    def refuse() -> None:
+        with pytest.raises(InvalidRule, match="names no day from 2026-11-25 on"):
+            minutes.check()
+
+    assert lines_run(refuse) < 250_000
+
+
+def test_the_cost_of_an_occurrence_is_that_of_a_cron_rule() -> None:
+    minutes = RecurrentMinutes(read_recurrence("FREQ=DAILY;INTERVAL=3"), [540], date(1971, 1, 1))
+    schedule, now = WallClock(minutes, "Europe/Paris"), datetime(2026, 11, 25, tzinfo=UTC)
+    schedule.next(now)
+
+    assert lines_run(lambda: schedule.next(now)) < 40

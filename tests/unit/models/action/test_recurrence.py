@@ -1,0 +1,228 @@
+"""Recurrence rules in a document."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from models.action import ParseContext, parse_action, plan_of, stored_document
+from models.action.plan import Plan
+from models.action.schedule import NO_UID
+from models.errors import InvalidAction
+from tests.factories import STEPS
+from tests.unit.models.action.wrong_documents import NOW, action
+
+PARIS = {"timezone": "Europe/Paris"}
+CONTEXT = ParseContext("America/New_York", NOW, STEPS, created_at=NOW)
+
+
+def stored(**when: Any) -> dict[str, Any]:
+    return dict(stored_document(parse_action(action(when=when), CONTEXT))["when"])
+
+
+def plan(**when: Any) -> Plan:
+    return plan_of(parse_action(action(when=when), CONTEXT))
+
+
+def first(count: int, **when: Any) -> list[str]:
+    """Return the first occurrences of a rule after now, on the clock of Paris."""
+    schedule, at = plan(**when).rules[0].schedule(NO_UID), NOW
+    found: list[str] = []
+    while len(found) < count and (after := schedule.next(at)) is not None:
+        at = after
+        found.append(f"{at:%Y-%m-%dT%H:%MZ}")
+    return found
+
+
+def test_every_second_monday_is_counted_from_the_first_day() -> None:
+    rule = {"rrule": "FREQ=WEEKLY;INTERVAL=2;BYDAY=MO", "at": "09:00", **PARIS}
+
+    assert first(3, **rule, starting_at="2026-11-30") == [
+        "2026-11-30T08:00Z",
+        "2026-12-14T08:00Z",
+        "2026-12-28T08:00Z",
+    ]
+    assert first(1, **rule, starting_at="2026-12-07") == ["2026-12-07T08:00Z"]
+
+
+def test_the_stored_document_holds_zone_and_first_day() -> None:
+    assert stored(rrule="FREQ=DAILY", at="09:00") == {
+        "rrule": "FREQ=DAILY",
+        "at": "09:00",
+        "timezone": "America/New_York",
+        "starting_at": f"{NOW:%Y-%m-%dT%H:%M:%SZ}",
+    }
+    again = stored(rrule="freq=daily", at=["17:00", "09:00"], starting_at="2026-11-30", **PARIS)
+    assert again["starting_at"] == "2026-11-29T23:00:00Z"
+    assert again == stored(**again)
+
+
+def test_a_day_keeps_its_local_time_through_clock_changes() -> None:
+    found = first(4, rrule="FREQ=DAILY;INTERVAL=2", at="11:00", starting_at="2027-03-25", **PARIS)
+
+    assert found == [
+        "2027-03-25T10:00Z",
+        "2027-03-27T10:00Z",
+        "2027-03-29T09:00Z",
+        "2027-03-31T09:00Z",
+    ]
+
+
+def test_a_skipped_time_runs_at_the_gaps_end_and_a_repeated_one_once() -> None:
+    rule = {"rrule": "FREQ=DAILY", "at": "02:30", **PARIS}
+
+    assert first(3, **rule, starting_at="2027-03-27") == [
+        "2027-03-27T01:30Z",
+        "2027-03-28T01:00Z",
+        "2027-03-29T00:30Z",
+    ]
+    assert first(3, **rule, starting_at="2027-10-30") == [
+        "2027-10-30T00:30Z",
+        "2027-10-31T00:30Z",
+        "2027-11-01T01:30Z",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("when", "expected"),
+    [
+        pytest.param({"at": ["17:00", "09:00"]}, ["08:00", "16:00", "08:00"], id="several"),
+        pytest.param({"rrule": "FREQ=DAILY;BYHOUR=9;BYMINUTE=0,30"}, ["08:00", "08:30"], id="rule"),
+        pytest.param({"starting_at": "2026-12-01T11:15:00"}, ["10:15", "10:15"], id="of_the_start"),
+        pytest.param(
+            {"starting_at": "2026-12-01T11:15:00Z"}, ["11:15", "11:15"], id="of_a_start_with_offset"
+        ),
+        pytest.param(
+            {"starting_at": "2026-12-01T11:15:00", "at": "11:00"},
+            ["10:00", "10:00"],
+            id="beside_a_later_start",
+        ),
+    ],
+)
+def test_the_times_of_the_day(when: Any, expected: list[str]) -> None:
+    rule = {"rrule": "FREQ=DAILY", "starting_at": "2026-12-01", **PARIS, **when}
+
+    assert expected == [one[11:16] for one in first(len(expected), **rule)]
+
+
+@pytest.mark.parametrize(
+    ("end", "expected"),
+    [
+        ("COUNT=3", ["2026-12-01T16:00Z", "2026-12-02T08:00Z", "2026-12-02T16:00Z"]),
+        ("UNTIL=20261202", ["2026-12-01T16:00Z", "2026-12-02T08:00Z", "2026-12-02T16:00Z"]),
+        ("UNTIL=20261202T090000", ["2026-12-01T16:00Z", "2026-12-02T08:00Z"]),
+        ("UNTIL=20261202T080000Z", ["2026-12-01T16:00Z", "2026-12-02T08:00Z"]),
+        ("UNTIL=20261202T075959Z", ["2026-12-01T16:00Z"]),
+    ],
+)
+def test_count_and_until_end_a_rule(end: str, expected: list[str]) -> None:
+    rule = {"at": ["09:00", "17:00"], "starting_at": "2026-12-01T10:00:00", **PARIS}
+
+    assert expected == first(9, rrule=f"FREQ=DAILY;{end}", **rule)
+
+
+def test_an_end_beyond_the_calendar_is_none() -> None:
+    for end in ("UNTIL=99991231", "UNTIL=99991231T235959Z", "COUNT=10000"):
+        assert len(first(5, rrule=f"FREQ=YEARLY;{end}", at="09:00")) == 5
+
+
+def test_exceptions_leave_days_out() -> None:
+    found = first(
+        2,
+        rrule="FREQ=WEEKLY;BYDAY=FR",
+        at="09:00",
+        starting_at="2026-12-18",
+        **{"except": ["12-25"]},
+        **PARIS,
+    )
+
+    assert found == ["2026-12-18T08:00Z", "2027-01-01T08:00Z"]
+
+
+def test_recurrence_rules_stand_in_lists() -> None:
+    rules = [
+        {"rrule": "FREQ=DAILY", "at": "09:00"},
+        {"cron_rule": "0 12 * * *"},
+        {"due_date": "2027-01-01T08:00Z"},
+    ]
+
+    made = plan_of(parse_action(action(when=rules), CONTEXT))
+
+    assert len(made.rules) == 3
+
+
+def test_the_plan_keeps_the_rule_and_reads_it_again() -> None:
+    made = plan(
+        rrule="rrule:freq=monthly;byday=-1fr", at="18:00", starting_at="2026-11-30", **PARIS
+    )
+
+    (rule,) = made.rules
+    assert rule.resolved().model_dump(mode="json", by_alias=True)["rrule"] == (
+        "FREQ=MONTHLY;BYDAY=-1FR"
+    )
+    assert rule.words("UTC") == (
+        "on the last Friday of each month at 18:00 (FREQ=MONTHLY;BYDAY=-1FR), Europe/Paris"
+    )
+
+
+def test_the_words_show_the_first_day_where_it_matters() -> None:
+    made = plan(
+        rrule="FREQ=WEEKLY;INTERVAL=2;BYDAY=MO", at="09:00", starting_at="2026-11-30", **PARIS
+    )
+
+    assert made.rules[0].words("UTC") == (
+        "every second Monday at 09:00, from Mon 2026-11-30 (FREQ=WEEKLY;INTERVAL=2;BYDAY=MO), "
+        "Europe/Paris"
+    )
+
+
+@pytest.mark.parametrize(
+    ("when", "remedy"),
+    [
+        ({"rrule": "FREQ=DAILY"}, 'has no time of the day; write it as "at": "09:00"'),
+        ({"rrule": "FREQ=DAILY", "starting_at": "2026-12-01"}, "has no time of the day"),
+        ({"rrule": "FREQ=DAILY", "at": "9:00"}, 'in "9:00"; write a time such as "09:00"'),
+        ({"rrule": "FREQ=DAILY", "at": "24:00"}, "write a time such as"),
+        ({"rrule": "FREQ=DAILY", "at": []}, "write a time such as"),
+        ({"rrule": "FREQ=DAILY", "at": 9}, "write a time such as"),
+        ({"rrule": "FREQ=DAILY", "at": ["09:00"] * 25}, "has 25 times; write at most 24"),
+        ({"rrule": "FREQ=DAILY;BYHOUR=9", "at": "09:00"}, "keep one of the two"),
+        ({"rrule": "FREQ=HOURLY;INTERVAL=2", "at": "09:00"}, '{"every": "PT2H"}'),
+        ({"rrule": 5, "at": "09:00"}, "write a rule such as"),
+        ({"rrule": "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30", "at": "09:00"}, "names no day from"),
+        (
+            {"rrule": "FREQ=DAILY;UNTIL=20260101", "at": "09:00", "starting_at": "2026-12-01"},
+            "ends before its first occurrence; write a later UNTIL",
+        ),
+        ({"rrule": "FREQ=DAILY", "at": "09:00", "starting_at": "soon"}, "is not an instant"),
+        ({"rrule": "FREQ=DAILY", "at": "09:00", "cron_rule": "0 9 * * *"}, "has two kinds"),
+        ("FREQ=DAILY", 'write an object: {"rrule": "FREQ=DAILY"}'),
+    ],
+)
+def test_a_wrong_rule_is_refused_with_what_to_write(when: Any, remedy: str) -> None:
+    with pytest.raises(InvalidAction) as refused:
+        parse_action(action(when=when), CONTEXT)
+
+    assert remedy in str(refused.value)
+
+
+def test_a_day_that_some_months_lack_is_warned_about() -> None:
+    (rule,) = plan(rrule="FREQ=MONTHLY", at="09:00", starting_at="2026-12-31").rules
+
+    (warning,) = rule.warnings("UTC")
+
+    assert "months without day 31 are left out; write BYMONTHDAY=-1" in warning
+
+
+def test_the_advice_of_a_drifting_interval_is_accepted_and_begins_with_it() -> None:
+    (rule,) = plan(every="P3D", starting_at="2026-12-01T11:05:00", **PARIS).rules
+    (warning,) = rule.warnings("UTC")
+    advice = json.loads(warning[warning.index("{") : warning.index("}") + 1])
+
+    assert first(1, **advice) == ["2026-12-01T10:05Z"]
+    (same,) = plan(**advice).rules
+    since = datetime(2026, 12, 1, tzinfo=UTC)
+    assert rule.schedule(NO_UID).count(since, since + timedelta(days=80)) == same.schedule(
+        NO_UID
+    ).count(since, since + timedelta(days=80))
