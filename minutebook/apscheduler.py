@@ -100,11 +100,14 @@ def _attributes(one: Any) -> dict[str, Any]:
     names = (
         *("timezone", "start_date", "end_date", "jitter", "fields", "interval", "run_date"),
         *("first", "last", "step", "option_num", "weekday", "triggers"),
+        *("years", "months", "weeks", "days", "time", "_time"),
     )
     return {name: getattr(one, name, None) for name in names}
 
 
 def _described(kind: str, state: Mapping[str, Any]) -> dict[str, Any]:
+    if kind == "CalendarIntervalTrigger":
+        return _calendar(state)
     bounds = {
         "start_date": _instant(state.get("start_date")),
         "end_date": _instant(state.get("end_date")),
@@ -122,6 +125,22 @@ def _described(kind: str, state: Mapping[str, Any]) -> dict[str, Any]:
         inner = [_member(one) for one in state["triggers"]]
         return {"type": kind[:-7].lower(), "triggers": inner, "jitter": state.get("jitter")}
     return {"type": "other", "text": kind}
+
+
+def _calendar(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a trigger of calendar intervals: an object, or its state where it is pickled."""
+    clock: Any = state.get("_time")
+    days = [state.get(name) for name in ("years", "months", "weeks", "days")]
+    ends = state.get("end_date")
+    return {
+        "type": "calendar",
+        "interval": state.get("interval") or days,
+        "time": state.get("time") or [clock.hour, clock.minute, clock.second],
+        "timezone": _zone(state["timezone"]),
+        "start_date": state["start_date"].isoformat(),
+        "end_date": None if ends is None else ends.isoformat(),
+        "jitter": state.get("jitter"),
+    }
 
 
 def _member(one: Any) -> dict[str, Any]:

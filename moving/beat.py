@@ -71,7 +71,7 @@ def entry_of(one: BeatEntry, where: str, zone: str, owner: str) -> Entry:
     crontab = schedule.get("crontab")
     if isinstance(crontab, Mapping):
         read = Crontab.read(crontab, zone)
-        when: Any = {"cron_rule": read.rule, "timezone": zone}
+        when: Any = read.when
         fires = CrontabFires(read)
     elif isinstance(solar := schedule.get("solar"), Mapping):
         when, fires = solar_rule(*map(solar.get, ("event", "lat", "lon"))), None

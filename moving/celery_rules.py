@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NoReturn
 
 from celery.schedules import ParseException, crontab
 
 from cron import CronSchedule, InvalidRule
 from cron.fields import DAY, HOUR, MINUTE, MONTH, WEEKDAY, WEEKDAYS, Field
+from cron.recurrence import MOST_TIMES
 from moving.cron_text import all_of, ranges_of, values_of
 from moving.entries import CannotMove
 
@@ -37,6 +39,34 @@ class Crontab:
         return cls(tuple(_text(name, written.get(name, "*")) for name in NAMES), zone)
 
     @property
+    def when(self) -> dict[str, Any]:
+        """The rule of an action with exactly the days and times of the crontab.
+
+        It is a recurrence rule if a day of the month and a weekday must both match. Raises
+        CannotMove.
+        """
+        try:
+            return {"cron_rule": self.rule, "timezone": self.zone}
+        except BothMustMatch as error:
+            return self.with_days(_sets(self.fields)[2]) or error.refuse()
+
+    def with_days(self, days: set[int]) -> dict[str, Any] | None:
+        """Return the recurrence rule of these days of the month at the crontab's other fields.
+
+        A day below 0 counts from the month's end. None if there are too many times of the day.
+        """
+        minutes, hours, _, months, weekdays = _sets(self.fields)
+        times = [f"{hour:02}:{minute:02}" for hour in sorted(hours) for minute in sorted(minutes)]
+        if len(times) > MOST_TIMES:
+            return None
+        parts = ["FREQ=DAILY"]
+        parts += [f"BYMONTH={_numbers(months)}"] if months != all_of(MONTH) else []
+        parts += [f"BYMONTHDAY={_numbers(days)}"]
+        parts += [f"BYDAY={_names(weekdays)}"] if weekdays != all_of(WEEKDAY) else []
+        at = times[0] if len(times) == 1 else times
+        return {"rrule": ";".join(parts), "at": at, "timezone": self.zone}
+
+    @property
     def rule(self) -> str:
         """The cron rule with exactly the days and times of the crontab; raises CannotMove."""
         minute, hour, day, month, weekday = _sets(self.fields)
@@ -53,6 +83,22 @@ class Crontab:
         except InvalidRule as error:
             raise CannotMove(str(error), "correct it in the schedule it comes from") from None
         return text
+
+
+class BothMustMatch(CannotMove):
+    """A day of the month and a weekday must both match, which no cron rule can say."""
+
+    def refuse(self) -> NoReturn:
+        """Raise itself."""
+        raise self
+
+
+def _numbers(values: set[int]) -> str:
+    return ",".join(map(str, sorted(values)))
+
+
+def _names(weekdays: set[int]) -> str:
+    return ",".join(WEEKDAYS[day][:2].upper() for day in sorted(weekdays))
 
 
 def engine_of(fields: Sequence[str]) -> crontab:
@@ -98,11 +144,10 @@ def _days(day: tuple[set[int], str], weekday: tuple[set[int], str]) -> tuple[str
         return ",".join([FIRST_DAY, *_rest(day[0] - {1})]), weekdays
     if 0 in weekday[0]:
         return days, ",".join([SUNDAY, *_rest(weekday[0] - {0})])
-    raise CannotMove(
+    raise BothMustMatch(
         f"day_of_month {days} and day_of_week {weekdays} must both match, and a cron rule would run"
         " when one of them does",
-        f"write the rule with day of week * and let the work end at once unless the weekday is"
-        f" {weekdays}",
+        f"write a recurrence rule with at most {MOST_TIMES} times of the day",
     )
 
 

@@ -221,14 +221,14 @@ def _solar(schedule: Row, *, one_off: bool) -> When:
 def _crontab(row: Row, schedule: Row, *, one_off: bool, now: datetime) -> When:
     zone = str(schedule.get("timezone") or "UTC")
     crontab = Crontab.read(schedule, zone)
-    rule = crontab.rule
+    when = crontab.when
     starts_at = _instant(row.get("start_time"))
     if one_off:
         return once(_first(crontab, max(now, starts_at or now)), now), None, ()
     remarks: tuple[str, ...] = ()
     if starts_at is not None and starts_at > now and row.get("last_run_at") is None:
         remarks = ("django-celery-beat also runs it once at its start_time, the action does not",)
-    return {"cron_rule": rule, "timezone": zone}, CrontabFires(crontab), remarks
+    return when, CrontabFires(crontab), remarks
 
 
 def _first(crontab: Crontab, after: datetime) -> datetime | None:

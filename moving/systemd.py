@@ -14,9 +14,9 @@ from models.action.policy import LONGEST_LOOK_BACK, LONGEST_TIME_LIMIT, SHORTEST
 from models.values.durations import format_span
 from moving.celery_rules import Crontab
 from moving.cron_text import RULES, ranges_of, values_in
-from moving.entries import CannotMove, Entry, Refused, entry_or_refused
+from moving.entries import CannotMove, Entry, Fires, Refused, entry_or_refused
 from moving.systemd_unit import Section, Unit, last, literal, span_of, unit_of, words
-from moving.wall_fires import WallFires
+from moving.wall_fires import DayFires, WallFires
 from tasks.steps.command import STEP
 
 OWNER = "import:systemd"
@@ -84,8 +84,17 @@ def _entry(file: Path, timer: Unit, service: Unit | None, zone: str) -> Entry:
         when=only or rules,
         policy={"look_back": format_span(_look_back(own)), "time_limit": format_span(limit)},
         remarks=(*several, *_left_out("timer", timer), *_left_out("service", service)),
-        fires=WallFires(only["cron_rule"], only["timezone"], once=True) if only else None,
+        fires=_fires(only),
     )
+
+
+def _fires(rule: Mapping[str, Any] | None) -> Fires | None:
+    """Return when systemd runs its only calendar; None for several."""
+    if rule is None:
+        return None
+    if "rrule" in rule:
+        return DayFires.of(rule)
+    return WallFires(rule["cron_rule"], rule["timezone"], once=True)
 
 
 def service_of(stem: str, timer: Unit) -> str:
@@ -112,30 +121,53 @@ def _look_back(own: Section) -> timedelta:
     return min(max(accuracy, SHORTEST_LOOK_BACK), LONGEST_LOOK_BACK)
 
 
-def _when(text: str, zone: str) -> dict[str, str]:
-    """Return the cron rule of an OnCalendar; raises CannotMove."""
+def _when(text: str, zone: str) -> dict[str, Any]:
+    """Return the rule of an OnCalendar; raises CannotMove."""
     days, date, time, own_zone = _tokens(SHORT.get(text.lower(), text), text)
     zone = own_zone or zone
     hour, minute, second = [*time.split(":"), "00"][:3]
     refused = f"its OnCalendar {text[:60]!r}"
-    if "-" not in date:
+    if "-" not in date and "~" not in date:
         raise CannotMove(f"{refused} has the date {date[:60]!r}", "write it as *-*-01")
-    *year, month, day = date.split("-")
+    date, _, from_end = date.partition("~")
+    *year, month, day = f"{date}-".split("-") if from_end else date.split("-")
     if year not in ([], ["*"]):
         raise CannotMove(f"{refused} names a year", "write a due date")
-    if "~" in date:
-        raise CannotMove(f"{refused} counts from the end of the month", RULES)
     if values_in("second", _ranged(second), 0, 59) != {0}:
         raise CannotMove(f"{refused} is not at full minutes", "write an interval")
     fields = {
         "minute": _field("minute", minute, 0, 59),
         "hour": _field("hour", hour, 0, 23),
-        "day_of_month": _field("day", day, 1, 31),
+        "day_of_month": _field("day", day, 1, 31) if day else "*",
         "month_of_year": _field("month", month, 1, 12),
         "day_of_week": _weekdays(days) if days else "*",
     }
+    crontab = Crontab.read(fields, zone)
     # As in Celery, both the day of the month and the weekday have to match.
-    return {"cron_rule": Crontab.read(fields, zone).rule, "timezone": zone}
+    return crontab.when if day else _from_the_end(crontab, _last_days(from_end))
+
+
+def _last_days(text: str) -> set[int]:
+    """Return the days that `~` counts from a month's end, the last as -1; `07/1` are seven."""
+    found: set[int] = set()
+    for part in text.split(","):
+        first, _, step = part.partition("/")
+        if not (first.isdigit() and 1 <= int(first) <= 31 and (not step or step.isdigit())):
+            raise CannotMove(f"its day ~{text[:60]!r} is no day before a month's end", RULES)
+        found |= set(range(-int(first), 0, int(step) or 1)) if step else {-int(first)}
+    return found
+
+
+def _from_the_end(crontab: Crontab, days: set[int]) -> dict[str, Any]:
+    """Return the rule of days that count from a month's end, at the crontab's other fields."""
+    minute, hour, _, month, weekday = crontab.rule.split(" ")
+    if weekday == "*":
+        signs = ",".join("L" if day == -1 else f"L{day + 1}" for day in sorted(days))
+        return {"cron_rule": f"{minute} {hour} {signs} {month} *", "timezone": crontab.zone}
+    found = crontab.with_days(days)
+    if found is None:
+        raise CannotMove("a day and a weekday must both match, over 24 times a day", RULES)
+    return found
 
 
 def _tokens(text: str, written: str) -> tuple[str, str, str, str]:

@@ -1,8 +1,10 @@
 """When a rule runs in schedulers that follow the wall clock alone."""
 
-from collections.abc import Sequence
+from calendar import monthrange
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from cron import CronSchedule
@@ -34,3 +36,46 @@ class WallFires:
             for at in every_hour.between(since, until)
             if (wall := at.astimezone(zone)).hour in hours and not (self.once and wall.fold)
         ]
+
+
+@dataclass(frozen=True, slots=True)
+class DayFires:
+    """The days of a daily recurrence rule without an interval, counted one by one.
+
+    A time that the clocks skip is left out; one that they repeat counts the first time.
+    """
+
+    parts: Mapping[str, Sequence[str]]
+    times: tuple[time, ...]
+    zone: str
+
+    @classmethod
+    def of(cls, rule: Mapping[str, Any]) -> "DayFires":
+        """Return the days of a rule of a document."""
+        pairs = (part.split("=") for part in rule["rrule"].split(";"))
+        at = [rule["at"]] if isinstance(rule["at"], str) else rule["at"]
+        times = tuple(map(time.fromisoformat, at))
+        return cls({key: text.split(",") for key, text in pairs}, times, rule["timezone"])
+
+    def between(self, since: datetime, until: datetime) -> Sequence[datetime]:
+        """Return the instants in (since, until]."""
+        zone = ZoneInfo(canonical_name(self.zone))
+        first, last = since.astimezone(zone).date(), until.astimezone(zone).date()
+        days = (first + timedelta(days=n) for n in range((last - first).days + 1))
+        walls = (
+            datetime.combine(day, at, zone) for day in days if self._is(day) for at in self.times
+        )
+        found = [(wall, wall.astimezone(UTC)) for wall in walls]
+        is_shown = [at for wall, at in found if at.astimezone(zone).time() == wall.time()]
+        return [at for at in is_shown if since < at <= until]
+
+    def _is(self, day: date) -> bool:
+        weekday = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")[day.weekday()]
+        length = monthrange(day.year, day.month)[1]
+        of_month = {str(day.day), str(day.day - length - 1)}
+        asked = (
+            ("BYMONTH", {str(day.month)}),
+            ("BYMONTHDAY", of_month),
+            ("BYDAY", {weekday}),
+        )
+        return all(key not in self.parts or of_day & {*self.parts[key]} for key, of_day in asked)

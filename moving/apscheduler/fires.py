@@ -43,6 +43,7 @@ def engine_of(trigger: Mapping[str, Any]) -> Any:
     kinds: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
         "cron": _cron,
         "interval": _interval,
+        "calendar": _calendar,
         "date": _date,
         "or": _any_of,
     }
@@ -65,6 +66,16 @@ def _interval(trigger: Mapping[str, Any]) -> Any:
     from apscheduler.triggers.interval import IntervalTrigger
 
     return IntervalTrigger(seconds=trigger["seconds"], timezone="UTC", **_bounds(trigger))
+
+
+def _calendar(trigger: Mapping[str, Any]) -> Any:
+    from apscheduler.triggers.calendarinterval import CalendarIntervalTrigger
+
+    interval = dict(zip(("years", "months", "weeks", "days"), trigger["interval"], strict=True))
+    clock = dict(zip(("hour", "minute", "second"), trigger["time"], strict=True))
+    bounds = {name: trigger.get(name) for name in ("start_date", "end_date")}
+    zone = canonical_name(trigger["timezone"])
+    return CalendarIntervalTrigger(**interval, **clock, timezone=zone, **bounds)
 
 
 def _date(trigger: Mapping[str, Any]) -> Any:

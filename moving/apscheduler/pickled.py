@@ -8,7 +8,7 @@ before it has seen the data.
 import io
 import pickle
 from collections.abc import Mapping
-from datetime import datetime, timedelta, timezone, tzinfo
+from datetime import date, datetime, timedelta, timezone, tzinfo
 from typing import Any, ClassVar
 from zoneinfo import ZoneInfo
 
@@ -82,6 +82,7 @@ def _records(module: str, *names: str) -> dict[str, Any]:
 
 # What a pickled job may name, and what stands for it.
 KNOWN: Mapping[str, Any] = {
+    "datetime.date": date,
     "datetime.datetime": datetime,
     "datetime.timedelta": timedelta,
     "datetime.timezone": timezone,

@@ -1,7 +1,6 @@
 """APScheduler's triggers as rules of an action, exactly or not at all."""
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -24,7 +23,6 @@ FIELDS: Mapping[str, tuple[int, int, str]] = {
     "month": (1, 12, "month_of_year"),
     "day_of_week": (0, 6, "day_of_week"),
 }
-_POSITION = re.compile(rf"({'|'.join(POSITIONS)}) ({'|'.join(WEEKDAYS)})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +42,8 @@ def rule_of(trigger: Mapping[str, Any], now: datetime) -> Rule:
             return _cron(trigger, now)
         case "interval":
             return _interval(trigger, now)
+        case "calendar":
+            return _calendar(trigger)
         case "date":
             return _date(trigger, now)
         case "or":
@@ -54,17 +54,12 @@ def rule_of(trigger: Mapping[str, Any], now: datetime) -> Rule:
 
 
 def _cron(trigger: Mapping[str, Any], now: datetime) -> Rule:
-    zone, fields = trigger.get("timezone"), trigger.get("fields")
+    fields = trigger.get("fields")
     if not isinstance(fields, Mapping):
         raise CannotMove("its cron trigger has no fields", RULES)
-    if not isinstance(zone, str):
-        raise CannotMove("its time zone has no name", "give the trigger a zone such as UTC")
     texts = {name: str(fields.get(name, "*")).strip().lower() for name in (*FIELDS, "second")}
     _refuse_finer(fields, texts["second"])
-    when = {"cron_rule": _rule(texts, zone), "timezone": zone}
-    jitter = trigger.get("jitter")
-    remarks = (f"its jitter of {jitter} s is left out",) if jitter else ()
-    return Rule(when, *_bounds(trigger, now), remarks)
+    return Rule(_when(texts, _zone_of(trigger)), *_bounds(trigger, now), _left_out(trigger))
 
 
 def _refuse_finer(fields: Mapping[str, Any], second: str) -> None:
@@ -80,62 +75,92 @@ def _refuse_finer(fields: Mapping[str, Any], second: str) -> None:
         raise CannotMove(why, 'write second="0", or an interval')
 
 
-def _rule(texts: Mapping[str, str], zone: str) -> str:
-    """Return the cron rule of a trigger; raises CannotMove."""
-    if "last" not in texts["day"]:
-        return Crontab.read(dict(_crontab_fields(texts)), zone).rule
-    if texts["day_of_week"] != "*":
-        raise CannotMove("its last days must be weekdays as well", "check the weekday in it")
-    others = Crontab.read(dict(_crontab_fields({**texts, "day": "*"})), zone).rule.split(" ")
-    signs = [_last(part.strip()) for part in texts["day"].split(",")]
-    is_of_weekdays = {"#" in sign or sign[:-1] in WEEKDAYS for sign in signs}
-    if len(is_of_weekdays) > 1:
-        raise CannotMove("its days are dates and n-th weekdays", "make a job of each")
-    others[4 if is_of_weekdays == {True} else 2] = ",".join(signs)
-    return " ".join(others)
+def _when(texts: Mapping[str, str], zone: str) -> dict[str, Any]:
+    """Return the rule of a cron trigger; raises CannotMove."""
+    parts = [part.strip() for part in texts["day"].split(",")]
+    if not any("last" in part or " " in part for part in parts):
+        return Crontab.read(dict(_crontab_fields(texts)), zone).when
+    signs = [sign for part in parts for sign in _signs(part)]
+    crontab = Crontab.read(dict(_crontab_fields({**texts, "day": "*"})), zone)
+    minute, hour, _, month, weekday = crontab.rule.split(" ")
+    of_weekdays = [one for one in signs if one[:3] in WEEKDAYS]
+    of_dates = [one for one in signs if one not in of_weekdays]
+    if weekday == "*":
+        # Either is enough, as for a cron rule with days of both kinds.
+        days = ",".join(of_dates) or "*", ",".join(of_weekdays) or "*"
+        return {"cron_rule": f"{minute} {hour} {days[0]} {month} {days[1]}", "timezone": zone}
+    if of_weekdays:
+        raise CannotMove("its n-th weekdays must be other weekdays as well", "make a job of each")
+    found = crontab.with_days({-1 if one == "L" else int(one) for one in of_dates})
+    if found is None:
+        raise CannotMove("a day and a weekday must both match, over 24 times a day", RULES)
+    return found
 
 
-def _last(part: str) -> str:
-    """Return a day beside `last` as a sign or a number of a rule; raises CannotMove."""
-    if part == "last":
-        return "L"
-    if part.isdigit() and 1 <= int(part) <= 31:
-        return part
+def _signs(part: str) -> Iterator[str]:
+    """Yield an expression of days as signs and numbers of a cron rule; raises CannotMove."""
     position, _, weekday = part.partition(" ")
-    if weekday in WEEKDAYS and position == "last":
-        return f"{weekday}L"
-    if weekday in WEEKDAYS and position in POSITIONS:
-        return f"{weekday}#{POSITIONS.index(position) + 1}"
-    raise CannotMove(f"its day {part[:60]!r} is not part of a cron rule", RULES)
+    if part == "last":
+        yield "L"
+    elif weekday in WEEKDAYS and position == "last":
+        yield f"{weekday}L"
+    elif weekday in WEEKDAYS and position in POSITIONS:
+        yield f"{weekday}#{POSITIONS.index(position) + 1}"
+    else:
+        yield from map(str, sorted(values_in("day", part, *FIELDS["day"][:2])))
 
 
 def _crontab_fields(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield the fields of the same crontab in Celery, in which Sunday is 0."""
-    days = texts["day"].split(",")
-    positions = [found for one in days if (found := _POSITION.fullmatch(one.strip()))]
     for name, (low, high, celery) in FIELDS.items():
         text = texts[name]
-        if name == "day" and positions:
-            yield celery, _weeks(positions, len(days))
-        elif name == "day_of_week":
-            values = values_in(name, text, low, high)
-            if positions:
-                values &= {WEEKDAYS.index(positions[0][2])}
+        values = values_in(name, text, low, high)
+        if name == "day_of_week":
             yield celery, "*" if len(values) == 7 else ranges_of({(day + 1) % 7 for day in values})
         else:
             # A field that is one step stays as it is written.
-            values = values_in(name, text, low, high)
             yield celery, text if text.startswith("*") and "," not in text else ranges_of(values)
 
 
-def _weeks(positions: Sequence[re.Match[str]], parts: int) -> str:
-    """Return the days of the month of the n-th weekdays: the 1st is one of the days 1 to 7."""
-    if len(positions) != parts or len({one[2] for one in positions}) > 1:
-        raise CannotMove("its days are the n-th of several weekdays", "make a job of each")
-    weeks = [POSITIONS.index(one[1]) for one in positions]
-    return ranges_of(
-        {day for week in weeks for day in range(7 * week + 1, 7 * week + 8) if day < 32}
-    )
+def _calendar(trigger: Mapping[str, Any]) -> Rule:
+    """Return a CalendarIntervalTrigger: so many months, or days, from its first date."""
+    years, months, weeks, days = _numbers(trigger, "interval", 4)
+    hour, minute, second = _numbers(trigger, "time", 3)
+    if second:
+        raise CannotMove(f"its time has {second} seconds", "write a time at a full minute")
+    if (years or months) and (weeks or days):
+        raise CannotMove("it adds months and days at once", "make a job of each")
+    by_months, by_days = 12 * years + months, 7 * weeks + days
+    parts = [f"FREQ={'MONTHLY' if by_months else 'DAILY'}"]
+    parts += [f"INTERVAL={number}"] if (number := by_months or by_days) > 1 else []
+    ends = trigger.get("end_date")
+    parts += [f"UNTIL={ends.replace('-', '')}"] if isinstance(ends, str) else []
+    when = {
+        "rrule": ";".join(parts),
+        "at": f"{hour:02}:{minute:02}",
+        "timezone": _zone_of(trigger),
+        "starting_at": trigger.get("start_date"),
+    }
+    return Rule(when, remarks=_left_out(trigger))
+
+
+def _numbers(trigger: Mapping[str, Any], key: str, count: int) -> list[int]:
+    found = trigger.get(key)
+    if not isinstance(found, list) or [type(one) for one in found] != [int] * count:
+        raise CannotMove(f"its {key} {str(found)[:60]!r} is not {count} numbers", RULES)
+    return found
+
+
+def _zone_of(trigger: Mapping[str, Any]) -> str:
+    zone = trigger.get("timezone")
+    if not isinstance(zone, str):
+        raise CannotMove("its time zone has no name", "give the trigger a zone such as UTC")
+    return zone
+
+
+def _left_out(trigger: Mapping[str, Any]) -> tuple[str, ...]:
+    jitter = trigger.get("jitter")
+    return (f"its jitter of {jitter} s is left out",) if jitter else ()
 
 
 def _interval(trigger: Mapping[str, Any], now: datetime) -> Rule:
@@ -169,8 +194,7 @@ def _any_of(trigger: Mapping[str, Any], now: datetime) -> Rule:
     if len(bounds) > 1:
         raise CannotMove("its triggers have different bounds", "make a job of each trigger")
     remarks = tuple(dict.fromkeys(remark for one in rules for remark in one.remarks))
-    if trigger.get("jitter"):
-        remarks += (f"its jitter of {trigger['jitter']} s is left out",)
+    remarks += _left_out(trigger)
     return Rule([one.when for one in rules], *(*bounds, (None, None))[0], remarks)
 
 

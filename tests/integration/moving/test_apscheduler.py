@@ -15,6 +15,7 @@ import pytest
 import pytz
 from apscheduler.jobstores.sqlalchemy import SQLAlchemyJobStore
 from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.triggers.calendarinterval import CalendarIntervalTrigger
 from apscheduler.triggers.combining import AndTrigger, OrTrigger
 from apscheduler.triggers.cron import CronTrigger
 from apscheduler.triggers.interval import IntervalTrigger
@@ -41,6 +42,10 @@ app = Celery("shop", set_as_current=False)
 
 def cron(**fields: Any) -> CronTrigger:
     return CronTrigger(timezone=fields.pop("zone", PARIS), **fields)
+
+
+def calendar(**fields: Any) -> CalendarIntervalTrigger:
+    return CalendarIntervalTrigger(timezone=PARIS, **{"start_date": "2026-12-31", **fields})
 
 
 def fill(scheduler: Any) -> None:  # noqa: PLR0915 - a table
@@ -72,6 +77,15 @@ def fill(scheduler: Any) -> None:  # noqa: PLR0915 - a table
     add("last day", cron(day="last"))
     add("some", cron(day="1st mon,last fri", hour=9))
     add("last of some", cron(day="last", day_of_week="mon"))
+    add("dates and days", cron(day="15,2nd mon,last", hour=9))
+    add("several days", cron(day="2nd mon,3rd tue", hour=9))
+    add("both days", cron(day="8-15", day_of_week="mon", hour="9,17"))
+    add("days of days", cron(day="last fri", day_of_week="mon", hour=9))
+    add("third day", calendar(days=3, hour=11))
+    add("half years", calendar(months=6, hour=9, minute=30, end_date="2031-01-01"))
+    add("each leap day", calendar(years=1, start_date="2028-02-29"))
+    add("months and days", calendar(months=1, days=1))
+    add("calendar seconds", calendar(days=1, second=5))
     add("odd", IntervalTrigger(seconds=90.5))
     add("both", AndTrigger([daily, cron(day="1", hour=7, minute=30)]))
     add("an instant", daily, args=[NOW])
@@ -99,7 +113,8 @@ def found(store: str) -> dict[str, Outcome]:
 def test_each_kind_of_outcome(found: Mapping[str, Outcome]) -> None:
     assert names(found, "same") == {
         "daily", "pytz", "work days", "first monday", "second monday", "last day", "some",
-        "every quarter", "summer", "once", "either", "bounded", "paused", "sent",
+        "every quarter", "summer", "once", "either", "bounded", "paused", "sent", "last of some",
+        "dates and days", "several days", "both days", "third day", "half years", "each leap day",
     }  # fmt: skip
     assert names(found, "differs") == {"at night", "often", "in turn", "jitter"}
 
@@ -123,6 +138,38 @@ def test_a_job_becomes_an_action(found: Mapping[str, Outcome]) -> None:
         ("second monday", {"cron_rule": "0 9 * * mon#2", "timezone": PARIS}),
         ("last day", {"cron_rule": "0 0 L * *", "timezone": PARIS}),
         ("some", {"cron_rule": "0 9 * * mon#1,friL", "timezone": PARIS}),
+        ("several days", {"cron_rule": "0 9 * * mon#2,tue#3", "timezone": PARIS}),
+        ("dates and days", {"cron_rule": "0 9 15,L * mon#2", "timezone": PARIS}),
+        (
+            "last of some",
+            {"rrule": "FREQ=DAILY;BYMONTHDAY=-1;BYDAY=MO", "at": "00:00", "timezone": PARIS},
+        ),
+        (
+            "both days",
+            {
+                "rrule": "FREQ=DAILY;BYMONTHDAY=8,9,10,11,12,13,14,15;BYDAY=MO",
+                "at": ["09:00", "17:00"],
+                "timezone": PARIS,
+            },
+        ),
+        (
+            "third day",
+            {
+                "rrule": "FREQ=DAILY;INTERVAL=3",
+                "at": "11:00",
+                "timezone": PARIS,
+                "starting_at": "2026-12-31",
+            },
+        ),
+        (
+            "half years",
+            {
+                "rrule": "FREQ=MONTHLY;INTERVAL=6;UNTIL=20310101",
+                "at": "09:30",
+                "timezone": PARIS,
+                "starting_at": "2026-12-31",
+            },
+        ),
         ("every quarter", {"cron_rule": "*/15 * * * *", "timezone": "UTC"}),
         ("often", {"every": "PT15M", "starting_at": "2026-01-01T00:00:00Z"}),
         ("once", {"due_date": "2190-12-24T18:00:00Z"}),
@@ -173,7 +220,9 @@ def test_a_call_that_sends_a_task_is_that_task(found: Mapping[str, Outcome]) -> 
     [
         ("a command", "it calls os.path:join in the scheduler's process"),
         ("each second", "its second '*' is not 0"),
-        ("last of some", "its last days must be weekdays as well"),
+        ("days of days", "its n-th weekdays must be other weekdays as well"),
+        ("months and days", "it adds months and days at once"),
+        ("calendar seconds", "its time has 5 seconds"),
         ("odd", "its interval of 90.5 s is not a whole number"),
         ("both", "its trigger 'and' is not a rule"),
         ("an instant", "JSON cannot hold args[0]: datetime.datetime(2026"),

@@ -66,6 +66,15 @@ def test_an_entry_becomes_an_action_with_its_arguments_and_queue() -> None:
         pytest.param(timedelta(days=1), {"every": "P1D"}, id="timedelta"),
         pytest.param(schedule(3600), {"every": "PT1H"}, id="schedule"),
         pytest.param(
+            crontab("0", "9", "1", "8-15"),
+            {
+                "rrule": "FREQ=DAILY;BYMONTHDAY=8,9,10,11,12,13,14,15;BYDAY=MO",
+                "at": "09:00",
+                "timezone": "Europe/Paris",
+            },
+            id="both_days",
+        ),
+        pytest.param(
             crontab(minute=[0, 30], hour=[8, 7]),
             {"cron_rule": "0,30 7,8 * * *", "timezone": "Europe/Paris"},
             id="lists",
@@ -87,7 +96,7 @@ def test_the_queue_is_where_the_router_sends_the_task() -> None:
     [
         pytest.param(0.5, "not a whole number of seconds", id="half_a_second"),
         pytest.param(10, "when.every", id="shorter_than_a_tick"),
-        pytest.param(crontab("0", "9", "1", "8-15"), "must both match", id="both_days"),
+        pytest.param(crontab("*", "9", "1", "8-15"), "must both match", id="both_days"),
     ],
 )
 def test_what_no_action_can_say_is_refused_with_a_way_out(given: object, why: str) -> None:

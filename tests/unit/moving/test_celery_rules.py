@@ -43,11 +43,21 @@ def test_a_crontab_is_written_as_a_rule(fields: tuple[str, ...], expected: str) 
     assert expected == rule(*fields)
 
 
-def test_days_that_must_both_match_are_refused_where_a_rule_would_take_either() -> None:
-    with pytest.raises(CannotMove, match="8-15 and day_of_week 1 must both match") as refused:
-        rule("0", "9", "8-15", "*", "1")
+def test_days_that_must_both_match_are_a_recurrence_rule() -> None:
+    when = Crontab(("0,30", "9", "8-15", "3,4", "1"), "Europe/Paris").when
 
-    assert "let the work end at once unless the weekday is 1" in refused.value.instead
+    assert when == {
+        "rrule": "FREQ=DAILY;BYMONTH=3,4;BYMONTHDAY=8,9,10,11,12,13,14,15;BYDAY=MO",
+        "at": ["09:00", "09:30"],
+        "timezone": "Europe/Paris",
+    }
+
+
+def test_days_that_must_both_match_at_too_many_times_are_refused() -> None:
+    with pytest.raises(CannotMove, match="8-15 and day_of_week 1 must both match") as refused:
+        _ = Crontab(("*/5", "9,10,11", "8-15", "*", "1"), "UTC").when
+
+    assert "a recurrence rule with at most 24 times of the day" in refused.value.instead
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,8 @@ from moving.systemd import entries_of
 from moving.wall_fires import WallFires
 from tasks.built_in import built_in_steps
 
+STEPS = built_in_steps()
+EIGHT_TO_15 = "8,9,10,11,12,13,14,15"
 NOW = datetime(2027, 3, 20, 15, tzinfo=UTC)
 SERVICE = """
 [Service]
@@ -108,6 +110,37 @@ def test_a_calendar_has_the_instants_of_its_rule(calendar: str, rule: str) -> No
             NOW, datetime(2033, 1, 1, tzinfo=UTC)
         )
         twelve = list(fires)[:12]
+        assert instants(calendar, len(twelve)) == twelve
+
+
+@pytest.mark.parametrize(
+    ("calendar", "when"),
+    [
+        ("*-*~01 09:00", {"cron_rule": "0 9 L * *"}),
+        ("*-02~03,01 09:00", {"cron_rule": "0 9 L-2,L 2 *"}),
+        ("*~02", {"cron_rule": "0 0 L-1 * *"}),
+        (
+            "Mon *-05~07/1 09:00",
+            {"rrule": "FREQ=DAILY;BYMONTH=5;BYMONTHDAY=-7,-6,-5,-4,-3,-2,-1;BYDAY=MO"},
+        ),
+        (
+            "Mon,Fri *-*-8..15 9,17:30",
+            {"rrule": f"FREQ=DAILY;BYMONTHDAY={EIGHT_TO_15};BYDAY=MO,FR"},
+        ),
+    ],
+)
+def test_days_from_the_end_of_a_month_and_days_that_are_of_both_kinds(
+    calendar: str, when: dict[str, str]
+) -> None:
+    made = entry(calendar)
+
+    assert when.items() <= dict(made.when).items()  # type: ignore[call-overload]
+    (outcome,) = outcomes([made], ParseContext("UTC", NOW, STEPS, created_at=NOW, commands=None))
+    assert outcome.difference is not None
+    assert outcome.difference.count == 0
+    if shutil.which("systemd-analyze"):
+        assert made.fires is not None
+        twelve = list(made.fires.between(NOW, datetime(2045, 1, 1, tzinfo=UTC)))[:12]
         assert instants(calendar, len(twelve)) == twelve
 
 
@@ -214,9 +247,11 @@ def test_doubled_signs_stand_for_one() -> None:
     ("calendar", "more", "service", "why"),
     [
         ("2030-01-01", "", SERVICE, "names a year"),
-        ("*-*~01", "", SERVICE, "counts from the end of the month"),
+        ("*-*~32", "", SERVICE, "is no day before a month's end"),
+        ("*-*~x", "", SERVICE, "is no day before a month's end"),
         ("*:*:0/10", "", SERVICE, "is not at full minutes"),
-        ("Mon *-*-8..15", "", SERVICE, "must both match"),
+        ("Mon *-*-8..15 *:*", "", SERVICE, "must both match"),
+        ("Mon *-*~07/1 *:*", "", SERVICE, "must both match"),
         ("5", "", SERVICE, "has the date '5'"),
         ("now and then", "", SERVICE, "has the part 'now'"),
         ("daily", "OnBootSec=5min", SERVICE, "its OnBootSec counts from a start"),
