@@ -5,6 +5,7 @@ Each writes a report of the differences.
 
 import sys
 from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -13,12 +14,13 @@ import typer
 from cli.arguments import door, existing, of
 from cli.render import show
 from cli.tree import group
-from models.errors import Refused as TooLong
+from models.errors import Refused as RefusedCommand
 from moving.entries import Entry, Refused
 from moving.foreign_database import foreign_database
 from moving.views import exports, imports
 from moving.views.exports import Format
 from runtime.clock import machine_zone, utc_now
+from runtime.extras import HOW_TO_INSTALL
 from runtime.visible import visible_line
 from views.files import read_documents, read_manifests, read_one, read_text
 
@@ -106,7 +108,7 @@ def crontab(
 
     text = read_text(file, LONGEST)
     if len(text) > LONGEST:
-        raise TooLong(f"{file} has more than {LONGEST:,} characters; import a shorter one")
+        raise RefusedCommand(f"{file} has more than {LONGEST:,} characters; import a shorter one")
     is_system = system or is_system_form(text, str(file.absolute()))
     entries = entries_of(text, file.name, zone or machine_zone(), is_system=is_system)
     _import(context, entries, apply=apply, cut_over=cut_over)
@@ -190,9 +192,39 @@ def systemd(
 ) -> None:
     """Import timers of systemd. Prints the actions, and a report."""
     from moving.systemd import entries_of
-    from moving.unit_files import timers_in
+    from moving.systemd.files import timers_in
 
     entries = entries_of(timers_in(files, LONGEST), zone or machine_zone())
+    _import(context, entries, apply=apply, cut_over=cut_over)
+
+
+@commands.command("icalendar")
+def icalendar(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="An iCalendar file; - is stdin.", allow_dash=True)],
+    *,
+    operations: Annotated[
+        str, typer.Option(help="What each event runs, as in an action.", metavar="JSON")
+    ],
+    zone: Annotated[
+        str | None, typer.Option(help="Zone of times without one (default: the machine's).")
+    ] = None,
+    apply: Apply = False,
+    cut_over: CutOver = None,
+) -> None:
+    """Import the events of a calendar. Prints the actions, and a report."""
+    from models.json_text import read_json
+    from moving.icalendar_events import entries_of
+
+    work = read_json(operations.encode())
+    if not isinstance(work, dict):
+        raise RefusedCommand("--operations is no object; write one such as '{\"refresh\": true}'")
+    if find_spec("icalendar") is None:
+        raise RefusedCommand(
+            f"iCalendar files need the extra 'calendar'; add it as {HOW_TO_INSTALL} shows"
+        )
+    text = read_text(file, LONGEST)
+    entries = entries_of(text, file.name, work, zone or machine_zone(), utc_now())
     _import(context, entries, apply=apply, cut_over=cut_over)
 
 

@@ -23,7 +23,12 @@ from web.routing import ByTurns, heavy
 router = APIRouter(include_in_schema=False, route_class=ByTurns)
 ReaderOfEditor = Annotated[Visitor, viewing(Permission.EDIT)]
 # The rules that the form can write; static/form.js knows them by these names.
-RHYTHMS = ("minutes", "hours", "hour", "day", "weekdays", "week", "month", "event", "end", "own")
+RHYTHMS = (
+    *("minutes", "hours", "hour", "day", "weekdays", "week", "weeks", "nth", "month"),
+    *("event", "end", "own"),
+)
+# Which weekday of a month, as a cron rule writes it after #.
+NTHS = ("1", "2", "3", "4", "5", "L")
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 # The fields of policies: the place in the document, what it holds, and its choices; of a number,
 # the least and the most.
@@ -140,6 +145,7 @@ def _edit(
         "zones": ZONES,
         "rhythms": RHYTHMS,
         "weekdays": WEEKDAYS,
+        "nths": NTHS,
         "events": EVENTS,
         "ends": ENDS,
         "actions": names.actions,

@@ -149,6 +149,7 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("import beat", ("{beat}",), Import),
     ("import crontab", ("{crontab}",), Import),
     ("import apscheduler", ("{apscheduler}",), Import),
+    ("import icalendar", ("{ics}", "--operations", '{{"maintenance": true}}'), Import),
     ("import jobs", ("{jobs}",), Import),
     ("import kubernetes", ("{kubernetes}",), Import),
     ("import systemd", ("{systemd}",), Import),

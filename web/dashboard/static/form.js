@@ -25,6 +25,16 @@
     return parts ? [86400, 3600, 60, 1].reduce((sum, size, at) => sum + size * Number(parts[at + 1] ?? 0), 0) : 0;
   };
 
+  // Every so many weeks, on one weekday at one time.
+  const weeksOf = (when) => {
+    const parts = Object.fromEntries(when.rrule.toUpperCase().split(";").map((part) => part.split("=")));
+    const named = days.find((day) => day.slice(0, 2).toUpperCase() === parts.BYDAY);
+    const isPlain = parts.FREQ === "WEEKLY" && Object.keys(parts).every((key) => ["FREQ", "INTERVAL", "BYDAY"].includes(key));
+    if (!isPlain || !named || typeof when.at !== "string") return { rhythm: "own" };
+    const since = typeof when.starting_at === "string" ? when.starting_at.slice(0, 10) : "";
+    return { rhythm: "weeks", weeks: parts.INTERVAL ?? "1", weekday: named, time: when.at, since };
+  };
+
   // The rhythm of a cron rule, if the form can express it.
   const rhythmOf = (when) => {
     const seconds = secondsOf(when?.every);
@@ -37,6 +47,7 @@
     if (isEnd) return { rhythm: "end", action: source.action, ends: names[0], delay: when.delay ?? "" };
     if (typeof when?.on === "string") return { rhythm: "event", event: when.on, delay: "" };
     if (typeof when?.after === "string") return { rhythm: "event", event: when.after, delay: when.delay ?? "" };
+    if (typeof when?.rrule === "string") return weeksOf(when);
     if (typeof when?.cron_rule !== "string") return { rhythm: "own" };
     const rule = when.cron_rule.trim().toLowerCase();
     const [minute, hour, day, month, weekday, ...more] = rule.split(/\s+/);
@@ -53,6 +64,8 @@
     if (day === "*" && ["mon-fri", "1-5"].includes(weekday)) return { rhythm: "weekdays", time };
     const named = days.includes(weekday) ? weekday : days[Number(weekday) % 7];
     if (day === "*" && named) return { rhythm: "week", time, weekday: named };
+    const nth = weekday.match(/^([a-z]{3})(?:#([1-5l])|l)$/);
+    if (day === "*" && nth) return { rhythm: "nth", time, weekday: nth[1], nth: (nth[2] ?? "L").toUpperCase() };
     if (isBelow(day, 32) && weekday === "*") return { rhythm: "month", time, day };
     return { rhythm: "own" };
   };
@@ -104,6 +117,13 @@
     return made;
   };
 
+  const everyWeeks = (weeks, since) => {
+    if (!Number.isInteger(weeks) || weeks < 1) return null;
+    const rrule = `FREQ=WEEKLY;INTERVAL=${weeks};BYDAY=${field("weekday").value.slice(0, 2).toUpperCase()}`;
+    const zone = read()?.when?.timezone ?? field("zone").value;
+    return { rrule, at: field("time").value || "07:00", ...(zone ? { timezone: zone } : {}), ...(since ? { starting_at: since } : {}) };
+  };
+
   const ruleOf = () => {
     const [hour, minute] = (field("time").value || "07:00").split(":").map(Number);
     switch (field("rhythm").value) {
@@ -115,6 +135,8 @@
       case "day": return `${minute} ${hour} * * *`;
       case "weekdays": return `${minute} ${hour} * * mon-fri`;
       case "week": return `${minute} ${hour} * * ${field("weekday").value}`;
+      case "nth": return `${minute} ${hour} * * ${field("weekday").value}#${field("nth").value}`;
+      case "weeks": return everyWeeks(Number(field("weeks").value), field("since").value);
       case "month": return `${minute} ${hour} ${field("day").value} * *`;
       default: return null;
     }
@@ -128,7 +150,7 @@
     set("owner", found.owner);
     const known = rhythmOf(found.when);
     // While a person types a part of the rule, an unfinished part does not change the rhythm.
-    const isWriting = ["time", "every", "hours", "weekday", "day", "event", "delay", "action", "ends"].includes(document.activeElement?.name);
+    const isWriting = ["time", "every", "hours", "weekday", "day", "nth", "weeks", "since", "event", "delay", "action", "ends"].includes(document.activeElement?.name);
     if (!isWriting) set("rhythm", known.rhythm);
     if (known.time) set("time", known.time);
     if (known.every) set("every", known.every);
@@ -137,6 +159,8 @@
     if (known.action !== undefined) { set("action", known.action); set("ends", known.ends); set("delay", known.delay); }
     if (known.weekday) set("weekday", known.weekday);
     if (known.day) set("day", known.day);
+    if (known.nth) set("nth", known.nth);
+    if (known.weeks) { set("weeks", known.weeks); set("since", known.since); }
     set("zone", found.when?.timezone);
     const operations = found.operations && typeof found.operations === "object" ? found.operations : {};
     for (const one of steps) one.checked = one.dataset.step in operations && operations[one.dataset.step] !== false;
@@ -184,7 +208,7 @@
       if (rule === null) return;
       const zone = found.when?.timezone ?? field("zone").value;
       // Exceptions of a rule stay when its rhythm changes; single instants and events have none.
-      const left = found.when?.except && (typeof rule === "string" || rule.every) ? { except: found.when.except } : {};
+      const left = found.when?.except && (typeof rule === "string" || rule.every || rule.rrule) ? { except: found.when.except } : {};
       found.when = typeof rule === "string" ? { cron_rule: rule, ...(zone ? { timezone: zone } : {}), ...left } : { ...rule, ...left };
     }
     text.value = JSON.stringify(found, null, 2);

@@ -210,6 +210,40 @@ def test_the_form_writes_intervals_events_and_policies_in_step_with_the_document
     assert tab.faults == []
 
 
+def test_the_form_writes_every_second_monday_and_the_last_friday(
+    chromium: Chromium, web_on_sqlite: Web
+) -> None:
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
+        page = tab.page
+        page.goto("/apps/shop/new-action")
+        page.fill("[name=name]", "sprint")
+        page.check("[data-step=maintenance]")
+        page.select_option("[name=rhythm]", "weeks")
+        page.select_option("[name=weekday]", "mon")
+        page.fill("[name=time]", "09:00")
+        page.fill("[name=since]", "2126-11-25")
+        found = _written(page)["when"]
+        assert found.pop("timezone")
+        assert found == {
+            "rrule": "FREQ=WEEKLY;INTERVAL=2;BYDAY=MO",
+            "at": "09:00",
+            "starting_at": "2126-11-25",
+        }
+        expect(page.locator("#meaning")).to_contain_text("every second Monday at 09:00")
+        page.fill("#text", page.input_value("#text").replace("INTERVAL=2", "INTERVAL=3"))
+        expect(page.locator("[name=weeks]")).to_have_value("3")
+        page.select_option("[name=rhythm]", "nth")
+        page.select_option("[name=weekday]", "fri")
+        page.select_option("[name=nth]", "L")
+        assert _written(page)["when"]["cron_rule"] == "0 9 * * fri#L"
+        expect(page.locator("#meaning")).to_contain_text("on the last Friday of each month")
+        page.fill("#text", page.input_value("#text").replace("fri#L", "tue#2"))
+        expect(page.locator("[name=nth]")).to_have_value("2")
+        expect(page.locator("[name=weekday]")).to_have_value("tue")
+
+    assert tab.faults == []
+
+
 def _write_an_end(page: Page) -> None:
     page.select_option("[name=rhythm]", "end")
     page.fill("[name=action]", "nightly")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from moving.systemd import service_of
-from moving.systemd_unit import unit_of
+from moving.systemd.unit import unit_of
 from views.files import read_text
 
 

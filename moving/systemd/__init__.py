@@ -15,7 +15,7 @@ from models.values.durations import format_span
 from moving.celery_rules import Crontab
 from moving.cron_text import RULES, ranges_of, values_in
 from moving.entries import CannotMove, Entry, Fires, Refused, entry_or_refused
-from moving.systemd_unit import Section, Unit, last, literal, span_of, unit_of, words
+from moving.systemd.unit import Section, Unit, last, literal, span_of, unit_of, words
 from moving.wall_fires import DayFires, WallFires
 from tasks.steps.command import STEP
 
