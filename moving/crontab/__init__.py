@@ -9,6 +9,7 @@ from typing import Any
 
 from cron import CronSchedule, InvalidRule
 from cron.zone import canonical_name
+from moving.crontab.forms import account_before, check_form
 from moving.entries import CannotMove, Entry, Refused, entry_or_refused
 from tasks.steps.command import STEP, replaces_program
 
@@ -65,7 +66,7 @@ class _Reader:
             rule, rest = " ".join(parts[:-1]), parts[-1]
             account = None
             if self.is_system:
-                account, _, rest = rest.partition(" ") if " " in rest else rest.partition("\t")
+                account, rest = [*rest.split(None, 1), "", ""][:2]
             if rule and rest.strip():
                 yield _Line(number, rule, account, rest.strip(), dict(self.settings))
             else:
@@ -78,9 +79,12 @@ def _parts(line: str) -> list[str]:
 
 
 def is_system_form(text: str, path: str) -> bool:
-    """Return whether a file has a column of accounts: by its place, or by its heading."""
+    """Return whether a file has a column of accounts: by its place, its heading or its lines."""
     is_place = path == "/etc/crontab" or path.startswith("/etc/cron.d/")
-    return is_place or any(_HEADING.match(line.strip()) for line in text.splitlines())
+    if is_place or any(_HEADING.match(line.strip()) for line in text.splitlines()):
+        return True
+    commands = [one.command for one in _Reader("UTC", False).lines(text) if isinstance(one, _Line)]
+    return bool(commands) and all(account_before(command) for command in commands)
 
 
 def entries_of(text: str, file: str, zone: str, *, is_system: bool) -> Iterator[Entry | Refused]:
@@ -105,11 +109,7 @@ def _entry(line: _Line, name: str, where: str, zone: str) -> Entry:
     settings = line.settings
     zone = _zone(settings.get(ZONE) or zone)
     hooks, about_mail = _hooks(settings.get(MAILTO, ""))
-    if line.command.split()[0] == "root" and line.account is None:
-        raise CannotMove("its command begins with the account root", "import it with --system")
-    if line.command.split()[0] == "*":
-        why = "it has six fields, and cron has no seconds: its command would begin with *"
-        raise CannotMove(why, "write minute, hour, day of month, month, day of week")
+    check_form(line.rule, line.account, line.command)
     return Entry(
         name=name,
         where=where,
@@ -196,6 +196,8 @@ def _remarks(line: _Line) -> Iterator[str]:
         yield f"it is a line of shell, because only those may set {', '.join(names)}"
     if line.account is not None:
         yield f"it ran as {line.account}: run a worker as that account"
+    if _BARE_PERCENT.search(line.command):
+        yield "its command ends at the first %, as in Debian's cron; busybox's cron keeps it whole"
     if line.settings.get(DELAY, "0") != "0":
         yield f"{DELAY} is left out: it runs at the minute"
 

@@ -123,7 +123,8 @@ def _look_back(own: Section) -> timedelta:
 
 def _when(text: str, zone: str) -> dict[str, Any]:
     """Return the rule of an OnCalendar; raises CannotMove."""
-    days, date, time, own_zone = _tokens(SHORT.get(text.lower(), text), text)
+    short, _, rest = text.strip().partition(" ")
+    days, date, time, own_zone = _tokens(f"{SHORT.get(short.lower(), short)} {rest}", text)
     zone = own_zone or zone
     hour, minute, second = [*time.split(":"), "00"][:3]
     refused = f"its OnCalendar {text[:60]!r}"

@@ -3,7 +3,7 @@
 import math
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 
 from moving.entries import CannotMove
@@ -26,6 +26,12 @@ _UNITS = {
 # Escapes that systemd reads in another way than a shell, which `shlex` follows.
 _ESCAPE = re.compile(r"""\\[^\\"]|'.*\\""")
 
+# What systemd replaces after each sign.
+_MEANING = {
+    "%": re.compile(r"%"),
+    "$": re.compile(r"\$\{\w+\}|(?<!\S)\$\w+(?!\S)", re.ASCII),
+}
+
 Section = Mapping[str, Sequence[str]]
 Unit = Mapping[str, Section]
 
@@ -34,8 +40,7 @@ def unit_of(text: str) -> dict[str, dict[str, list[str]]]:
     """Return the values of a unit file by section and key; an empty value forgets those before."""
     found: dict[str, dict[str, list[str]]] = {}
     section = ""
-    for line in re.split("[\r\n]+", text.replace("\\\n", " ")):
-        line = line.strip()  # noqa: PLW2901
+    for line in _whole_lines(text):
         if line.startswith("[") and line.endswith("]"):
             section = line[1:-1]
         elif line and line[0] not in "#;" and "=" in line:
@@ -43,6 +48,21 @@ def unit_of(text: str) -> dict[str, dict[str, list[str]]]:
             values = found.setdefault(section, {}).setdefault(key, [])
             values.append(value) if value else values.clear()
     return found
+
+
+def _whole_lines(text: str) -> Iterator[str]:
+    """Yield the lines, continued ones joined: a comment among them is no part of them."""
+    begun = ""
+    for line in re.split("\r?\n|\r", text):
+        stripped = line.strip()
+        if begun and stripped[:1] in {"#", ";"}:
+            continue
+        if stripped.endswith("\\"):
+            begun += stripped[:-1] + " "
+            continue
+        yield (begun + stripped).strip()
+        begun = ""
+    yield begun.strip()
 
 
 def last(section: Section, key: str) -> str:
@@ -66,9 +86,13 @@ def span_of(section: Section, key: str) -> timedelta | None:
 
 
 def literal(text: str, signs: str) -> str:
-    """Return a text with each doubled sign once; raises CannotMove for a single one."""
+    """Return a text with each doubled sign once; raises CannotMove for one that stands for more.
+
+    `%` and a letter is a specifier; `$NAME` as a word, and `${NAME}`, are variables. Any other
+    single sign stands for itself, such as that of the shell's `$(date)`.
+    """
     for sign in signs:
-        if sign in text.replace(2 * sign, ""):
+        if _MEANING[sign].search(text.replace(2 * sign, "")):
             why = f"{text[:60]!r} has specifiers or variables ({sign})"
             raise CannotMove(why, "write out what they stand for")
         text = text.replace(2 * sign, sign)

@@ -114,6 +114,123 @@ def test_what_cannot_move_says_what_to_do_instead(line: str, why: str, instead: 
     assert instead in found.instead
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "17 * * * * root cd / && run-parts /etc/x",
+        "17 * * * *\troot\tcd / && run-parts /etc/x",
+        "17 * * * *\troot    cd / && run-parts /etc/x",
+        "17 * * * *    root \t cd / && run-parts /etc/x",
+        "17\t*\t*\t*\t*\troot\t\tcd / && run-parts /etc/x",
+        "@hourly root cd / && run-parts /etc/x",
+        "@hourly\troot\tcd / && run-parts /etc/x",
+        "@hourly \t root\t cd / && run-parts /etc/x",
+        "-17 * * * * root\tcd / && run-parts /etc/x",
+        "  17 * * * * root\tcd / && run-parts /etc/x  ",
+    ],
+)
+def test_the_account_is_one_word_whatever_parts_it(line: str) -> None:
+    found = only(line, is_system=True)
+
+    assert found.document["operations"]["command"] == {"shell": "cd / && run-parts /etc/x"}
+    assert found.remarks == ("it ran as root: run a worker as that account",)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "* * * * * /usr/bin/foo bar",
+        "* * * * * ./foo bar",
+        "* * * * * [ -x /a ] && /a",
+        "* * * * * PATH=/bin a",
+        "* * * * * cd; /a",
+        "* * * * * (a; b) c",
+        "@daily ~/bin/a b",
+        "@daily $HOME/a b",
+        "* * * * * 'a b' c",
+        "* * * * * a.sh b",
+    ],
+)
+def test_a_program_is_no_account(line: str) -> None:
+    found = only(line, is_system=True)
+
+    assert found.kind == "cannot"
+    assert "is no name of an account" in found.why
+    assert "import without --system" in found.instead
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "0 1 * * * root /bin/a",
+        "0 1 * * *\twww-data\tphp /srv/cron.php",
+        "0 1 * * * postgres pg_dump shop",
+        "0 1 * * * nobody /bin/a",
+        "@daily deploy cd /srv && ./run",
+        "0 1 * * * backup /usr/local/bin/backup",
+        "0 1 * * * git /usr/bin/git gc",
+        "0 1 * * * mail /usr/sbin/clean",
+        "0 1 * * * mysql mysqldump shop",
+        "0 1 * * * celery /srv/run",
+    ],
+)
+def test_a_file_whose_lines_begin_with_accounts_is_of_the_system(line: str) -> None:
+    assert is_system_form(f"SHELL=/bin/sh\n{line}\n0 2 * * * root /bin/b\n", "/tmp/x")
+    assert not is_system_form(f"{line}\n0 2 * * * /bin/b\n", "/tmp/x")
+
+    (found, other) = moved(f"{line}\n0 2 * * * /bin/b\n")
+    assert (found.kind, found.instead, other.kind) == ("cannot", "import it with --system", "same")
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["git pull", "git -C /srv gc", "mail -s x a@b.example", "sync", "backup --all"],
+)
+def test_a_program_with_the_name_of_an_account_runs(command: str) -> None:
+    assert only(f"0 1 * * * {command}").kind == "same"
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("1 5 cron.daily nice run-parts --report /etc/cron.daily", "a line of anacron"),
+        ("7\t10\tcron.weekly\tnice run-parts --report /etc/cron.weekly", "a line of anacron"),
+        ("30 15 cron.monthly nice run-parts --report /etc/x", "a line of anacron"),
+        ("@monthly 15 cron.monthly nice run-parts", "a line of anacron"),
+        ("@daily 5 job.daily /bin/a", "a line of anacron"),
+        ("1 65 back-up /bin/sh -c /bin/a", "a line of anacron"),
+        ("0 0 12 * * ? /bin/a", "begin with ?"),
+        ("0 15 10 * * mon-fri /bin/a", "begin with mon-fri"),
+        ("0 0/5 14 * * ? /bin/a", "begin with ?"),
+        ("0 0 12 1 1 * /bin/a", "begin with *"),
+        ("0 0 8 * * 1-5 /bin/a", "begin with 1-5"),
+        ("0 30 7 * * sun,sat /bin/a", "begin with sun,sat"),
+        ("*/10 * * * * */2 /bin/a", "begin with */2"),
+        ("0 15 10 1 * 6L /bin/a", "begin with 6L"),
+        ("* * * * * -n /bin/a", "a flag of OpenBSD's cron"),
+        ("* * * * * -q /bin/a", "a flag of OpenBSD's cron"),
+        ("* * * * * -s /bin/a", "a flag of OpenBSD's cron"),
+        ("* * * * * -ns /bin/a", "a flag of OpenBSD's cron"),
+        ("~ 3 * * * /bin/a", "at random"),
+        ("0~30 3 * * * /bin/a", "at random"),
+    ],
+)
+def test_lines_of_another_form_are_refused(line: str, why: str) -> None:
+    found = only(line)
+
+    assert found.kind == "cannot"
+    assert why in f"{found.why}; {found.instead}"
+
+
+def test_a_bare_percent_sign_is_remarked() -> None:
+    found = only("0 1 * * * date +%F")
+
+    assert found.remarks == (
+        "its command ends at the first %, as in Debian's cron; busybox's cron keeps it whole",
+    )
+    assert only(r"0 1 * * * date +\%F").remarks == ()
+
+
 def test_a_system_crontab_has_accounts() -> None:
     text = "# m h dom mon dow user\tcommand\n17 *\t* * *\troot    cd / && run-parts /etc/x\n"
 

@@ -185,6 +185,39 @@ def test_a_span_of_any_length_is_read() -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "run"),
+    [
+        ("/bin/sh -c 'echo $(date)'", ["/bin/sh", "-c", "echo $(date)"]),
+        ("/bin/sh -c 'a=$((1+1)); b'", ["/bin/sh", "-c", "a=$((1+1)); b"]),
+        ("/bin/sh -c 'echo $$HOME'", ["/bin/sh", "-c", "echo $HOME"]),
+        ("/bin/sh -c 'echo $$(date)'", ["/bin/sh", "-c", "echo $(date)"]),
+        ("/bin/a --price=5$", ["/bin/a", "--price=5$"]),
+        ("/bin/a x$y", ["/bin/a", "x$y"]),
+        ("/bin/a $1.00", ["/bin/a", "$1.00"]),
+        ("/bin/a \\\n  # why\n  --all \\\n; more\n  --now", ["/bin/a", "--all", "--now"]),
+        ("/bin/a \\\n#\n#\n--all", ["/bin/a", "--all"]),
+        ("/bin/a \\\r\n  --all", ["/bin/a", "--all"]),
+    ],
+)
+def test_a_command_is_read_as_systemd_reads_it(line: str, run: list[str]) -> None:
+    made = found("daily", "", f"[Service]\nExecStart={line}\n")
+
+    assert isinstance(made, Entry), made
+    assert made.operations["command"] == {"run": run}
+
+
+@pytest.mark.parametrize("calendar", ["hourly UTC", "daily Asia/Tokyo", "weekly UTC", "Minutely"])
+def test_a_short_name_may_have_a_zone(calendar: str) -> None:
+    made = entry(calendar)
+
+    assert made.when["timezone"] == [*calendar.split(), "Europe/Paris"][1]  # type: ignore[index]
+    if shutil.which("systemd-analyze"):
+        assert made.fires is not None
+        three = list(made.fires.between(NOW, datetime(2027, 5, 1, tzinfo=UTC)))[:3]
+        assert instants(calendar, 3) == three
+
+
+@pytest.mark.parametrize(
     ("span", "limit"),
     [
         ("1.5h", "PT1H30M"),
@@ -259,7 +292,8 @@ def test_doubled_signs_stand_for_one() -> None:
         ("daily", "", None, "its service file is not beside it"),
         ("daily", "", "[Service]\nExecStart=/a\nExecStart=/b", "2 ExecStart"),
         ("daily", "", "[Service]\nExecStart=/a %n", "has specifiers or variables (%)"),
-        ("daily", "", "[Service]\nExecStart=/a $$$B", "has specifiers or variables ($)"),
+        ("daily", "", "[Service]\nExecStart=/a $$x $B", "has specifiers or variables ($)"),
+        ("daily", "", "[Service]\nExecStart=/a x${B}y", "has specifiers or variables ($)"),
         ("daily", "", "[Service]\nExecStart=-/a", "has a prefix"),
         ("daily", "", "[Service]\nExecStart=/a 'x\\ty'", "has escapes"),
         ("daily", "", "[Service]\nExecStart=/a ; /b", "holds several programs"),
