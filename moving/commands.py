@@ -4,7 +4,7 @@ Each writes a report of the differences.
 """
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +16,7 @@ from cli.render import show
 from cli.tree import group
 from models.errors import Refused as RefusedCommand
 from moving.entries import Entry, Refused
-from moving.foreign_database import foreign_database
+from moving.foreign_database import database_of, foreign_database
 from moving.views import exports, imports
 from moving.views.exports import Format
 from runtime.clock import machine_zone, utc_now
@@ -26,10 +26,20 @@ from views.files import read_documents, read_manifests, read_one, read_text
 
 # In bytes: more than ten thousand entries.
 LONGEST = 8 * 1024 * 1024
+# A terminal shows how many entries were read after so many.
+EACH = 100
 
 commands = group("Import the schedules of other schedulers.")
 
 Apply = Annotated[bool, typer.Option("--apply", help="Store the actions.")]
+Source = Annotated[
+    str | None,
+    typer.Option(
+        help="Where the entries come from: part of the actions' owner (default: the name of the"
+        " file, table or database).",
+        metavar="NAME",
+    ),
+]
 CutOver = Annotated[
     str | None,
     typer.Option(help="No action is due before this full minute.", metavar="INSTANT"),
@@ -43,13 +53,20 @@ Queue = Annotated[str, typer.Option(help="Queue of tasks without one: task_defau
 def beat(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(help="From `python -m minutebook beat`; - is stdin.")],
+    source: Source = None,
     apply: Apply = False,
     cut_over: CutOver = None,
 ) -> None:
     """Import the beat_schedule of a Celery application. Prints the actions, and a report."""
     from moving.beat import entries_of
 
-    _import(context, entries_of(read_one(file, LONGEST), file.name), apply=apply, cut_over=cut_over)
+    _import(
+        context,
+        entries_of(read_one(file, LONGEST), file.name),
+        source=source or _stem(file),
+        apply=apply,
+        cut_over=cut_over,
+    )
 
 
 @commands.command("django-celery-beat")
@@ -59,6 +76,7 @@ def django_celery_beat(
         str, typer.Argument(help="The application's database: postgresql://… or sqlite:///….")
     ],
     queue: Queue = "celery",
+    source: Source = None,
     apply: Apply = False,
     cut_over: CutOver = None,
 ) -> None:
@@ -68,7 +86,7 @@ def django_celery_beat(
     with foreign_database(url) as connection:
         tables = read_tables(connection)
     entries = entries_of(tables, utc_now(), queue)
-    _import(context, entries, apply=apply, cut_over=cut_over)
+    _import(context, entries, source=source or database_of(url), apply=apply, cut_over=cut_over)
 
 
 @commands.command("redbeat")
@@ -79,6 +97,7 @@ def redbeat(
     zone: Annotated[str, typer.Option(help="The application's `timezone`.")] = "UTC",
     queue: Queue = "celery",
     prefix: Annotated[str, typer.Option(help="Its redbeat_key_prefix.")] = "redbeat:",
+    source: Source = None,
     apply: Apply = False,
     cut_over: CutOver = None,
 ) -> None:
@@ -86,7 +105,7 @@ def redbeat(
     from moving.redbeat import entries_of, read_definitions
 
     entries = entries_of(read_definitions(url, prefix), zone, queue)
-    _import(context, entries, apply=apply, cut_over=cut_over)
+    _import(context, entries, source=source or database_of(url), apply=apply, cut_over=cut_over)
 
 
 @commands.command("crontab")
@@ -100,6 +119,7 @@ def crontab(
     zone: Annotated[
         str | None, typer.Option(help="Zone of lines without CRON_TZ (default: the machine's).")
     ] = None,
+    source: Source = None,
     apply: Apply = False,
     cut_over: CutOver = None,
 ) -> None:
@@ -111,13 +131,13 @@ def crontab(
         raise RefusedCommand(f"{file} has more than {LONGEST:,} characters; import a shorter one")
     is_system = system or is_system_form(text, str(file.absolute()))
     entries = entries_of(text, file.name, zone or machine_zone(), is_system=is_system)
-    _import(context, entries, apply=apply, cut_over=cut_over)
+    _import(context, entries, source=source or _stem(file), apply=apply, cut_over=cut_over)
 
 
 @commands.command("apscheduler")
 def apscheduler(
     context: typer.Context,
-    source: Annotated[
+    store: Annotated[
         str,
         typer.Argument(
             metavar="URL|FILE",
@@ -139,6 +159,7 @@ def apscheduler(
         typer.Option(help="Run functions that are not Celery tasks as commands of this Python."),
     ] = None,
     queue: Queue = "celery",
+    source: Source = None,
     apply: Apply = False,
     cut_over: CutOver = None,
 ) -> None:
@@ -146,16 +167,16 @@ def apscheduler(
     from models.celery_task import CeleryRules
     from moving.apscheduler.jobs import Work, entries_of, stored_jobs, written_jobs
 
-    if "://" in source:
-        with foreign_database(source) as connection:
+    if "://" in store:
+        with foreign_database(store) as connection:
             jobs, where = iter([*stored_jobs(connection, table)]), table
     else:
-        file = Path(source)
+        file = Path(store)
         jobs, where = written_jobs(read_one(file, LONGEST)), file.name
     allowed = CeleryRules(tuple(tasks or of(context).settings.celery.tasks))
     work = Work(allowed.allows, queue, python)
     entries = entries_of(jobs, where, work, utc_now())
-    _import(context, entries, apply=apply, cut_over=cut_over)
+    _import(context, entries, source=source or database_of(store), apply=apply, cut_over=cut_over)
 
 
 @commands.command("kubernetes")
@@ -164,6 +185,7 @@ def kubernetes(
     file: Annotated[Path, typer.Argument(help="YAML with CronJobs, also as a List; - is stdin.")],
     *,
     zone: Annotated[str, typer.Option(help="Zone of CronJobs that name none.")] = "UTC",
+    source: Source = None,
     apply: Apply = False,
     cut_over: CutOver = None,
 ) -> None:
@@ -171,7 +193,7 @@ def kubernetes(
     from moving.kubernetes import entries_of
 
     entries = entries_of(read_manifests(file, LONGEST), zone, file.name)
-    _import(context, entries, apply=apply, cut_over=cut_over)
+    _import(context, entries, source=source or _stem(file), apply=apply, cut_over=cut_over)
 
 
 @commands.command("systemd")
@@ -187,6 +209,7 @@ def systemd(
     zone: Annotated[
         str | None, typer.Option(help="Zone of calendars without one (default: the machine's).")
     ] = None,
+    source: Source = None,
     apply: Apply = False,
     cut_over: CutOver = None,
 ) -> None:
@@ -195,7 +218,13 @@ def systemd(
     from moving.systemd.files import timers_in
 
     entries = entries_of(timers_in(files, LONGEST), zone or machine_zone())
-    _import(context, entries, apply=apply, cut_over=cut_over)
+    _import(
+        context,
+        entries,
+        source=source or files[0].absolute().parent.name,
+        apply=apply,
+        cut_over=cut_over,
+    )
 
 
 @commands.command("icalendar")
@@ -209,6 +238,7 @@ def icalendar(
     zone: Annotated[
         str | None, typer.Option(help="Zone of times without one (default: the machine's).")
     ] = None,
+    source: Source = None,
     apply: Apply = False,
     cut_over: CutOver = None,
 ) -> None:
@@ -225,7 +255,7 @@ def icalendar(
         )
     text = read_text(file, LONGEST)
     entries = entries_of(text, file.name, work, zone or machine_zone(), utc_now())
-    _import(context, entries, apply=apply, cut_over=cut_over)
+    _import(context, entries, source=source or _stem(file), apply=apply, cut_over=cut_over)
 
 
 @commands.command("jobs")
@@ -243,19 +273,38 @@ def import_jobs(
     _import(context, entries, apply=apply, cut_over=cut_over)
 
 
+def _stem(file: Path) -> str:
+    return "stdin" if str(file) == "-" else file.stem
+
+
 def _import(
     context: typer.Context,
     entries: Iterable[Entry | Refused],
     *,
+    source: str | None = None,
     apply: bool,
     cut_over: str | None,
 ) -> None:
     from moving.texts import report
 
     is_for_here = of(context).server is None
-    made = imports.imported(of(context), entries, cut_over, is_for_here=is_for_here)
+    made = imports.imported(
+        of(context), _counted(entries), cut_over, source=source, is_for_here=is_for_here
+    )
     _print_report(context, report(made, is_stored=apply))
     show(context, imports.stored(door(context), made) if apply else made)
+
+
+def _counted(entries: Iterable[Entry | Refused]) -> Iterator[Entry | Refused]:
+    """Yield entries, and show on a terminal how many were read."""
+    is_shown = sys.stderr.isatty()
+    for number, entry in enumerate(entries, 1):
+        yield entry
+        if is_shown and number % EACH == 0:
+            sys.stderr.write(f"\r{number:,} entries read")
+            sys.stderr.flush()
+    if is_shown:
+        sys.stderr.write("\r\x1b[K")
 
 
 def export(

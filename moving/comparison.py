@@ -6,14 +6,16 @@ from datetime import datetime, timedelta
 
 from models.action.plan import Plan
 from models.action.schedule import NO_UID
-from moving.celery_fires import AROUND, changes_between
+from moving.celery_fires import changes_between
 from moving.entries import Fires
 from scheduler.occurrence import occurrences_between
 
 # An entry with more occurrences is compared around clock changes and at the beginning only: its
 # days and times are the same sets by construction.
-MOST_COMPARED = 1_000
+MOST_COMPARED = 400
 BEGINNING = timedelta(days=2)
+# How far from a clock change an entry that is due each day may be due by it.
+AROUND = timedelta(hours=25)
 
 
 @dataclass(frozen=True, slots=True)

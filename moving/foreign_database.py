@@ -30,6 +30,15 @@ def foreign_database(text: str) -> Iterator[sa.Connection]:
         engine.dispose()
 
 
+def database_of(text: str) -> str:
+    """Return the name of a database or a file, without host, account and password."""
+    if "://" not in text:
+        return Path(text).stem
+    url = _url(text)
+    name = Path(url.database or "").stem
+    return name if url.drivername.startswith(("sqlite", "postgres")) else f"{url.host}-{name or 0}"
+
+
 def _url(text: str) -> sa.URL:
     try:
         return sa.make_url(text)

@@ -11,6 +11,7 @@ from cron.fields import DAY, FIELDS, MONTH, WEEKDAY, Field
 from cron.rule import NICKNAMES
 from models.action.policy import LONGEST_LOOK_BACK, LONGEST_TIME_LIMIT, SHORTEST_LOOK_BACK
 from models.errors import Refused as RefusedCommand
+from models.values import flag_of
 from models.values.durations import format_span
 from moving.cron_text import RULES, all_of, ranges_of, values_in
 from moving.entries import CannotMove, Entry, Refused, entry_or_refused
@@ -28,6 +29,15 @@ DEADLINE = "activeDeadlineSeconds"
 DEADLINE_DIFFERS = (
     "its activeDeadlineSeconds is for all tries together, the time limit for each attempt"
 )
+# What is read of a pod and its container, reported elsewhere, or of no matter outside a cluster.
+READ_OF_PODS = frozenset(
+    {"containers", "initContainers", "restartPolicy", "volumes", DEADLINE, "imagePullSecrets"}
+    | {"terminationGracePeriodSeconds", "dnsPolicy", "schedulerName", "enableServiceLinks"}
+)
+READ_OF_CONTAINERS = frozenset(
+    {"name", "image", "imagePullPolicy", "command", "args", "workingDir", "env", "envFrom"}
+    | {"volumeMounts", "terminationMessagePath", "terminationMessagePolicy", "ports"}
+)
 _ZONED = re.compile(r"(?:CRON_)?TZ=(\S+)\s+(.*)", re.ASCII)
 _REFERENCE = re.compile(r"\$\$|\$\(([^()]+)\)")
 # In characters: a variable may expand to others, which expand in turn.
@@ -43,11 +53,16 @@ def entries_of(documents: Sequence[Any], zone: str, file: str) -> Iterator[Entry
     if not found:
         raise RefusedCommand(f"{file} has no CronJob; name a file with `kind: CronJob`")
     for number, one in enumerate(found):
-        meta = _mapping(one, "metadata")
-        place = (meta.get("namespace"), meta.get("name") or f"CronJob {number + 1}")
-        name = "/".join(str(part) for part in place if part not in (None, "default"))
-        where = f"{file} CronJob {number + 1}"
+        name, where = _name(one, number), f"{file} CronJob {number + 1}"
         yield entry_or_refused(name, where, partial(_entry, name, where, one, zone))
+
+
+def _name(cron_job: Mapping[str, Any], number: int) -> str:
+    """Return `namespace/name`; a manifest without them is named by its number."""
+    written = cron_job.get("metadata")
+    meta = written if isinstance(written, Mapping) else {}
+    place = (meta.get("namespace"), meta.get("name") or f"CronJob {number + 1}")
+    return "/".join(str(part) for part in place if part not in (None, "default"))
 
 
 def _cron_jobs(document: Any) -> Iterator[Mapping[str, Any]]:
@@ -82,13 +97,48 @@ def _entry(name: str, where: str, cron_job: Mapping[str, Any], zone: str) -> Ent
         name=name,
         where=where,
         owner=OWNER,
-        active=spec.get("suspend") is not True,
+        active=not _flag(spec, "suspend"),
         operations={STEP: command},
         when=when,
         policy={**_late(spec), **limits},
-        remarks=(*remarks, *differing),
+        remarks=(*_left_out(job), *remarks, *differing),
         fires=fires,
     )
+
+
+def _flag(parent: Mapping[str, Any], key: str) -> bool:
+    """Return a boolean, also one that a template left as a text; raises CannotMove for another."""
+    value = parent.get(key)
+    found = False if value is None else flag_of(value)
+    if found is None:
+        raise CannotMove(
+            f"its {key} {str(value)[:60]!r} is not true or false", "write true or false"
+        )
+    return found
+
+
+def _left_out(job: Mapping[str, Any]) -> Iterator[str]:
+    """Yield where and as whom a pod would run, which an action does not say."""
+    pod = _mapping(_mapping(job, "template"), "spec")
+    containers = pod.get("containers")
+    only = containers[0] if isinstance(containers, list) and containers else None
+    container = only if isinstance(only, Mapping) else {}
+    found = [
+        f"{name}{_shown(value)}"
+        for part, known in ((pod, READ_OF_PODS), (container, READ_OF_CONTAINERS))
+        for name, value in part.items()
+        if name not in known and value not in (None, {}, [], False)
+    ]
+    if found:
+        yield f"left out of its pod: {', '.join(map(str, found))}"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, Mapping) and all(
+        not isinstance(one, Mapping | list) for one in value.values()
+    ):
+        return f" ({', '.join(f'{name} {one}' for name, one in value.items())[:100]})"
+    return "" if isinstance(value, Mapping | list) else f" {str(value)[:100]}"
 
 
 def _when(schedule: str, zone: str) -> tuple[dict[str, str], WallFires | None]:

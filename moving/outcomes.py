@@ -48,6 +48,7 @@ def outcomes(
     kept.
     """
     seen: set[str] = set()
+    compared = Comparisons(context.now)
     for one in found:
         if isinstance(one, Entry) and one.name in seen:
             one = Refused(one.name, one.where, TWICE, "give each its own name")  # noqa: PLW2901
@@ -55,7 +56,7 @@ def outcomes(
         if isinstance(one, Refused):
             yield _cannot(one)
         else:
-            yield _outcome(_within(one, kept_for), context, cut_over_at)
+            yield _outcome(_within(one, kept_for), context, cut_over_at, compared)
 
 
 def _within(entry: Entry, kept_for: timedelta) -> Entry:
@@ -75,12 +76,33 @@ def _cannot(one: Refused) -> Outcome:
     return Outcome(one.name, one.where, "cannot", why=one.why, instead=one.instead)
 
 
-def _outcome(entry: Entry, context: ParseContext, cut_over_at: datetime | None) -> Outcome:
+class Comparisons:
+    """The comparisons of one import: entries with the same rule are compared once."""
+
+    def __init__(self, now: datetime) -> None:
+        self._now = now
+        self._made: dict[tuple[str, ...], Difference] = {}
+
+    def of(self, entry: Entry, model: ScheduledActionModel) -> Difference | None:
+        """Return how the instants of an entry differ from its action's; None if not compared."""
+        if entry.fires is None:
+            return None
+        bounds = (entry.policy.get("starts_at"), entry.policy.get("ends_at"))
+        key = (repr(entry.fires), repr(entry.when), repr(bounds))
+        if key not in self._made:
+            until = self._now + COMPARED
+            self._made[key] = difference(plan_of(model), entry.fires, self._now, until)
+        return self._made[key]
+
+
+def _outcome(
+    entry: Entry, context: ParseContext, cut_over_at: datetime | None, comparisons: Comparisons
+) -> Outcome:
     try:
         model = parse_action(entry.document, context)
     except InvalidAction as error:
         return _cannot(Refused.by(entry.name, entry.where, error))
-    compared = _compared(entry, model, context.now)
+    compared = comparisons.of(entry, model)
     is_same = not entry.remarks and not (compared and compared.count)
     moved = entry if cut_over_at is None else _beginning(entry, cut_over_at)
     if isinstance(moved, Refused):
@@ -93,12 +115,6 @@ def _outcome(entry: Entry, context: ParseContext, cut_over_at: datetime | None) 
         compared,
         entry.remarks,
     )
-
-
-def _compared(entry: Entry, model: ScheduledActionModel, now: datetime) -> Difference | None:
-    if entry.fires is None:
-        return None
-    return difference(plan_of(model), entry.fires, now, now + COMPARED)
 
 
 def _beginning(entry: Entry, at: datetime) -> Entry | Refused:

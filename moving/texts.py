@@ -1,7 +1,7 @@
 """Imports and exports in words."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from cli.render import document_lines
 from moving.outcomes import Kind
@@ -13,9 +13,16 @@ OUTCOMES: tuple[Kind, ...] = ("same", "differs", "cannot")
 
 
 def report(made: Import, *, is_stored: bool) -> Iterator[str]:
-    """Yield the report: one line per entry, how many there are, and what to do next."""
-    for one in made.entries:
-        yield f"{one.outcome:7}  {one.name} ({one.where}){_details(one)}"
+    """Yield the report: what cannot move and what differs first, and what to do next.
+
+    A remark that entries share is shown once, below them.
+    """
+    shared = _shared_remarks(made.entries)
+    for one in sorted(made.entries, key=_rank(shared)):
+        yield f"{one.outcome:7}  {one.name} ({one.where}){_details(one, shared)}"
+    for remark, number in shared.items():
+        of = "all" if number == len(made.entries) else str(number)
+        yield f"{of} entries: {remark}"
     counts = Counter(one.outcome for one in made.entries)
     yield ", ".join(f"{kind} {counts[kind]}" for kind in OUTCOMES)
     if made.tasks and not is_stored:
@@ -27,11 +34,29 @@ def report(made: Import, *, is_stored: bool) -> Iterator[str]:
         yield f"cut-over: no action is due before {at}; stop the old scheduler just before it"
 
 
-def _details(one: Moved) -> str:
+def _shared_remarks(entries: Sequence[Moved]) -> dict[str, int]:
+    """Return the remarks of several entries, with how many they are; most first."""
+    counts = Counter(remark for one in entries for remark in dict.fromkeys(one.remarks))
+    return {remark: number for remark, number in counts.most_common() if number > 1}
+
+
+def _rank(shared: Collection[str]) -> Callable[[Moved], int]:
+    """Return what orders entries: refused, due at other instants, remarked alone, the others."""
+
+    def rank(one: Moved) -> int:
+        own = any(remark not in shared for remark in one.remarks)
+        marks = (one.outcome == "cannot", bool(one.differing), own, one.outcome == "differs")
+        return marks.index(True) if True in marks else len(marks)
+
+    return rank
+
+
+def _details(one: Moved, shared: Collection[str]) -> str:
     if one.outcome == "cannot":
         return f": {one.why}; instead: {one.instead}"
     parts = [_instants(one)] if one.differing else []
-    return ": " + "; ".join([*parts, *one.remarks]) if parts or one.remarks else ""
+    parts += [remark for remark in one.remarks if remark not in shared]
+    return ": " + "; ".join(parts) if parts else ""
 
 
 def _instants(one: Moved) -> str:

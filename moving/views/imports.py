@@ -1,6 +1,7 @@
 """What becomes of another scheduler's entries: the report of an import."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -89,11 +90,13 @@ def imported(
     entries: Iterable[Entry | RefusedEntry],
     cut_over: str | None = None,
     *,
+    source: str | None = None,
     is_for_here: bool = True,
 ) -> Import:
     """Return what becomes of entries; nothing is stored, and no database is read.
 
-    Their broker is that of this machine's settings, unless they are for a server elsewhere.
+    `source` is where they come from, part of their owner `import:KIND:SOURCE`. Their broker is that
+    of this machine's settings, unless they are for a server elsewhere.
     """
     now = utc_now().replace(microsecond=0)
     at = None if cut_over is None else cut_over_of(cut_over, now)
@@ -110,7 +113,8 @@ def imported(
     kept_for = installation.settings.retention.kept_for
     # The broker of a server elsewhere is known to the server only.
     has_exchanges = not is_for_here or rules_of(installation.settings).has_exchanges
-    checked = (check_exchange(one, has_exchanges=has_exchanges) for one in entries)
+    named = (_from_source(one, source) for one in entries)
+    checked = (check_exchange(one, has_exchanges=has_exchanges) for one in named)
     found = _with_one_tick([_moved(one) for one in outcomes(checked, context, at, kept_for)])
     return Import(
         entries=found,
@@ -122,24 +126,46 @@ def imported(
     )
 
 
+def _from_source(entry: Entry | RefusedEntry, source: str | None) -> Entry | RefusedEntry:
+    if source is None or isinstance(entry, RefusedEntry):
+        return entry
+    return replace(entry, owner=f"{entry.owner}:{source}")
+
+
 def stored(door: Door, made: Import) -> Import:
     """Store the actions of an import; return it with what was stored, and what is left.
 
-    Raises InvalidDocument, and Refused for names that belong to other actions.
+    A name that an import from another source has made is followed by the source. Raises
+    InvalidDocument, and Refused for names that belong to other actions.
     """
     if not made.documents:
         return made
     present = every(door, search.list_actions)
-    _refuse_others(present, made.documents)
+    owners = {one.name: one.owner for one in present}
+    made = made.model_copy(update={"entries": tuple(_apart(one, owners) for one in made.entries)})
+    _refuse_others(owners, made.documents)
     with naming_each([one["name"] for one in made.documents]):
         done = door.ask(changes.apply, made.documents)
     left = _left_of(present, made.documents)
     return made.model_copy(update={"changes": done, "left": left})
 
 
-def _refuse_others(present: Iterable[ActionRow], documents: Iterable[Mapping[str, Any]]) -> None:
+def _apart(one: Moved, owners: Mapping[str, str | None]) -> Moved:
+    """Return an entry under a name of its own, if another source's import has its name."""
+    if one.document is None:
+        return one
+    name, owner = one.document["name"], one.document["owner"]
+    other = owners.get(name) or ""
+    apart = f"{name} ({owner.rpartition(':')[2]})"
+    if owners.get(apart) != owner and (other == owner or not other.startswith("import:")):
+        return one
+    return one.model_copy(update={"document": {**one.document, "name": apart}})
+
+
+def _refuse_others(
+    owners: Mapping[str, str | None], documents: Iterable[Mapping[str, Any]]
+) -> None:
     """Raise Refused if a document would replace an action that no such import has made."""
-    owners = {one.name: one.owner for one in present}
     others = [
         one["name"]
         for one in documents

@@ -9,7 +9,7 @@ from tests.factories import make_document
 from tests.integration.cli.conftest import Call, Write
 
 DAILY = {"crontab": {"minute": "30", "hour": "2"}}
-SOME_MONDAYS = {"crontab": {"day_of_month": "8-15", "day_of_week": "1"}}
+SOME_MONDAYS = {"crontab": {"minute": "*", "day_of_month": "8-15", "day_of_week": "1"}}
 
 
 def schedule(**schedules: object) -> dict[str, object]:
@@ -25,6 +25,24 @@ def _allowed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.only_here
+def test_the_report_begins_with_what_differs_and_shows_a_shared_remark_once(
+    call: Call, tmp_path: Path
+) -> None:
+    file = tmp_path / "crontab"
+    file.write_text(
+        "MAILTO=ann@shop.example\n0 1 * * * /bin/a\n0 2 * * * date +%F\n@reboot /bin/b\n"
+    )
+    made = call("import", "crontab", str(file), "--zone", "UTC")
+
+    boot, date, plain, shared, counts, *_ = made.err.splitlines()
+    assert boot.startswith("cannot   /bin/b")
+    assert "its command ends at the first %" in date
+    assert plain == "differs  /bin/a (crontab:2)"
+    assert shared == "2 entries: MAILTO: failures are mailed, and output is in the log"
+    assert counts == "same 0, differs 2, cannot 1"
+
+
+@pytest.mark.only_here
 def test_documents_go_to_stdout_and_a_line_for_each_entry_to_stderr(
     call: Call, write: Write
 ) -> None:
@@ -33,7 +51,7 @@ def test_documents_go_to_stdout_and_a_line_for_each_entry_to_stderr(
 
     assert made.code == 1
     assert [one["name"] for one in made.json] == ["close", "night"]
-    close, night, monday, counts, allow = made.err.splitlines()
+    monday, night, close, counts, allow = made.err.splitlines()
     assert close == "same     close (beat.json entries[0])"
     assert night.startswith("differs  night (beat.json entries[1]): 4 instants of 730 in two years")
     assert monday.startswith("cannot   monday (beat.json entries[2]): day_of_month 8-15 and")
@@ -47,6 +65,33 @@ def test_applying_twice_is_the_same_as_once(call: Call, write: Write) -> None:
 
     assert (first.code, first.out) == (0, "created 2, changed 0, unchanged 0\n")
     assert (second.code, second.out) == (0, "created 0, changed 0, unchanged 2\n")
+
+
+def test_two_sources_with_equal_names_live_side_by_side(call: Call, write: Write) -> None:
+    shop = write(schedule(cleanup={"every_s": 900}, close=DAILY), "shop.json")
+    bank = write(schedule(cleanup={"every_s": 3600}, open=DAILY), "bank.json")
+    for file in (shop, bank, bank, shop):
+        made = call("import", "beat", file, "--apply")
+        assert (made.code, "warning" in made.err) == (0, False)
+
+    listed = call("--json", "action", "list").json
+    owners = {one["name"]: one["owner"] for one in listed}
+    assert owners == {
+        "cleanup": "import:beat:shop",
+        "close": "import:beat:shop",
+        "cleanup (bank)": "import:beat:bank",
+        "open": "import:beat:bank",
+    }
+    every = call("--json", "action", "show", "cleanup (bank)").json["document"]["when"]["every"]
+    assert every == "PT1H"
+
+
+def test_a_source_may_be_named(call: Call, write: Write) -> None:
+    file = write(schedule(close=DAILY), "beat.json")
+    call("import", "beat", file, "--source", "shop", "--apply")
+
+    shown = call("--json", "action", "show", "close").json["document"]
+    assert shown["owner"] == "import:beat:shop"
 
 
 def test_an_action_whose_line_was_changed_is_named(
@@ -118,7 +163,7 @@ def test_a_cut_over_is_a_full_minute_to_come(call: Call, write: Write, at: str) 
 def test_an_export_of_beat_is_what_was_imported(call: Call, write: Write) -> None:
     file = write(schedule(close={"every_s": 900}, night=DAILY), "beat.json")
     call("import", "beat", file, "--apply")
-    made = call("export", "--format", "beat", "--owner", "import:beat")
+    made = call("export", "--format", "beat", "--owner", "import:beat:beat")
 
     assert made.code == 0
     assert "timezone = 'Europe/Paris'\n" in made.out
@@ -188,7 +233,7 @@ def test_jobs_of_apscheduler(call: Call, write: Write) -> None:
 
     assert made.code == 1
     assert made.json[0]["operations"] == {"celery_task": {"task": "shop.close"}}
-    close, report, *_ = made.err.splitlines()
+    report, close, *_ = made.err.splitlines()
     assert close.startswith("differs  close (jobs.json close): a missed run is caught up for P90D")
     assert report.startswith("cannot   report (jobs.json report): it calls os:getcwd in the")
     missing = call("import", "apscheduler", "sqlite:////nowhere/jobs.db")

@@ -67,6 +67,72 @@ def moved(made: Entry) -> Outcome:
     return one
 
 
+@pytest.mark.parametrize(
+    ("added", "remark"),
+    [
+        ("serviceAccountName: reports", "serviceAccountName reports"),
+        ("serviceAccount: reports", "serviceAccount reports"),
+        ("nodeSelector: {disk: ssd}", "nodeSelector (disk ssd)"),
+        ("nodeName: node-7", "nodeName node-7"),
+        (
+            "securityContext: {runAsUser: 33, fsGroup: 33}",
+            "securityContext (runAsUser 33, fsGroup 33)",
+        ),
+        ("tolerations: [{key: gpu}]", "tolerations"),
+        ("affinity: {nodeAffinity: {x: {}}}", "affinity"),
+        ("priorityClassName: high", "priorityClassName high"),
+        ("hostNetwork: true", "hostNetwork True"),
+        ("hostAliases: [{ip: 10.0.0.1}]", "hostAliases"),
+        ("runtimeClassName: gvisor", "runtimeClassName gvisor"),
+    ],
+)
+def test_where_and_as_whom_a_pod_runs_is_reported(added: str, remark: str) -> None:
+    text = BACKUP.replace("          containers:", f"          {added}\n          containers:")
+
+    assert f"left out of its pod: {remark}" in entry(text).remarks
+
+
+@pytest.mark.parametrize(
+    ("added", "remark"),
+    [
+        ("securityContext: {runAsUser: 33}", "securityContext (runAsUser 33)"),
+        ("resources: {limits: {memory: 1Gi}}", "resources"),
+        ("livenessProbe: {exec: {command: [a]}}", "livenessProbe"),
+        ("stdin: true", "stdin True"),
+    ],
+)
+def test_what_a_container_has_besides_is_reported(added: str, remark: str) -> None:
+    text = BACKUP.replace(
+        "            image: shop:7", f"            image: shop:7\n            {added}"
+    )
+
+    assert f"left out of its pod: {remark}" in entry(text).remarks
+
+
+@pytest.mark.parametrize(
+    ("written", "is_active"),
+    [
+        ("true", False),
+        ('"true"', False),
+        ('"True"', False),
+        ("false", True),
+        ('"false"', True),
+        ("null", True),
+    ],
+)
+def test_a_suspended_job_is_paused_however_it_says_so(written: str, is_active: bool) -> None:
+    assert entry(BACKUP.replace("suspend: true", f"suspend: {written}")).active is is_active
+
+
+def test_one_bad_manifest_does_not_stop_the_others() -> None:
+    bad = BACKUP.replace("metadata: {name: backup, namespace: shop}", "metadata: [1]")
+    odd = BACKUP.replace("suspend: true", "suspend: maybe")
+    made = list(entries_of(read_yaml_documents(f"{bad}\n---\n{odd}\n---\n{BACKUP}"), "UTC", "x"))
+
+    assert [one.name for one in made] == ["CronJob 1", "shop/backup", "shop/backup"]
+    assert [type(one) for one in made] == [Entry, Refused, Entry]
+
+
 def test_a_cron_job_becomes_an_action_with_its_command() -> None:
     made = entry()
 
