@@ -8,8 +8,10 @@ later.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime as dt
 import importlib
+import inspect
 import json
 import os
 import sys
@@ -20,6 +22,10 @@ from typing import Any
 from minutebook.beat import said
 
 VERSION = 1
+IN_A_FUNCTION = (
+    "if a function makes the scheduler, write a module that calls it, such as scheduler = make(), "
+    "and name that"
+)
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 POSITIONS = ("1st", "2nd", "3rd", "4th", "5th", "last")
 
@@ -38,10 +44,45 @@ def main(arguments: Sequence[str]) -> int:
     if asked.workdir:
         os.chdir(asked.workdir)
     sys.path.insert(0, os.getcwd())
-    scheduler = reduce(getattr, attribute.split("."), importlib.import_module(module))
+    scheduler = _scheduler(module, attribute)
+    if not hasattr(scheduler, "get_jobs"):
+        kind = type(scheduler).__name__
+        parser.error(f"{asked.scheduler} is a {kind}, not a scheduler; {IN_A_FUNCTION}")
     json.dump(jobs_of(scheduler), sys.stdout, indent=2, ensure_ascii=False)
     sys.stdout.write("\n")
     return 0
+
+
+def _scheduler(module: str, attribute: str) -> Any:
+    """Return the scheduler of a module, which is kept from starting while it is imported."""
+    _keep_from_starting()
+    try:
+        return reduce(getattr, attribute.split("."), importlib.import_module(module))
+    except AttributeError as error:
+        raise SystemExit(f"error: {error}; {IN_A_FUNCTION}") from None
+
+
+def _keep_from_starting() -> None:
+    """Let no scheduler start: a module may start its own, which would run the jobs."""
+    import pkgutil
+
+    from apscheduler import schedulers
+    from apscheduler.schedulers.base import BaseScheduler
+
+    for one in pkgutil.iter_modules(schedulers.__path__):
+        # One for a framework that is not there cannot be imported.
+        with contextlib.suppress(ImportError):
+            importlib.import_module(f"{schedulers.__name__}.{one.name}")
+    left = [BaseScheduler]
+    while left:
+        kind = left.pop()
+        left += kind.__subclasses__()
+        if "start" in vars(kind):
+            setattr(kind, "start", _not_started)  # noqa: B010 - mypy knows it as a method
+
+
+def _not_started(_scheduler: Any, *_args: Any, **_kwargs: Any) -> None:
+    """Stand for the start of a scheduler that is only read."""
 
 
 def jobs_of(scheduler: Any) -> dict[str, Any]:
@@ -51,8 +92,46 @@ def jobs_of(scheduler: Any) -> dict[str, Any]:
     return {
         "minutebook_apscheduler": VERSION,
         "apscheduler": apscheduler.version,
-        "jobs": [job_of(_state(scheduler, one)) for one in scheduler.get_jobs()],
+        "jobs": [_job(scheduler, one) for one in scheduler.get_jobs()],
     }
+
+
+def _job(scheduler: Any, job: Any) -> dict[str, Any]:
+    """Return a job; one that cannot be described says why, and stops no other."""
+    try:
+        why = None if _is_found(job) else _why_uncallable(job.func)
+        made = job_of(_state(scheduler, job))
+    except Exception as error:
+        why, made = f"it cannot be read: {type(error).__name__}: {error}", {"trigger": {}}
+    if why is None:
+        return made
+    return {"name": "", "func": "", **made, "id": str(job.id), "broken": why[:500]}
+
+
+def _is_found(job: Any) -> bool:
+    """Return whether another process finds the function of a job by its reference."""
+    from apscheduler.util import ref_to_obj
+
+    try:
+        return bool(job.func_ref) and ref_to_obj(job.func_ref) == job.func
+    except (LookupError, TypeError):
+        return False
+
+
+def _why_uncallable(function: Any) -> str | None:
+    """Return why no other process can call a function by its name; None if one can."""
+    owner = getattr(function, "__self__", None)
+    if inspect.ismethod(function) and not inspect.isclass(owner):
+        kind = type(owner).__name__
+        return f"its function is a method of an object of {kind}, which only its own process has"
+    name = getattr(function, "__qualname__", None)
+    if name is None:
+        return f"its function is an object of {type(function).__name__}, which has no name"
+    if "<lambda>" in name:
+        return "its function is a lambda, which has no name"
+    if "<locals>" in name:
+        return f"its function {name} is made inside another one"
+    return None
 
 
 def _state(scheduler: Any, job: Any) -> dict[str, Any]:

@@ -56,6 +56,7 @@ class Job(Document):  # type: ignore[no-redef]
     max_instances: int = 1
     paused: Flag = False
     unsaid: Items = ()
+    broken: Text = ""
 
 
 class Jobs(Document):
@@ -133,6 +134,8 @@ def entries_of(
 
 
 def _entry(job: Job, where: str, work: Work, now: datetime) -> Entry:
+    if job.broken:
+        raise CannotMove(job.broken, "write a function of a module instead, and schedule that")
     check_said(job.unsaid, "function")
     rule = rule_of(job.trigger, now)
     operations, policy, remarks = _work(job, work)

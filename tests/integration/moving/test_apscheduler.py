@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -241,6 +242,130 @@ def test_the_scheduler_itself_writes_the_same(found: Mapping[str, Outcome]) -> N
     entries = entries_of(written_jobs(made), "apscheduler_jobs", WORK, NOW)
 
     assert {one.name: one for one in outcomes(entries, CONTEXT)} == found
+
+
+class Clock:
+    def strike(self) -> None: ...
+
+    @classmethod
+    def stop(cls) -> None: ...
+
+    @staticmethod
+    def wind() -> None: ...
+
+    def __call__(self) -> None: ...
+
+
+class Unnamed:
+    def __repr__(self) -> str:
+        raise ValueError("no name")
+
+
+def local() -> Any:
+    def inner() -> None: ...
+
+    return inner
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (lambda: None, "is a lambda"),
+        (Clock().strike, "a method of an object of Clock"),
+        (Clock(), "an object of Clock, which has no name"),
+        (partial(print, 1), "an object of partial, which has no name"),
+        (local(), "local.<locals>.inner is made inside another one"),
+        (local, None),
+        (Clock.stop, None),
+        (Clock.wind, None),
+        (print, None),
+    ],
+)
+def test_a_function_that_no_other_process_can_call_is_refused(
+    function: Any, why: str | None
+) -> None:
+    scheduler = BackgroundScheduler(timezone="UTC")
+    scheduler.add_job(function, cron(hour=7), id="it", args=[1] if function == print else [])
+    scheduler.add_job(print, cron(hour=7), id="other", args=["a"])
+    made = json.loads(json.dumps(jobs_of(scheduler)))
+    work = Work(lambda _: True, "shop")
+
+    it, other = outcomes(entries_of(written_jobs(made), "x", work, NOW), CONTEXT)
+
+    assert other.kind == "same"
+    assert (it.kind, why or "") == (
+        "cannot" if why else "same",
+        why if why and why in it.why else "",
+    )
+
+
+def test_one_job_that_cannot_be_read_stops_no_other() -> None:
+    scheduler = BackgroundScheduler(timezone="UTC")
+    scheduler.add_job(print, cron(hour=7), id="it", args=[Unnamed()])
+    scheduler.add_job(print, cron(hour=7), id="other")
+    made = json.loads(json.dumps(jobs_of(scheduler)))
+
+    it, other = outcomes(entries_of(written_jobs(made), "x", WORK, NOW), CONTEXT)
+
+    assert (it.name, it.kind, other.kind) == ("it", "cannot", "same")
+    assert "it cannot be read: ValueError: no name" in it.why
+
+
+STARTS = """
+from datetime import datetime
+from apscheduler.schedulers.{module} import {kind}
+
+class Own({kind}):
+    def start(self, *args, **kwargs):
+        super().start(*args, **kwargs)
+
+def tick():
+    open("ran", "a").write("x")
+
+sched = {made}(timezone="UTC")
+sched.add_job(tick, "interval", seconds=1, id="tick", next_run_time=datetime(2020, 1, 1))
+sched.add_job(tick, "cron", hour=7, id="daily")
+sched.start()
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "kind", "made"),
+    [
+        ("background", "BackgroundScheduler", "BackgroundScheduler"),
+        ("blocking", "BlockingScheduler", "BlockingScheduler"),
+        ("background", "BackgroundScheduler", "Own"),
+        ("blocking", "BlockingScheduler", "Own"),
+        ("asyncio", "AsyncIOScheduler", "AsyncIOScheduler"),
+    ],
+)
+def test_a_module_that_starts_its_scheduler_is_read_without_running_a_job(
+    tmp_path: Path, module: str, kind: str, made: str
+) -> None:
+    (tmp_path / "clock.py").write_text(STARTS.format(module=module, kind=kind, made=made))
+    command = [sys.executable, "-m", "minutebook", "apscheduler", "-s", "clock:sched"]
+
+    ran = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert ran.returncode == 0, ran.stderr
+    assert [one["id"] for one in json.loads(ran.stdout)["jobs"]] == ["tick", "daily"]
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("name", ["nothing", "make", "make.it"])
+def test_a_scheduler_inside_a_function_is_answered_with_advice(tmp_path: Path, name: str) -> None:
+    (tmp_path / "clock.py").write_text("def make():\n    pass\n")
+    command = [sys.executable, "-m", "minutebook", "apscheduler", "-s", f"clock:{name}"]
+
+    ran = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert ran.returncode != 0
+    assert "write a module that calls it, such as scheduler = make()" in ran.stderr
+    assert "Traceback" not in ran.stderr
 
 
 def test_instants_that_differ_are_counted(found: Mapping[str, Outcome]) -> None:
