@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from cron import CronSchedule, in_words
+from cron.recurrence import read_recurrence, recurrence_in_words
 from models.values.delays import delay_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "time.md"
@@ -26,6 +27,18 @@ SIGNS = re.findall(
 )
 
 
+RECURRENCES = re.findall(
+    r"^\| `(FREQ=\S+)` \| (.+?) \|$",
+    (PAGE.parents[1] / "reference" / "action.md").read_text(encoding="utf-8"),
+    re.M,
+)
+
+
+@pytest.mark.parametrize(("rule", "words"), RECURRENCES)
+def test_each_example_of_a_recurrence_means_what_the_page_says(rule: str, words: str) -> None:
+    assert words == recurrence_in_words(read_recurrence(rule), [540], date(2026, 11, 25))
+
+
 @pytest.mark.parametrize(("rule", "words"), SIGNS)
 def test_each_example_of_a_sign_means_what_the_page_says(rule: str, words: str) -> None:
     assert words == in_words(rule)
@@ -33,6 +46,7 @@ def test_each_example_of_a_sign_means_what_the_page_says(rule: str, words: str) 
 
 def test_the_page_of_actions_shows_each_sign() -> None:
     assert len(SIGNS) >= 8
+    assert len(RECURRENCES) >= 8
 
 
 @pytest.mark.parametrize(("event", "delay", "due"), DELAYS)
