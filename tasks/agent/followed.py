@@ -18,7 +18,7 @@ from models.store.operations.claims import Claim, Taking, claim_of, recorded_of
 from models.store.operations.finish import Ended, Ending, end
 from models.store.operations.handed_over import hand_over
 from models.store.operations.move import RUNNING
-from models.store.operations.retry_policy import CUT_OFF, STOPPED_IN_TIME, failed, lost
+from models.store.operations.retry_policy import CUT_OFF, STOPPED_IN_TIME, failed, lost, lost_task
 from models.tables import operations
 from runtime.clock import monotonic, utc_now
 from runtime.sections import AlertSettings
@@ -214,7 +214,8 @@ def left_behind(held: Held, error: str, *, cancel_requested: bool = False) -> En
     if held.killed_at is not None and monotonic() >= held.killed_at - ABOUT_S:
         return failed(held.claim, "Celery's own time limit ended the task", permanent=False)
     may_repeat = bool(held.step.get("repeatable"))
-    return lost(held.claim.losses, error, STEP, may_repeat, cancel_requested)
+    ending = lost(held.claim.losses, error, STEP, may_repeat, cancel_requested)
+    return lost_task(ending, held.claim)
 
 
 def end_left_behind(connection: sa.Connection, held: Held, alerts: AlertSettings) -> Ended:

@@ -150,6 +150,23 @@ def test_killed_after_the_task_with_its_agent_it_is_lost_and_says_so(shop: Shop)
     assert shop.said() == RAN_ONCE
 
 
+def test_killed_with_its_agent_a_task_is_tried_again_by_its_policy(shop: Shop) -> None:
+    worker = shop.worker()
+    retry = {"retry": {"max_attempts": 3, "backoff": ["PT1M"]}}
+    id = shop.due("close_day", step={"kwargs": {"tills": str(shop.gate())}}, policy=retry)
+    shop.tick()
+    begins(shop)
+    agent = shop.agent(worker)
+    agent.suspend()
+
+    killed(shop, worker)
+    kill(agent.pid)
+    shop.installation.daemon()
+
+    row = shop.installation.awaits(id, lambda row: row["attempt"] == 2)
+    assert (row["state"], row["failures"], row["losses"]) == ("pending", 1, 0)
+
+
 def test_an_agent_that_is_killed_in_a_task_is_started_again_and_the_task_ends_well(
     shop: Shop,
 ) -> None:

@@ -1,20 +1,29 @@
 """Take back lost operations and release stranded ones."""
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import sqlalchemy as sa
 
+from models.action.plan import Plan, sound
+from models.carriers import CELERY, carrier_of
 from models.operation import ENDED, UNSTARTED, OperationState, StepState
 from models.sql import database_now
 from models.store import notices
 from models.store.conditions import IS_RUNNING
-from models.store.operations.finish import Ending, end, end_at_least, release_waiting
-from models.store.operations.retry_policy import lost
+from models.store.operations.finish import PLAN, Ending, end, end_at_least, release_waiting
+from models.store.operations.retry_policy import lost, lost_task
 from models.tables import operations
 from runtime.database import is_of_no_row
 from runtime.sections import AlertSettings
+
+
+class _Attempt(NamedTuple):
+    """What a policy of retries looks at."""
+
+    plan: Plan
+    failures: int
 
 
 def release_stranded(connection: sa.Connection) -> int:
@@ -44,7 +53,7 @@ def take_back_lost(
     )
     lost = (
         connection.execute(
-            sa.select(operations)
+            sa.select(operations, PLAN)
             .where(IS_RUNNING, stale)
             .where(operations.c.heartbeat_at.is_not(None))
             .order_by(operations.c.heartbeat_at)
@@ -87,5 +96,7 @@ def _take_back(
     step: dict[str, Any] = next(running, {})
     why, is_asked = f"worker {row['worker']} sent no heartbeat", bool(row["cancel_requested_at"])
     ending = lost(row["losses"], why, step.get("name"), step.get("repeatable", True), is_asked)
+    if carrier_of(row["task"]) is CELERY:
+        ending = lost_task(ending, _Attempt(sound(row["plan"]), row["failures"]))
     _end(connection, row, ending, alerts)
     return ending.state

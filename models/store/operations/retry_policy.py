@@ -29,6 +29,17 @@ def lost(losses: int, why: str, step: str | None, may_repeat: bool, is_asked: bo
     return Ending(state, error=error, reason="lost", is_loss=True)
 
 
+def lost_task(ending: Ending, tried: "Tried") -> Ending:
+    """Return how a lost attempt of the user's own task ends, which may not begin again by itself.
+
+    Where `lost` would fail it, its policy of retries decides.
+    """
+    if ending.state is not OperationState.FAILED:
+        return ending
+    again = failed(tried, ending.error or "", permanent=False)
+    return ending if again.state is OperationState.FAILED else again
+
+
 class Tried(Protocol):
     """A claimed attempt."""
 
