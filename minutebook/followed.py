@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from minutebook.channel import AgentAway, Channel
-from minutebook.lease import LOST, NEWS_EVERY_S, TIME_LIMIT, Keeper, Limits
+from minutebook.lease import LOST, NEWS_EVERY_S, NEWS_SOON_S, TIME_LIMIT, Keeper, Limits
 
 logger = logging.getLogger("minutebook.follow")
 
@@ -24,6 +24,8 @@ ANSWER_S = 30.0
 # Longer than the agent keeps an end that the database does not take.
 END_S = 660.0
 AGAIN_S = 0.5
+# What somebody who looks waits for.
+URGENT = frozenset({"message", "phase", "blocking"})
 # The message header that names the operation.
 HEADER = "minutebook"
 
@@ -64,7 +66,10 @@ class FollowedOperation(Keeper):
         # Whether its process is a child of a pool, which starts another one.
         self._is_child: bool = claim["is_child"]
         self._on_time_limit = on_time_limit
+        # What the task has reported, and what of that is not written yet.
+        self._reported: dict[str, Any] = {}
         self._progress: dict[str, Any] = {}
+        self._is_urgent = False
 
     def progress(
         self,
@@ -72,14 +77,25 @@ class FollowedOperation(Keeper):
         total: int | None = None,
         message: str | None = None,
         phase: str | None = None,
+        *,
+        blocking: bool | None = None,
     ) -> None:
-        """Report how far the task is; written at most once a second, cheap to call often."""
+        """Report how far the task is; None is what did not change. Cheap to call often.
+
+        Another message, phase or `blocking` shows within half a second, counts within a second.
+        `blocking` asks pages to cover the small app's data until it is False, or the task ends.
+        """
         counts = {"done": done, "total": total}
         given: dict[str, Any] = {key: int(one) for key, one in counts.items() if one is not None}
         texts = {"message": message, "phase": phase}
         given |= {key: str(one) for key, one in texts.items() if one is not None}
+        if blocking is not None:
+            given["blocking"] = bool(blocking)
         with self._lock:
-            self._progress.update(given)
+            changed = {key: one for key, one in given.items() if self._reported.get(key) != one}
+            self._reported.update(changed)
+            self._progress.update(changed)
+            self._is_urgent = self._is_urgent or not URGENT.isdisjoint(changed)
 
     def should_stop(self) -> bool:
         """Return True when the task should end soon: time limit, cancel, or a lost lease."""
@@ -115,14 +131,16 @@ class FollowedOperation(Keeper):
     def close(self) -> None:
         self._channel.close()
 
-    def has_news(self) -> bool:
-        """Return whether the task has reported progress that is not written yet."""
-        return bool(self._progress)
+    def news_due_at(self) -> float | None:
+        """Return when to write what the task has reported, None if nothing is new."""
+        if not self._progress:
+            return None
+        return self.beat_at + (NEWS_SOON_S if self._is_urgent else NEWS_EVERY_S)
 
     def beat(self) -> float:
         """Renew the lease and report new progress; return the seconds until the next renewal."""
         with self._lock:
-            progress, self._progress = self._progress, {}
+            progress, self._progress, self._is_urgent = self._progress, {}, False
         try:
             answer = self._ask({"verb": "beat", "progress": progress}, ANSWER_S)
         except AgentAway as error:

@@ -15,8 +15,9 @@ from types import FrameType
 from typing import Any
 
 CHECK_S = 0.2
-# The shortest time between two renewals that report something new.
+# The shortest time between two renewals that report something new, and something urgent.
 NEWS_EVERY_S = 1.0
+NEWS_SOON_S = 0.2
 INTERRUPT = signal.SIGUSR2
 CANCELLED, TIME_LIMIT, LOST = "cancelled", "time limit", "lost"
 
@@ -73,7 +74,8 @@ class Keeper:
         self._raising: BaseException | None = None
         self.is_raised = False
         self._interruptible = False
-        self._started = monotonic()
+        self._started = self.beat_at = monotonic()
+        self._next_beat = self._started + limits.heartbeat_s
         self._ended = threading.Event()
         self._lock = threading.RLock()
 
@@ -81,8 +83,8 @@ class Keeper:
         """Renew the lease and report what is new; return the seconds until the next renewal."""
         raise NotImplementedError
 
-    def has_news(self) -> bool:
-        """Return whether there is something to report before the next renewal."""
+    def news_due_at(self) -> float | None:
+        """Return when to report what is new, by the monotonic clock; None if nothing is."""
         raise NotImplementedError
 
     def cut_off(self, why: str) -> None:
@@ -147,13 +149,9 @@ class Keeper:
         return monotonic() - self._started
 
     def _keep(self) -> None:
-        last = monotonic()
-        next_beat = last + self.limits.heartbeat_s
-        while not self._ended.wait(CHECK_S) and not self.gives_up():
-            now = monotonic()
-            if now >= next_beat or (now >= last + NEWS_EVERY_S and self.has_news()):
-                last = now
-                next_beat = now + self.beat()
+        while not self._ended.wait(self._pause_s()) and not self.gives_up():
+            if monotonic() >= self._beat_due_at():
+                self._beat()
             due = None if self.is_over else self.due()
             if due is not None and not self._makes_end(due):
                 return
@@ -171,12 +169,25 @@ class Keeper:
     def _is_over_within(self, seconds: float) -> bool:
         """Return whether the work is over, once it is or the seconds have passed."""
         give_up_at = monotonic() + seconds
-        next_beat = monotonic() + self.limits.heartbeat_s
         while not self.is_over and monotonic() < give_up_at:
-            self._ended.wait(min(CHECK_S, max(0.0, give_up_at - monotonic())))
-            if self.asked != LOST and monotonic() >= next_beat:
-                next_beat = monotonic() + self.beat()
+            self._ended.wait(min(self._pause_s(), max(0.0, give_up_at - monotonic())))
+            if self.asked != LOST and monotonic() >= self._beat_due_at():
+                self._beat()
         return self.is_over
+
+    def _beat(self) -> None:
+        self.beat_at = monotonic()
+        self._next_beat = self.beat_at + self.beat()
+
+    def _beat_due_at(self) -> float:
+        news_at = self.news_due_at()
+        if news_at is None:
+            return self._next_beat
+        # News that another thread is writing stay due meanwhile.
+        return min(self._next_beat, max(news_at, self.beat_at + NEWS_SOON_S))
+
+    def _pause_s(self) -> float:
+        return min(CHECK_S, max(0.0, self._beat_due_at() - monotonic()))
 
     def _interrupt(self, why: str) -> None:
         with self._lock:

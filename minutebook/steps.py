@@ -111,8 +111,14 @@ class StepContext(ABC):
         total: int | None = None,
         message: str | None = None,
         phase: str | None = None,
+        *,
+        blocking: bool | None = None,
     ) -> None:
-        """Report how far the step is; written at most once a second, cheap to call often."""
+        """Report how far the step is; None is what did not change. Cheap to call often.
+
+        Another message, phase or `blocking` shows within 0.3 seconds, counts within a second.
+        `blocking` asks pages to cover the small app's data until it is False, or the step ends.
+        """
 
     @abstractmethod
     def time_left(self) -> timedelta:

@@ -25,6 +25,7 @@ class Reported:
     total: int | None = None
     message: str | None = None
     phase: str | None = None
+    blocking: bool | None = None
 
 
 @dataclass
@@ -48,8 +49,10 @@ class TestContext(StepContext):
         total: int | None = None,
         message: str | None = None,
         phase: str | None = None,
+        *,
+        blocking: bool | None = None,
     ) -> None:
-        self.reported.append(Reported(done, total, message, phase))
+        self.reported.append(Reported(done, total, message, phase, blocking))
 
     def time_left(self) -> timedelta:
         """Return the test's time, or zero once the step should stop."""

@@ -332,7 +332,13 @@ operations = sa.Table(
     sa.Column("progress", Number("0", "1")),
     sa.Column("processed", LargeNumber),
     sa.Column("total", LargeNumber),
+    # Whether what it does now should not be looked at meanwhile; null is no.
+    sa.Column("is_blocking", Switch),
+    # As its step announced it: estimates compare runs of one type.
+    _text("run_type", optional=True),
+    _at("eta_earliest_at"),
     _at("eta_at"),
+    _at("eta_latest_at"),
     sa.Column("result", Json(dict)),
     _line("error"),
     _one_of("state", OperationState),

@@ -18,16 +18,16 @@ from models.errors import LeaseLost
 from models.operation import OperationState
 from models.store.operations import running
 from models.store.operations.claims import Claim
+from models.store.operations.eta import write_estimate
 from models.store.operations.finish import Ending, end
 from models.store.operations.retry_policy import CUT_OFF, STOPPED_IN_TIME
-from models.store.operations.running import Story
 from runtime.clock import monotonic
 from runtime.database import reason_of
 from runtime.db_retry import KEEP_S
 from runtime.logs.events import EventLog
 from runtime.sections import AlertSettings
 from runtime.sections.processes import WorkerSettings
-from tasks.log_lines import LogLines
+from tasks.news import News
 
 logger = EventLog("minutebook.lease")
 
@@ -79,8 +79,8 @@ class Lease(Keeper):
         self.claim = claim
         self.settings = settings
         self.alerts = alerts
-        # The lines that the steps logged; the heartbeat writes those that the steps did not.
-        self.lines = LogLines()
+        # What the steps report; the heartbeat writes what they have not written themselves.
+        self.news = News()
         # Whether the running step saw that it should stop: its partial result then does not count.
         self.stop_was_seen = False
         # The running step, if it must not begin twice.
@@ -170,19 +170,22 @@ class Lease(Keeper):
         )
         return True
 
-    def has_news(self) -> bool:
-        """Return whether the steps logged new lines."""
-        return self.lines.has_new
+    def news_due_at(self) -> float | None:
+        """Return when to write what the steps reported, None if nothing is new."""
+        return None if self.is_over else self.news.due_at()
 
     def beat(self) -> float:
-        """Renew the lease and write new log lines; return the seconds until the next renewal."""
+        """Renew the lease and write what is new; return the seconds until the next renewal."""
+        its = (self.claim.id, self.claim.attempt)
         try:
-            with self.lines.being_written(waits=False) as lines, self.engine.begin() as connection:
-                its, story = (self.claim.id, self.claim.attempt), Story({}, lines)
+            with self.news.being_written(waits=False) as story, self.engine.begin() as connection:
                 is_cancelled = running.beat(connection, *its, story)
+                if self.news.takes_estimate():
+                    write_estimate(connection, *its, self.claim.plan.policy.expected)
         except LeaseLost:
             self.asked = LOST
         except sa.exc.SQLAlchemyError as error:
+            self.news.estimate_again()
             # After a database error the sweep does not trust a lease's age either: go on.
             logger.warning(
                 "heartbeat_failed",

@@ -48,7 +48,7 @@ class Runner:
         self.registry = registry
         self.lease = lease
         self.script = script
-        self.progress = Progress(engine, script, lease.claim, lease.lines)
+        self.progress = Progress(engine, script, lease.claim, lease.news)
         self.results: dict[str, Any] = {}
         # The figures of the step that failed.
         self.failed_with: dict[str, Any] = {}
@@ -70,7 +70,7 @@ class Runner:
         """Run the steps; return how the attempt ends. Raises what a step raises."""
         action = self.script.action
         self._given = context = self._context(action)
-        handler = LineHandler(self.lease.lines)
+        handler = LineHandler(self.lease.news)
         logger = logging.getLogger(STEP_LOGGER)
         # The row keeps INFO lines, whatever the terminal's level is.
         logger.setLevel(logging.INFO)
@@ -179,7 +179,7 @@ class Runner:
             settings=self.settings.granted(claim.grants),
             is_manual=claim.cause in BY_USERS,
             notify=claim.notify,
-            reporter=self.progress.report,
+            reporter=self.progress,
             time_left_source=self.lease.time_left,
             should_stop_source=self.lease.should_stop,
             attempts_left=max(0, claim.plan.policy.retry.max_attempts - claim.failures - 1),

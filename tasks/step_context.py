@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import sqlalchemy as sa
 
@@ -35,6 +35,22 @@ class LazySettings(Mapping[str, Any]):
         return repr(dict(self._settings))
 
 
+class Reporter(Protocol):
+    """Takes what steps report; None is what did not change."""
+
+    def report(
+        self,
+        done: int | None = None,
+        total: int | None = None,
+        message: str | None = None,
+        phase: str | None = None,
+        *,
+        blocking: bool | None = None,
+    ) -> None: ...
+
+    def announce(self, run_type: str) -> None: ...
+
+
 @dataclass
 class WorkContext(StepContext):
     """The StepContext of a running operation; built-in steps use `engine` and `settings`."""
@@ -42,8 +58,7 @@ class WorkContext(StepContext):
     engine: sa.Engine
     settings: Settings
     is_manual: bool
-    # Takes what is done, the total, a message and a phase; None for what did not change.
-    reporter: Callable[[int | None, int | None, str | None, str | None], None]
+    reporter: Reporter
     time_left_source: Callable[[], timedelta]
     should_stop_source: Callable[[], bool]
     # Whether the user of a manual run wants the mail about new data; None: the step decides.
@@ -61,9 +76,15 @@ class WorkContext(StepContext):
         total: int | None = None,
         message: str | None = None,
         phase: str | None = None,
+        *,
+        blocking: bool | None = None,
     ) -> None:
-        """Report the step's progress; written at most once a second."""
-        self.reporter(done, total, message, phase)
+        """Report the step's progress; see `StepContext.progress`."""
+        self.reporter.report(done, total, message, phase, blocking=blocking)
+
+    def announce(self, run_type: str) -> None:
+        """Report what kind of run it is: its end is estimated by others of that kind."""
+        self.reporter.announce(run_type)
 
     def time_left(self) -> timedelta:
         """Return how long the operation may still run; never negative."""

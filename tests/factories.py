@@ -1,6 +1,9 @@
 """Plain factories of what tests need: valid and dull by default."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from threading import Event
+from time import monotonic
 from typing import Any
 from uuid import UUID
 
@@ -139,6 +142,18 @@ def row_of(engine: sa.Engine, id: UUID) -> dict[str, Any]:
     """Return an operation as it stands."""
     with reading(engine) as connection:
         return operations.get(connection, id, WHOLE_INSTALLATION)
+
+
+def seen(
+    engine: sa.Engine, id: UUID, wanted: Callable[[dict[str, Any]], bool], within_s: float = 20.0
+) -> dict[str, Any]:
+    """Return the row of an operation once it is as wanted, asked again and again."""
+    give_up_at, never = monotonic() + within_s, Event()
+    while not wanted(row := row_of(engine, id)):
+        if monotonic() > give_up_at:
+            raise AssertionError(f"after {within_s} s: {row}")
+        never.wait(0.02)
+    return row
 
 
 def rows_of(engine: sa.Engine, action: Changed) -> list[sa.RowMapping]:

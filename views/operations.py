@@ -73,12 +73,18 @@ class OperationRow(View):
     cancel_requested_at: Instant | None
     worker: str | None
     steps: ShownSteps = Field(description="Each step: name, state, message, error, details.")
+    run_type: str | None = Field(
+        description="Of a refresh: `complete`, `cached` or `bootstrap`, known after its probes."
+    )
+    is_blocking: bool | None = Field(description="Whether a step changes data that users look at.")
     phase: str | None
     message: str | None
     progress: float | None = Field(description="0 to 1.")
     processed: int | None
     total: int | None
+    eta_earliest_at: Instant | None = Field(description="Earliest usual end.")
     eta_at: Instant | None = Field(description="Estimated end.")
+    eta_latest_at: Instant | None = Field(description="Latest usual end; later: longer than usual.")
     result: Any
     error: str | None
 

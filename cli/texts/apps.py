@@ -78,7 +78,9 @@ def _data(data: DataStatus) -> str:
     if data.phase:
         words.append(": ".join(filter(None, (data.phase, data.message))))
     if data.eta is not None:
-        words.append(f"done by {instant(data.eta)}")
+        words.append(f"done by about {instant(data.eta)}")
+    if data.is_longer_than_usual:
+        words.append("longer than usual")
     if data.last_error:
         words.append(f"last error: {data.last_error}")
     return ", ".join(words)

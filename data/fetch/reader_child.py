@@ -37,9 +37,11 @@ class ReaderContext(StepContext):
         total: int | None = None,
         message: str | None = None,
         phase: str | None = None,
+        *,
+        blocking: bool | None = None,
     ) -> None:
         """Report the reader's progress."""
-        self.call.note("step progress", [done, total, message, phase])
+        self.call.note("step progress", [done, total, message, phase, blocking])
 
     def time_left(self) -> timedelta:
         """Return how long the operation may still run; never negative."""

@@ -88,7 +88,8 @@ def _written(context: StepContext) -> dict[str, Any]:
 def _noted(context: StepContext) -> Callable[[str, Any], None]:
     def note(kind: str, value: Any) -> None:
         if kind == "step progress":
-            context.progress(*value)
+            *counts, blocking = value
+            context.progress(*counts, blocking=blocking)
         elif kind == "log":
             level, text = value
             context.logger.log(level, "%s", text)

@@ -62,7 +62,8 @@ class PolicyModel(Document):
 
     `look_back` None means cron and events PT5M, interval one `every` up to P7D, due date P1D;
     `time_limit` None means PT4H, for intervals every/2, and none at all for `celery_task`.
-    Occurrences lie in [starts_at, ends_at); both are UTC.
+    `expected` is the usual duration until a run has succeeded. Occurrences lie in [starts_at,
+    ends_at); both are UTC.
     """
 
     example = '{"overlap": "skip"}'
@@ -74,6 +75,7 @@ class PolicyModel(Document):
     )
     max_waiting: Annotated[int, BeforeValidator(partial(parse_whole, least=1, most=1_000))] = 1
     time_limit: WithinAWeek | None = None
+    expected: WithinAWeek | None = None
     retry: RetryModel = RetryModel()
     starts_at: UtcInstant | None = None
     ends_at: UtcInstant | None = None

@@ -88,10 +88,15 @@ class DataStatus(View):
     run_type: Any
     rewritten: Any
     reused: Any
-    eta: Instant | None = Field(description="Estimated end of the refresh.")
-    started_at: Instant | None = Field(description="Start of the refresh that runs.")
+    eta: Instant | None = Field(description="Estimated end of what runs, of its run type.")
+    started_at: Instant | None = Field(description="Start of what runs.")
     elapsed_s: float | None = Field(description="How long it has run.")
-    eta_s: float | None = Field(description="Estimated time that it still takes.")
+    eta_s: float | None = Field(
+        description="How long it probably still takes; null: unknown, or longer than usual."
+    )
+    eta_earliest_s: float | None = Field(description="How long it takes at least, as `eta_s`.")
+    eta_latest_s: float | None = Field(description="How long it usually takes at most, as `eta_s`.")
+    is_longer_than_usual: bool = Field(description="Whether it should have ended by now.")
 
 
 class DataOfApp(View):

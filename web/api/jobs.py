@@ -59,6 +59,7 @@ class JobProgress(JobReport):
     total: int | None = Field(None, ge=0)
     message: str | None = None
     phase: str | None = None
+    blocking: bool | None = Field(None, description="Whether pages cover the app's data meanwhile.")
 
 
 async def _short_body(request: Request) -> bytes:

@@ -13,6 +13,7 @@ from views.installation import Installation
 from views.overview import TONES as VERDICT_TONES
 from views.verdict import verdict_of
 from web.dashboard.documents import pretty
+from web.dashboard.endings import ending_of
 from web.dashboard.rendering import render
 from web.dashboard.session import Viewer, is_fragment
 
@@ -52,15 +53,14 @@ def show_app(
     opened = visitor.opened
     if is_fragment(request):
         found = apps.data_of(opened, app)
-        live = {"data": found.data, "domains": found.domains, **_standing(opened, app)}
+        live = {**_shown(found), **_standing(opened, app)}
         return render(request, "app_live.html", live)
     shown = apps.show(opened, app)
     grants = asdict(shown.grants)
     settings = shown.document.get("settings", {})
     values: dict[str, object] = {
         "shown": shown,
-        "data": shown.data,
-        "domains": shown.domains,
+        **_shown(shown),
         "people": users.list_users(opened, MOST_PEOPLE, users_after),
         "grants": [(kind, _names(given)) for kind, given in grants.items()],
         "calendars": _calendars(shown.document.get("calendars", {})),
@@ -71,6 +71,10 @@ def show_app(
     for more in added("app_page"):
         values |= more(opened, settings, templates_after)
     return render(request, "app.html", values)
+
+
+def _shown(found: apps.App | apps.DataOfApp) -> dict[str, object]:
+    return {"data": found.data, "domains": found.domains, "ending": ending_of(found.data)}
 
 
 def _standing(opened: Installation, app: str) -> dict[str, object]:

@@ -18,12 +18,15 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from models.store.operations.eta import left_of
 from models.values import format_instant
 from models.values.durations import lasting
 from models.values.zones import in_zone
 from runtime.clock import utc_now
 from views.doctor.disk import in_words
+from views.operations import OperationRow
 from views.words import brief
+from web.dashboard.endings import ending_of, usual_end
 from web.dashboard.instants import as_field
 from web.dashboard.texts import say
 
@@ -128,6 +131,10 @@ class Page:
         seconds = (at - self.now).total_seconds()
         key = "time.in" if seconds >= 0 else "time.ago"
         return say(key, span=_one_unit(abs(at - self.now)))
+
+    def ending(self, one: OperationRow) -> str:
+        """Return when a running operation should end: `ends in 40 s`, `longer than usual`."""
+        return ending_of(left_of(usual_end(one), self.now))
 
     def lasting(self, since: datetime | None, until: datetime | None) -> str:
         """Return how long something took, or takes until now."""

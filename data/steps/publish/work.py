@@ -58,11 +58,12 @@ def run(context: WorkContext) -> StepResult:
     operation published.
     """
     parameters = cast(PublishParameters, context.parameters)
-    context.progress(phase="publish")
+    context.progress(phase="publish", blocking=True)
     with context.engine.begin() as connection:
         running.beat(connection, context.operation_id, context.attempt)
         tenants.lock(connection, context.small_app.id)
         report = _publish(context, connection, parameters)
+    context.progress(blocking=False)
     mail = mail_news(context, parameters.notify, report.news)
     message, details = _sentence(report), _details(report)
     if mail is None:

@@ -29,6 +29,12 @@ class Report:
         taken = len(self.rewritten) + len(self.reused) + len(self.overtaken)
         return taken + len(self.failed)
 
+    def run_type(self, *, is_read: bool) -> str:
+        """Return which kind of run it is if domains are read, or rewritten, or not."""
+        if self.is_bootstrap:
+            return "bootstrap"
+        return "complete" if is_read else "cached"
+
     def fail(self, name: str, text: str, *, permanent: bool) -> None:
         """Record a failed domain."""
         self.failed[name] = text
@@ -70,9 +76,8 @@ class Report:
         return "; ".join(parts) or "the small app has no domains"
 
     def _details(self) -> dict[str, Any]:
-        kind = "complete" if self.rewritten else "cached"
         return {
-            "run_type": "bootstrap" if self.is_bootstrap else kind,
+            "run_type": self.run_type(is_read=bool(self.rewritten)),
             "rewritten": list(self.rewritten),
             "reused": self.reused,
             "overtaken": self.overtaken,

@@ -37,6 +37,8 @@ from runtime.database import reading
 from tasks.step_context import WorkContext
 
 T = TypeVar("T")
+# The phase that changes data.
+IMPORT = "import"
 
 
 def run(context: WorkContext) -> StepResult:
@@ -53,6 +55,7 @@ def run(context: WorkContext) -> StepResult:
         budget.check()
         room.check()
         changed = refresh.probe(chosen)
+        context.announce(refresh.report.run_type(is_read=bool(changed)))
         refresh.import_all(refresh.download(changed))
     except Stopped:
         if room.error is not None:
@@ -152,8 +155,8 @@ class _Refresh:
         """Write a snapshot of each domain and move staging to it."""
         for domain, data in fetched:
             write = partial(self._write, data)
-            self._in_parallel("import", [domain], write, partial(self._take, data))
-        self._progress("import", None)
+            self._in_parallel(IMPORT, [domain], write, partial(self._take, data))
+        self._progress(IMPORT, None)
 
     def _probe(self, domain: Domain, _watch: Watch) -> _Probed:
         source, staging = sources.source_of(domain.source), domain.staging
@@ -319,7 +322,9 @@ class _Refresh:
 
     def _progress(self, phase: str, name: str | None) -> None:
         message = f"{phase} {name}" if name else None
-        self.context.progress(self.report.done, self.report.total, message, phase)
+        blocks = phase == IMPORT and name is not None
+        counts = (self.report.done, self.report.total)
+        self.context.progress(*counts, message, phase, blocking=blocks)
 
     def _note(self, phase: str, name: str, done: int, total: int | None) -> None:
         of = f" of {total:,}" if total else ""

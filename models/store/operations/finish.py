@@ -203,7 +203,8 @@ def _end_statement(
 
 
 def _ending_values(ending: Ending) -> dict[str, Any]:
-    values: dict[str, Any] = {"error": ending.error}
+    # What the story says last of it is over.
+    values: dict[str, Any] = {"error": ending.error, "is_blocking": None}
     is_cancelled = ending.state is OperationState.CANCELLED
     values["its_reason" if is_cancelled else "reason"] = ending.reason
     if ending.state is OperationState.PENDING:

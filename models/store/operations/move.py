@@ -16,9 +16,15 @@ _S = OperationState
 RUNNING = frozenset({_S.RUNNING})
 PENDING = frozenset({_S.PENDING})
 
+# What holds only while an attempt runs; a lost one may have left it.
+_OF_RUNNING: dict[str, Any] = dict.fromkeys(
+    ("is_blocking", "eta_earliest_at", "eta_at", "eta_latest_at")
+)
 _ENDED: dict[str, Any] = {
     "finished_at": database_now(),
-    **dict.fromkeys(("waiting_for", "turn", "eta_at")),
+    "waiting_for": None,
+    "turn": None,
+    **_OF_RUNNING,
 }
 _WRITES: dict[OperationState, dict[str, Any]] = {
     # A new attempt has no message and no worker yet.
@@ -28,7 +34,7 @@ _WRITES: dict[OperationState, dict[str, Any]] = {
         "handing_at": None,
         "worker": None,
         "heartbeat_at": None,
-        "eta_at": None,
+        **_OF_RUNNING,
         "waiting_for": None,
         "turn": None,
     },
@@ -40,8 +46,8 @@ _WRITES: dict[OperationState, dict[str, Any]] = {
         "started_at": database_now(),
         "first_started_at": sa.func.coalesce(operations.c.first_started_at, database_now()),
         "heartbeat_at": database_now(),
-        # A lost attempt may have left one.
-        "eta_at": None,
+        **_OF_RUNNING,
+        "run_type": None,
         "waiting_for": None,
         # Its message may arrive while it waits for its turn.
         "turn": sa.case((operations.c.turn.is_not(None), Turn.TAKEN.value)),

@@ -27,7 +27,13 @@ from runtime.sections import AlertSettings
 Step = dict[str, Any]
 # The random text that proves which worker holds an operation: no list, page or answer shows it.
 SEED = "seed"
-_COLUMNS = {"done": "processed", "total": "total", "message": "message", "phase": "phase"}
+_COLUMNS = {
+    "done": "processed",
+    "total": "total",
+    "message": "message",
+    "phase": "phase",
+    "blocking": "is_blocking",
+}
 
 
 def begun(name: str, *, repeatable: bool, seed: str | None = None) -> Step:
@@ -107,7 +113,7 @@ def finish(
 def columns_of(step: Step) -> dict[str, Any]:
     """Return the columns that the claim of an operation with this step writes."""
     shown = {"steps": [step], "phase": step["name"], "progress": 0.0}
-    return {**shown, "message": None, "processed": None, "total": None}
+    return {**shown, **dict.fromkeys(("message", "processed", "total", "is_blocking"))}
 
 
 def ended(step: Step, ending: Ending, message: str | None = None) -> Step:
@@ -134,12 +140,14 @@ def _without_seed(step: Mapping[str, Any]) -> Step:
 
 
 def progress_columns(progress: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns of `done`, `total`, `message` and `phase`, those that are given.
+    """Return the columns of `done`, `total`, `message`, `phase` and `blocking`, if given.
 
     A count that no column can hold is left out: it must not cost a task its lease.
     """
     given = {key: one for key, one in progress.items() if not is_too_large(one)}
     values = {_COLUMNS[key]: one for key, one in given.items() if key in _COLUMNS}
+    if "is_blocking" in values:
+        values["is_blocking"] = bool(values["is_blocking"])
     done, total = given.get("done"), given.get("total")
     if done is not None and total:
         values["progress"] = min(1.0, max(0.0, done / total))

@@ -72,7 +72,8 @@ def last_starts(connection: sa.Connection, uid: UUID, id: UUID) -> list[datetime
 ATTEMPT = sa.and_(
     operations.c.id == sa.bindparam("its_id"), operations.c.attempt == sa.bindparam("its_attempt")
 )
-_FENCED = sa.and_(ATTEMPT, is_still(operations.c.state, {OperationState.RUNNING}))
+IS_STILL_RUNNING = is_still(operations.c.state, {OperationState.RUNNING})
+_FENCED = sa.and_(ATTEMPT, IS_STILL_RUNNING)
 _BEAT = (
     sa.update(operations)
     .where(_FENCED)

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ import sqlalchemy as sa
 from models.operation import DONE, ENDED, OperationState
 from models.sql import read_clock, stands_in
 from models.store.actions.cursors import UNSCHEDULED
+from models.store.operations.eta import Eta, left_of
 from models.stored import document_in
 from models.tables import (
     REFRESHING,
@@ -23,8 +25,8 @@ from models.tables import (
 )
 
 STEP = "refresh"
-# The phase in which the data may be about to change.
-BLOCKING = "import"
+# The steps that change data.
+CHANGING = frozenset({STEP, "publish"})
 MOST_SEEN = 200
 
 _SHOWN: Sequence[sa.Column[Any]] = (
@@ -33,7 +35,10 @@ _SHOWN: Sequence[sa.Column[Any]] = (
     operations.c.state,
     operations.c.phase,
     operations.c.message,
+    operations.c.is_blocking,
+    operations.c.eta_earliest_at,
     operations.c.eta_at,
+    operations.c.eta_latest_at,
     operations.c.started_at,
     operations.c.error,
     operations.c.steps,
@@ -51,10 +56,10 @@ def statuses_of(
 ) -> dict[int, dict[str, Any]]:
     """Return the status of each small app's data as JSON, but with datetime instants.
 
-    `status` is `running` during a refresh, else `failed` if the last one did not succeed, else
-    `ready`; `empty` before the first. `blocking_maintenance` is true only in the phase `import`.
-    `run_type`, `rewritten` and `reused` are those of the last refresh that ended, if it is among
-    the last operations.
+    `status` is `running` while data are refreshed or published, or a step blocks; else `failed` if
+    the last refresh did not succeed, else `ready`; `empty` before the first. `run_type`,
+    `rewritten` and `reused` are those of the last refresh that ended, if it is among the last
+    operations.
     """
     if not small_app_ids:
         return {}
@@ -70,26 +75,30 @@ def _status_in(runs: Sequence[sa.Row[Any]], now: datetime, *, has_data: bool) ->
     running = _running([row for row in runs if row.state == OperationState.RUNNING])
     last = next((row for row in runs if row.state in ENDED and _step(row) is not None), None)
     details = _details(last)
+    left = left_of(_eta(running), now)
     return {
         "status": _status(running, last, has_data=has_data),
         "phase": running.phase if running else None,
         "message": running.message if running else None,
-        "blocking_maintenance": bool(running and running.phase == BLOCKING),
+        "blocking_maintenance": bool(running and running.is_blocking),
         "last_error": _error(last),
         "run_type": details.get("run_type"),
         "rewritten": details.get("rewritten", []),
         "reused": details.get("reused", []),
-        "eta": running.eta_at if running else None,
         "started_at": running.started_at if running else None,
         "elapsed_s": _seconds(running.started_at, now) if running else None,
-        "eta_s": _seconds(now, running.eta_at) if running else None,
+        **asdict(left),
     }
 
 
-def _seconds(since: datetime | None, until: datetime | None) -> float | None:
-    if since is None or until is None:
+def _seconds(since: datetime | None, until: datetime) -> float | None:
+    return None if since is None else max(0.0, round((until - since).total_seconds(), 3))
+
+
+def _eta(running: sa.Row[Any] | None) -> Eta | None:
+    if running is None or running.eta_at is None:
         return None
-    return max(0.0, round((until - since).total_seconds(), 3))
+    return Eta(running.eta_earliest_at, running.eta_at, running.eta_latest_at)
 
 
 def _runs(
@@ -122,13 +131,13 @@ def _last_ended_of(small_app_id: int) -> sa.Select[Any]:
 
 
 def _running(found: Sequence[sa.Row[Any]]) -> sa.Row[Any] | None:
-    """Return the operation that is refreshing; of several, one that imports."""
-    refreshing = [row for row in reversed(found) if _refreshes_now(row)]
-    return next((row for row in refreshing if row.phase == BLOCKING), next(iter(refreshing), None))
+    """Return the operation that is changing the data; of several, one that blocks."""
+    changing = [row for row in reversed(found) if row.is_blocking or _changes_data(row)]
+    return next((row for row in changing if row.is_blocking), next(iter(changing), None))
 
 
-def _refreshes_now(row: sa.Row[Any]) -> bool:
-    return any(one["name"] == STEP and one["state"] == "running" for one in row.steps or ())
+def _changes_data(row: sa.Row[Any]) -> bool:
+    return any(one["name"] in CHANGING and one["state"] == "running" for one in row.steps or ())
 
 
 def _step(row: sa.Row[Any]) -> dict[str, Any] | None:

@@ -34,6 +34,7 @@ from tasks.step_context import WorkContext
 from tasks.steps.maintenance.work import run as maintain
 from tests.celery_messages import celery_action
 from tests.factories import DEFAULT_APP, STEPS, installation_on, make_action
+from tests.integration.data.steps.conftest import Progress
 from tests.integration.scheduler.rubbish import Cell, Key, cells_of, write
 from tests.statements import executed
 from views import apps, audit, jobs, metrics, operations, users
@@ -263,7 +264,7 @@ class Furnished:
             engine=self.engine,
             settings=self.settings.model_copy(update={"retention": retention}),
             is_manual=False,
-            reporter=lambda *_: None,
+            reporter=Progress(),
             time_left_source=lambda: timedelta(hours=1),
             should_stop_source=lambda: False,
         )

@@ -11,10 +11,10 @@ from models.store.operations.eta import MOST_SEEN, estimate
 from runtime.config import Settings
 from runtime.database import reading
 from scheduler.changes.change import Changed
-from tasks import progress
+from tasks import news
 from tasks.execute import run_attempt
 from tasks.registry import Registry
-from tests.factories import make_action, make_operation, row_of, update_operation
+from tests.factories import make_action, make_operation, row_of, seen, update_operation
 from tests.integration.tasks.test_execute import make_running_action
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
@@ -25,7 +25,12 @@ pytestmark = pytest.mark.usefixtures("own_steps")
 
 
 def make_ended(
-    engine: sa.Engine, action: Changed, number: int, seconds: float, state: str = "success"
+    engine: sa.Engine,
+    action: Changed,
+    number: int,
+    seconds: float,
+    state: str = "success",
+    run_type: str | None = None,
 ) -> None:
     """Record an operation that took so long."""
     id = make_operation(engine, action, NOON - number * MINUTE)
@@ -36,29 +41,57 @@ def make_ended(
         engine,
         id,
         state=state,
+        run_type=run_type,
         started_at=started_at,
         finished_at=started_at + timedelta(seconds=seconds),
     )
 
 
-def estimated(engine: sa.Engine, action: Changed) -> timedelta | None:
-    """Return how long after its start a running operation of the action should be done."""
-    id = make_operation(engine, action, NOON + MINUTE)
+def estimated(
+    engine: sa.Engine,
+    action: Changed,
+    *,
+    run_type: str | None = None,
+    expected: timedelta | None = None,
+    at: int = 1,
+) -> timedelta | None:
+    """Return how long after its start an operation of this minute should be done."""
+    id = make_operation(engine, action, NOON + at * MINUTE)
     running: dict[str, Any] = {"state": "running", "worker": "w", "heartbeat_at": NOON}
-    update_operation(engine, id, started_at=NOON, **running)
+    update_operation(engine, id, started_at=NOON, run_type=run_type, **running)
     with reading(engine) as connection:
-        found = estimate(connection, id)
-    return None if found is None else found - NOON
+        found = estimate(connection, id, expected)
+    update_operation(engine, id, state="cancelled")
+    return None if found is None else found.at - NOON
 
 
-def test_nothing_is_said_before_three_succeeded(engine: sa.Engine) -> None:
+def test_what_did_not_succeed_says_nothing(engine: sa.Engine) -> None:
     action = make_action(engine)
-    for number in (1, 2):
-        make_ended(engine, action, number, 60)
-    make_ended(engine, action, 3, 60, state="failed")
-    make_ended(engine, action, 4, 60, state="partial")
+    make_ended(engine, action, 1, 60, state="failed")
+    make_ended(engine, action, 2, 60, state="partial")
 
     assert estimated(engine, action) is None
+
+
+def test_a_first_run_takes_as_long_as_its_document_expects(engine: sa.Engine) -> None:
+    action = make_action(engine)
+
+    assert estimated(engine, action, expected=2 * MINUTE) == 2 * MINUTE
+
+    make_ended(engine, action, 1, 60)
+
+    assert estimated(engine, action, expected=2 * MINUTE, at=2) == MINUTE
+
+
+def test_only_runs_of_the_same_type_say_how_long_it_takes(engine: sa.Engine) -> None:
+    action = make_action(engine)
+    make_ended(engine, action, 1, 300, run_type="complete")
+    make_ended(engine, action, 2, 0.07, run_type="cached")
+    make_ended(engine, action, 3, 0.09, run_type="cached")
+
+    assert estimated(engine, action, run_type="complete") == timedelta(seconds=300)
+    assert estimated(engine, action, run_type="cached", at=2) == timedelta(seconds=0.08)
+    assert estimated(engine, action, run_type="bootstrap", at=3) is None
 
 
 def test_three_that_succeeded_say_how_long_it_takes(engine: sa.Engine) -> None:
@@ -83,13 +116,12 @@ def test_what_lies_far_back_is_not_looked_at(engine: sa.Engine) -> None:
 def test_a_running_operation_shows_it_and_an_ended_one_does_not(
     engine: sa.Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "NEWS_EVERY_S", 0.0)
+    monkeypatch.setattr(news, "ESTIMATED_AFTER_S", 0.0)
     shown: list[Any] = []
 
     @minutebook.step("slow")
     def slow(context: minutebook.StepContext) -> None:
-        context.progress(1, 2)
-        shown.append(row_of(engine, context.operation_id))
+        shown.append(seen(engine, context.operation_id, lambda row: row["eta_at"] is not None))
 
     action = make_running_action(engine, Registry(), operations={"slow": True})
     for number in (1, 2, 3):
@@ -98,4 +130,4 @@ def test_a_running_operation_shows_it_and_an_ended_one_does_not(
 
     assert run_attempt(engine, settings, Registry(), (id, 1), "tests") == "success"
     assert shown[0]["eta_at"] - shown[0]["started_at"] == timedelta(seconds=120)
-    assert row_of(engine, id)["eta_at"] is None
+    assert row_of(engine, id)["eta_latest_at"] is None

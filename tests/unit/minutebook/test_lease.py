@@ -30,8 +30,8 @@ class Kept(Keeper):
         self.asked = self.learns
         return self.limits.heartbeat_s
 
-    def has_news(self) -> bool:
-        return self.news.is_set()
+    def news_due_at(self) -> float | None:
+        return 0.0 if self.news.is_set() else None
 
     def cut_off(self, why: str) -> None:
         self.was_cut_off.append(why)
@@ -41,7 +41,7 @@ class Kept(Keeper):
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease, "CHECK_S", 0.005)
-    monkeypatch.setattr(lease, "NEWS_EVERY_S", 0.0)
+    monkeypatch.setattr(lease, "NEWS_SOON_S", 0.0)
 
 
 def in_main(act: Callable[[], None]) -> None:

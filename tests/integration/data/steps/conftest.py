@@ -36,14 +36,29 @@ class Progress:
 
     phases: list[str] = field(default_factory=list)
     reports: list[tuple[int | None, int | None, str | None]] = field(default_factory=list)
+    # The phases in which the data were covered.
+    blocked: set[str | None] = field(default_factory=set)
+    run_type: str | None = None
 
     def report(
-        self, done: int | None, total: int | None, message: str | None, phase: str | None
+        self,
+        done: int | None = None,
+        total: int | None = None,
+        message: str | None = None,
+        phase: str | None = None,
+        *,
+        blocking: bool | None = None,
     ) -> None:
         """Take one report."""
         self.reports.append((done, total, message))
+        if blocking:
+            self.blocked.add(phase)
         if phase is not None and phase not in self.phases:
             self.phases.append(phase)
+
+    def announce(self, run_type: str) -> None:
+        """Take the type of the run."""
+        self.run_type = run_type
 
 
 @dataclass
@@ -133,7 +148,7 @@ class Work:
             settings=changed,
             is_manual=is_manual,
             notify=notify,
-            reporter=self.progress.report,
+            reporter=self.progress,
             time_left_source=lambda: timedelta(hours=1),
             should_stop_source=should_stop,
             attempts_left=attempts_left,

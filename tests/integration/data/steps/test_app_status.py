@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from data.steps import publish, refresh
 from data.steps.publish import PublishParameters
 from data.steps.refresh import RefreshParameters
-from models.store.tenants.app_status import MOST_SEEN, status_of
+from models.store.tenants.app_status import MOST_SEEN, status_of, statuses_of
 from models.tables import action_cursor, actions, operations
 from runtime.database import reading
 from tests.integration.data.steps.conftest import Work
@@ -37,39 +37,70 @@ def test_before_the_first_refresh_there_is_nothing(work: Work) -> None:
         "status": "empty", "phase": None, "message": None, "blocking_maintenance": False,
         "next_run_at": None, "data_updated_at": None, "last_error": None, "run_type": None,
         "rewritten": [], "reused": [], "eta": None, "started_at": None, "elapsed_s": None,
-        "eta_s": None,
+        "eta_s": None, "eta_earliest_s": None, "eta_latest_s": None, "is_longer_than_usual": False,
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("phase", "blocks"), [("probe", False), ("download", False), ("import", True), (None, False)]
-)
-def test_only_an_import_blocks(work: Work, phase: str | None, blocks: bool) -> None:
-    make(work, "running", "running", phase=phase, message="import a", eta_at=NOON)
+@pytest.mark.parametrize("blocks", [None, False, True])
+def test_what_runs_is_shown_and_whether_it_blocks(work: Work, blocks: bool | None) -> None:
+    make(work, "running", "running", phase="import", message="import a", is_blocking=blocks)
 
     found = status(work)
 
-    assert (found["status"], found["phase"]) == ("running", phase)
-    assert (found["message"], found["eta"]) == ("import a", NOON)
-    assert found["blocking_maintenance"] is blocks
+    assert (found["status"], found["phase"]) == ("running", "import")
+    assert (found["message"], found["eta"]) == ("import a", None)
+    assert found["blocking_maintenance"] is bool(blocks)
 
 
-def test_of_several_the_one_that_imports_is_shown(work: Work) -> None:
+def test_of_several_the_one_that_blocks_is_shown(work: Work) -> None:
     make(work, "running", "running", phase="probe", started_at=NOON)
-    make(work, "running", "running", phase="import", started_at=NOON + timedelta(minutes=1))
+    later = NOON + timedelta(minutes=1)
+    make(work, "running", "running", phase="import", is_blocking=True, started_at=later)
 
     assert status(work)["phase"] == "import"
 
 
-def test_a_publish_that_follows_the_refresh_does_not_block(work: Work) -> None:
+def test_a_publish_that_follows_the_refresh_is_shown_too(work: Work) -> None:
     stories = [{"name": "refresh", "state": "success"}, {"name": "publish", "state": "running"}]
-    work.operation(steps=stories, phase="import")
+    work.operation(steps=stories, phase="publish", is_blocking=True)
 
-    assert status(work)["blocking_maintenance"] is False
+    assert status(work)["status"] == "running"
+    assert status(work)["blocking_maintenance"] is True
+
+
+def test_a_mail_that_follows_is_not_a_change_of_the_data(work: Work) -> None:
+    stories = [{"name": "refresh", "state": "success"}, {"name": "send_email", "state": "running"}]
+    work.operation(steps=stories, phase="send")
+
+    assert status(work)["status"] == "empty"
+
+
+@pytest.mark.parametrize(
+    ("ran_for", "left", "is_longer"),
+    [
+        pytest.param(30, (10, 0.001, 30), False, id="in_time"),
+        pytest.param(50, (10, 0.001, 10), False, id="past_the_probable_end"),
+        pytest.param(600, (None, None, None), True, id="longer_than_usual"),
+    ],
+)
+def test_an_end_that_is_past_is_longer_than_usual(
+    work: Work, ran_for: int, left: tuple[float | None, ...], is_longer: bool
+) -> None:
+    ends = zip(("eta_earliest_at", "eta_at", "eta_latest_at"), (20, 40, 60), strict=True)
+    values = {name: NOON + timedelta(seconds=seconds) for name, seconds in ends}
+    make(work, "running", "running", started_at=NOON, **values)
+
+    with reading(work.engine) as connection:
+        now = NOON + timedelta(seconds=ran_for)
+        found = statuses_of(connection, [work.app.id], now)[work.app.id]
+
+    assert tuple(found[f"eta_{one}s"] for one in ("", "earliest_", "latest_")) == left
+    assert (found["is_longer_than_usual"], found["elapsed_s"]) == (is_longer, ran_for)
+    assert (found["eta"] is None) is is_longer
 
 
 def test_another_small_apps_refresh_is_not_ours(work: Work) -> None:
-    make(work, "running", "running", phase="import")
+    make(work, "running", "running", phase="import", is_blocking=True)
     work.apply(name="other")
 
     assert status(work)["status"] == "empty"

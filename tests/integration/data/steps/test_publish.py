@@ -38,6 +38,7 @@ def test_production_shows_what_staging_holds(staged: Work) -> None:
     result = ran(staged, data="true")
 
     assert result.message == "published a (1 row), b (2 rows)"
+    assert staged.progress.blocked == {"import", "publish"}
     for domain in staged.domains().values():
         assert domain.production == domain.staging
         assert domain.published_at is not None

@@ -16,6 +16,7 @@ from tests.browser import Chromium
 from tests.factories import update_operation
 from tests.integration.web.conftest import APP, NIGHTLY, Web
 from tests.integration.web.dashboard.conftest import Browse
+from tests.integration.web.refreshes import LONG_S, Refreshed
 from views.apps import changes, grants
 from views.runs import run
 
@@ -46,7 +47,8 @@ def importing(web_on_sqlite: Web) -> UUID:
         now = read_clock(connection)
     minute = timedelta(minutes=1)
     values = {"state": "running", "heartbeat_at": now, "worker": "w", "phase": "import"}
-    times = {"started_at": now - minute, "first_started_at": now - minute, "eta_at": now + minute}
+    times = {"started_at": now - minute, "first_started_at": now - minute, "is_blocking": True}
+    times |= dict.fromkeys(("eta_earliest_at", "eta_at", "eta_latest_at"), now + minute)
     steps = [{"name": "refresh", "state": "running"}]
     update_operation(opened.engine, id, **values, **times, steps=steps)
     return id
@@ -74,6 +76,26 @@ def test_an_import_covers_the_data_and_traps_nobody(
         ended = {"state": "failed", "finished_at": None}
         update_operation(web_on_sqlite.engine, importing, **ended)
         expect(cover).to_have_count(0, timeout=30_000)
+
+    assert tab.faults == []
+
+
+def test_the_overlay_comes_and_goes_with_a_run(
+    chromium: Chromium, web_on_sqlite: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refreshed = Refreshed(web_on_sqlite, monkeypatch)
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token(), reduced_motion="reduce") as tab:
+        tab.page.goto(f"/apps/{APP}")
+        cover = tab.page.locator("details.cover")
+        expect(tab.page.locator("td.name:text-is('orders')")).to_be_visible()
+        expect(cover).to_have_count(0)
+        with refreshed.running() as (importing, moving):
+            expect(cover).to_contain_text("import orders", timeout=30_000)
+            importing.may_pass.set()
+            assert moving.reached.wait(LONG_S)
+            expect(cover).to_contain_text("publish", timeout=30_000)
+        expect(cover).to_have_count(0, timeout=30_000)
+        expect(tab.page.locator("main")).to_contain_text("Its data is ready.")
 
     assert tab.faults == []
 

@@ -1,0 +1,129 @@
+"""The status of data as a page polls it: complete, cached, bootstrap and failed runs."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import pytest
+
+from models.roles import Role
+from tests.integration.web.conftest import APP, Web
+from tests.integration.web.refreshes import DOMAINS, LONG_S, Refreshed
+
+ACTIVE_S, IDLE_S = 1.5, 10.0
+
+
+@dataclass
+class PollingPage:
+    """A page that polls: often while a run is active. Its time passes as the test lets it."""
+
+    client: httpx.Client
+    passed_s: float = 0.0
+    shown: dict[str, Any] = field(default_factory=dict)
+
+    def poll(self) -> dict[str, Any]:
+        """Return what the page shows after its next poll."""
+        self.passed_s += ACTIVE_S if self.shown.get("status") == "running" else IDLE_S
+        self.shown = self.client.get(f"/api/apps/{APP}/status").raise_for_status().json()
+        return self.shown
+
+    def overlay(self) -> tuple[str, str | None, bool]:
+        """Return the run's status and phase, and whether the overlay covers the data."""
+        shown = self.poll()
+        return shown["status"], shown["phase"], shown["blocking_maintenance"]
+
+
+@pytest.fixture
+def refreshed(web: Web, monkeypatch: pytest.MonkeyPatch) -> Refreshed:
+    return Refreshed(web, monkeypatch)
+
+
+@pytest.fixture
+def page(web: Web) -> PollingPage:
+    return PollingPage(web.client(Role.VIEWER, APP))
+
+
+def ran(refreshed: Refreshed) -> None:
+    """Run to the end."""
+    with refreshed.running():
+        pass
+
+
+def test_a_complete_run_covers_the_data_while_it_changes_them(
+    refreshed: Refreshed, page: PollingPage
+) -> None:
+    assert page.overlay() == ("empty", None, False)
+
+    with refreshed.running() as (importing, moving):
+        assert importing.reached.wait(LONG_S)
+        assert page.overlay() == ("running", "import", True)
+        assert page.shown["message"] == "import orders"
+        assert page.shown["started_at"] is not None
+        importing.may_pass.set()
+        assert moving.reached.wait(LONG_S)
+        assert page.overlay() == ("running", "publish", True)
+        assert page.shown["data_updated_at"] is None
+
+    assert page.overlay() == ("ready", None, False)
+    assert page.shown["run_type"] == "complete"
+    assert page.shown["rewritten"] == list(DOMAINS)
+    assert page.shown["data_updated_at"] is not None
+    assert page.passed_s == 2 * IDLE_S + 2 * ACTIVE_S
+
+
+def test_a_cached_run_covers_nothing_but_the_move(refreshed: Refreshed, page: PollingPage) -> None:
+    ran(refreshed)
+    before = page.poll()
+
+    with refreshed.running() as (importing, moving):
+        assert moving.reached.wait(LONG_S)
+        assert page.overlay() == ("running", "publish", True)
+        assert not importing.reached.is_set()
+
+    assert page.overlay() == ("ready", None, False)
+    assert (page.shown["run_type"], page.shown["reused"]) == ("cached", list(DOMAINS))
+    assert page.shown["data_updated_at"] == before["data_updated_at"]
+
+
+def test_a_lost_snapshot_is_imported_again(refreshed: Refreshed, page: PollingPage) -> None:
+    ran(refreshed)
+    snapshots = refreshed.web.opened.settings.home / "snapshots" / APP / "shops"
+    for file in snapshots.rglob("*.*"):
+        file.unlink()
+
+    with refreshed.running() as (importing, _moving):
+        assert importing.reached.wait(LONG_S)
+        assert page.overlay() == ("running", "import", True)
+        assert page.shown["message"] == "import shops"
+
+    assert page.overlay() == ("ready", None, False)
+    assert (page.shown["run_type"], page.shown["rewritten"]) == ("bootstrap", ["shops"])
+
+
+def test_a_failed_run_uncovers_the_data_that_were(refreshed: Refreshed, page: PollingPage) -> None:
+    ran(refreshed)
+    before = page.poll()
+    root = refreshed.web.opened.settings.effective_data_root
+    for name in DOMAINS:
+        (root / f"{name}.csv").unlink()
+
+    ran(refreshed)
+
+    assert page.overlay() == ("failed", None, False)
+    assert "orders" in page.shown["last_error"]
+    assert page.shown["data_updated_at"] == before["data_updated_at"]
+    assert (page.shown["started_at"], page.shown["eta_s"]) == (None, None)
+
+
+def test_the_first_run_takes_as_long_as_its_document_expects(
+    refreshed: Refreshed, page: PollingPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tasks.news.ESTIMATED_AFTER_S", 0.0)
+    with refreshed.running() as (importing, _moving):
+        assert importing.reached.wait(LONG_S)
+        while page.poll()["eta_s"] is None:
+            assert page.passed_s < 3_600
+
+        assert 100 < page.shown["eta_s"] <= 120
+        assert page.shown["eta_earliest_s"] <= page.shown["eta_s"] < page.shown["eta_latest_s"]
+        assert not page.shown["is_longer_than_usual"]
