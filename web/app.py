@@ -13,13 +13,14 @@ from fastapi.middleware.cors import CORSMiddleware
 from runtime.config import Settings
 from runtime.plug_ins import added
 from views import apps
+from views.apps.public import public_statuses
 from views.installation import Installation
 from views.operations import rows_of
 from views.overview import overview_of
 from views.overview.vitals import vitals_of
 from web import health, metrics
 from web.access import Failures, bearers_of, still_valid
-from web.api import actions, installation, jobs, live, operations, people
+from web.api import actions, installation, jobs, live, operations, people, public
 from web.api import apps as app_endpoints
 from web.downloads import Places
 from web.guards import BoundedBodies
@@ -27,6 +28,7 @@ from web.handout import Handout
 from web.kept import Kept
 from web.live import Live
 from web.problems import as_json, install
+from web.public import PublicStatuses
 from web.routing import ByFirstWords
 from web.schema import openapi_of
 from web.together import Key, Together, Value
@@ -50,6 +52,7 @@ ROUTERS = (
     live.router,
     jobs.router,
     installation.router,
+    public.router,
     health.router,
     metrics.router,
 )
@@ -74,6 +77,7 @@ def make_app(opened: Installation) -> FastAPI:
     app.state.states = Together(_reading(app, operations.read_states), itemgetter(0))
     app.state.shown = Together(_reading(app, operations.read_shown), itemgetter(0, 1))
     app.state.statuses = Together(_reading(app, app_endpoints.read_status), str)
+    app.state.public_statuses = PublicStatuses(_reading(app, public_statuses))
     app.state.live_operations = Live("operation", partial(rows_of, opened), valid_of)
     app.state.live_statuses = Live("status", partial(apps.statuses, opened), valid_of)
     app.state.handout, app.state.turns = Handout(opened), Turns(HEAVY_AT_ONCE)

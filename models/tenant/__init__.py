@@ -28,7 +28,7 @@ GIVEN = GIVEN_OWNER
 LONGEST_TEMPLATE = 100_000
 LONGEST_SUBJECT = 500
 PEOPLE = {"users", "groups", "users_complete"}
-_APP_NAME = re.compile("[a-z0-9][a-z0-9_-]{0,63}")
+APP_NAME = re.compile("[a-z0-9][a-z0-9_-]{0,63}")
 
 
 class InvalidSmallApp(InvalidDocument):
@@ -36,7 +36,7 @@ class InvalidSmallApp(InvalidDocument):
 
 
 def _app_name(value: object) -> str:
-    if isinstance(value, str) and _APP_NAME.fullmatch(value):
+    if isinstance(value, str) and APP_NAME.fullmatch(value):
         return value
     raise ValueError(
         "write 1 to 64 of: lowercase letters, digits, _ and -, with a letter or digit first; "
@@ -86,7 +86,8 @@ class SmallAppModel(Document):
     """A small app: a tenant with its own zone, domains, templates, people and settings.
 
     `notify` false silences the "new data available" mails of this app, unless a publish requests
-    one; `notify_recipients` selects their recipients, by default all users. The stored document
+    one; `notify_recipients` selects their recipients, by default all users. `public_status` shows
+    how fresh the data are to people without an account. The stored document
     has no people: they have their own tables, which other commands change too.
     """
 
@@ -107,6 +108,7 @@ class SmallAppModel(Document):
     permissions: Documents = Field(default_factory=dict)
     notify: Flag = True
     notify_recipients: RecipientFilterModel | None = None
+    public_status: Flag = False
     owner: Name | None = None
     settings: AppSettings = Field(default_factory=dict)
     users: Users = ()

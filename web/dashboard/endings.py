@@ -5,6 +5,7 @@ from datetime import timedelta
 from models.store.operations.eta import Eta, Left
 from models.values.durations import lasting
 from views.apps import DataStatus
+from views.apps.public import PublicStatus
 from views.operations import OperationRow
 from web.dashboard.texts import say
 
@@ -16,7 +17,7 @@ def usual_end(one: OperationRow) -> Eta | None:
     return Eta(one.eta_earliest_at, one.eta_at, one.eta_latest_at)
 
 
-def ending_of(left: Left | DataStatus) -> str:
+def ending_of(left: Left | DataStatus | PublicStatus) -> str:
     """Return `ends in 40 s (20 s to 1 min)`, `longer than usual`, or nothing."""
     if left.is_longer_than_usual:
         return say("overview.longer")

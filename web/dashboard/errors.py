@@ -12,8 +12,8 @@ from web.dashboard.session import is_fragment, visitor_or_none
 from web.dashboard.texts import say, texts
 from web.problems import Described, as_json
 
-# What programs ask for: the first part of the path.
-OF_PROGRAMS = frozenset({"api", "healthz", "jobs", "metrics", "openapi.json", "readyz", "static"})
+# What programs ask for: the first part of the path, or a name that ends in .json.
+OF_PROGRAMS = frozenset({"api", "healthz", "jobs", "metrics", "readyz", "static"})
 
 
 def answer_stale(request: Request, error: Any) -> Response:
@@ -27,7 +27,7 @@ def answer_stale(request: Request, error: Any) -> Response:
 def answer_error(request: Request, error: Described) -> Response:
     """Return the answer for an error, in a form that the client can read."""
     path = request.url.path.removeprefix(request.scope.get("root_path", ""))
-    if path.removeprefix("/").partition("/")[0] in OF_PROGRAMS:
+    if path.removeprefix("/").partition("/")[0] in OF_PROGRAMS or path.endswith(".json"):
         return as_json(error)
     # Set only if the request got so far.
     visitor = getattr(request.state, "visitor", None)

@@ -241,6 +241,8 @@ def _visitor(request: Request, permission: Permission, is_of_installation: bool 
 
 def visitor_or_none(request: Request) -> Visitor | None:
     """Return the visitor of a request for no page of ours, for the frame of the answer."""
+    if COOKIE not in request.cookies:
+        return None
     with suppress(SignInNeeded, Forbidden, NotFound, UnfitSchema, *DATABASE_AWAY):
         return _visitor(request, Permission.READ, False)
     return None

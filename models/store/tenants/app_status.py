@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from models.operation import DONE, ENDED, OperationState
-from models.sql import read_clock, stands_in
+from models.sql import is_among, read_clock, stands_in
 from models.store.actions.cursors import UNSCHEDULED
 from models.store.operations.eta import Eta, left_of
 from models.stored import document_in
@@ -27,6 +27,8 @@ from models.tables import (
 STEP = "refresh"
 # The steps that change data.
 CHANGING = frozenset({STEP, "publish"})
+# The key of a document.
+PUBLIC = "public_status"
 MOST_SEEN = 200
 
 _SHOWN: Sequence[sa.Column[Any]] = (
@@ -69,6 +71,15 @@ def statuses_of(
         id: {**_status_in(runs.get(id, []), now, has_data=shown.refreshed), **shown.columns}
         for id, shown in data.items()
     }
+
+
+def public_apps(connection: sa.Connection, names: Collection[str]) -> dict[int, str]:
+    """Return the ids and names of those small apps whose documents make their status public."""
+    says_so = small_apps.c.document.contains(f'"{PUBLIC}"')
+    query = sa.select(small_apps.c.id, small_apps.c.name, small_apps.c.document)
+    query = query.where(small_apps.c.deleted_at.is_(None), says_so)
+    rows = connection.execute(query.where(is_among(connection, small_apps.c.name, names)))
+    return {row.id: row.name for row in rows if document_in(row.document).get(PUBLIC) is True}
 
 
 def _status_in(runs: Sequence[sa.Row[Any]], now: datetime, *, has_data: bool) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from tests.integration.web.test_roles import accesses, name_of
 from views.runs import run
 from web.dashboard.mounting import pages
 
-PUBLIC = {"/sign-in", "/sign-in/{link}", "/static/{name}"}
+PUBLIC = {"/sign-in", "/sign-in/{link}", "/static/{name}", "/status/{app}"}
 ROUTES = [route for router in pages() for route in router.routes if isinstance(route, APIRoute)]
 GUARDED = [route for route in ROUTES if route.path not in PUBLIC]
 VISITORS = [role for role in Role if Permission.READ in PERMITS[role]]

@@ -44,6 +44,7 @@ PAGES = {
     "/sign-in": "/sign-in",
     "/sign-in/{link}": "/sign-in/mbl_0",
     "/static/{name}": "/static/icon.svg",
+    "/status/{app}": "/status/shop",
 }
 # Other addresses of a page above, and a stream, whose page is counted.
 ALSO = {"/apps/{app}/store", "/apps/{app}/draft", "/operations/{id}/live"}
@@ -72,7 +73,7 @@ def test_every_page_is_counted(web_on_sqlite: Web) -> None:
 def test_no_page_asks_more_often_the_more_there_is(web: Web, browse: Browse) -> None:
     opened = web.opened
     apps: list[dict[str, Any]] = [{"name": f"other-{number}"} for number in range(9)]
-    apps.append({"name": APP, "templates": {"hello": TEMPLATE}})
+    apps.append({"name": APP, "public_status": True, "templates": {"hello": TEMPLATE}})
     app_changes.apply(opened, [("", one) for one in apps], dry_run=False)
     shop = opened.for_request(APP, is_bound=True, bearer="tests")
     changes.add(shop, [{**NIGHTLY, "name": f"action {number}"} for number in range(9)])
