@@ -25,7 +25,8 @@ class StepOutcome(str, Enum):
     """How a step ended without an exception."""
 
     SUCCESS = "success"
-    # Some domains or recipients failed; the next steps still run.
+    # Some domains or recipients failed; the next steps still run, except that `publish` is left
+    # out after a partial `refresh`.
     PARTIAL = "partial"
 
     __str__ = str.__str__
@@ -150,8 +151,9 @@ class StepSpec:
     for; `alone` allows no other step beside it; `hand_over` returns, from the parameters, the task
     to send in place of ours and its queue; `job` returns the job that a worker takes over HTTP in
     place of a message; `reaches` yields, from the parameters, the kinds and names of what has to be
-    granted; `extra` names the optional part of an installation that it needs, such
-    as `data`; `example` holds parameters to start from.
+    granted; `builds_on` names the step after which, if it ended partial, this one is left out
+    unless its parameter `after_partial` is true; `extra` names the optional part of an installation
+    that it needs, such as `data`; `example` holds parameters to start from.
     """
 
     name: str
@@ -167,6 +169,7 @@ class StepSpec:
     hand_over: Callable[[Mapping[str, Any]], Any] | None = None
     job: Callable[[Mapping[str, Any]], Any] | None = None
     reaches: Callable[[Mapping[str, Any]], Any] | None = None
+    builds_on: str | None = None
     extra: str = ""
     example: Any = field(default_factory=dict)
 

@@ -121,6 +121,8 @@ class StepState(StrEnum):
     SUCCESS = "success"
     PARTIAL = "partial"
     FAILED = "failed"
+    # Left out, because a step that it builds on did only a part of its work.
+    SKIPPED = "skipped"
 
 
 def after_loss(losses: int, *, repeatable: bool, cancel_requested: bool) -> OperationState:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -89,7 +90,7 @@ class Runner:
         return self.progress.last()
 
     def _run_all(self, steps: tuple[StepModel, ...], context: WorkContext) -> Ending:
-        states = []
+        states: dict[str, StepOutcome] = {}
         for index, step in enumerate(steps):
             story = self.script.stories[index]
             if story["state"] == StepState.SUCCESS:
@@ -98,20 +99,23 @@ class Runner:
             asked = self.lease.asked_to_end()
             if asked is not None:
                 return asked
+            self._prepare(step, context)
+            if why := _why_left_out(step, context, states):
+                context.logger.warning("%s is left out: %s", step.name, why)
+                self.script.end(index, StepState.SKIPPED, message=why)
+                continue
             with span(f"step {step.name}"):
                 result = self._run_step(index, step, context)
-            states.append(result.outcome)
+            states[step.name] = result.outcome
             asked = self.lease.asked_to_end()
             if result.outcome is StepOutcome.PARTIAL and self.lease.stop_was_seen and asked:
                 return asked
-        is_partial = StepOutcome.PARTIAL in states
+        is_partial = StepOutcome.PARTIAL in states.values()
         state = OperationState.PARTIAL if is_partial else OperationState.SUCCESS
         return Ending(state, result=self.results)
 
     def _run_step(self, index: int, step: StepModel, context: WorkContext) -> StepResult:
-        self._check_granted(step)
         function = self.registry.function(step.name)
-        self._equip(step, context)
         if index != self.script.announced:
             self.progress.begin_step(index)
         self._running, self.script.announced = index, None
@@ -132,8 +136,9 @@ class Runner:
             what = step.name if name == step.name else f"{step.name}: {name!r}"
             raise StepFailed(f"step {what} {why}", permanent=True)
 
-    def _equip(self, step: StepModel, context: WorkContext) -> None:
-        """Set the step's parameters and the settings of its small app."""
+    def _prepare(self, step: StepModel, context: WorkContext) -> None:
+        """Set the step's parameters and the settings of its small app; raises StepFailed."""
+        self._check_granted(step)
         spec = step.spec
         if spec is None:
             return
@@ -186,6 +191,21 @@ class Runner:
             failed_modules=self.registry.failed,
             reader_modules=self.registry.reader_modules,
         )
+
+
+def _why_left_out(
+    step: StepModel, context: WorkContext, ended: Mapping[str, StepOutcome]
+) -> str | None:
+    """Return why a step is not run: the one that it builds on did only a part of its work."""
+    builds_on = None if step.spec is None else step.spec.builds_on
+    if builds_on is None or ended.get(builds_on) is not StepOutcome.PARTIAL:
+        return None
+    if getattr(context.parameters, "after_partial", False):
+        return None
+    return (
+        f'{builds_on} ended partial, so production stays as it is; "after_partial": true in '
+        f"{step.name} publishes in spite of it"
+    )
 
 
 def _result_of(name: str, returned: object) -> StepResult:

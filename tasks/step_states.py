@@ -11,7 +11,7 @@ from models.store.operations import one_step
 from models.store.operations.finish import Ending
 from runtime.clock import utc_now
 
-ENDED_WELL = {StepState.SUCCESS, StepState.PARTIAL}
+ENDED_WELL = {StepState.SUCCESS, StepState.PARTIAL, StepState.SKIPPED}
 _EMPTY: tuple[object, ...] = (None, "", {})
 
 

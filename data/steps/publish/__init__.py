@@ -37,12 +37,14 @@ class PublishParameters(Document):
     """What moves from staging to production: all of a kind (true), nothing, or named entries.
 
     `notify` sends the "new data available" mail: by default on manual runs, not on scheduled ones.
+    After a refresh that ended partial the step is left out, unless `after_partial` is true.
     """
 
     data: Annotated[Selection, NameOf("domains", "domain")] = False
     design: Annotated[Selection, NameOf("design", "design document")] = False
     permissions: Annotated[Selection, NameOf("permissions", "permissions document")] = False
     notify: Flag | None = None
+    after_partial: Flag = False
 
     @classmethod
     def contradictions(cls, raw: Mapping[str, Any], _reading: Reading, /) -> list[InitErrorDetails]:
@@ -59,6 +61,7 @@ class PublishParameters(Document):
     heavy=True,
     order=20,
     if_true=EVERYTHING,
+    builds_on="refresh",
     example={"data": True},
 )
 def run(context: WorkContext) -> StepResult:
