@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from views.foreign_runs import Recorded
 
 
+RunNow = Annotated[
+    bool, typer.Option("--run-now", help="Run every enabled action once after the start.")
+]
+
+
 def init(context: typer.Context) -> None:
     """Write a commented action into this folder, and settings into the home folder.
 
@@ -31,9 +36,7 @@ def up(
     load_demo: Annotated[
         bool, typer.Option("--demo", help="Load the demo small app first.")
     ] = False,
-    run_now: Annotated[
-        bool, typer.Option("--run-now", help="Run every enabled action once after the start.")
-    ] = False,
+    run_now: RunNow = False,
 ) -> None:
     """Run broker, daemon, workers and the HTTP API as children of this process."""
     from processes.up import up as run
@@ -56,11 +59,12 @@ def daemon(
         str | None,
         typer.Option(help="With --once: decide as of this instant: 2026-11-23T06:00:30Z."),
     ] = None,
+    run_now: RunNow = False,
 ) -> None:
     """Run the daemon, which records and sends what is due, once a minute."""
     from processes.daemon import run
 
-    raise typer.Exit(run(here(context).home, once=once, at=at))
+    raise typer.Exit(run(here(context).home, once=once, at=at, run_now=run_now))
 
 
 def worker(

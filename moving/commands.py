@@ -324,9 +324,16 @@ def export(
     from moving.texts import report_of_export
 
     documents = exports.documents_of(existing(context), owner)
-    made = exports.export(of(context), documents, format, zone, celery_app)
+    made = exports.export(of(context), documents, format, zone, celery_app, _runs_by(context))
     _print_report(context, report_of_export(made))
     show(context, made)
+
+
+def _runs_by(context: typer.Context) -> tuple[str, ...]:
+    """Return the command that runs an action of this small app from any folder."""
+    its = of(context)
+    home = () if its.server is not None else ("--home", str(its.settings.home.absolute()))
+    return ("minutebook", *home, "--app", its.app_name, "action", "run")
 
 
 def _print_report(context: typer.Context, lines: Iterable[str]) -> None:

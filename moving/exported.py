@@ -56,7 +56,10 @@ def only_rule(plan: Plan) -> RuleModel:
 def task_of(plan: Plan) -> HandOver:
     """Return the Celery task of a plan; raises CannotMove if it has none."""
     if plan.hand_over is None:
-        raise CannotMove("it is not a celery_task: its steps run in Minutebook's workers", KEEP)
+        raise CannotMove(
+            "it is not a celery_task: its steps run in Minutebook's workers",
+            f"{KEEP}; a crontab (--format crontab) or POST /api/actions/NAME:run can start it",
+        )
     return plan.hand_over
 
 

@@ -5,8 +5,9 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -15,6 +16,7 @@ from broker.app import configure
 from models.errors import Refused, SchedulerError
 from models.store import ticks
 from models.values import parse_instant
+from runtime.account import account_name
 from runtime.clock import use_pinned_zones
 from runtime.config import InvalidSetting, load_settings
 from runtime.database import make_engine, not_usable, reason_of
@@ -34,11 +36,14 @@ logger = EventLog("minutebook.daemon")
 def main(arguments: Sequence[str]) -> int:
     """Run the daemon until SIGTERM or SIGINT, or for one tick; return the exit code."""
     options = _parser().parse_args(arguments)
-    return run(options.home, once=options.once, at=options.at)
+    return run(options.home, once=options.once, at=options.at, run_now=options.run_now)
 
 
-def run(home: Path | None, *, once: bool, at: str | None) -> int:
-    """Run the daemon until SIGTERM or SIGINT, or for one tick at `at`; return the exit code."""
+def run(home: Path | None, *, once: bool, at: str | None, run_now: bool = False) -> int:
+    """Run the daemon until SIGTERM or SIGINT, or for one tick at `at`; return the exit code.
+
+    `run_now` runs every active action once before the first tick.
+    """
     os.umask(PRIVATE_UMASK)
     use_pinned_zones()
     try:
@@ -49,7 +54,10 @@ def run(home: Path | None, *, once: bool, at: str | None) -> int:
         make_home(settings.home)
         configure(settings)
         engine = make_engine(settings)
-        return _serve(Daemon(engine, settings, built_in_steps()), once=once, at=now)
+        daemon = Daemon(engine, settings, built_in_steps())
+        if run_now:
+            daemon.at_start = _runs(engine)
+        return _serve(daemon, once=once, at=now)
     except (InvalidSetting, SchedulerError) as error:
         _report(str(error))
         return 2
@@ -61,6 +69,13 @@ def run(home: Path | None, *, once: bool, at: str | None) -> int:
         return 1
 
 
+def _runs(engine: sa.Engine) -> Callable[[], None]:
+    # Only then: it takes what a tick does not need.
+    from processes.startup_runs import run_all
+
+    return partial(run_all, engine, account_name())
+
+
 def _report(text: str) -> None:
     for line in text.splitlines():
         sys.stderr.write(f"error: {visible(line)}\n")
@@ -69,6 +84,7 @@ def _report(text: str) -> None:
 def _serve(daemon: Daemon, *, once: bool, at: datetime | None) -> int:
     if once:
         daemon.prepare()
+        daemon.at_start()
         daemon.tick_once(at)
         return 0
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -119,5 +135,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--home", type=Path, help="folder of all files (SCHED_HOME, .minutebook)")
     parser.add_argument("--once", action="store_true", help="make one tick and exit")
+    parser.add_argument(
+        "--run-now", action="store_true", help="run every enabled action once, then go on"
+    )
     parser.add_argument("--at", help="with --once: decide as of this instant: 2026-11-23T06:00:30Z")
     return parser

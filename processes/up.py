@@ -6,13 +6,12 @@ import sys
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-import sqlalchemy as sa
-
 from broker.names import DEFAULT, HEAVY, QUICK
 from models.errors import SchedulerError
 from models.roles import Role
 from processes import demo
 from processes.listening import listening
+from processes.startup_runs import run_all
 from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.embedded import broker_answers, broker_command, stop_orphan
@@ -21,7 +20,6 @@ from runtime.logs.events import EventLog
 from runtime.scratch import hold, sweep
 from runtime.stopping import Stop
 from runtime.supervisor import Child, folder_lock, lock_holder, own_command, stop_all
-from scheduler.on_demand import manual
 from views import tokens
 from views.installation import Installation, migrate
 from views.tokens import sessions
@@ -159,23 +157,8 @@ def print_link(installation: Installation) -> None:
 
 
 def _run_all(installation: Installation) -> None:
-    """Run every active action of all small apps once; only log an error."""
     installation.publish()
-    try:
-        asked, _ = manual.run_all(installation.engine, installation.actor)
-    except (SchedulerError, sa.exc.SQLAlchemyError) as error:
-        logger.error(
-            "startup_runs_failed", "not all actions could be run at the start: {error}", error
-        )
-        return
-    for one in asked:
-        if one.operation_id is None:
-            logger.warning("startup_run_refused", "not run at the start: {reason}", one.refused)
-    logger.info(
-        "startup_runs",
-        "{actions} actions run now",
-        sum(one.operation_id is not None for one in asked),
-    )
+    run_all(installation.engine, installation.actor)
 
 
 def _log_places(settings: Settings) -> None:

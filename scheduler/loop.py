@@ -60,6 +60,8 @@ class Daemon:
     steps: Steps
     stop: Stop = field(default_factory=Stop)
     name: str = field(default_factory=daemon_name)
+    # Called once, before the first tick.
+    at_start: Callable[[], None] = lambda: None
 
     def __post_init__(self) -> None:
         self.sweeper = Sweeper(self.settings.worker.lease, self.settings.alert)
@@ -103,6 +105,7 @@ class Daemon:
     def run(self) -> None:
         """Tick at once, then at every full minute by the database's clock, until `stop` is set."""
         self._until_it_works(self.prepare)
+        self.at_start()
         next_at: datetime | None = None
         while not self.stop.is_set():
             if next_at is None or self._until_it_works(partial(self._wait_until, next_at)):

@@ -1,6 +1,5 @@
 """An opened installation: settings, database, steps, and the small app that a request is about."""
 
-import getpass
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,6 +21,7 @@ from models.store.schema import (
 )
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.store.tenants.app_limits import limits_of
+from runtime.account import account_name
 from runtime.config import Settings, load_settings
 from runtime.database import CONNECTIONS, make_engine, reading
 from runtime.folders import make_private
@@ -169,12 +169,7 @@ class Installation:
 
     @property
     def actor(self) -> str:
-        if self.bearer is not None:
-            return self.bearer
-        try:
-            return getpass.getuser()
-        except (KeyError, OSError):
-            return "unknown"
+        return account_name() if self.bearer is None else self.bearer
 
     def audit(
         self,

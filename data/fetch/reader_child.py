@@ -97,7 +97,8 @@ def _read(
     rows: Any = ()
     try:
         rows = found.factory(context)
-        return _hidden(write_rows(rows, target, bounds, found.mapper), secrets)
+        mapper = None if found.mapper_of is None else found.mapper_of(context)
+        return _hidden(write_rows(rows, target, bounds, mapper), secrets)
     except (Stopped, MemoryError):
         raise
     except (SourceFailed, StepFailed) as error:

@@ -29,11 +29,20 @@ LEFT_OUT = "its input is left out"
 KEEPS = ("hooks", "time_limit")
 
 
-def exported(action: ScheduledActionModel, now: datetime, celery_app: str | None) -> Exported:
-    """Return an action as a line of a crontab, compared over two years."""
+# What Minutebook does for an action that it runs itself, whoever starts it.
+STAYS = ("overlap", "retry", "time_limit", "priority", "hooks")
+
+
+def exported(
+    action: ScheduledActionModel,
+    now: datetime,
+    celery_app: str | None,
+    runs_by: Sequence[str] = (),
+) -> Exported:
+    """Return an action as a line of a crontab, compared over two years; see `program_of`."""
     plan = plan_of(action)
     try:
-        program = program_of(action, plan, celery_app)
+        program = program_of(action, plan, celery_app, runs_by)
         if not plan.active:
             raise CannotMove("it is paused, and a crontab has no paused lines", "resume it first")
         rule, zone = crontab_of(only_rule(plan))
@@ -43,7 +52,7 @@ def exported(action: ScheduledActionModel, now: datetime, celery_app: str | None
     settings = {
         "CRON_TZ": zone,
         "SHELL": _shell(program),
-        "MAILTO": f'"{",".join(_addresses(plan))}"',
+        "MAILTO": f'"{",".join(() if program.stays_here else _addresses(plan))}"',
     }
     lines = [f"# {action.name}", *(f"{name}={value}" for name, value in settings.items())]
     text = "\n".join([*lines, f"{rule} {command}", ""])
@@ -101,6 +110,9 @@ def _addresses(plan: Plan) -> list[str]:
 
 def _lost(action: ScheduledActionModel, plan: Plan, program: Program) -> Iterator[str]:
     yield from (one for one in program.remarks if one != LEFT_OUT)
+    if program.stays_here:
+        yield from lost(action, "cron", keeps=STAYS)
+        return
     yield from lost(action, "cron", keeps=KEEPS)
     if plan.time_limit < LONGEST_TIME_LIMIT:
         yield "cron has no time limit"

@@ -1,7 +1,7 @@
 """What a crontab runs for an action, and the cron rule that it has."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -17,6 +17,7 @@ from moving.cron_text import ranges_of
 from moving.entries import CannotMove
 from moving.exported import KEEP
 from tasks.steps.command import STEP
+from views.foreign_runs import NEVER
 
 HOUR_MINUTES, DAY_HOURS = 60, 24
 MINUTE = timedelta(minutes=1)
@@ -31,16 +32,26 @@ class Program:
     cwd: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
+    # Whether Minutebook goes on running it, with its policy and its hooks.
+    stays_here: bool = False
 
 
-def program_of(action: ScheduledActionModel, plan: Plan, celery_app: str | None) -> Program:
-    """Return the program of an action's only step; raises CannotMove if it has none."""
+def program_of(
+    action: ScheduledActionModel,
+    plan: Plan,
+    celery_app: str | None,
+    runs_by: Sequence[str] = (),
+) -> Program:
+    """Return what starts an action: its program, `celery call`, or a manual run.
+
+    `runs_by` is the command that runs an action of this small app, without its name. Raises
+    CannotMove for steps that nothing else starts.
+    """
     if plan.hand_over is not None:
         return _call(plan.hand_over, plan.queue, celery_app)
     steps = action.operations.steps
     if [one.name for one in steps] != [STEP]:
-        named = ", ".join(one.name for one in steps)
-        raise CannotMove(f"its steps ({named}) are not a program", KEEP)
+        return _run(action.name, ", ".join(one.name for one in steps), runs_by)
     written: Any = steps[0].written
     if not isinstance(written, Mapping):
         raise CannotMove("its command cannot be read", "correct it first")
@@ -53,6 +64,16 @@ def program_of(action: ScheduledActionModel, plan: Plan, celery_app: str | None)
         remarks.append("its input is left out")
     kept = {name: value for name, value in env.items() if name not in secret}
     return Program(run, written.get("cwd"), kept, tuple(remarks))
+
+
+def _run(name: str, steps: str, runs_by: Sequence[str]) -> Program:
+    if not runs_by:
+        raise CannotMove(f"its steps ({steps}) are not a program", KEEP)
+    remarks = (
+        f"its steps ({steps}) go on running in Minutebook's workers, started by this line",
+        f'let Minutebook not start it too: give it the rule {{"due_date": "{NEVER}"}}',
+    )
+    return Program((*runs_by, name, "--wait"), remarks=remarks, stays_here=True)
 
 
 def _call(handed: HandOver, queue: str, celery_app: str | None) -> Program:

@@ -66,10 +66,12 @@ def export(
     format: Format,
     zone: str | None,
     celery_app: str | None,
+    runs_by: Sequence[str] = (),
 ) -> Export:
     """Return stored documents, by their actions' names, in a format; no database is read.
 
-    `celery_app` is the application, as for `celery -A`, by which programs send tasks.
+    `celery_app` is the application, as for `celery -A`, by which programs send tasks; `runs_by` the
+    command that runs an action of this small app, without its name.
     """
     if format == "json":
         text = visible_json(json.dumps([*documents.values()], indent=2, ensure_ascii=False))
@@ -89,7 +91,7 @@ def export(
             found.append(Exported(name, "cannot", why=why, instead="correct it first"))
     if format == "beat":
         zone = zone or _most_common_zone(parsed)
-    exported, text_of = _writers(zone or "UTC", now, celery_app)[format]
+    exported, text_of = _writers(zone or "UTC", now, (celery_app, runs_by))[format]
     found += [_not_elsewhere(one, format) or exported(one) for one in parsed]
     actions = tuple(ExportedAction.of(one, outcome=one.kind) for one in found)
     return Export(format=format, zone=zone, actions=actions, text=text_of(found))
@@ -110,7 +112,9 @@ def _not_elsewhere(action: ScheduledActionModel, format: str) -> Exported | None
     return Exported.refused(action.name, error)
 
 
-def _writers(zone: str, now: datetime, celery_app: str | None) -> Mapping[Format, Write]:
+def _writers(
+    zone: str, now: datetime, starts_by: tuple[str | None, Sequence[str]]
+) -> Mapping[Format, Write]:
     """Return what writes an action, and then the file, by format."""
     return {
         "beat": (
@@ -122,7 +126,7 @@ def _writers(zone: str, now: datetime, celery_app: str | None) -> Mapping[Format
             to_apscheduler.text_of,
         ),
         "crontab": (
-            lambda action: to_crontab.exported(action, now, celery_app),
+            lambda action: to_crontab.exported(action, now, *starts_by),
             to_crontab.text_of,
         ),
     }

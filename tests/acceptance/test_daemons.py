@@ -260,3 +260,27 @@ def test_a_daemon_that_was_stopped_in_order_leaves_word(installation: Installati
         last = ticks.last(connection)
         assert last is not None
         assert (code, last["stopped_at"] is None) == (0, False)
+
+
+def test_a_daemon_that_is_told_so_runs_every_active_action_once_first(
+    installation: Installation,
+) -> None:
+    made = [installation.action(name) for name in ("one", "two")]
+    paused = installation.action("paused", active=False)
+    installation.worker()
+
+    daemon = installation.processes.start("daemon", installation.command("daemon", "--run-now"))
+
+    ids = [installation.awaited_rows(one, 1)[0]["id"] for one in made]
+    assert installation.all_end(ids) == ["success", "success"]
+    assert installation.rows(paused.uid) == []
+    assert {row["cause"] for row in installation.rows() if row["id"] in ids} == {"manual"}
+    assert daemon.is_alive
+
+
+def test_one_tick_that_is_told_so_runs_them_too(installation: Installation) -> None:
+    one = installation.action("one")
+
+    installation.tick("--run-now")
+
+    assert len(installation.awaited_rows(one, 1)) == 1

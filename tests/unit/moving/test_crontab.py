@@ -320,6 +320,44 @@ def test_an_action_becomes_a_line(changes: dict[str, Any], line: str) -> None:
     assert text.splitlines()[-1] == line
 
 
+RUNS_BY = ("minutebook", "--home", "/srv/mb", "--app", "shop", "action", "run")
+
+
+def test_steps_of_minutebook_are_started_by_a_line_that_runs_the_action() -> None:
+    document = {
+        **BACKUP,
+        "name": "the feed",
+        "operations": {"refresh": True, "publish": {"data": True}},
+        "policy": {"retry": {"max_attempts": 3}, "catch_up": "all"},
+        "hooks": {"on_failure": [{"mail": "ann@example.com"}]},
+    }
+
+    found = exported(parse_action(document, CONTEXT), NOW, None, RUNS_BY)
+
+    (text,) = found.entries.values()
+    line = "0 1 * * * minutebook --home /srv/mb --app shop action run 'the feed' --wait"
+    assert text.splitlines()[-1] == line
+    assert 'MAILTO=""' in text
+    assert found.kind == "differs"
+    assert [one for one in found.remarks if "go on running in Minutebook's workers" in one]
+    assert [one for one in found.remarks if "2199-12-31" in one]
+    assert "cron does not catch up" in found.remarks
+    assert not [one for one in found.remarks if "retry" in one or "hooks" in one]
+
+
+def test_steps_on_an_event_are_started_by_no_line() -> None:
+    document = {
+        **BACKUP,
+        "operations": {"refresh": True},
+        "when": {"on": {"action": "other"}},
+    }
+
+    found = exported(parse_action(document, CONTEXT), NOW, None, RUNS_BY)
+
+    assert (found.kind, found.entries) == ("cannot", {})
+    assert "not due by the clock" in found.why
+
+
 @pytest.mark.parametrize(
     "command",
     [{"shell": "a #\u2028* * * * * b"}, {"shell": "a", "input": "x\r* * * * * b"}],

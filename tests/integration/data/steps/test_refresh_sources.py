@@ -228,6 +228,24 @@ def test_wrong_parameters_are_reported_without_their_values(work: Work, register
     assert "s3cret" not in str(failed.value)
 
 
+def test_a_mapper_may_take_the_context_too(work: Work, register: Register) -> None:
+    register(
+        """
+        def mapper(row, context):
+            return {**row, "first": context.last_success_iso is None, "app": context.small_app.name}
+
+        @minutebook.reader("crm", mapper=mapper)
+        def crm(context):
+            return [{"id": 1}]
+        """
+    )
+    work.apply(domains={"a": CRM})
+
+    ran(work)
+
+    assert staged_rows(work, "a") == [{"id": 1, "first": True, "app": "shop"}]
+
+
 def test_a_mapper_changes_drops_and_leaves_out_rows(work: Work, register: Register) -> None:
     register(
         """
