@@ -18,8 +18,8 @@ WITH_IDS = frozenset({"action", "backfill", "link", "operation", "session", "tok
 class AuditEntry(View):
     """A change that was made."""
 
-    id: int
-    at: Instant
+    id: int = Field(description="Number of the entry; later ones are higher.")
+    at: Instant = Field(description="When it was done.")
     app: str | None = Field(description="Its small app; null for the whole installation.")
     actor: str = Field(description="The account or the token that made it.")
     verb: str = Field(description="What was done, such as `action.change`.")
@@ -29,13 +29,13 @@ class AuditEntry(View):
         description="Of the action, the operation's action or the token that `object` identifies;"
         " a deleted one keeps its last name. Null if `object` is a name.",
     )
-    details: Any
+    details: Any = Field(description="What was changed, as JSON; it depends on the verb.")
 
 
 class AuditPage(View):
     """Entries of the audit trail, the newest first."""
 
-    items: tuple[AuditEntry, ...]
+    items: tuple[AuditEntry, ...] = Field(description="Entries, the newest first.")
     next: int | None = Field(description="`before` of the next page; null for the last page.")
 
 

@@ -26,7 +26,7 @@ DONE = "done"
 class Backfill(View):
     """A backfill; both ends belong to its range."""
 
-    id: UUID
+    id: UUID = Field(description="Id of the backfill.")
     mode: str = Field(description="Which occurrences: `all`, `missing` or `failed`.")
     pace: int | None = Field(description="Most operations a minute; null for no limit.")
     state: str = Field(description="`active`, `done`, `failed` or `cancelled`.")
@@ -36,9 +36,11 @@ class Backfill(View):
     passed_over: int = Field(description="Occurrences that ran, run, wait or were skipped.")
     first_at: Instant = Field(alias="from", description="First instant of the range.")
     last_at: Instant = Field(alias="to", description="Last instant of the range.")
-    requested_at: Instant
-    finished_at: Instant | None
-    error: str | None
+    requested_at: Instant = Field(description="When it was asked for.")
+    finished_at: Instant | None = Field(
+        description="When all of it was planned, or it was cancelled."
+    )
+    error: str | None = Field(description="Why its planning failed.")
 
 
 class StartedBackfill(Backfill):
@@ -76,12 +78,12 @@ class BackfillPlan(View):
 
     uid: UUID = Field(description="Of the action.")
     name: str = Field(description="Of the action.")
-    mode: str
-    first_at: Instant = Field(alias="from")
-    last_at: Instant = Field(alias="to")
-    recorded: int
-    repeated: int
-    passed_over: int
+    mode: str = Field(description="Which occurrences: `all`, `missing` or `failed`.")
+    first_at: Instant = Field(alias="from", description="First instant of the range.")
+    last_at: Instant = Field(alias="to", description="Last instant of the range.")
+    recorded: int = Field(description="Occurrences that get an operation.")
+    repeated: int = Field(description="Operations that run again.")
+    passed_over: int = Field(description="Occurrences that are left as they are.")
     first: Instant = Field(description="First occurrence of the range.")
     last: Instant = Field(description="Last occurrence of the range.")
 
@@ -91,7 +93,7 @@ class CancelledBackfills(View):
 
     uid: UUID = Field(description="Of the action.")
     name: str = Field(description="Of the action.")
-    backfills: tuple[UUID, ...]
+    backfills: tuple[UUID, ...] = Field(description="Ids of the backfills that were cancelled.")
     cancelled: int = Field(description="Unstarted operations that were cancelled.")
 
 

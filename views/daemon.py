@@ -14,8 +14,8 @@ from views.view import Instant, View
 class Daemon(View):
     """The daemon that ticked last."""
 
-    name: str
-    last_tick_at: Instant
+    name: str = Field(description="Its host and process id.")
+    last_tick_at: Instant = Field(description="When its last tick began.")
     is_ticking: bool = Field(description="Whether its last tick is less than two ticks ago.")
     stopped_at: Instant | None = Field(description="When it was stopped in order, else null.")
     clock_skew_s: float = Field(description="Seconds by which its machine is ahead of the database")

@@ -17,27 +17,29 @@ from views.words import zone_of
 class ExplainedOperation(View):
     """An operation of that instant."""
 
-    id: UUID
-    state: str
+    id: UUID = Field(description="Id of the operation.")
+    state: str = Field(description="Its state.")
     subject: str | None = Field(description="The user of its event.")
     triggerer: str = Field(description="Who or what caused it.")
-    revision: int
+    revision: int = Field(description="The action's revision that it ran, or runs.")
     text: str = Field(description="Its result in a sentence.")
 
 
 class Explanation(View):
     """Why an action ran, or did not run, at an instant."""
 
-    action: str
-    uid: UUID
-    instant: Instant
+    action: str = Field(description="Name of the action.")
+    uid: UUID = Field(description="Uid of the action.")
+    instant: Instant = Field(description="The instant that is explained.")
     verdict: str = Field(
         description="`not_an_occurrence`, `not_due_yet`, `undecided`, `paused`, `set_aside`,"
         " `deleted`, `pruned`, `unrecorded`, or the state of the occurrence's operation."
     )
     text: str = Field(description="Why, in a sentence.")
     revision: int | None = Field(description="The revision that was in force then.")
-    operations: tuple[ExplainedOperation, ...]
+    operations: tuple[ExplainedOperation, ...] = Field(
+        description="The operations of that instant."
+    )
     zone: str = Field(description="IANA zone of the action.")
 
 

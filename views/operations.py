@@ -36,57 +36,61 @@ ShownSteps = Annotated[Any, BeforeValidator(shown)]
 class OperationRow(View):
     """An operation: one run of an action, for one occurrence."""
 
-    id: UUID
+    id: UUID = Field(description="Its id, which anyone can compute; also the Celery task's.")
     app: str = Field(description="Its small app.")
-    action_uid: UUID
-    action_name: str
+    action_uid: UUID = Field(description="Uid of its action.")
+    action_name: str = Field(description="Name of its action.")
     revision: int | None = Field(description="The action's revision that it runs.")
-    occurrence_at: Instant
+    occurrence_at: Instant = Field(description="The instant at which it was due.")
     subject: str | None = Field(description="The user of its event.")
-    event_id: str | None
+    event_id: str | None = Field(description="Id of the event that made it due.")
     event_at: Instant | None = Field(description="When the event that made it due happened.")
-    state: str
+    state: str = Field(
+        description="`pending`, `queued`, `running`, or the state in which it ended."
+    )
     reason: str | None = Field(description="Why it is in this state, if there is a reason.")
     cause: str = Field(description="`schedule`, `event`, `manual`, `rerun`, `retry` or `backfill`.")
     triggerer: str = Field(description="Who or what caused it, as text.")
     notify: bool | None = Field(
         description="Whether `publish` mails about new data; null if the user did not say."
     )
-    queue: str
+    queue: str = Field(description="The queue that it is sent to.")
     priority: int = Field(description="Of its action when it was recorded; the highest goes first.")
     attempt: int | None = Field(description="Counts from 1.")
     failures: int = Field(description="Attempts that failed.")
     losses: int = Field(description="Attempts whose worker was lost.")
     sendings: int = Field(description="How often its message was sent.")
-    in_doubt: str | None
-    handing_at: Instant | None
+    in_doubt: str | None = Field(
+        description="Of a task of your own: what to do if its sending is uncertain."
+    )
+    handing_at: Instant | None = Field(description="Of a task of your own: when its sending began.")
     waiting_for: UUID | None = Field(description="The operation that must end first.")
     turn: str | None = Field(
         description="`waits` for its turn on its queue, or `taken`; null where none is needed."
     )
-    recorded_at: Instant
+    recorded_at: Instant = Field(description="When it was recorded.")
     not_before: Instant | None = Field(description="It is not sent before.")
-    queued_at: Instant | None
+    queued_at: Instant | None = Field(description="When the broker first took it.")
     started_at: Instant | None = Field(description="Start of the current attempt.")
-    heartbeat_at: Instant | None
-    finished_at: Instant | None
-    cancel_requested_at: Instant | None
-    worker: str | None
+    heartbeat_at: Instant | None = Field(description="When its worker last renewed the lease.")
+    finished_at: Instant | None = Field(description="When it ended.")
+    cancel_requested_at: Instant | None = Field(description="When somebody asked to cancel it.")
+    worker: str | None = Field(description="The worker that runs it, or ran it last.")
     steps: ShownSteps = Field(description="Each step: name, state, message, error, details.")
     run_type: str | None = Field(
         description="Of a refresh: `complete`, `cached` or `bootstrap`, known after its probes."
     )
     is_blocking: bool | None = Field(description="Whether a step changes data that users look at.")
-    phase: str | None
-    message: str | None
+    phase: str | None = Field(description="What the step that runs is doing.")
+    message: str | None = Field(description="What the step that runs reported last.")
     progress: float | None = Field(description="0 to 1.")
-    processed: int | None
-    total: int | None
+    processed: int | None = Field(description="How much the step has done, of `total`.")
+    total: int | None = Field(description="How much the step has to do.")
     eta_earliest_at: Instant | None = Field(description="Earliest usual end.")
     eta_at: Instant | None = Field(description="Estimated end.")
     eta_latest_at: Instant | None = Field(description="Latest usual end; later: longer than usual.")
-    result: Any
-    error: str | None
+    result: Any = Field(description="The figures of its steps, by name.")
+    error: str | None = Field(description="Why it failed, or failed in part.")
 
 
 class Operations(Listing[OperationRow]):
@@ -111,25 +115,25 @@ class Filter(View):
 class Attempt(View):
     """One attempt of an operation."""
 
-    operation_id: UUID
-    attempt: int
-    state: str
-    started_at: Instant
-    finished_at: Instant | None
-    worker: str | None
-    error: str | None
+    operation_id: UUID = Field(description="Id of the operation.")
+    attempt: int = Field(description="Counts from 1.")
+    state: str = Field(description="How it ended: a state, or why it was put back.")
+    started_at: Instant = Field(description="When a worker took it.")
+    finished_at: Instant | None = Field(description="When it ended.")
+    worker: str | None = Field(description="The worker that ran it.")
+    error: str | None = Field(description="Why it failed.")
 
 
 class Notice(View):
     """A notice that an operation caused."""
 
-    id: UUID
-    kind: str
-    state: str
-    tries: int
-    created_at: Instant
-    finished_at: Instant | None
-    error: str | None
+    id: UUID = Field(description="Id of the notice.")
+    kind: str = Field(description="`success`, `failure`, `alert`, `missed` and so on.")
+    state: str = Field(description="`owed`, `done` or `failed`.")
+    tries: int = Field(description="How often it was tried.")
+    created_at: Instant = Field(description="When it was decided.")
+    finished_at: Instant | None = Field(description="When it was delivered, or given up.")
+    error: str | None = Field(description="Why the last try failed.")
     to: str = Field(description="An address, or a webhook's host: its URL is a secret.")
 
 
@@ -137,8 +141,8 @@ class Operation(OperationRow):
     """An operation with its attempts and its notices."""
 
     zone: str = Field(description="IANA zone of its small app.")
-    attempts: tuple[Attempt, ...]
-    notices: tuple[Notice, ...]
+    attempts: tuple[Attempt, ...] = Field(description="All its attempts, in order.")
+    notices: tuple[Notice, ...] = Field(description="Mails and webhooks about it.")
     waits: str | None = Field(
         description="What it waits for, and which operations hold its place, until it starts."
     )
@@ -147,16 +151,16 @@ class Operation(OperationRow):
 class OperationStateView(View):
     """The state of an operation, `unknown` if it does not exist."""
 
-    id: str
-    state: str
+    id: str = Field(description="Id of the operation.")
+    state: str = Field(description="Its state; `unknown` if there is no such operation.")
 
 
 class LogLine(View):
     """A line that a step logged."""
 
     at: str = Field(description="When, in UTC.")
-    level: str
-    message: str
+    level: str = Field(description="`INFO`, `WARNING`, `ERROR` or `CRITICAL`.")
+    message: str = Field(description="The line.")
 
 
 class Log(Listing[LogLine]):

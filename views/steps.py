@@ -16,29 +16,29 @@ from views.view import View
 class Step(View):
     """A step that actions may name."""
 
-    name: str
+    name: str = Field(description="The key in an action's `operations`.")
     weight: str = Field(description="`heavy` or `quick`: the queue of actions with it.")
     repeatable: bool = Field(description="Whether it may start again after its worker is lost.")
     sends: bool = Field(description="Whether it sends to recipients.")
     keys: tuple[str, ...] = Field(description="Its parameters.")
     parameters: dict[str, Any] | None = Field(description="JSON schema of its parameters.")
     example: Any = Field(description="Parameters to start from.")
-    module: str
+    module: str = Field(description="The module that registers it.")
     origin: str = Field(alias="from", description="Where it comes from.")
 
 
 class StepFailure(View):
     """A step module that failed to load."""
 
-    module: str
-    error: str
+    module: str = Field(description="The module.")
+    error: str = Field(description="Why it cannot be imported.")
 
 
 class Steps(View):
     """All steps that this installation knows."""
 
-    steps: tuple[Step, ...]
-    failures: tuple[StepFailure, ...]
+    steps: tuple[Step, ...] = Field(description="The steps that actions may name.")
+    failures: tuple[StepFailure, ...] = Field(description="Modules that cannot be imported.")
 
     @property
     def notes(self) -> tuple[str, ...]:

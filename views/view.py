@@ -102,7 +102,7 @@ class Listing(RootModel[tuple[Item, ...]], Generic[Item]):
 class Page(View, Generic[Item]):
     """A part of a list."""
 
-    items: tuple[Item, ...]
+    items: tuple[Item, ...] = Field(description="The things of this page.")
     next: str | None = Field(description="`cursor` of the next page; null for the last page.")
 
 

@@ -25,9 +25,11 @@ class SummaryPreview(View):
     action: str | None = Field(
         description="The action that mails it, and whose last one it is compared with."
     )
-    action_uid: UUID | None
-    subject: str
-    text: str
+    action_uid: UUID | None = Field(
+        description="Uid of the action that mails it; null if none does."
+    )
+    subject: str = Field(description="Subject of the mail.")
+    text: str = Field(description="Its text part.")
     html: str = Field(description="With its charts as `data:` addresses.")
 
 

@@ -44,8 +44,8 @@ SAMPLE_RECIPIENT = Recipient("ann@example.com", "ann@example.com", "Ann Example"
 class TemplateRow(View):
     """A template of a small app."""
 
-    name: str
-    subject: str
+    name: str = Field(description="Name of the template.")
+    subject: str = Field(description="Its subject, not rendered.")
     parts: tuple[str, ...] = Field(description="`text`, and `html` if it has one.")
     state: str = Field(description="`ok`, or how many problems it has.")
 
@@ -57,19 +57,19 @@ class Templates(Listing[TemplateRow]):
 class TemplatePreview(View):
     """A template with the values of a user, or with sample values."""
 
-    template: str
+    template: str = Field(description="Name of the template.")
     to: str | None = Field(description="The user's address; null for a user without one.")
-    subject: str
-    text: str
-    html: str | None
+    subject: str = Field(description="The rendered subject.")
+    text: str = Field(description="The rendered text part.")
+    html: str | None = Field(description="The HTML part; null for a template without one.")
     list_unsubscribe: str | None = Field(description="Where a recipient unsubscribes.")
 
 
 class TriedMail(View):
     """A mail that was sent to try a template."""
 
-    template: str
-    to: str
+    template: str = Field(description="Name of the template.")
+    to: str = Field(description="The address it was sent to.")
     message: str = Field(description="What the mail server did.")
 
 

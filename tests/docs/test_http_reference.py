@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
+from views.apps import DataStatus
+from views.apps.public import PublicStatus
 from web.app import api_routers
 from web.problems import KNOWN
 
@@ -45,6 +47,16 @@ def test_each_endpoint_has_its_parameters_and_its_text(endpoint: str) -> None:
 
     assert re.findall(r"`([\w-]+)`", parameters) == named
     assert text == operation["description"].splitlines()[0]
+
+
+def test_the_page_describes_each_field_of_the_status_of_data() -> None:
+    section = PAGE.partition("### The status of a small app's data")[2].partition("\n### ")[0]
+    table, _, public = section.partition("`GET /status/{app}.json`")
+    rows = re.findall(r"^\| (`[a-z_`, ]+`) \|", table, re.M)
+    described = [name for row in rows for name in re.findall(r"`([a-z_]+)`", row)]
+
+    assert sorted(described) == sorted(DataStatus.model_fields)
+    assert set(re.findall(r"`([a-z_]+)`", public)) >= set(PublicStatus.model_fields)
 
 
 def test_the_page_names_each_problem() -> None:

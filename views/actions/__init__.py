@@ -66,14 +66,14 @@ class Upcoming(View):
 class Reach(View):
     """Whom an action reaches now."""
 
-    count: int
+    count: int = Field(description="How many users it has now.")
     first: tuple[str, ...] = Field(description="Names of the first ten.")
 
 
 class Described(Upcoming):
     """The meaning of an action's document."""
 
-    name: str
+    name: str = Field(description="Name of the action.")
     reach: Reach | None = Field(
         None, description="Null if it has no recipients, and where many documents are checked."
     )
@@ -83,22 +83,24 @@ class Described(Upcoming):
 class ActionRow(View):
     """The status of an action."""
 
-    uid: UUID
-    name: str
+    uid: UUID = Field(description="Its id, which a new name does not change.")
+    name: str = Field(description="Its name, unique in its small app.")
     app: str | None = Field(None, description="Its small app (tenant).")
     owner: str | None = Field(description="The owning application or person.")
     active: bool = Field(description="Whether it is enabled.")
-    revision: int | None
+    revision: int | None = Field(description="Number of its current revision.")
     set_aside: str | None = Field(description="Why it is quarantined, else null.")
-    created_at: Instant | None
-    updated_at: Instant | None
+    created_at: Instant | None = Field(description="When it was stored first.")
+    updated_at: Instant | None = Field(description="When it was changed last.")
     last_state: str | None = Field(description="State of the operation that ended last.")
-    last_run_at: Instant | None
-    last_success_at: Instant | None
+    last_run_at: Instant | None = Field(description="Start of its last run.")
+    last_success_at: Instant | None = Field(description="Start of its last run that succeeded.")
     run_number: int = Field(description="How many of its operations ran.")
-    failures_in_row: int
+    failures_in_row: int = Field(
+        description="How many of its last operations failed, without a success between."
+    )
     troubles_in_row: int = Field(description="How many in a row ended as failed or partial.")
-    is_healthy: bool
+    is_healthy: bool = Field(description="Whether its last run succeeded and none is overdue.")
     health: str = Field(description="One sentence on why it is healthy or not.")
     standing: str = Field(description="`active`, `paused` or `set aside` (quarantined).")
     next_occurrence_at: Instant | None = Field(description="Null also while it is paused.")
@@ -115,26 +117,28 @@ class Actions(Listing[ActionRow]):
 class RecentOperation(View):
     """One of an action's last operations."""
 
-    id: UUID
-    occurrence_at: Instant
-    state: str
-    reason: str | None
-    error: str | None
+    id: UUID = Field(description="Id of the operation.")
+    occurrence_at: Instant = Field(description="The instant at which it was due.")
+    state: str = Field(description="Its state: `success`, `failed`, `missed` and so on.")
+    reason: str | None = Field(description="Why it is in its state, if there is a reason.")
+    error: str | None = Field(description="Why it failed, or failed in part.")
 
 
 class NamedAction(View):
     """An action of the same small app."""
 
-    uid: UUID
-    name: str
+    uid: UUID = Field(description="Uid of the action.")
+    name: str = Field(description="Name of the action.")
 
 
 class Action(ActionRow, Upcoming):
     """An action with all details."""
 
     document: Any = Field(description="As stored; a text if it is broken.")
-    operations: tuple[RecentOperation, ...]
-    backfills: tuple[Backfill, ...]
+    operations: tuple[RecentOperation, ...] = Field(
+        description="Its last operations, the newest first."
+    )
+    backfills: tuple[Backfill, ...] = Field(description="Its last backfills, the newest first.")
     after_uid: UUID | None = Field(description="The uid of `after`, if there is that action.")
     dependants: tuple[NamedAction, ...] = Field(
         description="The first hundred actions that its ends make due."
@@ -144,9 +148,9 @@ class Action(ActionRow, Upcoming):
 class StoredAction(View):
     """An action's document, as it is edited."""
 
-    uid: UUID
-    name: str
-    revision: int | None
+    uid: UUID = Field(description="Uid of the action.")
+    name: str = Field(description="Name of the action.")
+    revision: int | None = Field(description="Number of its revision after the change.")
     document: Any = Field(description="As stored; a text if it is broken.")
 
 
@@ -157,11 +161,11 @@ class StoredActions(Listing[StoredAction]):
 class Revision(View):
     """One revision of an action."""
 
-    number: int
+    number: int = Field(description="Counts from 1.")
     author: str | None = Field(description="The account or the token that made it.")
     effective_from: Instant = Field(description="From when it decides.")
     ended_at: Instant | None = Field(description="When it ended, if nothing followed it.")
-    end_reason: str | None
+    end_reason: str | None = Field(description="What ended it; null for the current one.")
     document: Any = Field(description="As stored; null if it cannot be read.")
 
 

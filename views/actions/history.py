@@ -41,16 +41,16 @@ class Day(View):
 class Run(View):
     """How long one run took."""
 
-    id: UUID
+    id: UUID = Field(description="Id of the operation.")
     at: Instant = Field(description="Its occurrence.")
-    state: str
-    seconds: float
+    state: str = Field(description="The state in which it ended.")
+    seconds: float = Field(description="How long it ran.")
 
 
 class ActionHistory(View):
     """What an action did in the last 333 days, and what comes in the next 31."""
 
-    now: Instant
+    now: Instant = Field(description="The database's clock when it was read.")
     zone: str = Field(description="IANA zone of the days.")
     days: tuple[Day, ...] = Field(description="Days with operations, in order.")
     coming: dict[str, int] = Field(description="Number of occurrences to come, by date.")

@@ -8,7 +8,6 @@ from uuid import UUID
 
 from pydantic import Field, SkipValidation, model_serializer
 
-from minutebook.grants import Grants
 from models.limits import PREFIX
 from models.sql import read_clock
 from models.store import tenants
@@ -16,6 +15,7 @@ from models.store.operations import pages
 from models.store.scope import Scope
 from models.store.tenants import app_limits, app_overview, app_status
 from runtime.database import glancing, reading
+from views.apps.granted import ShownGrants
 from views.door import Door, every
 from views.finding import find_app
 from views.installation import Installation
@@ -30,10 +30,10 @@ MOST_NAMES = 200
 class AppRow(View):
     """A small app in a list."""
 
-    name: str
+    name: str = Field(description="Its name, which never changes.")
     zone: str = Field(description="IANA zone of rules and instants that name none.")
-    owner: str | None
-    domains: tuple[str, ...]
+    owner: str | None = Field(description="The `owner` of its document, any text.")
+    domains: tuple[str, ...] = Field(description="Names of its sets of data.")
 
 
 class Apps(Listing[AppRow]):
@@ -54,40 +54,50 @@ class InEachApp(View):
 class Domain(View):
     """A domain of data: rows that were refreshed, and rows that readers see."""
 
-    name: str
-    staged_rows: int | None
-    refreshed_at: Instant | None
-    published_rows: int | None
-    published_at: Instant | None
+    name: str = Field(description="Name of the set of data.")
+    staged_rows: int | None = Field(description="Rows in staging; null before the first refresh.")
+    refreshed_at: Instant | None = Field(description="When staging was brought up to date last.")
+    published_rows: int | None = Field(
+        description="Rows that readers see; null before the first publish."
+    )
+    published_at: Instant | None = Field(description="When production was moved last.")
 
 
 class ActionsOfApp(View):
     """How many actions a small app has."""
 
-    total: int
-    active: int
+    total: int = Field(description="All of them.")
+    active: int = Field(description="Those that are not paused.")
 
 
 class NextOfApp(View):
     """The action that is due first by the clock."""
 
-    action: str
-    at: Instant
+    action: str = Field(description="Name of the action.")
+    at: Instant = Field(description="When it is due.")
 
 
 class DataStatus(View):
     """The status of a small app's data."""
 
     status: str = Field(description="`running`, `ready`, `failed`, or `empty` before a refresh.")
-    phase: str | None
-    message: str | None
-    blocking_maintenance: bool
-    next_run_at: Instant | None
-    data_updated_at: Instant | None
-    last_error: str | None
-    run_type: Any
-    rewritten: Any
-    reused: Any
+    phase: str | None = Field(
+        description="Of what runs: `probe`, `download`, `import`, `publish` or a step's own."
+    )
+    message: str | None = Field(description="What the step that runs reported last.")
+    blocking_maintenance: bool = Field(
+        description="Whether data change now, so that a page should cover them."
+    )
+    next_run_at: Instant | None = Field(
+        description="When the next refresh is due by the clock; null: none is."
+    )
+    data_updated_at: Instant | None = Field(
+        description="When the newest data that readers see were read; a failed run leaves it."
+    )
+    last_error: str | None = Field(description="Why the last refresh failed, or failed in part.")
+    run_type: Any = Field(description="Of the last refresh: `complete`, `cached` or `bootstrap`.")
+    rewritten: Any = Field(description="Domains that the last refresh staged anew.")
+    reused: Any = Field(description="Domains that the last refresh did not have to read.")
     eta: Instant | None = Field(description="Estimated end of what runs, of its run type.")
     started_at: Instant | None = Field(description="Start of what runs.")
     elapsed_s: float | None = Field(description="How long it has run.")
@@ -109,11 +119,11 @@ class DataOfApp(View):
 class OperationOfApp(View):
     """One of a small app's last operations."""
 
-    id: UUID
-    action_name: str
-    occurrence_at: Instant
-    state: str
-    error: str | None
+    id: UUID = Field(description="Id of the operation.")
+    action_name: str = Field(description="Name of its action.")
+    occurrence_at: Instant = Field(description="The instant at which it was due.")
+    state: str = Field(description="Its state: `success`, `failed`, `missed` and so on.")
+    error: str | None = Field(description="Why it failed, or failed in part.")
 
 
 class LimitOfApp(View):
@@ -121,7 +131,7 @@ class LimitOfApp(View):
 
     setting: str = Field(description="The variable that sets it.")
     used: int = Field(description="Minutes today, messages this minute, or a count.")
-    most: int
+    most: int = Field(description="How many or much it may use.")
 
 
 class NamesOfApp(View):
@@ -135,20 +145,22 @@ class NamesOfApp(View):
 class App(View):
     """A small app: its document, status and last operations."""
 
-    name: str
-    zone: str
-    grants: Grants = Field(description="What it may reach: names or patterns by kind.")
+    name: str = Field(description="Its name, which never changes.")
+    zone: str = Field(description="IANA zone of rules and instants that name none.")
+    grants: ShownGrants = Field(description="What it may reach: names or patterns by kind.")
     document: dict[str, Any] = Field(description="As it is stored.")
     document_tag: str = Field(description="Names the document: another one has another tag.")
-    domains: tuple[Domain, ...]
-    actions: ActionsOfApp
-    next: NextOfApp | None
+    domains: tuple[Domain, ...] = Field(description="Its sets of data, by name.")
+    actions: ActionsOfApp = Field(description="How many actions it has.")
+    next: NextOfApp | None = Field(description="What is due first; null if nothing is.")
     running: int = Field(description="Operations that run now.")
-    users: int
-    groups: int
+    users: int = Field(description="How many users it has.")
+    groups: int = Field(description="How many groups of users it has.")
     limits: tuple[LimitOfApp, ...] = Field(description="Those that are close or reached.")
-    data: DataStatus
-    operations: tuple[OperationOfApp, ...]
+    data: DataStatus = Field(description="How fresh its data are.")
+    operations: tuple[OperationOfApp, ...] = Field(
+        description="Its last operations, the newest first."
+    )
 
 
 def in_each(door: Door, read: Callable[[Door], Listing[Any]]) -> InEachApp:

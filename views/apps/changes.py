@@ -35,8 +35,8 @@ Located = tuple[str, SmallAppModel]
 class AppliedApp(View):
     """The result of applying a small app's document."""
 
-    name: str
-    zone: str
+    name: str = Field(description="Name of the small app.")
+    zone: str = Field(description="Its zone after the change.")
     change: str = Field(description="`created`, `changed` or `unchanged`.")
     changes: tuple[str, ...] = Field(description="What changed, in words.")
     warnings: tuple[str, ...] = Field(description="What its admin should check.")
@@ -49,7 +49,7 @@ class AppliedApps(Listing[AppliedApp]):
 class DeletedApp(View):
     """A small app that was deleted; history, users and data stay."""
 
-    name: str
+    name: str = Field(description="Name of the small app.")
     actions: int = Field(description="Actions that were deleted with it.")
     cancelled: int = Field(description="Unstarted operations that were cancelled.")
 

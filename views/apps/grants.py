@@ -5,12 +5,13 @@ from dataclasses import asdict, replace
 
 from pydantic import Field
 
-from minutebook.grants import EVERYTHING, Grants, why_no_command
+from minutebook.grants import EVERYTHING, why_no_command
 from models.errors import Refused
 from models.store import tenants
 from models.tenant import parse_small_app
 from runtime.database import reading
 from runtime.references import SecretMissing
+from views.apps.granted import ShownGrants
 from views.finding import find_app
 from views.installation import Installation
 from views.verbs import ADMINISTER, READ, Verb
@@ -20,8 +21,10 @@ from views.view import View
 class GrantedTo(View):
     """What a small app may reach."""
 
-    name: str
-    grants: Grants = Field(description="Names or patterns by kind; `*` is all that settings allow.")
+    name: str = Field(description="Name of the small app.")
+    grants: ShownGrants = Field(
+        description="Names or patterns by kind; `*` is all that settings allow."
+    )
 
 
 class HookSecret(View):

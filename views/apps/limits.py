@@ -17,7 +17,7 @@ from views.view import View
 class LimitsOf(View):
     """What a small app may use; 0 is no limit."""
 
-    name: str
+    name: str = Field(description="Name of the small app.")
     actions: int = Field(description="How many actions it may have.")
     disk_mb: int = Field(description="MiB that its snapshots and downloads may take.")
     own: tuple[str, ...] = Field(description="Those that differ from the installation's settings.")

@@ -50,8 +50,8 @@ Author = tuple[ChangeContext, datetime]
 class Changed(View):
     """The result of one document, or of pausing or resuming one action."""
 
-    uid: UUID
-    name: str
+    uid: UUID = Field(description="Uid of the action.")
+    name: str = Field(description="Name of the action after the change.")
     change: str = Field(
         description="`created`, `changed` or `unchanged`; `deleted` where one is pruned."
     )
@@ -87,13 +87,13 @@ class Switched(Changed):
 class Renamed(Changed):
     """An action that was given another name."""
 
-    old_name: str
+    old_name: str = Field(description="Its name until now.")
 
 
 class NotSwitched(View):
     """An action that could not be paused or resumed."""
 
-    uid: UUID
+    uid: UUID = Field(description="Uid of the action.")
     refused: str = Field(description="Why.")
 
 
@@ -109,15 +109,15 @@ class SwitchedAll(Listing[Switched | NotSwitched]):
 class DeletedAction(View):
     """An action that was deleted; its history stays."""
 
-    uid: UUID
-    name: str
+    uid: UUID = Field(description="Uid of the action.")
+    name: str = Field(description="Name of the action.")
     cancelled: int = Field(description="Operations that had not started, and never will.")
 
 
 class DeletedActions(View):
     """The actions of an owner, deleted; their history stays."""
 
-    owner: str
+    owner: str = Field(description="The owner whose actions were deleted.")
     deleted: tuple[str, ...] = Field(description="Their names, sorted.")
     cancelled: int = Field(description="Operations that had not started, and never will.")
 

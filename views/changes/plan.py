@@ -23,7 +23,7 @@ from views.words import YEAR, daylight_notes, rules_in_words, zone_of
 class PlannedChange(View):
     """What applying one document would do to its action."""
 
-    name: str
+    name: str = Field(description="Name of the action.")
     uid: UUID | None = Field(description="Null for a new action.")
     change: str = Field(description="`created`, `changed` or `unchanged`.")
     revision: int = Field(description="The revision that it would get.")
@@ -56,24 +56,24 @@ class PlannedChange(View):
 class BusyMinute(View):
     """A minute and the number of operations it sends."""
 
-    at: Instant
-    sent: int
+    at: Instant = Field(description="The minute.")
+    sent: int = Field(description="How many operations are sent in it.")
 
 
 class BusiestMinute(View):
     """The busiest minute of the next 24 hours, over all small apps."""
 
-    before: BusyMinute | None
-    after: BusyMinute | None
+    before: BusyMinute | None = Field(description="Without the change; null if nothing is sent.")
+    after: BusyMinute | None = Field(description="With the change; null if nothing is sent.")
     is_whole: bool = Field(description="False if only the actions due first are counted.")
 
 
 class ChangePlan(View):
     """What applying documents would do."""
 
-    actions: tuple[PlannedChange, ...]
+    actions: tuple[PlannedChange, ...] = Field(description="What happens to each action.")
     pruned: tuple[Pruned, ...] = Field((), description="The actions that it would delete.")
-    busiest_minute: BusiestMinute
+    busiest_minute: BusiestMinute = Field(description="The minute in which most is sent.")
 
 
 @Verb("preview_actions", "POST /api/actions:preview", EDIT, kind=ACTION)

@@ -5,6 +5,7 @@ from typing import TypeGuard
 from uuid import UUID
 
 import sqlalchemy as sa
+from pydantic import Field
 
 from models.errors import Refused
 from models.problems import listed
@@ -20,9 +21,9 @@ from views.view import View
 class Pruned(View):
     """An action that applying documents would delete."""
 
-    name: str
-    uid: UUID
-    revision: int
+    name: str = Field(description="Name of the action.")
+    uid: UUID = Field(description="Uid of the action.")
+    revision: int = Field(description="Number of its last revision.")
 
 
 def owned(

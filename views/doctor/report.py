@@ -22,7 +22,7 @@ class Checked(View):
     """The result of a check."""
 
     what: str = Field(description="What was checked: `database`, `broker`, `home` …")
-    level: Level
+    level: Level = Field(description="`ok`, or how bad it is.")
     text: str = Field(description="What was found.")
     remedy: str | None = Field(None, description="What to do about it.")
 

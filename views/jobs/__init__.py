@@ -54,12 +54,12 @@ class JobRow(View):
     """A job and how it stands."""
 
     id: str = Field(description="The first 12 hex digits of the SHA-1 of its URL.")
-    url: str
+    url: str = Field(description="What its worker is to do.")
     interval_s: float | None = Field(description="Null if it has another rule.")
-    meta: dict[str, Any]
+    meta: dict[str, Any] = Field(description="What its worker gets with it.")
     action: str = Field(description="The action that it is the work of.")
-    active: bool
-    next_run_at: Instant | None
+    active: bool = Field(description="Whether it is not paused.")
+    next_run_at: Instant | None = Field(description="When it is due next.")
     last_state: str | None = Field(description="State of its run that ended last.")
     priority: int = Field(0, description=PRIORITY)
 
@@ -71,25 +71,25 @@ class Jobs(Listing[JobRow]):
 class AddedJob(View):
     """A job that was stored."""
 
-    id: str
-    url: str
-    interval_s: int
+    id: str = Field(description="Id of the job: 12 digits of the SHA-1 of its URL.")
+    url: str = Field(description="What its worker is to do.")
+    interval_s: int = Field(description="Seconds between two runs.")
     change: str = Field(description="`created`, `changed` or `unchanged`.")
 
 
 class ImportedJobs(View):
     """What an import of jobs did."""
 
-    created: int
-    changed: int
-    unchanged: int
+    created: int = Field(description="New jobs.")
+    changed: int = Field(description="Jobs with another interval, meta or priority than before.")
+    unchanged: int = Field(description="Jobs that were stored like this before.")
 
 
 class DeletedJob(View):
     """A job that was deleted; the history of its runs stays."""
 
-    id: str
-    url: str
+    id: str = Field(description="Id of the job.")
+    url: str = Field(description="Its URL.")
     cancelled: int = Field(description="Runs that had not started, and never will.")
 
 

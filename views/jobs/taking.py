@@ -33,13 +33,13 @@ class JobToDo(View):
     """A job that was handed out; its worker alone may report it, under its lease."""
 
     id: str = Field(description="Its id: the first 12 hex digits of the SHA-1 of its URL.")
-    url: str
+    url: str = Field(description="What to do.")
     interval_s: float | None = Field(description="Its interval; null if it has another rule.")
-    meta: dict[str, Any]
-    operation_id: UUID
+    meta: dict[str, Any] = Field(description="What the job was stored with.")
+    operation_id: UUID = Field(description="Id of the operation.")
     lease: str = Field(description="To be sent with each report.")
     lease_s: float = Field(description="Without a report for so long, another worker gets it.")
-    scheduled_at: Instant
+    scheduled_at: Instant = Field(description="The instant at which it was due.")
 
 
 def offers(

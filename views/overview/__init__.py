@@ -32,28 +32,28 @@ TONES = {State.OK: "good", State.ATTENTION: "warn", State.BROKEN: "bad"}
 class Coming(View):
     """The next occurrence of an action."""
 
-    app: str
-    action: str
-    uid: UUID
-    at: Instant
+    app: str = Field(description="Its small app.")
+    action: str = Field(description="Name of the action.")
+    uid: UUID = Field(description="Uid of the action.")
+    at: Instant = Field(description="When it is due.")
 
 
 class Overview(View):
     """The state of an installation, or of one small app, at a glance."""
 
-    now: Instant
+    now: Instant = Field(description="The database's clock when it was read.")
     tone: str = Field(description="`good`, `busy`, `warn` or `bad`.")
     sentence: str = Field(description="Whether all is well.")
     advice: str = Field(description="What to do, or what there is.")
     verdict: Verdict = Field(description="All that is not well.")
     daemon: Daemon | None = Field(description="Null before the first tick.")
     running: tuple[OperationRow, ...] = Field(description="The longest first.")
-    running_count: int
+    running_count: int = Field(description="How many operations run now.")
     attention: tuple[Attention, ...] = Field(
         description="Those that are unhealthy, then those that recovered in 24 hours."
     )
     coming: tuple[Coming, ...] = Field(description="Of the next hour, in order.")
-    timeline: Timeline
+    timeline: Timeline = Field(description="What ran and what comes, as bars.")
 
 
 @Verb("show_overview", "GET /api/overview", READ)

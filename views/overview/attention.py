@@ -25,16 +25,18 @@ Trouble = tuple[str, str, str | None, datetime | None, UUID | None]
 class Attention(View):
     """An action that needs a look: it is unhealthy, or was in the last 24 hours."""
 
-    app: str
-    action: str
-    uid: UUID
+    app: str = Field(description="Its small app.")
+    action: str = Field(description="Name of the action.")
+    uid: UUID = Field(description="Uid of the action.")
     kind: str = Field(description="`failed`, `partial`, `missed`, `overdue` or `set aside`.")
     reason: str = Field(description="What happened, in words.")
     times: int = Field(
         description="How often, in the last seven days; of what waits, among the oldest 1,000."
     )
     at: Instant | None = Field(description="When it happened last.")
-    operation_id: UUID | None
+    operation_id: UUID | None = Field(
+        description="The operation that says so; null if there is none."
+    )
     remedy: str | None = Field(description="`retry`, `rerun` or `edit`; null for none.")
     is_over: bool = Field(description="Whether the action is healthy now, as lists show it.")
     health: str = Field(description="One sentence on why it is healthy or not.")

@@ -35,10 +35,10 @@ class Bar(View):
 class Lane(View):
     """An action on the timeline."""
 
-    app: str
-    action: str
-    uid: UUID
-    bars: tuple[Bar, ...]
+    app: str = Field(description="Its small app.")
+    action: str = Field(description="Name of the action.")
+    uid: UUID = Field(description="Uid of the action.")
+    bars: tuple[Bar, ...] = Field(description="What it ran, in spans of a quarter of an hour.")
     coming: tuple[Instant, ...] = Field(description="To come: its first of each span.")
 
 
@@ -46,15 +46,15 @@ class Load(View):
     """How many operations the ticks of a quarter of an hour recorded."""
 
     at: Instant = Field(description="Start of the span.")
-    recorded: int
+    recorded: int = Field(description="How many operations were recorded.")
     busiest: int = Field(description="Of one tick.")
 
 
 class Outage(View):
     """A time in which no daemon ticked."""
 
-    since: Instant
-    until: Instant
+    since: Instant = Field(description="The last tick before it.")
+    until: Instant = Field(description="The first tick after it.")
 
 
 class Ticked(View):
@@ -69,12 +69,12 @@ class Ticked(View):
 class Timeline(View):
     """The last 24 hours and the next 12."""
 
-    since: Instant
-    now: Instant
-    until: Instant
-    lanes: tuple[Lane, ...]
+    since: Instant = Field(description="Its beginning.")
+    now: Instant = Field(description="The database's clock when it was read.")
+    until: Instant = Field(description="Its end.")
+    lanes: tuple[Lane, ...] = Field(description="One for each action.")
     load: tuple[Load, ...] = Field(description="Of all small apps; empty for one of them.")
-    outages: tuple[Outage, ...]
+    outages: tuple[Outage, ...] = Field(description="When no daemon ticked.")
 
 
 def timeline_of(

@@ -39,8 +39,8 @@ Restart = Callable[..., tuple[Restarted, Sent]]
 class Done(View):
     """An operation that a user requested, and its state."""
 
-    id: UUID
-    state: str
+    id: UUID = Field(description="Id of the operation.")
+    state: str = Field(description="Its state now.")
     # False if the command waited for it and it did not succeed.
     is_well: bool = Field(True, exclude=True)
     # Whether the command waited for it in vain.
@@ -63,20 +63,20 @@ class Done(View):
 class Ran(Done):
     """An operation of an action that runs now."""
 
-    error: str | None
+    error: str | None = Field(description="Why it failed, if it has ended.")
 
 
 class RanOfAll(Done):
     """An operation of one of all actions that run now."""
 
-    action: str
+    action: str = Field(description="Name of the action.")
     uid: UUID = Field(description="Of the action.")
 
 
 class NotRun(View):
     """An action that could not be run."""
 
-    action: str
+    action: str = Field(description="Name of the action.")
     uid: UUID = Field(description="Of the action.")
     refused: str = Field(description="Why.")
 
@@ -84,7 +84,7 @@ class NotRun(View):
 class Repeated(Done):
     """An operation that runs again."""
 
-    attempt: int
+    attempt: int = Field(description="Number of the attempt that runs next.")
     revision: int = Field(description="The action's revision that it runs now.")
     old_revision: int = Field(description="The revision that it had before.")
 
@@ -132,27 +132,27 @@ class CancelledAll(Outcomes[Cancelled | Refusal]):
 class PlannedStep(View):
     """A step of an action."""
 
-    name: str
-    parameters: dict[str, Any]
+    name: str = Field(description="Name of the step.")
+    parameters: dict[str, Any] = Field(description="Its parameters, with defaults.")
 
 
 class Reached(View):
     """A user whom an action reaches."""
 
-    id: str
-    address: str | None
+    id: str = Field(description="Id of the user.")
+    address: str | None = Field(description="Where mail goes; null for a user without an address.")
 
 
 class RunPlan(View):
     """What running an action now would do."""
 
-    name: str
-    now: Instant
-    active: bool
-    queue: str
-    steps: tuple[PlannedStep, ...]
-    recipients: tuple[Reached, ...]
-    warnings: tuple[str, ...]
+    name: str = Field(description="Name of the action.")
+    now: Instant = Field(description="The instant at which it would run.")
+    active: bool = Field(description="Whether the action is not paused.")
+    queue: str = Field(description="The queue that it would be sent to.")
+    steps: tuple[PlannedStep, ...] = Field(description="Its steps, in order.")
+    recipients: tuple[Reached, ...] = Field(description="Whom its steps would send to.")
+    warnings: tuple[str, ...] = Field(description="What may go wrong.")
     is_about_users: bool = Field(description="Whether events of users make it due.")
     sends: bool = Field(description="Whether it has recipients.")
     outgoing: tuple[Outgoing, ...] = Field(

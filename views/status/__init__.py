@@ -44,8 +44,8 @@ class ClockSetBack(View):
 class MissedMost(View):
     """An action and the number of its missed occurrences."""
 
-    name: str
-    missed: int
+    name: str = Field(description="Name of the action.")
+    missed: int = Field(description="How many occurrences it missed.")
 
 
 class Downtime(View):
@@ -53,19 +53,19 @@ class Downtime(View):
 
     since: str = Field(description="An instant in UTC.")
     until: str = Field(description="An instant in UTC.")
-    occurrences: int
-    sent: int
-    missed: int
+    occurrences: int = Field(description="Occurrences that were due in it.")
+    sent: int = Field(description="Occurrences that were sent late.")
+    missed: int = Field(description="Occurrences that were not sent any more.")
     actions: int = Field(description="How many actions missed occurrences.")
-    most_missed: tuple[MissedMost, ...]
+    most_missed: tuple[MissedMost, ...] = Field(description="The actions that missed most.")
 
 
 class Worker(View):
     """A live worker."""
 
-    name: str
+    name: str = Field(description="Its queue and host.")
     queues: str = Field(description="Separated by commas.")
-    seen_at: Instant
+    seen_at: Instant = Field(description="When it was seen last.")
     skew_s: float | None = Field(description="Seconds by which its machine is ahead.")
     follows: Any = Field(description="Celery tasks that it follows, null for none.")
     step_failures: Any = Field(description="Step modules that it could not import, and why.")
@@ -74,9 +74,9 @@ class Worker(View):
 class ActionCounts(View):
     """How many actions there are, in all small apps."""
 
-    total: int
-    active: int
-    unhealthy: int
+    total: int = Field(description="All of them.")
+    active: int = Field(description="Those that are not paused.")
+    unhealthy: int = Field(description="Active ones whose last run was bad, or that are overdue.")
 
 
 class NoticeCounts(View):
@@ -88,9 +88,9 @@ class NoticeCounts(View):
 class SetAside(View):
     """A quarantined action."""
 
-    uid: UUID | None
-    name: str
-    reason: str
+    uid: UUID | None = Field(description="Uid of the action; null if that is broken too.")
+    name: str = Field(description="Name of the action.")
+    reason: str = Field(description="Why no daemon runs it.")
 
 
 class Status(View):
@@ -105,13 +105,15 @@ class Status(View):
     quiet_until: Instant | None = Field(
         None, description="The end of the quiet period, in which nothing is sent; null without one."
     )
-    workers: tuple[Worker, ...]
-    actions: ActionCounts
-    notices: NoticeCounts
+    workers: tuple[Worker, ...] = Field(description="The workers that were seen lately.")
+    actions: ActionCounts = Field(description="How many actions there are.")
+    notices: NoticeCounts = Field(description="How many mails and webhooks wait, or were given up.")
     operations: dict[str, int] = Field(
         description="How many operations recorded in the last 24 hours are in each state."
     )
-    set_aside: tuple[SetAside, ...]
+    set_aside: tuple[SetAside, ...] = Field(
+        description="Actions that no daemon runs, because they are broken."
+    )
     disk: Disk | None = Field(None, description="Of the machine that is asked, once a minute.")
 
 

@@ -20,21 +20,21 @@ LONGEST_LIFE = timedelta(days=3660)
 class NewToken(View):
     """A token that was just made. It is shown once: only a hash of it is stored."""
 
-    id: str
+    id: str = Field(description="Id of the token, by which it is revoked.")
     token: str = Field(description="The token itself, shown this once.")
-    role: Role
+    role: Role = Field(description="What it may do.")
     app: str | None = Field(description="Its small app; null for the whole installation.")
 
 
 class Token(View):
     """A token, without its secret."""
 
-    id: str
-    role: str
+    id: str = Field(description="Id of the token, by which it is revoked.")
+    role: str = Field(description="What it may do.")
     app: str | None = Field(description="Its small app; null for the whole installation.")
-    created_at: Instant
-    created_by: str
-    expires_at: Instant | None
+    created_at: Instant = Field(description="When it was made.")
+    created_by: str = Field(description="Who made it.")
+    expires_at: Instant | None = Field(description="When it stops working; null: never.")
     last_used_at: Instant | None = Field(description="To the minute.")
 
 
@@ -45,7 +45,7 @@ class Tokens(Listing[Token]):
 class RevokedToken(View):
     """A token that opens nothing any more."""
 
-    id: str
+    id: str = Field(description="Id of the token.")
 
 
 @Verb("create_token", "POST /api/tokens", ADMINISTER, body=("role", "expires"), status=201)

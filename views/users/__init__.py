@@ -21,13 +21,13 @@ from views.words import instant
 class User(View):
     """A user."""
 
-    id: str
-    email: str
-    name: str | None
+    id: str = Field(description="Id of the user.")
+    email: str = Field(description="The address that mails go to.")
+    name: str | None = Field(description="The name for people.")
     active: bool = Field(description="False for an inactive user.")
-    created_at: Instant
+    created_at: Instant = Field(description="When the user was added.")
     activated_at: Instant | None = Field(description="Null for an account never activated.")
-    last_seen_at: Instant | None
+    last_seen_at: Instant | None = Field(description="When the user was seen last.")
     groups: tuple[str, ...] = Field(description="Sorted.")
 
 
@@ -38,25 +38,25 @@ class Users(Listing[User]):
 class AddedUser(View):
     """A user that was added."""
 
-    id: str
-    email: str
-    groups: tuple[str, ...]
+    id: str = Field(description="Id of the user.")
+    email: str = Field(description="The address that mails go to.")
+    groups: tuple[str, ...] = Field(description="Names of the user's groups.")
     is_activated: bool = Field(description="Whether the account was ever activated.")
 
 
 class ImportedUsers(View):
     """What an import did."""
 
-    created: int
-    updated: int
+    created: int = Field(description="New users.")
+    updated: int = Field(description="Users that were changed.")
     never_activated: int = Field(description="Users of the file that never activated the account.")
 
 
 class Group(View):
     """A group of users."""
 
-    name: str
-    members: int
+    name: str = Field(description="Name of the group.")
+    members: int = Field(description="How many users it has.")
 
 
 class Groups(Listing[Group]):
@@ -66,28 +66,28 @@ class Groups(Listing[Group]):
 class NewUser(RequestBody):
     """A new user as a request describes it; instants may be local times of the small app."""
 
-    id: str
-    email: str | None = None
-    name: str | None = None
-    groups: tuple[str, ...] = ()
+    id: str = Field(description="Id of the user, unique in the small app.")
+    email: str | None = Field(None, description="The address that mails go to; the id without it.")
+    name: str | None = Field(None, description="The name for people.")
+    groups: tuple[str, ...] = Field((), description="Names of the user's groups.")
     activated_at: str | None = Field(None, description="An instant, or `now`.")
-    active: bool = Field(True, strict=True)
+    active: bool = Field(True, strict=True, description="False switches the user off.")
 
 
 class ChangedUser(RequestBody):
     """Changes of a user; a field that is left out stays. Instants are as for a new user."""
 
-    email: str | None = None
-    name: str | None = None
+    email: str | None = Field(None, description="The address that mails go to.")
+    name: str | None = Field(None, description="The name for people.")
     groups: tuple[str, ...] | None = Field(None, description="All of the user's groups.")
     activated_at: str | None = Field(None, description="An instant, or `now`.")
-    active: bool | None = Field(None, strict=True)
+    active: bool | None = Field(None, strict=True, description="False switches the user off.")
 
 
 class DeletedUser(View):
     """A user that was deleted; operations about the user stay."""
 
-    id: str
+    id: str = Field(description="Id of the user.")
 
 
 @Verb("add_user", "POST /api/apps/{app}/users", EDIT, status=201)

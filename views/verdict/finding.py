@@ -50,8 +50,8 @@ OF_ACTIONS = frozenset(
 class Finding(View):
     """What was found, and what to do about it."""
 
-    kind: Kind
-    severity: Severity
+    kind: Kind = Field(description="What is wrong: `broker_down`, `action_failed` and so on.")
+    severity: Severity = Field(description="`broken`, `attention` or `note`.")
     since: Instant | None = Field(None, description="Since when, if that is known.")
     text: str = Field(description="One sentence.")
     remedy: str = Field(description="What to do.")

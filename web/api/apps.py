@@ -6,10 +6,10 @@ from typing import Annotated, Any
 from fastapi import Query, Request, Response
 from pydantic import Field, create_model
 
-from minutebook.grants import KINDS
 from models.roles import Permission
 from views import apps
 from views.apps import changes, grants, limits
+from views.apps.granted import KINDS
 from views.installation import Installation
 from views.verbs import SMALL_APP
 from views.view import RequestBody
@@ -34,12 +34,17 @@ shared = endpoints("small apps", kind=SharedRead)
 Reader = Annotated[Installation, of_app(Permission.READ)]
 Editor = Annotated[Installation, of_app(Permission.EDIT)]
 Everything = Annotated[bool, Query(description="Grant all that the settings allow first.")]
-_GIVEN: Any = (tuple[str, ...] | None, None)
+
+
+def _given(text: str) -> Any:
+    return (tuple[str, ...] | None, Field(None, description=text))
+
+
 GrantChanges = create_model(
     "GrantChanges",
     __base__=RequestBody,
     __doc__="What a small app may reach, by kind; a list that is left out stays as it is.",
-    **dict.fromkeys(KINDS, _GIVEN),
+    **{kind: _given(text) for kind, text in KINDS.items()},
 )
 
 
@@ -50,8 +55,8 @@ Most = Annotated[int, Field(strict=True, ge=-1, le=2**53)]
 class LimitChanges(RequestBody):
     """Limits of a small app: 0 is none, -1 the installation's; one left out stays as it is."""
 
-    actions: Most | None = None
-    disk_mb: Most | None = None
+    actions: Most | None = Field(None, description="How many actions it may have.")
+    disk_mb: Most | None = Field(None, description="How much disk its snapshots may take, in MiB.")
 
 
 @answers(router, changes.create)

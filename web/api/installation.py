@@ -18,7 +18,7 @@ router = endpoints("installation")
 class TokenRequest(RequestBody):
     """A token to make; `?app=` binds it to one small app."""
 
-    role: Role
+    role: Role = Field(description="What the token may do.")
     expires: str | None = Field(None, description="Lifetime as ISO 8601, such as `P90D`.")
 
 

@@ -55,10 +55,10 @@ class FailedJob(JobReport):
 class JobProgress(JobReport):
     """How far a job is."""
 
-    done: int | None = Field(None, ge=0)
-    total: int | None = Field(None, ge=0)
-    message: str | None = None
-    phase: str | None = None
+    done: int | None = Field(None, ge=0, description="How much is done, of `total`.")
+    total: int | None = Field(None, ge=0, description="How much there is to do.")
+    message: str | None = Field(None, description="One sentence, shown while the job runs.")
+    phase: str | None = Field(None, description="What the job is doing, in a word.")
     blocking: bool | None = Field(None, description="Whether pages cover the app's data meanwhile.")
 
 

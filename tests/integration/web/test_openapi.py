@@ -39,6 +39,22 @@ def test_a_generator_finds_no_fault(
     assert web.client().get("/api/status").status_code == 200
 
 
+def test_every_field_of_every_answer_and_body_has_a_description(
+    home_of: Callable[[str], Settings], serve: Serve
+) -> None:
+    web = with_shop(serve(home_of("sqlite")))
+    document = web.client(role=None).get("/openapi.json").json()
+
+    bare = [
+        f"{name}.{field}"
+        for name, schema in document["components"]["schemas"].items()
+        for field, described in schema.get("properties", {}).items()
+        if not described.get("description", "").strip()
+    ]
+
+    assert bare == []
+
+
 def test_every_schema_that_is_referred_to_is_there(
     home_of: Callable[[str], Settings], serve: Serve
 ) -> None:
