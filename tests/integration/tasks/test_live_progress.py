@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from time import monotonic
 from typing import Any
 from uuid import UUID
@@ -12,19 +13,22 @@ from sqlalchemy import event
 
 import minutebook
 from minutebook.lease import CANCELLED
+from models.store.operations.recovery import take_back_lost
 from models.store.tenants.app_status import status_of
 from models.tables import operations
 from runtime.config import Settings
 from runtime.database import reading
 from tasks.execute import run_attempt
 from tasks.registry import Registry
-from tests.factories import make_operation, row_of, seen
+from tests.factories import make_operation, row_of, seen, update_operation
 from tests.integration.tasks.test_execute import NOON, make_running_action
 
 pytestmark = pytest.mark.usefixtures("own_steps")
 
 Step = Callable[[minutebook.StepContext], Any]
 Run = Callable[..., dict[str, Any]]
+
+LONG_AGO = NOON - timedelta(days=3_650)
 
 
 @pytest.fixture
@@ -158,6 +162,25 @@ def test_no_end_of_a_step_leaves_the_data_covered(run: Run, end: Step, max_attem
 
     assert row["state"] in {"failed", "partial", "pending"}
     assert row["is_blocking"] is None
+
+
+def test_a_lost_worker_leaves_the_data_uncovered(
+    engine: sa.Engine, settings: Settings, run: Run
+) -> None:
+    shown: list[bool] = []
+
+    def works(context: minutebook.StepContext) -> None:
+        context.progress(blocking=True)
+        update_operation(engine, context.operation_id, heartbeat_at=LONG_AGO)
+        with engine.begin() as connection:
+            taken_back = take_back_lost(connection, settings.worker.lease, 1, settings.alert)
+        assert [id for id, _ in taken_back] == [context.operation_id]
+        shown.append(data_status(engine, context.operation_id)["blocking_maintenance"])
+
+    row = run(works)
+
+    assert shown == [False]
+    assert (row["state"], row["attempt"], row["is_blocking"]) == ("pending", 2, None)
 
 
 def test_a_cancel_uncovers_the_data(engine: sa.Engine, run: Run) -> None:
