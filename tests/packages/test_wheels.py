@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 import zipfile
 from pathlib import Path
 
@@ -111,6 +112,22 @@ assert not {{"pydantic", "httpx", "sqlalchemy"}} & set(sys.modules), sys.modules
 
     assert done.stderr == ""
     assert done.stdout.splitlines() == [f"the user of {name}" for name in OWN]
+
+
+def test_a_followed_task_is_tested_with_nothing_but_celery_and_the_client(
+    wheels: Wheels, tmp_path: Path
+) -> None:
+    page = (ROOT / "docs" / "how-to" / "move-from-celery-beat.md").read_text("utf-8")
+    (example,) = (
+        text for text in re.findall(r"```python\n(.*?)```", page, re.S) if "run_followed" in text
+    )
+    made = make_environment(tmp_path / "env")
+    made.install(str(wheels.client))
+    made.see_libraries(without=("pydantic", "pydantic_core", "sqlalchemy", "httpx"))
+
+    done = made.python(f"{example}", tmp_path)
+
+    assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
 
 
 def test_beside_an_application_nothing_of_the_server_can_be_imported(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from types import MappingProxyType
 from typing import Any
 from uuid import UUID
@@ -13,19 +13,7 @@ from uuid import UUID
 from pydantic import BaseModel
 
 from minutebook.steps import NoParameters, Recipient, SmallApp, StepContext
-
-OCCURRENCE = datetime(2026, 11, 23, 6, tzinfo=timezone.utc)
-
-
-@dataclass(frozen=True)
-class Reported:
-    """One call of `progress`."""
-
-    done: int | None = None
-    total: int | None = None
-    message: str | None = None
-    phase: str | None = None
-    blocking: bool | None = None
+from minutebook.testing.operations import OCCURRENCE, OPERATION_ID, TRIGGERER, Reported
 
 
 @dataclass
@@ -79,11 +67,11 @@ def make_context(
     """
     app = SmallApp(1, "default", "UTC", MappingProxyType(dict(settings or {})))
     values: dict[str, Any] = {
-        "operation_id": UUID("1dd03b83-7b34-516e-8a7c-7ff8626a8a85"),
+        "operation_id": UUID(OPERATION_ID),
         "occurrence_at": OCCURRENCE,
         "attempt": 1,
         "subject": None,
-        "triggerer": "Manual run by tests",
+        "triggerer": TRIGGERER,
         "parameters": parameters or NoParameters(),
         "small_app": app,
         "recipients": recipients,

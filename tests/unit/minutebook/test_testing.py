@@ -1,0 +1,71 @@
+"""What tests of followed tasks get."""
+
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from celery import Celery
+
+import minutebook
+from minutebook.testing import Reported, make_operation, run_followed
+
+app = Celery("shop", broker="memory://", set_as_current=False)
+
+
+@app.task(bind=True)
+def report(self, shop: str, *, fails: bool = False) -> list[object]:  # type: ignore[no-untyped-def]
+    operation = minutebook.current_operation()
+    assert operation is not None
+    operation.progress(1, 3, f"in {shop}", blocking=True)
+    if fails:
+        raise ValueError("no paper")
+    return [self.request.id == str(operation.operation_id), operation.run_number]
+
+
+def test_a_task_runs_with_an_operation_of_its_own() -> None:
+    operation = make_operation(run_number=7)
+
+    assert run_followed(report, ["Paris"], operation=operation) == [True, 7]
+    assert operation.reported == [Reported(1, 3, "in Paris", None, True)]
+    assert minutebook.current_operation() is None
+
+
+def test_what_a_task_raises_is_raised_and_its_operation_is_over() -> None:
+    with pytest.raises(ValueError, match="no paper"):
+        run_followed(report, ["Paris"], {"fails": True})
+
+    assert minutebook.current_operation() is None
+
+
+def test_an_operation_has_what_the_real_one_has() -> None:
+    seen = datetime(2026, 11, 1, tzinfo=UTC)
+    made = make_operation(last_success_at=seen, time_limit=timedelta(minutes=1), subject="ann")
+
+    assert (made.last_success_at, made.subject, made.attempt) == (seen, "ann", 1)
+    assert timedelta(seconds=50) < made.time_left() <= timedelta(minutes=1)
+    assert not made.should_stop()
+    assert make_operation(time_limit=timedelta(0)).should_stop()
+
+
+def test_an_operation_stops_after_so_many_questions() -> None:
+    made = make_operation(stops_after=2)
+
+    assert [made.should_stop() for _ in range(4)] == [False, False, True, True]
+
+
+def test_a_field_that_no_operation_has_is_refused() -> None:
+    with pytest.raises(TypeError, match="has no 'run'; it has operation_id, occurrence_at"):
+        make_operation(run=7)
+
+
+def test_it_needs_no_pydantic() -> None:
+    script = (
+        "import sys; sys.modules['pydantic'] = None; import minutebook.testing as t; "
+        "print(t.make_operation().attempt, 'celery' in sys.modules)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+    )
+
+    assert ran.stdout == "1 False\n"
