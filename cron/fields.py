@@ -67,7 +67,7 @@ FOREIGN = {
     "?": "'?' stands alone, for a day; write '*'",
     "#": "'#' stands for the nth weekday of a month; write 'mon#2' as day of week, each weekday "
     "by itself",
-    "h": "'H' (a time picked by the scheduler) is not supported; write the number itself",
+    "h": "'H' is a value that the action fixes; write 'H', 'H(3-7)' or 'H/2'",
     "l": "'L' stands for the last; write 'L' or 'L-3' as day of month, or 'friL' as day of week",
     "r": "'R' (a random time) is not supported; write the number itself",
     "~": "'~' (a random time) is not supported; write the number itself",

@@ -8,6 +8,7 @@ from cron.days import MONTH_LENGTHS, NEVER, DayFields, Days, days_of
 from cron.dialects import in_another_notation, in_other_characters
 from cron.errors import InvalidRule, quote
 from cron.fields import DAY, FIELDS, HOUR, MINUTE, MONTH, WEEKDAY, flags_of
+from cron.hashed import fixed, has_hash, possible
 from cron.minutes import Minutes
 from cron.signs import parted, with_capitals
 
@@ -68,20 +69,50 @@ def parse_rule(text: str) -> Rule:
     """Return the rule that `text` writes; raises InvalidRule, which names the field.
 
     The grammar is that of Debian's cron (see fields.py) with nicknames such as `@hourly`, in any
-    case. A rule has at most 200 characters and at least one occurrence in some year.
+    case. A rule has at most 200 characters and at least one occurrence in some year. One with `H`
+    becomes a rule by `fixed_rule`.
     """
+    _check_length(text)
+    return _parsed(text)
+
+
+def check_rule(text: str) -> None:
+    """Raise InvalidRule unless `text` is a rule, or one with `H` whatever that becomes."""
+    _check_length(text)
+    if not has_hash(text):
+        _parsed(text)
+        return
+    first, *others = possible(normalised(text))
+    _parsed(first)
+    for one in others:
+        try:
+            _parsed(one)
+        except InvalidRule as error:
+            problem = f"may become {quote(one)} by its H: {error.problem}"
+            raise InvalidRule(error.field, problem) from None
+
+
+def fixed_rule(text: str, seed: bytes) -> str:
+    """Return a rule in which each `H` is what `seed` selects: any bytes, such as a uid's."""
+    return fixed(normalised(text), seed) if has_hash(text) else text
+
+
+def _check_length(text: str) -> None:
     if not isinstance(text, str):
         raise InvalidRule("rule", f"is not text but {type(text).__name__}; {_EXAMPLE}")
     if len(text) > LONGEST_RULE:
         problem = f"{quote(text)} is longer than {LONGEST_RULE} characters; write a shorter one"
         raise InvalidRule("rule", problem)
-    return _parsed(text)
 
 
 # lru_cache keeps no errors, so a refused rule takes no memory.
 @lru_cache(maxsize=2048)
 def _parsed(text: str) -> Rule:
-    return Rule(normalised(text))
+    rule = normalised(text)
+    if has_hash(rule):
+        problem = f"{quote(rule)} has an H, which an action fixes; write numbers outside of actions"
+        raise InvalidRule("rule", problem)
+    return Rule(rule)
 
 
 def normalised(text: str) -> str:

@@ -1,12 +1,13 @@
 """Instants, durations and rules in words."""
 
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from cron import ClockChange, clock_changes
 from models.action.exceptions import Closed
 from models.action.plan import Broken, Plan
 from models.action.recurrence import RecurrenceModel
-from models.action.rules import CronModel, cron_schedule
+from models.action.rules import CronModel
 from models.values import instant_or_dash
 from models.values.durations import lasting
 from models.values.zones import in_zone
@@ -44,9 +45,9 @@ def zone_of(plan: Plan | Broken, zone: str) -> str:
     return next((rule.zone for rule in plan.rules if rule.zone is not None), zone)
 
 
-def rules_in_words(plan: Plan, zone: str) -> tuple[str, ...]:
-    """Return a plan's rules in words."""
-    return tuple(rule.words(zone) + _exceptions(rule.closed) for rule in plan.rules)
+def rules_in_words(plan: Plan, uid: UUID, zone: str) -> tuple[str, ...]:
+    """Return a plan's rules in words, for the action `uid`."""
+    return tuple(rule.words_for(uid, zone) + _exceptions(rule.closed) for rule in plan.rules)
 
 
 def _exceptions(closed: Closed | None) -> str:
@@ -56,13 +57,14 @@ def _exceptions(closed: Closed | None) -> str:
     return f", except {'; '.join(names[:MOST_NAMED])}{more}" if names else ""
 
 
-def daylight_notes(plan: Plan, since: datetime, until: datetime) -> tuple[str, ...]:
-    """Return the effects of the clock changes in (since, until] on a plan's rules."""
+def daylight_notes(plan: Plan, uid: UUID, since: datetime, until: datetime) -> tuple[str, ...]:
+    """Return the effects of the clock changes in (since, until] on the rules of an action."""
     found: list[str] = []
     for rule in plan.rules:
         if isinstance(rule, CronModel):
-            changes = clock_changes(cron_schedule(rule.cron_rule, rule.timezone), since, until)
-            found += [_moved(one) + _other_engine(rule.cron_rule, one) for one in changes]
+            schedule = rule.every_occurrence(uid)
+            changes = clock_changes(schedule, since, until)
+            found += [_moved(one) + _other_engine(schedule.rule, one) for one in changes]
         if isinstance(rule, RecurrenceModel):
             found += map(_moved, clock_changes(rule.wall_clock, since, until))
     return tuple(found)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from cron.errors import InvalidRule
 from cron.fields import DAY, FIELDS, NAMES, WEEKDAY, Field
 from cron.fields import unwrapped as unwrapped_range
+from cron.hashed import hashed_of
 from cron.signs import parted
 
 _FROM_ON = re.compile(r"(\*|[a-z]+|\d+)/(\d+)")
@@ -29,7 +30,9 @@ def any_day(field: Field, items: str) -> str:
 def is_item(field: Field, items: str) -> bool:
     """Return whether this is a legal text of a field."""
     try:
-        parted(field, items)
+        plain = [item for item in items.split(",") if hashed_of(field, item) is None]
+        if plain:
+            parted(field, ",".join(plain))
     except InvalidRule:
         return False
     return True

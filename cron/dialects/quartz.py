@@ -57,7 +57,7 @@ def _of_six_or_seven(fields: list[str]) -> str | None:
     has_year = _YEARS.fullmatch(fields[5]) is not None and is_rule(fields[:5])
     if not has_year:
         return _with_seconds(fields, after_second, "has 6 fields, and ")
-    before_year = " ".join(fields[:5])
+    before_year = " ".join(map(with_capitals, FIELDS, fields))
     if after_second is None:
         return f"has 6 fields; write '{before_year}'{_without_years(fields[5])}"
     if not fields[0].isdigit():
@@ -72,7 +72,8 @@ def _of_six_or_seven(fields: list[str]) -> str | None:
 def _with_a_command(fields: list[str]) -> str | None:
     if not re.search("[a-z]", fields[5]) or not is_rule(fields[:5]):
         return None
-    return f"holds a command; write '{' '.join(fields[:5])}', and make the command a step"
+    rule = " ".join(map(with_capitals, FIELDS, fields))
+    return f"holds a command; write '{rule}', and make the command a step"
 
 
 def _is_second(text: str) -> bool:

@@ -10,7 +10,15 @@ from zoneinfo import ZoneInfo
 from dateutil.parser import isoparse
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
-from cron import CronSchedule, InvalidRule, in_words, oversized_steps
+from cron import (
+    CronSchedule,
+    InvalidRule,
+    check_rule,
+    fixed_rule,
+    has_hash,
+    in_words,
+    oversized_steps,
+)
 from cron.intervals import LONGEST_DAYS
 from cron.rule import normalised
 from models.action.drift import drift
@@ -18,7 +26,7 @@ from models.action.exceptions import Closed, Except
 from models.action.policy import AS_ISO, DUE_DATE_LOOK_BACK, INTERVAL_LOOK_BACK
 from models.action.remedies import shorter_than_a_tick
 from models.action.rule import Excepted, RuleModel
-from models.action.schedule import Grid, Once, Schedule
+from models.action.schedule import NO_UID, Grid, Once, Schedule
 from models.fingerprint import jitter_offset
 from models.parsing import Reading, reading_of
 from models.values import (
@@ -41,7 +49,7 @@ def _cron_rule(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError('write a text of five fields such as "0 7 * * 1"')
     try:
-        cron_schedule(value, "UTC")
+        check_rule(value)
     except InvalidRule as error:
         raise ValueError(str(error)) from None
     return value
@@ -87,9 +95,9 @@ class CronModel(RuleModel):
         """The times that its `except` leaves out."""
         return None if self.except_ is None else self.except_.closed
 
-    def every_occurrence(self, uid: UUID) -> Schedule:  # noqa: ARG002 - the same for all actions
-        """Return the occurrences of the rule."""
-        return cron_schedule(self.cron_rule, self.timezone)
+    def every_occurrence(self, uid: UUID) -> CronSchedule:
+        """Return the occurrences of the rule, whose `H` are those of the action `uid`."""
+        return cron_schedule(fixed_rule(self.cron_rule, uid.bytes), self.timezone)
 
     def resolved(self) -> Self:
         """Return the rule in numbers."""
@@ -98,7 +106,15 @@ class CronModel(RuleModel):
     def words(self, zone: str) -> str:  # noqa: ARG002 - it has its own
         """Return the rule in words, as it is, and its zone."""
         rule = normalised(self.cron_rule)
-        return f"{in_words(rule)} ({rule}), {self.timezone}"
+        example = "; what is shown until it is stored is an example" if has_hash(rule) else ""
+        return f"{in_words(rule)} ({rule}), {self.timezone}{example}"
+
+    def words_for(self, uid: UUID, zone: str) -> str:
+        """Return the rule in words, with its `H` as the action `uid` fixes them."""
+        if uid == NO_UID or not has_hash(self.cron_rule):
+            return self.words(zone)
+        rule = fixed_rule(self.cron_rule, uid.bytes)
+        return f"{in_words(rule)} ({normalised(self.cron_rule)} is {rule}), {self.timezone}"
 
     def warnings(self, zone: str) -> Iterator[str]:  # noqa: ARG002 - it has its own
         """Yield warnings about "or" where celery beat means "and", and about oversized steps.

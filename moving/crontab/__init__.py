@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from cron import CronSchedule, InvalidRule
+from cron import InvalidRule, check_rule
 from cron.zone import canonical_name
 from moving.crontab.forms import account_before, check_form
 from moving.entries import CannotMove, Entry, Refused, entry_or_refused
@@ -115,18 +115,18 @@ def _entry(line: _Line, name: str, where: str, zone: str) -> Entry:
         where=where,
         owner=OWNER,
         operations={STEP: _parameters(line)},
-        when={"cron_rule": _rule(line.rule, zone), "timezone": zone},
+        when={"cron_rule": _rule(line.rule), "timezone": zone},
         policy=POLICY,
         hooks=hooks,
         remarks=(*about_mail, *_remarks(line)),
     )
 
 
-def _rule(text: str, zone: str) -> str:
+def _rule(text: str) -> str:
     if text == "@reboot":
         raise CannotMove(AT_BOOT, INSTEAD_OF_BOOT)
     try:
-        CronSchedule(text, zone)
+        check_rule(text)
     except InvalidRule as error:
         if "~" in text:
             raise CannotMove(

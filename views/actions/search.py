@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from models.action.plan import Broken
+from models.action.schedule import NO_UID
 from models.sql import read_clock
 from models.store import tenants
 from models.store.actions import search as found_in
@@ -100,13 +101,18 @@ def search(
     items = (
         FoundAction.of(
             one,
-            when=() if isinstance(row["plan"], Broken) else rules_in_words(row["plan"], zone),
+            when=_when(row, zone),
             zone=zone,
             durations_s=tuple(run["seconds"] for run in runs.get(row["uid"], ())),
         )
         for one, row, zone in found
     )
     return FoundActions(items=tuple(items), next=following)
+
+
+def _when(row: Mapping[str, Any], zone: str) -> tuple[str, ...]:
+    plan = row["plan"]
+    return () if isinstance(plan, Broken) else rules_in_words(plan, row["uid"] or NO_UID, zone)
 
 
 def _page(

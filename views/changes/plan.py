@@ -7,6 +7,7 @@ from uuid import UUID
 import sqlalchemy as sa
 from pydantic import Field
 
+from models.action.schedule import NO_UID
 from models.sql import read_clock
 from runtime.database import reading
 from scheduler.changes import plan
@@ -154,12 +155,12 @@ def _shown(one: plan.PlannedChange, now: datetime, zone: str) -> PlannedChange:
         revision=one.number,
         switched=None if old is None else switched_by(old.active, one.plan.active),
         is_on_events=one.plan.on_event is not None,
-        when=rules_in_words(one.plan, zone_of(one.plan, zone)),
+        when=rules_in_words(one.plan, one.uid or NO_UID, zone_of(one.plan, zone)),
         next_before=one.before,
         next_after=one.after,
         sent_at_once=one.sent,
         edited_by_sql=one.is_edited,
-        daylight_saving=daylight_notes(one.plan, now, now + YEAR),
+        daylight_saving=daylight_notes(one.plan, one.uid or NO_UID, now, now + YEAR),
         zone=zone_of(one.plan, zone),
         zone_before=zone_of(old or one.plan, zone),
         priority_before=None if old is None else old.policy.priority,

@@ -231,6 +231,13 @@ def test_a_bare_percent_sign_is_remarked() -> None:
     assert only(r"0 1 * * * date +\%F").remarks == ()
 
 
+def test_a_value_that_the_scheduler_fixes_comes_as_it_is() -> None:
+    found = only("H H(0-7) * * H(mon-fri) /bin/a")
+
+    assert found.kind == "same"
+    assert found.document["when"]["cron_rule"] == "H H(0-7) * * H(mon-fri)"
+
+
 def test_a_system_crontab_has_accounts() -> None:
     text = "# m h dom mon dow user\tcommand\n17 *\t* * *\troot    cd / && run-parts /etc/x\n"
 
