@@ -23,6 +23,18 @@ def add(
     context: typer.Context,
     url: Annotated[str, typer.Option(help="URL of the work.")],
     interval: Annotated[int, typer.Option(help="Seconds between runs.")] = jobs.EVERY_S,
+    *,
+    jitter: Annotated[
+        int | None,
+        typer.Option(help="Seconds within which its runs are moved (default: as stored, or 0)."),
+    ] = None,
+    jitter_each: Annotated[
+        bool | None,
+        typer.Option(
+            "--jitter-each/--jitter-fixed",
+            help="Draw the jitter for each run, or fix it for the job (default: as stored).",
+        ),
+    ] = None,
     meta: Annotated[
         list[str] | None, typer.Option(help="NAME=VALUE for its worker; may be repeated.")
     ] = None,
@@ -39,6 +51,8 @@ def add(
     document = {
         "url": url,
         "interval_s": interval,
+        "jitter_s": jitter,
+        "jitter_each": jitter_each,
         "meta": _pairs(meta or []),
         "priority": priority,
     }
@@ -48,7 +62,7 @@ def add(
 @commands.command("import")
 def import_jobs(
     context: typer.Context,
-    file: Annotated[Path, typer.Option(help="JSON list of url, interval_s, meta and priority.")],
+    file: Annotated[Path, typer.Option(help="JSON list of url, interval_s, meta and more.")],
 ) -> None:
     """Store the jobs of a file, all or none; first runs are spread over each interval."""
     documents = read_documents(file, jobs.LONGEST_IMPORT)

@@ -58,7 +58,16 @@ def jitter_offset(uid: UUID, spread: timedelta) -> timedelta:
 
     Taken from the uid, not from `random`: replicas and restarts agree.
     """
+    return _offset(uid.bytes, spread)
+
+
+def drawn_offset(uid: UUID, nominal: datetime, spread: timedelta) -> timedelta:
+    """Return the offset in [0, spread) of one occurrence of an action, in whole seconds."""
+    return _offset(uid.bytes + instant_text(nominal).encode(), spread)
+
+
+def _offset(seed: bytes, spread: timedelta) -> timedelta:
     seconds = int(spread.total_seconds())
     if seconds <= 0:
         return timedelta(0)
-    return timedelta(seconds=int.from_bytes(sha256(uid.bytes).digest()[:8], "big") % seconds)
+    return timedelta(seconds=int.from_bytes(sha256(seed).digest()[:8], "big") % seconds)

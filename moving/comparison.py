@@ -32,8 +32,11 @@ class Difference:
 
 
 def difference(plan: Plan, fires: Fires, since: datetime, until: datetime) -> Difference:
-    """Return how an action's occurrences in (since, until] differ from the other's instants."""
-    plan = replace(plan, active=True)
+    """Return how an action's occurrences in (since, until] differ from the other's instants.
+
+    Jitter is left out: the other's is drawn at random.
+    """
+    plan = replace(plan.without_jitter(), active=True)
     total = sum(one.count(since, until) for one in plan.schedules(NO_UID))
     spans = [(since, until)] if total <= MOST_COMPARED else list(_spans(plan, since, until))
     differing: list[tuple[datetime, bool]] = []

@@ -94,11 +94,12 @@ def lost(action: ScheduledActionModel, other: str, *, keeps: Collection[str] = (
             "hooks are left out",
         ),
         "jitter": (
-            any(
-                isinstance(one, IntervalModel) and (one.jitter or one.tolerance)
-                for one in plan.rules
-            ),
-            "jitter and tolerance are left out",
+            any(one.jitter_words for one in plan.rules),
+            "jitter is left out",
+        ),
+        "tolerance": (
+            any(isinstance(one, IntervalModel) and one.tolerance for one in plan.rules),
+            "tolerance is left out",
         ),
     }
     yield from (text for name, (is_so, text) in facts.items() if is_so and name not in keeps)

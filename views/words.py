@@ -47,7 +47,10 @@ def zone_of(plan: Plan | Broken, zone: str) -> str:
 
 def rules_in_words(plan: Plan, uid: UUID, zone: str) -> tuple[str, ...]:
     """Return a plan's rules in words, for the action `uid`."""
-    return tuple(rule.words_for(uid, zone) + _exceptions(rule.closed) for rule in plan.rules)
+    return tuple(
+        rule.words_for(uid, zone) + rule.jitter_words + _exceptions(rule.closed)
+        for rule in plan.rules
+    )
 
 
 def _exceptions(closed: Closed | None) -> str:

@@ -115,6 +115,10 @@ class Plan:
         rules = (one.model_copy(update={"except_": None}) for one in self.rules)
         return replace(self, rules=tuple(rules))
 
+    def without_jitter(self) -> "Plan":
+        """Return the plan whose occurrences are the instants that its rules name."""
+        return replace(self, rules=tuple(one.without_jitter() for one in self.rules))
+
     @property
     def longest_look_back_s(self) -> int:
         """How far back, in seconds, an occurrence of any rule may be decided."""

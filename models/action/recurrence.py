@@ -28,7 +28,7 @@ from cron.recurrence import (
     recurrence_in_words,
 )
 from models.action.exceptions import Closed, Except
-from models.action.rule import RuleModel
+from models.action.rule import Jittered
 from models.action.schedule import ONE_SECOND, Schedule, bounded
 from models.parsing import Reading, reading_of
 from models.values import Zone, format_instant, parse_instant
@@ -74,7 +74,7 @@ def _shown(value: object) -> str:
     return f'"{value[:20]}"' if isinstance(value, str) else type(value).__name__
 
 
-class RecurrenceModel(RuleModel):
+class RecurrenceModel(Jittered):
     """Due by a rule of RFC 5545, at times of the day on the clock of `timezone`.
 
     The first period is that of `starting_at` (default: the action's creation), before which nothing

@@ -4,19 +4,31 @@ One class is one kind: its keys, its occurrences, its words and its warnings. Th
 are in `rules`, those on events in `event_rules`; `when.KINDS` names them all.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import Any, ClassVar, Self
+from functools import partial
+from typing import Annotated, Any, ClassVar, Self
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
+from pydantic_core import InitErrorDetails
 
+from cron.intervals import LONGEST_DAYS
 from models.action.exceptions import Closed, Except, Exceptions
-from models.action.policy import LOOK_BACK
+from models.action.jitter import Drawn, Shifted
+from models.action.policy import AS_ISO, LOOK_BACK
 from models.action.schedule import MOST_CLOSED, NO_UID, Excepting, Schedule
 from models.document import Document
+from models.fingerprint import jitter_offset
 from models.parsing import Reading
-from models.values import Zone
+from models.problems import line_error
+from models.values import Flag, Zone
+from models.values.durations import parse_span, span_in_words
+
+LONGEST_INTERVAL = timedelta(days=LONGEST_DAYS)
+NOTHING = timedelta(0)
+parse_spread = partial(parse_span, least=NOTHING, most=LONGEST_INTERVAL)
+Spread = Annotated[timedelta, BeforeValidator(parse_spread), AS_ISO]
 
 
 class RuleModel(Document):
@@ -46,10 +58,28 @@ class RuleModel(Document):
         """Return the occurrences for the action `uid`, as if there were no exceptions."""
         raise NotImplementedError
 
+    @property
+    def jitter_words(self) -> str:
+        """What its jitter adds to its words; empty without any."""
+        return ""
+
     def schedule(self, uid: UUID) -> Schedule:
         """Return the occurrences for the action `uid`."""
         every, closed = self.every_occurrence(uid), self.closed
-        return every if closed is None else Excepting(every, closed.blackout)
+        named = every if closed is None else Excepting(every, closed.blackout)
+        return self.moved(named, every, uid)
+
+    def moved(self, named: Schedule, every: Schedule, uid: UUID) -> Schedule:  # noqa: ARG002
+        """Return the occurrences for instants that the rule names; `every` has the excepted too."""
+        return named
+
+    def named_for(self, uid: UUID, at: datetime) -> datetime:  # noqa: ARG002 - few kinds need it
+        """Return the instant that the rule names for an occurrence at `at`, except or not."""
+        return at
+
+    def without_jitter(self) -> Self:
+        """Return the rule whose occurrences are the instants that it names."""
+        return self
 
     def leaves_some(self, now: datetime) -> bool:
         """Return whether the exceptions leave an occurrence after `now`, found soon.
@@ -78,6 +108,53 @@ class RuleModel(Document):
     def warnings(self, zone: str) -> Iterator[str]:  # noqa: ARG002 - few kinds need it
         """Yield what its admin should check; `zone` is the small app's."""
         return iter(())
+
+
+class Jittered(RuleModel):
+    """A rule whose occurrences are moved by an offset in [0, jitter).
+
+    The offset is fixed by the action's uid or, with `jitter_each`, drawn for each occurrence by a
+    hash of uid and instant. `except` is about the instants that the rule names.
+    """
+
+    jitter: Spread = NOTHING
+    jitter_each: Flag = False
+
+    @classmethod
+    def contradictions(cls, raw: Mapping[str, Any], reading: Reading, /) -> list[InitErrorDetails]:
+        """Return the fault of drawing an offset without a jitter."""
+        found = super().contradictions(raw, reading)
+        if raw.get("jitter_each") in {True, "true"} and "jitter" not in raw:
+            remedy = 'needs the span to draw from; write "jitter": "PT5M" beside it'
+            found.append(line_error(("jitter_each",), raw["jitter_each"], remedy))
+        return found
+
+    @property
+    def jitter_words(self) -> str:
+        """What its jitter adds to its words."""
+        if not self.jitter:
+            return ""
+        how = "drawn for each run" if self.jitter_each else "fixed for this action"
+        return f", plus up to {span_in_words(self.jitter)}, {how}"
+
+    def moved(self, named: Schedule, every: Schedule, uid: UUID) -> Schedule:
+        """Return the occurrences for instants that the rule names."""
+        if not self.jitter:
+            return named
+        if self.jitter_each:
+            return Drawn(named, every, uid, self.jitter)
+        return Shifted(named, jitter_offset(uid, self.jitter))
+
+    def named_for(self, uid: UUID, at: datetime) -> datetime:
+        """Return the instant that the rule names for an occurrence at `at`, except or not."""
+        if not self.jitter_each:
+            return at - jitter_offset(uid, self.jitter)
+        every = self.every_occurrence(uid)
+        return Drawn(every, every, uid, self.jitter).nominal(at) or at
+
+    def without_jitter(self) -> Self:
+        """Return the rule whose occurrences are the instants that it names."""
+        return self.model_copy(update={"jitter": NOTHING})
 
 
 class Excepted(RuleModel):

@@ -1,6 +1,7 @@
 """The rules of the clock: cron, a due date, an interval."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import lru_cache, partial
 from typing import Annotated, Any, ClassVar, Self
@@ -9,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 from dateutil.parser import isoparse
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+from pydantic_core import InitErrorDetails
 
 from cron import (
     CronSchedule,
@@ -19,16 +21,23 @@ from cron import (
     in_words,
     oversized_steps,
 )
-from cron.intervals import LONGEST_DAYS
 from cron.rule import normalised
 from models.action.drift import drift
 from models.action.exceptions import Closed, Except
 from models.action.policy import AS_ISO, DUE_DATE_LOOK_BACK, INTERVAL_LOOK_BACK
 from models.action.remedies import shorter_than_a_tick
-from models.action.rule import Excepted, RuleModel
+from models.action.rule import (
+    LONGEST_INTERVAL,
+    NOTHING,
+    Excepted,
+    Jittered,
+    RuleModel,
+    Spread,
+    parse_spread,
+)
 from models.action.schedule import NO_UID, Grid, Once, Schedule
-from models.fingerprint import jitter_offset
 from models.parsing import Reading, reading_of
+from models.problems import line_error
 from models.values import (
     Flag,
     UtcInstant,
@@ -40,9 +49,6 @@ from models.values import (
 )
 from models.values.durations import format_span, parse_span, span_in_words
 from models.values.zones import in_zone
-
-LONGEST_INTERVAL = timedelta(days=LONGEST_DAYS)
-NOTHING = timedelta(0)
 
 
 def _cron_rule(value: object) -> str:
@@ -61,17 +67,11 @@ def cron_schedule(rule: str, zone: str) -> CronSchedule:
     return CronSchedule(rule, zone)
 
 
-Every = Annotated[
-    timedelta,
-    BeforeValidator(partial(parse_span, most=LONGEST_INTERVAL, seconds_allowed=True)),
-    AS_ISO,
-]
-Spread = Annotated[
-    timedelta, BeforeValidator(partial(parse_span, least=NOTHING, most=LONGEST_INTERVAL)), AS_ISO
-]
+parse_every = partial(parse_span, most=LONGEST_INTERVAL, seconds_allowed=True)
+Every = Annotated[timedelta, BeforeValidator(parse_every), AS_ISO]
 
 
-class CronModel(RuleModel):
+class CronModel(Jittered):
     """Due when the rule matches the wall clock of `timezone` (default: the small app's)."""
 
     has_years: ClassVar[bool] = True
@@ -203,18 +203,16 @@ class DueDateModel(RuleModel):
         )
 
 
-class IntervalModel(Excepted):
-    """Due at starting_at + n·every + offset, on a fixed grid.
+class IntervalModel(Jittered, Excepted):
+    """Due at starting_at + n·every, on a fixed grid.
 
     Without `starting_at` the grid begins at the action's creation, which is no occurrence itself:
-    `starting_at` and `skip_first` store that. The offset lies in [0, jitter) and comes from the
-    uid.
+    `starting_at` and `skip_first` store that.
     """
 
     every: Every
     starting_at: UtcInstant
     skip_first: Flag = False
-    jitter: Spread = NOTHING
     tolerance: Spread | None = None
 
     @classmethod
@@ -225,6 +223,11 @@ class IntervalModel(Excepted):
             return raw
         begins = format_instant(reading.created_at)
         return {"starting_at": begins, "skip_first": True, **raw}
+
+    @classmethod
+    def contradictions(cls, raw: Mapping[str, Any], reading: Reading, /) -> list[InitErrorDetails]:
+        """Return the faults of its jitter."""
+        return [*super().contradictions(raw, reading), *_jitter_over_every(raw)]
 
     @field_validator("starting_at", mode="before")
     @classmethod
@@ -239,14 +242,6 @@ class IntervalModel(Excepted):
         if every < tick:
             raise ValueError(shorter_than_a_tick(every, tick))
         return every
-
-    @field_validator("jitter")
-    @classmethod
-    def _within_one_interval(cls, jitter: timedelta, info: ValidationInfo) -> timedelta:
-        every = info.data.get("every")
-        if every is not None and jitter > every:
-            raise ValueError(f'is longer than `every`; write "{format_span(every)}" or less')
-        return jitter
 
     @field_validator("tolerance")
     @classmethod
@@ -266,9 +261,9 @@ class IntervalModel(Excepted):
         """The number of the first grid point that is an occurrence."""
         return 1 if self.skip_first else 0
 
-    def every_occurrence(self, uid: UUID) -> Schedule:
-        """Return the grid of the action `uid`."""
-        return Grid(self.starting_at + jitter_offset(uid, self.jitter), self.every, self.first_n)
+    def every_occurrence(self, uid: UUID) -> Schedule:  # noqa: ARG002 - the same for all actions
+        """Return the grid."""
+        return Grid(self.starting_at, self.every, self.first_n)
 
     def words(self, zone: str) -> str:  # noqa: ARG002 - its instants are UTC
         """Return the interval and where its grid begins."""
@@ -279,6 +274,14 @@ class IntervalModel(Excepted):
     def warnings(self, zone: str) -> Iterator[str]:
         """Yield a warning about whole days whose local time moves when the clocks change."""
         return drift(self.every, self.starting_at, self.timezone or zone)
+
+
+def _jitter_over_every(raw: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+    with suppress(ValueError):
+        every, jitter = parse_every(raw.get("every")), parse_spread(raw.get("jitter", "PT0S"))
+        if jitter > every:
+            remedy = f'is longer than `every`; write "{format_span(every)}" or less'
+            yield line_error(("jitter",), raw["jitter"], remedy)
 
 
 def _shown(now: datetime | None) -> str:

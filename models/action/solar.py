@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import BeforeValidator
 
 from cron import SolarEvent, SolarSchedule
-from models.action.rule import Excepted
+from models.action.rule import Excepted, Jittered
 from models.action.schedule import Schedule
 from models.values import one_of, parse_degrees
 
@@ -25,7 +25,7 @@ _SOLAR: Mapping[SolarEvent, str] = {
 }
 
 
-class SolarModel(Excepted):
+class SolarModel(Jittered, Excepted):
     """Due at an event of the sun at a place; north and east are positive."""
 
     has_years: ClassVar[bool] = True

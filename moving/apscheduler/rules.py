@@ -59,7 +59,8 @@ def _cron(trigger: Mapping[str, Any], now: datetime) -> Rule:
         raise CannotMove("its cron trigger has no fields", RULES)
     texts = {name: str(fields.get(name, "*")).strip().lower() for name in (*FIELDS, "second")}
     _refuse_finer(fields, texts["second"])
-    return Rule(_when(texts, _zone_of(trigger)), *_bounds(trigger, now), _left_out(trigger))
+    when = {**_when(texts, _zone_of(trigger)), **_jitter(trigger)}
+    return Rule(when, *_bounds(trigger, now))
 
 
 def _refuse_finer(fields: Mapping[str, Any], second: str) -> None:
@@ -141,7 +142,7 @@ def _calendar(trigger: Mapping[str, Any]) -> Rule:
         "timezone": _zone_of(trigger),
         "starting_at": trigger.get("start_date"),
     }
-    return Rule(when, remarks=_left_out(trigger))
+    return Rule({**when, **_jitter(trigger)})
 
 
 def _numbers(trigger: Mapping[str, Any], key: str, count: int) -> list[int]:
@@ -158,11 +159,6 @@ def _zone_of(trigger: Mapping[str, Any]) -> str:
     return zone
 
 
-def _left_out(trigger: Mapping[str, Any]) -> tuple[str, ...]:
-    jitter = trigger.get("jitter")
-    return (f"its jitter of {jitter} s is left out",) if jitter else ()
-
-
 def _interval(trigger: Mapping[str, Any], now: datetime) -> Rule:
     seconds = trigger.get("seconds")
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
@@ -171,12 +167,20 @@ def _interval(trigger: Mapping[str, Any], now: datetime) -> Rule:
     starting_at = instant_of(trigger.get("start_date"))
     if starting_at is not None:
         when["starting_at"] = format_instant(starting_at)
+    jitter, bounds = _jitter(trigger), _bounds(trigger, now)
+    if not jitter or int(trigger["jitter"]) <= seconds:
+        return Rule({**when, **jitter}, *bounds)
+    whole = {"jitter": f"PT{int(seconds)}S", "jitter_each": True}
+    remark = f"its jitter of {trigger['jitter']} s is cut to its interval"
+    return Rule({**when, **whole}, *bounds, (remark,))
+
+
+def _jitter(trigger: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys of a jitter, which APScheduler draws for each run; empty for none."""
     jitter = trigger.get("jitter")
-    if not jitter:
-        return Rule(when, *_bounds(trigger, now))
-    when["jitter"] = f"PT{int(jitter)}S"
-    remark = f"its jitter is one offset within {int(jitter)} s for all runs of the action"
-    return Rule(when, *_bounds(trigger, now), (remark,))
+    if isinstance(jitter, bool) or not isinstance(jitter, int | float) or jitter < 1:
+        return {}
+    return {"jitter": f"PT{int(jitter)}S", "jitter_each": True}
 
 
 def _date(trigger: Mapping[str, Any], now: datetime) -> Rule:
@@ -194,8 +198,12 @@ def _any_of(trigger: Mapping[str, Any], now: datetime) -> Rule:
     if len(bounds) > 1:
         raise CannotMove("its triggers have different bounds", "make a job of each trigger")
     remarks = tuple(dict.fromkeys(remark for one in rules for remark in one.remarks))
-    remarks += _left_out(trigger)
-    return Rule([one.when for one in rules], *(*bounds, (None, None))[0], remarks)
+    # The jitter of the whole is drawn for the instants of each.
+    jitter = _jitter(trigger)
+    whens = [one.when if "due_date" in one.when else {**jitter, **one.when} for one in rules]
+    if jitter and any("due_date" in one for one in whens):
+        remarks += (f"its jitter of {trigger['jitter']} s is left out for its dates",)
+    return Rule(whens, *(*bounds, (None, None))[0], remarks)
 
 
 def _bounds(trigger: Mapping[str, Any], now: datetime) -> tuple[datetime | None, datetime | None]:

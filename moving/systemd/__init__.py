@@ -11,6 +11,7 @@ from cron import InvalidRule
 from cron.fields import WEEKDAYS
 from cron.zone import canonical_name
 from models.action.policy import LONGEST_LOOK_BACK, LONGEST_TIME_LIMIT, SHORTEST_LOOK_BACK
+from models.action.rule import LONGEST_INTERVAL
 from models.values.durations import format_span
 from moving.celery_rules import Crontab
 from moving.cron_text import RULES, ranges_of, values_in
@@ -45,7 +46,16 @@ OF_ONESHOT, OF_OTHERS = ("TimeoutStartSec", "TimeoutSec"), ("RuntimeMaxSec",)
 # The settings of each section that are read, or do not affect what runs when. Others are reported.
 READ: Mapping[str, frozenset[str]] = {
     "Unit": frozenset({"After", "Before", "Description", "Documentation"}),
-    "Timer": frozenset({"AccuracySec", "OnCalendar", "Persistent", "Unit"}),
+    "Timer": frozenset(
+        {
+            "AccuracySec",
+            "FixedRandomDelay",
+            "OnCalendar",
+            "Persistent",
+            "RandomizedDelaySec",
+            "Unit",
+        }
+    ),
     "Service": frozenset(
         {"Environment", "ExecReload", "ExecStart", "Type", "WorkingDirectory"}
         | {*OF_ONESHOT, *OF_OTHERS}
@@ -53,6 +63,7 @@ READ: Mapping[str, frozenset[str]] = {
 }
 # Values that switch a setting off.
 OFF = frozenset({"0", "0s", "false", "no", "off"})
+ON = frozenset({"1", "true", "yes", "on"})
 
 
 def entry_of(file: Path, timer: Unit, service: Unit | None, zone: str) -> Entry | Refused:
@@ -66,7 +77,8 @@ def _entry(file: Path, timer: Unit, service: Unit | None, zone: str) -> Entry:
     if counted:
         why = f"its {counted[0]} counts from a start, not from the clock"
         raise CannotMove(why, 'write an action with an interval: {"every": …}')
-    rules = [_when(text, zone) for text in own.get("OnCalendar", ())]
+    jitter = _jitter(own)
+    rules = [{**_when(text, zone), **jitter} for text in own.get("OnCalendar", ())]
     if not rules:
         raise CannotMove("it has no OnCalendar", RULES)
     if service is None:
@@ -75,6 +87,7 @@ def _entry(file: Path, timer: Unit, service: Unit | None, zone: str) -> Entry:
     command, limit = _command(service.get("Service", {}))
     only = rules[0] if len(rules) == 1 else None
     several = () if only else ("the instants of its several OnCalendar are not compared",)
+    left_out = (*_left_out("timer", timer), *_left_out("service", service))
     return Entry(
         name=file.stem,
         where=file.name,
@@ -83,7 +96,7 @@ def _entry(file: Path, timer: Unit, service: Unit | None, zone: str) -> Entry:
         operations={STEP: command},
         when=only or rules,
         policy={"look_back": format_span(_look_back(own)), "time_limit": format_span(limit)},
-        remarks=(*several, *_left_out("timer", timer), *_left_out("service", service)),
+        remarks=(*several, *_accuracy(own), *left_out),
         fires=_fires(only),
     )
 
@@ -114,9 +127,24 @@ def _left_out(what: str, unit: Unit) -> Iterator[str]:
         yield f"left out of its {what}: {', '.join(found)}"
 
 
+def _jitter(own: Section) -> dict[str, Any]:
+    """Return the keys of a delay at random: systemd draws it for each run, unless it is fixed."""
+    span = span_of(own, "RandomizedDelaySec")
+    if not span:
+        return {}
+    jitter = {"jitter": format_span(min(span, LONGEST_INTERVAL))}
+    is_fixed = last(own, "FixedRandomDelay").lower() in ON
+    return jitter if is_fixed else {**jitter, "jitter_each": True}
+
+
+def _accuracy(own: Section) -> Iterator[str]:
+    if own.get("AccuracySec"):
+        yield f"its AccuracySec={last(own, 'AccuracySec')} delays nothing: it is due on time"
+
+
 def _look_back(own: Section) -> timedelta:
     accuracy = span_of(own, "AccuracySec") or MINUTE
-    if last(own, "Persistent").lower() in {"1", "yes", "true", "on"}:
+    if last(own, "Persistent").lower() in ON:
         return LONGEST_LOOK_BACK
     return min(max(accuracy, SHORTEST_LOOK_BACK), LONGEST_LOOK_BACK)
 

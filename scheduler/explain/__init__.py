@@ -225,9 +225,7 @@ def _nearest(plan: Plan, asked: Question) -> str:
     ):
         return _bounds(plan, asked.instant)
     if plan.closed and _counts(asked, plan.without_exceptions()):
-        closed = (one.blackout.at(asked.instant).closed for one in plan.closed)
-        names = ", ".join(dict.fromkeys(name for name in closed if name is not None))
-        return f"the rule names it, but `except` leaves it out: {names}"
+        return f"the rule names it, but `except` leaves it out: {_excepted(plan, asked)}"
     before, after = neighbours(plan, asked.known.action["uid"], asked.instant)
     near = [
         f"{word} {format_instant(at)}"
@@ -235,8 +233,20 @@ def _nearest(plan: Plan, asked: Question) -> str:
         if at is not None
     ]
     found = "; ".join(near) or "the rule has no occurrence"
+    if _counts(asked, plan.without_jitter()):
+        return f"the rule names it, but its jitter moves it: {found}"
     zones = sorted({one.zone for one in plan.rules if one.zone is not None})
     return f"the rule does not name this instant: {found}{_zones(zones, asked.instant)}"
+
+
+def _excepted(plan: Plan, asked: Question) -> str:
+    uid = asked.known.action["uid"]
+    closed = (
+        one.closed.blackout.at(one.named_for(uid, asked.instant)).closed
+        for one in plan.rules
+        if one.closed is not None
+    )
+    return ", ".join(dict.fromkeys(name for name in closed if name is not None))
 
 
 def _bounds(plan: Plan, instant: datetime) -> str:

@@ -41,6 +41,12 @@ class NewJob(RequestBody):
     url: Url = Field(description="Of its work.")
     interval_s: int = Field(EVERY_S, ge=1, le=MOST_S, strict=True, description="Seconds.")
     meta: dict[str, JsonValue] = Field(default_factory=dict, description="What its worker gets.")
+    jitter_s: int | None = Field(
+        None, ge=0, le=MOST_S, strict=True, description="Seconds within which its runs are moved."
+    )
+    jitter_each: bool | None = Field(
+        None, strict=True, description="Draw the jitter for each run; else it is the job's own."
+    )
     priority: int | None = Field(
         None,
         ge=LOWEST_PRIORITY,
@@ -225,14 +231,21 @@ def document_of(new: NewJob, stored: Mapping[str, Any] | None, begins: datetime)
     made = {"operations": {JOB: job}, **_policy(new, stored or {})}
     grid: dict[str, Any] = {"starting_at": format_instant(begins)}
     if stored is None:
-        return {"name": name, **made, "when": {**grid, "every": new.interval_s}}
+        return {"name": name, **made, "when": _when(grid, new)}
     before = (stored.get("operations") or {}).get(JOB)
     if not isinstance(before, Mapping) or before.get("url") != new.url:
         raise Refused(f"an action named {name!r} exists, and is not the job of {new.url}")
     when = stored.get("when")
     if isinstance(when, Mapping) and "every" in when:
         grid = dict(when)
-    return {**stored, **made, "when": {**grid, "every": new.interval_s}}
+    return {**stored, **made, "when": _when(grid, new)}
+
+
+def _when(grid: Mapping[str, Any], new: NewJob) -> dict[str, Any]:
+    """Return the interval of a job; a jitter that a request leaves out stays."""
+    jitter = None if new.jitter_s is None else f"PT{new.jitter_s}S"
+    given = {"every": new.interval_s, "jitter": jitter, "jitter_each": new.jitter_each}
+    return {**grid, **{key: value for key, value in given.items() if value is not None}}
 
 
 def _policy(new: NewJob, stored: Mapping[str, Any]) -> dict[str, Any]:

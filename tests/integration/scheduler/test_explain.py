@@ -9,6 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from models.errors import NotFound
+from models.fingerprint import drawn_offset, jitter_offset
 from models.operation import OperationState
 from models.sql import database_now, read_clock
 from models.store import ticks
@@ -67,6 +68,14 @@ def make_weekly(engine: sa.Engine, **changes: Any) -> change.Changed:
     return action
 
 
+def make_weekly_with(engine: sa.Engine, **keys: Any) -> change.Changed:
+    """Store the weekly action with more keys of its rule."""
+    action = make_action(engine, name="weekly", when={**WEEKLY, **keys}, since=SEVEN - MINUTE)
+    with engine.begin() as connection:
+        connection.execute(sa.update(revisions).values(effective_from=SEVEN - MINUTE))
+    return action
+
+
 def test_what_the_rule_does_not_name_is_told_with_its_neighbours(
     engine: sa.Engine, why: Why
 ) -> None:
@@ -76,6 +85,36 @@ def test_what_the_rule_does_not_name_is_told_with_its_neighbours(
     assert "the last before it is 2027-01-04T06:00:00Z" in found.text
     assert "the next is 2027-01-11T06:00:00Z" in found.text
     assert "Mon 2027-01-04 07:01:00 +0100 in Europe/Paris" in found.text
+
+
+def test_an_instant_that_the_jitter_moves_is_told_with_where_it_went(
+    engine: sa.Engine, why: Why
+) -> None:
+    action = make_weekly_with(engine, jitter="PT3H", jitter_each=True)
+
+    found = why(action, SEVEN + WEEK)
+
+    moved = SEVEN + WEEK + drawn_offset(action.uid, SEVEN + WEEK, timedelta(hours=3))
+    assert found.verdict == "not_an_occurrence"
+    assert found.text.startswith("the rule names it, but its jitter moves it: the last")
+    assert f"the next is {format_instant(moved)}" in found.text
+    assert why(action, moved).verdict == "not_due_yet"
+
+
+@pytest.mark.parametrize("each", [False, True])
+def test_what_an_exception_leaves_out_is_told_where_the_jitter_would_move_it(
+    engine: sa.Engine, why: Why, each: bool
+) -> None:
+    left_out = ["2027-01-11"]
+    action = make_weekly_with(engine, jitter="P3D", jitter_each=each, **{"except": left_out})
+    three_days = timedelta(days=3)
+    offset = jitter_offset(action.uid, three_days)
+    if each:
+        offset = drawn_offset(action.uid, SEVEN + WEEK, three_days)
+
+    found = why(action, SEVEN + WEEK + offset)
+
+    assert found.text == "the rule names it, but `except` leaves it out: 2027-01-11"
 
 
 def test_before_its_creation_an_action_has_no_occurrence(engine: sa.Engine, why: Why) -> None:

@@ -99,6 +99,20 @@ def test_a_job_has_the_priority_that_it_was_given_last(opened: Installation) -> 
         jobs.NewJob(url=URL, priority=101)
 
 
+def test_a_job_keeps_the_jitter_that_it_was_given_last(opened: Installation) -> None:
+    def stored() -> Any:
+        with reading(opened.engine) as connection:
+            row = actions.find(connection, opened.small_app.id, id_of(URL), opened.scope)
+        return json.loads(row["document"])["when"]
+
+    jobs.add(opened, jobs.NewJob(url=URL, jitter_s=90, jitter_each=True))
+    first = stored()
+    jobs.add(opened, jobs.NewJob(url=URL, interval_s=600))
+
+    assert (first["jitter"], first["jitter_each"]) == ("PT1M30S", True)
+    assert stored() == {**first, "every": "PT10M"}
+
+
 def test_first_runs_are_spread_over_the_interval() -> None:
     news = [jobs.NewJob.model_validate(one) for one in (*many(3), *many(2, 60))]
 

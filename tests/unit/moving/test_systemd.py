@@ -54,13 +54,15 @@ def test_a_timer_becomes_an_action_with_the_command_of_its_service() -> None:
         "description": "Back up.",
         "owner": "import:systemd",
         "operations": {"command": {"run": run, "cwd": "/srv", "env": env}},
-        "when": {"cron_rule": "30 2 * * 1-5", "timezone": "Europe/Paris"},
+        "when": {
+            "cron_rule": "30 2 * * 1-5",
+            "timezone": "Europe/Paris",
+            "jitter": "PT5M",
+            "jitter_each": True,
+        },
         "policy": {"look_back": "P366D", "time_limit": "PT1H30M"},
     }
-    assert made.remarks == (
-        "left out of its timer: RandomizedDelaySec=5min",
-        "left out of its service: User=shop",
-    )
+    assert made.remarks == ("left out of its service: User=shop",)
 
 
 def test_the_action_can_be_stored() -> None:
@@ -165,6 +167,22 @@ def test_a_zone_and_short_look_back() -> None:
 
     assert made.when == {"cron_rule": "0 9 * * *", "timezone": "Asia/Tokyo"}
     assert made.policy["look_back"] == "PT10M"
+
+
+def test_a_fixed_delay_is_one_of_the_action_and_accuracy_is_none() -> None:
+    made = entry("02:30", "RandomizedDelaySec=1h\nFixedRandomDelay=yes\nAccuracySec=5min")
+
+    rule = {"cron_rule": "30 2 * * *", "timezone": "Europe/Paris"}
+    assert made.when == {**rule, "jitter": "PT1H"}
+    assert "its AccuracySec=5min delays nothing: it is due on time" in made.remarks
+
+
+def test_a_delay_at_random_does_not_make_the_instants_differ() -> None:
+    made = entry("*-*-* 09:00:00", "RandomizedDelaySec=1h")
+
+    context = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None, commands=None)
+    (outcome,) = outcomes([made], context)
+    assert "instants" not in " ".join(outcome.remarks)
 
 
 def test_a_night_that_the_clocks_skip_is_left_out_by_systemd() -> None:

@@ -35,10 +35,13 @@
     return { rhythm: "weeks", weeks: parts.INTERVAL ?? "1", weekday: named, time: when.at, since };
   };
 
+  // What a rule has beside its rhythm.
+  const kept = ["except", "jitter", "jitter_each"];
+
   // The rhythm of a cron rule, if the form can express it.
   const rhythmOf = (when) => {
     const seconds = secondsOf(when?.every);
-    const isPlain = seconds && Object.keys(when).every((key) => ["every", "timezone", "except"].includes(key));
+    const isPlain = seconds && Object.keys(when).every((key) => ["every", "timezone", ...kept].includes(key));
     if (isPlain && seconds % 3600 === 0) return { rhythm: "hours", hours: String(seconds / 3600) };
     if (isPlain && seconds % 60 === 0 && seconds < 3600) return { rhythm: "minutes", every: String(seconds / 60) };
     const source = when?.after ?? when?.on;
@@ -207,8 +210,9 @@
       const rule = ruleOf();
       if (rule === null) return;
       const zone = found.when?.timezone ?? field("zone").value;
-      // Exceptions of a rule stay when its rhythm changes; single instants and events have none.
-      const left = found.when?.except && (typeof rule === "string" || rule.every || rule.rrule) ? { except: found.when.except } : {};
+      // They stay when the rhythm changes; single instants and events have none.
+      const isOfClock = typeof rule === "string" || rule.every || rule.rrule;
+      const left = Object.fromEntries(kept.filter((key) => isOfClock && found.when?.[key]).map((key) => [key, found.when[key]]));
       found.when = typeof rule === "string" ? { cron_rule: rule, ...(zone ? { timezone: zone } : {}), ...left } : { ...rule, ...left };
     }
     text.value = JSON.stringify(found, null, 2);
