@@ -24,6 +24,14 @@ def add(
     url: Annotated[str, typer.Option(help="URL of the work.")],
     interval: Annotated[int, typer.Option(help="Seconds between runs.")] = jobs.EVERY_S,
     *,
+    from_end: Annotated[
+        bool | None,
+        typer.Option(
+            "--from-end/--from-grid",
+            help="Count the interval from the end of the last run, or keep a grid (default: as "
+            "stored, or a grid).",
+        ),
+    ] = None,
     jitter: Annotated[
         int | None,
         typer.Option(help="Seconds within which its runs are moved (default: as stored, or 0)."),
@@ -51,6 +59,7 @@ def add(
     document = {
         "url": url,
         "interval_s": interval,
+        "from_end": from_end,
         "jitter_s": jitter,
         "jitter_each": jitter_each,
         "meta": _pairs(meta or []),

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from models.action import ScheduledActionModel, plan_of
+from models.action.intervals import IntervalModel
 from models.action.plan import Plan
 from models.action.rule import RuleModel
-from models.action.rules import IntervalModel
 from models.celery_task import HandOver
 from moving.comparison import difference
 from moving.entries import CannotMove, Fires

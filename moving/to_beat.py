@@ -7,9 +7,10 @@ from pprint import pformat
 
 from cron.fields import DAY, FIELDS, WEEKDAY
 from models.action import ScheduledActionModel, plan_of
+from models.action.intervals import FromEndModel, IntervalModel
 from models.action.plan import Plan
 from models.action.recurrence import RecurrenceModel
-from models.action.rules import CronModel, DueDateModel, IntervalModel
+from models.action.rules import CronModel, DueDateModel
 from models.action.solar import SolarModel
 from models.celery_task import HandOver
 from moving.celery_fires import CrontabFires
@@ -79,6 +80,8 @@ def _entries(
     match only_rule(plan):
         case CronModel() as rule:
             return _crontabs(name, plan, rule, (zone, now))
+        case FromEndModel():
+            raise CannotMove("it counts from the end of its last run, and beat does not", KEEP)
         case IntervalModel(every=every):
             text = f"schedule({int(every.total_seconds())})"
             return {name: _entry(handed, plan.queue, text)}, ("beat's grid begins when it starts",)

@@ -74,7 +74,8 @@ class MissedSpan:
 class Decision:
     """The outcomes of an action's occurrences in a window that ends at `watermark`.
 
-    `due` and `missed` ascend. `next_occurrence_at` is the clock's first one after `watermark`.
+    `due` and `missed` ascend. `next_occurrence_at` is the clock's first one after `watermark`, or
+    when an interval from the end has to be looked at again; `ended_at` is what that counts from.
     """
 
     watermark: datetime
@@ -82,6 +83,7 @@ class Decision:
     missed: tuple[Missed, ...] = ()
     missed_span: MissedSpan | None = None
     next_occurrence_at: datetime | None = None
+    ended_at: datetime | None = None
 
     def __add__(self, later: "Decision") -> "Decision":
         """Return both as one decision of events: with one list of missed ones, and one span."""

@@ -25,6 +25,7 @@ from scheduler.decision import (
     occurrence_of,
 )
 from scheduler.events import Watched, decided_by_events, watched_of
+from scheduler.from_end import counted
 from scheduler.occurrence import next_occurrences
 from scheduler.record import ActionRef, State
 
@@ -40,7 +41,9 @@ def foresee(connection: sa.Connection, state: State, window: Window) -> Iterator
     that have an operation are left out.
     """
     if state.plan.on_event is None:
-        yield from decisions(state.plan, state.action.uid, window)
+        since, _, now = window
+        plan = counted(connection, (state.plan, state.action.uid), now, since)
+        yield from decisions(plan, state.action.uid, window)
     elif state.plan.active:
         watched = watch(connection, state, window)
         found = [one.decision for some in decided_by_events(connection, [watched]) for one in some]
@@ -70,6 +73,7 @@ def coming(
     filter that keeps few users may show fewer.
     """
     if plan.on_event is None:
+        plan = counted(connection, (plan, whose[1]), now)
         return [Occurrence(at) for at in next_occurrences(plan, whose[1], now, count)]
     found: list[Occurrence] = []
     for since, until in pairwise(HORIZONS):

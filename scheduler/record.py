@@ -15,7 +15,7 @@ from models.job import JOB
 from models.limits import too_many_wait
 from models.operation import Cause, CausedBy, OperationState, by_action
 from models.store import operations, quiet
-from models.store.actions import cursors
+from models.store.actions import cursors, last_ends
 from models.store.actions.missed import due_among, recorded_in
 from models.store.operations import unstarted
 from models.store.operations.outbox import Message
@@ -163,6 +163,12 @@ def advance(connection: sa.Connection, decided: Sequence[Decided]) -> None:
         for one in decided
     ]
     cursors.advance(connection, moves)
+    ends = {
+        one.action.uid: one.decision.ended_at
+        for one in decided
+        if one.decision.ended_at is not None
+    }
+    last_ends.keep(connection, ends)
 
 
 def _missed_row(one: Decided, missed: Missed) -> dict[str, Any]:

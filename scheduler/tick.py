@@ -26,8 +26,9 @@ from scheduler import downtime
 from scheduler.changes.adoption import adopt_edit, has_to_be_adopted, reason_of, set_aside
 from scheduler.changes.revisions import action_ref
 from scheduler.clock_guard import look
-from scheduler.decision import MOST_SENT, Decision, decide
+from scheduler.decision import MOST_SENT, Decision
 from scheduler.events.tick import EventTick
+from scheduler.from_end import Ends, decide_next, ends_for
 from scheduler.kernel_release import OtherRelease, hold_release, why_not_decide
 from scheduler.record import Decided, Recorded, advance, new_room, record
 from scheduler.service_manager import ALIVE, notify
@@ -101,6 +102,8 @@ class Tick:
     # Actions locked by a change; claimed once more at the end.
     busy: set[UUID] = field(default_factory=set)
     room: Room = field(default_factory=new_room)
+    # What intervals from the end of this batch count from.
+    ends: Ends = field(default_factory=dict)
 
     def decide_if_due(self, found: ticks.Found) -> None:
         """Decide what was found, unless a newer release decides in this database."""
@@ -203,6 +206,8 @@ class Tick:
         """
         recorded, count, occurrences = NOTHING, 0, 0
         decided: list[Decided] = []
+        plans = {row.action_uid: row.plan for row in rows}
+        self.ends = ends_for(connection, plans, self.now)
         for row in rows:
             if occurrences >= MOST_RECORDED:
                 break
@@ -237,7 +242,7 @@ class Tick:
             with connection.begin_nested():
                 return adopt_edit(connection, row, self.now, self.steps)
         plan = sound(row.plan)
-        decision = decide(plan, row.action_uid, row.watermark, self.now)
+        decision = decide_next((plan, row.action_uid), row.watermark, self.now, self.ends)
         return NOTHING, Decided(action_ref(row), plan, decision)
 
     def _holds(self, connection: sa.Connection, uid: UUID) -> bool:

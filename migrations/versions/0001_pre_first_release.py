@@ -290,6 +290,7 @@ sa.Table(
     _at("next_occurrence_at"),
     _at("effective_from", optional=False),
     _at("edited_at"),
+    _at("ended_at"),
     sa.Index("action_cursor_due", "next_occurrence_at"),
     sa.Index("action_cursor_ahead", "watermark"),
 )

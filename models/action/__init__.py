@@ -12,10 +12,10 @@ from pydantic_core import InitErrorDetails
 from minutebook.steps import Steps
 from models.action.granted import problems_of_hooks, problems_of_steps
 from models.action.hooks import HooksModel
+from models.action.intervals import IntervalModel
 from models.action.plan import Plan
 from models.action.policy import PolicyModel
 from models.action.recipients import RecipientFilterModel
-from models.action.rules import IntervalModel
 from models.action.steps import OperationModel, sending_steps
 from models.action.when import WhenModel
 from models.celery_task import DEFAULT_QUEUE, HandOver, refusals

@@ -14,11 +14,11 @@ from pydantic import TypeAdapter
 from models.action.event_rules import EventRule
 from models.action.exceptions import Closed
 from models.action.hooks import HooksModel
+from models.action.intervals import LOOKED_AT, FromEndModel, IntervalModel, RepeatingModel
 from models.action.policy import TIME_LIMIT, PolicyModel
 from models.action.recipients import RecipientFilterModel, RecipientUser
 from models.action.rule import RuleModel
-from models.action.rules import IntervalModel
-from models.action.schedule import Schedule, bounded, union
+from models.action.schedule import ONE_SECOND, Schedule, bounded, union
 from models.action.when import ResolvedRules
 from models.celery_task import HandOver
 from models.document import AS_WRITTEN
@@ -128,7 +128,31 @@ class Plan:
     @property
     def every(self) -> timedelta | None:
         """The interval of an action that is due at one; None for other kinds."""
-        return next((one.every for one in self.rules if isinstance(one, IntervalModel)), None)
+        return next((one.every for one in self.rules if isinstance(one, RepeatingModel)), None)
+
+    @property
+    def from_end(self) -> FromEndModel | None:
+        """The only rule of an action that counts from the ends of its operations, or None."""
+        return next((cast("FromEndModel", one) for one in self.rules if one.is_from_end), None)
+
+    def counted(self, since: datetime, ended_at: datetime | None) -> "Plan":
+        """Return a plan that counts from ends with the occurrence after `since` that is known."""
+        rule, starts_at = self.from_end, self.policy.starts_at
+        if rule is None:
+            return self
+        if starts_at is not None:
+            since = max(since, starts_at - ONE_SECOND)
+        return replace(self, rules=(rule.counted(since, ended_at),))
+
+    def look_again(self, now: datetime) -> datetime | None:
+        """Return when to look again while an operation is unfinished: never after the next is due.
+
+        It ends after `now`, so the next is due more than `every` later.
+        """
+        rule, ends_at = self.from_end, self.policy.ends_at
+        if rule is None or not self.active or (ends_at is not None and now >= ends_at):
+            return None
+        return now + min(rule.every, LOOKED_AT)
 
     def drops(self, last_start: datetime, now: datetime) -> bool:
         """Return whether an operation that starts at `now` is too early after `last_start`.

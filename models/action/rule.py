@@ -36,6 +36,8 @@ class RuleModel(Document):
 
     # Whether an event makes it due, not the clock.
     is_on_event: ClassVar[bool] = False
+    # Whether ends of the action's own operations make it due.
+    is_from_end: ClassVar[bool] = False
     # Whether it knows only the years 1970 to 2199.
     has_years: ClassVar[bool] = False
 

@@ -1,16 +1,14 @@
 """The rules of the clock: cron, a due date, an interval."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterator
 from datetime import datetime, timedelta
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Self
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from dateutil.parser import isoparse
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
-from pydantic_core import InitErrorDetails
 
 from cron import (
     CronSchedule,
@@ -22,32 +20,21 @@ from cron import (
     oversized_steps,
 )
 from cron.rule import normalised
-from models.action.drift import drift
 from models.action.exceptions import Closed, Except
-from models.action.policy import AS_ISO, DUE_DATE_LOOK_BACK, INTERVAL_LOOK_BACK
-from models.action.remedies import shorter_than_a_tick
+from models.action.policy import DUE_DATE_LOOK_BACK
 from models.action.rule import (
-    LONGEST_INTERVAL,
     NOTHING,
-    Excepted,
     Jittered,
     RuleModel,
-    Spread,
-    parse_spread,
 )
-from models.action.schedule import NO_UID, Grid, Once, Schedule
+from models.action.schedule import NO_UID, Once, Schedule
 from models.parsing import Reading, reading_of
-from models.problems import line_error
 from models.values import (
-    Flag,
-    UtcInstant,
     Zone,
     format_instant,
     has_offset,
-    instant_or_dash,
     parse_instant,
 )
-from models.values.durations import format_span, parse_span, span_in_words
 from models.values.zones import in_zone
 
 
@@ -65,10 +52,6 @@ def _cron_rule(value: object) -> str:
 def cron_schedule(rule: str, zone: str) -> CronSchedule:
     """Return the schedule of a cron rule; raises cron.InvalidRule."""
     return CronSchedule(rule, zone)
-
-
-parse_every = partial(parse_span, most=LONGEST_INTERVAL, seconds_allowed=True)
-Every = Annotated[timedelta, BeforeValidator(parse_every), AS_ISO]
 
 
 class CronModel(Jittered):
@@ -201,87 +184,6 @@ class DueDateModel(RuleModel):
             f'when.due_date "{self.due_date}": {fact} in {own.key}, whose clocks change; '
             f"it is due at {due_at}. Write an offset to choose another instant"
         )
-
-
-class IntervalModel(Jittered, Excepted):
-    """Due at starting_at + n·every, on a fixed grid.
-
-    Without `starting_at` the grid begins at the action's creation, which is no occurrence itself:
-    `starting_at` and `skip_first` store that.
-    """
-
-    every: Every
-    starting_at: UtcInstant
-    skip_first: Flag = False
-    tolerance: Spread | None = None
-
-    @classmethod
-    def completed(cls, raw: dict[str, Any], reading: Reading, /) -> dict[str, Any]:
-        """Return `raw` with the action's creation as `starting_at` if it has none."""
-        raw = super().completed(raw, reading)
-        if "starting_at" in raw or reading.created_at is None:
-            return raw
-        begins = format_instant(reading.created_at)
-        return {"starting_at": begins, "skip_first": True, **raw}
-
-    @classmethod
-    def contradictions(cls, raw: Mapping[str, Any], reading: Reading, /) -> list[InitErrorDetails]:
-        """Return the faults of its jitter."""
-        return [*super().contradictions(raw, reading), *_jitter_over_every(raw)]
-
-    @field_validator("starting_at", mode="before")
-    @classmethod
-    def _in_own_zone(cls, value: object, info: ValidationInfo) -> object:
-        zone = info.data.get("timezone")
-        return value if zone is None else format_instant(parse_instant(value, zone))
-
-    @field_validator("every")
-    @classmethod
-    def _a_tick_at_least(cls, every: timedelta, info: ValidationInfo) -> timedelta:
-        tick = reading_of(info).tick
-        if every < tick:
-            raise ValueError(shorter_than_a_tick(every, tick))
-        return every
-
-    @field_validator("tolerance")
-    @classmethod
-    def _under_one_interval(cls, tolerance: timedelta, info: ValidationInfo) -> timedelta:
-        every = info.data.get("every")
-        if every is not None and tolerance >= every:
-            raise ValueError(f'is not shorter than `every`; write less than "{format_span(every)}"')
-        return tolerance
-
-    @property
-    def look_back(self) -> timedelta:
-        """One interval, up to a week: operations are kept for longer, unless that is changed."""
-        return min(self.every, INTERVAL_LOOK_BACK)
-
-    @property
-    def first_n(self) -> int:
-        """The number of the first grid point that is an occurrence."""
-        return 1 if self.skip_first else 0
-
-    def every_occurrence(self, uid: UUID) -> Schedule:  # noqa: ARG002 - the same for all actions
-        """Return the grid."""
-        return Grid(self.starting_at, self.every, self.first_n)
-
-    def words(self, zone: str) -> str:  # noqa: ARG002 - its instants are UTC
-        """Return the interval and where its grid begins."""
-        words = span_in_words(self.every)
-        rhythm = words.removeprefix("1 ") if words.count(" ") == 1 else words
-        return f"every {rhythm}, counted from {instant_or_dash(self.starting_at)}"
-
-    def warnings(self, zone: str) -> Iterator[str]:
-        """Yield a warning about whole days whose local time moves when the clocks change."""
-        return drift(self.every, self.starting_at, self.timezone or zone)
-
-
-def _jitter_over_every(raw: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-    with suppress(ValueError):
-        every, jitter = parse_every(raw.get("every")), parse_spread(raw.get("jitter", "PT0S"))
-        if jitter > every:
-            remedy = f'is longer than `every`; write "{format_span(every)}" or less'
-            yield line_error(("jitter",), raw["jitter"], remedy)
 
 
 def _shown(now: datetime | None) -> str:

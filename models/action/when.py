@@ -26,10 +26,11 @@ from models.action.event_rules import (
     OnEventModel,
 )
 from models.action.exceptions import MOST_ENTRIES, too_many_exceptions, work_of
+from models.action.intervals import END, FromEndModel, IntervalModel
 from models.action.recurrence import RecurrenceModel
 from models.action.remedies import as_rule
 from models.action.rule import RuleModel
-from models.action.rules import CronModel, DueDateModel, IntervalModel
+from models.action.rules import CronModel, DueDateModel
 from models.action.solar import SolarModel
 from models.document import as_written
 from models.parsing import meant_by, reading_of
@@ -150,6 +151,8 @@ def _read_rule(value: object, info: ValidationInfo) -> RuleModel:
 
 
 def _model_of(kind: str, raw: Mapping[str, object]) -> type[RuleModel]:
+    if kind == "every" and raw.get("from") == END:
+        return FromEndModel
     is_end = kind in ENDS_OF_ACTIONS and isinstance(raw[kind], Mapping)
     return ENDS_OF_ACTIONS[kind] if is_end else KINDS[kind]
 

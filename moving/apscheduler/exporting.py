@@ -7,10 +7,11 @@ from typing import Any
 
 from cron.fields import FIELDS, WEEKDAY, Field
 from models.action import ScheduledActionModel, plan_of
+from models.action.intervals import FromEndModel, IntervalModel
 from models.action.plan import Plan
 from models.action.recurrence import RecurrenceModel
 from models.action.rule import RuleModel
-from models.action.rules import CronModel, DueDateModel, IntervalModel
+from models.action.rules import CronModel, DueDateModel
 from moving.apscheduler.fires import NOT_COMPARED, TriggerFires, is_engine_here
 from moving.cron_text import all_of, ranges_of, values_of
 from moving.entries import CannotMove
@@ -115,6 +116,9 @@ def _triggers(rule: RuleModel, bounds: Mapping[str, Any]) -> list[dict[str, Any]
                 {"type": "cron", "fields": _fields(crontab), "timezone": zone, **bounds}
                 for crontab in crontabs_of(text)
             ]
+        case FromEndModel():
+            why = "it counts from the end of its last run, and APScheduler does not"
+            raise CannotMove(why, KEEP)
         case IntervalModel(every=every, starting_at=starting_at, first_n=first_n):
             first = starting_at + first_n * every
             if bounds["start_date"]:

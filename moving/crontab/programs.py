@@ -7,10 +7,11 @@ from datetime import timedelta
 from typing import Any
 
 from models.action import ScheduledActionModel
+from models.action.intervals import FromEndModel, IntervalModel
 from models.action.plan import Plan
 from models.action.recurrence import RecurrenceModel
 from models.action.rule import RuleModel
-from models.action.rules import CronModel, IntervalModel
+from models.action.rules import CronModel
 from models.celery_task import HandOver
 from models.values.durations import format_span
 from moving.cron_text import ranges_of
@@ -103,6 +104,8 @@ def crontab_of(rule: RuleModel) -> tuple[str, str]:
     match rule:
         case CronModel(cron_rule=text, timezone=zone):
             return text, zone
+        case FromEndModel():
+            raise CannotMove("it counts from the end of its last run, and a crontab does not", KEEP)
         case IntervalModel():
             return _of_interval(rule), "UTC"
         case RecurrenceModel(rrule=text):

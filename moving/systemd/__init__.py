@@ -35,6 +35,8 @@ SHORT = {
 }
 # Spans that count from a start of the machine, the service or the timer itself.
 MONOTONIC = ("OnActiveSec", "OnBootSec", "OnStartupSec", "OnUnitActiveSec", "OnUnitInactiveSec")
+# Those of a timer that waits after each run; the others begin it.
+FROM_END = ("OnActiveSec", "OnBootSec", "OnStartupSec", "OnUnitInactiveSec")
 DAYS = {name: day for day, name in enumerate(WEEKDAYS)} | {
     name: day
     for day, name in enumerate(
@@ -51,6 +53,7 @@ READ: Mapping[str, frozenset[str]] = {
             "AccuracySec",
             "FixedRandomDelay",
             "OnCalendar",
+            *FROM_END,
             "Persistent",
             "RandomizedDelaySec",
             "Unit",
@@ -73,12 +76,7 @@ def entry_of(file: Path, timer: Unit, service: Unit | None, zone: str) -> Entry 
 
 def _entry(file: Path, timer: Unit, service: Unit | None, zone: str) -> Entry:
     own = timer.get("Timer", {})
-    counted = [name for name in MONOTONIC if own.get(name)]
-    if counted:
-        why = f"its {counted[0]} counts from a start, not from the clock"
-        raise CannotMove(why, 'write an action with an interval: {"every": …}')
-    jitter = _jitter(own)
-    rules = [{**_when(text, zone), **jitter} for text in own.get("OnCalendar", ())]
+    rules = [{**rule, **_jitter(own)} for rule in _rules(own, zone)]
     if not rules:
         raise CannotMove("it has no OnCalendar", RULES)
     if service is None:
@@ -101,9 +99,25 @@ def _entry(file: Path, timer: Unit, service: Unit | None, zone: str) -> Entry:
     )
 
 
+def _rules(own: Section, zone: str) -> list[dict[str, Any]]:
+    """Return the rules of a timer; raises CannotMove for one that counts from a start."""
+    counted = [name for name in MONOTONIC if own.get(name)]
+    if not counted:
+        return [_when(text, zone) for text in own.get("OnCalendar", ())]
+    # The first run of an action that counts from ends is due when it is stored, as after a boot.
+    others = [name for name in counted if name not in FROM_END]
+    if others or counted[-1] != FROM_END[-1] or own.get("OnCalendar"):
+        why = f"its {(others or counted)[0]} counts from a start, not from the clock"
+        raise CannotMove(why, 'write an action with an interval: {"every": …}')
+    every = span_of(own, FROM_END[-1])
+    if not every:
+        raise CannotMove(f"its {FROM_END[-1]} is no interval", "correct the unit")
+    return [{"every": format_span(min(every, LONGEST_INTERVAL)), "from": "end"}]
+
+
 def _fires(rule: Mapping[str, Any] | None) -> Fires | None:
-    """Return when systemd runs its only calendar; None for several."""
-    if rule is None:
+    """Return when systemd runs its only calendar; None for several, and without any."""
+    if rule is None or "every" in rule:
         return None
     if "rrule" in rule:
         return DayFires.of(rule)

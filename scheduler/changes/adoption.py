@@ -35,7 +35,7 @@ from scheduler.changes.revisions import (
     revise,
     revision_of,
 )
-from scheduler.decision import decide
+from scheduler.from_end import decide_next, ends_for
 from scheduler.record import ActionRef, Decided, Recorded, advance, record
 
 logger = EventLog("minutebook.tick")
@@ -117,8 +117,10 @@ def adopt_edit(
     before = revise(connection, row, revision.columns, revision.plan, edited_at, now)
     name, number = revision.columns["name"], row.revision + 1
     action = ActionRef(row.action_uid, row.small_app_id, name, number)
-    decision = decide(revision.plan, row.action_uid, edited_at, now)
-    return before, Decided(action, revision.plan, decision)
+    plan, uid = revision.plan, row.action_uid
+    ends = ends_for(connection, {uid: plan}, now)
+    decision = decide_next((plan, uid), edited_at, now, ends)
+    return before, Decided(action, plan, decision)
 
 
 def revision_edited(

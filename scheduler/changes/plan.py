@@ -22,6 +22,7 @@ from scheduler.changes.revisions import Revision, dependencies_of, state_of
 from scheduler.changes.validation import ChangeContext, Stored, contexts_of, revisions_of
 from scheduler.decision import Occurrence, Window
 from scheduler.foresee import foresee
+from scheduler.from_end import counted
 from scheduler.occurrence import next_occurrences, occurrences_between
 from scheduler.record import State
 
@@ -129,7 +130,7 @@ def load(connection: sa.Connection, planned: Iterable[PlannedChange], now: datet
 
 def _created(revision: Revision, now: datetime) -> PlannedChange:
     name = revision.columns["name"]
-    after = _next(revision.plan, _new_uid(name), now)
+    after = _next(revision.plan.counted(now, None), _new_uid(name), now)
     return PlannedChange(name, None, Change.CREATED, 1, (), after, (), 0, revision.plan)
 
 
@@ -141,6 +142,10 @@ class _StoredNow:
     now: datetime
     steps: Steps
     recorded: Mapping[UUID, Mapping[UUID, datetime]]
+
+    def counted(self, plan: Plan, uid: UUID) -> Plan:
+        """Return the plan with the occurrence that it counts from ends, if it does."""
+        return counted(self.connection, (plan, uid), self.now, self.now)
 
 
 def _recorded(
@@ -206,8 +211,8 @@ def _changed(stored: _StoredNow, row: Stored, revision: Revision) -> PlannedChan
         uid,
         Change.UNCHANGED if is_same else Change.CHANGED,
         before.number if is_same else before.number + 1,
-        () if before.plan is None else _next(before.plan, uid, now),
-        _next(revision.plan, uid, now),
+        () if before.plan is None else _next(stored.counted(before.plan, uid), uid, now),
+        _next(stored.counted(revision.plan, uid), uid, now),
         tuple(sent),
         missed_count,
         revision.plan,

@@ -38,6 +38,7 @@ from scheduler.explain.explanation import (
 from scheduler.explain.of_events import of_event
 from scheduler.explain.operation_text import ended, made_due, runs, sends_again, waits
 from scheduler.foresee import foresee
+from scheduler.from_end import counted
 from scheduler.missed import reason_within
 from scheduler.occurrence import has_occurrence, is_known_to, neighbours
 
@@ -146,6 +147,7 @@ def _of_plan(asked: Question, plan: Plan, window: tuple[datetime, datetime]) -> 
     """Answer by a plan; the next tick decides the window (since, until] by it."""
     if plan.on_event is not None:
         return of_event(asked, plan)
+    plan = counted(asked.connection, (plan, asked.known.action["uid"]), asked.now)
     if not _counts(asked, plan):
         return asked.answer(NOT_AN_OCCURRENCE, _nearest(plan, asked))
     if not plan.active:
@@ -226,6 +228,8 @@ def _nearest(plan: Plan, asked: Question) -> str:
         return _bounds(plan, asked.instant)
     if plan.closed and _counts(asked, plan.without_exceptions()):
         return f"the rule names it, but `except` leaves it out: {_excepted(plan, asked)}"
+    if plan.from_end is not None:
+        return _from_end(plan, asked)
     before, after = neighbours(plan, asked.known.action["uid"], asked.instant)
     near = [
         f"{word} {format_instant(at)}"
@@ -237,6 +241,15 @@ def _nearest(plan: Plan, asked: Question) -> str:
         return f"the rule names it, but its jitter moves it: {found}"
     zones = sorted({one.zone for one in plan.rules if one.zone is not None})
     return f"the rule does not name this instant: {found}{_zones(zones, asked.instant)}"
+
+
+def _from_end(plan: Plan, asked: Question) -> str:
+    """Return when an interval from the end is due next: unknown while an operation goes on."""
+    counts = "it counts from the end of the last run"
+    at = plan.schedule(asked.known.action["uid"]).next(asked.known.action["watermark"])
+    if at is None:
+        return f"{counts}, and one has not ended, so the next is not known"
+    return f"{counts}; the next is {format_instant(at)}"
 
 
 def _excepted(plan: Plan, asked: Question) -> str:

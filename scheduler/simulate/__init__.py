@@ -173,7 +173,7 @@ def _by_the_clock(
 ) -> Iterator[Fate]:
     agenda: list[Entry] = []
     for number, action in enumerate(actions):
-        following = next_occurrence(action.plan, action.uid, since)
+        following = next_occurrence(action.plan.counted(since, None), action.uid, since)
         if following is not None and following <= until:
             at = timetable.first_tick(following)
             heappush(agenda, (at, -action.plan.policy.priority, number, since))
@@ -181,11 +181,16 @@ def _by_the_clock(
         at, rank, number, watermark = heappop(agenda)
         action = actions[number]
         if at > timetable.on_grid(until) and timetable.ends_outage(at):
-            yield from _undecided(action, watermark, until)
+            yield from _undecided(action, since, watermark, until)
             continue
-        decision = decide(action.plan, action.uid, watermark, at)
+        # The last run of an interval from the end ended at the tick that sent it.
+        ended_at = None if watermark == since else watermark
+        plan = action.plan.counted(watermark, ended_at)
+        decision = decide(plan, action.uid, watermark, at)
         yield from _fates(action, decision, at, until)
         following = decision.next_occurrence_at
+        if plan.from_end is not None:
+            following = next_occurrence(plan.counted(at, at), action.uid, at)
         if following is not None and following <= until:
             # Never the same tick again: it may have left occurrences for the next one.
             then = timetable.first_tick(max(following, at + SECOND))
@@ -203,10 +208,13 @@ def _fates(action: Simulated, decision: Decision, at: datetime, until: datetime)
             yield Fate(action, instant, instant, 1, fate, reason, at)
 
 
-def _undecided(action: Simulated, watermark: datetime, until: datetime) -> Iterator[Fate]:
+def _undecided(
+    action: Simulated, since: datetime, watermark: datetime, until: datetime
+) -> Iterator[Fate]:
     """Yield the occurrences that no tick decides, as one fate."""
     found, ends = 0, []
-    for rest in decisions(action.plan, action.uid, (watermark, until, until)):
+    plan = action.plan.counted(watermark, None if watermark == since else watermark)
+    for rest in decisions(plan, action.uid, (watermark, until, until)):
         ends += [*rest.due_at, *(one.at for one in rest.missed)]
         ends += [rest.missed_span.first_at] if rest.missed_span else []
         found += len(rest.due) + rest.missed_count

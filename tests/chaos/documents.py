@@ -21,7 +21,10 @@ def random_document(random: Random, name: str, now: datetime) -> dict[str, Any]:
 
 
 def random_when(random: Random, now: datetime) -> Any:
-    """Return a rule: every minute, every few seconds, or some due dates."""
+    """Return a rule: every minute, every few seconds, or some due dates.
+
+    None counts from the end: what is due then follows from what ran, and is no expectation of it.
+    """
     now = now.replace(microsecond=0)
     kind = random.choice(("cron", "interval", "interval", "old interval", "dates"))
     if kind == "cron":

@@ -367,7 +367,7 @@ def _switched(
     if active and done.plan.on_event is None:
         with reading(installation.engine) as connection:
             now = read_clock(connection)
-        if not next_occurrences(done.plan, uid, now, 1):
+        if not (done.plan.from_end or next_occurrences(done.plan, uid, now, 1)):
             found = (NOTHING_TO_COME,)
     return Switched.of(done, warnings=found, active=active)
 

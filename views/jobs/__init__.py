@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import Field, JsonValue, ValidationError
 
+from models.action.intervals import END
 from models.action.plan import Plan
 from models.errors import InvalidDocument, NotFound, Refused
 from models.job import JOB, id_of
@@ -41,6 +42,9 @@ class NewJob(RequestBody):
     url: Url = Field(description="Of its work.")
     interval_s: int = Field(EVERY_S, ge=1, le=MOST_S, strict=True, description="Seconds.")
     meta: dict[str, JsonValue] = Field(default_factory=dict, description="What its worker gets.")
+    from_end: bool | None = Field(
+        None, strict=True, description="Count from the end of its last run; else it has a grid."
+    )
     jitter_s: int | None = Field(
         None, ge=0, le=MOST_S, strict=True, description="Seconds within which its runs are moved."
     )
@@ -231,18 +235,28 @@ def document_of(new: NewJob, stored: Mapping[str, Any] | None, begins: datetime)
     made = {"operations": {JOB: job}, **_policy(new, stored or {})}
     grid: dict[str, Any] = {"starting_at": format_instant(begins)}
     if stored is None:
-        return {"name": name, **made, "when": _when(grid, new)}
+        return {"name": name, **made, "when": _when(grid, new, begins)}
     before = (stored.get("operations") or {}).get(JOB)
     if not isinstance(before, Mapping) or before.get("url") != new.url:
         raise Refused(f"an action named {name!r} exists, and is not the job of {new.url}")
     when = stored.get("when")
     if isinstance(when, Mapping) and "every" in when:
         grid = dict(when)
-    return {**stored, **made, "when": _when(grid, new)}
+    return {**stored, **made, "when": _when(grid, new, begins)}
 
 
-def _when(grid: Mapping[str, Any], new: NewJob) -> dict[str, Any]:
-    """Return the interval of a job; a jitter that a request leaves out stays."""
+def _turned(grid: Mapping[str, Any], begins: datetime) -> dict[str, Any]:
+    """Return a grid as an interval from the end, and that as a grid that begins anew."""
+    kept = {key: grid[key] for key in ("jitter", "jitter_each") if key in grid}
+    if grid.get("from") != END:
+        return {**kept, "from": END}
+    return {**kept, "starting_at": format_instant(begins)}
+
+
+def _when(grid: Mapping[str, Any], new: NewJob, begins: datetime) -> dict[str, Any]:
+    """Return the interval of a job; what a request leaves out stays."""
+    if new.from_end is not None and new.from_end != (grid.get("from") == END):
+        grid = _turned(grid, begins)
     jitter = None if new.jitter_s is None else f"PT{new.jitter_s}S"
     given = {"every": new.interval_s, "jitter": jitter, "jitter_each": new.jitter_each}
     return {**grid, **{key: value for key, value in given.items() if value is not None}}

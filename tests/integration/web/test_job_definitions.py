@@ -113,6 +113,23 @@ def test_a_job_keeps_the_jitter_that_it_was_given_last(opened: Installation) -> 
     assert stored() == {**first, "every": "PT10M"}
 
 
+def test_a_job_counts_from_its_end_until_it_gets_a_grid(opened: Installation) -> None:
+    def stored() -> Any:
+        with reading(opened.engine) as connection:
+            row = actions.find(connection, opened.small_app.id, id_of(URL), opened.scope)
+        return json.loads(row["document"])["when"]
+
+    seen = []
+    for asked in ({"from_end": True}, {"interval_s": 600}, {"from_end": False}):
+        jobs.add(opened, jobs.NewJob(url=URL, **asked))
+        seen.append(stored())
+    (listed,) = jobs.list_jobs(opened, 2).items
+
+    assert seen[:2] == [{"every": "PT5M", "from": "end"}, {"every": "PT10M", "from": "end"}]
+    assert sorted(seen[2]) == ["every", "starting_at"]
+    assert listed.interval_s == 300.0
+
+
 def test_first_runs_are_spread_over_the_interval() -> None:
     news = [jobs.NewJob.model_validate(one) for one in (*many(3), *many(2, 60))]
 

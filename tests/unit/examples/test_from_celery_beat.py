@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from models.action import ParseContext, parse_action, plan_of
+from models.action.intervals import IntervalModel
 from models.action.plan import Plan
-from models.action.rules import CronModel, IntervalModel
+from models.action.rules import CronModel
 from models.celery_task import CeleryRules
 from tests.factories import STEPS
 

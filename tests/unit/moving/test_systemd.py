@@ -185,6 +185,14 @@ def test_a_delay_at_random_does_not_make_the_instants_differ() -> None:
     assert "instants" not in " ".join(outcome.remarks)
 
 
+@pytest.mark.parametrize("more", ["", "OnBootSec=2min\n", "OnActiveSec=0\n"])
+def test_a_timer_that_waits_after_each_run_counts_from_its_end(more: str) -> None:
+    made = entry("", f"{more}OnUnitInactiveSec=10min")
+
+    assert made.when == {"every": "PT10M", "from": "end"}
+    assert made.fires is None
+
+
 def test_a_night_that_the_clocks_skip_is_left_out_by_systemd() -> None:
     fires = entry("02:30").fires
     assert fires is not None
@@ -306,6 +314,8 @@ def test_doubled_signs_stand_for_one() -> None:
         ("5", "", SERVICE, "has the date '5'"),
         ("now and then", "", SERVICE, "has the part 'now'"),
         ("daily", "OnBootSec=5min", SERVICE, "its OnBootSec counts from a start"),
+        ("", "OnUnitActiveSec=5min", SERVICE, "its OnUnitActiveSec counts from a start"),
+        ("daily", "OnUnitInactiveSec=5min", SERVICE, "its OnUnitInactiveSec counts from a start"),
         ("", "", SERVICE, "it has no OnCalendar"),
         ("daily", "", None, "its service file is not beside it"),
         ("daily", "", "[Service]\nExecStart=/a\nExecStart=/b", "2 ExecStart"),

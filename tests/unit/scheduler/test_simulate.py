@@ -47,6 +47,21 @@ def test_the_range_is_open_at_its_beginning_and_closed_at_its_end() -> None:
     assert len(list(simulate([hourly()], MONDAY - MINUTE, MONDAY, NO_OUTAGE))) == 1
 
 
+def test_a_run_of_an_interval_from_the_end_ends_when_it_is_sent() -> None:
+    down = Timetable(((MONDAY + 30 * MINUTE, MONDAY + 2 * HOUR),))
+    one = action(when={"every": "PT17M", "from": "end", "starting_at": "2027-01-04T00:05:00Z"})
+
+    fates = list(simulate([one], MONDAY, MONDAY + 2 * HOUR + 40 * MINUTE, down))
+
+    assert shown(fates) == [
+        ("04 00:05", "sent"),
+        ("04 00:22", "sent"),
+        ("04 00:39", "missed"),
+        ("04 02:17", "sent"),
+        ("04 02:34", "sent"),
+    ]
+
+
 def test_in_a_tick_the_highest_priority_comes_first() -> None:
     actions = [hourly(f"at {one}", policy={"priority": one}) for one in (0, -5, 100, 0, 7)]
 

@@ -17,9 +17,10 @@ from models.action import (
     plan_of,
     stored_document,
 )
+from models.action.intervals import IntervalModel
 from models.action.plan import Plan
 from models.action.recipients import RecipientFilterModel
-from models.action.rules import CronModel, DueDateModel, IntervalModel
+from models.action.rules import CronModel, DueDateModel
 from models.errors import InvalidAction
 from models.events import Happened
 from models.job import Job

@@ -9,7 +9,8 @@ import pytest
 
 from cron import CronSchedule
 from models.action import ParseContext, parse_action
-from models.action.rules import CronModel, IntervalModel
+from models.action.intervals import IntervalModel
+from models.action.rules import CronModel
 from models.errors import InvalidAction
 from models.values.durations import parse_span
 from tests.factories import STEPS

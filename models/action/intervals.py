@@ -1,0 +1,166 @@
+"""Intervals: on a fixed grid, or counted from the end of the last operation."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Annotated, Any, ClassVar, Self
+from uuid import UUID
+
+from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, field_validator
+from pydantic_core import InitErrorDetails
+
+from models.action.drift import drift
+from models.action.policy import AS_ISO, INTERVAL_LOOK_BACK
+from models.action.remedies import shorter_than_a_tick
+from models.action.rule import LONGEST_INTERVAL, Excepted, Jittered, Spread, parse_spread
+from models.action.schedule import ONE_SECOND, Grid, Once, Schedule
+from models.parsing import Reading, reading_of
+from models.problems import line_error
+from models.values import (
+    Flag,
+    UtcInstant,
+    Zone,
+    format_instant,
+    instant_or_dash,
+    one_of,
+    parse_instant,
+)
+from models.values.delays import rounded_up
+from models.values.durations import format_span, parse_span, span_in_words
+
+GRID, END = "grid", "end"
+# How often an interval from the end is looked at while its next occurrence is not known: before
+# retention removes what has ended.
+LOOKED_AT = timedelta(days=1)
+parse_every = partial(parse_span, most=LONGEST_INTERVAL, seconds_allowed=True)
+Every = Annotated[timedelta, BeforeValidator(parse_every), AS_ISO]
+
+
+def _from(value: object) -> object:
+    return one_of(GRID, END)(value)
+
+
+From = Annotated[str, BeforeValidator(_from)]
+
+
+class RepeatingModel(Jittered):
+    """Due again and again, `every` apart."""
+
+    timezone: Zone | None = None
+    every: Every
+    from_: From = Field(GRID, alias="from")
+
+    @classmethod
+    def contradictions(cls, raw: Mapping[str, Any], reading: Reading, /) -> list[InitErrorDetails]:
+        """Return the faults of its jitter."""
+        return [*super().contradictions(raw, reading), *_jitter_over_every(raw)]
+
+    @field_validator("starting_at", mode="before", check_fields=False)
+    @classmethod
+    def _in_own_zone(cls, value: object, info: ValidationInfo) -> object:
+        zone = info.data.get("timezone")
+        return value if zone is None else format_instant(parse_instant(value, zone))
+
+    @field_validator("every")
+    @classmethod
+    def _a_tick_at_least(cls, every: timedelta, info: ValidationInfo) -> timedelta:
+        tick = reading_of(info).tick
+        if every < tick:
+            raise ValueError(shorter_than_a_tick(every, tick))
+        return every
+
+    @property
+    def look_back(self) -> timedelta:
+        """One interval, up to a week: operations are kept for longer, unless that is changed."""
+        return min(self.every, INTERVAL_LOOK_BACK)
+
+
+class IntervalModel(Excepted, RepeatingModel):
+    """Due at starting_at + n·every, on a fixed grid.
+
+    Without `starting_at` the grid begins at the action's creation, which is no occurrence itself:
+    `starting_at` and `skip_first` store that.
+    """
+
+    starting_at: UtcInstant
+    skip_first: Flag = False
+    tolerance: Spread | None = None
+
+    @classmethod
+    def completed(cls, raw: dict[str, Any], reading: Reading, /) -> dict[str, Any]:
+        """Return `raw` with the action's creation as `starting_at` if it has none."""
+        raw = super().completed(raw, reading)
+        if "starting_at" in raw or reading.created_at is None:
+            return raw
+        begins = format_instant(reading.created_at)
+        return {"starting_at": begins, "skip_first": True, **raw}
+
+    @field_validator("tolerance")
+    @classmethod
+    def _under_one_interval(cls, tolerance: timedelta, info: ValidationInfo) -> timedelta:
+        every = info.data.get("every")
+        if every is not None and tolerance >= every:
+            raise ValueError(f'is not shorter than `every`; write less than "{format_span(every)}"')
+        return tolerance
+
+    @property
+    def first_n(self) -> int:
+        """The number of the first grid point that is an occurrence."""
+        return 1 if self.skip_first else 0
+
+    def every_occurrence(self, uid: UUID) -> Schedule:  # noqa: ARG002 - the same for all actions
+        """Return the grid."""
+        return Grid(self.starting_at, self.every, self.first_n)
+
+    def words(self, zone: str) -> str:  # noqa: ARG002 - its instants are UTC
+        """Return the interval and where its grid begins."""
+        words = span_in_words(self.every)
+        rhythm = words.removeprefix("1 ") if words.count(" ") == 1 else words
+        return f"every {rhythm}, counted from {instant_or_dash(self.starting_at)}"
+
+    def warnings(self, zone: str) -> Iterator[str]:
+        """Yield a warning about whole days whose local time moves when the clocks change."""
+        return drift(self.every, self.starting_at, self.timezone or zone)
+
+
+class FromEndModel(RepeatingModel):
+    """Due `every` after the action's last operation ended, however it ended.
+
+    Its rule names at most one instant, which is known while no operation is unfinished: by
+    `counted`. Without one of its own, the first is due when the action is stored.
+    """
+
+    is_from_end: ClassVar[bool] = True
+
+    starting_at: UtcInstant | None = None
+    _due_at: datetime | None = PrivateAttr(None)
+
+    def counted(self, since: datetime, ended_at: datetime | None) -> Self:
+        """Return the rule with its next occurrence after `since`, `ended_at` being the last end.
+
+        What was due before, while the action was paused or no rule of this kind, is due at once.
+        """
+        bounds = [since + ONE_SECOND]
+        bounds += [] if ended_at is None else [ended_at + self.every]
+        bounds += [] if self.starting_at is None else [self.starting_at]
+        found = self.model_copy()
+        found._due_at = rounded_up(max(bounds))
+        return found
+
+    def every_occurrence(self, uid: UUID) -> Schedule:  # noqa: ARG002 - the same for all actions
+        """Return the next occurrence, if it is known."""
+        return Once(self._due_at)
+
+    def words(self, zone: str) -> str:  # noqa: ARG002 - its instants are UTC
+        """Return the interval, and the first occurrence if it has one of its own."""
+        first = "" if self.starting_at is None else f", first {instant_or_dash(self.starting_at)}"
+        return f"{span_in_words(self.every)} after the last run ended{first}"
+
+
+def _jitter_over_every(raw: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+    with suppress(ValueError):
+        every, jitter = parse_every(raw.get("every")), parse_spread(raw.get("jitter", "PT0S"))
+        if jitter > every:
+            remedy = f'is longer than `every`; write "{format_span(every)}" or less'
+            yield line_error(("jitter",), raw["jitter"], remedy)

@@ -1,0 +1,87 @@
+"""The last end of an action's operations, which an interval from the end counts from."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.operation import UNSTARTED, OperationState
+from models.sql import is_among, parts_of, stands_in
+from models.store.actions.cursors import AT_ONCE
+from models.store.conditions import IS_RUNNING
+from models.tables import action_cursor, operations
+
+# Whose ends are read: the newest occurrences of an action. The cursor keeps the last end for those
+# that retention removed, and for a retry of an older one.
+NEWEST = 10
+UNFINISHED = UNSTARTED | {OperationState.RUNNING}
+# An end further ahead was written by a clock that was wrong.
+MOST_AHEAD = timedelta(minutes=5)
+
+_newest = (
+    sa.select(operations.c.finished_at, operations.c.state)
+    .where(operations.c.action_uid == action_cursor.c.action_uid)
+    .order_by(operations.c.occurrence_at.desc())
+    .limit(NEWEST)
+    .correlate(action_cursor)
+    .subquery("newest")
+)
+_last_end = (
+    sa.select(sa.func.max(_newest.c.finished_at))
+    .where(_newest.c.finished_at <= sa.bindparam("latest", type_=action_cursor.c.ended_at.type))
+    .scalar_subquery()
+)
+# Neither reads the whole history: a retry of an older operation counts once it runs.
+_is_unfinished = sa.or_(
+    sa.exists().where(stands_in(_newest.c.state, UNFINISHED)),
+    sa.exists().where(
+        operations.c.overlap_key == sa.cast(action_cursor.c.action_uid, sa.Text), IS_RUNNING
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LastEnd:
+    """When an action's last operation ended; `is_unfinished`: one has not ended.
+
+    `watermark` is the instant up to which its occurrences are decided.
+    """
+
+    watermark: datetime
+    ended_at: datetime | None
+    is_unfinished: bool
+
+
+def last_ends(
+    connection: sa.Connection, uids: Collection[UUID], now: datetime
+) -> dict[UUID, LastEnd]:
+    """Return the last ends of these actions at `now`, by uid."""
+    found: dict[UUID, LastEnd] = {}
+    for some in parts_of(list(uids), AT_ONCE):
+        query = sa.select(
+            action_cursor.c.action_uid,
+            action_cursor.c.watermark,
+            action_cursor.c.ended_at,
+            _last_end.label("last_end"),
+            _is_unfinished.label("is_unfinished"),
+        ).where(is_among(connection, action_cursor.c.action_uid, some))
+        rows = connection.execute(query, {"latest": now + MOST_AHEAD})
+        found |= {row.action_uid: _last_end_of(row, now) for row in rows}
+    return found
+
+
+def _last_end_of(row: sa.Row[Any], now: datetime) -> LastEnd:
+    known = [one for one in (row.ended_at, row.last_end) if one and one <= now + MOST_AHEAD]
+    return LastEnd(row.watermark, max(known, default=None), bool(row.is_unfinished))
+
+
+def keep(connection: sa.Connection, ends: Mapping[UUID, datetime]) -> None:
+    """Keep the last ends of these actions in their locked cursors."""
+    kept = sa.update(action_cursor).where(action_cursor.c.action_uid == sa.bindparam("its_uid"))
+    given = [{"its_uid": uid, "its_end": at} for uid, at in ends.items()]
+    if given:
+        at = sa.bindparam("its_end", type_=action_cursor.c.ended_at.type)
+        connection.execute(kept.values(ended_at=at), given)

@@ -1,0 +1,364 @@
+"""An interval from the end: due after the last operation ended, however it ended."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+import sqlalchemy as sa
+
+from models.fingerprint import drawn_offset
+from models.operation import ENDED, UNSTARTED_MOVES, OperationState
+from models.sql import read_clock
+from models.store.notices.alerting import NO_ALERTS
+from models.store.operations import recovery, unstarted
+from models.store.operations.finish import Ending, end
+from models.tables import action_cursor, operations
+from models.values.delays import rounded_up
+from runtime.config import Settings
+from runtime.database import reading
+from scheduler.changes import change
+from scheduler.explain import explain
+from scheduler.foresee import coming
+from scheduler.on_demand.manual import run_now
+from scheduler.sweep import Sweeper
+from scheduler.tick import TickReport, tick
+from tests.factories import (
+    STEPS,
+    author,
+    claimed,
+    cursor_of,
+    make_action,
+    make_document,
+    make_operation,
+    row_of,
+    rows_of,
+    update_operation,
+)
+from tests.servers import Broker
+from tests.statements import executed
+
+SECOND, MINUTE, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(days=1)
+EVERY = timedelta(minutes=10)
+LEASE = timedelta(seconds=45)
+WHEN = {"every": "PT10M", "from": "end"}
+S = OperationState
+
+
+@pytest.fixture
+def now(engine: sa.Engine) -> datetime:
+    """A full second of the database's clock: ends are written by that."""
+    with reading(engine) as connection:
+        return read_clock(connection).replace(microsecond=0)
+
+
+def run_tick(engine: sa.Engine, now: datetime) -> TickReport:
+    return tick(engine, now, Sweeper(LEASE, NO_ALERTS), STEPS)
+
+
+def make(engine: sa.Engine, now: datetime, **changes: Any) -> change.Changed:
+    return make_action(engine, **{"when": WHEN, "since": now - MINUTE, **changes})
+
+
+def begun(engine: sa.Engine, now: datetime, **changes: Any) -> tuple[change.Changed, UUID]:
+    """Return an action whose first operation is recorded, and that operation."""
+    action = make(engine, now, **changes)
+    run_tick(engine, now)
+    (row,) = rows_of(engine, action)
+    return action, row["id"]
+
+
+def end_as(state: OperationState) -> Callable[[sa.Connection, UUID], object]:
+    def act(connection: sa.Connection, id: UUID) -> object:
+        return end(connection, id, 1, Ending(state), alerts=NO_ALERTS)
+
+    return act
+
+
+def lose(connection: sa.Connection, id: UUID) -> object:
+    its_own = operations.c.id == id
+    aged = {"heartbeat_at": datetime(2026, 1, 1, tzinfo=UTC), "losses": 9}
+    connection.execute(sa.update(operations).where(its_own).values(**aged))
+    return recovery.take_back_lost(connection, LEASE, 10, NO_ALERTS)
+
+
+STARTED = {
+    **{state.value: end_as(state) for state in (S.SUCCESS, S.PARTIAL, S.FAILED, S.CANCELLED)},
+    "lost": lose,
+}
+NEVER_STARTED: dict[str, Callable[[sa.Connection, UUID], object]] = {
+    "skipped": lambda connection, id: unstarted.skip(connection, id, 1, "overlap"),
+    "unwanted": lambda connection, id: unstarted.skip_unwanted(connection, id, 1),
+    "dropped": lambda connection, id: unstarted.drop(connection, id, 1),
+    "called off": lambda connection, id: unstarted.cancel(connection, id, "by a person"),
+}
+
+
+def by_hand(state: str) -> Callable[[sa.Connection, UUID], object]:
+    def act(connection: sa.Connection, id: UUID) -> object:
+        changed = sa.update(operations).where(operations.c.id == id).values(state=state)
+        return connection.execute(changed)
+
+    return act
+
+
+HANDS = {f"{state} by SQL": by_hand(state) for state in sorted(ENDED & UNSTARTED_MOVES)}
+
+
+@pytest.mark.parametrize("how", [*STARTED, *NEVER_STARTED, *HANDS])
+def test_the_next_is_due_after_the_end_however_it_ended(
+    engine: sa.Engine, broker: Broker, now: datetime, how: str
+) -> None:
+    action, first = begun(engine, now)
+    if how in STARTED:
+        claimed(engine, first)
+    with engine.begin() as connection:
+        (STARTED | NEVER_STARTED | HANDS)[how](connection, first)
+    update_operation(engine, first, finished_at=now + 3 * MINUTE - SECOND / 3)
+
+    run_tick(engine, now + EVERY)
+
+    due_at = now + 3 * MINUTE + EVERY
+    assert cursor_of(engine, action)["next_occurrence_at"] == due_at
+    run_tick(engine, due_at - SECOND)
+    assert len(rows_of(engine, action)) == 1
+    run_tick(engine, due_at)
+    assert due_at in {row["occurrence_at"] for row in rows_of(engine, action)}
+
+
+def test_while_an_operation_is_unfinished_nothing_is_due(
+    engine: sa.Engine, broker: Broker, now: datetime
+) -> None:
+    action, first = begun(engine, now)
+    claimed(engine, first)
+    retry = Ending(S.PENDING, "no printer", is_failure=True)
+
+    reports = [run_tick(engine, now + n * EVERY) for n in (1, 2)]
+    with engine.begin() as connection:
+        end(connection, first, 1, retry, alerts=NO_ALERTS)
+    reports.append(run_tick(engine, now + 3 * EVERY))
+
+    assert [one.recorded for one in reports] == [0, 0, 0]
+    assert cursor_of(engine, action)["next_occurrence_at"] == now + 4 * EVERY
+    assert [row["id"] for row in rows_of(engine, action)] == [first]
+
+
+def test_a_cursor_comes_back_once_an_interval_and_each_day(
+    engine: sa.Engine, broker: Broker, now: datetime
+) -> None:
+    action, _ = begun(engine, now, when={"every": "P30D", "from": "end"})
+
+    assert cursor_of(engine, action)["next_occurrence_at"] == now + DAY
+
+
+@pytest.mark.parametrize(
+    ("starting_at", "due_in"),
+    [
+        pytest.param(None, SECOND - MINUTE, id="none"),
+        pytest.param(-DAY, SECOND - MINUTE, id="past"),
+        pytest.param(2 * EVERY, 2 * EVERY, id="ahead"),
+    ],
+)
+def test_the_first_is_due_at_starting_at_or_when_it_is_stored(
+    engine: sa.Engine,
+    broker: Broker,
+    now: datetime,
+    starting_at: timedelta | None,
+    due_in: timedelta,
+) -> None:
+    first = {} if starting_at is None else {"starting_at": (now + starting_at).isoformat()}
+    action = make(engine, now, when={**WHEN, **first})
+
+    run_tick(engine, now)
+    run_tick(engine, now + 2 * EVERY)
+
+    assert rows_of(engine, action)[0]["occurrence_at"] == now + due_in
+
+
+def test_what_no_daemon_sent_is_missed_and_counts_as_an_end(
+    engine: sa.Engine, broker: Broker, now: datetime
+) -> None:
+    action = make(engine, now - DAY)
+
+    run_tick(engine, now)
+
+    (row,) = rows_of(engine, action)
+    assert (row["state"], row["reason"]) == ("missed", "too late")
+    run_tick(engine, now + EVERY)
+    following = cursor_of(engine, action)["next_occurrence_at"]
+    assert following == rounded_up(row["finished_at"]) + EVERY
+    assert run_tick(engine, following).recorded == 1
+
+
+def test_two_daemons_record_it_once(engine: sa.Engine, broker: Broker, now: datetime) -> None:
+    action = make(engine, now)
+
+    reports = [run_tick(engine, now) for _ in range(2)]
+
+    assert [one.recorded for one in reports] == [1, 0]
+    assert len(rows_of(engine, action)) == 1
+
+
+def finished(engine: sa.Engine, id: UUID, at: datetime) -> None:
+    update_operation(engine, id, state="skipped", finished_at=at)
+
+
+def test_a_manual_run_counts_too(
+    engine: sa.Engine, broker: Broker, settings: Settings, now: datetime
+) -> None:
+    action, first = begun(engine, now)
+    finished(engine, first, now + MINUTE)
+    run_tick(engine, now + EVERY)
+    manual, _ = run_now(engine, action.uid, "ann")
+
+    run_tick(engine, now + MINUTE + EVERY)
+    assert len(rows_of(engine, action)) == 2
+    finished(engine, manual, now + 15 * MINUTE)
+    run_tick(engine, now + MINUTE + 2 * EVERY)
+
+    assert cursor_of(engine, action)["next_occurrence_at"] == now + 15 * MINUTE + EVERY
+
+
+def test_a_retry_of_an_older_operation_counts_while_it_runs(
+    engine: sa.Engine, broker: Broker, now: datetime
+) -> None:
+    action, first = begun(engine, now)
+    for n in range(12):
+        finished(engine, make_operation(engine, action, now + n * MINUTE), now)
+    claimed(engine, first)
+
+    while_it_runs = run_tick(engine, now + EVERY)
+    with engine.begin() as connection:
+        end(connection, first, 1, Ending(S.SUCCESS), alerts=NO_ALERTS)
+    run_tick(engine, now + 2 * EVERY)
+
+    # Its own end is not among the newest: when it was last seen to run counts.
+    assert while_it_runs.recorded == 0
+    assert now + 2 * EVERY in {row["occurrence_at"] for row in rows_of(engine, action)}
+
+
+def test_a_pause_begins_no_second_count(engine: sa.Engine, broker: Broker, now: datetime) -> None:
+    action, first = begun(engine, now)
+    change.set_active(engine, action.uid, active=False, author=author())
+    finished(engine, first, now - 30 * DAY)
+    change.set_active(engine, action.uid, active=True, author=author())
+    since = cursor_of(engine, action)["watermark"]
+
+    run_tick(engine, since + MINUTE)
+
+    last = max(row["occurrence_at"] for row in rows_of(engine, action))
+    assert last == rounded_up(since + SECOND)
+
+
+def test_an_edit_to_and_from_the_grid_keeps_the_last_end(
+    engine: sa.Engine, broker: Broker, now: datetime
+) -> None:
+    grid = {"every": "PT10M", "starting_at": "2036-01-01T00:00:00Z"}
+    action, first = begun(engine, now)
+    finished(engine, first, now + 5 * MINUTE)
+    documents = [make_document(when=one) for one in (grid, {**WHEN, "every": "PT20M"})]
+
+    seen = []
+    for document in documents:
+        change.replace_document(engine, action.uid, document, author())
+        run_tick(engine, now + MINUTE)
+        seen.append(cursor_of(engine, action)["next_occurrence_at"])
+
+    assert seen == [datetime(2036, 1, 1, tzinfo=UTC), now + 5 * MINUTE + 2 * EVERY]
+
+
+def test_retention_takes_no_end_that_counts(
+    engine: sa.Engine, broker: Broker, now: datetime
+) -> None:
+    action, first = begun(engine, now, when={"every": "P200D", "from": "end"})
+    finished(engine, first, now + EVERY)
+    run_tick(engine, now + DAY)
+    with engine.begin() as connection:
+        connection.execute(sa.delete(operations).where(operations.c.id == first))
+        # Such as after a new tz release.
+        connection.execute(sa.update(action_cursor).values(next_occurrence_at=now))
+
+    run_tick(engine, now + 2 * DAY)
+
+    due_at = now + EVERY + timedelta(days=200)
+    assert cursor_of(engine, action)["next_occurrence_at"] == due_at
+
+
+def test_an_end_that_a_wrong_clock_wrote_ahead_does_not_count(
+    engine: sa.Engine, broker: Broker, now: datetime
+) -> None:
+    _, first = begun(engine, now)
+    finished(engine, first, now + 300 * DAY)
+
+    assert run_tick(engine, now + EVERY).recorded == 1
+
+
+def test_jitter_moves_what_is_counted_from_the_end(
+    engine: sa.Engine, broker: Broker, now: datetime
+) -> None:
+    action = make(engine, now, when={**WHEN, "jitter": "PT5M", "jitter_each": True})
+    run_tick(engine, now)
+    run_tick(engine, now + 5 * MINUTE)
+    (row,) = rows_of(engine, action)
+    finished(engine, row["id"], now)
+
+    run_tick(engine, now + 5 * MINUTE + EVERY)
+
+    named = now + EVERY
+    (second,) = {one["occurrence_at"] for one in rows_of(engine, action)} - {row["occurrence_at"]}
+    assert second == named + drawn_offset(action.uid, named, 5 * MINUTE)
+
+
+def test_bounds_hold(engine: sa.Engine, broker: Broker, now: datetime) -> None:
+    starts_at, ends_at = now + EVERY, now + 2 * EVERY
+    policy = {"starts_at": starts_at.isoformat(), "ends_at": ends_at.isoformat()}
+    action = make(engine, now, policy=policy)
+
+    run_tick(engine, now)
+    run_tick(engine, starts_at)
+    (row,) = rows_of(engine, action)
+    finished(engine, row["id"], starts_at + MINUTE)
+    run_tick(engine, ends_at)
+
+    assert row["occurrence_at"] == starts_at
+    assert cursor_of(engine, action)["next_occurrence_at"] is None
+
+
+def test_explain_and_next_say_what_is_known(
+    engine: sa.Engine, broker: Broker, settings: Settings, now: datetime
+) -> None:
+    action, first = begun(engine, now)
+
+    def told(at: datetime) -> tuple[str, str]:
+        with reading(engine) as connection:
+            found = explain(action.uid, at, connection, settings, steps=STEPS)
+        return found.verdict, found.text
+
+    def following() -> list[datetime]:
+        with reading(engine) as connection:
+            return [one.at for one in coming(connection, (1, action.uid), action.plan, now, 3)]
+
+    assert told(now + DAY)[1].endswith("and one has not ended, so the next is not known")
+    assert following() == []
+    finished(engine, first, now + MINUTE)
+    due_at = now + MINUTE + EVERY
+    assert told(now + DAY)[1].endswith(f"the next is {due_at:%Y-%m-%dT%H:%M:%SZ}")
+    assert told(due_at)[0] == "not_due_yet"
+    assert following() == [due_at]
+
+
+def test_other_actions_and_ends_pay_nothing(
+    engine: sa.Engine, broker: Broker, now: datetime
+) -> None:
+    action = make(engine, now, when={"every": "PT10M", "starting_at": now.isoformat()})
+    with executed(engine) as statements:
+        run_tick(engine, now)
+        (row,) = rows_of(engine, action)
+        claimed(engine, row["id"])
+        with engine.begin() as connection:
+            end(connection, row["id"], 1, Ending(S.SUCCESS), alerts=NO_ALERTS)
+
+    assert row_of(engine, row["id"])["state"] == "success"
+    paid = ("newest.finished_at", "SET ended_at")
+    assert [one for one in statements if any(part in one for part in paid)] == []
