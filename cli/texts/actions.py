@@ -35,6 +35,8 @@ def described(one: Upcoming, warnings: tuple[str, ...] = ()) -> Iterator[str]:
 def _upcoming(one: Upcoming) -> Iterator[str]:
     if not one.next and one.after is not None:
         yield "  nothing is due yet: it waits for the next end"
+    elif not one.next and one.is_from_end:
+        yield "  nothing is due yet: a run has not ended"
     elif one.next or not one.is_about_users:
         yield from _occurrences(Occurrences(one.next))
     else:

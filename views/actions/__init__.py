@@ -60,6 +60,7 @@ class Upcoming(View):
     )
     is_about_users: bool = Field(False, description="Whether events of users make it due.")
     after: str | None = Field(None, description="The action whose ends make it due, else null.")
+    is_from_end: bool = Field(False, description="Whether it counts from the end of its last run.")
     priority: int = Field(0, description=PRIORITY)
 
 
@@ -312,6 +313,7 @@ def upcoming_of(
         daylight_saving=daylight_notes(plan, whose[1], now, now + YEAR),
         is_about_users=plan.on_event is not None and plan.watched is None,
         after=plan.watched,
+        is_from_end=plan.from_end is not None,
         priority=plan.policy.priority,
     )
 

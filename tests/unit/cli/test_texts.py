@@ -3,8 +3,10 @@
 from types import SimpleNamespace
 
 from cli.render import Table, listing, sentence
+from cli.texts.actions import described
 from cli.texts.operations import step_lines
 from data.views.templates import WrittenPart
+from views.actions import Upcoming
 
 
 def test_a_step_says_what_it_did_and_not_what_it_did_not() -> None:
@@ -26,6 +28,15 @@ def test_a_step_says_what_it_did_and_not_what_it_did_not() -> None:
         "    mail: sent 1, had_it 0",
         "    exit_code: 0",
     ]
+
+
+def test_an_interval_from_the_end_is_not_said_to_be_over_while_it_runs() -> None:
+    runs = Upcoming(when=("10 minutes after the last run ended",), zone="UTC", next=())
+
+    assert list(described(runs))[-1] == "  no occurrence to come"
+    assert list(described(runs.model_copy(update={"is_from_end": True})))[-1] == (
+        "  nothing is due yet: a run has not ended"
+    )
 
 
 def test_a_sentence_says_the_fields_of_a_view() -> None:

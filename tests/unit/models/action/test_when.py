@@ -1,5 +1,6 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 from dateutil.relativedelta import relativedelta
@@ -8,13 +9,14 @@ from pydantic import ValidationError
 from cron import SolarEvent
 from models.action import ParseContext, parse_action, plan_of, stored_document
 from models.action.event_rules import AfterEventModel, EventRule, OnEventModel
+from models.action.intervals import FromEndModel
 from models.action.rules import CronModel, DueDateModel
 from models.action.solar import SolarModel
 from models.action.when import WhenModel
 from models.parsing import Reading
 from models.values.delays import Delay
 from models.values.durations import parse_delay
-from tests.factories import STEPS
+from tests.factories import STEPS, make_rule
 from tests.unit.models.action.wrong_documents import NOW, action
 
 PARIS = Reading(default_zone="Europe/Paris", created_at=NOW)
@@ -218,3 +220,19 @@ def test_wrong_events_are_refused(document: object, remedy: str) -> None:
         read(document)
 
     assert remedy in str(refused.value)
+
+
+def test_an_interval_from_the_end_has_at_most_one_instant_and_says_so() -> None:
+    rule = make_rule(every="PT10M", **{"from": "end"}, starting_at="2027-01-01T00:00:00Z")
+    assert isinstance(rule, FromEndModel)
+    since, ended_at = datetime(2027, 2, 1, tzinfo=UTC), datetime(2027, 2, 1, 0, 0, 0, 1, tzinfo=UTC)
+    second, ten = timedelta(seconds=1), timedelta(minutes=10)
+
+    def due(rule: FromEndModel) -> datetime | None:
+        return rule.schedule(UUID(int=1)).next(datetime(2026, 1, 1, tzinfo=UTC))
+
+    assert due(rule) is None
+    assert due(rule.counted(since, None)) == since + second
+    assert due(rule.counted(since, ended_at)) == since + second + ten
+    assert due(rule.counted(since - timedelta(days=99), None)) == rule.starting_at
+    assert rule.words("UTC") == "10 minutes after the last run ended, first 2027-01-01T00:00:00Z"
