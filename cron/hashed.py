@@ -7,7 +7,6 @@ the seed finds the same rule.
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from hashlib import sha256
 from itertools import product
 from typing import NamedTuple
@@ -63,7 +62,7 @@ def hashed_of(field: Field, item: str) -> Hashed | None:
 
 def fixed(rule: str, seed: bytes) -> str:
     """Return a normalised rule in which each `H` is what `seed` selects."""
-    return _selected(rule, _numbers(seed)) if has_hash(rule) else rule
+    return _selected(rule, _numbers(seed))
 
 
 def possible(rule: str) -> Iterator[str]:
@@ -90,7 +89,6 @@ def _item(field: Field, item: str, number: int) -> str:
     return item if hashed is None else hashed.item(number)
 
 
-@lru_cache(maxsize=10_000)
 def _numbers(seed: bytes) -> Mapping[Field, int]:
     """Return a number for each field, independent of the others."""
     return {

@@ -94,7 +94,12 @@ def check_rule(text: str) -> None:
 
 def fixed_rule(text: str, seed: bytes) -> str:
     """Return a rule in which each `H` is what `seed` selects: any bytes, such as a uid's."""
-    return fixed(normalised(text), seed) if has_hash(text) else text
+    return _fixed(text, seed) if has_hash(text) else text
+
+
+@lru_cache(maxsize=10_000)
+def _fixed(text: str, seed: bytes) -> str:
+    return fixed(normalised(text), seed)
 
 
 def _check_length(text: str) -> None:
