@@ -16,9 +16,9 @@ from typing import Annotated
 import typer
 
 from cli.completion import know_shells
-from cli.render import print_error, print_exactly, print_line
+from cli.render import print_error, print_exactly, print_json_error, print_line
 from cli.tree import Tree, hoisted
-from models.errors import InvalidDocument, NotFound, Refused, SchedulerError
+from models.errors import InvalidDocument, NotFound, Problem, Refused, SchedulerError
 from processes.init import leave_first_place
 from runtime.clock import use_pinned_zones
 from runtime.folders import work_privately
@@ -111,34 +111,42 @@ def run(arguments: Sequence[str]) -> int:
         if isinstance(stream, TextIOWrapper):
             # An ASCII terminal shows \u2026 instead of a traceback.
             stream.reconfigure(errors="backslashreplace")
-    text, code = _outcome(arguments)
+    text, code, problems = _outcome(arguments)
     unwritten = _output_error()
     if isinstance(unwritten, BrokenPipeError):
         return 0
     if unwritten is not None:
         text, code = _explained(unwritten)
-    if text:
+    if text and unwritten is None and "--json" in _before_dashes(arguments):
+        print_json_error(text, code, problems)
+    elif text:
         print_error(text)
     return code
 
 
-def _outcome(arguments: Sequence[str]) -> tuple[str, int]:
-    """Run a command; return the text of its error, or nothing, and its exit code."""
+def _before_dashes(arguments: Sequence[str]) -> Sequence[str]:
+    """Return the arguments that may be options of Minutebook's own."""
+    return arguments[: list(arguments).index("--")] if "--" in arguments else arguments
+
+
+def _outcome(arguments: Sequence[str]) -> tuple[str, int, Sequence[Problem]]:
+    """Run a command; return the text of its error, its exit code, and a document's faults."""
     try:
         code = cli(args=hoisted(arguments), standalone_mode=False, prog_name="minutebook")
     except typer.Exit as stop:
-        return "", stop.exit_code
+        return "", stop.exit_code, ()
     except SystemExit as stop:
         # Typer ends like this when the reader of a pipe has gone: it has what it wanted.
         if isinstance(stop.__context__, BrokenPipeError):
-            return "", 0
+            return "", 0, ()
         raise
     except Exception as error:
         if isinstance(error.__cause__, KeyboardInterrupt):
             # Ctrl-C while pydantic writes a value: pydantic wraps every exception in its own error.
-            return "", INTERRUPTED
-        return _explained(error)
-    return "", code if isinstance(code, int) else 0
+            return "", INTERRUPTED, ()
+        problems = error.problems if isinstance(error, InvalidDocument) else ()
+        return (*_explained(error), problems)
+    return "", code if isinstance(code, int) else 0, ()
 
 
 def _output_error() -> OSError | None:

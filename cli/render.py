@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
+from models.errors import Problem
 from runtime.visible import visible, visible_json, visible_line
 
 if TYPE_CHECKING:
@@ -147,6 +148,18 @@ def print_exactly(text: str) -> None:
 def print_error(text: str) -> None:
     """Print one line on stderr for each line of an error."""
     _print_marked("error: ", text)
+
+
+def print_json_error(text: str, code: int, problems: Sequence[Problem]) -> None:
+    """Print an error on stderr as one JSON object, with the faults of a document."""
+    found = {
+        "error": text,
+        "exit_code": code,
+        "problems": [
+            {"path": one.path, "value": one.value, "remedy": one.remedy} for one in problems
+        ],
+    }
+    sys.stderr.write(f"{json.dumps(found, default=str)}\n")
 
 
 def print_warning(text: str) -> None:

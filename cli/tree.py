@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from cli.other_words import IN_GROUPS, advice_for
 from runtime.plug_ins import loaded, plug_ins
 
 # Global options may stand before or after the command.
@@ -57,12 +58,28 @@ COMMANDS: Places = {
 }
 
 
+class Group(TyperGroup):
+    """A group that knows its commands by the words of other tools, too."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command by its name, or by one that other tools have for it."""
+        found = super().get_command(ctx, cmd_name)
+        return found or super().get_command(ctx, IN_GROUPS.get(cmd_name, cmd_name))
+
+
 class Tree(TyperGroup):
     """The group of all commands, each loaded on demand."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.commands = _Loading()
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return a command and its arguments; for one of a group here, fail with its whole name."""
+        advice = advice_for(args[0]) if args and args[0] not in COMMANDS else None
+        if advice is not None:
+            ctx.fail(advice)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - Typer's signature
         """Write the list of commands for `--help`, without loading any."""
@@ -102,7 +119,7 @@ class _Loading(MutableMapping[str, Any]):
 
 def group(text: str) -> typer.Typer:
     """Return a group of commands; without a command it shows its help."""
-    made = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+    made = typer.Typer(cls=Group, no_args_is_help=True, add_completion=False, rich_markup_mode=None)
     # Without a callback Typer takes a single command for the whole group.
     made.callback(help=text)(lambda: None)
     return made
@@ -110,6 +127,8 @@ def group(text: str) -> typer.Typer:
 
 def hoisted(arguments: Sequence[str]) -> list[str]:
     """Return the arguments with the global options first, but for those after `--`."""
+    if list(arguments) == ["version"]:
+        return ["--version"]
     front: list[str] = []
     rest: list[str] = []
     queue = list(arguments)

@@ -21,6 +21,8 @@ from models.store.tenants import app_overview
 from models.stored import uuid_in
 from models.values import parse_instant
 from models.values.durations import parse_span
+from models.values.spoken import spoken_instant
+from runtime.clock import utc_now
 from views.installation import Installation
 
 MOST_NAMED = 5
@@ -147,9 +149,13 @@ def unknown_app(name: str) -> NotFound:
 
 
 def instant_of(what: str, text: str, zone: str) -> datetime:
-    """Return the instant that a user wrote for `what`; raises Refused."""
+    """Return the instant that a user wrote for `what`; raises Refused.
+
+    It is written as in a document, or as people say it: `now`, `yesterday 07:00`, `5m` (ago).
+    """
     with refusing(what, text):
-        return parse_instant(text, zone)
+        said = spoken_instant(text, zone, utc_now().replace(microsecond=0))
+        return parse_instant(text, zone) if said is None else said
 
 
 @contextmanager
@@ -169,12 +175,14 @@ def instant_if_any(what: str, text: str | None, zone: str) -> datetime | None:
 def past_instant_of(connection: sa.Connection, what: str, text: str, zone: str) -> datetime:
     """Return the instant that a user wrote, or that lies a duration such as P1D back from now.
 
-    Raises Refused.
+    Now is the database's. Raises Refused.
     """
-    if not text.upper().startswith("P"):
-        return instant_of(what, text, zone)
     with refusing(what, text):
-        return read_clock(connection).replace(microsecond=0) - parse_span(text)
+        now = read_clock(connection).replace(microsecond=0)
+        if text.upper().startswith("P"):
+            return now - parse_span(text)
+        said = spoken_instant(text, zone, now)
+        return parse_instant(text, zone) if said is None else said
 
 
 SHORTEST_PREFIX = 4

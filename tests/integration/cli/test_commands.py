@@ -182,8 +182,10 @@ def test_operations_are_listed_since_an_instant_or_a_duration(call: Call, write:
 
     assert len(since("PT1H").json) == len(since("2026-01-01T00:00:00Z").json) == 1
     assert since("2099-01-01T00:00").json == []
-    assert since("yesterday").code == since("PT").code == 2
-    assert "since 'yesterday': " in since("yesterday").err
+    assert len(since("yesterday").json) == len(since("5m").json) == 1
+    assert since("tomorrow").json == []
+    assert since("soon").code == since("PT").code == 2
+    assert "since 'soon': " in since("soon").err
 
 
 def test_waiting_in_vain_says_how_it_stands_and_how_to_look_again(call: Call, write: Write) -> None:
@@ -623,6 +625,9 @@ def test_a_group_without_a_command_shows_its_help(call: Call) -> None:
         (["operation", "show", "x"], "is not an operation's id"),
         (["operation", "show", "6f1d0c1e-0000-4000-8000-000000000001"], "no operation has the id"),
         (["action", "fly"], "No such command"),
+        (["create", "a.json"], "error: No such command 'create'; write 'minutebook action add'.\n"),
+        (["run", "a"], "write 'minutebook action run'"),
+        (["logs"], "write 'minutebook operation logs'"),
         (["action", "next", "x", "--count", "0"], "--count"),
         (["app", "add", str(DEMO / "users.json")], "write one small app"),
     ],
@@ -635,6 +640,22 @@ def test_what_cannot_be_done_is_refused_in_one_line(
     assert result.code == 2
     assert text in result.err
     assert all(line.startswith("error: ") for line in result.err.splitlines())
+
+
+@pytest.mark.only_here
+def test_an_error_is_json_where_json_is_asked_for(call: Call, write: Write) -> None:
+    file = write(make_document(name="a", when={"cron_rule": "61 7 * * *"}), "a.json")
+    unknown, wrong = (
+        call("--json", "action", "show", "nobody"),
+        call("action", "add", file, "--json"),
+    )
+
+    found = json.loads(unknown.err)
+    assert found["error"].startswith("no action is named 'nobody'")
+    assert (found["exit_code"], found["problems"], unknown.out) == (2, [], "")
+    (problem,) = json.loads(wrong.err)["problems"]
+    assert (problem["path"], problem["value"]) == ("when.cron_rule", "61 7 * * *")
+    assert "is above 59" in problem["remedy"]
 
 
 @pytest.mark.only_here
@@ -800,7 +821,7 @@ def test_expectations_beside_a_file_decide_the_exit_code(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        pytest.param(["--from", "2027-01-01"], "--from '2027-01-01': is not an instant", id="from"),
+        pytest.param(["--from", "soon"], "--from 'soon': is not an instant", id="from"),
         pytest.param(
             ["--from", "2027-01-01T00:00:00Z", "--to", "2027-01-01T00:00:00Z"],
             "is not after --from",

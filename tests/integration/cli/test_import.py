@@ -152,7 +152,7 @@ def test_a_hostile_file_is_refused(call: Call, write: Write, content: str, said:
 
 
 @pytest.mark.only_here
-@pytest.mark.parametrize("at", ["2020-01-01T00:00:00Z", "tomorrow", "2199-01-01T00:00:30Z"])
+@pytest.mark.parametrize("at", ["2020-01-01T00:00:00Z", "soon", "2199-01-01T00:00:30Z"])
 def test_a_cut_over_is_a_full_minute_to_come(call: Call, write: Write, at: str) -> None:
     refused = call("import", "beat", write(schedule(close=DAILY), "beat.json"), "--cut-over", at)
 

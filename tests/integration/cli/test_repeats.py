@@ -229,7 +229,7 @@ def test_a_wait_in_vain_for_a_backfill_is_exit_code_1(call: Call, engine: sa.Eng
     ("options", "told"),
     [
         (["--to", "2026-01-01T00:00"], "--from is missing; write an instant"),
-        (["--from", "yesterday", "--to", "2026-01-01T00:00"], "the start 'yesterday': is not an"),
+        (["--from", "soon", "--to", "2026-01-01T00:00"], "the start 'soon': is not an"),
         (["--from", "2020-01-01T00:00Z", "--to", "2020-01-02T00:00Z"], "or later"),
         (["--from", "2026-01-01T00:00Z", "--to", "2190-01-02T00:00Z"], "in the future; write"),
         (["--from", "2020-01-01T00:00", "--to", "2020-01-02T00:00", "--pace", "x"], "pace 'x'"),
