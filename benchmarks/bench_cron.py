@@ -12,7 +12,7 @@ import os
 import platform
 import sys
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from statistics import median
 from time import process_time
@@ -22,7 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from croniter import croniter
 
-from cron import CronSchedule, in_words, rule, tz_release, zone
+from cron import CronSchedule, WallClock, in_words, rule, tz_release, zone
+from cron.recurrence import RecurrentMinutes, minutes, read_recurrence, reading
 
 ZONE = "Europe/Paris"
 NOON = datetime(2026, 7, 1, 10, 0, tzinfo=UTC)
@@ -37,6 +38,45 @@ RULES = (
 )
 SCHEDULES = [CronSchedule(text, ZONE) for text in RULES]
 CRONITERS = [croniter(text, LOCAL_NOON) for text in RULES]
+
+
+SIGNS = ("0 9 L * *", "0 9 * * mon#2", "0 18 * * friL", "0 9 15W * *", "30 7 L-3 * *")
+SIGNED = [CronSchedule(text, ZONE) for text in SIGNS]
+RECURRENCES = (
+    *("FREQ=WEEKLY;INTERVAL=2;BYDAY=MO", "FREQ=DAILY;INTERVAL=3", "FREQ=MONTHLY;BYDAY=-1FR"),
+    *("FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1", "FREQ=YEARLY;BYMONTH=5;BYDAY=2SU"),
+)
+SINCE = date(2020, 1, 6)
+
+
+def recurrent(text: str) -> WallClock:
+    return WallClock(RecurrentMinutes(read_recurrence(text), [540], SINCE), ZONE)
+
+
+RECURRENT = [recurrent(text) for text in RECURRENCES]
+
+
+def ask_next_signed() -> None:
+    for schedule in SIGNED:
+        schedule.next(NOON)
+
+
+def parse_signed() -> None:
+    rule._parsed.cache_clear()
+    for text in SIGNS:
+        CronSchedule(text, ZONE)
+
+
+def ask_next_recurrent() -> None:
+    for schedule in RECURRENT:
+        schedule.next(NOON)
+
+
+def parse_recurrent() -> None:
+    reading._read.cache_clear()
+    minutes.recurrent_days.cache_clear()
+    for text in RECURRENCES:
+        recurrent(text)
 
 
 def ask_next() -> None:
@@ -97,7 +137,7 @@ def croniter_parse() -> None:
         croniter(text, LOCAL_NOON)
 
 
-def microseconds(act: Callable[[], None], rounds: int, repeats: int) -> float:
+def microseconds(act: Callable[[], None], rounds: int, repeats: int, rules: int) -> float:
     """Return the CPU time of one call for one rule, as the median over `repeats`."""
     act()
     figures = []
@@ -105,7 +145,7 @@ def microseconds(act: Callable[[], None], rounds: int, repeats: int) -> float:
         start = process_time()
         for _ in range(rounds):
             act()
-        figures.append((process_time() - start) / rounds / len(RULES) * 1e6)
+        figures.append((process_time() - start) / rounds / rules * 1e6)
     return median(figures)
 
 
@@ -118,7 +158,13 @@ MEASURED: dict[str, tuple[Callable[[], None], int, Callable[[], None] | None]] =
     "count over 230 years": (count_230_years, 2, None),
     "read a zone": (read_zone, 2, None),
     "words": (write_words, 50, None),
+    "next, with signs": (ask_next_signed, 1000, None),
+    "parse, with signs": (parse_signed, 200, None),
+    "next, recurrence": (ask_next_recurrent, 1000, None),
+    "parse, recurrence": (parse_recurrent, 200, None),
 }
+# How many rules each of these asks about; the others ask about all of RULES.
+FEWER = {ask_next_signed, parse_signed, ask_next_recurrent, parse_recurrent}
 
 
 def main() -> None:
@@ -129,8 +175,8 @@ def main() -> None:
     rows = []
     print(f"{'microseconds a call':<26}{'cron':>10}{'croniter':>10}{'ratio':>8}")
     for name, (ours, rounds, theirs) in MEASURED.items():
-        figure = microseconds(ours, rounds, repeats)
-        other = 0.0 if theirs is None else microseconds(theirs, 10, repeats)
+        figure = microseconds(ours, rounds, repeats, len(SIGNS) if ours in FEWER else len(RULES))
+        other = 0.0 if theirs is None else microseconds(theirs, 10, repeats, len(RULES))
         beside = f"{other:>10.1f}{other / figure:>7.0f}x" if other else ""
         print(f"{name:<26}{figure:>10.3f}{beside}")
         rows.append({"call": name, "us": round(figure, 3), "croniter_us": round(other, 1) or None})

@@ -21,8 +21,8 @@ MONTH_LENGTHS = (0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 NEVER = 1 << 40
 
 _LENGTHS = tuple(366 if calendar.isleap(year) else 365 for year in YEARS)
-_STARTS = (0, *accumulate(_LENGTHS))
-_YEAR_OF = b"".join(bytes((index,)) * length for index, length in enumerate(_LENGTHS))
+STARTS = (0, *accumulate(_LENGTHS))
+YEAR_OF = b"".join(bytes((index,)) * length for index, length in enumerate(_LENGTHS))
 _KINDS = tuple((calendar.isleap(year), date(year, 1, 1).isoweekday() % 7) for year in YEARS)
 
 
@@ -52,35 +52,35 @@ class Days:
 
     def at_or_after(self, day: int) -> int:
         """Return the first matching day from `day` on, or NEVER."""
-        index = _YEAR_OF[day]
-        found = self._years[index].find(1, day - _STARTS[index])
+        index = YEAR_OF[day]
+        found = self._years[index].find(1, day - STARTS[index])
         while found < 0:
             index += 1
             if index == len(_LENGTHS):
                 return NEVER
             found = self._years[index].find(1)
-        return _STARTS[index] + found
+        return STARTS[index] + found
 
     def at_or_before(self, day: int) -> int:
         """Return the last matching day up to `day`, or -NEVER."""
-        index = _YEAR_OF[day]
-        found = self._years[index].rfind(1, 0, day - _STARTS[index] + 1)
+        index = YEAR_OF[day]
+        found = self._years[index].rfind(1, 0, day - STARTS[index] + 1)
         while found < 0:
             if index == 0:
                 return -NEVER
             index -= 1
             found = self._years[index].rfind(1)
-        return _STARTS[index] + found
+        return STARTS[index] + found
 
     def matches(self, day: int) -> bool:
         """Return whether `day` matches."""
-        index = _YEAR_OF[day]
-        return self._years[index][day - _STARTS[index]] == 1
+        index = YEAR_OF[day]
+        return self._years[index][day - STARTS[index]] == 1
 
     def count_before(self, day: int) -> int:
         """Return how many days match in [ORIGIN, `day`)."""
-        index = _YEAR_OF[day]
-        return self._before[index] + self._years[index].count(1, 0, day - _STARTS[index])
+        index = YEAR_OF[day]
+        return self._before[index] + self._years[index].count(1, 0, day - STARTS[index])
 
 
 @lru_cache(maxsize=1024)

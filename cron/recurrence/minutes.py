@@ -11,7 +11,7 @@ from datetime import MAXYEAR, date, datetime, time, timedelta
 from functools import lru_cache
 from itertools import accumulate, pairwise
 
-from cron.days import NEVER, ORIGIN
+from cron.days import NEVER, ORIGIN, STARTS, YEAR_OF, YEARS
 from cron.errors import InvalidRule, quote
 from cron.minutes import MINUTES_A_DAY, Minutes
 from cron.recurrence import reading
@@ -26,7 +26,7 @@ from cron.recurrence.reading import (
     read_recurrence,
 )
 
-FIRST_YEAR, LAST_YEAR = 1969, 2200
+FIRST_YEAR = YEARS[0]
 # dateutil looks for days up to the year 9999: with this interval, it looks in one year alone.
 _ONE_YEAR = f"FREQ=YEARLY;INTERVAL={MAXYEAR}"
 
@@ -49,6 +49,15 @@ class RecurrentMinutes(Minutes):
     def find_days(self) -> "RecurrentDays":
         """Return the days of the rule."""
         return self._recurrent_days
+
+    def matches_in(self, first: int, end: int) -> bool:
+        """Return whether a minute in [first, end), a few hours, matches: no years are counted."""
+        for day in range(first // MINUTES_A_DAY, (end - 1) // MINUTES_A_DAY + 1):
+            low, high = first - day * MINUTES_A_DAY, end - day * MINUTES_A_DAY
+            is_named = self.times.find(1, max(low, 0), min(high, MINUTES_A_DAY)) >= 0
+            if is_named and self._recurrent_days.matches(day):
+                return True
+        return False
 
     def check(self) -> None:
         """Raise InvalidRule if no day matches before 2200."""
@@ -85,52 +94,53 @@ class RecurrentDays:
         self.rule = rule
         self.first = day_of(first)
         self._first_year = first.year
+        self._first_index = first.year - FIRST_YEAR
         self._picks_in_weeks = bool(rule.positions) and rule.frequency == WEEKLY
         # A day before 1969 that begins a week.
         self._week = (rule.wkst - ORIGIN.weekday()) % 7 - 7
-        self._years: dict[int, bytes] = {}
+        self._years: list[bytes | None] = [None] * len(YEARS)
         self._kinds: dict[tuple[bool, bool, int], bytes] = {}
 
     def at_or_after(self, day: int) -> int:
         """Return the first matching day from `day` on, or NEVER."""
         day = max(day, self.first)
-        year = date_of(day).year
-        begin = day - _START[year]
-        while year <= LAST_YEAR:
-            found = self._of_year(year).find(1, begin)
-            if found >= 0:
-                return _START[year] + found
-            year, begin = year + 1, 0
-        return NEVER
+        index = YEAR_OF[day]
+        found = (self._years[index] or self._of_year(index)).find(1, day - STARTS[index])
+        while found < 0:
+            index += 1
+            if index == len(self._years):
+                return NEVER
+            found = (self._years[index] or self._of_year(index)).find(1)
+        return STARTS[index] + found
 
     def at_or_before(self, day: int) -> int:
         """Return the last matching day up to `day`, or -NEVER."""
-        year = date_of(day).year
-        end = day - _START[year] + 1
-        while year >= self._first_year:
-            found = self._of_year(year).rfind(1, 0, end)
+        index = YEAR_OF[day]
+        end = day - STARTS[index] + 1
+        while index >= self._first_index:
+            found = (self._years[index] or self._of_year(index)).rfind(1, 0, end)
             if found >= 0:
-                return _START[year] + found
-            year, end = year - 1, 366
+                return STARTS[index] + found
+            index, end = index - 1, 366
         return -NEVER
 
     def matches(self, day: int) -> bool:
         """Return whether `day` matches."""
-        year = date_of(day).year
-        return day >= self.first and self._of_year(year)[day - _START[year]] == 1
+        index = YEAR_OF[day]
+        return day >= self.first and self._of_year(index)[day - STARTS[index]] == 1
 
     def count_before(self, day: int) -> int:
         """Return how many days match before `day`."""
-        year = date_of(day).year
-        if year < self._first_year:
+        index = YEAR_OF[day]
+        if index < self._first_index:
             return 0
-        whole = sum(self._of_year(one).count(1) for one in range(self._first_year, year))
-        return whole + self._of_year(year).count(1, 0, day - _START[year])
+        whole = sum(self._of_year(one).count(1) for one in range(self._first_index, index))
+        return whole + self._of_year(index).count(1, 0, day - STARTS[index])
 
-    def _of_year(self, year: int) -> bytes:
-        found = self._years.get(year)
+    def _of_year(self, index: int) -> bytes:
+        found = self._years[index]
         if found is None:
-            found = self._years[year] = self._find(year)
+            found = self._years[index] = self._find(FIRST_YEAR + index)
         return found
 
     def _find(self, year: int) -> bytes:
@@ -164,7 +174,7 @@ class RecurrentDays:
 
     def _named_in(self, begin: int, end: int) -> bytes:
         """Return the days in [begin, end) that the rule names; a week may lie in two years."""
-        first, last = max(begin, 0), min(end, _START[LAST_YEAR + 1])
+        first, last = max(begin, 0), min(end, STARTS[-1])
         years = range(date_of(first).year, date_of(last - 1).year + 1)
         flags = b"".join(map(self._named, years))
         start = _START[years[0]]
@@ -279,5 +289,4 @@ def recurrent_days(text: str, first: date) -> RecurrentDays:
 
 
 _ORIGIN = ORIGIN.toordinal()
-_LENGTHS = [365 + calendar.isleap(year) for year in range(FIRST_YEAR, LAST_YEAR + 1)]
-_START = dict(enumerate((0, *accumulate(_LENGTHS)), FIRST_YEAR))
+_START = dict(enumerate(STARTS, FIRST_YEAR))
