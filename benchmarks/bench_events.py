@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from benchmarks.filling import MINUTE, analyze, bulk_insert, instant
 from benchmarks.harness import Database, Figure, Sizes, Stack, Stopwatch, main, middle
 from minutebook.steps import SmallApp
-from models.store import ticks
+from models.store import facts
 from models.store.notices.alerting import NO_ALERTS
 from models.tables import action_cursor
 from models.values.delays import Delay, delay_of
@@ -33,7 +33,7 @@ def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
     for _ in range(sizes.repeats + 1):
         with database.engine.begin() as connection:
             decided = (database.now - MINUTE).isoformat()
-            ticks.set_fact(connection, ticks.EVENTS_DECIDED, decided)
+            facts.set_fact(connection, facts.EVENTS_DECIDED, decided)
         due.append(_one_tick(database, sizes.subjects))
         idle.append(_one_tick(database, 0))
         with stack.broker.client() as client:

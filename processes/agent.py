@@ -9,8 +9,8 @@ import sqlalchemy as sa
 
 from broker.app import configure
 from models.errors import Refused
+from models.store.presence import Seen
 from models.store.schema import UnfitSchema, check_schema, current_revision, refuse_unreleased
-from models.store.ticks import Seen
 from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.database import DATABASE_AWAY, is_made, make_engine, reading, reason_of

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 
 from minutebook.grants import Grants
 from models.notices import NoticeKind, quiet_until, shown_target
-from models.store import ticks
+from models.store import facts
 from models.store.notices import Notice, Owed
 from models.store.notices import installation as notices
 from models.store.notices.alerting import alert_targets
@@ -85,7 +85,7 @@ class Watcher:
     def _look(self) -> None:
         with reading(self.engine) as connection:
             seen = look(connection, self.settings)
-            text = ticks.fact(connection, BROKEN)
+            text = facts.fact(connection, BROKEN)
             owed = notices.sendable(connection)
         if self._is_quiet(seen.now):
             return
@@ -107,7 +107,7 @@ class Watcher:
         stored = json.dumps({key: alarm.as_json() for key, alarm in change.alarms.items()})
         owed: list[Owed] = []
         with self.engine.begin() as connection:
-            if not ticks.move_fact(connection, BROKEN, seen, stored):
+            if not facts.move_fact(connection, BROKEN, seen, stored):
                 return []
             for kind, alarms in _told(change):
                 its = (kind, now.isoformat(), _payload(kind, alarms))

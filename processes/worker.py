@@ -29,7 +29,7 @@ from broker.names import DEFAULT, HEAVY, parse_queues
 from broker.sending import send_to_free
 from models.carriers import OURS
 from models.errors import SchedulerError
-from models.store import ticks
+from models.store import presence
 from models.store.clocks import read_both
 from models.store.notices.alerting import alert_targets
 from models.store.schema import refuse_unreleased
@@ -72,7 +72,7 @@ class Presence:
         try:
             with engine.begin() as connection:
                 its = (self.name, self.queues, os.getpid())
-                ticks.worker_seen(connection, ticks.Seen(*its, slots=self.slots))
+                presence.worker_seen(connection, presence.Seen(*its, slots=self.slots))
             send_to_free(engine, self.queues.split(","))
         except sa.exc.SQLAlchemyError as error:
             logger.warning(
@@ -101,7 +101,7 @@ class Presence:
         """Record that the worker stopped in order; called after its pool has ended."""
         try:
             with make_engine(self.settings).begin() as connection:
-                ticks.worker_stopped(connection, self.name)
+                presence.worker_stopped(connection, self.name)
         except sa.exc.SQLAlchemyError as error:
             logger.warning(
                 "database_unavailable",
@@ -133,10 +133,10 @@ class Presence:
                     _, skew_s = read_both(connection)
                     clock.note(skew_s)
                     its = (self.name, self.queues, pid, skew_s)
-                    ticks.worker_seen(connection, ticks.Seen(*its, slots=self.slots))
+                    presence.worker_seen(connection, presence.Seen(*its, slots=self.slots))
                     failures = None if is_recorded else self._step_failures
                     if failures is not None:
-                        ticks.note_step_failures(connection, self.name, failures)
+                        presence.note_step_failures(connection, self.name, failures)
                 is_recorded = is_recorded or failures is not None
             except sa.exc.SQLAlchemyError as error:
                 logger.warning(
@@ -155,10 +155,10 @@ def serve(settings: Settings, queues: str, concurrency: int, name: str) -> int:
     app = configure(settings)
     app.conf.broker_heartbeat = BROKER_HEARTBEAT_S
     hostname = f"{name}@{socket.gethostname()}:{os.getpid()}"
-    presence = Presence(settings, hostname, queues, concurrency)
+    keeper = Presence(settings, hostname, queues, concurrency)
     signals.setup_logging.connect(_keep_our_logs, weak=False)
-    signals.worker_ready.connect(presence.ready, weak=False)
-    signals.worker_process_init.connect(presence.start, weak=False)
+    signals.worker_ready.connect(keeper.ready, weak=False)
+    signals.worker_process_init.connect(keeper.start, weak=False)
     signals.worker_process_init.connect(lambda **_: set_up_tracing("worker"), weak=False)
     signals.worker_process_shutdown.connect(flush_spans, weak=False)
     signals.worker_ready.connect(_note_stop_first, weak=False)
@@ -178,7 +178,7 @@ def serve(settings: Settings, queues: str, concurrency: int, name: str) -> int:
         worker.start()
     finally:
         # Celery's signal `worker_shutdown` is not sent by a cold shutdown.
-        presence.stop()
+        keeper.stop()
     return int(worker.exitcode or 0)
 
 

@@ -4,7 +4,7 @@ import sqlalchemy as sa
 
 from broker import marker
 from broker.marker import Mark
-from models.store import ticks
+from models.store import facts
 from models.store.operations import outbox
 from runtime.database import reading
 from runtime.logs.events import EventLog
@@ -36,7 +36,7 @@ class BrokerWatch:
     def store(self, connection: sa.Connection) -> None:
         """Store the mark's number for daemons that start later."""
         if self._mark is not None:
-            ticks.raise_mark(connection, self._mark.name, self._mark.number)
+            facts.raise_mark(connection, self._mark.name, self._mark.number)
 
     def _keeps(self, mark: Mark | None) -> bool:
         found = None if mark is None else marker.look(mark)
@@ -50,7 +50,7 @@ class BrokerWatch:
             return 0
         name = None if lost is None else lost.name
         with engine.begin() as connection:
-            is_first = ticks.replace_mark(connection, name, made.name, made.number)
+            is_first = facts.replace_mark(connection, name, made.name, made.number)
             # The first mark of an installation tells nothing of the messages before it.
             has_lost = is_first and lost is not None
             count = outbox.release_lost(connection) if has_lost else 0
@@ -71,5 +71,5 @@ class BrokerWatch:
 
 def _stored(engine: sa.Engine) -> Mark | None:
     with reading(engine) as connection:
-        found = ticks.mark(connection)
+        found = facts.mark(connection)
     return None if found is None else Mark(*found)

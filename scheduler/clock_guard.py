@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import sqlalchemy as sa
 
 from models.sql import read_clock
-from models.store import clock_steps, notices, ticks
+from models.store import clock_steps, facts, notices, ticks
 from models.store.operations import backfills, outbox
 from models.store.ticks import CLOCK_WAS_WRONG, Found
 from models.stored import instant_in
@@ -52,7 +52,7 @@ def _look(engine: sa.Engine, at: datetime | None, sweeper: Sweeper) -> tuple[Fou
             if last_now is not None and _set_right(connection, last_now, now):
                 set_back_s = max(0.0, (last_now - now).total_seconds())
                 found = ticks.look(connection, now, *spans)
-        ticks.set_fact(connection, ticks.LAST_NOW, now.isoformat())
+        facts.set_fact(connection, facts.LAST_NOW, now.isoformat())
     return found, set_back_s
 
 
@@ -81,7 +81,7 @@ def _set_right(connection: sa.Connection, last_now: datetime, now: datetime) -> 
 
 def _is_right_again(connection: sa.Connection, last_now: datetime, now: datetime) -> bool:
     """Return whether the clock made up for its last step back; an outage rarely has that length."""
-    set_back = ticks.clock_set_back(connection)
+    set_back = facts.clock_set_back(connection)
     if set_back is None:
         return False
     jumped, (_, back) = now - last_now, set_back
@@ -96,8 +96,8 @@ def _begin_to_wind_back(connection: sa.Connection, now: datetime, by: timedelta)
     # Before the cursors: events are decided again from the first withdrawn span on.
     withdraw_what_lies_ahead(connection, now)
     set_back = {"at": now.isoformat(), "seconds": by.total_seconds()}
-    ticks.set_fact(connection, ticks.CLOCK_SET_BACK, json.dumps(set_back))
-    ticks.set_fact(connection, ticks.WINDING_BACK, now.isoformat())
+    facts.set_fact(connection, facts.CLOCK_SET_BACK, json.dumps(set_back))
+    facts.set_fact(connection, facts.WINDING_BACK, now.isoformat())
     logger.warning(
         "clock_set_back",
         "the clock went back by {by}: all is decided again from {since} on",
@@ -143,7 +143,7 @@ def _wind_back_some(engine: sa.Engine, at: datetime | None) -> int:
     made or changed since then do not lie ahead, and what was due since then is not missed.
     """
     with engine.begin() as connection:
-        stored = ticks.hold_fact(connection, ticks.WINDING_BACK)
+        stored = facts.hold_fact(connection, facts.WINDING_BACK)
         if stored is None:
             # Another daemon did the rest.
             return 0
@@ -152,5 +152,5 @@ def _wind_back_some(engine: sa.Engine, at: datetime | None) -> int:
         if ahead:
             clock_steps.wind_back(connection, min(now, instant_in(stored) or now), ahead)
         else:
-            ticks.remove_fact(connection, ticks.WINDING_BACK)
+            facts.remove_fact(connection, facts.WINDING_BACK)
         return len(ahead)

@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from models.sql import read_clock
-from models.store import ticks
+from models.store import facts
 from models.store.actions import downtime
 from models.store.actions.downtime import Span
 from models.store.notices import missed as notices
@@ -54,7 +54,7 @@ def outage_at(connection: sa.Connection, at: datetime, longest_gap: timedelta) -
     span = _stored_span(connection)
     if span is not None and span.since < at <= span.until:
         return Outage(span.since, span.until)
-    last_now, now = ticks.instant_fact(connection, ticks.LAST_NOW), read_clock(connection)
+    last_now, now = facts.instant_fact(connection, facts.LAST_NOW), read_clock(connection)
     if last_now is not None and last_now < at <= now and now - last_now > longest_gap:
         return Outage(last_now, now)
     return None
@@ -72,7 +72,7 @@ def note(engine: sa.Engine, found: Found, longest_gap: timedelta) -> bool:
         # Measured on the database's clock: `now` may be any instant (`--at`).
         instants["recorded_from"] = read_clock(connection) - (found.now - found.last_now)
         fact = json.dumps({key: at.isoformat() for key, at in instants.items()})
-        ticks.set_fact(connection, ticks.DOWNTIME, fact)
+        facts.set_fact(connection, facts.DOWNTIME, fact)
     return True
 
 
@@ -126,7 +126,7 @@ def last_downtime(
 
 
 def _stored_span(connection: sa.Connection) -> Span | None:
-    fact = ticks.json_fact(connection, ticks.DOWNTIME)
+    fact = facts.json_fact(connection, facts.DOWNTIME)
     since, until = (instant_in(fact.get(key)) for key in ("since", "until"))
     recorded_from = instant_in(fact.get("recorded_from"))
     if since is None or until is None or recorded_from is None:

@@ -13,7 +13,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.action.plan import Plan
-from models.store import ticks
+from models.store import facts
 from models.store.people import events
 from models.store.people.events import Range
 from scheduler.decision import (
@@ -54,7 +54,7 @@ def foresee(connection: sa.Connection, state: State, window: Window) -> Iterator
 def watch(connection: sa.Connection, state: State, window: Window) -> Watched:
     """Return an event action with the window in which its events are decided at `now`."""
     _, until, now = window
-    decided = ticks.instant_fact(connection, ticks.EVENTS_DECIDED)
+    decided = facts.instant_fact(connection, facts.EVENTS_DECIDED)
     return watched_of(state, until, now, decided)
 
 

@@ -11,9 +11,9 @@ import sqlalchemy as sa
 from cron import KERNEL_VERSION, tz_release
 from models.errors import Refused
 from models.sql import insert_ignoring
-from models.store import ticks
+from models.store import facts
 from models.store.actions import cursors
-from models.store.ticks import KERNEL, TZ_RELEASE
+from models.store.facts import KERNEL, TZ_RELEASE
 from models.tables import installation
 from runtime.logs.events import EventLog
 
@@ -63,7 +63,7 @@ def release_in(kernel: str | None, tz: str | None) -> Release | None:
 
 def stored_release(connection: sa.Connection) -> Release | None:
     """Return the release that decides in this database, None before the first daemon."""
-    return release_in(ticks.fact(connection, KERNEL), ticks.fact(connection, TZ_RELEASE))
+    return release_in(facts.fact(connection, KERNEL), facts.fact(connection, TZ_RELEASE))
 
 
 def adopt_release(engine: sa.Engine) -> bool:
@@ -74,13 +74,13 @@ def adopt_release(engine: sa.Engine) -> bool:
     own = own_release()
     with engine.begin() as connection:
         is_new = _take_over(connection, own)
-        is_adopting = ticks.fact(connection, ADOPTING) is not None
+        is_adopting = facts.fact(connection, ADOPTING) is not None
     if not is_adopting:
         return is_new
     # A daemon that was killed meanwhile leaves the rest to the next one.
     _unschedule_all(engine)
     with engine.begin() as connection:
-        ticks.remove_fact(connection, ADOPTING)
+        facts.remove_fact(connection, ADOPTING)
     return True
 
 
@@ -91,7 +91,7 @@ def _take_over(connection: sa.Connection, own: Release) -> bool:
     """
     first = [{"key": KERNEL, "value": str(own.kernel)}, {"key": TZ_RELEASE, "value": own.tz}]
     connection.execute(insert_ignoring(connection, installation), first)
-    ticks.hold_fact(connection, TZ_RELEASE)
+    facts.hold_fact(connection, TZ_RELEASE)
     stored = stored_release(connection)
     if stored is None or stored == own:
         return False
@@ -100,9 +100,9 @@ def _take_over(connection: sa.Connection, own: Release) -> bool:
             f"this database was used with {stored}; this daemon has {own}: "
             "upgrade it (the tzdata package) and start again"
         )
-    ticks.set_fact(connection, ADOPTING, str(own))
-    ticks.set_fact(connection, KERNEL, str(own.kernel))
-    ticks.set_fact(connection, TZ_RELEASE, own.tz)
+    facts.set_fact(connection, ADOPTING, str(own))
+    facts.set_fact(connection, KERNEL, str(own.kernel))
+    facts.set_fact(connection, TZ_RELEASE, own.tz)
     return True
 
 
@@ -111,7 +111,7 @@ def hold_release(connection: sa.Connection) -> None:
 
     Until this transaction ends, no daemon adopts another release. Before the first daemon, all do.
     """
-    held = ticks.hold_facts(connection, (KERNEL, TZ_RELEASE))
+    held = facts.hold_facts(connection, (KERNEL, TZ_RELEASE))
     stored, own = release_in(held.get(KERNEL), held.get(TZ_RELEASE)), own_release()
     if stored is None or stored == own:
         return

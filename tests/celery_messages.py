@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from models.celery_task import CeleryRules
-from models.store import ticks
+from models.store import presence
 from runtime.config import Settings
 from runtime.sections import CelerySettings
 from scheduler.changes.change import Changed, create_all
@@ -61,4 +61,4 @@ def celery_messages(broker: Broker, queue: str = "celery") -> list[CeleryMessage
 def follow_by_name(engine: sa.Engine, *tasks: str) -> None:
     """Say that a worker follows these tasks."""
     with engine.begin() as connection:
-        ticks.worker_seen(connection, ticks.Seen("shop@host", "celery", 1, follows=tasks))
+        presence.worker_seen(connection, presence.Seen("shop@host", "celery", 1, follows=tasks))

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from models.operation import OUTCOMES
 from models.sql import read_clock
-from models.store import measures, ticks, totals
+from models.store import measures, presence, ticks, totals
 from models.store.scope import WHOLE_INSTALLATION
 from models.store.totals.amounts import BUCKETS, INSTALLATION, SUM, Key
 from runtime.database import reading
@@ -207,7 +207,7 @@ def _add_daemon(
 
 
 def _add_workers(connection: sa.Connection, found: Samples, installation: Installation) -> None:
-    live = ticks.live_workers(connection, installation.settings.worker.lease)
+    live = presence.live_workers(connection, installation.settings.worker.lease)
     queues = [(row, queue.strip()) for row in live for queue in row["queues"].split(",")]
     shown = _shown(queue for _, queue in queues)
     for row, queue in queues:

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from models.carriers import OURS, carrier_of
 from models.operation import UNSTARTED, OperationState
 from models.sql import stands_in
-from models.store import ticks
+from models.store import presence
 from models.store.conditions import HAS_TURN, IS_RUNNING
 from models.tables import actions, operations
 from models.turns import NOBODY, Held, Holder, Holders, Line, Worker, line_of
@@ -18,7 +18,7 @@ def our_workers(connection: sa.Connection) -> list[Worker]:
     """Return the live workers that take operations from the broker, with their queues."""
     return [
         Worker(row["name"], frozenset(map(str.strip, row["queues"].split(","))), row["slots"])
-        for row in ticks.live_workers(connection, ticks.GONE)
+        for row in presence.live_workers(connection, presence.GONE)
         if row["follows"] is None and row["slots"]
     ]
 

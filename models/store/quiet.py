@@ -9,7 +9,7 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from models.sql import database_now, read_clock
-from models.store import ticks
+from models.store import facts
 from models.store.conditions import IS_UNSTARTED
 from models.stored import instant_in
 from models.tables import operations
@@ -25,7 +25,7 @@ def until(connection: sa.Connection) -> datetime | None:
 
 def clock_and_end(connection: sa.Connection) -> tuple[datetime, datetime | None]:
     """Return the database's clock, and when the quiet period ends; None without one."""
-    fact = ticks.fact_query(KEY).scalar_subquery()
+    fact = facts.fact_query(KEY).scalar_subquery()
     now, value = connection.execute(sa.select(database_now(), fact)).one()
     ends_at = instant_in(value)
     return now, ends_at if ends_at is not None and ends_at > now else None
@@ -33,21 +33,21 @@ def clock_and_end(connection: sa.Connection) -> tuple[datetime, datetime | None]
 
 def ended_at(connection: sa.Connection) -> datetime | None:
     """Return when the last quiet period ended or ends, in UTC; None if there was none."""
-    return ticks.instant_fact(connection, KEY)
+    return facts.instant_fact(connection, KEY)
 
 
 def hold(connection: sa.Connection) -> datetime | None:
     """Return when the quiet period ends; until this transaction ends, nothing moves that end."""
-    ticks.hold_fact(connection, KEY, read=True)
+    facts.hold_fact(connection, KEY, read=True)
     return until(connection)
 
 
 def begin(connection: sa.Connection, ends_at: datetime) -> None:
     """Begin a quiet period, or move the end of the one that is on."""
     # Operations that another process puts off to the present end are moved as well.
-    ticks.hold_fact(connection, KEY)
+    facts.hold_fact(connection, KEY)
     _move(connection, ends_at)
-    ticks.set_fact(connection, KEY, format_instant(ends_at))
+    facts.set_fact(connection, KEY, format_instant(ends_at))
 
 
 def end(connection: sa.Connection) -> None:

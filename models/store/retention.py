@@ -9,7 +9,7 @@ from models.action.plan import Broken, Plan
 from models.operation import ENDED
 from models.sql import database_now, read_clock
 from models.store.conditions import IS_ACTIVE_BACKFILL
-from models.store.ticks import EVENTS_DECIDED, instant_fact
+from models.store.facts import EVENTS_DECIDED, instant_fact
 from models.tables import (
     action_cursor,
     action_ends,

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from models.carriers import OWN_TASKS, carrier_of
 from models.operation import OperationState
 from models.sql import database_now, dicts, stands_in
-from models.store import quiet, ticks
+from models.store import facts, presence, quiet
 from models.store.conditions import IS_UNSTARTED
 from models.store.scope import Scope
 from models.stored import instant_in
@@ -40,8 +40,8 @@ def known(connection: sa.Connection) -> Known:
     mails = sa.select(sa.literal(1)).where(sa.text(WANTS_MAIL), actions.c.active).limit(1)
     query = sa.select(
         database_now(),
-        ticks.fact_query(quiet.KEY).scalar_subquery(),
-        ticks.fact_query(ticks.LAST_NOW).scalar_subquery(),
+        facts.fact_query(quiet.KEY).scalar_subquery(),
+        facts.fact_query(facts.LAST_NOW).scalar_subquery(),
         failed.scalar_subquery(),
         mails.scalar_subquery(),
     )
@@ -106,7 +106,7 @@ class Readers:
     @property
     def queues(self) -> frozenset[str]:
         """The names of the queues that live workers consume, as in the broker."""
-        return ticks.queues_of(self.live)
+        return presence.queues_of(self.live)
 
     @property
     def lost(self) -> dict[str, datetime]:

@@ -9,7 +9,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.action.plan import sound
-from models.store import actions, ticks
+from models.store import actions, facts
 from models.store.actions import cursors
 from models.store.notices import missed as missed_notices
 from models.store.people import events
@@ -60,7 +60,7 @@ class EventTick:
 
     def _decide_all(self) -> None:
         with reading(self.engine) as connection:
-            seen = ticks.fact(connection, ticks.EVENTS_DECIDED)
+            seen = facts.fact(connection, facts.EVENTS_DECIDED)
             decided = instant_in(seen)
             rows = events.event_actions(connection)
         self._decide(self._watched(rows, decided))
@@ -91,7 +91,7 @@ class EventTick:
                 # A change may have recorded what the action missed.
                 return
             until = self.now.isoformat()
-            if not ticks.move_fact(connection, ticks.EVENTS_DECIDED, seen, until):
+            if not facts.move_fact(connection, facts.EVENTS_DECIDED, seen, until):
                 # Another daemon was first, and recorded the late occurrences.
                 return
             missed = record(connection, list(self.late.values()))
@@ -179,7 +179,7 @@ def withdraw_what_lies_ahead(connection: sa.Connection, now: datetime) -> None:
     """Withdraw what a clock that was ahead recorded as missed, to decide it again from `now` on."""
     missed_notices.withdraw_after(connection, now)
     first_at = events.withdraw_missed(connection, now)
-    seen = ticks.instant_fact(connection, ticks.EVENTS_DECIDED)
+    seen = facts.instant_fact(connection, facts.EVENTS_DECIDED)
     until = min(at for at in (seen, first_at, now) if at is not None)
     if seen is not None:
-        ticks.set_fact(connection, ticks.EVENTS_DECIDED, until.isoformat())
+        facts.set_fact(connection, facts.EVENTS_DECIDED, until.isoformat())

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from models.action.plan import Broken, Plan
 from models.action.schedule import ONE_SECOND
 from models.events import LAST_SEEN
-from models.store import ticks
+from models.store import facts
 from models.store.actions import explain_facts, missed
 from models.values import format_instant
 from scheduler.decision import EventWindow, Occurrence, decide_events
@@ -52,7 +52,7 @@ def of_event(asked: Question, plan: Plan) -> Explanation:
 
 def _now_and_decided(asked: Question) -> tuple[datetime, datetime, datetime | None]:
     """Return the end of the window of the next tick, its `now`, and what is decided already."""
-    decided = ticks.instant_fact(asked.connection, ticks.EVENTS_DECIDED)
+    decided = facts.instant_fact(asked.connection, facts.EVENTS_DECIDED)
     now = asked.now if decided is None else max(asked.now, decided)
     return now, now, decided
 

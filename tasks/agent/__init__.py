@@ -14,7 +14,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from models.store.ticks import Seen
+from models.store.presence import Seen
 from runtime.clock import monotonic
 from runtime.config import Settings
 from runtime.logs.events import EventLog

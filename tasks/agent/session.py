@@ -13,7 +13,7 @@ from models.errors import LeaseLost
 from models.store.operations import one_step
 from models.store.operations.admission import KeptBack
 from models.store.operations.finish import Ended
-from models.store.ticks import Seen
+from models.store.presence import Seen
 from runtime.database import DATABASE_AWAY
 from runtime.db_retry import persist
 from runtime.logs.events import EventLog

@@ -7,9 +7,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from models.store import ticks
+from models.store import presence
 from models.store.clocks import read_both
-from models.store.ticks import Seen
+from models.store.presence import Seen
 from runtime.clock import monotonic
 from runtime.database import reason_of
 from runtime.logs.events import EventLog
@@ -96,7 +96,7 @@ class Workers:
                 _, skew_s = read_both(connection)
                 self._clock.note(skew_s)
                 for one in map(self.within_bounds, workers):
-                    ticks.follower_seen(connection, replace(one, skew_s=skew_s))
+                    presence.follower_seen(connection, replace(one, skew_s=skew_s))
         except sa.exc.SQLAlchemyError as error:
             logger.warning(
                 "database_unavailable", "database unavailable: {error}", reason_of(error)
@@ -105,7 +105,7 @@ class Workers:
     def _record_stop(self, worker: Seen) -> None:
         try:
             with self._engine.begin() as connection:
-                ticks.follower_stopped(connection, worker.name)
+                presence.follower_stopped(connection, worker.name)
         except sa.exc.SQLAlchemyError as error:
             logger.warning(
                 "database_unavailable",

@@ -5,8 +5,8 @@ from datetime import timedelta
 import sqlalchemy as sa
 
 from cron import tz_release
-from models.store import ticks
-from models.store.ticks import KERNEL, TZ_RELEASE
+from models.store import facts
+from models.store.facts import KERNEL, TZ_RELEASE
 from models.tables import action_cursor
 from runtime.database import reading
 from tests.acceptance.installation import Installation
@@ -20,15 +20,15 @@ IN_A_YEAR = timedelta(days=365)
 def stored_with(installation: Installation, release: str) -> None:
     """Let what is stored be computed with another tz release, which saw nothing due for a year."""
     with installation.engine.begin() as connection:
-        ticks.set_fact(connection, KERNEL, "1")
-        ticks.set_fact(connection, TZ_RELEASE, release)
+        facts.set_fact(connection, KERNEL, "1")
+        facts.set_fact(connection, TZ_RELEASE, release)
         wrong = {"next_occurrence_at": installation.now() + IN_A_YEAR}
         connection.execute(sa.update(action_cursor).values(wrong))
 
 
 def stored_release(installation: Installation) -> str | None:
     with reading(installation.engine) as connection:
-        return ticks.fact(connection, TZ_RELEASE)
+        return facts.fact(connection, TZ_RELEASE)
 
 
 def test_a_daemon_of_a_newer_release_files_everything_anew_before_its_first_tick(
@@ -74,7 +74,7 @@ def test_a_daemon_that_runs_on_decides_nothing_once_a_newer_one_was_there(
     now = installation.now().replace(second=0, microsecond=0)
     action = installation.action(when=yearly(now))
     with installation.engine.begin() as connection:
-        ticks.set_fact(connection, TZ_RELEASE, "2999z")
+        facts.set_fact(connection, TZ_RELEASE, "2999z")
     set_back(installation.engine, action.uid, now - MINUTE)
 
     daemon.said("this daemon decides nothing")

@@ -17,8 +17,9 @@ from models.column_types import StorableText
 from models.job import listed_queue
 from models.limits import PREFIX
 from models.sql import read_clock
-from models.store import actions, measures, tenants, ticks
+from models.store import actions, facts, measures, presence, tenants
 from models.store.clocks import read_both
+from models.store.facts import TZ_RELEASE
 from models.store.operations import turns
 from models.store.operations.handing import FOLLOWED_WITHIN
 from models.store.processes import our_workers
@@ -31,7 +32,6 @@ from models.store.schema import (
 )
 from models.store.scope import WHOLE_INSTALLATION
 from models.store.tenants import app_limits
-from models.store.ticks import TZ_RELEASE
 from models.tables import action_cursor, installation
 from models.tables import actions as table
 from models.turns import Sharing
@@ -167,7 +167,7 @@ def _actions(connection: sa.Connection, verdict: Verdict) -> Iterator[Checked]:
 
 
 def _tz(connection: sa.Connection) -> Iterator[Checked]:
-    ours, stored = tz_release(), ticks.fact(connection, TZ_RELEASE)
+    ours, stored = tz_release(), facts.fact(connection, TZ_RELEASE)
     if stored is not None and stored > ours:
         text = f"release {ours} is older than {stored}, which this database was used with"
         yield fault("time zones", text, "upgrade the package tzdata here")
@@ -209,7 +209,7 @@ def _workers(
     connection: sa.Connection, settings: Settings, plans: list[str], verdict: Verdict
 ) -> Iterator[Checked]:
     """Yield a fault for each queue that will be needed and has no worker, though nothing waits."""
-    live = ticks.live_workers(connection, settings.worker.lease)
+    live = presence.live_workers(connection, settings.worker.lease)
     of_ours = [row for row in live if row["follows"] is None]
     listened = {queue for row in of_ours for queue in row["queues"].split(",")}
     # The queues of the user's application are unknown unless its workers follow.
@@ -258,7 +258,7 @@ def _celery_tasks(
     for exchange in sorted(exchanges):
         if why := rules.why_not_by(exchange):
             yield fault("celery tasks", f"exchange {exchange} {why}", "edit its actions")
-    unfollowed = wanted - ticks.followed_tasks(connection, FOLLOWED_WITHIN)
+    unfollowed = wanted - presence.followed_tasks(connection, FOLLOWED_WITHIN)
     if wanted and not unfollowed:
         yield ok("celery tasks", f"{len(wanted)}, all followed by live workers")
     elif wanted:

@@ -12,7 +12,7 @@ from broker.sending import send_ended
 from models.carriers import HTTP
 from models.job import JOB, id_of, listed_queue
 from models.operation import OperationState
-from models.store import ticks
+from models.store import presence
 from models.store.operations import jobs, one_step
 from models.store.operations.admission import TAKEN, KeptBack, NotClaimed, Recorded
 from models.store.operations.claims import Claim, Taking, lock_unstarted, start_all
@@ -54,13 +54,13 @@ def note_queues(installation: Installation, name: str, pid: int, queues: set[str
     """Record that workers ask this process for the jobs of these queues."""
     listed = ",".join(sorted(map(listed_queue, queues)))
     with installation.engine.begin() as connection:
-        ticks.worker_seen(connection, ticks.Seen(name, listed, pid))
+        presence.worker_seen(connection, presence.Seen(name, listed, pid))
 
 
 def note_stop(installation: Installation, name: str) -> None:
     """Record that no worker asks this process any more."""
     with installation.engine.begin() as connection:
-        ticks.worker_stopped(connection, name)
+        presence.worker_stopped(connection, name)
 
 
 def take(installation: Installation, wanted: Taking) -> JobToDo | None:

@@ -9,7 +9,7 @@ from uuid import UUID
 import sqlalchemy as sa
 from pydantic import Field
 
-from models.store import actions, operations, ticks
+from models.store import actions, facts, operations, presence, ticks
 from runtime.config import Settings
 from runtime.database import reading
 from runtime.sections.web import WebSettings
@@ -169,7 +169,7 @@ def is_alive(installation: Installation, part: Part) -> bool:
     with reading(installation.engine) as connection:
         if part is Part.DAEMON:
             return ticks.has_ticked(connection, f"{host}:", 2 * settings.scheduler.tick)
-        live = ticks.live_workers(connection, settings.worker.lease)
+        live = presence.live_workers(connection, settings.worker.lease)
     return any(f"@{host}:" in row["name"] for row in live)
 
 
@@ -186,7 +186,7 @@ def _serves(settings: WebSettings) -> bool:
 
 def _clock_set_back(connection: sa.Connection, now: datetime) -> ClockSetBack | None:
     """Return the last day's set-back of the clock, None for none."""
-    found = ticks.clock_set_back(connection)
+    found = facts.clock_set_back(connection)
     if found is None or abs(now - found[0]) >= DAY:
         return None
     return ClockSetBack(at=found[0], seconds=found[1].total_seconds())

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from models.action.plan import Plan
 from models.errors import NotFound
-from models.store import quiet, ticks
+from models.store import presence, quiet, ticks
 from models.store.actions import SEE_ACTIONS, missed
 from models.store.operations.attempts import attempts_of
 from models.tables import action_cursor, actions, missed_spans, operations, revisions
@@ -80,7 +80,7 @@ def known(
 
 def status(connection: sa.Connection, lease: timedelta) -> Status:
     """Return the installation's status; workers silent for `lease` do not count."""
-    queues = ticks.listened_queues(connection, lease)
+    queues = presence.listened_queues(connection, lease)
     return Status(ticks.last(connection), queues, quiet.until(connection))
 
 

@@ -10,7 +10,7 @@ from models.carriers import HTTP, carrier_of
 from models.notices import NoticeKind, quiet_until, targets_of
 from models.operation import OperationState
 from models.sql import database_now, insert_ignoring, read_clock, stands_in
-from models.store import notices, quiet, ticks
+from models.store import notices, presence, quiet
 from models.store.conditions import IS_EXPECTED, IS_LIVE, state_of
 from models.store.notices import Origin
 from models.store.notices.alerting import alert_targets
@@ -43,7 +43,7 @@ def alert(
     if not found:
         return []
     now = read_clock(connection)
-    listened = ticks.listened_queues(connection, ticks.GONE)
+    listened = presence.listened_queues(connection, presence.GONE)
     # In one order, so that two daemons never deadlock.
     first = {row.action_uid: row for row in reversed(found)}
     alerted = []

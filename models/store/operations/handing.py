@@ -19,7 +19,7 @@ from models.celery_task import CeleryRules, HandOver
 from models.errors import LeaseLost
 from models.operation import OperationState
 from models.sql import database_now, is_still
-from models.store import notices, ticks
+from models.store import notices, presence
 from models.store.conditions import ITS_REVISION
 from models.store.operations import RESERVED_FOR
 from models.store.operations.admission import give_up, refuse, why_not
@@ -156,7 +156,7 @@ def settle(
 
     If a live worker follows the task, its operation is queued; otherwise it is handed over.
     """
-    followed = ticks.followed_tasks(connection, FOLLOWED_WITHIN) if accepted else set()
+    followed = presence.followed_tasks(connection, FOLLOWED_WITHIN) if accepted else set()
     for one in accepted:
         if one.hand_over.task in followed:
             is_queued = connection.execute(_queued(one)).rowcount

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from models.sql import database_now, is_among, upsert
 from models.store.actions import missed
-from models.store.ticks import fact_query, move_fact
+from models.store.facts import fact_query, move_fact
 from models.store.totals.amounts import NO_APP, Key, Totals
 from models.stored import document_in, instant_in, uuid_in
 from models.tables import (

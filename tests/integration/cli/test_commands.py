@@ -20,7 +20,7 @@ from broker.names import parse_queues
 from cli.main import run
 from models.fingerprint import operation_id
 from models.sql import parts_of, read_clock
-from models.store import ticks
+from models.store import presence, ticks
 from models.store.schema import HEAD
 from models.tables import action_state, actions, operations
 from processes import daemon
@@ -381,8 +381,8 @@ def test_the_unhealthy_are_listed_with_the_reason_and_counted(
 def test_status_names_machines_whose_clock_is_off(call: Call, tmp_path: Path) -> None:
     engine = make_engine(load_settings(tmp_path / "home", {}))
     with engine.begin() as connection:
-        ticks.worker_seen(connection, ticks.Seen("quick@there:1", "quick", 1, -90.0))
-        ticks.worker_seen(connection, ticks.Seen("heavy@here:1", "heavy", 1, 0.1))
+        presence.worker_seen(connection, presence.Seen("quick@there:1", "quick", 1, -90.0))
+        presence.worker_seen(connection, presence.Seen("heavy@here:1", "heavy", 1, 0.1))
         now = read_clock(connection)
         ticks.report(connection, "daemon:1", now, 1.0, {"clock_skew_s": 5.0})
 

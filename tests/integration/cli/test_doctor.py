@@ -18,7 +18,7 @@ from cli.main import run
 from minutebook.grants import Grants
 from models.sql import read_clock
 from models.store import actions as stored_actions
-from models.store import schema, tenants, ticks
+from models.store import facts, presence, schema, tenants
 from models.tables import action_state, actions
 from runtime.clock import monotonic
 from runtime.config import Settings
@@ -72,7 +72,9 @@ def alive(engine: sa.Engine, settings: Settings, *queues: str) -> None:
     daemon.tick_once()
     with engine.begin() as connection:
         for queue in queues:
-            ticks.worker_seen(connection, ticks.Seen(f"{queue}@here:1", queue, 1, 0.0, slots=1))
+            presence.worker_seen(
+                connection, presence.Seen(f"{queue}@here:1", queue, 1, 0.0, slots=1)
+            )
 
 
 def levels(found: dict[str, list[dict[str, Any]]]) -> dict[str, str]:
@@ -267,9 +269,9 @@ def test_what_actions_need(engine: sa.Engine, settings: Settings, examine: Exami
 def test_clocks_that_are_off(engine: sa.Engine, settings: Settings, examine: Examine) -> None:
     alive(engine, settings)
     with engine.begin() as connection:
-        ticks.worker_seen(connection, ticks.Seen("quick@there:1", "quick", 1, -3600.0))
+        presence.worker_seen(connection, presence.Seen("quick@there:1", "quick", 1, -3600.0))
         ahead = read_clock(connection) + timedelta(hours=1)
-        ticks.set_fact(connection, ticks.LAST_NOW, ahead.isoformat())
+        facts.set_fact(connection, facts.LAST_NOW, ahead.isoformat())
 
     _, found = examine()
 
@@ -284,7 +286,7 @@ def test_an_older_tz_release_is_a_fault(
 ) -> None:
     alive(engine, settings)
     with engine.begin() as connection:
-        ticks.set_fact(connection, "tz_release", "2999z")
+        facts.set_fact(connection, "tz_release", "2999z")
 
     assert examine()[1]["time zones"][0]["level"] == "fault"
 
@@ -311,7 +313,7 @@ def test_it_changes_nothing(engine: sa.Engine, settings: Settings, examine: Exam
     examine()
 
     with reading(engine) as connection:
-        assert ticks.fact(connection, "doctor") is None
+        assert facts.fact(connection, "doctor") is None
         assert connection.execute(sa.select(sa.func.count()).select_from(actions)).scalar() == 1
 
 
@@ -378,8 +380,8 @@ def test_modules_of_steps_that_cannot_be_loaded_are_named(
 ) -> None:
     alive(engine, settings, "quick")
     with engine.begin() as connection:
-        (worker,) = ticks.live_workers(connection, timedelta(minutes=1))
-        ticks.note_step_failures(connection, worker["name"], {"there_not_here": "OSError: away"})
+        (worker,) = presence.live_workers(connection, timedelta(minutes=1))
+        presence.note_step_failures(connection, worker["name"], {"there_not_here": "OSError: away"})
 
     code, found = examine(SCHED_STEP_MODULES="not_there_at_all")
 
@@ -424,7 +426,7 @@ def test_apps_that_share_one_process_are_named(
     text = "small apps share the one process of queue quick: each waits for the others"
     assert (one["level"], one["text"]) == ("warning", text)
     with engine.begin() as connection:
-        ticks.worker_seen(connection, ticks.Seen("quick@here:1", "quick", 1, 0.0, slots=2))
+        presence.worker_seen(connection, presence.Seen("quick@here:1", "quick", 1, 0.0, slots=2))
     assert [one["level"] for one in examine()[1]["workers"]] == ["ok"]
 
 

@@ -16,7 +16,7 @@ from models.fingerprint import operation_id
 from models.operation import OperationState
 from models.roles import TokenKind
 from models.sql import database_now
-from models.store import actions, ticks, tokens
+from models.store import actions, facts, tokens
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
@@ -118,8 +118,8 @@ class Furnished:
         began = (NOON - timedelta(days=10_000)).isoformat()
         place = {"at": began, "others_at": began, "id": str(FIRST_ID)}
         with self.engine.begin() as connection:
-            ticks.set_fact(connection, COUNTED_TO, json.dumps(place))
-            ticks.set_fact(connection, ticks.LAST_NOW, ONE.isoformat())
+            facts.set_fact(connection, COUNTED_TO, json.dumps(place))
+            facts.set_fact(connection, facts.LAST_NOW, ONE.isoformat())
 
     def restore(self) -> None:
         """Let all rows be as they were."""

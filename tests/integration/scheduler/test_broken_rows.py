@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from broker.app import configure
 from models.errors import InvalidAction
-from models.store import actions, ticks
+from models.store import actions, facts
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.admission import NotClaimed
 from models.store.scope import WHOLE_INSTALLATION
@@ -123,11 +123,11 @@ def test_operations_of_an_action_that_a_hand_deleted_stop_nothing(few: Furnished
 
 
 FACTS = (
-    ticks.LAST_NOW,
-    ticks.CLOCK_SET_BACK,
-    ticks.WINDING_BACK,
-    ticks.DOWNTIME,
-    ticks.EVENTS_DECIDED,
+    facts.LAST_NOW,
+    facts.CLOCK_SET_BACK,
+    facts.WINDING_BACK,
+    facts.DOWNTIME,
+    facts.EVENTS_DECIDED,
 )
 
 
@@ -137,7 +137,7 @@ def test_no_fact_of_the_installation_stops_anything(few: Furnished) -> None:
     for rubbish in (one for one in RUBBISH if isinstance(one, str) and one):
         with few.engine.begin() as connection:
             for key in FACTS:
-                ticks.set_fact(connection, key, rubbish)
+                facts.set_fact(connection, key, rubbish)
         why = few.stopped()
         if why is not None:
             told[rubbish[:20]] = why

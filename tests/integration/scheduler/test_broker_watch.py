@@ -14,7 +14,7 @@ from broker.app import configure, disconnect
 from broker.probe import probe
 from models.errors import BrokerUnavailable
 from models.sql import database_now
-from models.store import ticks
+from models.store import facts
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.claims import claim
 from runtime.config import Settings
@@ -114,7 +114,7 @@ def test_a_daemon_s_number_is_stored_for_the_next_one(
         daemon.tick_once()
 
     with reading(engine) as connection:
-        found = ticks.mark(connection)
+        found = facts.mark(connection)
     assert found is not None
     assert found[1] == 3
 

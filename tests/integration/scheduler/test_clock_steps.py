@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from broker.app import configure
 from models.fingerprint import operation_id
-from models.store import clock_steps, ticks
+from models.store import clock_steps, facts, ticks
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import outbox
 from models.tables import action_cursor, actions, installation, missed_spans, operations
@@ -135,7 +135,7 @@ def test_of_two_daemons_that_see_one_jump_one_sets_the_clock_right(
 
     with engine.begin() as connection:
         # The first has set it right, and not committed yet.
-        ticks.set_fact(connection, ticks.LAST_NOW, clock.now.isoformat())
+        facts.set_fact(connection, facts.LAST_NOW, clock.now.isoformat())
         other.start()
         assert wait_for(lambda: waits_for_lock(engine), 20)
     other.join()
@@ -201,7 +201,7 @@ def test_a_daemon_that_is_killed_while_it_winds_back_leaves_the_rest_to_the_next
     assert after == {SEVEN + 3 * MINUTE}
     assert all(SEVEN + HOUR in due_of(engine, one) for one in made)
     with reading(engine) as connection:
-        assert ticks.fact(connection, ticks.WINDING_BACK) is None
+        assert facts.fact(connection, facts.WINDING_BACK) is None
 
 
 def test_a_tick_that_began_by_a_wrong_clock_decides_nothing_while_others_wind_back(
@@ -422,7 +422,7 @@ def test_an_unreadable_note_of_a_wrong_clock_stops_no_tick(
     action = make_action(engine, when=EVERY_MINUTE)
     run_tick(engine, clock, SEVEN)
     with engine.begin() as connection:
-        ticks.set_fact(connection, ticks.CLOCK_SET_BACK, stored)
+        facts.set_fact(connection, facts.CLOCK_SET_BACK, stored)
 
     run_tick(engine, clock, SEVEN + HOUR)
 

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from cli.render import text_of
 from models.sql import read_clock
-from models.store import ticks
+from models.store import facts, ticks
 from models.store.notices.alerting import NO_ALERTS
 from models.tables import operations
 from runtime.config import Settings
@@ -142,7 +142,7 @@ def test_one_that_died_while_catching_up_leaves_word(engine: sa.Engine) -> None:
         found = ticks.look(connection, now, LEASE, timedelta(minutes=15))
     assert downtime.note(engine, found, 2 * MINUTE)
     with engine.begin() as connection:
-        ticks.set_fact(connection, ticks.LAST_NOW, now.isoformat())
+        facts.set_fact(connection, facts.LAST_NOW, now.isoformat())
 
     run_tick(engine, now + timedelta(seconds=3))
 
@@ -218,7 +218,7 @@ def day_old(engine: sa.Engine, now: datetime) -> None:
     }
     fact = json.dumps({key: at.isoformat() for key, at in instants.items()})
     with engine.begin() as connection:
-        ticks.set_fact(connection, ticks.DOWNTIME, fact)
+        facts.set_fact(connection, facts.DOWNTIME, fact)
 
 
 def test_an_ordinary_tick_asks_nothing_of_it(engine: sa.Engine) -> None:

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from broker.app import configure
 from models.fingerprint import str_to_uuid
 from models.sql import read_clock
-from models.store import ticks
+from models.store import facts
 from models.store.actions import set_aside_actions
 from models.store.actions.cursors import UNSCHEDULED, lock
 from models.store.notices.alerting import NO_ALERTS
@@ -89,7 +89,7 @@ def update_user(engine: sa.Engine, id: str, **values: Any) -> None:
 def decided_until(engine: sa.Engine, at: datetime) -> None:
     """Let all events be decided up to `at`."""
     with engine.begin() as connection:
-        ticks.set_fact(connection, ticks.EVENTS_DECIDED, at.isoformat())
+        facts.set_fact(connection, facts.EVENTS_DECIDED, at.isoformat())
 
 
 def told(rows: list[sa.RowMapping]) -> list[tuple[str, str]]:
@@ -313,7 +313,7 @@ def test_a_clock_that_went_back_withdraws_what_it_took_for_missed(engine: sa.Eng
         seen = NOW - 7 * DAY - timedelta(seconds=30) + (number + 1) * MINUTE
         make_user(engine, f"{number:02}", last_seen_at=seen)
     with engine.begin() as connection:
-        ticks.set_fact(connection, ticks.LAST_NOW, NOW.isoformat())
+        facts.set_fact(connection, facts.LAST_NOW, NOW.isoformat())
 
     ahead = run_tick(engine, NOW + 2 * DAY)
     back = run_tick(engine, NOW)
@@ -349,7 +349,7 @@ def test_events_of_a_tick_that_began_by_a_wrong_clock_are_left_to_the_right_one(
         patch.setattr(EventTick, "_decide", another_daemon_is_first)
         begun.decide_events()
     with reading(engine) as connection:
-        decided = ticks.instant_fact(connection, ticks.EVENTS_DECIDED)
+        decided = facts.instant_fact(connection, facts.EVENTS_DECIDED)
     right = tick(engine, None, sweeper, steps=STEPS)
 
     assert (begun.report.missed, decided) == (0, NOW - DAY)
@@ -366,15 +366,15 @@ def test_a_tick_that_dies_before_its_end_is_made_up_for(
     make_user(engine, "late", last_seen_at=NOW - 30 * MINUTE)
     make_user(engine, "ann", last_seen_at=NOW)
 
-    move = ticks.move_fact
+    move = facts.move_fact
 
     def die(connection: sa.Connection, key: str, seen: str | None, value: str) -> bool:
-        if key == ticks.EVENTS_DECIDED:
+        if key == facts.EVENTS_DECIDED:
             raise KeyboardInterrupt
         return move(connection, key, seen, value)
 
     with monkeypatch.context() as patch:
-        patch.setattr(ticks, "move_fact", die)
+        patch.setattr(facts, "move_fact", die)
         with pytest.raises(KeyboardInterrupt):
             run_tick(engine, NOW)
     run_tick(engine, NOW + 30 * MINUTE)

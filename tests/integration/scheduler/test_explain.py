@@ -12,7 +12,7 @@ from models.errors import NotFound
 from models.fingerprint import drawn_offset, jitter_offset
 from models.operation import OperationState
 from models.sql import database_now, read_clock
-from models.store import ticks
+from models.store import presence, ticks
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
@@ -158,7 +158,7 @@ def test_one_that_waits_without_a_worker_says_which_queue(engine: sa.Engine, why
     assert (found.verdict, found.revision) == ("queued", 1)
     assert "no worker listens to queue quick; `minutebook worker --queues quick`" in found.text
     with engine.begin() as connection:
-        ticks.worker_seen(connection, ticks.Seen("one", "heavy,quick", 1))
+        presence.worker_seen(connection, presence.Seen("one", "heavy,quick", 1))
     assert why(action, SEVEN).text.endswith("waits for a free worker")
 
 
@@ -178,7 +178,7 @@ def test_one_that_waits_for_its_turn_says_so(engine: sa.Engine, why: Why) -> Non
     turn = "waits for its turn on queue quick: it is the next of its small app"
     assert f"{turn}, but no worker listens to queue quick" in found.text
     with engine.begin() as connection:
-        ticks.worker_seen(connection, ticks.Seen("one", "quick", 1))
+        presence.worker_seen(connection, presence.Seen("one", "quick", 1))
     assert why(action, SEVEN).text.endswith(turn)
 
 
@@ -218,7 +218,7 @@ def test_one_that_waits_names_what_holds_the_processes_of_its_queue(
     running = make_operation(engine, slow, SEVEN)
     of_other = make_operation(engine, theirs, SEVEN, app=other)
     with engine.begin() as connection:
-        ticks.worker_seen(connection, ticks.Seen("one", "quick", 1, slots=2))
+        presence.worker_seen(connection, presence.Seen("one", "quick", 1, slots=2))
         for id in (running, of_other):
             claim(connection, id, 1, "one:7", alerts=NO_ALERTS)
     waiting = make_operation(engine, action, SEVEN)
@@ -489,7 +489,7 @@ def test_workers_that_stopped_do_not_listen(engine: sa.Engine, why: Why) -> None
     action = make_weekly(engine)
     tick(engine, SEVEN, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
     with engine.begin() as connection:
-        ticks.worker_seen(connection, ticks.Seen("one", "quick", 1))
+        presence.worker_seen(connection, presence.Seen("one", "quick", 1))
         connection.execute(sa.update(workers).values(stopped_at=database_now()))
 
     assert "no worker listens to queue quick" in why(action, SEVEN).text

@@ -8,9 +8,9 @@ import sqlalchemy as sa
 
 from cron import tz_release
 from models.sql import read_clock
-from models.store import ticks
+from models.store import facts
 from models.store.actions.cursors import UNSCHEDULED
-from models.store.ticks import KERNEL, TZ_RELEASE
+from models.store.facts import KERNEL, TZ_RELEASE
 from models.tables import action_cursor, backfills, missed_spans, operations
 from runtime.database import reading
 from scheduler import kernel_release
@@ -31,7 +31,7 @@ from tests.servers import Broker
 
 def set_fact(engine: sa.Engine, key: str, value: str) -> None:
     with engine.begin() as connection:
-        ticks.set_fact(connection, key, value)
+        facts.set_fact(connection, key, value)
 
 
 def filed(engine: sa.Engine) -> int:
@@ -45,7 +45,7 @@ def test_the_first_daemon_stores_its_release(engine: sa.Engine) -> None:
     assert adopt_release(engine) is False
 
     with reading(engine) as connection:
-        assert ticks.fact(connection, TZ_RELEASE) == tz_release()
+        assert facts.fact(connection, TZ_RELEASE) == tz_release()
 
 
 def test_a_newer_release_files_every_action_anew(
@@ -150,7 +150,7 @@ def test_a_newer_daemon_waits_for_a_decision_by_the_older_release(engine: sa.Eng
         with engine.connect() as adopting:
             adopting.execute(sa.text("SET lock_timeout = '50ms'"))
             with pytest.raises(sa.exc.OperationalError):
-                ticks.hold_fact(adopting, TZ_RELEASE)
+                facts.hold_fact(adopting, TZ_RELEASE)
 
 
 def test_a_killed_adoption_is_completed_by_the_next_daemon(
@@ -170,7 +170,7 @@ def test_a_killed_adoption_is_completed_by_the_next_daemon(
 
     assert (changed, filed(engine)) == (True, 0)
     with reading(engine) as connection:
-        assert ticks.fact(connection, ADOPTING) is None
+        assert facts.fact(connection, ADOPTING) is None
 
 
 def killed(_engine: sa.Engine) -> None:

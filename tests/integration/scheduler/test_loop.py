@@ -5,7 +5,7 @@ from datetime import timedelta
 import sqlalchemy as sa
 
 from models.sql import read_clock
-from models.store import ticks
+from models.store import facts
 from runtime.config import Settings
 from runtime.database import make_engine, reading
 from scheduler.loop import Daemon
@@ -24,7 +24,7 @@ def test_a_daemon_that_was_frozen_at_its_clock_does_not_take_it_for_set_back(
 
     def tick_elsewhere(*_: object) -> None:
         with other.begin() as connection:
-            ticks.set_fact(connection, ticks.LAST_NOW, in_an_hour)
+            facts.set_fact(connection, facts.LAST_NOW, in_an_hour)
 
     sa.event.listen(engine, "checkin", tick_elsewhere, once=True)
     report = Daemon(engine, settings, steps=STEPS).tick_once()

@@ -12,13 +12,13 @@ from models.action.plan import Plan
 from models.operation import OperationState
 from models.store import retention
 from models.store.actions import dependants, watched_by_name
+from models.store.facts import EVENTS_DECIDED, set_fact
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
 from models.store.operations.handed_over import hand_over
 from models.store.people import events as store
 from models.store.people import users
-from models.store.ticks import EVENTS_DECIDED, set_fact
 from models.tables import action_cursor, operations
 from runtime.sections import AlertSettings
 from scheduler.foresee import coming

@@ -15,7 +15,7 @@ from benchmarks.filling import analyze, bulk_insert, instant
 from models.fingerprint import operation_id
 from models.operation import OperationState
 from models.sql import read_clock
-from models.store import actions, clock_steps, notices, overview, tenants, ticks
+from models.store import actions, clock_steps, facts, notices, overview, tenants
 from models.store.actions import cursors, search
 from models.store.matters import matters_of
 from models.store.notices import overdue
@@ -245,7 +245,7 @@ def test_a_batch_of_a_backfill_a_retry_and_a_cancel(filled: Filled, statements: 
 def test_a_downtime_reads_what_was_recorded_lately(filled: Filled, statements: Statements) -> None:
     with filled.engine.begin() as connection:
         down_since = filled.now - 10 * MINUTE
-        ticks.set_fact(connection, ticks.LAST_NOW, down_since.isoformat())
+        facts.set_fact(connection, facts.LAST_NOW, down_since.isoformat())
 
     with statements.captured():
         report = tick(filled.engine, filled.now + MINUTE, Sweeper(LEASE, NO_ALERTS), STEPS, BATCH)

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from models.sql import database_now
-from models.store import operations, ticks, totals
+from models.store import facts, operations, totals
 from models.store.actions import missed
 from models.store.notices.alerting import NO_ALERTS
 from models.store.totals import FIRST_ID, Place
@@ -130,7 +130,7 @@ def test_the_stored_count_is_not_read_for_a_rule(engine: sa.Engine, slept: Chang
 def begin_counting(engine: sa.Engine) -> None:
     with engine.begin() as connection:
         place = Place(SEVEN - HOUR, FIRST_ID, SEVEN - HOUR)
-        ticks.set_fact(connection, totals.COUNTED_TO, place.text())
+        facts.set_fact(connection, totals.COUNTED_TO, place.text())
 
 
 def test_metrics_count_each_span_and_notice_once_a_page_at_a_time(

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from models.action.health import health_of
 from models.operation import OperationState
 from models.sql import database_now, read_clock
-from models.store import actions, matters, ticks
+from models.store import actions, matters, presence
 from models.store.actions.status import perhaps_unhealthy
 from models.store.notices import overdue
 from models.store.notices.alerting import NO_ALERTS
@@ -76,7 +76,7 @@ def test_one_alert_for_an_action_says_that_no_worker_listens(engine: sa.Engine) 
 def test_with_a_worker_the_reason_is_another(engine: sa.Engine) -> None:
     action = make_waiting(engine)
     with engine.begin() as connection:
-        ticks.worker_seen(connection, ticks.Seen("quick@here:1", "quick,default", 1))
+        presence.worker_seen(connection, presence.Seen("quick@here:1", "quick,default", 1))
 
     assert alert(engine) == [(action.name, "it could not be sent; is the broker running?")]
 
@@ -84,7 +84,7 @@ def test_with_a_worker_the_reason_is_another(engine: sa.Engine) -> None:
 def test_one_that_waits_for_its_turn_says_so(engine: sa.Engine) -> None:
     action = make_waiting(engine)
     with engine.begin() as connection:
-        ticks.worker_seen(connection, ticks.Seen("quick@here:1", "quick,default", 1))
+        presence.worker_seen(connection, presence.Seen("quick@here:1", "quick,default", 1))
         connection.execute(sa.text("UPDATE operations SET turn = 'waits'"))
 
     waits = "it waits for its turn on queue quick: others are before it"
@@ -94,7 +94,7 @@ def test_one_that_waits_for_its_turn_says_so(engine: sa.Engine) -> None:
 def test_one_that_waits_for_a_worker_names_what_holds_it(engine: sa.Engine) -> None:
     action = make_waiting(engine)
     with engine.begin() as connection:
-        ticks.worker_seen(connection, ticks.Seen("quick@here:1", "quick", 1, slots=1))
+        presence.worker_seen(connection, presence.Seen("quick@here:1", "quick", 1, slots=1))
         connection.execute(sa.text("UPDATE operations SET state = 'queued'"))
     slow = make_action(engine, name="slow")
     running = make_operation(engine, slow, NOON)

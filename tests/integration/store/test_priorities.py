@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from minutebook.steps import SmallApp
 from models.operation import OperationState
 from models.sql import database_now, read_clock
-from models.store import ticks
+from models.store import presence
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import jobs, turns, unstarted
 from models.store.operations.admission import WAITS
@@ -147,7 +147,7 @@ def test_a_saturated_worker_gets_the_highest_next(
 ) -> None:
     bulk, urgent = make_prioritised(engine, -10), make_prioritised(engine, 10)
     with engine.begin() as connection:
-        ticks.worker_seen(connection, ticks.Seen("quick@here:1", "quick", 1, slots=2))
+        presence.worker_seen(connection, presence.Seen("quick@here:1", "quick", 1, slots=2))
     many = [make_operation(engine, bulk, NOON + number * MINUTE) for number in range(5)]
     all_due(engine)
     assert dispatch_ready(engine).count == 2

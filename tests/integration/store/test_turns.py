@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from minutebook.steps import SmallApp
 from models.operation import OperationState
 from models.sql import read_clock
-from models.store import ticks
+from models.store import presence, ticks
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import outbox, turns, unstarted
 from models.store.operations.admission import NotClaimed
@@ -64,7 +64,7 @@ def other(engine: sa.Engine) -> SmallApp:
 
 def make_worker(engine: sa.Engine, slots: int) -> None:
     with engine.begin() as connection:
-        ticks.worker_seen(connection, ticks.Seen("quick@here:1", "quick", 1, slots=slots))
+        presence.worker_seen(connection, presence.Seen("quick@here:1", "quick", 1, slots=slots))
 
 
 def make_operations(
@@ -196,8 +196,8 @@ def test_an_end_on_one_queue_of_a_worker_gives_a_turn_on_the_others(
     engine: sa.Engine, other: SmallApp
 ) -> None:
     with engine.begin() as connection:
-        seen = ticks.Seen("both@here:1", "quick,heavy", 1, slots=1)
-        ticks.worker_seen(connection, seen)
+        seen = presence.Seen("both@here:1", "quick,heavy", 1, slots=1)
+        presence.worker_seen(connection, seen)
     slow = make_action(engine, name="slow", policy={**FREELY, "queue": "heavy"})
     quick = make_action(engine, name="quick", policy=FREELY)
     held, ids = make_operations(engine, slow, 1), make_operations(engine, quick, 2)

@@ -13,15 +13,15 @@ from broker.in_use import settings_in_use
 from models.job import id_of
 from models.roles import Role
 from models.sql import database_now
-from models.store import ticks
+from models.store import presence
 from models.store.actions import explain_facts
 from models.store.notices import overdue
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import outbox, recovery
 from models.store.operations.claims import Taking
 from models.store.operations.turns import Ahead
+from models.store.presence import Seen
 from models.store.scope import WHOLE_INSTALLATION
-from models.store.ticks import Seen
 from models.tables import operations as table
 from runtime.clock import wait_for
 from runtime.database import reading
@@ -169,7 +169,7 @@ def test_a_worker_that_waits_gets_the_job_that_comes(desk: Web) -> None:
 
 def listens(desk: Web) -> bool:
     with reading(desk.engine) as connection:
-        return "minutebook.job:quick" in ticks.listened_queues(connection, LEASE)
+        return "minutebook.job:quick" in presence.listened_queues(connection, LEASE)
 
 
 @pytest.mark.parametrize("pop_timeout_s", [2.0])
@@ -502,7 +502,7 @@ def test_explain_and_overdue_say_that_no_worker_asks(desk: Web) -> None:
     update_operation(desk.engine, id, cause="schedule", recorded_at=database_now(-3600.0))
     with desk.engine.begin() as connection:
         (found,) = overdue.alert(connection, AlertSettings(), 10)
-        ticks.worker_seen(connection, Seen("web/host/1", "job:quick", 1))
+        presence.worker_seen(connection, Seen("web/host/1", "job:quick", 1))
     with reading(desk.engine) as connection:
         ahead = Ahead(1, id, 9)
         after_others = waits(row, explain_facts.status(connection, LEASE), now, None, ahead)

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from models.roles import Role
 from models.sql import read_clock
-from models.store import ticks, totals
+from models.store import facts, totals
 from models.tables import deliveries, installation, notices, operation_logs, operations
 from runtime.database import reading
 from scheduler.counting import count_ended, tick_totals
@@ -57,7 +57,7 @@ def begin_counting(web: Web) -> None:
     """Count from an hour ago, as if the installation stood so long."""
     count_ended(web.engine)
     with web.engine.begin() as connection:
-        place = totals.Place.of(ticks.fact(connection, totals.COUNTED_TO), read_clock(connection))
+        place = totals.Place.of(facts.fact(connection, totals.COUNTED_TO), read_clock(connection))
         hour = timedelta(hours=1)
         back = totals.Place(place.at - hour, place.id, place.others_at - hour)
         its = sa.update(installation).where(installation.c.key == totals.COUNTED_TO)

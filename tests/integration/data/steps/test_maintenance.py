@@ -19,7 +19,7 @@ from models.action.plan import Plan
 from models.document import NoParameters
 from models.sql import database_now, read_clock
 from models.store import tenants
-from models.store.ticks import EVENTS_DECIDED, set_fact
+from models.store.facts import EVENTS_DECIDED, set_fact
 from models.tables import (
     action_cursor,
     action_state,

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from minutebook.grants import Grants
 from models.carriers import EXECUTE_QUICK, HTTP, OURS, Carrier
 from models.sql import database_now
-from models.store import ticks
+from models.store import presence
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.admission import KeptBack, NotClaimed
 from models.store.operations.claims import Claimant, claim
@@ -179,7 +179,7 @@ def test_a_worker_does_not_take_the_name_of_one_of_ours(
     engine: sa.Engine, agent: Agent, path: Path
 ) -> None:
     with engine.begin() as connection:
-        ticks.worker_seen(connection, ticks.Seen("quick@host:1", "quick", 4711))
+        presence.worker_seen(connection, presence.Seen("quick@host:1", "quick", 4711))
     peer = Asked(path)
 
     peer.ask("worker", name="quick@host:1", queues=["mine"], follows=[TASK], pid=1)

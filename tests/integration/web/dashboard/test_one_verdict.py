@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from models.roles import Role
 from models.sql import database_now
-from models.store import quiet, ticks
+from models.store import presence, quiet, ticks
 from models.tables import actions, notices, operations, workers
 from tests.factories import update_operation
 from tests.integration.web.conftest import APP, Web
@@ -28,8 +28,10 @@ def worker(web: Web, name: str = "quick@here:1", **values: Any) -> None:
     """Let a worker of all our queues be alive."""
     with web.engine.begin() as connection:
         queues = values.pop("queues", "quick,heavy,default")
-        seen = ticks.Seen(name, queues, 1, values.pop("skew_s", 0.0), values.pop("follows", None))
-        ticks.worker_seen(connection, seen)
+        seen = presence.Seen(
+            name, queues, 1, values.pop("skew_s", 0.0), values.pop("follows", None)
+        )
+        presence.worker_seen(connection, seen)
         if values:
             changed = sa.update(workers).where(workers.c.name == name)
             connection.execute(changed.values(**values))
@@ -123,7 +125,7 @@ def undelivered(web: Web) -> None:
 def unloaded(web: Web) -> None:
     alive(web)
     with web.engine.begin() as connection:
-        ticks.note_step_failures(connection, "quick@here:1", {"shop": "ImportError: no"})
+        presence.note_step_failures(connection, "quick@here:1", {"shop": "ImportError: no"})
 
 
 def failed(web: Web) -> None:

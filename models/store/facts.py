@@ -1,0 +1,134 @@
+"""Store single facts of the installation, each under a key, among them the broker's mark."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+
+from models.sql import insert_ignoring, upsert
+from models.stored import document_in, instant_in
+from models.tables import installation
+
+LAST_NOW = "last_tick_now"
+# The version of the kernel and the tz release that decide: `scheduler/kernel_release.py`.
+KERNEL = "kernel_version"
+TZ_RELEASE = "tz_release"
+CLOCK_SET_BACK = "clock_set_back"
+# The instant to which cursors are wound back, while some lie ahead of it.
+WINDING_BACK = "winding_back"
+DOWNTIME = "downtime"
+# The last clean stop of a daemon: `{"daemon": …, "at": …}`.
+STOPPED = "daemon_stopped"
+# The instant up to which all event actions are decided; absent before the first decision.
+EVENTS_DECIDED = "events_decided_until"
+# The name and number of the mark in the broker.
+BROKER_MARK = "broker_mark"
+
+
+def fact_query(key: str) -> sa.Select[Any]:
+    """Return the query of the fact under `key`."""
+    return sa.select(installation.c.value).where(installation.c.key == key)
+
+
+def fact(connection: sa.Connection, key: str) -> str | None:
+    """Return the installation's fact under `key`, or None."""
+    return connection.execute(fact_query(key)).scalar_one_or_none()
+
+
+def hold_fact(
+    connection: sa.Connection, key: str, *, read: bool = False, key_share: bool = False
+) -> str | None:
+    """Return the fact under `key`, its row locked until this transaction ends, or None.
+
+    `read` and `key_share` are those of `with_for_update`. SQLite locks nothing here.
+    """
+    held = fact_query(key).with_for_update(read=read, key_share=key_share)
+    return connection.execute(held).scalar_one_or_none()
+
+
+def hold_facts(connection: sa.Connection, keys: Sequence[str]) -> dict[str, str]:
+    """Return the facts under `keys` that exist, by key.
+
+    Until this transaction ends, no other one that holds a fact by `hold_fact` changes it.
+    """
+    query = sa.select(installation.c.key, installation.c.value)
+    among = query.where(installation.c.key.in_(keys)).order_by(installation.c.key)
+    held = connection.execute(among.with_for_update(read=True, key_share=True))
+    return {row.key: row.value for row in held}
+
+
+def json_fact(connection: sa.Connection, key: str) -> dict[str, Any]:
+    """Return the installation's JSON object under `key`; empty if missing or invalid."""
+    text = fact(connection, key)
+    return {} if text is None else document_in(text)
+
+
+def clock_set_back(connection: sa.Connection) -> tuple[datetime, timedelta] | None:
+    """Return when the clock was last set back, and by how much; None if missing or unreadable."""
+    stored = json_fact(connection, CLOCK_SET_BACK)
+    at, seconds = instant_in(stored.get("at")), stored.get("seconds")
+    if at is None or not isinstance(seconds, int | float):
+        return None
+    try:
+        return at, timedelta(seconds=seconds)
+    except (OverflowError, ValueError):
+        return None
+
+
+def instant_fact(connection: sa.Connection, key: str) -> datetime | None:
+    """Return the installation's instant under `key`, or None."""
+    return instant_in(fact(connection, key))
+
+
+def move_fact(connection: sa.Connection, key: str, seen: str | None, value: str) -> bool:
+    """Replace a fact whose value is `seen` (None: missing); False if it has changed."""
+    if seen is None:
+        first = insert_ignoring(connection, installation).values(key=key, value=value)
+        added = connection.execute(first.returning(installation.c.key))
+        return added.first() is not None
+    moved = sa.update(installation).where(installation.c.key == key, installation.c.value == seen)
+    return connection.execute(moved.values(value=value)).rowcount == 1
+
+
+def set_fact(connection: sa.Connection, key: str, value: str) -> None:
+    """Store a fact of the installation."""
+    upsert(connection, installation, [{"key": key, "value": value}])
+
+
+def remove_fact(connection: sa.Connection, key: str) -> None:
+    """Remove a fact of the installation; nothing happens if there is none."""
+    connection.execute(sa.delete(installation).where(installation.c.key == key))
+
+
+def mark(connection: sa.Connection) -> tuple[str, int] | None:
+    """Return the name and number of the mark in the broker, or None."""
+    return _mark_in(fact(connection, BROKER_MARK))
+
+
+def replace_mark(connection: sa.Connection, lost: str | None, name: str, number: int) -> bool:
+    """Store a new mark for the one named `lost`, None for none; False if another daemon has."""
+    seen = fact(connection, BROKER_MARK)
+    stored = _mark_in(seen)
+    if (stored and stored[0]) != lost:
+        return False
+    return move_fact(connection, BROKER_MARK, seen, f"{name} {number}")
+
+
+def _mark_in(text: str | None) -> tuple[str, int] | None:
+    name, _, number = (text or "").partition(" ")
+    return (name, int(number)) if number.isdecimal() else None
+
+
+def raise_mark(connection: sa.Connection, name: str, number: int) -> None:
+    """Store the mark's number, if its name is still current."""
+    connection.execute(_RAISE_MARK, {"name": f"{name} ", "mark": f"{name} {number}"})
+
+
+# Made once: each tick does it.
+_RAISE_MARK = (
+    sa.update(installation)
+    .where(installation.c.key == BROKER_MARK)
+    .where(installation.c.value.startswith(sa.bindparam("name", type_=sa.Text)))
+    .values(value=sa.bindparam("mark"))
+)

@@ -1,0 +1,114 @@
+"""Store which workers live, the queues that they read, and the tasks that they follow."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import sqlalchemy as sa
+
+from models.carriers import CELERY, OURS
+from models.sql import database_now, dicts, insert_ignoring
+from models.tables import workers
+
+# A worker that was not seen for this long is gone.
+GONE = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A live worker, its comma-separated queues, and by how much its clock is ahead."""
+
+    name: str
+    queues: str
+    pid: int
+    skew_s: float | None = None
+    # The user's tasks that it follows; None for a Minutebook worker.
+    follows: Sequence[str] | None = None
+    # How many operations a Minutebook worker runs at once.
+    slots: int | None = None
+
+
+def worker_seen(connection: sa.Connection, worker: Seen) -> None:
+    """Record that a worker is alive."""
+    _seen(connection, worker, workers.c.name == worker.name)
+
+
+def follower_seen(connection: sa.Connection, worker: Seen) -> None:
+    """Record that a worker of the user's application is alive; none takes the name of ours."""
+    _seen(connection, worker, _is_follower(worker.name))
+
+
+def _is_follower(name: str) -> sa.ColumnElement[bool]:
+    return (workers.c.name == name) & workers.c.follows.is_not(None)
+
+
+def _seen(connection: sa.Connection, worker: Seen, its_row: sa.ColumnElement[bool]) -> None:
+    values = {
+        "queues": worker.queues,
+        "pid": worker.pid,
+        "seen_at": database_now(),
+        "stopped_at": None,
+        "skew_s": worker.skew_s,
+        "slots": worker.slots,
+        "follows": sa.null() if worker.follows is None else list(worker.follows),
+    }
+    seen = sa.update(workers).where(its_row).values(values)
+    if connection.execute(seen).rowcount == 0:
+        # Each process of a worker's pool reports: another one may have been first.
+        first = insert_ignoring(connection, workers)
+        connection.execute(first.values(name=worker.name, started_at=database_now(), **values))
+
+
+def note_step_failures(connection: sa.Connection, name: str, failures: dict[str, str]) -> None:
+    """Record the step modules that a worker could not load, with the reasons."""
+    noted = sa.update(workers).where(workers.c.name == name)
+    connection.execute(noted.values(step_failures=failures or sa.null()))
+
+
+def worker_stopped(connection: sa.Connection, name: str) -> None:
+    """Record that a worker stopped cleanly."""
+    stopped = sa.update(workers).values(stopped_at=database_now())
+    connection.execute(stopped.where(workers.c.name == name))
+
+
+def follower_stopped(connection: sa.Connection, name: str) -> None:
+    """Record that a worker of the user's application stopped cleanly."""
+    stopped = sa.update(workers).values(stopped_at=database_now())
+    connection.execute(stopped.where(_is_follower(name)))
+
+
+def followed_tasks(connection: sa.Connection, within: timedelta) -> set[str]:
+    """Return the names of the user's tasks that workers seen within that span follow."""
+    query = (
+        sa.select(workers.c.follows)
+        .where(workers.c.seen_at.between(database_now(-within), database_now(within)))
+        .where(workers.c.follows.is_not(None))
+    )
+    found = connection.execute(query).scalars()
+    return {name for names in found for name in names or () if isinstance(name, str)}
+
+
+def listened_queues(connection: sa.Connection, within: timedelta) -> frozenset[str]:
+    """Return the broker's names of the queues that live workers consume."""
+    return queues_of(live_workers(connection, within))
+
+
+def queues_of(live: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    """Return the broker's names of the queues that these workers consume."""
+    return frozenset(
+        (OURS if worker["follows"] is None else CELERY).listed(queue.strip())
+        for worker in live
+        for queue in worker["queues"].split(",")
+    )
+
+
+def live_workers(connection: sa.Connection, within: timedelta) -> list[dict[str, Any]]:
+    """Return the workers seen within that span that have not stopped, by name."""
+    query = (
+        sa.select(workers)
+        .where(workers.c.seen_at.between(database_now(-within), database_now(within)))
+        .where(workers.c.stopped_at.is_(None))
+        .order_by(workers.c.name)
+    )
+    return dicts(connection, query)
