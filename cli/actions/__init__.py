@@ -265,27 +265,27 @@ def _asked_to_notify(plan: "RunPlan") -> bool | None:
 @commands.command("pause")
 def pause(context: typer.Context, action: Optional = None, owner: Owner = None) -> None:
     """Pause an action. Occurrences due so far are decided; unstarted operations are skipped."""
-    from views import changes
+    from views.changes import switching
 
     opened = existing(context)
     name, whose = _one_of(action, owner)
     if name:
-        show(context, opened.ask(changes.pause, name))
+        show(context, opened.ask(switching.pause, name))
     else:
-        show(context, opened.ask(changes.pause_all, whose), owner=whose, word="paused")
+        show(context, opened.ask(switching.pause_all, whose), owner=whose, word="paused")
 
 
 @commands.command("resume")
 def resume(context: typer.Context, action: Optional = None, owner: Owner = None) -> None:
     """Resume an action. Occurrences during the pause are not caught up."""
-    from views import changes
+    from views.changes import switching
 
     opened = existing(context)
     name, whose = _one_of(action, owner)
     if name:
-        show(context, opened.ask(changes.resume, name))
+        show(context, opened.ask(switching.resume, name))
     else:
-        show(context, opened.ask(changes.resume_all, whose), owner=whose, word="resumed")
+        show(context, opened.ask(switching.resume_all, whose), owner=whose, word="resumed")
 
 
 @commands.command("delete")
@@ -296,16 +296,16 @@ def delete(
     yes: Yes = False,
 ) -> None:
     """Delete an action: cancel unstarted operations, let a running one finish, keep history."""
-    from views import changes
+    from views.changes import deleting
 
     opened = existing(context)
     name, whose = _one_of(action, owner)
     if not yes and sys.stdin.isatty():
         typer.confirm(f"delete {name or f'all actions of {whose}'}?", abort=True, err=True)
     if name:
-        show(context, opened.ask(changes.delete, name))
+        show(context, opened.ask(deleting.delete, name))
     else:
-        show(context, opened.ask(changes.delete_owned, whose))
+        show(context, opened.ask(deleting.delete_owned, whose))
 
 
 def _one_of(action: str | None, owner: str | None) -> tuple[str, str]:

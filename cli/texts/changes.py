@@ -8,17 +8,10 @@ from cli.render import sentence
 from cli.texts.actions import described, valid
 from models.values import counted
 from models.values.zones import in_zone
-from views.changes import (
-    Changed,
-    Changes,
-    Checked,
-    DeletedAction,
-    DeletedActions,
-    Renamed,
-    Switched,
-    SwitchedAll,
-)
+from views.changes import Changed, Changes, Checked, Renamed
+from views.changes.deleting import DeletedAction, DeletedActions
 from views.changes.plan import BusiestMinute, BusyMinute, ChangePlan, PlannedChange
+from views.changes.switching import Switched, SwitchedAll
 from views.words import instant
 
 # How many names and warnings are printed; `--json` has all.

@@ -13,17 +13,16 @@ import sqlalchemy as sa
 
 from broker.sending import send_reserved
 from models.action import ScheduledActionModel
-from models.action.plan import NOTHING_PLANNED, Plan
-from models.errors import Hint, InvalidAction, Outdated, Refused
+from models.action.plan import Plan
+from models.errors import Hint, Outdated, Refused
 from models.sql import parts_of, read_clock
 from models.store import actions, audit, tenants
 from models.store.actions import cursors
 from models.store.operations.outbox import Message
 from models.store.tenants.app_limits import check_actions
-from models.stored import document_in
 from models.values import composed
 from runtime.db_retry import in_transaction
-from scheduler.changes.adoption import set_aside, settle, was_edited
+from scheduler.changes.adoption import settle
 from scheduler.changes.circles import check_circles
 from scheduler.changes.dependencies import follow_name
 from scheduler.changes.revisions import (
@@ -46,7 +45,6 @@ from scheduler.changes.validation import (
     unwatched,
 )
 from scheduler.kernel_release import hold_release
-from scheduler.record import Recorded
 
 # The stored action of each document, None where there is none.
 Rows = Sequence[Stored | None]
@@ -142,7 +140,7 @@ def _store_all(
         now = read_clock(connection)
         drafts = Drafts(documents, seen, revisions, since)
         _validate_again(connection, drafts, rows, author, now)
-        _check_circles(connection, author.small_app.id, rows, revisions)
+        check_changes(connection, author.small_app.id, rows, revisions)
         return _store(connection, rows, drafts, author, now, is_stored)
 
     changes, messages = in_transaction(engine, store)
@@ -197,97 +195,15 @@ def _store(
     following: list[Next] = []
     for number, (row, revision) in enumerate(zip(rows, revisions, strict=True)):
         if row is not None:
-            changes[number], due, begun = _conclude(connection, row, revision, author, now)
+            changes[number], due, begun = conclude_one(connection, row, revision, author, now)
             messages += due
             following += begun
             watch(len(changes), total)
-    _begin_all(connection, following, author, now)
+    begin_changes(connection, following, author, now)
     return [changes[number] for number in range(total)], messages
 
 
-def replace_document(
-    engine: sa.Engine, uid: UUID, document: object, author: ChangeContext
-) -> Changed:
-    """Make a document the next revision of an action, whatever its name.
-
-    Raises InvalidAction, Refused for a taken name or a deleted action, and Outdated.
-    """
-    changed, messages = in_transaction(engine, lambda c: _edit(c, uid, document, author))
-    send_reserved(engine, messages)
-    return changed
-
-
-def rename(engine: sa.Engine, uid: UUID, name: str, author: ChangeContext) -> Changed:
-    """Give an action another name by a new revision; its uid, watermark and history stay.
-
-    Ids of operations are made of the uid, so no occurrence is lost or runs twice. Raises
-    InvalidAction, Refused for a taken name or a deleted action, and Outdated.
-    """
-
-    def renamed(connection: sa.Connection) -> tuple[Changed, Sequence[Message]]:
-        document = document_in(cursors.lock(connection, uid).document)
-        # Celery rules were checked when it was saved, and are checked again when it is sent.
-        by = replace(author, celery=None)
-        return _edit(connection, uid, {**document, "name": name}, by)
-
-    changed, messages = in_transaction(engine, renamed)
-    send_reserved(engine, messages)
-    return changed
-
-
-def set_active(engine: sa.Engine, uid: UUID, *, active: bool, author: ChangeContext) -> Changed:
-    """Pause or resume an action by a new revision."""
-
-    def switched(connection: sa.Connection) -> tuple[Changed, Sequence[Message]]:
-        hold_release(connection)
-        row = cursors.lock(connection, uid)
-        by = replace(author, celery=None)
-        try:
-            return _edit(connection, uid, {**document_in(row.document), "active": active}, by)
-        except Outdated:
-            raise
-        except (InvalidAction, Refused) as error:
-            if active or row.deleted_at is not None or not _is_broken(row, author):
-                raise
-            return _pause_broken(connection, row, error, author)
-
-    changed, messages = in_transaction(engine, switched)
-    send_reserved(engine, messages)
-    return changed
-
-
-def _is_broken(row: Stored, author: ChangeContext) -> bool:
-    return row.set_aside is not None or was_edited(row, author.steps)
-
-
-def _pause_broken(
-    connection: sa.Connection, row: Stored, error: Exception, author: ChangeContext
-) -> tuple[Changed, tuple[Message, ...]]:
-    """Pause and quarantine an action whose document makes no revision."""
-    recorded = Recorded()
-    if row.set_aside is None:
-        recorded = set_aside(connection, row, error, read_clock(connection))
-    actions.switch_off(connection, row.action_uid)
-    _audit(connection, author, "change", {row.action_uid: row.name})
-    changed = Changed(row.action_uid, row.name, None, NOTHING_PLANNED, Change.CHANGED, row.revision)
-    return changed, recorded.messages
-
-
-def _edit(
-    connection: sa.Connection, uid: UUID, document: object, author: ChangeContext
-) -> tuple[Changed, tuple[Message, ...]]:
-    hold_release(connection)
-    row = cursors.lock(connection, uid)
-    now = read_clock(connection)
-    context = contexts_of(connection, [row], author, now)[0]
-    revision = revision_of(document, context, author.name)
-    _check_circles(connection, row.small_app_id, [row], [revision])
-    changed, messages, following = _conclude(connection, row, revision, author, now)
-    _begin_all(connection, following, author, now)
-    return changed, messages
-
-
-def _conclude(
+def conclude_one(
     connection: sa.Connection, row: Stored, revision: Revision, author: ChangeContext, now: datetime
 ) -> tuple[Changed, tuple[Message, ...], tuple[Next, ...]]:
     """Decide a locked action up to `now`; return what `revision` changes, which is to be stored."""
@@ -309,19 +225,20 @@ def _conclude(
     return replace(changed, switched=switched), recorded.messages, (following,)
 
 
-def _begin_all(
+def begin_changes(
     connection: sa.Connection, following: Sequence[Next], author: ChangeContext, now: datetime
 ) -> None:
     """Store the next revisions of actions, many per statement: a tick waits for their cursors."""
     for some in parts_of(following, ACTIONS_AT_ONCE):
         begin_all(connection, some, now)
         names = {one.row.action_uid: one.columns["name"] for one in some}
-        _audit(connection, author, "change", names)
+        audit_changes(connection, author, "change", names)
 
 
-def _check_circles(
+def check_changes(
     connection: sa.Connection, small_app_id: int, rows: Rows, revisions: Sequence[Revision]
 ) -> None:
+    """Raise InvalidAction if the actions would then start each other in a circle."""
     changes = dependencies_of(rows, revisions)
     check_circles(connection, small_app_id, changes, holds=True)
 
@@ -366,7 +283,7 @@ def _insert_all(
         rows = {one.uid: dict(revision.columns) for one, revision in some}
         if not actions.insert(connection, author.small_app.id, rows, now, since):
             raise _refused(connection, [one for one, _ in some], author)
-        _audit(connection, author, "create", {one.uid: one.name for one, _ in some})
+        audit_changes(connection, author, "create", {one.uid: one.name for one, _ in some})
         done += len(some)
         watch(done, len(made))
     return made
@@ -397,9 +314,10 @@ def _refused(connection: sa.Connection, made: Sequence[Changed], author: ChangeC
     )
 
 
-def _audit(
+def audit_changes(
     connection: sa.Connection, author: ChangeContext, verb: str, changed: Mapping[UUID, str]
 ) -> None:
+    """Write that the author has done `verb` to these actions, by uid with their names."""
     objects = {str(uid): {"name": name} for uid, name in changed.items()}
     audit.write(
         connection,

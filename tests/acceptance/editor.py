@@ -24,8 +24,9 @@ from models.tables import actions
 from models.tenant import GIVEN
 from runtime.config import load_settings
 from runtime.database import make_engine, reading
-from scheduler.changes.change import apply_all, set_active
+from scheduler.changes.change import apply_all
 from scheduler.changes.deletion import delete
+from scheduler.changes.editing import set_active
 from scheduler.changes.validation import ChangeContext
 from tasks.built_in import built_in_steps
 from tests.factories import DEFAULT_APP

@@ -15,8 +15,9 @@ from models.errors import SchedulerError
 from models.tables import action_cursor, actions, revisions
 from runtime.clock import monotonic
 from runtime.database import reading
-from scheduler.changes.change import apply_all, create_all, set_active
+from scheduler.changes.change import apply_all, create_all
 from scheduler.changes.deletion import delete
+from scheduler.changes.editing import set_active
 from scheduler.changes.validation import ChangeContext
 from scheduler.on_demand.manual import run_now
 from tasks.registry import Registry

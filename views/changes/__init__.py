@@ -1,4 +1,4 @@
-"""Check, store, pause, resume and delete actions."""
+"""Check and store actions."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -10,35 +10,29 @@ from pydantic import Field
 
 from minutebook.steps import SmallApp
 from models.action import ScheduledActionModel
-from models.action.health import NOTHING_TO_COME
 from models.action.schedule import NO_UID
-from models.errors import InvalidAction, InvalidDocument, NotFound, Outdated, Problem, Refused
+from models.errors import InvalidAction, NotFound, Outdated, Problem
 from models.sql import read_clock
-from models.store.actions import SEE_ACTIONS
-from models.store.actions.deletion import of_owner
 from models.store.people import selection
 from models.values import composed
 from runtime.database import reading
-from scheduler.changes import change, deletion
+from scheduler.changes import change, editing
 from scheduler.changes.change import StoreAll
 from scheduler.changes.circles import check_circles
 from scheduler.changes.revisions import dependencies_of
 from scheduler.changes.validation import ChangeContext, Watch, context_of, revisions_of, unwatched
-from scheduler.occurrence import next_occurrences
 from views.actions import Described, Reach, Upcoming, upcoming_of
 from views.changes import pruning
 from views.finding import app_of, find
 from views.installation import Installation
-from views.verbs import ACTION, EDIT, OPERATE, Verb
+from views.verbs import ACTION, EDIT, Verb
 from views.view import Listing, View
 from views.warnings import action_warnings
 
-ALL = 10_000_000
 # For more documents, the view does not say whom each reaches.
 FEW = 10
 SHOWN = 10
 
-Owner = Annotated[str, Field(description="The owning application or person.")]
 Details = Annotated[bool, Field(description="Include the next occurrences of each.")]
 Prune = Annotated[
     str | None,
@@ -78,48 +72,10 @@ class Checked(Listing[Described]):
     """The meaning of documents, which are not stored."""
 
 
-class Switched(Changed):
-    """An action that was paused or resumed."""
-
-    active: bool = Field(description="Whether it is enabled now.")
-
-
 class Renamed(Changed):
     """An action that was given another name."""
 
     old_name: str = Field(description="Its name until now.")
-
-
-class NotSwitched(View):
-    """An action that could not be paused or resumed."""
-
-    uid: UUID = Field(description="Uid of the action.")
-    refused: str = Field(description="Why.")
-
-
-class SwitchedAll(Listing[Switched | NotSwitched]):
-    """The actions of an owner, paused or resumed."""
-
-    @property
-    def exit_code(self) -> int:
-        """1 if some were refused."""
-        return int(bool(self.complaints))
-
-
-class DeletedAction(View):
-    """An action that was deleted; its history stays."""
-
-    uid: UUID = Field(description="Uid of the action.")
-    name: str = Field(description="Name of the action.")
-    cancelled: int = Field(description="Operations that had not started, and never will.")
-
-
-class DeletedActions(View):
-    """The actions of an owner, deleted; their history stays."""
-
-    owner: str = Field(description="The owner whose actions were deleted.")
-    deleted: tuple[str, ...] = Field(description="Their names, sorted.")
-    cancelled: int = Field(description="Operations that had not started, and never will.")
 
 
 @Verb("validate_actions", "POST /api/actions:validate", EDIT, kind=ACTION)
@@ -256,7 +212,7 @@ def put(installation: Installation, name: str, document: object, expects: int | 
     if expects == 0:
         raise Outdated(f"an action named {row['name']!r} already exists")
     author = installation.author_in(app, expects)
-    done = change.replace_document(installation.engine, row["uid"], document, author)
+    done = editing.replace_document(installation.engine, row["uid"], document, author)
     return _result(installation, app, done)
 
 
@@ -298,107 +254,5 @@ def rename(
         row = find(connection, installation, name)
         app = app_of(connection, installation, row)
     author = installation.author_in(app, expects)
-    done = change.rename(installation.engine, row["uid"], to, author)
+    done = editing.rename(installation.engine, row["uid"], to, author)
     return Renamed.of(_result(installation, app, done), old_name=row["name"])
-
-
-@Verb("pause_action", "POST /api/actions/{action=name}:pause", OPERATE)
-def pause(installation: Installation, name: str, expects: int | None = None) -> Switched:
-    """Pause an action.
-
-    Raises Outdated if it is not at the revision `expects`.
-    """
-    return _switch(installation, name, expects, active=False)
-
-
-@Verb("resume_action", "POST /api/actions/{action=name}:resume", OPERATE)
-def resume(installation: Installation, name: str, expects: int | None = None) -> Switched:
-    """Resume an action.
-
-    Raises Outdated if it is not at the revision `expects`.
-    """
-    return _switch(installation, name, expects, active=True)
-
-
-@Verb("pause_actions", "POST /api/actions:pause", OPERATE, is_heavy=True)
-def pause_all(installation: Installation, owner: Owner) -> SwitchedAll:
-    """Pause all actions of an owner; a refused one does not stop the others."""
-    return _switch_all(installation, owner, active=False)
-
-
-@Verb("resume_actions", "POST /api/actions:resume", OPERATE, is_heavy=True)
-def resume_all(installation: Installation, owner: Owner) -> SwitchedAll:
-    """Resume all actions of an owner; a refused one does not stop the others."""
-    return _switch_all(installation, owner, active=True)
-
-
-def _switch(
-    installation: Installation, name: str, expects: int | None, *, active: bool
-) -> Switched:
-    installation.publish()
-    with reading(installation.engine) as connection:
-        row = find(connection, installation, name)
-        author = installation.author_in(app_of(connection, installation, row), expects)
-    return _switched(installation, row["uid"], author, active=active)
-
-
-def _switch_all(installation: Installation, owner: str, *, active: bool) -> SwitchedAll:
-    installation.publish()
-    with reading(installation.engine) as connection:
-        uids = of_owner(connection, installation.small_app.id, owner, ALL)
-    if not uids:
-        raise _nothing(owner)
-    author = installation.author
-
-    def switched(uid: UUID) -> Switched | NotSwitched:
-        try:
-            return _switched(installation, uid, author, active=active)
-        except (InvalidDocument, NotFound, Refused) as error:
-            return NotSwitched(uid=uid, refused=str(error))
-
-    return SwitchedAll(tuple(switched(uid) for uid in uids))
-
-
-def _switched(
-    installation: Installation, uid: UUID, author: ChangeContext, *, active: bool
-) -> Switched:
-    done = change.set_active(installation.engine, uid, active=active, author=author)
-    found: tuple[str, ...] = ()
-    if active and done.plan.on_event is None:
-        with reading(installation.engine) as connection:
-            now = read_clock(connection)
-        if not (done.plan.from_end or next_occurrences(done.plan, uid, now, 1)):
-            found = (NOTHING_TO_COME,)
-    return Switched.of(done, warnings=found, active=active)
-
-
-@Verb("delete_action", "DELETE /api/actions/{action=name}", EDIT)
-def delete(installation: Installation, name: str, expects: int | None = None) -> DeletedAction:
-    """Delete an action; its history stays.
-
-    Raises Outdated if it is not at the revision `expects`.
-    """
-    with reading(installation.engine) as connection:
-        row = find(connection, installation, name)
-        remover = installation.remover_in(app_of(connection, installation, row), expects)
-    cancelled = deletion.delete(installation.engine, row["uid"], remover)
-    return DeletedAction(uid=row["uid"], name=row["name"], cancelled=cancelled)
-
-
-@Verb("delete_actions", "DELETE /api/actions", EDIT)
-def delete_owned(installation: Installation, owner: Owner) -> DeletedActions:
-    """Delete all actions of an owner; their history stays.
-
-    Raises NotFound for none.
-    """
-    deleted = deletion.delete_all(
-        installation.engine, installation.remover_in(installation.small_app), owner
-    )
-    if not deleted.names:
-        raise _nothing(owner)
-    names = tuple(sorted(deleted.names))
-    return DeletedActions(owner=owner, deleted=names, cancelled=deleted.cancelled)
-
-
-def _nothing(owner: str) -> NotFound:
-    return NotFound(f"no action has the owner {owner!r}", SEE_ACTIONS)

@@ -22,6 +22,7 @@ from runtime.database import reading
 from scheduler.changes.change import Change
 from views import changes
 from views.actions import PRIORITY, due_next
+from views.changes import deleting
 from views.files import Document, located
 from views.finding import wrong_cursor
 from views.installation import Installation
@@ -174,7 +175,7 @@ def delete(installation: Installation, id: str) -> DeletedJob:
     if len(found) > 1:
         raise Refused(f"job {id} is the work of {len(found)} actions; delete those by name")
     ((name, url),) = found
-    done = changes.delete(installation, name)
+    done = deleting.delete(installation, name)
     return DeletedJob(id=id, url=url, cancelled=done.cancelled)
 
 

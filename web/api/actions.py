@@ -8,7 +8,7 @@ from models.roles import Permission
 from models.store.actions.search import Standing
 from views import actions, backfills, changes, explanation, runs
 from views.actions import history, search
-from views.changes import plan
+from views.changes import deleting, plan, switching
 from views.installation import Installation
 from views.verbs import ACTION
 from web.access import in_app
@@ -107,5 +107,5 @@ def start_backfill(asked: Range, opened: Installation) -> backfills.StartedBackf
     return backfills.start(opened, asked)
 
 
-serve(router, actions, search, history, explanation, changes, plan, backfills)
+serve(router, actions, search, history, explanation, changes, switching, deleting, plan, backfills)
 serve(router, runs.run, runs.run_all, runs.plan)

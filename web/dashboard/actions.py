@@ -6,8 +6,9 @@ from fastapi.responses import HTMLResponse, Response
 from models.errors import InvalidDocument, NotFound, Refused
 from models.roles import Permission
 from models.store.actions.search import Standing
-from views import apps, changes, runs
+from views import apps, runs
 from views.actions import search, whole
+from views.changes import deleting, switching
 from views.installation import Installation
 from web.dashboard import drawing
 from web.dashboard.rendering import Undo, ask, render, see
@@ -106,11 +107,11 @@ def change(opened: Installation, name: str, verb: str) -> str:
         case "run":
             return f"/operations/{runs.run(opened, name).id}"
         case "pause":
-            changes.pause(opened, name)
+            switching.pause(opened, name)
         case "resume":
-            changes.resume(opened, name)
+            switching.resume(opened, name)
         case "delete":
-            changes.delete(opened, name)
+            deleting.delete(opened, name)
             return "/actions"
         case "restore":
             whole.restore(opened, name)

@@ -29,7 +29,7 @@ from models.users import parse_users
 from runtime.config import Settings
 from runtime.database import reading
 from runtime.sections import AlertSettings
-from scheduler.changes import change
+from scheduler.changes import editing
 from scheduler.changes.change import Changed
 from scheduler.dispatch import dispatch_ready
 from scheduler.explain.operation_text import waits
@@ -404,7 +404,7 @@ def test_a_task_that_is_no_longer_granted_is_not_sent(engine: sa.Engine, broker:
 def test_a_paused_action_sends_nothing_that_waited(engine: sa.Engine, broker: Broker) -> None:
     action = celery_action(engine)
     id = due(engine, action)
-    change.set_active(engine, action.uid, active=False, author=author())
+    editing.set_active(engine, action.uid, active=False, author=author())
 
     sweep(engine)
 
@@ -469,7 +469,7 @@ def test_what_a_follower_takes_up_and_may_not_start_counts_as_no_run(
     dispatch_ready(engine)
     update_operation(engine, id, not_before=database_now(-1.0))
     sweep(engine)
-    change.set_active(engine, action.uid, active=False, author=author())
+    editing.set_active(engine, action.uid, active=False, author=author())
 
     with engine.begin() as connection:
         followed.take(connection, (id, 1), "shop@host", repeatable=False, alerts=NO_ALERTS)

@@ -24,6 +24,7 @@ from tests.integration.cli.conftest import Call, Write
 from tests.statements import executed
 from views import changes
 from views.actions import health_in, show
+from views.changes import switching
 from views.installation import Installation
 
 HOURLY = {"cron_rule": "0 * * * *", "timezone": "UTC"}
@@ -163,7 +164,7 @@ def test_a_date_that_passed_during_a_pause_is_said_at_resume_and_in_the_list(
 
     assert wait_for(has_come, 5)
 
-    resumed = changes.resume(installation, "once")
+    resumed = switching.resume(installation, "once")
 
     text = "no occurrence is to come; give it another date or rule"
     assert resumed.warnings == (text,)

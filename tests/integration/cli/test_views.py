@@ -30,16 +30,10 @@ from views.apps.changes import AppliedApp, AppliedApps, DeletedApp
 from views.apps.grants import GrantedTo, HookSecret
 from views.apps.limits import LimitsOf
 from views.backfills import BackfillPlan, CancelledBackfills, StartedBackfill
-from views.changes import (
-    Changes,
-    Checked,
-    DeletedAction,
-    DeletedActions,
-    Renamed,
-    Switched,
-    SwitchedAll,
-)
+from views.changes import Changes, Checked, Renamed
+from views.changes.deleting import DeletedAction, DeletedActions
 from views.changes.plan import ChangePlan
+from views.changes.switching import Switched, SwitchedAll
 from views.doctor.report import Report
 from views.explanation import Explanation
 from views.installation import Migrated, Started, StoppedUp

@@ -19,7 +19,7 @@ from models.store.people import events, users
 from models.tables import actions, operations
 from models.users import parse_users
 from runtime.database import reading
-from scheduler.changes import change, deletion
+from scheduler.changes import change, deletion, editing
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.factories import STEPS, author, make_document
@@ -275,7 +275,7 @@ class Year:
         made = _switched(self.documents[name], active=not action.revision.active)
         self.check_plan(name, made)
         self.documents[name] = made
-        change.set_active(self.engine, action.uid, active=made[0]["active"], author=author())
+        editing.set_active(self.engine, action.uid, active=made[0]["active"], author=author())
         action.change(made[1](action.uid), now)
 
     def edit_by_sql(self, name: str, action: Action, now: datetime) -> None:

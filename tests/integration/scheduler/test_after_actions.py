@@ -23,15 +23,9 @@ from models.tables import action_ends, actions
 from runtime.config import Settings
 from runtime.database import reading
 from runtime.sections import AlertSettings
-from scheduler.changes.change import (
-    Changed,
-    apply_all,
-    create_all,
-    rename,
-    replace_document,
-    set_active,
-)
+from scheduler.changes.change import Changed, apply_all, create_all
 from scheduler.changes.deletion import delete, delete_all
+from scheduler.changes.editing import rename, replace_document, set_active
 from scheduler.changes.plan import plan_changes
 from scheduler.explain import Explanation, explain
 from scheduler.on_demand.manual import run_now

@@ -26,7 +26,7 @@ from models.tables import action_cursor, actions
 from models.tables import backfills as backfills_table
 from models.tables import operations as operations_table
 from runtime.database import reading
-from scheduler.changes import change
+from scheduler.changes import change, editing
 from scheduler.changes.change import Changed
 from scheduler.dispatch import dispatch_ready
 from scheduler.occurrence import next_occurrences
@@ -218,7 +218,7 @@ def test_a_range_without_an_occurrence_is_refused_and_nothing_is_stored(
 
 
 def pause(engine: sa.Engine, action: Changed) -> None:
-    change.set_active(engine, action.uid, active=False, author=author())
+    editing.set_active(engine, action.uid, active=False, author=author())
 
 
 def make_event_action(engine: sa.Engine, action: Changed) -> None:

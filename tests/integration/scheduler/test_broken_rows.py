@@ -22,7 +22,7 @@ from models.tables import actions as actions_table
 from models.tables import metadata
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler.changes import change, deletion
+from scheduler.changes import change, deletion, editing
 from scheduler.changes.change import Changed
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
@@ -184,10 +184,10 @@ def test_a_broken_action_is_paused_repaired_and_deleted(
     if ticked:
         tick(engine, NOON, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
 
-    change.set_active(engine, broken.uid, active=False, author=author())
+    editing.set_active(engine, broken.uid, active=False, author=author())
     paused = _standing(engine, broken)
     with pytest.raises(InvalidAction, match="Mars/Olympus"):
-        change.set_active(engine, broken.uid, active=True, author=author())
+        editing.set_active(engine, broken.uid, active=True, author=author())
     mended = make_document(name="broken", active=True)
     [repaired] = change.apply_all(engine, [mended], author())
     sound = _standing(engine, broken)

@@ -18,7 +18,7 @@ from models.tables import action_cursor, actions, audit, revisions
 from runtime.clock import wait_for
 from runtime.database import reading
 from scheduler.broker_watch import BrokerWatch
-from scheduler.changes import change, deletion
+from scheduler.changes import deletion, editing
 from scheduler.changes.change import Change, StoreAll, apply_all, create_all
 from scheduler.on_demand import manual
 from scheduler.sweep import Sweeper
@@ -95,7 +95,7 @@ def test_pausing_decides_what_was_due_and_resuming_catches_nothing_up(engine: sa
     action = make_action(engine)
     set_back(engine, action.uid, clock(engine) - 2 * MINUTE)
 
-    change.set_active(engine, action.uid, active=False, author=author())
+    editing.set_active(engine, action.uid, active=False, author=author())
     recorded = len(rows_of(engine, action))
     tick(engine, clock(engine) + timedelta(hours=1), Sweeper(MINUTE, NO_ALERTS), steps=STEPS)
     paused = len(rows_of(engine, action))
@@ -104,7 +104,7 @@ def test_pausing_decides_what_was_due_and_resuming_catches_nothing_up(engine: sa
     assert paused == recorded
     assert cursor_of(engine, action)["next_occurrence_at"] is None
 
-    change.set_active(engine, action.uid, active=True, author=author())
+    editing.set_active(engine, action.uid, active=True, author=author())
     tick(engine, clock(engine), Sweeper(MINUTE, NO_ALERTS), steps=STEPS)
     assert len(rows_of(engine, action)) == recorded
 
@@ -199,7 +199,7 @@ def test_progress_covers_validating_and_storing(engine: sa.Engine, store: StoreA
 
 def test_every_change_is_audited(engine: sa.Engine) -> None:
     action = make_action(engine)
-    change.set_active(engine, action.uid, active=False, author=author())
+    editing.set_active(engine, action.uid, active=False, author=author())
     deletion.delete(engine, action.uid, author())
 
     with reading(engine) as connection:
@@ -307,7 +307,7 @@ def test_a_deleted_action_cannot_be_changed(engine: sa.Engine) -> None:
     deletion.delete(engine, action.uid, author())
 
     with pytest.raises(NotFound, match="was deleted"):
-        change.set_active(engine, action.uid, active=True, author=author())
+        editing.set_active(engine, action.uid, active=True, author=author())
     with pytest.raises(Refused, match="was deleted"):
         manual.run_now(engine, action.uid, "ann")
 

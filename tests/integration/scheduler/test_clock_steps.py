@@ -23,7 +23,7 @@ from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.database import make_engine, reading
 from scheduler import clock_guard
-from scheduler.changes import change, deletion
+from scheduler.changes import change, deletion, editing
 from scheduler.changes.change import Changed
 from scheduler.clock_guard import look
 from scheduler.explain import explain
@@ -374,7 +374,7 @@ def test_what_is_sent_meanwhile_is_not_released_again(
 def test_a_paused_action_is_not_filed_again(engine: sa.Engine, clock: VirtualClock) -> None:
     action = make_action(engine, when=HOURLY)
     run_tick(engine, clock, SEVEN)
-    change.set_active(engine, action.uid, active=False, author=author())
+    editing.set_active(engine, action.uid, active=False, author=author())
     run_tick(engine, clock, SEVEN + DAY)
 
     run_tick(engine, clock, SEVEN + MINUTE)
@@ -657,7 +657,7 @@ def test_a_rename_at_any_instant_loses_and_doubles_nothing(
         if is_tick:
             run_tick(engine, clock, now)
         else:
-            change.rename(engine, action.uid, f"new {number}", author())
+            editing.rename(engine, action.uid, f"new {number}", author())
     run_tick(engine, clock, now + MINUTE)
 
     rows = rows_of(engine, action)

@@ -16,7 +16,7 @@ from models.tables import audit, operations
 from models.tables import small_apps as small_apps_table
 from models.tenant import parse_small_app
 from runtime.database import reading
-from scheduler.changes import change, default_actions, deletion
+from scheduler.changes import change, default_actions, deletion, editing
 from scheduler.changes.validation import ChangeContext
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
@@ -87,7 +87,7 @@ def test_what_an_admin_made_of_it_stays(engine: sa.Engine, admin: str) -> None:
     if admin == "deletes":
         deletion.delete(engine, action["uid"], author())
     elif admin == "pauses":
-        change.set_active(engine, action["uid"], active=False, author=author())
+        editing.set_active(engine, action["uid"], active=False, author=author())
     elif admin == "moves":
         document = default_actions.maintenance_document("Asia/Tokyo")
         change.apply_all(engine, [document], author())

@@ -14,8 +14,9 @@ from models.tables import users as user_table
 from models.users import parse_users
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler.changes.change import Changed, apply_all, set_active
+from scheduler.changes.change import Changed, apply_all
 from scheduler.changes.deletion import delete
+from scheduler.changes.editing import set_active
 from scheduler.explain import Explanation, explain
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick

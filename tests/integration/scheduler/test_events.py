@@ -31,8 +31,9 @@ from models.tables import (
 )
 from runtime.config import Settings
 from runtime.database import make_engine, reading
-from scheduler.changes.change import apply_all, set_active
+from scheduler.changes.change import apply_all
 from scheduler.changes.deletion import delete
+from scheduler.changes.editing import set_active
 from scheduler.clock_guard import look
 from scheduler.events import Watched
 from scheduler.events.tick import EventTick

@@ -20,7 +20,7 @@ from models.tables import actions, missed_spans, operations, revisions, workers
 from models.values import format_instant
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler.changes import change, deletion
+from scheduler.changes import change, deletion, editing
 from scheduler.dispatch import dispatch_ready
 from scheduler.explain import Explanation, explain
 from scheduler.sweep import Sweeper
@@ -313,7 +313,7 @@ def test_one_in_a_missed_span_tells_the_span(engine: sa.Engine, why: Why) -> Non
 
 def test_a_paused_one_tells_who_paused_it(engine: sa.Engine, why: Why) -> None:
     action = make_action(engine, when={"cron_rule": "0 0 1 1 *", "timezone": "UTC"})
-    change.set_active(engine, action.uid, active=False, author=author())
+    editing.set_active(engine, action.uid, active=False, author=author())
     with reading(engine) as connection:
         now = read_clock(connection)
 

@@ -18,7 +18,7 @@ from models.tables import action_cursor, operations
 from models.values.delays import rounded_up
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler.changes import change
+from scheduler.changes import change, editing
 from scheduler.explain import explain
 from scheduler.foresee import coming
 from scheduler.on_demand.manual import run_now
@@ -240,9 +240,9 @@ def test_a_retry_of_an_older_operation_counts_while_it_runs(
 
 def test_a_pause_begins_no_second_count(engine: sa.Engine, broker: Broker, now: datetime) -> None:
     action, first = begun(engine, now)
-    change.set_active(engine, action.uid, active=False, author=author())
+    editing.set_active(engine, action.uid, active=False, author=author())
     finished(engine, first, now - 30 * DAY)
-    change.set_active(engine, action.uid, active=True, author=author())
+    editing.set_active(engine, action.uid, active=True, author=author())
     since = cursor_of(engine, action)["watermark"]
 
     run_tick(engine, since + MINUTE)
@@ -261,7 +261,7 @@ def test_an_edit_to_and_from_the_grid_keeps_the_last_end(
 
     seen = []
     for document in documents:
-        change.replace_document(engine, action.uid, document, author())
+        editing.replace_document(engine, action.uid, document, author())
         run_tick(engine, now + MINUTE)
         seen.append(cursor_of(engine, action)["next_occurrence_at"])
 

@@ -14,7 +14,7 @@ from models.store.facts import KERNEL, TZ_RELEASE
 from models.tables import action_cursor, backfills, missed_spans, operations
 from runtime.database import reading
 from scheduler import kernel_release
-from scheduler.changes import change, deletion
+from scheduler.changes import change, deletion, editing
 from scheduler.kernel_release import (
     ADOPTING,
     OlderRelease,
@@ -189,11 +189,11 @@ DECIDING: dict[str, Act] = {
     "apply": lambda engine, _: change.apply_all(
         engine, [make_document(name="one", description="new")], author()
     ),
-    "edit": lambda engine, one: change.replace_document(
+    "edit": lambda engine, one: editing.replace_document(
         engine, one.uid, make_document(name="one", description="new"), author()
     ),
-    "rename": lambda engine, one: change.rename(engine, one.uid, "other", author()),
-    "pause": lambda engine, one: change.set_active(engine, one.uid, active=False, author=author()),
+    "rename": lambda engine, one: editing.rename(engine, one.uid, "other", author()),
+    "pause": lambda engine, one: editing.set_active(engine, one.uid, active=False, author=author()),
     "delete": lambda engine, one: deletion.delete(engine, one.uid, author()),
     "backfill": start_backfill,
 }

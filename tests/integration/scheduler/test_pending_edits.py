@@ -14,7 +14,7 @@ from models.tables import actions, missed_spans
 from models.users import parse_users
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler.changes import change
+from scheduler.changes import change, editing
 from scheduler.changes.change import Change, Changed
 from scheduler.changes.plan import plan_changes
 from scheduler.explain import Explanation, explain
@@ -130,7 +130,7 @@ def test_a_pause_is_told_from_its_beginning_whatever_was_edited_since(
 ) -> None:
     action = make_action(engine, name="one", when=HOURLY)
     clock.set(MONDAY + MINUTE)
-    change.set_active(engine, action.uid, active=False, author=author())
+    editing.set_active(engine, action.uid, active=False, author=author())
     for hour in (3, 4):
         clock.set(MONDAY + hour * HOUR)
         edited = make_document(name="one", when=HOURLY, active=False, description=str(hour))

@@ -18,7 +18,7 @@ from models.store.operations.finish import Ending, end
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_state, audit
 from runtime.database import reading
-from scheduler.changes import change, deletion
+from scheduler.changes import change, deletion, editing
 from scheduler.changes.change import Changed
 from scheduler.dispatch import dispatch_ready
 from scheduler.on_demand.cancel import cancel
@@ -195,7 +195,7 @@ def test_an_occurrence_without_a_row_is_one_for_backfill(engine: sa.Engine) -> N
 
 
 def pause(engine: sa.Engine, action: Changed) -> None:
-    change.set_active(engine, action.uid, active=False, author=author())
+    editing.set_active(engine, action.uid, active=False, author=author())
 
 
 def delete(engine: sa.Engine, action: Changed) -> None:

@@ -15,7 +15,7 @@ from models.tables import actions, operations
 from runtime.config import Settings
 from runtime.database import reading
 from runtime.sections.processes import RetentionSettings
-from scheduler.changes import change
+from scheduler.changes import change, editing
 from scheduler.changes.validation import ChangeContext
 from scheduler.loop import Daemon
 from scheduler.sweep import Sweeper
@@ -118,7 +118,7 @@ def test_a_look_back_longer_than_history_is_kept_is_refused(engine: sa.Engine) -
 def test_one_that_was_stored_before_can_still_be_paused(engine: sa.Engine) -> None:
     action = make_action(engine, policy={"look_back": "P10D"})
 
-    paused = change.set_active(engine, action.uid, active=False, author=keeping(9))
+    paused = editing.set_active(engine, action.uid, active=False, author=keeping(9))
 
     assert paused.change is change.Change.CHANGED
 

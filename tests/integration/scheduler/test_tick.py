@@ -13,7 +13,7 @@ from models.store import facts
 from models.store.notices.alerting import NO_ALERTS
 from models.tables import action_cursor, actions, revisions
 from runtime.database import reading
-from scheduler.changes import change, deletion
+from scheduler.changes import deletion, editing
 from scheduler.occurrence import next_occurrence
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
@@ -497,7 +497,7 @@ def test_pausing_records_all_of_a_long_catch_up(engine: sa.Engine) -> None:
         now = read_clock(connection)
     action = make_action(engine, policy=policy, since=now - timedelta(minutes=2500))
 
-    change.set_active(engine, action.uid, active=False, author=author())
+    editing.set_active(engine, action.uid, active=False, author=author())
 
     assert 2499 <= len(rows_of(engine, action)) <= 2502
 

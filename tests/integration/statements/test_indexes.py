@@ -31,7 +31,7 @@ from models.tables import action_cursor
 from runtime.config import load_settings
 from runtime.database import reading
 from runtime.sections import AlertSettings
-from scheduler.changes import calendars, change, deletion
+from scheduler.changes import calendars, deletion, editing
 from scheduler.counting import count_ended
 from scheduler.dispatch import dispatch_ready
 from scheduler.on_demand import backfill, cancel, restart
@@ -173,7 +173,7 @@ def test_pausing_and_deleting(filled: Filled, statements: Statements) -> None:
     action, first, _ = make(filled, "paused")
 
     with statements.captured():
-        change.set_active(filled.engine, action.uid, active=False, author=author())
+        editing.set_active(filled.engine, action.uid, active=False, author=author())
         found = claimed(filled, first)
         deletion.delete(filled.engine, action.uid, author())
 

@@ -18,7 +18,7 @@ from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
 from models.tables import action_state
 from runtime.database import reading
-from scheduler.changes import change
+from scheduler.changes import editing
 from tasks import lease
 from tests.factories import author, claimed, make_action, make_operation, row_of, update_operation
 
@@ -140,7 +140,7 @@ def test_a_pause_skips_all_that_wait_in_a_row(engine: sa.Engine) -> None:
     claimed(engine, first)
     for other in others:
         assert claimed(engine, other) is NotClaimed.WAITS
-    change.set_active(engine, action.uid, active=False, author=author())
+    editing.set_active(engine, action.uid, active=False, author=author())
 
     [released] = _end(engine, first)
     assert claimed(engine, released) is NotClaimed.PAUSED

@@ -19,8 +19,9 @@ from models.store.operations.finish import Ending, end
 from models.store.operations.outbox import Message
 from models.tables import action_state, notices
 from runtime.sections import AlertSettings
-from scheduler.changes.change import Changed, set_active
+from scheduler.changes.change import Changed
 from scheduler.changes.deletion import delete_app, delete_each
+from scheduler.changes.editing import set_active
 from tests.celery_messages import RULES, celery_action
 from tests.factories import (
     STEPS,

@@ -17,7 +17,7 @@ from models.tables import operations
 from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.database import make_engine, reading
-from scheduler.changes import change
+from scheduler.changes import editing
 from tests.factories import author, installation_on, make_app, row_of, update_operation
 from tests.integration.web.jobs import NOON, make_due, make_job
 from views.jobs import taking
@@ -110,7 +110,7 @@ def test_what_a_rule_may_keep_back_is_left_to_that_rule(engine: sa.Engine) -> No
     paused = make_job(engine, "https://example.com/paused")
     in_order = make_job(engine, "https://example.com/order", policy={"catch_up": "all"})
     kept = [make_due(engine, paused), make_due(engine, in_order)]
-    change.set_active(engine, paused.uid, active=False, author=author())
+    editing.set_active(engine, paused.uid, active=False, author=author())
     (free,) = make_jobs(engine, 1)
 
     taken = take_all(engine, [*kept, free])

@@ -21,7 +21,7 @@ from models.tables import action_state, notices
 from models.values import format_instant
 from runtime.database import reading
 from runtime.sections import AlertSettings
-from scheduler.changes import change
+from scheduler.changes import editing
 from scheduler.changes.change import Changed
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
@@ -145,7 +145,7 @@ def test_a_run_of_a_clock_that_was_ahead_says_nothing(engine: sa.Engine) -> None
 
 def test_a_paused_action_is_not_overdue(engine: sa.Engine) -> None:
     action = make_waiting(engine)
-    change.set_active(engine, action.uid, active=False, author=author())
+    editing.set_active(engine, action.uid, active=False, author=author())
 
     assert alert(engine) == []
 

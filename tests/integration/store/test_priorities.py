@@ -23,7 +23,7 @@ from models.tables import operations
 from models.turns import Sharing
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler.changes import change, deletion
+from scheduler.changes import deletion, editing
 from scheduler.changes.change import Changed
 from scheduler.dispatch import dispatch_ready
 from scheduler.on_demand.restart import retry
@@ -99,9 +99,9 @@ def test_operations_take_turns_while_an_active_action_has_a_priority(engine: sa.
     assert sharing(engine) is Sharing.NONE
     urgent = make_prioritised(engine, 10)
     assert sharing(engine) is Sharing.PRIORITY
-    change.set_active(engine, urgent.uid, active=False, author=author(STEPS))
+    editing.set_active(engine, urgent.uid, active=False, author=author(STEPS))
     assert sharing(engine) is Sharing.NONE
-    change.set_active(engine, urgent.uid, active=True, author=author(STEPS))
+    editing.set_active(engine, urgent.uid, active=True, author=author(STEPS))
     deletion.delete(engine, urgent.uid, author=author(STEPS))
     assert sharing(engine) is Sharing.NONE
 
@@ -214,7 +214,7 @@ def test_a_retry_has_the_priority_of_its_action_now_and_waits_from_now_on(
     long_ago = row_of(engine, id)["recorded_at"] - timedelta(days=30)
     update_operation(engine, id, recorded_at=long_ago, ranked_at=long_ago)
     document = make_document(name=action.name, policy={"priority": -2})
-    change.replace_document(engine, action.uid, document, author(STEPS))
+    editing.replace_document(engine, action.uid, document, author(STEPS))
 
     retry(engine, id, WHOLE_INSTALLATION, "ann")
 

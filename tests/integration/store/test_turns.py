@@ -23,7 +23,7 @@ from models.tables import operations as operations_table
 from models.turns import Sharing
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler.changes import change
+from scheduler.changes import editing
 from scheduler.changes.change import Changed
 from scheduler.dispatch import dispatch_ready
 from scheduler.on_demand.cancel import cancel
@@ -130,7 +130,7 @@ def test_apps_share_once_a_second_one_has_an_active_action(engine: sa.Engine) ->
     assert sharing(engine) is Sharing.NONE
     action = make_action(engine, app=app, name="its own")
     assert sharing(engine) is Sharing.APPS
-    change.set_active(engine, action.uid, active=False, author=author(STEPS, app))
+    editing.set_active(engine, action.uid, active=False, author=author(STEPS, app))
     assert sharing(engine) is Sharing.NONE
 
 

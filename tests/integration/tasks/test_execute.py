@@ -17,7 +17,7 @@ from models.store.operations.admission import NotClaimed
 from models.tables import action_state
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler.changes import change, deletion
+from scheduler.changes import deletion, editing
 from scheduler.changes.change import Changed, create_all
 from tasks import lease
 from tasks.execute import run_attempt
@@ -225,7 +225,7 @@ def test_a_paused_actions_operation_is_skipped_when_it_would_start(
 ) -> None:
     action = make_running_action(engine, Registry())
     operation = make_operation(engine, action, NOON)
-    change.set_active(engine, action.uid, active=False, author=author())
+    editing.set_active(engine, action.uid, active=False, author=author())
 
     assert run_one(engine, settings, operation) == NotClaimed.PAUSED
     row = row_of(engine, operation)

@@ -27,7 +27,7 @@ from runtime.clock import wait_for
 from runtime.database import reading
 from runtime.logs.events import Line
 from runtime.sections import AlertSettings
-from scheduler.changes import change
+from scheduler.changes import editing
 from scheduler.dispatch import dispatch_ready
 from scheduler.explain.operation_text import waits
 from scheduler.on_demand.cancel import cancel
@@ -209,7 +209,7 @@ def test_small_apps_take_turns(desk: Web) -> None:
 def test_a_job_that_cannot_start_keeps_no_other_back(desk: Web) -> None:
     paused = make_job(desk.engine, "https://example.com/paused")
     refused = make_due(desk.engine, paused)
-    change.set_active(desk.engine, paused.uid, active=False, author=author())
+    editing.set_active(desk.engine, paused.uid, active=False, author=author())
     id = make_due(desk.engine, make_job(desk.engine))
     client = desk.client(Role.WORKER)
 
