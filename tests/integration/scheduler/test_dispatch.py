@@ -8,18 +8,22 @@ from uuid import UUID
 import pytest
 import sqlalchemy as sa
 
-from broker.sending import Sent
-from models.operation import Cause
+from broker import app
+from broker.sending import Sent, send_ended, send_reserved
+from models.carriers import EXECUTE_QUICK
+from models.operation import Cause, OperationState
 from models.sql import database_now
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import outbox
+from models.store.operations.finish import Ended
 from models.store.operations.outbox import Message
 from models.tables import operations
 from runtime.clock import wait_for
 from runtime.database import reading
 from scheduler.dispatch import BATCH, _dispatch
 from scheduler.sweep import Sweeper
-from tests.factories import make_action, make_operation, update_operation
+from tests.factories import make_action, make_operation, row_of, update_operation
+from tests.servers import Broker
 from tests.virtual_clock import VirtualClock
 
 AT = datetime(2026, 8, 1, tzinfo=UTC)
@@ -113,3 +117,46 @@ def test_an_unexpected_error_while_sending_keeps_no_alert_back(
     swept = Sweeper(timedelta(seconds=45), NO_ALERTS).sweep(engine, send=True)
 
     assert (swept.sent, swept.overdue) == (0, 1)
+
+
+def make_ready(engine: sa.Engine, count: int) -> list[Message]:
+    """Record operations that are sendable, the first one for the longest time."""
+    action = make_action(engine, policy={"overlap": "allow"})
+    ids = [make_operation(engine, action, AT + n * timedelta(hours=1)) for n in range(count)]
+    for n, id in enumerate(ids):
+        update_operation(engine, id, not_before=AT + n * timedelta(hours=1))
+    return [Message(id, 1, EXECUTE_QUICK, "quick") for id in ids]
+
+
+def test_what_the_broker_took_before_it_broke_is_not_sent_again(
+    engine: sa.Engine, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ready = make_ready(engine, 2)
+    send_all = app._flush
+
+    def breaks_after_one(chunk: Sequence[Message]) -> None:
+        if chunk[0] != ready[0]:
+            raise ConnectionError("reset by peer")
+        send_all(chunk)
+
+    monkeypatch.setattr(app, "FLUSH_SIZE", 1)
+    monkeypatch.setattr(app, "_flush", breaks_after_one)
+    with engine.begin() as connection:
+        reserved = outbox.reserve_sendable(connection, 2)
+    sent = send_reserved(engine, sorted(reserved, key=lambda one: one != ready[0]))
+
+    assert sent.count == 1
+    assert [row_of(engine, one.id)["state"] for one in ready] == ["queued", "pending"]
+    with engine.begin() as connection:
+        again = outbox.reserve_sendable(connection, 2)
+    assert [one.id for one in again] == [ready[1].id]
+
+
+def test_what_an_end_releases_is_sent_in_its_order_not_by_age(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    older, newer = make_ready(engine, 2)
+
+    send_ended(engine, Ended(OperationState.SUCCESS, [newer, older], [], None))
+
+    assert [id for id, _ in broker.messages("quick")] == [str(newer.id), str(older.id)]

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from broker.app import configure
 from models.errors import Refused
 from models.store.notices.alerting import NO_ALERTS
+from models.store.operations.waiting import Room
 from models.store.scope import WHOLE_INSTALLATION
 from runtime.config import Settings
 from runtime.sections.limits import LimitSettings
@@ -18,7 +19,7 @@ from scheduler.on_demand import manual, restart
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
 from tasks import backfill as filling
-from tests.factories import STEPS, make_action, make_app, make_operation, rows_of
+from tests.factories import DEFAULT_APP, STEPS, make_action, make_app, make_operation, rows_of
 from tests.integration.scheduler.test_backfill import (
     HOUR,
     backfill_of,
@@ -103,6 +104,21 @@ def test_what_waits_is_not_counted_for_each_batch(
 
     assert report.recorded == 50
     assert len([one for one in statements if "count(*)" in one and "operations" in one]) == 1
+
+
+def test_what_others_record_meanwhile_is_counted_before_the_room_is_half_full(
+    engine: sa.Engine,
+) -> None:
+    room = Room(10)
+    with engine.begin() as connection:
+        room.look(connection)
+    make_waiting(engine, 6)
+    rows = [{"small_app_id": DEFAULT_APP.id}] * 6
+
+    with engine.begin() as connection:
+        kept, beyond = room.within(connection, rows)
+
+    assert (len(kept), len(beyond)) == (4, 2)
 
 
 def test_without_a_limit_all_wait(engine: sa.Engine, limited: Callable[[int], None]) -> None:

@@ -220,6 +220,29 @@ def test_what_an_action_knows_is_kept_between_operations(
     assert (state.run_number, state.failures_in_row, state.last_state) == (3, 0, "success")
 
 
+def test_a_failed_attempt_keeps_no_checkpoint_though_it_is_retried(
+    engine: sa.Engine, settings: Settings
+) -> None:
+    seen: list[dict[str, object]] = []
+
+    @minutebook.step("page")
+    def page(context: minutebook.StepContext) -> None:
+        seen.append(dict(context.checkpoint))
+        context.checkpoint["page"] = 7
+        raise RuntimeError("half way")
+
+    retry = {"max_attempts": 2, "backoff": ["PT1S"]}
+    action = make_running_action(
+        engine, Registry(), operations={"page": True}, policy={"retry": retry}
+    )
+    operation = make_operation(engine, action, NOON)
+
+    assert run_one(engine, settings, operation) == "pending"
+    assert run_one(engine, settings, operation, attempt=2) == "failed"
+
+    assert seen == [{}, {}]
+
+
 def test_a_paused_actions_operation_is_skipped_when_it_would_start(
     engine: sa.Engine, settings: Settings
 ) -> None:

@@ -1,26 +1,31 @@
-"""The lease of an attempt whose end is being recorded."""
+"""The lease of an attempt: how one ends that was cut off, and one whose end is being recorded."""
 
 import threading
 
 import pytest
 import sqlalchemy as sa
 
+from models.operation import OperationState
 from models.store.operations.claims import Claim
+from models.store.operations.finish import Ending
 from runtime.config import Settings
 from tasks import lease
-from tasks.lease import Lease
+from tasks.lease import GIVEN_BACK, STOPPING, Lease
 from tests.factories import claimed, make_action, make_operation
 from tests.integration.scheduler.test_tick import SEVEN
+
+
+def make_lease(engine: sa.Engine, settings: Settings) -> Lease:
+    claim = claimed(engine, make_operation(engine, make_action(engine), SEVEN))
+    assert isinstance(claim, Claim)
+    return Lease(engine, claim, settings.worker, settings.alert)
 
 
 def test_an_end_that_is_not_recorded_for_too_long_leaves_the_lease_to_run_out(
     engine: sa.Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lease, "RECORDED_WITHIN_S", 0.3)
-    id = make_operation(engine, make_action(engine), SEVEN)
-    claim = claimed(engine, id)
-    assert isinstance(claim, Claim)
-    one = Lease(engine, claim, settings.worker, settings.alert)
+    one = make_lease(engine, settings)
 
     with one.held():
         beats = next(each for each in threading.enumerate() if each.name == "minutebook lease")
@@ -28,3 +33,20 @@ def test_an_end_that_is_not_recorded_for_too_long_leaves_the_lease_to_run_out(
         beats.join(10)
 
         assert not beats.is_alive()
+
+
+CUT_OFF = Ending(
+    OperationState.FAILED,
+    error="the worker stopped while step load was running",
+    reason="cut off",
+)
+
+
+@pytest.mark.parametrize(("step", "ending"), [(None, GIVEN_BACK), ("load", CUT_OFF)])
+def test_an_operation_is_given_back_only_if_its_step_may_begin_twice(
+    engine: sa.Engine, settings: Settings, step: str | None, ending: Ending
+) -> None:
+    one = make_lease(engine, settings)
+    one.interrupted_for, one.unrepeatable = STOPPING, step
+
+    assert one.ending() == ending
