@@ -41,6 +41,13 @@ class PlugIn:
     pruning: Names = ()
 
 
+# The steps of the kernel; they are declared in light modules, and reach no work.
+KERNEL_STEPS = (
+    *("tasks.steps.celery_task", "tasks.steps.job"),
+    *("tasks.steps.command", "tasks.steps.maintenance"),
+)
+
+
 @cache
 def plug_ins() -> tuple[PlugIn, ...]:
     """Return the plug-ins of this installation."""
@@ -53,6 +60,12 @@ def named(what: str) -> Iterator[str]:
     """Yield the names that plug-ins add to `what`, a field of PlugIn."""
     for one in plug_ins():
         yield from getattr(one, what)
+
+
+def declare_steps() -> None:
+    """Load the declarations of Minutebook's own steps; `minutebook.steps` then knows them."""
+    for module in (*KERNEL_STEPS, *named("steps")):
+        import_module(module)
 
 
 def added(what: str) -> Iterator[Any]:

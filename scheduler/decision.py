@@ -16,6 +16,7 @@ from models.action.plan import Plan
 from models.action.schedule import ONE_SECOND, Schedule, union
 from models.events import Happened
 from models.fingerprint import fingerprint, operation_id, str_to_uuid
+from scheduler.occurrence import latest, looking_back
 
 MOST_SENT = 1_000
 MOST_MISSED_SHOWN = 10
@@ -121,7 +122,7 @@ def decide(
         return Decision(max(watermark, until))
     parts = plan.schedules(uid)
     whole = union(parts)
-    looked_at = [(part, max(watermark, since)) for part, since in _looking_back(plan, parts, now)]
+    looked_at = [(part, max(watermark, since)) for part, since in looking_back(plan, parts, now)]
     due = _due(plan, looked_at, until)
     if len(due) > MOST_SENT:
         due = due[:MOST_SENT]
@@ -231,8 +232,8 @@ def _due(plan: Plan, windows: list[tuple[Schedule, datetime]], until: datetime) 
         ascending = merge(*(_within(schedule, since, until) for schedule, since in windows))
         # One more than is sent at once shows that more are due.
         return list(islice((at for at, _ in groupby(ascending)), MOST_SENT + 1))
-    latest = [schedule.last(since, until) for schedule, since in windows]
-    return sorted(at for at in latest if at is not None)[-1:]
+    at = latest(windows, until)
+    return [] if at is None else [at]
 
 
 def _within(schedule: Schedule, since: datetime, until: datetime) -> Iterator[datetime]:
@@ -295,15 +296,7 @@ def _first_missed(whole: Schedule, since: datetime, due: list[datetime]) -> date
 
 def _reason(plan: Plan, parts: Sequence[Schedule], at: datetime, now: datetime) -> str:
     """Return `overtaken` within the look-back of a rule that names `at`, else `too late`."""
-    for part, since in _looking_back(plan, parts, now):
+    for part, since in looking_back(plan, parts, now):
         if at > since and part.count(at - ONE_SECOND, at):
             return OVERTAKEN
     return TOO_LATE
-
-
-def _looking_back(
-    plan: Plan, parts: Sequence[Schedule], now: datetime
-) -> Iterator[tuple[Schedule, datetime]]:
-    """Yield the schedule of each rule with the instant at which its look-back begins."""
-    for part, rule in zip(parts, plan.rules, strict=True):
-        yield part, now - plan.look_back_of(rule)

@@ -1,17 +1,13 @@
 """Find the occurrences that the clock gives an action by its plan: pure."""
 
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from cron import CronSchedule
 from models.action import ScheduledActionModel, plan_of
 from models.action.plan import Plan
-from models.action.schedule import (
-    BEGINNING,
-    END,
-    NO_UID,
-    ONE_SECOND,
-)
+from models.action.rules import cron_schedule
+from models.action.schedule import BEGINNING, END, NO_UID, ONE_SECOND, Schedule
 
 FOREVER = datetime.max.replace(tzinfo=UTC)
 
@@ -23,7 +19,7 @@ def get_cron_last_occurrence(
 
     `now` is aware. Raises cron.InvalidRule, which names the field, for an invalid rule or zone.
     """
-    return CronSchedule(cron_rule, timezone).last(now - look_back, now)
+    return cron_schedule(cron_rule, timezone).last(now - look_back, now)
 
 
 def get_scheduled_action_last_occurrence(
@@ -38,11 +34,21 @@ def get_scheduled_action_last_occurrence(
     if not plan.active:
         return None
     uid = getattr(action, "uid", None) or NO_UID
-    found = (
-        schedule.last(now - (look_back or plan.look_back_of(rule)), now)
-        for schedule, rule in zip(plan.schedules(uid), plan.rules, strict=True)
-    )
-    return max((instant for instant in found if instant is not None), default=None)
+    return latest(looking_back(plan, plan.schedules(uid), now, look_back), now)
+
+
+def looking_back(
+    plan: Plan, parts: Sequence[Schedule], now: datetime, look_back: timedelta | None = None
+) -> Iterator[tuple[Schedule, datetime]]:
+    """Yield the schedule of each rule with the instant at which its look-back begins."""
+    for part, rule in zip(parts, plan.rules, strict=True):
+        yield part, now - (plan.look_back_of(rule) if look_back is None else look_back)
+
+
+def latest(windows: Iterable[tuple[Schedule, datetime]], until: datetime) -> datetime | None:
+    """Return the latest occurrence of schedules, each in its own (since, until], or None."""
+    found = (schedule.last(since, until) for schedule, since in windows)
+    return max((at for at in found if at is not None), default=None)
 
 
 def next_occurrence(plan: Plan, uid: UUID, after: datetime) -> datetime | None:

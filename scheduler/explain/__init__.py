@@ -11,6 +11,8 @@ import sqlalchemy as sa
 
 from minutebook.steps import Steps
 from models.action.plan import Broken, Plan
+from models.action.rules import CronModel
+from models.action.schedule import ONE_SECOND
 from models.fingerprint import operation_id
 from models.operation import ENDED, OperationState
 from models.sql import read_clock
@@ -40,7 +42,7 @@ from scheduler.explain.operation_text import ended, made_due, runs, sends_again,
 from scheduler.foresee import foresee
 from scheduler.from_end import counted
 from scheduler.missed import reason_within
-from scheduler.occurrence import has_occurrence, is_known_to, neighbours
+from scheduler.occurrence import get_cron_last_occurrence, has_occurrence, is_known_to, neighbours
 
 __all__ = ["Explanation", "explain", "waited_for"]
 
@@ -240,7 +242,8 @@ def _nearest(plan: Plan, asked: Question) -> str:
     if _counts(asked, plan.without_jitter()):
         return f"the rule names it, but its jitter moves it: {found}"
     zones = sorted({one.zone for one in plan.rules if one.zone is not None})
-    return f"the rule does not name this instant: {found}{_zones(zones, asked.instant)}"
+    named = f"{found}{_zones(zones, asked.instant)}{_meant_utc(plan, asked.instant)}"
+    return f"the rule does not name this instant: {named}"
 
 
 def _from_end(plan: Plan, asked: Question) -> str:
@@ -267,6 +270,16 @@ def _bounds(plan: Plan, instant: datetime) -> str:
     if plan.policy.starts_at is not None and instant < plan.policy.starts_at:
         return f"the rule names it, but policy.starts_at is {format_instant(plan.policy.starts_at)}"
     return f"the rule names it, but policy.ends_at is {instant_or_dash(plan.policy.ends_at)}"
+
+
+def _meant_utc(plan: Plan, instant: datetime) -> str:
+    """Return whether one of the cron rules names an instant in UTC, and not in its own zone."""
+    names_it = any(
+        get_cron_last_occurrence(one.cron_rule, "UTC", instant, ONE_SECOND)
+        for one in plan.rules
+        if isinstance(one, CronModel)
+    )
+    return '; with `"timezone": "UTC"` it would' if names_it else ""
 
 
 def _zones(zones: list[str], instant: datetime) -> str:

@@ -1,6 +1,7 @@
 """The glossary has every word, in order; README opens as it should; no page promises the future."""
 
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,8 @@ from models.operation import OperationState
 
 ROOT = Path(__file__).parents[2]
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
-HEADWORDS = re.findall(r"^\| (.+?) \| .+ \|$", GLOSSARY, re.M)[1:]
+TERMS, NAMES = GLOSSARY.split("\n## Names in Python\n")
+HEADWORDS = re.findall(r"^\| (.+?) \| .+ \|$", TERMS, re.M)[1:]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 WORDS = (
@@ -37,6 +39,20 @@ def test_the_glossary_is_sorted_and_explains_each_word_once() -> None:
     keys = [word.casefold() for word in HEADWORDS]
 
     assert keys == sorted(set(keys))
+
+
+@pytest.mark.parametrize("name", re.findall(r"^\| `(.+?)` \|", NAMES, re.M))
+def test_each_name_of_the_glossary_is_importable(name: str) -> None:
+    package, _, attribute = name.partition(".")
+
+    assert attribute in import_module(package).__all__
+    assert getattr(import_module(package), attribute).__name__ == attribute
+
+
+@pytest.mark.parametrize("package", ["models", "scheduler", "tasks"])
+def test_the_glossary_has_each_name_of_the_packages(package: str) -> None:
+    for name in import_module(package).__all__:
+        assert f"\n| `{package}.{name}` |" in NAMES
 
 
 def test_the_readme_opens_with_what_it_is_and_the_two_commands() -> None:

@@ -117,6 +117,15 @@ def test_what_an_exception_leaves_out_is_told_where_the_jitter_would_move_it(
     assert found.text == "the rule names it, but `except` leaves it out: 2027-01-11"
 
 
+@pytest.mark.parametrize(("minutes", "meant"), [(60, True), (61, False)])
+def test_a_rule_that_would_name_the_instant_in_utc_is_told(
+    engine: sa.Engine, why: Why, minutes: int, *, meant: bool
+) -> None:
+    found = why(make_weekly(engine), SEVEN + minutes * MINUTE)
+
+    assert found.text.endswith('; with `"timezone": "UTC"` it would') == meant
+
+
 def test_before_its_creation_an_action_has_no_occurrence(engine: sa.Engine, why: Why) -> None:
     found = why(make_weekly(engine), SEVEN - WEEK)
 
