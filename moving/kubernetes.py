@@ -20,6 +20,8 @@ from tasks.steps.command import STEP
 
 OWNER = "import:kubernetes"
 OVERLAPS = {"Allow": "allow", "Forbid": "skip", "Replace": "replace"}
+# Kubernetes reads YAML 1.1.
+FLAGS = {"yes": True, "y": True, "on": True, "no": False, "n": False, "off": False}
 # As Kubernetes waits before it starts a failed pod again, up to six minutes.
 BACKOFF = ["PT10S", "PT20S", "PT40S", "PT1M20S", "PT2M40S", "PT5M20S", "PT6M"]
 RETRIES = 6
@@ -109,7 +111,7 @@ def _entry(name: str, where: str, cron_job: Mapping[str, Any], zone: str) -> Ent
 def _flag(parent: Mapping[str, Any], key: str) -> bool:
     """Return a boolean, also one that a template left as a text; raises CannotMove for another."""
     value = parent.get(key)
-    found = False if value is None else flag_of(value)
+    found = False if value is None else FLAGS.get(str(value).lower(), flag_of(value))
     if found is None:
         raise CannotMove(
             f"its {key} {str(value)[:60]!r} is not true or false", "write true or false"

@@ -1,5 +1,6 @@
-"""YAML without anchors, which can refer to themselves or multiply."""
+"""YAML 1.2 without anchors, which can refer to themselves or multiply."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +29,21 @@ DEEPEST = 32
 # PyYAML takes some 25 µs for each, many times as long as JSON takes.
 MOST_VALUES = 50_000
 LONGEST_NUMBER = 1_000
+
+
+# What stands without quotes and is no text, by the core schema of YAML 1.2, with the characters it
+# begins with. PyYAML knows YAML 1.1, in which `on` is true, and 12:30 is the number 750.
+_DIGITS = r"(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)"
+_CORE_SCHEMA = {
+    "null": (r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    "bool": (r"true|True|TRUE|false|False|FALSE", [*"tTfF"]),
+    "int": (r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", [*"-+0123456789"]),
+    "float": (
+        rf"[-+]?{_DIGITS}(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+        [*"-+.0123456789"],
+    ),
+}
+_BASES = {"0o": 8, "0x": 16}
 
 
 class _Loader(yaml.SafeLoader):
@@ -66,14 +82,19 @@ def _as_written(loader: _Loader, node: yaml.ScalarNode) -> str:
 
 def _number(loader: _Loader, node: yaml.ScalarNode) -> int:
     """Return a whole number; Python refuses to write longer ones as text."""
-    if len(node.value) > LONGEST_NUMBER:
+    written = _as_written(loader, node)
+    if len(written) > LONGEST_NUMBER:
         raise yaml.MarkedYAMLError(
             problem=f"this number is too long; write at most {LONGEST_NUMBER} digits",
             problem_mark=node.start_mark,
         )
-    return int(loader.construct_yaml_int(node))
+    return int(written, _BASES.get(written[:2], 10))
 
 
+_Loader.yaml_implicit_resolvers = {}
+for _kind, (_written, _first) in _CORE_SCHEMA.items():
+    _pattern = re.compile(rf"(?:{_written})\Z")
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_kind}", _pattern, _first)
 _Loader.add_constructor("tag:yaml.org,2002:timestamp", _as_written)
 _Loader.add_constructor("tag:yaml.org,2002:int", _number)
 

@@ -748,6 +748,15 @@ def test_yaml_that_hangs_or_breaks_is_refused(
     assert reason in result.err
 
 
+def test_an_event_action_is_written_in_yaml_without_quotes(call: Call, write: Write) -> None:
+    text = "name: receipt\noperations: {maintenance: true}\nwhen:\n  on: order.paid\n"
+
+    call("action", "apply", write(text, "action.yaml"))
+
+    shown = json.loads(call("--json", "action", "show", "receipt").out)
+    assert shown["document"]["when"] == {"on": "order.paid"}
+
+
 def test_a_terminal_that_knows_ascii_only_is_told_all_the_same(
     call: Call, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -118,6 +118,10 @@ def test_what_a_container_has_besides_is_reported(added: str, remark: str) -> No
         ("false", True),
         ('"false"', True),
         ("null", True),
+        # As Kubernetes reads YAML, by its version 1.1.
+        ("yes", False),
+        ("On", False),
+        ("off", True),
     ],
 )
 def test_a_suspended_job_is_paused_however_it_says_so(written: str, is_active: bool) -> None:

@@ -58,6 +58,31 @@ def test_a_broken_text_is_read_once_the_advice_is_followed(
 
 
 @pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        *((text, text) for text in ("on", "off", "yes", "no", "y", "N", "On", "YES", "tRUE")),
+        *((text, True) for text in ("true", "True", "TRUE")),
+        *((text, False) for text in ("false", "False", "FALSE")),
+        *((text, None) for text in ("null", "Null", "NULL", "~", "")),
+        *((text, text) for text in ("12:30", "12:30:45", "1_000", "0b11", "1_0.5", "0o19")),
+        *((text, text) for text in ("2026-11-26", "2026-11-26T07:00:00Z", "<<", "=", "+.nan")),
+        *(("12", 12), ("-7", -7), ("+7", 7), ("010", 10), ("0o17", 15), ("0x1F", 31)),
+        *((".5", 0.5), ("1.", 1.0), ("-1.5e3", -1500.0), ("1e3", 1000.0)),
+        *((".inf", float("inf")), ("-.INF", float("-inf"))),
+    ],
+)
+def test_a_plain_value_is_what_yaml_1_2_says(written: str, value: object) -> None:
+    read = read_yaml(f"a: {written}")["a"]
+
+    assert (read, type(read)) == (value, type(value))
+
+
+def test_on_is_a_key() -> None:
+    assert read_yaml("when:\n  on: order.paid\n") == {"when": {"on": "order.paid"}}
+    assert read_yaml("{on: {action: load}, off: no}") == {"on": {"action": "load"}, "off": "no"}
+
+
+@pytest.mark.parametrize(
     "text", ["a: \0", "a: !!int 3x", "[" * 5_000, "a: &x [*x]", "a: 0x" + "f" * 5_000]
 )
 def test_any_other_fault_is_one_line(text: str) -> None:
