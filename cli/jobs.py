@@ -14,6 +14,7 @@ from models.turns import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from views import jobs
 from views.door import every
 from views.files import read_documents
+from views.jobs.documents import EVERY_S, new_job
 
 commands = group_of("Jobs for workers in any language.")
 
@@ -22,7 +23,7 @@ commands = group_of("Jobs for workers in any language.")
 def add(
     context: typer.Context,
     url: Annotated[str, typer.Option(help="URL of the work.")],
-    interval: Annotated[int, typer.Option(help="Seconds between runs.")] = jobs.EVERY_S,
+    interval: Annotated[int, typer.Option(help="Seconds between runs.")] = EVERY_S,
     *,
     from_end: Annotated[
         bool | None,
@@ -65,7 +66,7 @@ def add(
         "meta": _pairs(meta or []),
         "priority": priority,
     }
-    show(context, door(context).ask(jobs.add, jobs.new_job(document)))
+    show(context, door(context).ask(jobs.add, new_job(document)))
 
 
 @commands.command("import")

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from models.errors import InvalidDocument
 from moving.entries import Entry, Refused
 from views.files import Document
-from views.jobs import NewJob, document_of, first_runs, new_job
+from views.jobs.documents import NewJob, check_is_first, document_of, first_runs, new_job
 
 OWNER = "import:jobs"
 # First runs are counted from here, so that importing a file again changes nothing.
@@ -16,9 +16,12 @@ GRID = datetime(2000, 1, 1, tzinfo=UTC)
 def entries_of(documents: Sequence[Document]) -> Iterator[Entry | Refused]:
     """Yield the jobs; those of one interval are spread evenly over it."""
     jobs: list[tuple[str, NewJob]] = []
+    places: dict[str, str] = {}
     for where, value in documents:
         try:
-            jobs.append((where, new_job(value)))
+            job = new_job(value)
+            check_is_first(job, where, places)
+            jobs.append((where, job))
         except InvalidDocument as error:
             url = value.get("url") if isinstance(value, dict) else None
             yield Refused.by(str(url or where), where, error)

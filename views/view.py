@@ -30,6 +30,18 @@ Instant = Annotated[
 ]
 
 
+def _whole_first(number: float) -> float:
+    return int(number) if number.is_integer() else number
+
+
+# A whole number of seconds is written as one: 45, not 45.0.
+Seconds = Annotated[
+    float,
+    PlainSerializer(_whole_first, return_type=int | float),
+    WithJsonSchema({"type": "number"}, mode="serialization"),
+]
+
+
 class View(BaseModel):
     """A thing as it is shown, or the result of a request.
 

@@ -14,7 +14,7 @@ from models.tenant import parse_small_app
 from models.users import parse_users
 from scheduler.simulate.expectations import parse_expectations
 from tests.factories import STEPS
-from views.jobs import new_job
+from views.jobs.documents import new_job
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "docs" / "tutorial.md", *(ROOT / "docs/how-to").glob("*.md")]

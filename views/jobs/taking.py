@@ -22,7 +22,8 @@ from runtime.database import DATABASE_AWAY, reading
 from runtime.db_retry import start
 from runtime.logs.events import EventLog
 from views.installation import Installation
-from views.view import Instant, View
+from views.jobs.documents import seconds_of
+from views.view import Instant, Seconds, View
 
 logger = EventLog("minutebook.jobs")
 
@@ -34,11 +35,11 @@ class JobToDo(View):
 
     id: str = Field(description="Its id: the first 12 hex digits of the SHA-1 of its URL.")
     url: str = Field(description="What to do.")
-    interval_s: float | None = Field(description="Its interval; null if it has another rule.")
+    interval_s: int | None = Field(description="Its interval; null if it has another rule.")
     meta: dict[str, Any] = Field(description="What the job was stored with.")
     operation_id: UUID = Field(description="Id of the operation.")
     lease: str = Field(description="To be sent with each report.")
-    lease_s: float = Field(description="Without a report for so long, another worker gets it.")
+    lease_s: Seconds = Field(description="Without a report for so long, another worker gets it.")
     scheduled_at: Instant = Field(description="The instant at which it was due.")
 
 
@@ -157,7 +158,7 @@ def _to_do(found: Recorded, step: one_step.Step, lease_s: float) -> JobToDo | No
     return JobToDo(
         id=id_of(job.url),
         url=job.url,
-        interval_s=None if every is None else every.total_seconds(),
+        interval_s=seconds_of(every),
         meta=job.meta,
         operation_id=found.id,
         lease=one_step.lease_of(found.id, found.attempt, step),

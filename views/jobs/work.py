@@ -22,7 +22,7 @@ from runtime.database import reading
 from runtime.logs.events import EventLog
 from views.installation import Installation
 from views.jobs.taking import JobToDo, send
-from views.view import View
+from views.view import Seconds, View
 
 logger = EventLog("minutebook.jobs")
 
@@ -34,7 +34,7 @@ class JobStanding(View):
     """What a worker learns of the job that it holds."""
 
     stop: str | None = Field(description="Why to stop: `cancelled` or `time limit`; null to go on.")
-    time_left_s: float = Field(description="Seconds after which its lease ends in any case.")
+    time_left_s: Seconds = Field(description="Seconds after which its lease ends in any case.")
 
 
 def give_back(installation: Installation, job: JobToDo) -> None:

@@ -29,7 +29,7 @@ from models.roles import Role
 from tests.web_server import serving
 from views import steps, tokens
 from views.installation import Installation
-from views.jobs import NewJob
+from views.jobs.documents import NewJob
 from views.verbs import UNSENT, VERBS
 from web import app as web_app
 from web import verbs

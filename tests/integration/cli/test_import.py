@@ -253,6 +253,16 @@ def test_jobs_of_a_list_keep_their_grid(call: Call, write: Write) -> None:
 
 
 @pytest.mark.only_here
+def test_the_second_job_of_a_url_cannot_be_imported(call: Call, write: Write) -> None:
+    file = write([{"url": "https://example.com/a"}, {"url": "https://example.com/a"}], "jobs.json")
+
+    made = call("import", "jobs", file)
+
+    assert (made.code, len(made.json)) == (1, 1)
+    assert f"is also the job of {file}[0]; keep one of the two" in made.err
+
+
+@pytest.mark.only_here
 def test_a_job_of_a_list_keeps_its_priority(call: Call, write: Write) -> None:
     file = write([{"url": "https://example.com/a", "priority": -3}], "jobs.json")
 

@@ -14,6 +14,7 @@ from cli.main import run
 from models.errors import InvalidDocument, NotFound, Refused
 from models.job import id_of
 from models.roles import Role
+from models.sql import read_clock
 from models.store import actions
 from runtime.config import Settings
 from runtime.database import reading
@@ -25,6 +26,7 @@ from tests.statements import rows_read
 from views import jobs
 from views.files import read_documents
 from views.installation import Installation
+from views.jobs.documents import NewJob, first_runs, new_job
 
 NOW = datetime(2027, 1, 4, 12, tzinfo=UTC)
 
@@ -50,7 +52,7 @@ def many(count: int, interval_s: int = 300) -> list[dict[str, Any]]:
 def test_an_added_job_is_an_action_that_runs_at_once_and_every_five_minutes(
     opened: Installation,
 ) -> None:
-    added = jobs.add(opened, jobs.NewJob(url=URL, meta={"depth": "2"}))
+    added = jobs.add(opened, NewJob(url=URL, meta={"depth": "2"}))
     (listed,) = jobs.list_jobs(opened, 2).items
     with reading(opened.engine) as connection:
         row = actions.find(connection, opened.small_app.id, added.id, opened.scope)
@@ -59,7 +61,7 @@ def test_an_added_job_is_an_action_that_runs_at_once_and_every_five_minutes(
     assert len(added.id) == 12
     assert listed.next_run_at is not None
     assert listed.next_run_at >= row["created_at"]
-    assert (listed.url, listed.interval_s, listed.meta) == (URL, 300.0, {"depth": "2"})
+    assert (listed.url, listed.interval_s, listed.meta) == (URL, 300, {"depth": "2"})
     made = row["created_at"]
     first, second = next_occurrences(row["plan"], row["uid"], made, 2)
     assert first - made < timedelta(seconds=5)
@@ -70,8 +72,8 @@ def test_adding_a_job_again_changes_it_and_keeps_its_policy(opened: Installation
     retry = {"retry": {"max_attempts": 3}}
     make_job(opened.engine, name=id_of(URL), policy=retry)
 
-    changed = jobs.add(opened, jobs.NewJob(url=URL, interval_s=60))
-    again = jobs.add(opened, jobs.NewJob(url=URL, interval_s=60))
+    changed = jobs.add(opened, NewJob(url=URL, interval_s=60))
+    again = jobs.add(opened, NewJob(url=URL, interval_s=60))
 
     assert (changed.change, again.change) == ("changed", "unchanged")
     with reading(opened.engine) as connection:
@@ -82,9 +84,9 @@ def test_adding_a_job_again_changes_it_and_keeps_its_policy(opened: Installation
 def test_a_job_has_the_priority_that_it_was_given_last(opened: Installation) -> None:
     make_job(opened.engine, name=id_of(URL), policy={"retry": {"max_attempts": 3}})
 
-    jobs.add(opened, jobs.NewJob(url=URL, priority=7))
-    kept = jobs.add(opened, jobs.NewJob(url=URL))
-    other = jobs.add(opened, jobs.NewJob(url=f"{URL}/other"))
+    jobs.add(opened, NewJob(url=URL, priority=7))
+    kept = jobs.add(opened, NewJob(url=URL))
+    other = jobs.add(opened, NewJob(url=f"{URL}/other"))
 
     with reading(opened.engine) as connection:
         plan = actions.find(connection, 1, id_of(URL), opened.scope)["plan"]
@@ -96,7 +98,7 @@ def test_a_job_has_the_priority_that_it_was_given_last(opened: Installation) -> 
     listed = {one.id: one.priority for one in jobs.list_jobs(opened, 9).items}
     assert listed == {id_of(URL): 7, other.id: 0}
     with pytest.raises(ValidationError):
-        jobs.NewJob(url=URL, priority=101)
+        NewJob(url=URL, priority=101)
 
 
 def test_a_job_keeps_the_jitter_that_it_was_given_last(opened: Installation) -> None:
@@ -105,9 +107,9 @@ def test_a_job_keeps_the_jitter_that_it_was_given_last(opened: Installation) -> 
             row = actions.find(connection, opened.small_app.id, id_of(URL), opened.scope)
         return json.loads(row["document"])["when"]
 
-    jobs.add(opened, jobs.NewJob(url=URL, jitter_s=90, jitter_each=True))
+    jobs.add(opened, NewJob(url=URL, jitter_s=90, jitter_each=True))
     first = stored()
-    jobs.add(opened, jobs.NewJob(url=URL, interval_s=600))
+    jobs.add(opened, NewJob(url=URL, interval_s=600))
 
     assert (first["jitter"], first["jitter_each"]) == ("PT1M30S", True)
     assert stored() == {**first, "every": "PT10M"}
@@ -121,7 +123,7 @@ def test_a_job_counts_from_its_end_until_it_gets_a_grid(opened: Installation) ->
 
     seen = []
     for asked in ({"from_end": True}, {"interval_s": 600}, {"from_end": False}):
-        jobs.add(opened, jobs.NewJob(url=URL, **asked))
+        jobs.add(opened, NewJob(url=URL, **asked))
         seen.append(stored())
     (listed,) = jobs.list_jobs(opened, 2).items
 
@@ -131,9 +133,9 @@ def test_a_job_counts_from_its_end_until_it_gets_a_grid(opened: Installation) ->
 
 
 def test_first_runs_are_spread_over_the_interval() -> None:
-    news = [jobs.NewJob.model_validate(one) for one in (*many(3), *many(2, 60))]
+    news = [NewJob.model_validate(one) for one in (*many(3), *many(2, 60))]
 
-    begins = jobs.first_runs(news, NOW - timedelta(seconds=1))
+    begins = first_runs(news, NOW - timedelta(seconds=1))
 
     assert [(at - NOW).total_seconds() for at in begins] == [0, 100, 200, 0, 30]
 
@@ -168,14 +170,14 @@ def test_an_import_is_all_or_nothing_and_names_each_fault(
 
 def test_a_meta_over_four_kilobytes_is_refused(opened: Installation) -> None:
     with pytest.raises(InvalidDocument, match="write at most 4096"):
-        jobs.add(opened, jobs.NewJob(url=URL, meta={"x": "y" * 4096}))
+        jobs.add(opened, NewJob(url=URL, meta={"x": "y" * 4096}))
 
 
 def test_an_action_of_that_name_that_does_something_else_stays(opened: Installation) -> None:
     make_action(opened.engine, name=id_of(URL))
 
     with pytest.raises(Refused, match="is not the job of https://example"):
-        jobs.add(opened, jobs.NewJob(url=URL))
+        jobs.add(opened, NewJob(url=URL))
 
 
 def test_a_deleted_job_is_gone_and_what_waited_is_cancelled(opened: Installation) -> None:
@@ -246,3 +248,82 @@ def test_an_editor_manages_jobs_over_http(desk: Web) -> None:
     assert (wrong.status_code, forbidden.status_code) == (422, 403)
     assert [one["id"] for one in listed] == [id_of(URL)]
     assert deleted.json() == {"id": id_of(URL), "url": URL, "cancelled": 0}
+
+
+def test_what_lists_show_is_imported_again_and_changes_nothing(
+    opened: Installation, tmp_path: Path
+) -> None:
+    given = {"url": URL, "interval_s": 300, "meta": {"depth": 2}, "priority": 4}
+    jobs.import_jobs(opened, [("", given), ("", {"url": f"{URL}/b"})])
+    make_job(opened.engine, name="by another name", active=False)
+    listed = jobs.Jobs(jobs.list_jobs(opened, 9).items).model_dump(mode="json")
+
+    done = jobs.import_jobs(opened, read_documents(write(tmp_path, *listed)))
+
+    assert (done.created, done.changed, done.unchanged) == (0, 0, 3)
+    assert [one["interval_s"] for one in listed] == [300, 300, 300]
+
+
+def test_a_listed_job_keeps_its_next_run_its_name_and_its_pause_elsewhere(
+    opened: Installation,
+) -> None:
+    with reading(opened.engine) as connection:
+        at = read_clock(connection).replace(microsecond=0) + timedelta(hours=1)
+    row = {"id": id_of(URL), "url": URL, "interval_s": 7200, "meta": {}, "action": "feed"}
+    row |= {"active": True, "next_run_at": at.isoformat(), "last_state": "failed", "priority": 0}
+    paused = {**row, "url": f"{URL}/b", "id": id_of(f"{URL}/b"), "action": "b", "active": False}
+
+    jobs.import_jobs(opened, [("[0]", row), ("[1]", paused)])
+
+    listed = {one.action: one for one in jobs.list_jobs(opened, 9).items}
+    assert (listed["feed"].next_run_at, listed["feed"].active) == (at, True)
+    assert (listed["b"].next_run_at, listed["b"].active) == (None, False)
+
+
+def test_a_run_that_is_overdue_elsewhere_comes_at_once() -> None:
+    late, ahead = NOW - timedelta(days=1), NOW + timedelta(minutes=7)
+    news = [
+        NewJob(url=URL, next_run_at=late),
+        NewJob(url=URL, next_run_at=ahead),
+        *(NewJob.model_validate(one) for one in many(3)),
+    ]
+
+    begins = first_runs(news, NOW - timedelta(seconds=1))
+
+    assert [(at - NOW).total_seconds() for at in begins] == [0, 420, 0, 100, 200]
+
+
+def test_entries_of_one_url_are_named(opened: Installation, tmp_path: Path) -> None:
+    file = write(tmp_path, {"url": URL}, {"url": f"{URL}/b"}, {"url": URL, "interval_s": 60})
+
+    with pytest.raises(InvalidDocument) as refused:
+        jobs.import_jobs(opened, read_documents(file))
+
+    (problem,) = refused.value.problems
+    assert problem.path == f"{file}[2]: url"
+    assert (problem.value, problem.remedy) == (
+        URL,
+        f"is also the job of {file}[0]; keep one of the two",
+    )
+    assert jobs.list_jobs(opened, 9).items == ()
+
+
+NO_INTERVAL = (
+    "is null: its action has another rule; "
+    "move it by `minutebook export json` and `minutebook action apply`"
+)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "remedy"),
+    [
+        ("id", "0123456789ab", f'is not the id of its URL; write "{id_of(URL)}", or leave it out'),
+        ("interval_s", None, NO_INTERVAL),
+    ],
+)
+def test_what_an_entry_says_of_another_job_is_refused(key: str, value: object, remedy: str) -> None:
+    with pytest.raises(InvalidDocument) as refused:
+        new_job({"url": URL, key: value})
+
+    (problem,) = refused.value.problems
+    assert (problem.path, problem.remedy) == (key, remedy)

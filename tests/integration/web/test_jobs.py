@@ -70,7 +70,7 @@ def test_a_worker_gets_a_job_and_completes_it(desk: Web, caplog: pytest.LogCaptu
     done = row_of(desk.engine, id)
 
     assert {key: job[key] for key in ("id", "url", "interval_s", "meta", "scheduled_at")} == {
-        "id": ID, "url": URL, "interval_s": 300.0, "meta": {"depth": 2},
+        "id": ID, "url": URL, "interval_s": 300, "meta": {"depth": 2},
         "scheduled_at": "2027-01-04T12:00:00Z",
     }  # fmt: skip
     assert job["operation_id"] == str(id)
