@@ -130,3 +130,4 @@ class LogSettings(Section):
     level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
         "INFO", description="least level shown"
     )
+    poll_stats: bool = Field(True, description="whether each hand-over of jobs over HTTP is logged")

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -27,6 +27,17 @@ from views.view import Seconds, View
 logger = EventLog("minutebook.jobs")
 
 Decide = Callable[[Held], Ending]
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """When a job was scheduled and picked up, as its worker measured it; None if it did not."""
+
+    scheduled_at: datetime | None = None
+    picked_up_at: datetime | None = None
+
+
+UNKNOWN = Times()
 GIVEN_BACK = Ending(OperationState.PENDING, reason="given back: its worker went away")
 
 
@@ -79,17 +90,25 @@ def complete(
     lease: str,
     result: Mapping[str, Any],
     message: str | None = None,
+    times: Times = UNKNOWN,
 ) -> None:
     """End a job as its worker completed it; raises NotFound and LeaseLost."""
     completed = Ending(OperationState.SUCCESS, result={JOB: dict(result)})
     held, _ = _end(installation, job_id, lease, lambda _held: completed, message)
     with reading(installation.engine) as connection:
         next_at = jobs.next_run(connection, held.action_uid)
-    _log(logging.INFO, "job_complete", job_id, held, next_run_at=_written(next_at))
+    figures = _figures(held, times) | {"next_run_at": _written(next_at)}
+    log_event(logging.INFO, "job_complete", {"job_id": job_id, **figures})
 
 
 def fail(
-    installation: Installation, job_id: str, lease: str, error: str, *, permanent: bool
+    installation: Installation,
+    job_id: str,
+    lease: str,
+    error: str,
+    *,
+    permanent: bool,
+    times: Times = UNKNOWN,
 ) -> None:
     """End a job as failed; its policy decides on a retry. Raises NotFound and LeaseLost."""
 
@@ -101,12 +120,13 @@ def fail(
         return retry_policy.failed(held, error, permanent=permanent)
 
     held, ended = _end(installation, job_id, lease, failed)
-    at = None
-    if ended.state is OperationState.PENDING:
-        with reading(installation.engine) as connection:
-            at = jobs.next_try(connection, held.id)
-    more = {"reported": error, "will_retry_at": _written(at)}
-    _log(logging.WARNING, "job_error", job_id, held, **more)
+    is_retried = ended.state is OperationState.PENDING
+    with reading(installation.engine) as connection:
+        retry_at = jobs.next_try(connection, held.id) if is_retried else None
+        next_at = jobs.next_run(connection, held.action_uid)
+    after = {"will_retry_at": _written(retry_at), "next_run_at": _written(next_at)}
+    figures = {"error": error, **_figures(held, times), **after}
+    log_event(logging.WARNING, "job_error", {"job_id": job_id, **figures})
 
 
 def _written(at: datetime | None) -> str | None:
@@ -152,15 +172,18 @@ def _lease(text: str) -> Lease:
         raise NotFound("no job was handed out under that lease") from None
 
 
-def _log(level: int, event: str, job_id: str, held: Held, **more: str | None) -> None:
-    fields = {
-        "job_id": job_id,
+def _figures(held: Held, times: Times) -> dict[str, object]:
+    """Return the figures of a job that ended: as its worker measured them, else as recorded."""
+    ran_s, waited_s = held.ran_s, held.waited_s
+    if times.picked_up_at is not None:
+        ran_s = max(0.0, (held.now - times.picked_up_at).total_seconds())
+        if times.scheduled_at is not None:
+            waited_s = (times.picked_up_at - times.scheduled_at).total_seconds()
+    return {
         "operation_id": str(held.id),
-        "duration_ms": round(held.ran_s * 1000),
-        "wait_ms": round(held.waited_s * 1000),
-        **more,
+        "duration_ms": round(ran_s * 1000),
+        "wait_ms": round(waited_s * 1000),
     }
-    log_event(level, event, fields)
 
 
 def log_event(level: int, event: str, fields: Mapping[str, object]) -> None:

@@ -4,7 +4,7 @@ from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Depends, Query, Request, Response
-from pydantic import Field
+from pydantic import AwareDatetime, BeforeValidator, Field, WithJsonSchema
 
 from models.roles import Permission
 from models.values import QUEUE_PATTERN
@@ -12,7 +12,7 @@ from views import jobs
 from views.installation import Installation
 from views.jobs import work
 from views.jobs.taking import JobToDo
-from views.jobs.work import JobStanding
+from views.jobs.work import JobStanding, Times
 from views.view import RequestBody
 from web.access import by_id, in_app
 from web.bodies import reads_model, value_of
@@ -38,14 +38,34 @@ class JobReport(RequestBody):
     lease: str = Field(max_length=100, description="As it was handed out with the job.")
 
 
-class CompletedJob(JobReport):
+# Seconds since 1970, of which 0 means unknown, or an instant.
+Measured = Annotated[
+    AwareDatetime | None,
+    BeforeValidator(lambda value: None if value == 0 else value),
+    WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}, {"type": "null"}]}),
+]
+
+
+class EndedJob(JobReport):
+    """How a worker's job ended, and when it says that it began."""
+
+    scheduled_at: Measured = Field(None, description="Seconds since 1970, or an instant: logged.")
+    picked_up_at: Measured = Field(None, description="When it took the job, in the same form.")
+
+    @property
+    def times(self) -> Times:
+        """What its worker measured."""
+        return Times(self.scheduled_at, self.picked_up_at)
+
+
+class CompletedJob(EndedJob):
     """A job that is done."""
 
     result: dict[str, Any] = Field(default_factory=dict, description="Figures, kept with the run.")
     message: str | None = Field(None, description="One sentence, shown with the run.")
 
 
-class FailedJob(JobReport):
+class FailedJob(EndedJob):
     """A job that failed; the policy of its action decides on a retry."""
 
     error: str = Field(min_length=1, description="Why, in one sentence.")
@@ -103,14 +123,15 @@ async def next_job(request: Request, asker: Asker, queue: Queue = "quick") -> Re
 def complete_job(opened: Worker, id: str, body: ShortBody) -> None:
     """Report a job as done; 409 if another worker has it by now."""
     done = value_of(body, CompletedJob)
-    work.complete(opened, id, done.lease, done.result, done.message)
+    work.complete(opened, id, done.lease, done.result, done.message, done.times)
 
 
 @router.post("/jobs/{id}/error", status_code=204, openapi_extra=reads_model(FailedJob))
 def fail_job(opened: Worker, id: str, body: ShortBody) -> None:
     """Report a job as failed; 409 if another worker has it by now."""
     failed = value_of(body, FailedJob)
-    work.fail(opened, id, failed.lease, failed.error, permanent=failed.permanent)
+    lease, error, times = failed.lease, failed.error, failed.times
+    work.fail(opened, id, lease, error, permanent=failed.permanent, times=times)
 
 
 @router.post("/jobs/{id}/beat", openapi_extra=reads_model(JobReport))

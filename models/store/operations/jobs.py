@@ -47,6 +47,8 @@ class Held:
     job: Job
     failures: int
     losses: int
+    # By the database's clock.
+    now: datetime
     # With its `unheard_s`: seconds between beats that were further apart than a lease.
     step: dict[str, Any]
     # Without those seconds: the clock jumped, or the database was unavailable.
@@ -183,6 +185,7 @@ def held(
         job,
         row.failures,
         row.losses,
+        row.now,
         step,
         max(0.0, (row.now - row.started_at - unheard) / SECOND),
         is_heard_again,

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
@@ -24,9 +25,11 @@ from models.store.presence import Seen
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import operations as table
 from runtime.clock import wait_for
+from runtime.config import Settings
 from runtime.database import reading
 from runtime.logs.events import Line
 from runtime.sections import AlertSettings
+from runtime.sections.processes import LogSettings
 from scheduler.changes import editing
 from scheduler.dispatch import dispatch_ready
 from scheduler.explain.operation_text import waits
@@ -254,6 +257,70 @@ def test_an_error_is_retried_after_the_backoff(desk: Web, caplog: pytest.LogCapt
     lines = [one.msg for one in caplog.records if one.message.startswith("job_error")]
     values = [one.values for one in lines if isinstance(one, Line)]
     assert [one["will_retry_at"] is None for one in values] == [False, True]
+    assert [one["error"] for one in values] == ["timed out", "timed out"]
+    assert all(one["next_run_at"] is not None for one in values)
+
+
+@pytest.mark.parametrize(
+    ("scheduled_at", "picked_up_at"),
+    [
+        pytest.param(1710423000, 1710423005, id="seconds"),
+        pytest.param("2024-03-14T13:30:00Z", "2024-03-14T14:30:05+01:00", id="instants"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["complete", "error"])
+def test_what_a_worker_measured_makes_the_figures(
+    desk: Web,
+    caplog: pytest.LogCaptureFixture,
+    verb: str,
+    scheduled_at: object,
+    picked_up_at: object,
+) -> None:
+    caplog.set_level(logging.INFO, "minutebook.jobs")
+    make_due(desk.engine, make_job(desk.engine))
+    client = desk.client(Role.WORKER)
+    measured = {"scheduled_at": scheduled_at, "picked_up_at": picked_up_at}
+
+    said = {"error": "gone"} if verb == "error" else {}
+    answer = report(client, verb, next_job(client)["lease"], **measured, **said)
+
+    assert answer.status_code == 204
+    figures = figures_of(caplog, f"job_{verb}")
+    assert figures["wait_ms"] == 5_000
+    assert int(str(figures["duration_ms"])) > 365 * 86_400_000
+
+
+def test_times_that_a_worker_does_not_know_leave_what_is_recorded(
+    desk: Web, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "minutebook.jobs")
+    make_due(desk.engine, make_job(desk.engine))
+    client = desk.client(Role.WORKER)
+
+    lease = next_job(client)["lease"]
+    wrong = report(client, "complete", lease, picked_up_at="yesterday")
+    answer = report(client, "complete", lease, scheduled_at=0, picked_up_at=0)
+
+    assert (wrong.status_code, answer.status_code) == (422, 204)
+    assert 0 <= int(str(figures_of(caplog, "job_complete")["duration_ms"])) < 60_000
+
+
+def figures_of(caplog: pytest.LogCaptureFixture, event: str) -> Mapping[str, object]:
+    lines = [one.msg for one in caplog.records if isinstance(one.msg, Line)]
+    (found,) = [one.values for one in lines if one.event == event]
+    return found
+
+
+def test_hand_overs_are_logged_unless_a_setting_silences_them(
+    settings: Settings, serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "minutebook.jobs")
+    desk = serve(settings.model_copy(update={"log": LogSettings(poll_stats=False)}))
+    make_due(desk.engine, make_job(desk.engine))
+
+    next_job(desk.client(Role.WORKER))
+
+    assert not [one for one in caplog.records if one.message.startswith("poll_stats")]
 
 
 def test_a_permanent_error_is_not_retried(desk: Web) -> None:
