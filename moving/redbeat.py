@@ -5,33 +5,27 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-import redis
-
 from models.document import read_document
 from models.errors import Refused as RefusedCommand
 from models.parsing import Reading
 from moving.beat import BeatEntry, entry_of
 from moving.cron_text import RULES
 from moving.entries import CannotMove, Entry, Refused, entry_or_refused
+from views.foreign_redis import foreign_redis
 
 OWNER = "import:redbeat"
 PREFIX = "redbeat:"
 MOST_KEYS = 100_000
 LONGEST = 1_000_000
-TIMEOUT_S = 10.0
 
 
 def read_definitions(url: str, prefix: str = PREFIX) -> dict[str, str]:
     """Return the definitions of RedBeat by their keys; raises Refused, without the password."""
     try:
-        with redis.Redis.from_url(url, socket_timeout=TIMEOUT_S, decode_responses=True) as client:
+        with foreign_redis(url) as client:
             return dict(_definitions(client, prefix))
     except UnicodeDecodeError:
         raise RefusedCommand("Redis has keys that are not text; write RedBeat's prefix") from None
-    except ValueError:
-        raise RefusedCommand("the URL is not understood; write redis://HOST:PORT/0") from None
-    except redis.RedisError as error:
-        raise RefusedCommand(f"Redis cannot be read: {error}; check its URL") from None
 
 
 def _definitions(client: Any, prefix: str) -> Iterator[tuple[str, str]]:

@@ -39,6 +39,7 @@ from runtime.sections import (
     SecretSettings,
     Section,
 )
+from runtime.sections.counterparts import COUNTERPARTS
 from runtime.sections.data import Connections, FetchSettings, NamedUrls, SnapshotSettings
 from runtime.sections.limits import LimitSettings
 from runtime.sections.mail import MailSettings
@@ -288,14 +289,20 @@ def _overlay(values: dict[str, Any], environ: Mapping[str, str]) -> dict[tuple[s
 
 
 def unknown_variables(environ: Mapping[str, str]) -> list[str]:
-    """Return one warning for each variable that looks like a setting but is none."""
+    """Return one warning for each variable that looks like a setting but is none.
+
+    A variable of another scheduler names its counterpart.
+    """
     known = [variable_of(path) for path in setting_paths()]
     warnings = []
     for variable in sorted(environ):
-        if not variable.startswith(PREFIX) or variable in (*known, *NO_SETTINGS):
+        if variable in COUNTERPARTS:
+            hint = f"; {COUNTERPARTS[variable]}"
+        elif not variable.startswith(PREFIX) or variable in (*known, *NO_SETTINGS):
             continue
-        nearest = difflib.get_close_matches(variable, known, 1)
-        hint = f"; did you mean {nearest[0]}?" if nearest else ""
+        else:
+            nearest = difflib.get_close_matches(variable, known, 1)
+            hint = f"; did you mean {nearest[0]}?" if nearest else ""
         warnings.append(f"{variable} is not a setting{hint}")
     return warnings
 
