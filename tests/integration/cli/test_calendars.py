@@ -12,6 +12,9 @@ from runtime.clock import utc_now
 from tests.factories import make_document
 from tests.integration.cli.conftest import Call, Result, Write
 
+# Each verb is proven by HTTP in test_each_verb.py, and each command in test_views.py.
+pytestmark = pytest.mark.only_here
+
 DAILY = {"cron_rule": "59 23 * * *", "timezone": "UTC", "except": [{"calendar": "closed"}]}
 Apply = Callable[..., Result]
 
@@ -169,7 +172,6 @@ def events(call_here: Call, write: Write) -> Apply:
     return events
 
 
-@pytest.mark.only_here
 def test_an_icalendar_file_becomes_entries_of_a_calendar(events: Apply, apply: Apply) -> None:
     read = events(CHRISTMAS, MIGRATION, REMINDER)
 

@@ -5,6 +5,9 @@ import pytest
 from tests.factories import make_document
 from tests.integration.cli.conftest import Call, Write
 
+# Each verb is proven by HTTP in test_each_verb.py, and each command in test_views.py.
+pytestmark = pytest.mark.only_here
+
 DAILY = {"cron_rule": "0 7 * * *", "timezone": "UTC"}
 
 
@@ -57,7 +60,6 @@ def test_an_operation_shows_the_priority_that_it_has(call: Call, write: Write) -
     assert "priority" not in call("operation", "show", by_name["daily"]["id"]).out
 
 
-@pytest.mark.only_here
 def test_a_simulation_shows_the_order_in_each_minute(call: Call, write: Write) -> None:
     files = [write(document(one, f"at {one}"), f"{one}.json") for one in (0, 9)]
     day = ("--from", "2027-01-01T00:00:00Z", "--to", "2027-01-02T00:00:00Z")
