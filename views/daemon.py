@@ -8,7 +8,7 @@ from pydantic import Field
 
 from models.store import ticks
 from runtime.config import Settings
-from views.view import Instant, View
+from views.view import Instant, Seconds, View
 
 
 class Daemon(View):
@@ -18,7 +18,9 @@ class Daemon(View):
     last_tick_at: Instant = Field(description="When its last tick began.")
     is_ticking: bool = Field(description="Whether its last tick is less than two ticks ago.")
     stopped_at: Instant | None = Field(description="When it was stopped in order, else null.")
-    clock_skew_s: float = Field(description="Seconds by which its machine is ahead of the database")
+    clock_skew_s: Seconds = Field(
+        description="Seconds by which its machine is ahead of the database"
+    )
     report: Any = Field(description="What its last tick did.")
 
 

@@ -21,7 +21,7 @@ from scheduler.from_end import counted
 from views.finding import find
 from views.installation import Installation
 from views.verbs import READ, Verb
-from views.view import Instant, View
+from views.view import Instant, Seconds, View
 
 BACK = timedelta(days=333)
 AHEAD = timedelta(days=31)
@@ -45,7 +45,7 @@ class Run(View):
     id: UUID = Field(description="Id of the operation.")
     at: Instant = Field(description="Its occurrence.")
     state: str = Field(description="The state in which it ended.")
-    seconds: float = Field(description="How long it ran.")
+    seconds: Seconds = Field(description="How long it ran.")
 
 
 class ActionHistory(View):
@@ -56,9 +56,9 @@ class ActionHistory(View):
     days: tuple[Day, ...] = Field(description="Days with operations, in order.")
     coming: dict[str, int] = Field(description="Number of occurrences to come, by date.")
     runs: tuple[Run, ...] = Field(description="The last 100 that ended, the oldest first.")
-    median_s: float | None = Field(description="Of these runs.")
-    p95_s: float | None = Field(description="Of these runs.")
-    limit_s: float | None = Field(description="Its time limit.")
+    median_s: Seconds | None = Field(description="Of these runs.")
+    p95_s: Seconds | None = Field(description="Of these runs.")
+    limit_s: Seconds | None = Field(description="Its time limit.")
 
 
 @Verb("show_history", "GET /api/actions/{action=name}/history", READ, is_heavy=True)

@@ -16,7 +16,7 @@ from models.store import overview
 from models.stored import uuid_in
 from runtime.config import Settings
 from scheduler.occurrence import next_occurrences
-from views.view import Instant, View
+from views.view import Instant, Seconds, View
 
 BACK = timedelta(hours=24)
 AHEAD = timedelta(hours=12)
@@ -61,7 +61,7 @@ class Ticked(View):
     """One tick of the daemon."""
 
     at: Instant = Field(description="The instant up to which it decided.")
-    lag_s: float = Field(description="Seconds from that instant to its end.")
+    lag_s: Seconds = Field(description="Seconds from that instant to its end.")
     duration_ms: float
     recorded: int = Field(description="Operations that it recorded.")
 

@@ -19,7 +19,7 @@ from views.doctor.disk import Disk, disk_of
 from views.installation import Installation
 from views.verbs import READ, Verb
 from views.verdict import State, Verdict, look
-from views.view import Instant, View
+from views.view import Instant, Seconds, View
 
 DAY = timedelta(days=1)
 READY_WITHIN_S = 10.0
@@ -38,7 +38,7 @@ class ClockSetBack(View):
     """A set-back of the database's clock, which was ahead."""
 
     at: Instant = Field(description="When it was set back.")
-    seconds: float = Field(description="By how many seconds.")
+    seconds: Seconds = Field(description="By how many seconds.")
 
 
 class MissedMost(View):
@@ -66,7 +66,7 @@ class Worker(View):
     name: str = Field(description="Its queue and host.")
     queues: str = Field(description="Separated by commas.")
     seen_at: Instant = Field(description="When it was seen last.")
-    skew_s: float | None = Field(description="Seconds by which its machine is ahead.")
+    skew_s: Seconds | None = Field(description="Seconds by which its machine is ahead.")
     follows: Any = Field(description="Celery tasks that it follows, null for none.")
     step_failures: Any = Field(description="Step modules that it could not import, and why.")
 
@@ -99,7 +99,7 @@ class Status(View):
     now: Instant = Field(description="By the clock of the database.")
     verdict: Verdict = Field(description="Whether all is well, and what is not.")
     daemon: Daemon | None = Field(description="Null before the first tick.")
-    max_skew_s: float = Field(description="Largest allowed clock skew in seconds.")
+    max_skew_s: Seconds = Field(description="Largest allowed clock skew in seconds.")
     clock_set_back: ClockSetBack | None = Field(description="In the last 24 hours.")
     downtime: Downtime | None = Field(description="In the last 24 hours.")
     quiet_until: Instant | None = Field(
