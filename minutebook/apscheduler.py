@@ -12,14 +12,14 @@ import contextlib
 import datetime as dt
 import importlib
 import inspect
-import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any
 
-from minutebook.beat import said
+from minutebook.json_values import said
+from minutebook.written import Output, add_output
 
 VERSION = 1
 IN_A_FUNCTION = (
@@ -37,10 +37,12 @@ def main(arguments: Sequence[str]) -> int:
         "-s", "--scheduler", required=True, help="the scheduler, as module:attribute"
     )
     parser.add_argument("--workdir", help="folder to import it from (default: this one)")
+    add_output(parser)
     asked = parser.parse_args(arguments)
     module, _, attribute = asked.scheduler.partition(":")
     if not attribute:
         parser.error("write the scheduler as module:attribute, such as shop.schedule:scheduler")
+    output = Output(asked.output)
     if asked.workdir:
         os.chdir(asked.workdir)
     sys.path.insert(0, os.getcwd())
@@ -48,8 +50,7 @@ def main(arguments: Sequence[str]) -> int:
     if not hasattr(scheduler, "get_jobs"):
         kind = type(scheduler).__name__
         parser.error(f"{asked.scheduler} is a {kind}, not a scheduler; {IN_A_FUNCTION}")
-    json.dump(jobs_of(scheduler), sys.stdout, indent=2, ensure_ascii=False)
-    sys.stdout.write("\n")
+    output.write(jobs_of(scheduler))
     return 0
 
 

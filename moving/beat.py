@@ -1,24 +1,19 @@
-"""Entries of `beat_schedule`, as `python -m minutebook beat` writes them."""
+"""Entries of a Celery application: its tasks and schedules as actions."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, JsonValue
 
-from models.document import Document, read_document
-from models.errors import InvalidDocument, Problem
-from models.parsing import Reading
+from models.document import Document
 from models.values import Flag, format_instant, parse_list, parse_text
 from models.values.durations import format_span
 from moving.celery_fires import CrontabFires
 from moving.celery_rules import Crontab
 from moving.celery_work import POLICY, work_of
-from moving.entries import CannotMove, Entry, Refused, check_said, entry_or_refused
+from moving.entries import CannotMove, Entry, check_said
 
-VERSION = 1
-OWNER = "import:beat"
 LONGEST_S = timedelta(days=36_600).total_seconds()
 NOTHING_TO_DO = "there is nothing to do"
 ROUNDED = "its instants are those of the sun, at the nearest full minute"
@@ -27,9 +22,19 @@ Text = Annotated[str, BeforeValidator(parse_text)]
 Items = Annotated[tuple[JsonValue, ...], BeforeValidator(parse_list)]
 
 
+class TaskClass(Document):
+    """The class of a task, and the methods of Celery's own `Task` that it overrides."""
+
+    name: Text
+    overrides: Items
+
+
 # A field called `kwargs` collides with the **kwargs that mypy's plugin gives to __init__.
 class BeatEntry(Document):  # type: ignore[no-redef]
-    """One entry of beat's schedule; `unsaid` are the parts that JSON cannot hold."""
+    """One entry of beat's schedule.
+
+    `unsaid` are the parts that JSON cannot hold, `unknown` the keys that beat does not know.
+    """
 
     name: Text
     task: Text
@@ -39,28 +44,8 @@ class BeatEntry(Document):  # type: ignore[no-redef]
     schedule: dict[str, JsonValue]
     enabled: Flag = True
     unsaid: Items = ()
-
-
-class BeatSchedule(Document):
-    """The schedule of one Celery application."""
-
-    minutebook_beat: int
-    celery: Text
-    timezone: Text
-    entries: tuple[BeatEntry, ...]
-
-
-def entries_of(document: object, file: str) -> Iterator[Entry | Refused]:
-    """Yield the entries of a written schedule; raises InvalidDocument."""
-    read, problems = read_document(BeatSchedule, document, Reading())
-    if read is None or problems:
-        raise InvalidDocument(problems)
-    if read.minutebook_beat != VERSION:
-        remedy = f"is another release's; write it with one that writes {VERSION}"
-        raise InvalidDocument([Problem("minutebook_beat", read.minutebook_beat, remedy)])
-    for number, one in enumerate(read.entries):
-        where = f"{file} entries[{number}]"
-        yield entry_or_refused(one.name, where, partial(entry_of, one, where, read.timezone, OWNER))
+    unknown: Items = ()
+    task_class: TaskClass | None = None
 
 
 def entry_of(one: BeatEntry, where: str, zone: str, owner: str) -> Entry:
@@ -70,7 +55,7 @@ def entry_of(one: BeatEntry, where: str, zone: str, owner: str) -> Entry:
     schedule = one.schedule
     crontab = schedule.get("crontab")
     if isinstance(crontab, Mapping):
-        read = Crontab.read(crontab, zone)
+        read = Crontab.read(crontab, str(schedule.get("timezone") or zone))
         when: Any = read.when
         fires = CrontabFires(read)
     elif isinstance(solar := schedule.get("solar"), Mapping):
@@ -88,9 +73,25 @@ def entry_of(one: BeatEntry, where: str, zone: str, owner: str) -> Entry:
         operations=operations,
         when=when,
         policy=POLICY,
-        remarks=remarks,
+        remarks=(*remarks, *_remarks(one)),
         fires=fires,
     )
+
+
+def _remarks(one: BeatEntry) -> Iterator[str]:
+    for key in one.unknown:
+        yield f"its key {key!r} is unknown to beat, and is not carried over"
+    if one.task_class is None:
+        return
+    name, methods = one.task_class.name, one.task_class.overrides
+    if "apply_async" in methods:
+        yield (
+            f"its class {name} overrides apply_async, which Minutebook does not call: if that keeps"
+            ' its runs apart, write "policy": {"overlap": "skip"}'
+        )
+    elif methods:
+        shown = " and ".join(map(str, methods))
+        yield f"its class {name} overrides {shown}: a worker that follows claims the run within it"
 
 
 def _interval(schedule: Mapping[str, Any]) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def beat(
     cut_over: CutOver = None,
 ) -> None:
     """Import the beat_schedule of a Celery application. Prints the actions, and a report."""
-    from moving.beat import entries_of
+    from moving.beat_file import entries_of
 
     _import(
         context,

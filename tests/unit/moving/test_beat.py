@@ -11,7 +11,7 @@ from celery.schedules import crontab, schedule
 from minutebook import beat
 from models.action import ParseContext
 from models.errors import InvalidDocument
-from moving.beat import entries_of
+from moving.beat_file import entries_of
 from moving.celery_work import check_exchange
 from moving.entries import Refused
 from moving.outcomes import Outcome, outcomes
@@ -195,9 +195,9 @@ def test_no_action_is_due_before_the_cut_over(given: object, when: dict[str, str
         pytest.param([], "document", id="a_list"),
         pytest.param({"entries": []}, "minutebook_beat", id="not_ours"),
         pytest.param(
-            {"minutebook_beat": 1, "celery": "5", "timezone": "UTC", "entries": [{"name": "a"}]},
-            "entries[0].task",
-            id="half_an_entry",
+            {"minutebook_beat": 1, "celery": "5", "timezone": "UTC", "entries": {}},
+            "entries",
+            id="entries_by_name",
         ),
     ],
 )

@@ -1,0 +1,100 @@
+"""Entries of beat's schedule as JSON holds them, each apart from the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from minutebook.beat_messages import message_options
+from minutebook.beat_schedules import class_name, described
+from minutebook.error_text import text_of
+from minutebook.json_values import said, shown
+
+# What beat reads of an entry.
+KEYS = ("task", "schedule", "args", "kwargs", "options", "relative", "enabled", "last_run_at")
+# What it sets itself.
+OF_BEAT = ("name", "app", "total_run_count", "default_now")
+# Methods of a task by which its class changes what is sent, or how it is run.
+METHODS = ("apply_async", "apply", "__call__")
+
+
+class Broken(ValueError):
+    """An entry that beat could not send, or that only the application understands."""
+
+
+def entry_of(app: Any, name: Any, entry: Any) -> dict[str, Any]:
+    """Return an entry; one that cannot be read is its name and, as `broken`, the reason."""
+    try:
+        return _entry(app, _name(name), entry)
+    except Broken as error:
+        return broken(name, str(error))
+    except Exception as error:  # a user's router, schedule or value
+        return broken(name, text_of(error))
+
+
+def broken(name: Any, why: str) -> dict[str, Any]:
+    """Return an entry that cannot move."""
+    return {"name": _name(name), "broken": why}
+
+
+def _name(name: Any) -> str:
+    text = name if isinstance(name, str) else shown(name)
+    return "".join(one if one.isprintable() else " " for one in text)
+
+
+def _entry(app: Any, name: str, entry: Any) -> dict[str, Any]:
+    given = _parts(entry)
+    task = given.get("task")
+    if not isinstance(task, str) or not task:
+        raise Broken("it has no task" if task is None else f"its task {shown(task)} is not a name")
+    if "schedule" not in given:
+        raise Broken("it has no schedule")
+    args, kwargs = _list(given.get("args")), _dict("kwargs", given.get("kwargs"))
+    options = message_options(app, task, args, kwargs, _dict("options", given.get("options")))
+    unsaid: list[str] = []
+    return {
+        "name": name,
+        "task": task,
+        "args": said("args", args, unsaid),
+        "kwargs": said("kwargs", kwargs, unsaid),
+        "options": said("options", options, unsaid),
+        "schedule": described(app, given["schedule"], relative=bool(given.get("relative"))),
+        "enabled": bool(given.get("enabled", True)),
+        "unsaid": unsaid,
+        "unknown": [_name(key) for key in given if key not in {*KEYS, *OF_BEAT}],
+        **_class_of(app, task),
+    }
+
+
+def _parts(entry: Any) -> dict[Any, Any]:
+    from celery.beat import ScheduleEntry
+
+    if isinstance(entry, Mapping):
+        return dict(entry)
+    if isinstance(entry, ScheduleEntry):
+        return {key: getattr(entry, key) for key in KEYS if hasattr(entry, key)}
+    raise Broken(f"{shown(entry)} is not an entry: write a dictionary with `task` and `schedule`")
+
+
+def _list(value: Any) -> list[Any]:
+    if value is not None and not isinstance(value, (list, tuple)):
+        raise Broken(f"its args {shown(value)} are not a list")
+    return list(value or ())
+
+
+def _dict(part: str, value: Any) -> dict[str, Any]:
+    if value is not None and not isinstance(value, Mapping):
+        raise Broken(f"its {part} {shown(value)} are not a dictionary")
+    return dict(value or {})
+
+
+def _class_of(app: Any, task: str) -> dict[str, Any]:
+    """Return the class of a task that overrides what Celery's own does, and the methods."""
+    from celery import Task
+
+    kind = type(app.tasks[task]) if task in app.tasks else Task
+    overrides = [one for one in METHODS if getattr(kind, one) is not getattr(Task, one)]
+    if not overrides:
+        return {}
+    owner = next(one for one in kind.__mro__ if any(name in vars(one) for name in overrides))
+    return {"task_class": {"name": class_name(owner), "overrides": overrides}}

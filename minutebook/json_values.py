@@ -1,0 +1,59 @@
+"""Python's values as JSON holds them, with a list of what it cannot hold."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+from typing import Any
+
+# What Minutebook reads: a text without these characters, a number of 64 bits.
+UNREADABLE = {"\0", *map(chr, range(0xD800, 0xE000))}
+LARGEST = 2**63
+DEEPEST = 20
+LONGEST_SHOWN = 200
+
+
+def said(part: str, value: Any, unsaid: list[str], depth: int = 0) -> Any:
+    """Return a value as JSON holds it; add what JSON cannot hold to `unsaid`."""
+    if depth < DEEPEST and isinstance(value, dict) and all(map(_is_key, value)):
+        return {
+            _key(key): said(f"{part}.{key}", one, unsaid, depth + 1) for key, one in value.items()
+        }
+    if depth < DEEPEST and isinstance(value, (list, tuple)):
+        pairs = enumerate(value)
+        return [said(f"{part}[{number}]", one, unsaid, depth + 1) for number, one in pairs]
+    if _is_simple(value):
+        return value
+    if part == "options.expires" and isinstance(value, dt.timedelta):
+        return value.total_seconds()
+    unsaid.append(f"{part}: {shown(value)}")
+    return None
+
+
+def _is_simple(value: Any) -> bool:
+    if isinstance(value, str):
+        return UNREADABLE.isdisjoint(value)
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, int):
+        return -LARGEST <= value < LARGEST
+    return value is None
+
+
+def _is_key(key: Any) -> bool:
+    return _is_simple(key) and (not isinstance(key, str) or len(key) < LONGEST_SHOWN)
+
+
+def _key(key: Any) -> str:
+    """Return a key as Python's JSON writes it: the key None is `null`."""
+    return key if isinstance(key, str) else json.dumps(key)
+
+
+def shown(value: Any) -> str:
+    """Return the beginning of a value's repr, or its class if that raises an error."""
+    try:
+        text = repr(value)
+    except Exception:  # a user's __repr__
+        text = f"a {type(value).__name__}"
+    return "".join(one if one.isprintable() else " " for one in text[:LONGEST_SHOWN])

@@ -1,0 +1,65 @@
+"""`python -m minutebook beat` in an application's environment."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+SHOP = """
+import atexit, logging, os, subprocess, sys
+from celery import Celery
+
+print("imported")
+os.write(1, b"by descriptor\\n")
+subprocess.run(["echo", "by a child"], check=True)
+logging.basicConfig(stream=sys.stdout, level=logging.INFO)
+logging.info("logged")
+kept = sys.stdout
+atexit.register(lambda: print("at the end", file=kept))
+app = Celery("shop")
+app.conf.beat_schedule = {"café": {"task": "tasks.it", "schedule": 60.0}}
+"""
+PRINTED = {"imported", "by descriptor", "by a child", "INFO:root:logged", "at the end"}
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "shop.py").write_text(SHOP)
+    return folder
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-P", "-m", "minutebook", "beat", "-A", "shop", *arguments]
+    environment = {"PYTHONPATH": str(ROOT), "LC_ALL": "C", "PATH": "/usr/bin:/bin"}
+    return subprocess.run(
+        command, check=False, cwd=folder, env=environment, capture_output=True, timeout=60
+    )
+
+
+def test_what_an_application_prints_is_not_in_the_file(shop: Path) -> None:
+    done = run(shop)
+
+    assert [one["name"] for one in json.loads(done.stdout)["entries"]] == ["café"]
+    assert set(done.stderr.decode().splitlines()) >= PRINTED
+
+
+def test_a_file_is_written_whole_beside_what_is_printed(shop: Path, tmp_path: Path) -> None:
+    done = run(tmp_path, "--workdir", str(shop), "-o", "beat.json")
+
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert json.loads((tmp_path / "beat.json").read_bytes())["entries"][0]["name"] == "café"
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["beat.json", "shop"]
+
+
+def test_a_failed_run_leaves_the_last_file(shop: Path) -> None:
+    (shop / "beat.json").write_text("last")
+    (shop / "shop.py").write_text("raise LookupError('no settings')")
+    done = run(shop, "-o", "beat.json")
+
+    assert done.returncode == 1
+    assert (shop / "beat.json").read_text() == "last"

@@ -1,0 +1,181 @@
+"""Entries of a real Celery application, and those that it could not send."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from celery import Celery, Task
+from celery.beat import ScheduleEntry
+from celery.schedules import BaseSchedule, crontab, schedule
+
+from minutebook.beat import schedule_of
+from models.action import ParseContext
+from models.json_text import read_json
+from moving.beat_file import entries_of
+from moving.outcomes import Outcome, outcomes
+from tasks.built_in import built_in_steps
+
+NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
+CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None)
+SOUND = {"task": "tasks.it", "schedule": crontab("5", "0")}
+
+
+class Rude:
+    """A value of an application that cannot be shown."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("not shown")
+
+
+class Weird(BaseSchedule):
+    """A schedule that only the application's code understands."""
+
+
+def moved(app: Celery) -> dict[str, Outcome]:
+    """Return what becomes of the entries of an application, read as the server reads a file."""
+    written = read_json(json.dumps(schedule_of(app), allow_nan=False), longest=None)
+    return {one.name: one for one in outcomes(entries_of(written, "beat.json"), CONTEXT)}
+
+
+def application(entries: Mapping[Any, Any], **settings: Any) -> Celery:
+    app = Celery("shop", set_as_current=False)
+    app.conf.update(beat_schedule=dict(entries), **settings)
+    return app
+
+
+def endless() -> list[Any]:
+    made: list[Any] = []
+    made.append(made)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        pytest.param({"args": "Paris"}, "its args 'Paris' are not a list", id="args_text"),
+        pytest.param({"args": {"shop": 1}}, "its args {'shop': 1} are not", id="args_dict"),
+        pytest.param({"args": 5}, "its args 5 are not a list", id="args_number"),
+        pytest.param({"kwargs": ["Paris"]}, "its kwargs ['Paris'] are not", id="kwargs_list"),
+        pytest.param({"options": "orders"}, "its options 'orders' are not", id="options_text"),
+        pytest.param({"task": None}, "it has no task", id="no_task"),
+        pytest.param({"task": 3}, "its task 3 is not a name", id="task_number"),
+        pytest.param({"schedule": "daily"}, "its schedule \"'daily'\" is not", id="schedule_text"),
+        pytest.param({"schedule": None}, "its schedule 'None' is not", id="schedule_none"),
+        pytest.param({"schedule": True}, "its schedule 'True' is not", id="schedule_true"),
+        pytest.param({"schedule": float("nan")}, "its schedule 'nan' is not", id="nan"),
+        pytest.param({"schedule": float("inf")}, "its schedule 'inf' is not", id="for_ever"),
+        pytest.param({"schedule": 1e300}, "OverflowError", id="too_long"),
+        pytest.param({"schedule": Weird()}, "test_beat_entries.Weird' is not", id="own_schedule"),
+        pytest.param({"schedule": Rude()}, "its schedule 'a Rude' is not", id="rude_schedule"),
+        pytest.param({"args": [float("nan")]}, "JSON cannot hold args[0]: nan", id="nan_argument"),
+        pytest.param({"args": [Rude()]}, "JSON cannot hold args[0]: a Rude", id="rude_argument"),
+        pytest.param({"args": [2**64]}, "JSON cannot hold args[0]: 1844674", id="wide_number"),
+        pytest.param({"args": ["\ud800"]}, "JSON cannot hold args[0]: '\\ud800'", id="surrogate"),
+        pytest.param({"args": ["a\0b"]}, "JSON cannot hold args[0]: 'a\\x00b'", id="nul"),
+        pytest.param({"args": [endless()]}, "JSON cannot hold args[0]", id="endless"),
+        pytest.param({"args": [{(1, 2): 3}]}, "JSON cannot hold args[0]: {(1, 2)", id="pair_key"),
+        pytest.param({"args": [{1, 2}]}, "JSON cannot hold args[0]: {1, 2}", id="set"),
+        pytest.param({"options": {"queue": Rude()}}, "Rude", id="rude_queue"),
+        pytest.param({"options": {"priority": "high"}}, "priority 'high'", id="priority_text"),
+    ],
+)  # fmt: skip
+def test_a_broken_entry_is_named_and_the_others_move(entry: Mapping[str, Any], why: str) -> None:
+    found = moved(application({"broken": {**SOUND, **entry}, "sound": SOUND}))
+
+    assert (found["broken"].kind, found["sound"].kind) == ("cannot", "same")
+    assert why in found["broken"].why
+    assert found["broken"].instead
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        pytest.param(None, "None is not an entry", id="nothing"),
+        pytest.param("tasks.it", "'tasks.it' is not an entry", id="text"),
+        pytest.param(["tasks.it", 60], "is not an entry", id="list"),
+        pytest.param({"task": "tasks.it"}, "it has no schedule", id="no_schedule"),
+        pytest.param({}, "it has no task", id="empty"),
+        pytest.param(Rude(), "a Rude is not an entry", id="rude"),
+    ],
+)
+def test_what_is_no_entry_is_named(entry: object, why: str) -> None:
+    found = moved(application({"it": entry, "sound": SOUND}))
+
+    assert (found["it"].kind, found["sound"].kind) == ("cannot", "same")
+    assert why in found["it"].why
+
+
+def test_a_queue_that_is_not_declared_refuses_its_entry_alone() -> None:
+    entries = {"lost": {**SOUND, "options": {"queue": "nowhere"}}, "sound": SOUND}
+    found = moved(application(entries, task_create_missing_queues=False))
+
+    assert (found["lost"].kind, found["sound"].kind) == ("cannot", "same")
+    assert "QueueNotFound: \"Queue 'nowhere' missing" in found["lost"].why
+
+
+def test_a_name_that_no_action_can_have_refuses_its_entry_alone() -> None:
+    found = moved(application({"a" * 500: SOUND, 5: SOUND, "sound": SOUND}))
+
+    assert [one.kind for one in found.values()] == ["cannot", "same", "same"]
+
+
+def test_unknown_keys_are_named() -> None:
+    found = moved(application({"it": {**SOUND, "enabled": False, "owner": "x"}}))
+
+    assert (found["it"].document or {})["active"] is False
+    assert found["it"].remarks == ("its key 'owner' is unknown to beat, and is not carried over",)
+
+
+def test_an_entry_of_beat_itself_is_read() -> None:
+    entry = ScheduleEntry("it", "tasks.it", schedule=schedule(60), args=("Paris",))
+    (found,) = moved(application({"it": entry})).values()
+
+    assert found.document is not None
+    assert found.document["operations"]["celery_task"]["args"] == ["Paris"]
+
+
+class Once(Task[Any, Any]):
+    """A task that keeps its runs apart when it is sent, as celery-once and celery-singleton do."""
+
+    def apply_async(self, *args: Any, **kwargs: Any) -> Any:
+        """Send it, if it is not waiting already."""
+        return super().apply_async(*args, **kwargs)
+
+
+class InContext(Task[Any, Any]):
+    """A task that runs within something of the application, as Flask's page shows it."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run it."""
+        return self.run(*args, **kwargs)
+
+
+@pytest.mark.parametrize(
+    ("base", "remark"),
+    [
+        pytest.param(Task, None, id="of_celery"),
+        pytest.param(
+            Once,
+            f"its class {__name__}.Once overrides apply_async, which Minutebook does not call: if"
+            ' that keeps its runs apart, write "policy": {"overlap": "skip"}',
+            id="once",
+        ),
+        pytest.param(
+            InContext,
+            f"its class {__name__}.InContext overrides __call__: a worker that follows claims the"
+            " run within it",
+            id="in_a_context",
+        ),
+    ],
+)
+def test_classes_that_override_sending_or_running_are_remarked(
+    base: type, remark: str | None
+) -> None:
+    app = application({"it": SOUND})
+
+    @app.task(name="tasks.it", base=base, shared=False)
+    def it() -> None: ...
+
+    assert moved(app)["it"].remarks == (() if remark is None else (remark,))

@@ -1,0 +1,185 @@
+"""What beat would send, compared with what Celery's own beat sends to a broker in memory."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from celery import Celery
+from celery.beat import ScheduleEntry, Scheduler
+from celery.schedules import schedule
+from kombu import Exchange, Queue
+from kombu.common import Broadcast
+
+from minutebook.beat_messages import message_options
+
+MEDIA = Exchange("media", type="topic")
+MAIL = Exchange("mail", type="direct")
+NEWS = Exchange("news", type="fanout")
+QUEUES = (
+    Queue("celery"),
+    Queue("video", MEDIA, routing_key="video.#"),
+    Queue("audio", MEDIA, routing_key="audio.*"),
+    Queue("all audio", MEDIA, routing_key="audio.#"),
+    Queue("letters", MAIL, routing_key="letter"),
+    Queue("readers", NEWS),
+)
+DECLARED = {"task_queues": QUEUES}
+
+
+def by_hand(name: str, *_: object, **__: object) -> dict[str, Any] | None:
+    """Route tasks as a function of an application does."""
+    return {"queue": "video", "priority": 4} if name == "tasks.it" else None
+
+
+CASES = [
+    pytest.param({}, {}, {"queue": "celery"}, id="nothing"),
+    pytest.param({"task_default_queue": "shop"}, {}, {"queue": "shop"}, id="default_queue"),
+    pytest.param({}, {"queue": "orders"}, {"queue": "orders"}, id="queue_of_an_entry"),
+    pytest.param(
+        {"task_routes": {"tasks.*": {"queue": "orders", "priority": 7}}},
+        {},
+        {"queue": "orders", "priority": 7},
+        id="priority_of_a_route",
+    ),
+    pytest.param(
+        {"task_routes": {"tasks.*": {"queue": "orders", "priority": 7}}},
+        {"priority": 2},
+        {"queue": "orders", "priority": 2},
+        id="priority_of_the_entry",
+    ),
+    pytest.param({"task_routes": ([("tasks.*", "orders")],)}, {}, {"queue": "orders"}, id="pairs"),
+    pytest.param(
+        {**DECLARED, "task_routes": by_hand}, {}, {"queue": "video", "priority": 4}, id="function"
+    ),
+    pytest.param(
+        {**DECLARED, "task_routes": {"tasks.it": {"exchange": "media", "routing_key": "video.hd"}}},
+        {},
+        {"queue": "video"},
+        id="one_queue_of_a_topic",
+    ),
+    pytest.param(
+        {**DECLARED, "task_routes": {"tasks.it": {"queue": "video", "routing_key": "audio.a.b"}}},
+        {},
+        {"queue": "all audio"},
+        id="key_of_a_route_to_a_topic",
+    ),
+    pytest.param(
+        DECLARED,
+        {"exchange": "media", "routing_key": "audio.mp3"},
+        {"exchange": "media", "routing_key": "audio.mp3"},
+        id="two_queues_of_a_topic",
+    ),
+    pytest.param(
+        DECLARED, {"exchange": MAIL, "routing_key": "letter"}, {"queue": "letters"}, id="object"
+    ),
+    pytest.param(
+        DECLARED,
+        {"exchange": "mail", "routing_key": "lost"},
+        {"exchange": "mail", "routing_key": "lost"},
+        id="no_queue",
+    ),
+    pytest.param(DECLARED, {"queue": "letters"}, {"queue": "letters"}, id="queue_of_an_exchange"),
+    pytest.param(
+        DECLARED, {"queue": "letters", "routing_key": "x"}, {"queue": "letters"}, id="key_alone"
+    ),
+    pytest.param(
+        DECLARED, {"queue": "letters", "exchange": "media"}, {"queue": "letters"}, id="exchange"
+    ),
+    pytest.param(
+        {"task_default_exchange": "events", "task_default_exchange_type": "topic",
+         "task_default_routing_key": "shop.all", "task_default_queue": "shop"},
+        {},
+        {"queue": "shop"},
+        id="default_topic",
+    ),
+    pytest.param(
+        DECLARED,
+        {"queue": "readers"},
+        {"exchange": "news", "routing_key": "celery"},
+        id="fanout",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("settings", "options", "expected"), CASES)
+def test_a_message_arrives_where_beat_sends_it(
+    settings: Mapping[str, Any], options: Mapping[str, Any], expected: Mapping[str, Any]
+) -> None:
+    app = application(settings)
+    found = message_options(app, "tasks.it", [], {}, options)
+    routed, properties = sent_by_beat(app, options)
+
+    assert found == expected
+    assert routed == ({found["queue"]} if "queue" in found else reached(app, found))
+    assert not routed or properties["priority"] == found.get("priority", 0)
+
+
+def application(settings: Mapping[str, Any]) -> Celery:
+    app = Celery("shop", broker="memory://", set_as_current=False)
+    app.conf.update(settings, broker_transport_options={"polling_interval": 0.01})
+    return app
+
+
+def sent_by_beat(app: Celery, options: Mapping[str, Any]) -> tuple[set[str], Any]:
+    """Return the queues that got beat's message, and the message's properties."""
+    entry = ScheduleEntry("it", "tasks.it", schedule=schedule(60), options=dict(options), app=app)
+    declare(app)
+    Scheduler(app, lazy=True).apply_async(entry, advance=False)
+    return taken(app)
+
+
+def reached(app: Celery, place: Mapping[str, str]) -> set[str]:
+    declare(app)
+    with app.connection_for_write() as connection:
+        producer = app.amqp.Producer(connection)
+        producer.publish({}, place["routing_key"], exchange=place["exchange"])
+    return taken(app)[0]
+
+
+def declare(app: Celery) -> None:
+    with app.connection_for_write() as connection:
+        for queue in app.amqp.queues.values():
+            bound = queue(connection.default_channel)
+            bound.declare()
+            bound.purge()
+
+
+def taken(app: Celery) -> tuple[set[str], Any]:
+    names: set[str] = set()
+    properties: Any = {}
+    with app.connection_for_read() as connection:
+        for queue in list(app.amqp.queues.values()):
+            message = queue(connection.default_channel).get(no_ack=True)
+            if message is not None:
+                names.add(queue.name)
+                properties = message.properties
+    return names, properties
+
+
+def test_what_a_registered_task_says_is_added() -> None:
+    app = application({"task_default_priority": 5})
+
+    @app.task(name="tasks.it", shared=False, expires=60, time_limit=9)
+    def it() -> None: ...
+
+    app.finalize()
+
+    assert message_options(app, "tasks.it", [], {}, {}) == {
+        "queue": "celery", "priority": 5, "expires": 60, "serializer": "json",
+    }  # fmt: skip
+    # Celery adds the default priority to tasks that it knows.
+    assert message_options(app, "tasks.other", [], {}, {}) == {"queue": "celery"}
+
+
+def test_a_broadcast_is_no_queue() -> None:
+    app = application({"task_queues": (Broadcast("all workers"),)})
+    found = message_options(app, "tasks.it", [], {}, {"queue": "all workers"})
+
+    assert found == {"exchange": "all workers", "routing_key": "celery"}
+
+
+def test_a_message_without_a_routing_key_is_refused() -> None:
+    app = application(DECLARED)
+
+    with pytest.raises(ValueError, match="the exchange 'media' has no routing key"):
+        message_options(app, "tasks.it", [], {}, {"queue": "video", "exchange": "media"})

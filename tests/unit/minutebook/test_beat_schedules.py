@@ -1,0 +1,112 @@
+"""Schedules as JSON, compared with the instants of Celery's own objects."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from celery import Celery
+from celery.schedules import crontab, maybe_schedule, schedule, solar
+from django_celery_beat.tzcrontab import TzAwareCrontab
+
+from minutebook.beat_schedules import described
+from moving.celery_fires import CrontabFires
+from moving.celery_rules import Crontab
+from runtime.clock import utc_now
+
+TOKYO = ZoneInfo("Asia/Tokyo")
+MINUTE = timedelta(minutes=1)
+
+
+def application() -> Celery:
+    app = Celery("shop", set_as_current=False)
+    app.conf.update(timezone="Europe/Paris")
+    return app
+
+
+def clock(zone: tzinfo) -> Callable[[], datetime]:
+    return lambda: utc_now().astimezone(zone)
+
+
+def naive_utc() -> datetime:
+    return utc_now().replace(tzinfo=None)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pytest.param(crontab("0", "9"), id="plain"),
+        pytest.param(crontab("0", "9", nowfun=clock(TOKYO)), id="tokyo"),
+        pytest.param(crontab("0", "9", nowfun=clock(UTC)), id="utc"),
+        pytest.param(crontab("30", "*/2", nowfun=clock(ZoneInfo("America/Lima"))), id="lima"),
+        pytest.param(crontab("0", "9", nowfun=naive_utc), id="naive_utc"),
+        pytest.param(TzAwareCrontab("0", "9", tz=TOKYO), id="of_django_celery_beat"),
+        pytest.param(TzAwareCrontab("0", "9", tz=ZoneInfo("Europe/Paris")), id="in_the_same_zone"),
+    ],
+)
+def test_a_crontab_is_due_next_when_celery_says(given: Any) -> None:
+    app = application()
+    found = described(app, given, relative=False)
+    theirs: Any = maybe_schedule(given, app=app)
+    since = theirs.maybe_make_aware(theirs.now())
+    next_at = (since + theirs.remaining_estimate(since)).astimezone(UTC)
+
+    ours = CrontabFires(Crontab.read(found["crontab"], found["timezone"]))
+    first = ours.between(since.astimezone(UTC), since.astimezone(UTC) + timedelta(days=2))[0]
+    assert abs(first - next_at) < MINUTE
+
+
+def test_the_zone_of_django_celery_beat_is_its_own() -> None:
+    found = described(application(), TzAwareCrontab("0", "9", tz=TOKYO), relative=False)
+
+    assert found["timezone"] == "Asia/Tokyo"
+
+
+@pytest.mark.parametrize(
+    "nowfun",
+    [
+        pytest.param(lambda: utc_now() + timedelta(hours=1), id="an_hour_ahead"),
+        pytest.param(lambda: datetime(2020, 1, 1, tzinfo=UTC), id="stopped"),
+        pytest.param(
+            lambda: utc_now().astimezone(timezone(timedelta(hours=5))).replace(tzinfo=None),
+            id="naive_local",
+        ),
+    ],
+)
+@pytest.mark.parametrize("kind", [crontab, schedule])
+def test_a_clock_that_is_wrong_is_refused(nowfun: Any, kind: Any) -> None:
+    given = schedule(60, nowfun=nowfun) if kind is schedule else crontab(nowfun=nowfun)
+
+    with pytest.raises(ValueError, match=r"its nowfun says .* which is not the time"):
+        described(application(), given, relative=False)
+
+
+class Nightly(crontab):
+    """A crontab of an application, which may do anything."""
+
+
+class Often(schedule):
+    """An interval of an application."""
+
+
+class Seaside(solar):
+    """An event of the sun of an application."""
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pytest.param(Nightly("0", "3"), id="crontab"),
+        pytest.param(Often(60), id="schedule"),
+        pytest.param(type("Later", (Often,), {})(60), id="of_a_subclass"),
+        pytest.param(type("Zoned", (TzAwareCrontab,), {})(tz=TOKYO), id="of_tz_aware"),
+        pytest.param(Seaside.__new__(Seaside), id="solar"),
+    ],
+)  # fmt: skip
+def test_a_subclass_is_named_by_its_class(given: Any) -> None:
+    given.nowfun = getattr(given, "nowfun", None)
+    kind = type(given)
+
+    found = described(application(), given, relative=False)
+    assert found == {"other": f"{kind.__module__}.{kind.__qualname__}"}
