@@ -114,8 +114,8 @@ def transport_options(url: str) -> dict[str, object]:
 
 def celery_connection(settings: Settings) -> Connection:
     """Return a connection, not open yet, to the broker of the user's application."""
-    url, prefix = celery_broker_url(settings), settings.celery.global_keyprefix
-    options = transport_options(url) | ({"global_keyprefix": prefix} if prefix else {})
+    url = celery_broker_url(settings)
+    options = transport_options(url) | ({} if is_amqp(url) else settings.celery.broker_options)
     plain, _ = split_sentinel(url)
     return Connection(plain, connect_timeout=CONNECT_S, transport_options=options)
 

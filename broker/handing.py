@@ -289,5 +289,5 @@ _failed_at: dict[str, float] = {}
 
 def _link() -> _Link:
     settings = settings_in_use()
-    key = (celery_broker_url(settings), settings.celery.global_keyprefix)
+    key = (celery_broker_url(settings), str(settings.celery.broker_options))
     return _kept.link(key, lambda: _Link(settings))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -21,15 +22,14 @@ CLIENT_ALONE = (
 )
 # 128 plus the number of SIGINT, as in shells.
 INTERRUPTED = 130
-# Commands that write another scheduler's entries for `minutebook import`.
-WRITERS = (["beat"], ["apscheduler"])
+# Modules that write another scheduler's entries for `minutebook import`, by their commands.
+WRITERS = {"beat": "beat", "apscheduler": "apscheduler", "export": "beat"}
 
 
 def main() -> None:
-    if sys.argv[1:2] in WRITERS:
+    if (writer := _writer(sys.argv[1:])) is not None:
         # In the environment of an application, which has nothing else of ours.
-        writer = import_module(f"minutebook.{sys.argv[1]}")
-        sys.exit(writer.main(sys.argv[2:]))
+        sys.exit(import_module(f"minutebook.{writer}").main(sys.argv[2:]))
     # Objects made at the start stay: looking for garbage after every 700 objects, Python's default,
     # takes a seventh of a command's time.
     gc.set_threshold(50_000)
@@ -48,6 +48,13 @@ def main() -> None:
     # Otherwise Python looks for garbage at exit once more, among all that the start made.
     gc.freeze()
     sys.exit(code)
+
+
+def _writer(arguments: Sequence[str]) -> str | None:
+    """Return the module that writes entries; `export` without an application is the server's."""
+    command, rest = next(iter(arguments), ""), arguments[1:]
+    is_of_server = command == "export" and not any(one.startswith("-A") for one in rest)
+    return None if is_of_server else WRITERS.get(command)
 
 
 if __name__ == "__main__":

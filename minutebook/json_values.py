@@ -20,7 +20,7 @@ def said(part: str, value: Any, unsaid: list[str], depth: int = 0) -> Any:
         return {
             _key(key): said(f"{part}.{key}", one, unsaid, depth + 1) for key, one in value.items()
         }
-    if depth < DEEPEST and isinstance(value, (list, tuple)):
+    if depth < DEEPEST and isinstance(value, (list, tuple, range)):
         pairs = enumerate(value)
         return [said(f"{part}[{number}]", one, unsaid, depth + 1) for number, one in pairs]
     if _is_simple(value):

@@ -1,50 +1,98 @@
-"""The schedule of a Celery application, as `python -m minutebook beat` writes it."""
+"""The schedule of a Celery application, as `python -m minutebook export` writes it."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
 from functools import partial
-from typing import Annotated
 
-from pydantic import BeforeValidator, JsonValue
+from pydantic import Field, JsonValue
 
 from models.document import Document, read_document
 from models.errors import InvalidDocument, Problem
 from models.parsing import Reading
-from models.values import parse_list, parse_text
-from moving.beat import BeatEntry, entry_of
-from moving.entries import Entry, Refused, entry_or_refused
+from moving import django_beat
+from moving.beat import BeatEntry, Items, Text, entry_of
+from moving.django_beat import Tables, row_or_refused
+from moving.entries import Entry, Refused, check_said, entry_or_refused
 
 VERSION = 1
 OWNER = "import:beat"
+EMPTY: Mapping[str, object] = {}
+# Options of the application's broker that change where its workers look, and our settings.
+SETTINGS = {
+    "global_keyprefix": "SCHED_CELERY_GLOBAL_KEYPREFIX",
+    "sep": "SCHED_CELERY_SEP",
+    "priority_steps": "SCHED_CELERY_PRIORITY_STEPS",
+}
 
 
 class BeatSchedule(Document):
     """The schedule of one Celery application."""
 
     minutebook_beat: int
-    celery: Annotated[str, BeforeValidator(parse_text)]
-    timezone: Annotated[str, BeforeValidator(parse_text)]
-    entries: Annotated[tuple[JsonValue, ...], BeforeValidator(parse_list)]
+    celery: Text
+    timezone: Text
+    broker_options: dict[str, JsonValue] = Field(default_factory=dict)
+    entries: Items
 
 
-def entries_of(document: object, file: str) -> Iterator[Entry | Refused]:
-    """Yield the entries of a written schedule; raises InvalidDocument."""
+class Row(Document):
+    """A periodic task of django-celery-beat: columns, and options as Celery's router has them."""
+
+    name: Text
+    row: dict[str, JsonValue]
+    schedules: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
+    options: dict[str, JsonValue] = Field(default_factory=dict)
+    unsaid: Items = ()
+
+
+def entries_of(
+    document: object, file: str, now: datetime, known: Mapping[str, object] = EMPTY
+) -> Iterator[Entry | Refused]:
+    """Yield the entries of a written schedule; raises InvalidDocument.
+
+    `known` are the options of the application's broker that Minutebook has already.
+    """
     read, problems = read_document(BeatSchedule, document, Reading())
     if read is None or problems:
         raise InvalidDocument(problems)
     if read.minutebook_beat != VERSION:
         remedy = f"is another release's; write it with one that writes {VERSION}"
         raise InvalidDocument([Problem("minutebook_beat", read.minutebook_beat, remedy)])
+    remarks = tuple(_unset(read.broker_options, known))
     for number, one in enumerate(read.entries):
-        yield _entry(one, f"{file} entries[{number}]", read.timezone)
+        found = _entry(one, f"{file} entries[{number}]", read.timezone, now)
+        if isinstance(found, Entry):
+            found = replace(found, remarks=(*found.remarks, *remarks))
+        yield found
 
 
-def _entry(raw: JsonValue, where: str, zone: str) -> Entry | Refused:
+def _unset(given: Mapping[str, JsonValue], known: Mapping[str, object]) -> Iterator[str]:
+    """Yield what to set, so that workers find the messages."""
+    for name, variable in SETTINGS.items():
+        if given.get(name, known.get(name)) != known.get(name):
+            value = given[name]
+            shown = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+            yield f"its workers do not find messages before {variable} is {shown!r}"
+
+
+def _entry(raw: JsonValue, where: str, zone: str, now: datetime) -> Entry | Refused:
     """Return an entry; one that cannot be read does not stop the others."""
     written = raw if isinstance(raw, Mapping) else {}
     name = str(written.get("name", where))
     if why := written.get("broken"):
-        return Refused(name, where, str(why), "correct it in the application, and write it again")
-    read, problems = read_document(BeatEntry, raw, Reading())
+        return Refused(name, where, str(why), str(written.get("instead")))
+    kind: type[BeatEntry | Row] = Row if "row" in written else BeatEntry
+    read, problems = read_document(kind, raw, Reading())
     if read is None or problems:
         return Refused.by(name, where, InvalidDocument(problems))
-    return entry_or_refused(name, where, partial(entry_of, read, where, zone, OWNER))
+    if isinstance(read, BeatEntry):
+        return entry_or_refused(name, where, partial(entry_of, read, where, zone, OWNER))
+    found = row_or_refused(name, where, partial(_of_row, read, now))
+    return found if isinstance(found, Refused) else replace(found, where=where, owner=OWNER)
+
+
+def _of_row(one: Row, now: datetime) -> Entry:
+    check_said(one.unsaid, "task")
+    schedules = {name: {one.row.get(name): row} for name, row in one.schedules.items()}
+    return django_beat.entry_of(one.row, Tables((), schedules), now, one.options)

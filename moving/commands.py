@@ -52,7 +52,7 @@ Queue = Annotated[str, typer.Option(help="Queue of tasks without one: task_defau
 @commands.command("beat")
 def beat(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="From `python -m minutebook beat`; - is stdin.")],
+    file: Annotated[Path, typer.Argument(help="From `python -m minutebook export`; - is stdin.")],
     source: Source = None,
     apply: Apply = False,
     cut_over: CutOver = None,
@@ -60,9 +60,10 @@ def beat(
     """Import the beat_schedule of a Celery application. Prints the actions, and a report."""
     from moving.beat_file import entries_of
 
+    known = of(context).settings.celery.broker_options if of(context).server is None else {}
     _import(
         context,
-        entries_of(read_one(file, LONGEST), file.name),
+        entries_of(read_one(file, LONGEST), file.name, utc_now(), known),
         source=source or _stem(file),
         apply=apply,
         cut_over=cut_over,

@@ -1,7 +1,7 @@
 """Periodic tasks of django-celery-beat, read from its tables without Django."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -82,17 +82,24 @@ def entries_of(
     """Yield the periodic tasks; a task without a queue goes to `default_queue`."""
     for row in tables.tasks:
         name, where = str(row.get("name")), f"{TASKS} {row['id']}"
-        try:
-            make = partial(_entry, row, tables, now, default_queue)
-            yield entry_or_refused(name, where, make)
-        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-            # SQLite keeps any value in any column.
-            why = f"its rows hold what django-celery-beat does not write: {text_of(error)}"
-            yield Refused(name, where, why, "correct them, or write an action for it")
+        options = _options(row, default_queue)
+        yield row_or_refused(name, where, partial(entry_of, row, tables, now, options))
 
 
-def _entry(row: Row, tables: Tables, now: datetime, default_queue: str | None) -> Entry:
-    options = _options(row, default_queue)
+def row_or_refused(name: str, where: str, make: Callable[[], Entry]) -> Entry | Refused:
+    """Return the entry of a row, refused also for what only SQLite takes: any value anywhere."""
+    try:
+        return entry_or_refused(name, where, make)
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        why = f"its rows hold what django-celery-beat does not write: {text_of(error)}"
+        return Refused(name, where, why, "correct them, or write an action for it")
+
+
+def entry_of(row: Row, tables: Tables, now: datetime, given: Mapping[str, Any]) -> Entry:
+    """Return the entry of a row, whose message has the options `given`; raises CannotMove."""
+    # As django-celery-beat does, for the results of django-celery-results.
+    headers = {**_json(row, "headers", dict), "periodic_task_name": row["name"]}
+    options = {**given, "headers": headers}
     args, kwargs = _json(row, "args", list), _json(row, "kwargs", dict)
     operations, remarks = work_of(str(row["task"]), args, kwargs, options)
     when, fires, more = _when(row, tables, now)
@@ -117,9 +124,7 @@ def _options(row: Row, default_queue: str | None) -> dict[str, Any]:
         options["queue"] = default_queue
     if row.get("expire_seconds") is not None:
         options["expires"] = row["expire_seconds"]
-    # As django-celery-beat does, for the results of django-celery-results.
-    headers = {**_json(row, "headers", dict), "periodic_task_name": row["name"]}
-    return {**options, "headers": headers}
+    return options
 
 
 def _json(row: Row, column: str, kind: type) -> Any:

@@ -151,6 +151,22 @@ class CelerySettings(Section):
     global_keyprefix: str | None = Field(
         None, description="that application's global_keyprefix: the prefix of its keys in Redis"
     )
+    sep: str | None = Field(
+        None, description="that application's sep: what parts a queue and a priority in Redis"
+    )
+    priority_steps: Annotated[tuple[int, ...], BeforeValidator(_split)] = Field(
+        (), description="that application's priority_steps in Redis, by commas"
+    )
+
+    @property
+    def broker_options(self) -> dict[str, object]:
+        """Its options of `broker_transport_options` that name the lists of messages in Redis."""
+        given = {
+            "global_keyprefix": self.global_keyprefix,
+            "sep": self.sep,
+            "priority_steps": list(self.priority_steps),
+        }
+        return {name: value for name, value in given.items() if value}
 
     @field_validator("broker_url")
     @classmethod

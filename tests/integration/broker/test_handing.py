@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -583,6 +584,31 @@ def test_an_application_with_a_prefix_of_its_keys_gets_its_tasks(
 
     assert row_of(engine, id)["state"] == "handed_over"
     options = {"global_keyprefix": "shop:"}
+    with Connection(broker.url, transport_options=options) as connection:
+        message = connection.SimpleQueue("celery").get(block=False)
+    assert message.headers["id"] == str(id)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({"sep": ":"}, id="sep"),
+        pytest.param({"priority_steps": [0, 7]}, id="steps"),
+        pytest.param({"sep": "/", "priority_steps": [*range(10)]}, id="both"),
+        pytest.param({"sep": ":", "global_keyprefix": "shop:"}, id="prefix"),
+    ],
+)
+def test_a_priority_arrives_in_the_list_that_the_application_reads(
+    engine: sa.Engine, settings: Settings, broker: Broker, options: dict[str, Any]
+) -> None:
+    given = {**options, "priority_steps": tuple(options.get("priority_steps", ()))}
+    celery = allowing(settings, "shop.*").celery.model_copy(update=given)
+    configure(settings.model_copy(update={"celery": celery}))
+    step = {"celery_task": {"task": "shop.close", "priority": 7}}
+    id = due(engine, celery_action(engine, operations=step))
+
+    dispatch_ready(engine)
+
     with Connection(broker.url, transport_options=options) as connection:
         message = connection.SimpleQueue("celery").get(block=False)
     assert message.headers["id"] == str(id)

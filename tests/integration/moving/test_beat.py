@@ -63,3 +63,21 @@ def test_a_failed_run_leaves_the_last_file(shop: Path) -> None:
 
     assert done.returncode == 1
     assert (shop / "beat.json").read_text() == "last"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        pytest.param(("export", "--help"), "for another scheduler", id="of_the_server"),
+        pytest.param(("export", "-A", "shop", "--help"), "beat_scheduler", id="of_an_application"),
+        pytest.param(("beat", "--help"), "beat_scheduler", id="beat"),
+    ],
+)
+def test_export_is_of_an_application_if_it_names_one(
+    shop: Path, arguments: tuple[str, ...], shown: str
+) -> None:
+    command = [sys.executable, "-P", "-m", "minutebook", *arguments]
+    environment = {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, check=True, cwd=shop, env=environment, capture_output=True)
+
+    assert shown in done.stdout.decode()

@@ -1,4 +1,4 @@
-"""`beat_schedule` of a real Celery application, as `python -m minutebook beat` writes it."""
+"""`beat_schedule` of a real Celery application, as `python -m minutebook export` writes it."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -34,7 +34,7 @@ def written(schedule: object, **entry: Any) -> Any:
 
 
 def moved(schedule: object, cut_over_at: datetime | None = None, **entry: Any) -> Outcome:
-    found = entries_of(written(schedule, **entry), "beat.json")
+    found = entries_of(written(schedule, **entry), "beat.json", NOW)
     (only,) = outcomes(found, CONTEXT, cut_over_at)
     return only
 
@@ -110,7 +110,7 @@ def test_what_no_action_can_say_is_refused_with_a_way_out(given: object, why: st
 def test_a_solar_schedule_becomes_the_same_event_at_full_minutes() -> None:
     made = written(60.0)
     made["entries"][0]["schedule"] = {"solar": {"event": "sunset", "lat": 48.85, "lon": 2.35}}
-    (found,) = outcomes(entries_of(made, "beat.json"), CONTEXT)
+    (found,) = outcomes(entries_of(made, "beat.json", NOW), CONTEXT)
 
     assert found.kind == "differs"
     assert found.document is not None
@@ -165,7 +165,7 @@ def test_an_exchange_or_a_key_alone_has_no_effect_as_with_beat(name: str) -> Non
 
 
 def test_a_route_is_refused_where_the_broker_has_no_exchanges() -> None:
-    entries = list(entries_of(written(60.0, options=ROUTE), "beat.json"))
+    entries = list(entries_of(written(60.0, options=ROUTE), "beat.json", NOW))
 
     (same,), (refused,) = (
         [check_exchange(one, has_exchanges=has) for one in entries] for has in (True, False)
@@ -203,18 +203,72 @@ def test_no_action_is_due_before_the_cut_over(given: object, when: dict[str, str
 )
 def test_another_document_is_refused(document: object, path: str) -> None:
     with pytest.raises(InvalidDocument) as refused:
-        list(entries_of(document, "beat.json"))
+        list(entries_of(document, "beat.json", NOW))
 
     assert path in [problem.path for problem in refused.value.problems]
 
 
 def test_a_file_of_another_release_is_refused() -> None:
     with pytest.raises(InvalidDocument, match="is another release's"):
-        list(entries_of({**written(60.0), "minutebook_beat": 2}, "beat.json"))
+        list(entries_of({**written(60.0), "minutebook_beat": 2}, "beat.json", NOW))
 
 
 def test_a_zone_in_small_letters_is_compared_too() -> None:
     made = {**written(crontab("5", "0")), "timezone": "europe/paris"}
-    (found,) = outcomes(entries_of(made, "beat.json"), CONTEXT)
+    (found,) = outcomes(entries_of(made, "beat.json", NOW), CONTEXT)
 
     assert (found.kind, found.difference and found.difference.total) == ("same", 730)
+
+
+@pytest.mark.parametrize(
+    ("options", "known", "remarks"),
+    [
+        pytest.param({}, {}, (), id="none"),
+        pytest.param({"visibility_timeout": 60}, {}, (), id="of_no_name"),
+        pytest.param({"sep": ":"}, {}, ("SCHED_CELERY_SEP is ':'",), id="sep"),
+        pytest.param({"sep": ":"}, {"sep": "/"}, ("SCHED_CELERY_SEP is ':'",), id="another_sep"),
+        pytest.param({"sep": ":"}, {"sep": ":"}, (), id="sep_is_set"),
+        pytest.param(
+            {"priority_steps": [0, 5, 9]},
+            {},
+            ("SCHED_CELERY_PRIORITY_STEPS is '0,5,9'",),
+            id="steps",
+        ),
+        pytest.param(
+            {"priority_steps": range(3)},
+            {},
+            ("SCHED_CELERY_PRIORITY_STEPS is '0,1,2'",),
+            id="range",
+        ),
+        pytest.param(
+            {"priority_steps": [0, 9]}, {"priority_steps": [0, 9]}, (), id="steps_are_set"
+        ),
+        pytest.param(
+            {"global_keyprefix": "shop:"},
+            {},
+            ("SCHED_CELERY_GLOBAL_KEYPREFIX is 'shop:'",),
+            id="prefix",
+        ),
+        pytest.param({"queue_order_strategy": "priority"}, {}, (), id="order_of_workers"),
+        pytest.param(
+            {"sep": ":", "global_keyprefix": "a"},
+            {"sep": ":"},
+            ("SCHED_CELERY_GLOBAL_KEYPREFIX is 'a'",),
+            id="one_of_two",
+        ),
+    ],
+)
+def test_options_that_name_lists_of_messages_name_the_setting_to_write(
+    options: Any, known: Any, remarks: Any
+) -> None:
+    app = Celery("shop", set_as_current=False)
+    app.conf.update(
+        broker_transport_options=options,
+        beat_schedule={"it": {"task": "tasks.it", "schedule": crontab("5", "0")}},
+    )
+    made = json.loads(json.dumps(beat.schedule_of(app)))
+    (found,) = outcomes(entries_of(made, "beat.json", NOW, known), CONTEXT)
+
+    assert found.remarks == tuple(
+        f"its workers do not find messages before {one}" for one in remarks
+    )

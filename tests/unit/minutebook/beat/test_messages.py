@@ -10,7 +10,7 @@ from celery.schedules import schedule
 from kombu import Exchange, Queue
 from kombu.common import Broadcast
 
-from minutebook.beat_messages import message_options
+from minutebook.beat.messages import message_options
 
 MEDIA = Exchange("media", type="topic")
 MAIL = Exchange("mail", type="direct")

@@ -36,7 +36,7 @@ class Weird(BaseSchedule):
 def moved(app: Celery) -> dict[str, Outcome]:
     """Return what becomes of the entries of an application, read as the server reads a file."""
     written = read_json(json.dumps(schedule_of(app), allow_nan=False), longest=None)
-    return {one.name: one for one in outcomes(entries_of(written, "beat.json"), CONTEXT)}
+    return {one.name: one for one in outcomes(entries_of(written, "beat.json", NOW), CONTEXT)}
 
 
 def application(entries: Mapping[Any, Any], **settings: Any) -> Celery:
@@ -67,7 +67,7 @@ def endless() -> list[Any]:
         pytest.param({"schedule": float("nan")}, "its schedule 'nan' is not", id="nan"),
         pytest.param({"schedule": float("inf")}, "its schedule 'inf' is not", id="for_ever"),
         pytest.param({"schedule": 1e300}, "OverflowError", id="too_long"),
-        pytest.param({"schedule": Weird()}, "test_beat_entries.Weird' is not", id="own_schedule"),
+        pytest.param({"schedule": Weird()}, "test_entries.Weird' is not", id="own_schedule"),
         pytest.param({"schedule": Rude()}, "its schedule 'a Rude' is not", id="rude_schedule"),
         pytest.param({"args": [float("nan")]}, "JSON cannot hold args[0]: nan", id="nan_argument"),
         pytest.param({"args": [Rude()]}, "JSON cannot hold args[0]: a Rude", id="rude_argument"),

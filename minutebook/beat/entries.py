@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from minutebook.beat_messages import message_options
-from minutebook.beat_schedules import class_name, described
+from minutebook.beat.messages import message_options
+from minutebook.beat.schedules import class_name, described
 from minutebook.error_text import text_of
 from minutebook.json_values import said, shown
 
@@ -17,6 +17,8 @@ OF_BEAT = ("name", "app", "total_run_count", "default_now")
 # Methods of a task by which its class changes what is sent, or how it is run.
 METHODS = ("apply_async", "apply", "__call__")
 
+CORRECT = "correct it in the application, and write it again"
+
 
 class Broken(ValueError):
     """An entry that beat could not send, or that only the application understands."""
@@ -24,17 +26,22 @@ class Broken(ValueError):
 
 def entry_of(app: Any, name: Any, entry: Any) -> dict[str, Any]:
     """Return an entry; one that cannot be read is its name and, as `broken`, the reason."""
+    return guarded(name, lambda: _entry(app, _name(name), entry))
+
+
+def guarded(name: Any, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Return the entry that `make` returns, broken if it raises any error."""
     try:
-        return _entry(app, _name(name), entry)
+        return make()
     except Broken as error:
         return broken(name, str(error))
     except Exception as error:  # a user's router, schedule or value
         return broken(name, text_of(error))
 
 
-def broken(name: Any, why: str) -> dict[str, Any]:
-    """Return an entry that cannot move."""
-    return {"name": _name(name), "broken": why}
+def broken(name: Any, why: str, instead: str = CORRECT) -> dict[str, Any]:
+    """Return an entry that cannot move: why not, and what to do instead."""
+    return {"name": _name(name), "broken": why, "instead": instead}
 
 
 def _name(name: Any) -> str:

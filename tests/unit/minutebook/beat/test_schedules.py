@@ -10,7 +10,7 @@ from celery import Celery
 from celery.schedules import crontab, maybe_schedule, schedule, solar
 from django_celery_beat.tzcrontab import TzAwareCrontab
 
-from minutebook.beat_schedules import described
+from minutebook.beat.schedules import described
 from moving.celery_fires import CrontabFires
 from moving.celery_rules import Crontab
 from runtime.clock import utc_now

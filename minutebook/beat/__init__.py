@@ -1,0 +1,98 @@
+"""Write the schedule of a Celery application as JSON, in the application's own environment.
+
+`python -m minutebook export -A shop -o beat.json`, then `minutebook import beat beat.json`. It
+needs nothing but Celery 5.2 or later, and Python 3.9 or later. `beat` is the same command.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from minutebook.beat.entries import entry_of
+from minutebook.beat.schedules import zone_name
+from minutebook.beat.stores import scheduler_of, stored_entries
+from minutebook.error_text import text_of
+from minutebook.json_values import said
+from minutebook.written import Output, add_output
+
+VERSION = 1
+CLEANUP = "celery.backend_cleanup"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the schedule; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m minutebook export", description=__doc__)
+    parser.add_argument("-A", "--app", required=True, help="the application, as for celery -A")
+    parser.add_argument("--workdir", help="folder to import it from (default: this one)")
+    parser.add_argument(
+        "-S",
+        "--scheduler",
+        help="beat's scheduler, as for celery beat -S (default: beat_scheduler)",
+    )
+    add_output(parser)
+    asked = parser.parse_args(arguments)
+    output = Output(asked.output)
+    if asked.workdir:
+        os.chdir(asked.workdir)
+    sys.path.insert(0, os.getcwd())
+    from celery.app.utils import find_app
+
+    output.write(schedule_of(find_app(asked.app), asked.scheduler))
+    return 0
+
+
+def schedule_of(app: Any, scheduler: str | None = None) -> dict[str, Any]:
+    """Return the schedule of a Celery application, as `minutebook import beat` reads it."""
+    import celery
+
+    app.loader.import_default_modules()
+    app.finalize()
+    entries = _stored(app, scheduler)
+    # A scheduler of a database stores what `beat_schedule` has when it begins.
+    stored = {one["name"] for one in entries}
+    set_here = [(name, one) for name, one in _all_entries(app).items() if name not in stored]
+    return {
+        "minutebook_beat": VERSION,
+        "celery": celery.__version__,
+        "timezone": zone_name(app.timezone),
+        "broker_options": _broker_options(app),
+        "entries": entries + [entry_of(app, name, one) for name, one in set_here],
+    }
+
+
+def _stored(app: Any, scheduler: str | None) -> list[dict[str, Any]]:
+    try:
+        return list(stored_entries(app, scheduler_of(app, scheduler)))
+    except Exception as error:  # of a database's driver, such as a server that is down
+        named = scheduler or app.conf.beat_scheduler
+        sys.exit(f"error: the entries of {named} cannot be read: {text_of(error)}")
+
+
+def _broker_options(app: Any) -> dict[str, Any]:
+    """Return the options that change where workers look for messages in Redis."""
+    given = dict(app.conf.broker_transport_options or {})
+    names = ("sep", "priority_steps", "global_keyprefix", "queue_order_strategy")
+    found: dict[str, Any] = said(
+        "broker_options", {name: given[name] for name in names if name in given}, []
+    )
+    return found
+
+
+def _all_entries(app: Any) -> dict[Any, Any]:
+    """Return the entries of beat, with the one that beat adds itself."""
+    found = dict(app.conf.beat_schedule or {})
+    # Without a result backend the task cleans up nothing.
+    keeps = app.conf.result_backend and not app.backend.supports_autoexpire
+    if keeps and app.conf.result_expires and CLEANUP not in found:
+        from celery.schedules import crontab
+
+        found[CLEANUP] = {
+            "task": CLEANUP,
+            "schedule": crontab("0", "4", "*"),
+            "options": {"expires": 12 * 3600},
+        }
+    return found

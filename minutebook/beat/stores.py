@@ -1,0 +1,117 @@
+"""Entries that an application's scheduler keeps in a database or in Redis.
+
+They are read through the application's own connection. No scheduler is made, because each writes
+default entries when it begins.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from minutebook.beat.entries import broken, entry_of, guarded
+from minutebook.beat.messages import message_options
+from minutebook.beat.schedules import class_name, zone_name
+from minutebook.json_values import said
+
+DJANGO = "django_celery_beat.schedulers.DatabaseScheduler"
+REDBEAT = "redbeat.schedulers.RedBeatScheduler"
+PLAIN = ("celery.beat.Scheduler", "celery.beat.PersistentScheduler")
+OPTIONS = ("queue", "exchange", "routing_key", "priority")
+SCHEDULES = ("crontab", "interval", "clocked", "solar")
+
+
+def scheduler_of(app: Any, named: str | None) -> type:
+    """Return the class of beat's scheduler, by its name or that of the settings."""
+    from celery.utils.imports import load_extension_class_names, symbol_by_name
+
+    names: Any = load_extension_class_names("celery.beat_schedulers")
+    found: type = symbol_by_name(named or app.conf.beat_scheduler, aliases=dict(names))
+    return found
+
+
+def stored_entries(app: Any, scheduler: Any) -> Iterator[dict[str, Any]]:
+    """Yield the entries that a scheduler keeps itself, beside those of `beat_schedule`."""
+    names = [class_name(one) for one in scheduler.__mro__]
+    if DJANGO in names:
+        yield from _of_django(app, scheduler.Model)
+    elif REDBEAT in names:
+        yield from _of_redbeat(app, scheduler.Entry)
+    if names[0] not in (DJANGO, REDBEAT, *PLAIN):
+        why = f"what the scheduler {names[0]} keeps or changes itself is not read"
+        yield broken("beat_scheduler", why, "write an action for each entry that is not here")
+
+
+def _of_django(app: Any, model: Any) -> Iterator[dict[str, Any]]:
+    for row in model._default_manager.order_by("pk"):
+        yield guarded(row.name, partial(_row, app, row))
+
+
+def _row(app: Any, row: Any) -> dict[str, Any]:
+    """Return a periodic task: its columns, those of its schedule, and its message's options."""
+    options = {name: getattr(row, name) for name in OPTIONS if getattr(row, name) is not None}
+    args, kwargs = _loaded(row.args, list), _loaded(row.kwargs, dict)
+    options["expires"] = row.expire_seconds
+    unsaid: list[str] = []
+    return {
+        "name": row.name,
+        "options": said("options", message_options(app, row.task, args, kwargs, options), unsaid),
+        "row": said("row", _columns(row), unsaid),
+        "schedules": said("schedules", dict(_schedules(row)), unsaid),
+        "unsaid": unsaid,
+    }
+
+
+def _loaded(text: str, kind: type) -> Any:
+    """Return the arguments for the router; the importer refuses those that are not JSON."""
+    try:
+        found = json.loads(text or "null")
+    except ValueError:
+        return kind()
+    return found if isinstance(found, kind) else kind()
+
+
+def _schedules(row: Any) -> Iterator[tuple[str, Any]]:
+    for name in SCHEDULES:
+        if getattr(row, f"{name}_id", None) is not None:
+            yield f"{name}_id", _columns(getattr(row, name))
+
+
+def _columns(row: Any) -> dict[str, Any]:
+    return {one.attname: _column(getattr(row, one.attname)) for one in row._meta.concrete_fields}
+
+
+def _column(value: Any) -> Any:
+    if isinstance(value, dt.datetime):
+        return _aware(value).isoformat()
+    if isinstance(value, dt.tzinfo):
+        return zone_name(value)
+    return value if value is None or isinstance(value, (str, int, float)) else str(value)
+
+
+def _aware(at: dt.datetime) -> dt.datetime:
+    """Return an instant with its offset: without USE_TZ Django keeps times of its own zone."""
+    from django.utils.timezone import is_naive, make_aware
+
+    return make_aware(at) if is_naive(at) else at
+
+
+def _of_redbeat(app: Any, entry: Any) -> Iterator[dict[str, Any]]:
+    from redbeat.schedulers import ensure_conf, get_redis
+
+    prefix, client = ensure_conf(app).key_prefix, get_redis(app)
+    pattern = "".join(f"\\{one}" if one in "*?[]\\" else one for one in prefix) + "*"
+    keys = (one.decode() if isinstance(one, bytes) else one for one in client.scan_iter(pattern))
+    for key in sorted(keys):
+        # Keys with a second colon are RedBeat's own: its schedule, its statics, its lock.
+        if not key.startswith(f"{prefix}:") and client.type(key) in ("hash", b"hash"):
+            name = key[len(prefix) :]
+            yield guarded(name, partial(_of_key, app, entry, key, name))
+
+
+def _of_key(app: Any, entry: Any, key: str, name: str) -> dict[str, Any]:
+    definition = entry.load_definition(key, app=app)
+    return entry_of(app, definition.get("name", name), definition)
