@@ -26,6 +26,7 @@ IN_A_FUNCTION = (
     "if a function makes the scheduler, write a module that calls it, such as scheduler = make(), "
     "and name that"
 )
+MINUTE = dt.timedelta(minutes=1)
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 POSITIONS = ("1st", "2nd", "3rd", "4th", "5th", "last")
 
@@ -101,7 +102,9 @@ def _job(scheduler: Any, job: Any) -> dict[str, Any]:
     """Return a job; one that cannot be described says why, and stops no other."""
     try:
         why = None if _is_found(job) else _why_uncallable(job.func)
-        made = job_of(_state(scheduler, job))
+        state = _state(scheduler, job)
+        is_anew = state["next_run_time"] is ... and _is_anew(job.trigger)
+        made = {**job_of(state), **({"begins_anew": True} if is_anew else {})}
     except Exception as error:
         why, made = f"it cannot be read: {type(error).__name__}: {error}", {"trigger": {}}
     if why is None:
@@ -133,6 +136,15 @@ def _why_uncallable(function: Any) -> str | None:
     if "<locals>" in name:
         return f"its function {name} is made inside another one"
     return None
+
+
+def _is_anew(trigger: Any) -> bool:
+    """Whether an interval was given no beginning: APScheduler counts it from this minute."""
+    if type(trigger).__name__ != "IntervalTrigger":
+        return False
+    seconds = trigger.interval.total_seconds()
+    made_now = type(trigger)(seconds=seconds, timezone=trigger.timezone)
+    return bool(abs(made_now.start_date - trigger.start_date) < MINUTE)
 
 
 def _state(scheduler: Any, job: Any) -> dict[str, Any]:
@@ -167,8 +179,14 @@ def job_of(state: Mapping[str, Any]) -> dict[str, Any]:
         "coalesce": bool(state["coalesce"]),
         "max_instances": state["max_instances"],
         "paused": state["next_run_time"] is None,
+        **_next(state["next_run_time"]),
         "unsaid": unsaid,
     }
+
+
+def _next(at: Any) -> dict[str, Any]:
+    """Return when a job runs next, unless it is paused or in no job store yet."""
+    return {"next_run_time": _instant(at)} if isinstance(at, dt.datetime) else {}
 
 
 def _trigger(trigger: Any) -> dict[str, Any]:

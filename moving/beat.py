@@ -13,6 +13,7 @@ from moving.celery_fires import CrontabFires
 from moving.celery_rules import Crontab
 from moving.celery_work import POLICY, work_of
 from moving.entries import CannotMove, Entry, check_said
+from moving.phases import Interval, continued, instant_or_none
 
 LONGEST_S = timedelta(days=36_600).total_seconds()
 NOTHING_TO_DO = "there is nothing to do"
@@ -33,7 +34,8 @@ class TaskClass(Document):
 class BeatEntry(Document):  # type: ignore[no-redef]
     """One entry of beat's schedule.
 
-    `unsaid` are the parts that JSON cannot hold, `unknown` the keys that beat does not know.
+    `unsaid` are the parts that JSON cannot hold, `unknown` the keys that beat does not know. A
+    scheduler that keeps no `due_at` runs an interval that long after `last_run_at`.
     """
 
     name: Text
@@ -45,11 +47,16 @@ class BeatEntry(Document):  # type: ignore[no-redef]
     enabled: Flag = True
     unsaid: Items = ()
     unknown: Items = ()
+    last_run_at: Text | None = None
+    due_at: Text | None = None
     task_class: TaskClass | None = None
 
 
-def entry_of(one: BeatEntry, where: str, zone: str, owner: str) -> Entry:
-    """Return the entry of a Celery application in that zone; raises CannotMove."""
+def entry_of(one: BeatEntry, where: str, zone: str, owner: str, as_of: datetime) -> Entry:
+    """Return the entry of a Celery application in that zone; raises CannotMove.
+
+    What its scheduler had done by then was known at `as_of`.
+    """
     check_said(one.unsaid, "task")
     operations, remarks = work_of(one.task, one.args, one.kwargs, one.options)
     schedule = one.schedule
@@ -62,9 +69,8 @@ def entry_of(one: BeatEntry, where: str, zone: str, owner: str) -> Entry:
         when, fires = solar_rule(*map(solar.get, ("event", "lat", "lon"))), None
         remarks += (ROUNDED,)
     else:
-        when, fires = _interval(schedule), None
-        if schedule.get("relative"):
-            remarks += ("`relative` rounds beat's instants; here they lie on the action's grid",)
+        (when, more), fires = _interval(one, as_of), None
+        remarks += more
     return Entry(
         name=one.name,
         where=where,
@@ -94,7 +100,8 @@ def _remarks(one: BeatEntry) -> Iterator[str]:
         yield f"its class {name} overrides {shown}: a worker that follows claims the run within it"
 
 
-def _interval(schedule: Mapping[str, Any]) -> dict[str, Any]:
+def _interval(one: BeatEntry, as_of: datetime) -> Interval:
+    schedule: Mapping[str, Any] = one.schedule
     seconds = schedule.get("every_s")
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         shown = schedule.get("other", schedule)
@@ -102,7 +109,13 @@ def _interval(schedule: Mapping[str, Any]) -> dict[str, Any]:
             f"its schedule {shown!r} is not a crontab, an interval or solar",
             "write an action with a cron rule or an interval for it",
         )
-    return every(seconds)
+    rule = every(seconds)
+    if schedule.get("relative"):
+        return rule, ("`relative` rounds beat's instants; here they lie on the action's grid",)
+    due_at, last_run_at = instant_or_none(one.due_at), instant_or_none(one.last_run_at)
+    if due_at is None and last_run_at is not None:
+        due_at = last_run_at + timedelta(seconds=seconds)
+    return continued(rule, due_at, as_of)
 
 
 def solar_rule(event: object, lat: Any, lon: Any) -> dict[str, Any]:

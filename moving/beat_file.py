@@ -1,7 +1,7 @@
 """The schedule of a Celery application, as `python -m minutebook export` writes it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
@@ -14,6 +14,7 @@ from moving import django_beat
 from moving.beat import BeatEntry, Items, Text, entry_of
 from moving.django_beat import Tables, row_or_refused
 from moving.entries import Entry, Refused, check_said, entry_or_refused
+from moving.phases import instant_or_none
 
 VERSION = 1
 OWNER = "import:beat"
@@ -32,6 +33,7 @@ class BeatSchedule(Document):
     minutebook_beat: int
     celery: Text
     timezone: Text
+    written_at: Text = ""
     broker_options: dict[str, JsonValue] = Field(default_factory=dict)
     entries: Items
 
@@ -60,8 +62,9 @@ def entries_of(
         remedy = f"is another release's; write it with one that writes {VERSION}"
         raise InvalidDocument([Problem("minutebook_beat", read.minutebook_beat, remedy)])
     remarks = tuple(_unset(read.broker_options, known))
+    source = _Source(read.timezone, now, instant_or_none(read.written_at) or now)
     for number, one in enumerate(read.entries):
-        found = _entry(one, f"{file} entries[{number}]", read.timezone, now)
+        found = _entry(one, f"{file} entries[{number}]", source)
         if isinstance(found, Entry):
             found = replace(found, remarks=(*found.remarks, *remarks))
         yield found
@@ -76,7 +79,16 @@ def _unset(given: Mapping[str, JsonValue], known: Mapping[str, object]) -> Itera
             yield f"its workers do not find messages before {variable} is {shown!r}"
 
 
-def _entry(raw: JsonValue, where: str, zone: str, now: datetime) -> Entry | Refused:
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """The application's zone, the instant of the import, and that at which it was written."""
+
+    zone: str
+    now: datetime
+    written_at: datetime
+
+
+def _entry(raw: JsonValue, where: str, source: _Source) -> Entry | Refused:
     """Return an entry; one that cannot be read does not stop the others."""
     written = raw if isinstance(raw, Mapping) else {}
     name = str(written.get("name", where))
@@ -87,12 +99,14 @@ def _entry(raw: JsonValue, where: str, zone: str, now: datetime) -> Entry | Refu
     if read is None or problems:
         return Refused.by(name, where, InvalidDocument(problems))
     if isinstance(read, BeatEntry):
-        return entry_or_refused(name, where, partial(entry_of, read, where, zone, OWNER))
-    found = row_or_refused(name, where, partial(_of_row, read, now))
+        make = partial(entry_of, read, where, source.zone, OWNER, source.written_at)
+        return entry_or_refused(name, where, make)
+    found = row_or_refused(name, where, partial(_of_row, read, source))
     return found if isinstance(found, Refused) else replace(found, where=where, owner=OWNER)
 
 
-def _of_row(one: Row, now: datetime) -> Entry:
+def _of_row(one: Row, source: _Source) -> Entry:
     check_said(one.unsaid, "task")
     schedules = {name: {one.row.get(name): row} for name, row in one.schedules.items()}
-    return django_beat.entry_of(one.row, Tables((), schedules), now, one.options)
+    tables = Tables((), schedules, source.written_at)
+    return django_beat.entry_of(one.row, tables, source.now, one.options)

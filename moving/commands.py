@@ -103,9 +103,10 @@ def redbeat(
     cut_over: CutOver = None,
 ) -> None:
     """Import the entries of RedBeat. Prints the actions, and a report."""
-    from moving.redbeat import entries_of, read_definitions
+    from moving.redbeat import Application, entries_of, read_definitions, read_due
 
-    entries = entries_of(read_definitions(url, prefix), zone, queue)
+    app = Application(zone, queue, read_due(url, prefix), utc_now())
+    entries = entries_of(read_definitions(url, prefix), app)
     _import(context, entries, source=source or database_of(url), apply=apply, cut_over=cut_over)
 
 

@@ -19,6 +19,7 @@ from moving.celery_fires import CrontabFires
 from moving.celery_rules import Crontab
 from moving.celery_work import POLICY, work_of
 from moving.entries import CannotMove, Entry, Refused, entry_or_refused
+from moving.phases import Interval, continued, instant_or_none
 
 TASKS = "django_celery_beat_periodictask"
 # Tables of schedules, by the column that refers to each.
@@ -48,6 +49,7 @@ class Tables:
 
     tasks: tuple[Row, ...]
     schedules: Mapping[str, Mapping[Any, Row]]
+    read_at: datetime | None = None
 
 
 def read_tables(connection: sa.Connection) -> Tables:
@@ -185,7 +187,8 @@ def _when(row: Row, tables: Tables, now: datetime) -> When:
     if column == "solar_id":
         return _solar(schedule, one_off=one_off)
     if column == "interval_id":
-        return _interval(row, schedule, one_off=one_off, now=now), None, ()
+        rule, remarks = _interval(row, schedule, now, tables.read_at or now, one_off=one_off)
+        return rule, None, remarks
     return _crontab(row, schedule, one_off=one_off, now=now)
 
 
@@ -201,19 +204,41 @@ def _schedule(row: Row, tables: Tables) -> tuple[str, Row]:
     return column, schedule
 
 
-def _interval(row: Row, schedule: Row, *, one_off: bool, now: datetime) -> dict[str, Any]:
+def _interval(
+    row: Row, schedule: Row, now: datetime, read_at: datetime, *, one_off: bool
+) -> Interval:
     starts_at = _instant(row.get("start_time"))
     if one_off and starts_at is None:
         why = "it runs once, one interval after beat has started"
         raise CannotMove(why, "give it a clocked schedule")
     if one_off:
-        return once(starts_at, now)
+        return once(starts_at, now), ()
     period = PERIODS.get(str(schedule["period"]))
     if period is None:
         why = f"its period {schedule['period']!r} is unknown"
         raise CannotMove(why, f"use one of {', '.join(PERIODS)}")
     rule = every(schedule["every"] * period.total_seconds())
-    return rule if starts_at is None else {**rule, "starting_at": format_instant(starts_at)}
+    found, remarks = continued(rule, _due_at(row, schedule["every"] * period, starts_at), read_at)
+    # A task that is disabled is due whenever it is enabled again.
+    return found, remarks if row["enabled"] else ()
+
+
+def _due_at(row: Row, every: timedelta, starts_at: datetime | None) -> datetime | None:
+    """Return when django-celery-beat runs an interval next; None if the row does not say."""
+    last_run_at = _known(row.get("last_run_at"))
+    if last_run_at is None and starts_at is not None:
+        return starts_at
+    # Before its first run it counts from when it was changed.
+    counted_from = last_run_at or _known(row.get("date_changed"))
+    if counted_from is None:
+        return None
+    return max(counted_from + every, starts_at or counted_from)
+
+
+def _known(value: object) -> datetime | None:
+    """Return an instant of a column; None for one in an unknown zone."""
+    is_in_a_zone_of_django = isinstance(value, datetime) and value.tzinfo is None
+    return None if is_in_a_zone_of_django else instant_or_none(value)
 
 
 def _solar(schedule: Row, *, one_off: bool) -> When:

@@ -2,6 +2,9 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -17,13 +20,30 @@ OWNER = "import:redbeat"
 PREFIX = "redbeat:"
 MOST_KEYS = 100_000
 LONGEST = 1_000_000
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# In seconds: the year 9999.
+LATEST = 253_000_000_000
 
 
 def read_definitions(url: str, prefix: str = PREFIX) -> dict[str, str]:
     """Return the definitions of RedBeat by their keys; raises Refused, without the password."""
+    with _reading(url) as client:
+        return dict(_definitions(client, prefix))
+
+
+def read_due(url: str, prefix: str = PREFIX) -> dict[str, datetime]:
+    """Return when RedBeat runs each key next; raises Refused, without the password."""
+    with _reading(url) as client:
+        scores = client.zrange(f"{prefix}:schedule", 0, MOST_KEYS, withscores=True)
+    # RedBeat runs no key with a score below 0.
+    return {key: EPOCH + timedelta(seconds=score) for key, score in scores if 0 <= score < LATEST}
+
+
+@contextmanager
+def _reading(url: str) -> Iterator[Any]:
     try:
         with foreign_redis(url) as client:
-            return dict(_definitions(client, prefix))
+            yield client
     except UnicodeDecodeError:
         raise RefusedCommand("Redis has keys that are not text; write RedBeat's prefix") from None
 
@@ -39,16 +59,26 @@ def _definitions(client: Any, prefix: str) -> Iterator[tuple[str, str]]:
             yield key, client.hget(key, "definition") if length <= LONGEST else ""
 
 
-def entries_of(definitions: Mapping[str, str], zone: str, queue: str) -> Iterator[Entry | Refused]:
-    """Yield the entries of a Celery application.
+@dataclass(frozen=True, slots=True)
+class Application:
+    """A Celery application: its `timezone`, the queue of tasks that name none, and RedBeat's plan.
 
-    `zone` is its `timezone`, `queue` that of tasks that name none.
+    `due` has the instants of its keys, as they were at `read_at`.
     """
+
+    zone: str
+    queue: str
+    due: Mapping[str, datetime]
+    read_at: datetime
+
+
+def entries_of(definitions: Mapping[str, str], app: Application) -> Iterator[Entry | Refused]:
+    """Yield the entries of a Celery application."""
     for key, text in definitions.items():
-        yield entry_or_refused(key, key, partial(_entry, text, key, zone, queue))
+        yield entry_or_refused(key, key, partial(_entry, text, key, app))
 
 
-def _entry(text: str, key: str, zone: str, queue: str) -> Entry:
+def _entry(text: str, key: str, app: Application) -> Entry:
     try:
         raw = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -60,15 +90,16 @@ def _entry(text: str, key: str, zone: str, queue: str) -> Entry:
         "task": raw.get("task"),
         "args": raw.get("args") or [],
         "kwargs": raw.get("kwargs") or {},
-        "options": _options(raw.get("options") or {}, queue),
+        "options": _options(raw.get("options") or {}, app.queue),
         "enabled": raw.get("enabled", True),
         "schedule": _schedule(raw["schedule"]),
+        **({"due_at": app.due[key].isoformat()} if key in app.due else {}),
     }
     read, problems = read_document(BeatEntry, entry, Reading())
     if read is None or problems:
         parts = "; ".join(dict.fromkeys(problem.path for problem in problems))
         raise CannotMove(f"its definition is not RedBeat's: {parts}", "save it again")
-    return entry_of(read, key, zone, OWNER)
+    return entry_of(read, key, app.zone, OWNER, app.read_at)
 
 
 def _options(options: Any, queue: str) -> Any:

@@ -5,7 +5,7 @@ Run as a process of its own, because Django has one configuration a process.
 
 import json
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
@@ -49,6 +49,8 @@ def fill() -> None:  # noqa: PLR0915 - a table
         return ClockedSchedule.objects.create(clocked_time=datetime(year, 12, 24, 18, tzinfo=UTC))
 
     def task(name: str, **fields: Any) -> None:
+        if "interval" in fields and "start_time" not in fields:
+            fields = {"last_run_at": NOW - timedelta(minutes=10), **fields}
         PeriodicTask.objects.create(name=name, task="shop.tasks.run", **fields)
 
     daily = crontab("30", "7")

@@ -7,20 +7,22 @@ needs nothing but Celery 5.2 or later, and Python 3.9 or later. `beat` is the sa
 from __future__ import annotations
 
 import argparse
+import datetime as dt
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from minutebook.beat.entries import entry_of
 from minutebook.beat.schedules import zone_name
-from minutebook.beat.stores import scheduler_of, stored_entries
+from minutebook.beat.stores import last_runs, scheduler_of, stored_entries
 from minutebook.error_text import text_of
 from minutebook.json_values import said
 from minutebook.written import Output, add_output
 
 VERSION = 1
 CLEANUP = "celery.backend_cleanup"
+NONE: Mapping[str, str] = {}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -33,19 +35,26 @@ def main(arguments: Sequence[str]) -> int:
         "--scheduler",
         help="beat's scheduler, as for celery beat -S (default: beat_scheduler)",
     )
+    parser.add_argument(
+        "-s", "--schedule", help="beat's schedule file, for when beat last ran each entry"
+    )
     add_output(parser)
     asked = parser.parse_args(arguments)
     output = Output(asked.output)
+    file = asked.schedule and os.path.abspath(asked.schedule)
     if asked.workdir:
         os.chdir(asked.workdir)
     sys.path.insert(0, os.getcwd())
     from celery.app.utils import find_app
 
-    output.write(schedule_of(find_app(asked.app), asked.scheduler))
+    app = find_app(asked.app)
+    output.write(schedule_of(app, asked.scheduler, _last_runs(file) if file else {}))
     return 0
 
 
-def schedule_of(app: Any, scheduler: str | None = None) -> dict[str, Any]:
+def schedule_of(
+    app: Any, scheduler: str | None = None, ran: Mapping[str, str] = NONE
+) -> dict[str, Any]:
     """Return the schedule of a Celery application, as `minutebook import beat` reads it."""
     import celery
 
@@ -55,12 +64,17 @@ def schedule_of(app: Any, scheduler: str | None = None) -> dict[str, Any]:
     # A scheduler of a database stores what `beat_schedule` has when it begins.
     stored = {one["name"] for one in entries}
     set_here = [(name, one) for name, one in _all_entries(app).items() if name not in stored]
+    entries += [entry_of(app, name, one) for name, one in set_here]
+    for one in entries:
+        if one["name"] in ran:
+            one["last_run_at"] = ran[one["name"]]
     return {
         "minutebook_beat": VERSION,
         "celery": celery.__version__,
+        "written_at": app.now().astimezone(dt.timezone.utc).isoformat(),
         "timezone": zone_name(app.timezone),
         "broker_options": _broker_options(app),
-        "entries": entries + [entry_of(app, name, one) for name, one in set_here],
+        "entries": entries,
     }
 
 
@@ -70,6 +84,14 @@ def _stored(app: Any, scheduler: str | None) -> list[dict[str, Any]]:
     except Exception as error:  # of a database's driver, such as a server that is down
         named = scheduler or app.conf.beat_scheduler
         sys.exit(f"error: the entries of {named} cannot be read: {text_of(error)}")
+
+
+def _last_runs(path: str) -> dict[str, str]:
+    try:
+        return last_runs(path)
+    except Exception as error:  # of the database's kind
+        instead = "name the file of celery beat -s, and stop beat or copy the file first"
+        sys.exit(f"error: the schedule file {path} cannot be read: {text_of(error)}; {instead}")
 
 
 def _broker_options(app: Any) -> dict[str, Any]:

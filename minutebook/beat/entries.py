@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -69,6 +70,7 @@ def _entry(app: Any, name: str, entry: Any) -> dict[str, Any]:
         "enabled": bool(given.get("enabled", True)),
         "unsaid": unsaid,
         "unknown": [_name(key) for key in given if key not in {*KEYS, *OF_BEAT}],
+        **_last_run_of(given),
         **_class_of(app, task),
     }
 
@@ -79,8 +81,19 @@ def _parts(entry: Any) -> dict[Any, Any]:
     if isinstance(entry, Mapping):
         return dict(entry)
     if isinstance(entry, ScheduleEntry):
-        return {key: getattr(entry, key) for key in KEYS if hasattr(entry, key)}
+        # Its last run is the instant at which it was made.
+        return {key: getattr(entry, key) for key in KEYS[:-1] if hasattr(entry, key)}
     raise Broken(f"{shown(entry)} is not an entry: write a dictionary with `task` and `schedule`")
+
+
+def _last_run_of(given: Mapping[Any, Any]) -> dict[str, str]:
+    last_run_at = given.get("last_run_at")
+    return {"last_run_at": instant(last_run_at)} if isinstance(last_run_at, dt.datetime) else {}
+
+
+def instant(at: dt.datetime) -> str:
+    """Return an instant as text; Celery takes one without an offset for UTC."""
+    return (at if at.tzinfo else at.replace(tzinfo=dt.timezone.utc)).isoformat()
 
 
 def _list(value: Any) -> list[Any]:

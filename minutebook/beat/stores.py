@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import shelve
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from minutebook.beat.entries import broken, entry_of, guarded
+from minutebook.beat.entries import broken, entry_of, guarded, instant
 from minutebook.beat.messages import message_options
 from minutebook.beat.schedules import class_name, zone_name
 from minutebook.json_values import said
@@ -113,5 +114,19 @@ def _of_redbeat(app: Any, entry: Any) -> Iterator[dict[str, Any]]:
 
 
 def _of_key(app: Any, entry: Any, key: str, name: str) -> dict[str, Any]:
+    from redbeat.schedulers import ensure_conf, get_redis
+
     definition = entry.load_definition(key, app=app)
-    return entry_of(app, definition.get("name", name), definition)
+    found = entry_of(app, definition.get("name", name), definition)
+    score = get_redis(app).zscore(ensure_conf(app).schedule_key, key)
+    # RedBeat runs no key with a score below 0.
+    if score is not None and score >= 0:
+        found["due_at"] = instant(dt.datetime.fromtimestamp(score, dt.timezone.utc))
+    return found
+
+
+def last_runs(path: str) -> dict[str, str]:
+    """Return when beat last ran its entries, by their names, from its schedule file."""
+    # Beat itself unpickles it, in the same environment.
+    with shelve.open(path, flag="r") as stored:  # noqa: S301
+        return {name: instant(one.last_run_at) for name, one in stored["entries"].items()}

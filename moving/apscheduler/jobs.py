@@ -23,6 +23,7 @@ from moving.apscheduler.pickled import job_of
 from moving.apscheduler.rules import rule_of
 from moving.celery_work import work_of
 from moving.entries import CannotMove, Entry, Refused, check_said, entry_or_refused
+from moving.phases import UNKNOWN, instant_or_none
 from tasks.steps.command import STEP
 
 VERSION = 1
@@ -55,6 +56,8 @@ class Job(Document):  # type: ignore[no-redef]
     coalesce: Flag = True
     max_instances: int = 1
     paused: Flag = False
+    next_run_time: Text | None = None
+    begins_anew: Flag = False
     unsaid: Items = ()
     broken: Text = ""
 
@@ -137,10 +140,14 @@ def _entry(job: Job, where: str, work: Work, now: datetime) -> Entry:
     if job.broken:
         raise CannotMove(job.broken, "write a function of a module instead, and schedule that")
     check_said(job.unsaid, "function")
-    rule = rule_of(job.trigger, now)
+    trigger = _continued(job)
+    rule = rule_of(trigger, now)
     operations, policy, remarks = _work(job, work)
     bounds = {"starts_at": rule.starts_at, "ends_at": rule.ends_at}
-    is_compared = is_engine_here()
+    # An interval without a beginning has no instants of its own.
+    is_compared = is_engine_here() and not job.begins_anew
+    unknown = (UNKNOWN,) if job.begins_anew else ()
+    not_compared = () if is_engine_here() else (NOT_COMPARED,)
     return Entry(
         # The id is unique in the job store, the name need not be.
         name=job.id,
@@ -156,9 +163,30 @@ def _entry(job: Job, where: str, work: Work, now: datetime) -> Entry:
             **_late(job),
             **{key: format_instant(at) for key, at in bounds.items() if at is not None},
         },
-        remarks=(*remarks, *rule.remarks, *(() if is_compared else (NOT_COMPARED,))),
-        fires=TriggerFires(job.trigger) if is_compared else None,
+        remarks=(*remarks, *rule.remarks, *unknown, *not_compared),
+        fires=TriggerFires(trigger) if is_compared else None,
     )
+
+
+def _continued(job: Job) -> Mapping[str, Any]:
+    """Return the trigger of a job; an interval begins when the job runs next.
+
+    APScheduler counts it from the last run, wherever its `start_date` is.
+    """
+    if job.begins_anew:
+        return {**job.trigger, "start_date": None}
+    trigger = job.trigger
+    next_at = instant_or_none(job.next_run_time)
+    if trigger.get("type") != "interval" or next_at is None or _is_on_grid(trigger, next_at):
+        return trigger
+    return {**trigger, "start_date": job.next_run_time}
+
+
+def _is_on_grid(trigger: Mapping[str, Any], at: datetime) -> bool:
+    start_at, seconds = instant_or_none(trigger.get("start_date")), trigger.get("seconds")
+    if start_at is None or not isinstance(seconds, int | float) or seconds < 1:
+        return False
+    return not (at - start_at) % timedelta(seconds=seconds)
 
 
 def _late(job: Job) -> dict[str, str]:

@@ -16,7 +16,15 @@ def schedule(**schedules: object) -> dict[str, object]:
     entries = [
         {"name": name, "task": "shop.close", "schedule": one} for name, one in schedules.items()
     ]
-    return {"minutebook_beat": 1, "celery": "5.3.6", "timezone": "Europe/Paris", "entries": entries}
+    for one in entries:
+        one["last_run_at"] = "2026-11-22T15:00:00Z"
+    return {
+        "minutebook_beat": 1,
+        "celery": "5.3.6",
+        "timezone": "Europe/Paris",
+        "written_at": "2026-11-22T15:01:00Z",
+        "entries": entries,
+    }
 
 
 @pytest.fixture(autouse=True)
@@ -131,7 +139,7 @@ def test_a_cut_over_is_stored_as_the_start_of_each_action(call: Call, write: Wri
     assert made.json["cut_over_at"] == "2199-01-01T03:00:00Z"
     shown = call("--json", "action", "show", "close").json["document"]
     assert shown["policy"]["starts_at"] == "2199-01-01T03:00:00Z"
-    assert shown["when"]["starting_at"] == "2199-01-01T03:00:00Z"
+    assert shown["when"]["starting_at"] == "2026-11-22T15:15:00Z"
 
 
 @pytest.mark.only_here

@@ -3,9 +3,12 @@
 import json
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from celery import Celery
+from celery.beat import PersistentScheduler
 
 ROOT = Path(__file__).parents[3]
 SHOP = """
@@ -63,6 +66,31 @@ def test_a_failed_run_leaves_the_last_file(shop: Path) -> None:
 
     assert done.returncode == 1
     assert (shop / "beat.json").read_text() == "last"
+
+
+def test_the_schedule_file_of_beat_says_when_an_entry_ran(shop: Path, tmp_path: Path) -> None:
+    app = Celery("shop", set_as_current=False)
+    app.conf.beat_schedule = {"café": {"task": "tasks.it", "schedule": 60.0}}
+    file = tmp_path / "celerybeat-schedule"
+    scheduler = PersistentScheduler(app, schedule_filename=str(file))
+    scheduler.schedule["café"].last_run_at = datetime(2026, 11, 22, 14, 59, 7, tzinfo=UTC)
+    scheduler.close()
+    done = run(tmp_path, "--workdir", str(shop), "-s", "celerybeat-schedule")
+
+    (only,) = json.loads(done.stdout)["entries"]
+    assert only["last_run_at"] == "2026-11-22T14:59:07+00:00"
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no schedule"])
+def test_another_file_than_that_of_beat_is_one_sentence(shop: Path, content: bytes | None) -> None:
+    if content is not None:
+        (shop / "schedule").write_bytes(content)
+    done = run(shop, "-s", "schedule")
+
+    assert (done.returncode, done.stdout) == (1, b"")
+    error = [one for one in done.stderr.decode().splitlines() if one.startswith("error: ")]
+    assert len(error) == 1
+    assert "cannot be read" in error[0]
 
 
 @pytest.mark.parametrize(

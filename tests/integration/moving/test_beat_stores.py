@@ -22,6 +22,7 @@ from moving import django_beat, redbeat
 from moving.beat_file import entries_of
 from moving.foreign_database import foreign_database
 from moving.outcomes import Outcome, outcomes
+from moving.phases import UNKNOWN
 from tasks.built_in import built_in_steps
 from tests.integration.moving.test_django_beat import filled
 from tests.servers import Broker
@@ -78,7 +79,8 @@ def exported(folder: Path, code: str, **settings: str) -> dict[str, Outcome]:
     """Return what becomes of the entries of an application, by their names."""
     done = run(folder, code, **settings)
     assert done.returncode == 0, done.stderr.decode()
-    entries = entries_of(json.loads(done.stdout), "beat.json", NOW)
+    made = {**json.loads(done.stdout), "written_at": NOW.isoformat()}
+    entries = entries_of(made, "beat.json", NOW)
     return {one.name: one for one in outcomes(entries, CONTEXT)}
 
 
@@ -98,7 +100,7 @@ def test_the_rows_of_django_celery_beat_become_what_its_tables_become(
         tables = django_beat.read_tables(connection)
     read = outcomes(django_beat.entries_of(tables, NOW, "shop"), CONTEXT)
 
-    assert found.pop("set here").kind == "same"
+    assert found.pop("set here").remarks == (UNKNOWN,)
     assert found == {
         one.name: replace(one, where=found[one.name].where, document=_of_beat(one.document))
         for one in read
@@ -165,14 +167,15 @@ def test_the_keys_of_redbeat_are_read_with_the_routes_of_the_application(
 
     kinds = {name: one.kind for name, one in found.items()}
     assert kinds == {
-        "daily": "same", "often": "same", "routed": "same", "set here": "same",
+        "daily": "same", "often": "same", "routed": "same", "set here": "differs",
         "at an instant": "cannot", "broken": "cannot",
     }  # fmt: skip
     routed = found["routed"].document or {}
     step = {"task": "shop.tasks.routed", "queue": "orders", "priority": 7}
     assert routed["operations"]["celery_task"] == step
     definitions = redbeat.read_definitions(broker.url, "shop[1]:")
-    read = outcomes(redbeat.entries_of(definitions, "Europe/Paris", "celery"), CONTEXT)
+    shop = redbeat.Application("Europe/Paris", "celery", {}, NOW)
+    read = outcomes(redbeat.entries_of(definitions, shop), CONTEXT)
     daily = next(one for one in read if one.name == "daily")
     assert found["daily"].document == _of_beat(daily.document)
 

@@ -87,6 +87,7 @@ def test_a_row_that_only_sqlite_takes_does_not_end_the_import(
 ) -> None:
     strange = {"id": 1, "name": "it", "task": "t", "enabled": 1, "interval_id": 1, **changes}
     sound = {"id": 2, "name": "two", "task": "t", "enabled": 1, "interval_id": 2}
+    sound["last_run_at"] = "2026-11-22 14:00:00"
     intervals = {
         1: {"id": 1, "every": every, "period": "days"},
         2: {"id": 2, "every": 1, "period": "days"},
@@ -118,7 +119,9 @@ def test_a_crontab_task(found: Mapping[str, Outcome]) -> None:
         pytest.param(
             "work days", {"cron_rule": "0 9 * * mon-fri", "timezone": "Asia/Tokyo"}, id="own_zone"
         ),
-        pytest.param("often", {"every": "PT15M"}, id="interval"),
+        pytest.param(
+            "often", {"every": "PT15M", "starting_at": "2026-11-22T15:05:00Z"}, id="interval"
+        ),
         pytest.param(
             "from then on", {"every": "PT15M", "starting_at": "2030-01-01T00:00:00Z"}, id="start"
         ),

@@ -13,8 +13,10 @@ from redbeat.schedules import rrule
 
 from models.action import ParseContext
 from models.errors import Refused
+from models.values import format_instant
 from moving.outcomes import Outcome, outcomes
-from moving.redbeat import entries_of, read_definitions
+from moving.redbeat import Application, entries_of, read_definitions, read_due
+from runtime.clock import utc_now
 from tasks.built_in import built_in_steps
 from tests.servers import Broker
 
@@ -37,9 +39,8 @@ def save(app: Celery, name: str, schedule: object, **rest: Any) -> None:
 
 def found(broker: Broker) -> dict[str, Outcome]:
     definitions = read_definitions(broker.url)
-    return {
-        one.name: one for one in outcomes(entries_of(definitions, "Europe/Paris", "shop"), CONTEXT)
-    }
+    app = Application("Europe/Paris", "shop", read_due(broker.url), utc_now())
+    return {one.name: one for one in outcomes(entries_of(definitions, app), CONTEXT)}
 
 
 def test_entries_become_actions(app: Celery, broker: Broker) -> None:
@@ -68,7 +69,9 @@ def test_entries_become_actions(app: Celery, broker: Broker) -> None:
         "when": {"cron_rule": "5 0 * * *", "timezone": "Europe/Paris"},
         "policy": {"overlap": "allow"},
     }  # fmt: skip
-    assert (documents["often"]["active"], documents["often"]["when"]) == (False, {"every": "PT15M"})
+    begins = format_instant(read_due(broker.url)["redbeat:often"])
+    when = {"every": "PT15M", "starting_at": begins}
+    assert (documents["often"]["active"], documents["often"]["when"]) == (False, when)
     assert documents["halves"]["when"]["cron_rule"] == "0,30 7 * * *"
     assert documents["halves"]["operations"]["celery_task"]["queue"] == "orders"
 
@@ -98,7 +101,9 @@ def test_entries_become_actions(app: Celery, broker: Broker) -> None:
     ],
 )
 def test_a_strange_definition_is_refused(definition: str, why: str) -> None:
-    (only,) = outcomes(entries_of({"redbeat:x": definition}, "UTC", "celery"), CONTEXT)
+    (only,) = outcomes(
+        entries_of({"redbeat:x": definition}, Application("UTC", "celery", {}, NOW)), CONTEXT
+    )
 
     assert only.kind == "cannot"
     assert why in only.why

@@ -133,7 +133,7 @@ def test_arguments_that_json_cannot_hold_are_named() -> None:
 
 
 def test_an_option_that_is_left_out_makes_it_differ() -> None:
-    found = moved(60.0, options={"time_limit": 30, "serializer": "json"})
+    found = moved(crontab("5", "0"), options={"time_limit": 30, "serializer": "json"})
 
     assert (found.kind, found.remarks) == (
         "differs",
