@@ -5,7 +5,8 @@ Nothing is sent, and no signal of the application is called.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 # Options of a task that Celery adds to an entry's. Its time limits hold in the worker anyway.
@@ -65,7 +66,12 @@ def _arrives(app: Any, exchange: str, key: str) -> dict[str, str]:
         for name, kind, pattern in _bindings(queue)
         if name == exchange
     ]
-    takers = {queue for queue, kind, pattern in bound if _matches(kind, pattern, key)}
+    is_topic = _topics_of(app) if any(kind == "topic" for _, kind, _ in bound) else operator.eq
+    takers = {
+        queue
+        for queue, kind, pattern in bound
+        if (is_topic(pattern, key) if kind == "topic" else pattern == key)
+    }
     # What other exchanges do, such as fanout, no queue's name can say: workers add queues to them.
     is_known = all(kind in ("direct", "topic") for _, kind, _ in bound)
     if is_known and len(takers) == 1:
@@ -80,8 +86,17 @@ def _bindings(queue: Any) -> Iterator[tuple[str, str, str | None]]:
             yield one.exchange.name, one.exchange.type, one.routing_key
 
 
-def _matches(kind: str, bound_key: str, key: str) -> bool:
-    return _are_words(bound_key.split("."), key.split(".")) if kind == "topic" else bound_key == key
+def _topics_of(app: Any) -> Callable[[str, str], bool]:
+    """Return whether a key matches a pattern: kombu decides for Redis, otherwise the broker."""
+    from kombu.transport.virtual import Transport
+    from kombu.transport.virtual.exchange import TopicExchange
+
+    with app.connection_for_write() as connection:
+        is_virtual = issubclass(connection.get_transport_cls(), Transport)
+    if not is_virtual:
+        return lambda pattern, key: _are_words(pattern.split("."), key.split("."))
+    kombu: Any = TopicExchange(None)
+    return lambda pattern, key: bool(kombu._match(kombu.key_to_pattern(pattern), key))
 
 
 def _are_words(pattern: Sequence[str], words: Sequence[str]) -> bool:

@@ -313,7 +313,7 @@ def test_one_job_that_cannot_be_read_stops_no_other() -> None:
     it, other = outcomes(entries_of(written_jobs(made), "x", WORK, NOW), CONTEXT)
 
     assert (it.name, it.kind, other.kind) == ("it", "cannot", "same")
-    assert "it cannot be read: ValueError: no name" in it.why
+    assert "JSON cannot hold args[0]: a Unnamed" in it.why
 
 
 STARTS = """

@@ -156,6 +156,26 @@ def taken(app: Celery) -> tuple[set[str], Any]:
     return names, properties
 
 
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        pytest.param("audio", {"queue": "all audio"}, id="no_word"),
+        pytest.param("audio.a.b", {"queue": "all audio"}, id="two_words"),
+        pytest.param("audio.a", {"exchange": "media", "routing_key": "audio.a"}, id="one_word"),
+        pytest.param("video", {"queue": "video"}, id="another_topic"),
+        pytest.param("a.audio", {"exchange": "media", "routing_key": "a.audio"}, id="no_topic"),
+    ],
+)
+def test_topics_are_those_of_rabbitmq_where_it_is_the_broker(
+    key: str, expected: Mapping[str, str]
+) -> None:
+    app = Celery("shop", broker="amqp://", set_as_current=False)
+    app.conf.update(DECLARED)
+    found = message_options(app, "tasks.it", [], {}, {"exchange": "media", "routing_key": key})
+
+    assert found == expected
+
+
 def test_what_a_registered_task_says_is_added() -> None:
     app = application({"task_default_priority": 5})
 
