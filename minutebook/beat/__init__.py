@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from minutebook.beat.entries import entry_of
+from minutebook.beat.messages import is_of_kombu
 from minutebook.beat.schedules import zone_name
 from minutebook.beat.stores import last_runs, scheduler_of, stored_entries
 from minutebook.error_text import text_of
@@ -64,10 +65,9 @@ def schedule_of(
     # A scheduler of a database stores what `beat_schedule` has when it begins.
     stored = {one["name"] for one in entries}
     set_here = [(name, one) for name, one in _all_entries(app).items() if name not in stored]
-    entries += [entry_of(app, name, one) for name, one in set_here]
-    for one in entries:
-        if one["name"] in ran:
-            one["last_run_at"] = ran[one["name"]]
+    for name, given in set_here:
+        last_run = {"last_run_at": ran[name]} if name in ran else {}
+        entries.append({**entry_of(app, name, given), **last_run})
     return {
         "minutebook_beat": VERSION,
         "celery": celery.__version__,
@@ -96,7 +96,7 @@ def _last_runs(path: str) -> dict[str, str]:
 
 def _broker_options(app: Any) -> dict[str, Any]:
     """Return the options that change where workers look for messages in Redis."""
-    given = dict(app.conf.broker_transport_options or {})
+    given = dict(app.conf.broker_transport_options or {}) if is_of_kombu(app) else {}
     names = ("sep", "priority_steps", "global_keyprefix", "queue_order_strategy")
     found: dict[str, Any] = said(
         "broker_options", {name: given[name] for name in names if name in given}, []

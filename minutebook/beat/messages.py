@@ -86,14 +86,20 @@ def _bindings(queue: Any) -> Iterator[tuple[str, str, str | None]]:
             yield one.exchange.name, one.exchange.type, one.routing_key
 
 
+def is_of_kombu(app: Any) -> bool:
+    """Whether kombu itself routes messages to lists, such as those in Redis."""
+    from kombu.transport.virtual import Transport
+
+    # It is not opened.
+    with app.connection_for_write() as connection:
+        return issubclass(connection.get_transport_cls(), Transport)
+
+
 def _topics_of(app: Any) -> Callable[[str, str], bool]:
     """Return whether a key matches a pattern: kombu decides for Redis, otherwise the broker."""
-    from kombu.transport.virtual import Transport
     from kombu.transport.virtual.exchange import TopicExchange
 
-    with app.connection_for_write() as connection:
-        is_virtual = issubclass(connection.get_transport_cls(), Transport)
-    if not is_virtual:
+    if not is_of_kombu(app):
         return lambda pattern, key: _are_words(pattern.split("."), key.split("."))
     kombu: Any = TopicExchange(None)
     return lambda pattern, key: bool(kombu._match(kombu.key_to_pattern(pattern), key))

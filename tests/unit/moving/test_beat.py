@@ -261,7 +261,7 @@ def test_a_zone_in_small_letters_is_compared_too() -> None:
 def test_options_that_name_lists_of_messages_name_the_setting_to_write(
     options: Any, known: Any, remarks: Any
 ) -> None:
-    app = Celery("shop", set_as_current=False)
+    app = Celery("shop", broker="redis://", set_as_current=False)
     app.conf.update(
         broker_transport_options=options,
         beat_schedule={"it": {"task": "tasks.it", "schedule": crontab("5", "0")}},
@@ -272,3 +272,10 @@ def test_options_that_name_lists_of_messages_name_the_setting_to_write(
     assert found.remarks == tuple(
         f"its workers do not find messages before {one}" for one in remarks
     )
+
+
+def test_options_of_rabbitmq_name_no_lists() -> None:
+    app = Celery("shop", broker="amqp://", set_as_current=False)
+    app.conf.update(broker_transport_options={"sep": ":"})
+
+    assert beat.schedule_of(app)["broker_options"] == {}
