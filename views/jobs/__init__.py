@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
+from models.action.intervals import RepeatingModel
 from models.action.plan import Plan
 from models.errors import NotFound, Refused
 from models.job import id_of
@@ -43,6 +44,13 @@ class JobRow(View):
     next_run_at: Instant | None = Field(description="When it is due next.")
     last_state: str | None = Field(description="State of its run that ended last.")
     priority: int = Field(0, description=PRIORITY)
+    from_end: bool = Field(False, description="Whether it counts from the end of its last run.")
+    jitter_s: int | None = Field(
+        None, description="Seconds within which its runs are moved; null for none."
+    )
+    jitter_each: bool | None = Field(
+        None, description="Whether the jitter is drawn for each run; null without one."
+    )
 
 
 class Jobs(Listing[JobRow]):
@@ -149,7 +157,16 @@ def _jobs_in(rows: Sequence[Mapping[str, Any]], now: datetime) -> Iterator[JobRo
             next_run_at=due_next(row, now) if plan.active else None,
             last_state=row["last_state"],
             priority=plan.policy.priority,
+            from_end=plan.from_end is not None,
+            **_jitter(plan),
         )
+
+
+def _jitter(plan: Plan) -> dict[str, Any]:
+    rule = next((one for one in plan.rules if isinstance(one, RepeatingModel)), None)
+    if rule is None or not rule.jitter:
+        return {}
+    return {"jitter_s": seconds_of(rule.jitter), "jitter_each": rule.jitter_each}
 
 
 def _store(installation: Installation, news: Sequence[NewJob]) -> list[str]:

@@ -280,6 +280,18 @@ def test_a_listed_job_keeps_its_next_run_its_name_and_its_pause_elsewhere(
     assert (listed["b"].next_run_at, listed["b"].active) == (None, False)
 
 
+def test_a_listed_job_keeps_its_rule(opened: Installation) -> None:
+    jobs.add(opened, NewJob(url=URL, interval_s=600, from_end=True, jitter_s=30, jitter_each=True))
+    jobs.add(opened, NewJob(url=f"{URL}/b", interval_s=600))
+
+    rows = [one.model_dump(mode="json") for one in jobs.list_jobs(opened, 9).items]
+    rules = {one["url"]: (one["from_end"], one["jitter_s"], one["jitter_each"]) for one in rows}
+    done = jobs.import_jobs(opened, [(f"[{n}]", one) for n, one in enumerate(rows)])
+
+    assert rules == {URL: (True, 30, True), f"{URL}/b": (False, None, None)}
+    assert (done.created, done.changed, done.unchanged) == (0, 0, 2)
+
+
 def test_a_run_that_is_overdue_elsewhere_comes_at_once() -> None:
     late, ahead = NOW - timedelta(days=1), NOW + timedelta(minutes=7)
     news = [
