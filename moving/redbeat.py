@@ -26,9 +26,16 @@ LATEST = 253_000_000_000
 
 
 def read_definitions(url: str, prefix: str = PREFIX) -> dict[str, str]:
-    """Return the definitions of RedBeat by their keys; raises Refused, without the password."""
+    """Return the definitions of RedBeat by their keys.
+
+    Raises Refused, without the password, and if there is none: the prefix is another one.
+    """
     with _reading(url) as client:
-        return dict(_definitions(client, prefix))
+        found = dict(_definitions(client, prefix))
+    if not found:
+        why = f"Redis has no entry of RedBeat whose key begins with {prefix!r}"
+        raise RefusedCommand(f"{why}; write your redbeat_key_prefix, and check the database")
+    return found
 
 
 def read_due(url: str, prefix: str = PREFIX) -> dict[str, datetime]:
@@ -94,12 +101,26 @@ def _entry(text: str, key: str, app: Application) -> Entry:
         "enabled": raw.get("enabled", True),
         "schedule": _schedule(raw["schedule"]),
         **({"due_at": app.due[key].isoformat()} if key in app.due else {}),
+        "unsaid": [*_objects("args", raw.get("args")), *_objects("kwargs", raw.get("kwargs"))],
     }
     read, problems = read_document(BeatEntry, entry, Reading())
     if read is None or problems:
         parts = "; ".join(dict.fromkeys(problem.path for problem in problems))
         raise CannotMove(f"its definition is not RedBeat's: {parts}", "save it again")
     return entry_of(read, key, app.zone, OWNER, app.read_at)
+
+
+def _objects(part: str, value: object) -> Iterator[str]:
+    """Yield what RedBeat wrote of objects that JSON cannot hold, such as datetimes."""
+    left = [(part, value)]
+    while left:
+        place, one = left.pop()
+        if isinstance(one, dict) and "__type__" in one:
+            yield f"{place}: a {str(one['__type__'])[:60]}"
+        elif isinstance(one, dict):
+            left += [(f"{place}.{name}", inner) for name, inner in one.items()]
+        elif isinstance(one, list):
+            left += [(f"{place}[{number}]", inner) for number, inner in enumerate(one)]
 
 
 def _options(options: Any, queue: str) -> Any:

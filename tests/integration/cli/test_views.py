@@ -1,5 +1,6 @@
 """Every command shows one view: as JSON that its schema describes, and as harmless text."""
 
+import json
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+import redis
 import sqlalchemy as sa
 from jsonschema import Draft202012Validator
 
@@ -197,11 +199,20 @@ def filled(
         "systemd": write({}, "it.timer"),
         "apscheduler": write(APSCHEDULER, "apscheduler.json"),
         "django": _django(home),
-        "redis": broker.url,
+        "redis": _redbeat(broker),
         "ics": write("BEGIN:VCALENDAR\nVERSION:2.0\nPRODID:x\nEND:VCALENDAR\n", "x.ics"),
         "jobs": write([{"url": "https://example.com/c"}], "jobs.json"),
     }
     return lambda text: text.format(**found)
+
+
+def _redbeat(broker: Broker) -> str:
+    """Write an entry of RedBeat; return the URL of its Redis."""
+    daily = {"__type__": "crontab", "minute": "5", "hour": "0"}
+    definition = {"name": "close", "task": "shop.close", "schedule": daily}
+    with redis.Redis.from_url(broker.url) as client:
+        client.hset("redbeat:close", "definition", json.dumps(definition))
+    return broker.url
 
 
 def _fill(call_here: Call, write: Write, home: Path) -> dict[str, str]:

@@ -121,3 +121,38 @@ def test_a_redis_that_cannot_be_read_is_refused_without_its_password(url: str, w
         read_definitions(url)
 
     assert "s3cret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs"),
+    [
+        ([NOW], {}),
+        ([[NOW]], {}),
+        ([{"at": NOW}], {}),
+        ([1, [2, {"a": [NOW]}]], {}),
+        ([NOW, NOW], {}),
+        ([], {"since": NOW}),
+        ([], {"span": {"since": NOW}}),
+        ([], {"days": [NOW]}),
+        ([], {"days": [{"begin": 1, "end": NOW}]}),
+        ([1], {"a": 1, "since": NOW}),
+    ],
+)
+def test_an_object_that_json_cannot_hold_is_refused(
+    app: Celery, broker: Broker, args: list[Any], kwargs: dict[str, Any]
+) -> None:
+    save(app, "it", crontab("5", 0), args=args, kwargs=kwargs)
+    save(app, "other", crontab("5", 0))
+
+    made = found(broker)
+
+    assert made["other"].kind == "same"
+    assert [one.kind for name, one in made.items() if name != "other"] == ["cannot"]
+    assert any("JSON cannot hold" in one.why and "datetime" in one.why for one in made.values())
+
+
+def test_a_prefix_without_entries_is_refused(app: Celery, broker: Broker) -> None:
+    save(app, "it", crontab("5", 0))
+
+    with pytest.raises(Refused, match="no entry of RedBeat whose key begins with 'shop:'; write"):
+        read_definitions(broker.url, "shop:")
