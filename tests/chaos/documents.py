@@ -61,6 +61,17 @@ def random_policy(random: Random, when: Any) -> dict[str, Any]:
     return policy
 
 
+def with_part(document: dict[str, Any], key: str, fresh: dict[str, Any]) -> dict[str, Any]:
+    """Return a document with a part of another one; no tolerance stands beside catch-up of all."""
+    made = {**document, key: fresh[key]}
+    when, policy = made["when"], made.get("policy")
+    catches_up = isinstance(policy, dict) and policy.get("catch_up") == "all"
+    if catches_up and isinstance(when, dict):
+        kept = {name: value for name, value in when.items() if name != "tolerance"}
+        return {**made, "when": kept}
+    return made
+
+
 def random_steps(random: Random) -> dict[str, Any]:
     """Return one to three steps that pass, block, fail, stop on request or ignore it."""
     names = ("storm_first", "storm_second", "storm_once", "storm_heavy")

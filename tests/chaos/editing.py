@@ -23,7 +23,7 @@ from scheduler.on_demand.manual import run_now
 from tasks.registry import Registry
 from tests.acceptance.installation import Installation
 from tests.chaos import storm_steps
-from tests.chaos.documents import random_broken_text, random_document
+from tests.chaos.documents import random_broken_text, random_document, with_part
 from tests.chaos.faults import Fault
 from tests.chaos.journal import Journal
 from tests.factories import DEFAULT_APP, set_back
@@ -125,7 +125,7 @@ class Editor:
     def _apply_random(self, random: Random, document: dict[str, Any]) -> None:
         fresh = random_document(random, document["name"], self.installation.now())
         key = random.choice(("when", "policy", "operations"))
-        self._apply({**document, key: fresh[key]})
+        self._apply(with_part(document, key, fresh))
 
     def _mend(self, random: Random) -> None:
         broken = self._documents(actions.c.set_aside.is_not(None), actions.c.deleted_at.is_(None))
@@ -141,7 +141,7 @@ class Editor:
         uid, document = random.choice(self._documents(sa.true()))
         fresh = random_document(random, "fresh", self.installation.now())
         key = random.choice(("when", "policy"))
-        text = json.dumps({**document, key: fresh[key]})
+        text = json.dumps(with_part(document, key, fresh))
         with self.installation.engine.begin() as connection:
             statement = sa.update(actions).where(actions.c.uid == uid)
             connection.execute(statement.values(document=text))
