@@ -41,9 +41,10 @@
   // The rhythm of a cron rule, if the form can express it.
   const rhythmOf = (when) => {
     const seconds = secondsOf(when?.every);
-    const isPlain = seconds && Object.keys(when).every((key) => ["every", "timezone", ...kept].includes(key));
-    if (isPlain && seconds % 3600 === 0) return { rhythm: "hours", hours: String(seconds / 3600) };
-    if (isPlain && seconds % 60 === 0 && seconds < 3600) return { rhythm: "minutes", every: String(seconds / 60) };
+    const isPlain = seconds && Object.keys(when).every((key) => ["every", "timezone", "from", ...kept].includes(key));
+    const counts = when?.from === "end" ? "end" : "";
+    if (isPlain && seconds % 3600 === 0) return { rhythm: "hours", hours: String(seconds / 3600), counts };
+    if (isPlain && seconds % 60 === 0 && seconds < 3600) return { rhythm: "minutes", every: String(seconds / 60), counts };
     const source = when?.after ?? when?.on;
     const names = [].concat(source?.ends ?? "success");
     const isEnd = typeof source?.action === "string" && names.length === 1 && ends.includes(names[0]);
@@ -74,8 +75,10 @@
   };
 
   // A number that does not divide an hour is an interval: a cron rule would begin anew each hour.
-  const minutesOf = (number) => {
+  const counted = (rule) => (field("counts").value ? { ...rule, from: field("counts").value } : rule);
+  const minutesOf = (number, counts) => {
     if (!Number.isInteger(number) || number < 1 || number > 59) return null;
+    if (counts) return counted({ every: number * 60 });
     if (number === 1) return "* * * * *";
     return 60 % number ? { every: number * 60 } : `*/${number} * * * *`;
   };
@@ -97,6 +100,7 @@
   const kinds = {
     text: { show: (value) => value, read: (value) => value },
     number: { show: (value) => value, read: (value) => (value === "" ? "" : Number(value)) },
+    flag: { show: (value) => (value ? "true" : ""), read: (value) => (value === "true" ? true : "") },
     list: { show: (value) => [].concat(value ?? []).join(", "), read: (value) => words(value) },
     // Entries that are objects stay as they are.
     texts: {
@@ -130,10 +134,10 @@
   const ruleOf = () => {
     const [hour, minute] = (field("time").value || "07:00").split(":").map(Number);
     switch (field("rhythm").value) {
-      case "hours": return Number(field("hours").value) > 0 ? { every: Number(field("hours").value) * 3600 } : null;
+      case "hours": return Number(field("hours").value) > 0 ? counted({ every: Number(field("hours").value) * 3600 }) : null;
       case "event": return eventOf(field("event").value.trim(), field("delay").value.trim());
       case "end": return endOf(field("action").value.trim(), field("ends").value, field("delay").value.trim());
-      case "minutes": return minutesOf(Number(field("every").value));
+      case "minutes": return minutesOf(Number(field("every").value), field("counts").value);
       case "hour": return `${minute} * * * *`;
       case "day": return `${minute} ${hour} * * *`;
       case "weekdays": return `${minute} ${hour} * * mon-fri`;
@@ -153,11 +157,12 @@
     set("owner", found.owner);
     const known = rhythmOf(found.when);
     // While a person types a part of the rule, an unfinished part does not change the rhythm.
-    const isWriting = ["time", "every", "hours", "weekday", "day", "nth", "weeks", "since", "event", "delay", "action", "ends"].includes(document.activeElement?.name);
+    const isWriting = ["time", "every", "hours", "weekday", "day", "nth", "weeks", "since", "counts", "event", "delay", "action", "ends"].includes(document.activeElement?.name);
     if (!isWriting) set("rhythm", known.rhythm);
     if (known.time) set("time", known.time);
     if (known.every) set("every", known.every);
     if (known.hours) set("hours", known.hours);
+    set("counts", known.counts);
     if (known.event !== undefined) { set("event", known.event); set("delay", known.delay); }
     if (known.action !== undefined) { set("action", known.action); set("ends", known.ends); set("delay", known.delay); }
     if (known.weekday) set("weekday", known.weekday);

@@ -210,7 +210,7 @@ def test_the_form_writes_intervals_events_and_policies_in_step_with_the_document
     assert tab.faults == []
 
 
-def test_the_form_writes_every_second_monday_and_the_last_friday(
+def test_the_form_writes_weeks_weekdays_of_a_month_and_intervals_from_the_end(
     chromium: Chromium, web_on_sqlite: Web
 ) -> None:
     with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
@@ -232,16 +232,38 @@ def test_the_form_writes_every_second_monday_and_the_last_friday(
         expect(page.locator("#meaning")).to_contain_text("every second Monday at 09:00")
         page.fill("#text", page.input_value("#text").replace("INTERVAL=2", "INTERVAL=3"))
         expect(page.locator("[name=weeks]")).to_have_value("3")
-        page.select_option("[name=rhythm]", "nth")
-        page.select_option("[name=weekday]", "fri")
-        page.select_option("[name=nth]", "L")
-        assert _written(page)["when"]["cron_rule"] == "0 9 * * fri#L"
-        expect(page.locator("#meaning")).to_contain_text("on the last Friday of each month")
-        page.fill("#text", page.input_value("#text").replace("fri#L", "tue#2"))
-        expect(page.locator("[name=nth]")).to_have_value("2")
-        expect(page.locator("[name=weekday]")).to_have_value("tue")
+        _write_a_weekday_of_the_month(page)
+        _write_an_interval_from_the_end(page)
 
     assert tab.faults == []
+
+
+def _write_a_weekday_of_the_month(page: Page) -> None:
+    page.select_option("[name=rhythm]", "nth")
+    page.select_option("[name=weekday]", "fri")
+    page.select_option("[name=nth]", "L")
+    assert _written(page)["when"]["cron_rule"] == "0 9 * * fri#L"
+    expect(page.locator("#meaning")).to_contain_text("on the last Friday of each month")
+    page.fill("[data-path='when.jitter']", "PT5M")
+    page.select_option("[data-path='when.jitter_each']", "true")
+    assert _written(page)["when"]["jitter_each"] is True
+    expect(page.locator("#meaning")).to_contain_text("plus up to 5 minutes, drawn for each run")
+    page.fill("#text", page.input_value("#text").replace("fri#L", "tue#2"))
+    expect(page.locator("[name=nth]")).to_have_value("2")
+    expect(page.locator("[name=weekday]")).to_have_value("tue")
+
+
+def _write_an_interval_from_the_end(page: Page) -> None:
+    page.select_option("[data-path='when.jitter_each']", "")
+    page.fill("[data-path='when.jitter']", "")
+    page.select_option("[name=rhythm]", "minutes")
+    page.fill("[name=every]", "10")
+    page.select_option("[name=counts]", "end")
+    assert _written(page)["when"] == {"every": 600, "from": "end"}
+    expect(page.locator("#meaning")).to_contain_text("10 minutes after the last run ended")
+    page.fill("#text", page.input_value("#text").replace("600", "7200"))
+    expect(page.locator("[name=hours]")).to_have_value("2")
+    expect(page.locator("[name=counts]")).to_have_value("end")
 
 
 def _write_an_end(page: Page) -> None:

@@ -215,6 +215,29 @@ def test_a_day_that_some_months_lack_is_warned_about() -> None:
     assert "months without day 31 are left out; write BYMONTHDAY=-1" in warning
 
 
+@pytest.mark.parametrize(
+    ("every", "rrule"),
+    [
+        ("P1M", "FREQ=MONTHLY"),
+        ("P3M", "FREQ=MONTHLY;INTERVAL=3"),
+        ("P1Y", "FREQ=YEARLY"),
+        ("P2Y", "FREQ=YEARLY;INTERVAL=2"),
+        ("P1Y6M", "FREQ=MONTHLY;INTERVAL=18"),
+        ("p12m", "FREQ=YEARLY"),
+    ],
+)
+def test_an_interval_of_months_is_answered_with_a_rule_that_is_accepted(
+    every: str, rrule: str
+) -> None:
+    with pytest.raises(InvalidAction) as refused:
+        plan(every=every)
+
+    text = str(refused.value)
+    advice = json.loads(text[text.index("{") : text.index("}") + 1])
+    assert advice["rrule"] == rrule
+    assert plan(**advice)
+
+
 def test_the_advice_of_a_drifting_interval_is_accepted_and_begins_with_it() -> None:
     (rule,) = plan(every="P3D", starting_at="2026-12-01T11:05:00", **PARIS).rules
     (warning,) = rule.warnings("UTC")
