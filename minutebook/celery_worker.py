@@ -13,6 +13,7 @@ from typing import Any
 from uuid import uuid4
 
 from celery import Celery, signals
+from celery import Task as CeleryTask
 from celery.exceptions import Ignore, Reject, Retry, SoftTimeLimitExceeded
 
 from minutebook.agents import Agent, agent_of
@@ -255,7 +256,8 @@ def _put_back(task: Any, message: dict[str, Any], cause: str | None) -> None:
         request, request.args, request.kwargs, retries=request.retries, countdown=countdown
     )
     try:
-        again.apply_async()
+        # Celery's own: a class that overrides it, as celery-once's does, would refuse the message.
+        CeleryTask.apply_async(task, again.args, again.kwargs, **again.options)
     except Exception as error:
         logger.exception("operation %s: its message cannot be sent again", request.id)
         if task.acks_late:
