@@ -121,4 +121,7 @@ def run_followed(
     """
     found = operation or make_operation()
     id = str(found.operation_id)
-    return found.run(lambda: task.apply(args, kwargs, task_id=id, throw=True).get())
+    # A worker in the process of the test, too, forbids its tasks to wait for others.
+    return found.run(
+        lambda: task.apply(args, kwargs, task_id=id, throw=True).get(disable_sync_subtasks=False)
+    )

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from celery import Celery
+from celery.result import denied_join_result
 
 import minutebook
 from minutebook.testing import Reported, make_operation, run_followed
@@ -29,6 +30,11 @@ def test_a_task_runs_with_an_operation_of_its_own() -> None:
     assert run_followed(report, ["Paris"], operation=operation) == [True, 7]
     assert operation.reported == [Reported(1, 3, "in Paris", None, True)]
     assert minutebook.current_operation() is None
+
+
+def test_a_task_runs_beside_a_worker_in_the_same_process() -> None:
+    with denied_join_result():
+        assert run_followed(report, ["Paris"], operation=make_operation()) == [True, 1]
 
 
 def test_what_a_task_raises_is_raised_and_its_operation_is_over() -> None:
