@@ -15,7 +15,7 @@ MONTH_NAMES = (
 # Monday first and Sunday as 7, so that a weekend reads 'Saturday and Sunday'.
 WEEKDAY_NAMES = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
-_NTH = ("", "first", "second", "third", "fourth", "fifth")
+NTH = ("", "first", "second", "third", "fourth", "fifth")
 # At most this many times of day are listed as HH:MM.
 MOST_TIMES = 6
 
@@ -101,7 +101,7 @@ class _Week(NamedTuple):
 
 def _sign(sign: Sign) -> str:
     if isinstance(sign, NthWeekday):
-        which = "last" if sign.nth == LAST else _NTH[sign.nth]
+        which = "last" if sign.nth == LAST else NTH[sign.nth]
         return f"the {which} {WEEKDAY_NAMES[sign.weekday - 1]}"
     if not sign.is_from_last:
         return f"the day from Monday to Friday nearest to day {sign.number}"

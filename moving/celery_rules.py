@@ -1,15 +1,16 @@
 """Celery's schedules as rules of an action, exactly or not at all."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 from celery.schedules import ParseException, crontab
 
 from cron import CronSchedule, InvalidRule
 from cron.fields import DAY, HOUR, MINUTE, MONTH, WEEKDAY, WEEKDAYS, Field
 from cron.recurrence import MOST_TIMES
-from moving.cron_text import all_of, ranges_of, values_of
+from moving.cron_text import RULES, all_of, ranges_of, values_of
 from moving.entries import CannotMove
 
 # Celery's names of the fields, in the order of a rule.
@@ -47,18 +48,21 @@ class Crontab:
         """
         try:
             return {"cron_rule": self.rule, "timezone": self.zone}
-        except BothMustMatch as error:
-            return self.with_days(_sets(self.fields)[2]) or error.refuse()
+        except BothMustMatch:
+            with suppress(CannotMove):
+                return self.with_days(_sets(self.fields)[2])
+            raise
 
-    def with_days(self, days: set[int]) -> dict[str, Any] | None:
+    def with_days(self, days: set[int]) -> dict[str, Any]:
         """Return the recurrence rule of these days of the month at the crontab's other fields.
 
-        A day below 0 counts from the month's end. None if there are too many times of the day.
+        A day below 0 counts from the month's end. Raises CannotMove for too many times of the day.
         """
         minutes, hours, _, months, weekdays = _sets(self.fields)
         times = [f"{hour:02}:{minute:02}" for hour in sorted(hours) for minute in sorted(minutes)]
         if len(times) > MOST_TIMES:
-            return None
+            why = f"a day and a weekday must both match, over {MOST_TIMES} times a day"
+            raise CannotMove(why, RULES)
         parts = ["FREQ=DAILY"]
         parts += [f"BYMONTH={_numbers(months)}"] if months != all_of(MONTH) else []
         parts += [f"BYMONTHDAY={_numbers(days)}"]
@@ -87,10 +91,6 @@ class Crontab:
 
 class BothMustMatch(CannotMove):
     """A day of the month and a weekday must both match, which no cron rule can say."""
-
-    def refuse(self) -> NoReturn:
-        """Raise itself."""
-        raise self
 
 
 def _numbers(values: set[int]) -> str:

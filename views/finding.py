@@ -154,8 +154,12 @@ def instant_of(what: str, text: str, zone: str) -> datetime:
     It is written as in a document, or as people say it: `now`, `yesterday 07:00`, `5m` (ago).
     """
     with refusing(what, text):
-        said = spoken_instant(text, zone, utc_now().replace(microsecond=0))
-        return parse_instant(text, zone) if said is None else said
+        return _instant(text, zone, utc_now().replace(microsecond=0))
+
+
+def _instant(text: str, zone: str, now: datetime) -> datetime:
+    said = spoken_instant(text, zone, now)
+    return parse_instant(text, zone) if said is None else said
 
 
 @contextmanager
@@ -181,8 +185,7 @@ def past_instant_of(connection: sa.Connection, what: str, text: str, zone: str) 
         now = read_clock(connection).replace(microsecond=0)
         if text.upper().startswith("P"):
             return now - parse_span(text)
-        said = spoken_instant(text, zone, now)
-        return parse_instant(text, zone) if said is None else said
+        return _instant(text, zone, now)
 
 
 SHORTEST_PREFIX = 4

@@ -26,7 +26,6 @@ from cron.recurrence.reading import (
     read_recurrence,
 )
 
-FIRST_YEAR = YEARS[0]
 # dateutil looks for days up to the year 9999: with this interval, it looks in one year alone.
 _ONE_YEAR = f"FREQ=YEARLY;INTERVAL={MAXYEAR}"
 
@@ -34,7 +33,7 @@ _ONE_YEAR = f"FREQ=YEARLY;INTERVAL={MAXYEAR}"
 class RecurrentMinutes(Minutes):
     """The local minutes of a rule whose first period is that of the day `first`.
 
-    `times` are minutes of the day. Raises InvalidRule for a rule without an occurrence.
+    `times` are minutes of the day. A rule may have no occurrence: `check` says so.
     """
 
     __slots__ = ("_recurrent_days",)
@@ -88,13 +87,15 @@ class RecurrentMinutes(Minutes):
 
 
 class RecurrentDays:
-    """The matching days of 1969 to 2200; each year is found when it is first asked for."""
+    """The matching days of 1969 to 2200; each year is found when it is first asked for.
+
+    Years are counted from 1969, as in `cron.days`.
+    """
 
     def __init__(self, rule: Recurrence, first: date) -> None:
         self.rule = rule
         self.first = day_of(first)
-        self._first_year = first.year
-        self._first_index = first.year - FIRST_YEAR
+        self._first_year = YEAR_OF[self.first]
         self._picks_in_weeks = bool(rule.positions) and rule.frequency == WEEKLY
         # A day before 1969 that begins a week.
         self._week = (rule.wkst - ORIGIN.weekday()) % 7 - 7
@@ -117,7 +118,7 @@ class RecurrentDays:
         """Return the last matching day up to `day`, or -NEVER."""
         index = YEAR_OF[day]
         end = day - STARTS[index] + 1
-        while index >= self._first_index:
+        while index >= self._first_year:
             found = (self._years[index] or self._of_year(index)).rfind(1, 0, end)
             if found >= 0:
                 return STARTS[index] + found
@@ -132,23 +133,23 @@ class RecurrentDays:
     def count_before(self, day: int) -> int:
         """Return how many days match before `day`."""
         index = YEAR_OF[day]
-        if index < self._first_index:
+        if index < self._first_year:
             return 0
-        whole = sum(self._of_year(one).count(1) for one in range(self._first_index, index))
+        whole = sum(self._of_year(one).count(1) for one in range(self._first_year, index))
         return whole + self._of_year(index).count(1, 0, day - STARTS[index])
 
     def _of_year(self, index: int) -> bytes:
         found = self._years[index]
         if found is None:
-            found = self._years[index] = self._find(FIRST_YEAR + index)
+            found = self._years[index] = self._find(index)
         return found
 
-    def _find(self, year: int) -> bytes:
-        named, start = self._named(year), _START[year]
-        if self.rule.interval == 1 and not self._picks_in_weeks and year > self._first_year:
+    def _find(self, index: int) -> bytes:
+        named, start = self._named(index), STARTS[index]
+        if self.rule.interval == 1 and not self._picks_in_weeks and index > self._first_year:
             return named
         flags = bytearray(len(named))
-        for begin, end in self._periods(year):
+        for begin, end in self._periods(index):
             low, high = max(begin, start), min(end, start + len(named))
             flags[low - start : high - start] = self._of_period(begin, end)[
                 low - begin : high - begin
@@ -164,10 +165,10 @@ class RecurrentDays:
         before = max(self.first - begin, 0)
         return bytes(before) + _at_positions(self.rule, self._named_in(begin + before, end))
 
-    def _periods(self, year: int) -> Iterator[tuple[int, int]]:
-        """Yield the periods [begin, end) that have days in `year` and that INTERVAL leaves."""
-        first, last = self._number(self.first), self._number(_START[year + 1] - 1)
-        number = self._number(max(_START[year], self.first))
+    def _periods(self, index: int) -> Iterator[tuple[int, int]]:
+        """Yield the periods [begin, end) that have days in a year and that INTERVAL leaves."""
+        first, last = self._number(self.first), self._number(STARTS[index + 1] - 1)
+        number = self._number(max(STARTS[index], self.first))
         number += (first - number) % self.rule.interval
         for one in range(number, last + 1, self.rule.interval):
             yield self._begin(one), self._begin(one + 1)
@@ -175,13 +176,14 @@ class RecurrentDays:
     def _named_in(self, begin: int, end: int) -> bytes:
         """Return the days in [begin, end) that the rule names; a week may lie in two years."""
         first, last = max(begin, 0), min(end, STARTS[-1])
-        years = range(date_of(first).year, date_of(last - 1).year + 1)
+        years = range(YEAR_OF[first], YEAR_OF[last - 1] + 1)
         flags = b"".join(map(self._named, years))
-        start = _START[years[0]]
+        start = STARTS[years[0]]
         return bytes(first - begin) + flags[first - start : last - start]
 
-    def _named(self, year: int) -> bytes:
+    def _named(self, index: int) -> bytes:
         """Return the days of a year that the rule names, whatever INTERVAL and BYSETPOS say."""
+        year = YEARS[index]
         kind = _kind(year)
         found = self._kinds.get(kind)
         if found is None:
@@ -289,4 +291,3 @@ def recurrent_days(text: str, first: date) -> RecurrentDays:
 
 
 _ORIGIN = ORIGIN.toordinal()
-_START = dict(enumerate(STARTS, FIRST_YEAR))

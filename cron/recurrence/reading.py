@@ -139,7 +139,7 @@ def _read(text: str) -> Recurrence:
         interval=single.get("INTERVAL", 1),
         count=single.get("COUNT"),
         until=_until(parts.get("UNTIL")),
-        wkst=_plain_weekday(parts.get("WKST", "MO")),
+        wkst=_weekday("WKST", parts.get("WKST", "MO")),
         lists=lists,
         weekdays=tuple(_weekdays(parts["BYDAY"])) if "BYDAY" in parts else (),
     )
@@ -221,10 +221,6 @@ def _weekdays(text: str) -> list[NthDay]:
             raise InvalidRule("BYDAY", problem)
         found.append(NthDay(_weekday("BYDAY", name), nth))
     return list(dict.fromkeys(found))
-
-
-def _plain_weekday(text: str) -> int:
-    return _weekday("WKST", text)
 
 
 def _weekday(key: str, name: str) -> int:

@@ -5,9 +5,8 @@ from datetime import date
 
 from cron.recurrence import reading
 from cron.recurrence.reading import DAILY, MONTHLY, WEEKLY, NthDay, Recurrence
-from cron.words import MONTH_NAMES, WEEKDAY_NAMES, joined, listed, ordinal
+from cron.words import MONTH_NAMES, NTH, WEEKDAY_NAMES, joined, listed, ordinal
 
-_NTH = ("", "first", "second", "third", "fourth", "fifth")
 _UNIT = {DAILY: "day", WEEKLY: "week", MONTHLY: "month"}
 
 
@@ -113,7 +112,7 @@ def _nth_of(interval: int) -> str:
 
 
 def _nth(number: int) -> str:
-    return _NTH[number] if number < len(_NTH) else ordinal(number)
+    return NTH[number] if number < len(NTH) else ordinal(number)
 
 
 def _nth_last(number: int) -> str:

@@ -128,7 +128,12 @@ class Plan:
     @property
     def every(self) -> timedelta | None:
         """The interval of an action that is due at one; None for other kinds."""
-        return next((one.every for one in self.rules if isinstance(one, RepeatingModel)), None)
+        return None if self.repeating is None else self.repeating.every
+
+    @property
+    def repeating(self) -> RepeatingModel | None:
+        """The interval rule of an action that is due at one; None for other kinds."""
+        return next((one for one in self.rules if isinstance(one, RepeatingModel)), None)
 
     @property
     def from_end(self) -> FromEndModel | None:

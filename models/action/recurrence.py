@@ -29,7 +29,7 @@ from cron.recurrence import (
 )
 from models.action.exceptions import Closed, Except
 from models.action.rule import Jittered
-from models.action.schedule import ONE_SECOND, Schedule, bounded
+from models.action.schedule import NO_UID, ONE_SECOND, Schedule, bounded
 from models.parsing import Reading, reading_of
 from models.values import Zone, format_instant, parse_instant
 from models.values.zones import instant_of
@@ -127,7 +127,7 @@ class RecurrenceModel(Jittered):
             self._minutes.check()
         except InvalidRule as error:
             raise ValueError(str(error)) from None
-        if self.every_occurrence(_ANY).next(self.starting_at - ONE_SECOND) is None:
+        if self.every_occurrence(NO_UID).next(self.starting_at - ONE_SECOND) is None:
             raise ValueError("ends before its first occurrence; write a later UNTIL")
 
     @property
@@ -240,6 +240,3 @@ def _time_of(raw: dict[str, Any]) -> dict[str, Any]:
 def _minute(time: str) -> int:
     hour, minute = time.split(":")
     return 60 * int(hour) + int(minute)
-
-
-_ANY = UUID(int=0)

@@ -92,10 +92,7 @@ def _when(texts: Mapping[str, str], zone: str) -> dict[str, Any]:
         return {"cron_rule": f"{minute} {hour} {days[0]} {month} {days[1]}", "timezone": zone}
     if of_weekdays:
         raise CannotMove("its n-th weekdays must be other weekdays as well", "make a job of each")
-    found = crontab.with_days({-1 if one == "L" else int(one) for one in of_dates})
-    if found is None:
-        raise CannotMove("a day and a weekday must both match, over 24 times a day", RULES)
-    return found
+    return crontab.with_days({-1 if one == "L" else int(one) for one in of_dates})
 
 
 def _signs(part: str) -> Iterator[str]:

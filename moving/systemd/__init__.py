@@ -207,10 +207,7 @@ def _from_the_end(crontab: Crontab, days: set[int]) -> dict[str, Any]:
     if weekday == "*":
         signs = ",".join("L" if day == -1 else f"L{day + 1}" for day in sorted(days))
         return {"cron_rule": f"{minute} {hour} {signs} {month} *", "timezone": crontab.zone}
-    found = crontab.with_days(days)
-    if found is None:
-        raise CannotMove("a day and a weekday must both match, over 24 times a day", RULES)
-    return found
+    return crontab.with_days(days)
 
 
 def _tokens(text: str, written: str) -> tuple[str, str, str, str]:

@@ -125,7 +125,7 @@ def test_a_followed_task_is_tested_with_nothing_but_celery_and_the_client(
     made.install(str(wheels.client))
     made.see_libraries(without=("pydantic", "pydantic_core", "sqlalchemy", "httpx"))
 
-    done = made.python(f"{example}", tmp_path)
+    done = made.python(example, tmp_path)
 
     assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
 

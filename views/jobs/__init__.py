@@ -6,7 +6,6 @@ from typing import Any
 
 from pydantic import Field
 
-from models.action.intervals import RepeatingModel
 from models.action.plan import Plan
 from models.errors import NotFound, Refused
 from models.job import id_of
@@ -163,7 +162,7 @@ def _jobs_in(rows: Sequence[Mapping[str, Any]], now: datetime) -> Iterator[JobRo
 
 
 def _jitter(plan: Plan) -> dict[str, Any]:
-    rule = next((one for one in plan.rules if isinstance(one, RepeatingModel)), None)
+    rule = plan.repeating
     if rule is None or not rule.jitter:
         return {}
     return {"jitter_s": seconds_of(rule.jitter), "jitter_each": rule.jitter_each}
