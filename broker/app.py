@@ -10,7 +10,7 @@ from kombu.transport import TRANSPORT_ALIASES
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from broker.celery_rules import celery_broker_url, is_amqp
+from broker.celery_rules import Application, is_amqp
 from broker.errors import BROKER_ERRORS, SILENT, refuse_blocked, unavailable
 from broker.in_use import use
 from broker.kept import Kept
@@ -112,10 +112,10 @@ def transport_options(url: str) -> dict[str, object]:
     }
 
 
-def celery_connection(settings: Settings) -> Connection:
-    """Return a connection, not open yet, to the broker of the user's application."""
-    url = celery_broker_url(settings)
-    options = transport_options(url) | ({} if is_amqp(url) else settings.celery.broker_options)
+def celery_connection(application: Application) -> Connection:
+    """Return a connection, not open yet, to the broker of a Celery application."""
+    url = application.url
+    options = transport_options(url) | ({} if application.is_amqp else application.options)
     plain, _ = split_sentinel(url)
     return Connection(plain, connect_timeout=CONNECT_S, transport_options=options)
 

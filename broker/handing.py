@@ -13,7 +13,7 @@ from kombu.exceptions import EncodeError
 from redis.exceptions import ResponseError
 
 from broker.app import app, celery_connection, connect
-from broker.celery_rules import celery_broker_url, is_amqp, rules_of, shares_broker
+from broker.celery_rules import Application, rules_of
 from broker.errors import BROKER_ERRORS
 from broker.in_use import settings_in_use
 from broker.kept import Kept
@@ -71,26 +71,26 @@ class Outcome:
         yield from (Outcome(unwritable=[one]) for one in self.unwritable)
 
 
-def hand_over(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
-    """Send operations that the caller has reserved to the user's Celery application.
+def hand_over(engine: sa.Engine, messages: Sequence[Message], application: Application) -> Sent:
+    """Send operations that the caller has reserved to a Celery application.
 
     Never raises if the broker is down.
     """
-    settings = settings_in_use()
-    rules, url, count = rules_of(settings), celery_broker_url(settings), 0
-    failed_at = _failed_at.get(url)
-    if not shares_broker(settings) and failed_at and monotonic() - failed_at < LEFT_ALONE_S:
+    settings, count = settings_in_use(), 0
+    is_shared = application.url == settings.effective_broker_url
+    failed_at = _failed_at.get(application.url)
+    if not is_shared and failed_at and monotonic() - failed_at < LEFT_ALONE_S:
         # A later tick sends them, once their reservation has expired.
-        return Sent(0, "the broker of the Celery application was unavailable a moment ago")
+        return Sent(0, f"the broker of {application.shown} was unavailable a moment ago")
     for chunk in parts_of(messages, AT_A_TIME):
         with engine.begin() as connection:
-            handed = handing.begin(connection, chunk, rules, settings.alert)
-        outcome = send_each(handed)
+            handed = handing.begin(connection, chunk, rules_of(settings), settings.alert)
+        outcome = send_each(handed, application)
         _settle(engine, outcome, settings)
         count += len(outcome.accepted)
         if outcome.error is not None:
-            _log(outcome, len(handed))
-            _failed_at[url] = monotonic()
+            _log(application, outcome, len(handed))
+            _failed_at[application.url] = monotonic()
             return Sent(count, outcome.error)
     return Sent(count)
 
@@ -130,30 +130,31 @@ def _settle_alone(engine: sa.Engine, one: Outcome, settings: Settings) -> None:
         )
 
 
-def _log(outcome: Outcome, begun: int) -> None:
+def _log(application: Application, outcome: Outcome, begun: int) -> None:
     logger.warning(
         "application_broker_unavailable",
-        "broker of the Celery application unavailable, {waiting} tasks wait, "
+        "broker of {application} unavailable, {waiting} tasks wait, "
         "{in_doubt} are in doubt: {error}",
+        application.shown,
         len(outcome.refused),
         begun - len(outcome.accepted) - len(outcome.refused) - len(outcome.unwritable),
         outcome.error,
     )
 
 
-def send_each(handed: Sequence[Handed]) -> Outcome:
+def send_each(handed: Sequence[Handed], application: Application) -> Outcome:
     """Send tasks one by one until the broker fails; return the outcome of each."""
     outcome = Outcome()
     if not handed:
         return outcome
     try:
         places = {_place(one) for one in handed}
-        missing = _kept.ask(lambda: _link().missing(places))
+        missing = _kept_for(application).ask(lambda: _link(application).missing(places))
     except BROKER_ERRORS as error:
         return Outcome(refused=list(handed), error=text_of(error))
     for number, one in enumerate(handed):
         try:
-            is_taken = _send(one, missing)
+            is_taken = _send(one, missing, application)
         except Unwritable as error:
             outcome.unwritable.append((one, str(error)))
         except BROKER_ERRORS as error:
@@ -166,18 +167,18 @@ def send_each(handed: Sequence[Handed]) -> Outcome:
     return outcome
 
 
-def _send(one: Handed, missing: Collection[Place]) -> bool:
+def _send(one: Handed, missing: Collection[Place], application: Application) -> bool:
     """Send a task; return whether the broker took it. Why it did not is logged."""
     is_full = False
     try:
-        if _place(one) not in missing and _link().send(one):
+        if _place(one) not in missing and _link(application).send(one):
             return True
     except NOT_FOR_US as error:
         # The broker took nothing, and has closed the channel unless the queue is full.
-        _kept.drop()
+        _kept_for(application).drop()
         is_full = isinstance(error, MessageNacked)
     except (Unwritable, *BROKER_ERRORS):
-        _kept.drop()
+        _kept_for(application).drop()
         raise
     _log_refused(one, is_missing=_place(one) in missing, is_full=is_full)
     return False
@@ -213,14 +214,14 @@ def _took_nothing(error: BaseException | None) -> bool:
 
 
 class _Link:
-    """A connection to the broker of the user's application; it never retries."""
+    """A connection to the broker of a Celery application; it never retries."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.connection = celery_connection(settings)
+    def __init__(self, application: Application) -> None:
+        self.connection = celery_connection(application)
         connect(self.connection)
         channel: Any = self.connection.default_channel
         self.producer: Any = Producer(channel, auto_declare=False)
-        self.is_amqp = is_amqp(celery_broker_url(settings))
+        self.is_amqp = application.is_amqp
         self.is_returned = False
         if self.is_amqp:
             channel.events["basic_return"].add(self._on_return)
@@ -283,11 +284,18 @@ class _Link:
         )
 
 
-_kept: Kept[_Link] = Kept()
+# One for each broker, with the options that name its lists.
+_kept: dict[tuple[str, str], Kept[_Link]] = {}
 _failed_at: dict[str, float] = {}
 
 
-def _link() -> _Link:
-    settings = settings_in_use()
-    key = (celery_broker_url(settings), str(settings.celery.broker_options))
-    return _kept.link(key, lambda: _Link(settings))
+def _key(application: Application) -> tuple[str, str]:
+    return application.url, str(application.options)
+
+
+def _kept_for(application: Application) -> Kept[_Link]:
+    return _kept.setdefault(_key(application), Kept())
+
+
+def _link(application: Application) -> _Link:
+    return _kept_for(application).link(_key(application), lambda: _Link(application))

@@ -11,6 +11,7 @@ from kombu import Connection, Consumer, Exchange, Producer, Queue
 from redis.exceptions import ResponseError
 
 from broker.app import celery_connection, configure, sending_connection, transport_options
+from broker.celery_rules import Application
 from broker.errors import BROKER_ERRORS, FORBIDDEN, unavailable
 from broker.names import UNKNOWN_QUEUE
 from broker.stencils import RedisChannel
@@ -52,9 +53,9 @@ def probe(settings: Settings, queues: Collection[str]) -> Probed:
         return Probed(depths, put_aside, foreign, _eviction(connection))
 
 
-def probe_celery_broker(settings: Settings) -> None:
-    """Send a message to the application's broker and back; raises BrokerUnavailable."""
-    with _connected(celery_connection(settings)):
+def probe_celery_broker(application: Application) -> None:
+    """Send a message to an application's broker and back; raises BrokerUnavailable."""
+    with _connected(celery_connection(application)):
         pass
 
 

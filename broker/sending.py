@@ -4,15 +4,16 @@ Each operation goes by its carrier; notices and backfills go to our workers. Cel
 client are loaded when there is something to send: most commands never do.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Generic, TypeVar
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from broker.celery_rules import celery_broker_url
+from broker.celery_rules import Application, application_of, applications, name_of
 from broker.in_use import settings_in_use
 from broker.names import DEFAULT, QUICK
 from models.carriers import (
@@ -24,6 +25,7 @@ from models.carriers import (
     Carrier,
     carrier_of,
 )
+from models.celery_task import DEFAULT_APPLICATION
 from models.errors import BrokerUnavailable
 from models.store import notices, quiet
 from models.store.notices import Owed
@@ -44,10 +46,14 @@ logger = EventLog("minutebook.broker")
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """How many messages the broker took, and why it took no more."""
+    """How many messages were taken, and why our broker took no more.
+
+    `applications` has the error of each Celery application whose broker took none.
+    """
 
     count: int
     error: str | None = None
+    applications: Mapping[str, str] = field(default_factory=dict)
 
 
 T = TypeVar("T")
@@ -74,16 +80,31 @@ class _Sender:
     broker: str | None = None
     # Whether this process may send them; else the tick does.
     is_able: bool = True
+    # The Celery application whose tasks these are; None for the default one.
+    application: str | None = None
 
 
 def _senders(settings: Settings) -> tuple[_Sender, ...]:
-    # Without SCHED_CELERY_TASKS, tasks of the user's application would fail.
-    may_hand_over = bool(settings.celery.tasks)
     return (
         _Sender(HTTP, _offer),
         _Sender(OURS, _send_in_turn, settings.effective_broker_url),
-        _Sender(CELERY, _hand_over, celery_broker_url(settings), may_hand_over),
+        *(_of_application(settings, name) for name in settings.celery.names),
     )
+
+
+def _of_application(settings: Settings, name: str | None) -> _Sender:
+    # Without tasks that may be sent, those of the application would fail.
+    is_able = bool(settings.celery.tasks_of(name))
+    send = partial(_hand_over, application_of(settings, name))
+    return _Sender(CELERY, send, application_of(settings, name).url, is_able, name)
+
+
+def _its(sender: _Sender, messages: Sequence[Message], settings: Settings) -> Sequence[Message]:
+    """Return the messages that go by a sender."""
+    its = [one for one in messages if carrier_of(one.task) is sender.carrier]
+    if sender.carrier is not CELERY:
+        return its
+    return [one for one in its if name_of(settings, one.queue) == sender.application]
 
 
 def _offer(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
@@ -107,26 +128,26 @@ def _send_in_turn(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
     return _send(engine, messages, _OPERATIONS)
 
 
-def _hand_over(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
-    """Send tasks of the user's application one by one: accepted, refused or in doubt."""
+def _hand_over(application: Application, engine: sa.Engine, messages: Sequence[Message]) -> Sent:
+    """Send tasks of a Celery application one by one: accepted, refused or in doubt."""
     from broker.handing import hand_over
 
-    return hand_over(engine, messages)
+    return hand_over(engine, messages, application)
 
 
 def send_reserved(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
     """Send operations that the caller has reserved; never raises if the broker is down.
 
     Operations that were certainly not sent are released, so that the next tick sends them. In a
-    quiet period, all operations wait for its end. While only the application's broker is down, ours
-    are still sent: its error is not returned.
+    quiet period, all operations wait for its end. While only the broker of an application is down,
+    all others are still sent: its error is not returned.
     """
     if _waits_for_quiet(engine, messages):
         return Sent(0)
     settings, count = settings_in_use(), 0
     errors: dict[str | None, str] = {}
     for sender in _senders(settings):
-        its = [one for one in messages if carrier_of(one.task) is sender.carrier]
+        its = _its(sender, messages, settings)
         if its and sender.broker in errors:
             _write(engine, outbox.release_unsent, its)
         elif its:
@@ -134,7 +155,17 @@ def send_reserved(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
             count += sent.count
             if sent.error is not None:
                 errors[sender.broker] = sent.error
-    return Sent(count, errors.get(settings.effective_broker_url))
+    ours = settings.effective_broker_url
+    others = {
+        name: errors[url] for name, url in _brokers(settings) if url in errors and url != ours
+    }
+    return Sent(count, errors.get(ours), others)
+
+
+def _brokers(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Yield the applications, by the names that people read, and the URLs of their brokers."""
+    for one in applications(settings):
+        yield one.name or DEFAULT_APPLICATION, one.url
 
 
 def _waits_for_quiet(engine: sa.Engine, messages: Sequence[Message]) -> bool:
@@ -197,8 +228,10 @@ def _send_next(engine: sa.Engine, lane: Lane | None) -> None:
 
 def _send_released(engine: sa.Engine, released: Sequence[Message]) -> None:
     """Send operations that no longer wait, in that order, as far as this process is able to."""
-    able = {sender.carrier for sender in _senders(settings_in_use()) if sender.is_able}
-    ids = [one.id for one in released if carrier_of(one.task) in able]
+    settings = settings_in_use()
+    able = [sender for sender in _senders(settings) if sender.is_able]
+    its = {one.id for sender in able for one in _its(sender, released, settings)}
+    ids = [one.id for one in released if one.id in its]
     if not ids:
         return
     with engine.begin() as connection:

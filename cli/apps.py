@@ -82,6 +82,9 @@ def grant(  # noqa: PLR0917 - typer passes them by name
     exchanges: Annotated[
         Given, _granting("Exchange of your application's broker, or a pattern")
     ] = None,
+    applications: Annotated[
+        Given, _granting("Celery application beside the default one, or a pattern")
+    ] = None,
     steps: Annotated[Given, _granting("Step of your own, or a pattern")] = None,
     programs: Annotated[
         Given,
@@ -98,8 +101,8 @@ def grant(  # noqa: PLR0917 - typer passes them by name
     """
     kinds = {
         "files": files, "connections": connections, "readers": readers, "env": env, "mail": mail,
-        "tasks": tasks, "queues": queues, "exchanges": exchanges, "steps": steps,
-        "commands": programs,
+        "tasks": tasks, "queues": queues, "exchanges": exchanges,
+        "applications": applications, "steps": steps, "commands": programs,
     }  # fmt: skip
     lists = {kind: names for kind, names in kinds.items() if names is not None}
     opened = existing(context)

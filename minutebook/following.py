@@ -15,6 +15,7 @@ def follow(
     agent: str | os.PathLike[str] | None = None,
     home: str | os.PathLike[str] | None = None,
     wait_s: float = 30.0,
+    application: str | None = None,
 ) -> None:
     """Let the workers of `app` claim the tasks that Minutebook sends, and report how they end.
 
@@ -27,10 +28,14 @@ def follow(
     `unix:/run/minutebook/agent.sock`; that one has settings of its own. Without it, the server in
     this environment or on PATH is used.
 
+    `application` is the name of `app` in the installation's settings (SCHED_CELERY_BROKERS_SHOP is
+    `shop`). Only an installation that sends to several applications needs it, to tell their workers
+    apart.
+
     While the database is unavailable, a task's message goes back to its queue with a delay that
     grows up to 30 seconds, and other tasks go on. If the agent does not answer within `wait_s`
     seconds, the message goes back too.
     """
     from minutebook.celery_worker import connect
 
-    connect(app, agent, home, wait_s)
+    connect(app, agent, home, wait_s, application)

@@ -11,8 +11,8 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 Kind = Literal[
-    "files", "connections", "readers", "env", "mail", "tasks", "queues", "exchanges", "steps",
-    "commands",
+    "files", "connections", "readers", "env", "mail", "tasks", "queues", "exchanges",
+    "applications", "steps", "commands",
 ]  # fmt: skip
 ALL = "*"
 
@@ -24,9 +24,9 @@ class Grants:
     Each list holds names or patterns (`shop.*`): folders beneath the data root, connections,
     readers, variables and files of secrets, addresses of hooks, tasks of the Celery application,
     queues beside `quick`, `heavy` and `default`, exchanges of the Celery application's broker
-    (each may lead to any queue), steps that are not built in, and programs of the step `command`
-    with the variables that each may get: `backup.sh(DAY TARGET_*)` (`shell` is any line of shell,
-    with any variable).
+    (each may lead to any queue), Celery applications beside the default one, steps that are not
+    built in, and programs of the step `command` with the variables that each may get:
+    `backup.sh(DAY TARGET_*)` (`shell` is any line of shell, with any variable).
     """
 
     files: tuple[str, ...] = ()
@@ -37,6 +37,7 @@ class Grants:
     tasks: tuple[str, ...] = ()
     queues: tuple[str, ...] = ()
     exchanges: tuple[str, ...] = ()
+    applications: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
 

@@ -9,15 +9,18 @@ from typing import Any, Literal
 from pydantic import JsonValue
 
 from minutebook.grants import EVERYTHING, Grants, not_granted
-from models.carriers import BY_EXCHANGE, OWN_TASKS, QUEUE_PREFIX
+from models.carriers import BY_EXCHANGE, OWN_TASKS, QUEUE_PREFIX, at_application
 from models.errors import Problem
 
 InDoubt = Literal["leave", "send_again"]
+# How people read the name of the application that needs none.
+DEFAULT_APPLICATION = "default"
 # Celery's default queue.
 DEFAULT_QUEUE = "celery"
 # The prefixes of its own exchanges there, which carry control commands and answers.
 EXCHANGE_PREFIXES = ("minutebook", "reply.minutebook")
 SETTING = "SCHED_CELERY_TASKS"
+BROKERS = "SCHED_CELERY_BROKERS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +38,21 @@ class HandOver:
     # An exchange of the application's broker: it leads the message to queues by the routing key.
     exchange: str | None = None
     routing_key: str = ""
+    # The application that knows the task; None is the installation's default one.
+    application: str | None = None
 
     @property
     def route(self) -> str | None:
         """The text in place of a queue if an exchange routes the message; None without one."""
         return self.exchange and f"{self.exchange}{BY_EXCHANGE}{self.routing_key}"
+
+    def listed(self, queue: str) -> str:
+        """Return the name of the queue that operations have, which tells applications apart."""
+        return at_application(queue, self.application)
+
+    def in_broker(self, listed: str) -> str:
+        """Return the name that such a queue has in the application's broker."""
+        return listed.removesuffix(at_application("", self.application))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +68,36 @@ class CeleryRules:
     has_exchanges: bool = True
     # The grants of the small app, which narrow the above.
     grants: Grants = EVERYTHING
+    # The rules of the applications that actions name; those above are the default one's.
+    applications: Mapping[str, "CeleryRules"] = field(default_factory=dict, hash=False)
+    # The name of the default one, if it has any.
+    default: str | None = None
 
     def granted(self, grants: Grants) -> "CeleryRules":
         """Return the rules for a small app with these grants."""
         return self if grants is self.grants else replace(self, grants=grants)
+
+    def at(self, application: str | None) -> "CeleryRules":
+        """Return the rules of an application; raises KeyError if the installation has none such."""
+        if application is None:
+            return self
+        return self.applications[application].granted(self.grants)
+
+    def canonical(self, application: str | None) -> str | None:
+        """Return None for the default application, whether it is named or not."""
+        return None if application == self.default else application
+
+    def why_no_application(self, application: str) -> str | None:
+        """Return why no task may be sent to an application, None if one may."""
+        if application not in self.applications:
+            known = ", ".join(sorted(self.applications)) or "none"
+            setting = f"{BROKERS}_{application.upper()}"
+            return (
+                f"is not among the applications of this installation ({known}); write one of them, "
+                f"or set {setting} to its broker"
+            )
+        is_granted = self.grants.allows("applications", application)
+        return None if is_granted else not_granted("applications", application)
 
     def allows(self, task: str) -> bool:
         """Return whether a task of that name may be sent; no pattern allows one of ours."""
@@ -77,6 +116,11 @@ class CeleryRules:
 
     def why_not_sent(self, handed: HandOver) -> str | None:
         """Return why a task may not be sent as its plan says, None if it may."""
+        if handed.application is not None and (why := self.why_no_application(handed.application)):
+            return f"its application {handed.application!r} {why}"
+        return self.at(handed.application)._why_not_sent(handed)
+
+    def _why_not_sent(self, handed: HandOver) -> str | None:
         if not self.allows(handed.task):
             return self.why_not(handed.task)
         why = None if handed.exchange is None else self.why_not_by(handed.exchange)
@@ -107,8 +151,20 @@ def refusals(document: object, rules: CeleryRules, step: str) -> list[Problem]:
     parameters = _parameters(document, step)
     if parameters is None:
         return []
-    task, queue = parameters.get("task"), parameters.get("queue")
     path = f"operations.{step}"
+    application = parameters.get("application")
+    if isinstance(application, str):
+        if why := rules.why_no_application(application):
+            return [Problem(f"{path}.application", application, why)]
+        rules = rules.at(application)
+    return _refusals(document, parameters, rules, path)
+
+
+def _refusals(
+    document: object, parameters: Mapping[str, Any], rules: CeleryRules, path: str
+) -> list[Problem]:
+    """Return the problems of a task by the rules of its application."""
+    task, queue = parameters.get("task"), parameters.get("queue")
     found = []
     if isinstance(task, str) and not rules.allows(task):
         found.append(Problem(f"{path}.task", task, rules.why_not(task)))

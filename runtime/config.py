@@ -28,21 +28,22 @@ from pydantic import (
 from minutebook.grants import EVERYTHING, Grants, why_no_command
 from runtime.folders import fault_of
 from runtime.logs.events import EventLog
-from runtime.references import OF_SETTINGS, resolved
+from runtime.references import resolved_setting
 from runtime.remedies import remedy_of
 from runtime.sections import (
     AlertSettings,
-    CelerySettings,
     ClockSettings,
     HookSettings,
     Names,
     SecretSettings,
     Section,
 )
+from runtime.sections.celery import CelerySettings
 from runtime.sections.counterparts import COUNTERPARTS
-from runtime.sections.data import Connections, FetchSettings, NamedUrls, SnapshotSettings
+from runtime.sections.data import Connections, FetchSettings, SnapshotSettings
 from runtime.sections.limits import LimitSettings
 from runtime.sections.mail import MailSettings
+from runtime.sections.named import Named, object_of
 from runtime.sections.processes import (
     LogSettings,
     RetentionSettings,
@@ -56,6 +57,8 @@ PREFIX = "SCHED_"
 # Variables of the command line, which are no settings.
 NO_SETTINGS = ("SCHED_AGENT", "SCHED_HOME", "SCHED_URL", "SCHED_TOKEN")
 DEFAULT_HOME = Path(".minutebook")
+# Settings whose values have names: a variable may give one of them alone.
+NAMED = (("celery", "brokers"), ("connections",))
 # Errors hide the values of settings whose names end in one of these.
 SECRETS = ("url", "secret", "webhook")
 # A unix socket's path has at most 107 bytes on Linux and 103 on macOS.
@@ -106,7 +109,7 @@ class Settings(Section):
     fetch: FetchSettings = FetchSettings()
     snapshots: SnapshotSettings = SnapshotSettings()
     connections: Connections = Field(
-        NamedUrls(),
+        Named(),
         description="databases that sources may query, by name: an SQLAlchemy URL or reference",
     )
     hook: HookSettings = HookSettings()
@@ -131,10 +134,7 @@ class Settings(Section):
     @field_validator("database_url", "broker_url", "smtp_url")
     @classmethod
     def _known_server(cls, value: SecretStr, info: ValidationInfo) -> SecretStr:
-        text = value.get_secret_value()
-        if text.startswith("file:"):
-            # A secret of docker compose, systemd or Kubernetes is a file.
-            text = resolved(text, OF_SETTINGS)
+        text = resolved_setting(value.get_secret_value())
         if text:
             _URL_CHECKS[str(info.field_name)](text)
         return SecretStr(text)
@@ -278,7 +278,7 @@ def _overlay(values: dict[str, Any], environ: Mapping[str, str]) -> dict[tuple[s
     names = {}
     paths = {variable_of(path): path for path in setting_paths()}
     for variable, value in sorted(environ.items()):
-        path = paths.get(variable)
+        path = paths.get(variable) or named_path(variable)
         if path is not None:
             _put(values, path, value)
             names[path] = variable
@@ -298,7 +298,11 @@ def unknown_variables(environ: Mapping[str, str]) -> list[str]:
     for variable in sorted(environ):
         if variable in COUNTERPARTS:
             hint = f"; {COUNTERPARTS[variable]}"
-        elif not variable.startswith(PREFIX) or variable in (*known, *NO_SETTINGS):
+        elif (
+            not variable.startswith(PREFIX)
+            or variable in (*known, *NO_SETTINGS)
+            or named_path(variable) is not None
+        ):
             continue
         else:
             nearest = difflib.get_close_matches(variable, known, 1)
@@ -308,13 +312,23 @@ def unknown_variables(environ: Mapping[str, str]) -> list[str]:
 
 
 def _put(values: dict[str, Any], path: tuple[str, ...], value: str) -> None:
-    if len(path) == 1:
-        values[path[0]] = value
-        return
-    section = values.setdefault(path[0], {})
-    if not isinstance(section, dict):
-        raise InvalidSetting(f"config.yaml: {path[0]} must be a mapping")
-    section[path[1]] = value
+    section = values
+    for depth, key in enumerate(path[:-1], 1):
+        found = section.setdefault(key, {})
+        if isinstance(found, str):
+            # Values that another variable gives together.
+            found = section[key] = _together(path[:depth], found)
+        if not isinstance(found, dict):
+            raise InvalidSetting(f"config.yaml: {'.'.join(path[:depth])} must be a mapping")
+        section = found
+    section[path[-1]] = value
+
+
+def _together(path: tuple[str, ...], text: str) -> object:
+    try:
+        return object_of(text)
+    except ValueError as error:
+        raise InvalidSetting(f"{variable_of(path)}: {error}") from None
 
 
 def setting_paths() -> list[tuple[str, ...]]:
@@ -329,6 +343,15 @@ def setting_paths() -> list[tuple[str, ...]]:
     return paths
 
 
+def named_path(variable: str) -> tuple[str, ...] | None:
+    """Return the path of a value with a name of its own: SCHED_CELERY_BROKERS_SHOP, …"""
+    for path in NAMED:
+        prefix = variable_of(path) + "_"
+        if variable.startswith(prefix) and variable != prefix:
+            return (*path, variable.removeprefix(prefix).lower())
+    return None
+
+
 def variable_of(path: tuple[str, ...]) -> str:
     """Return the environment variable of a setting's path."""
     return PREFIX + "_".join(path).upper()
@@ -340,14 +363,16 @@ def _explain(error: ValidationError, names: Mapping[tuple[str, ...], str], file:
         path = tuple(str(part) for part in fault["loc"])
         # A contradiction between two keys has their section's path: name the variable that was set.
         where = (
-            names.get(path[:2])
+            names.get(path[:3])
+            or names.get(path[:2])
             or names.get(path[:1])
             or next((n for p, n in names.items() if p[: len(path)] == path), None)
         )
         shown = (
             ""
             if path[-1].endswith(SECRETS)
-            or path[0] == "connections"
+            or path in NAMED
+            or path[:-1] in NAMED
             # Perhaps a secret in a wrong place.
             or fault["type"] == "extra_forbidden"
             or isinstance(fault["input"], dict | Section)

@@ -17,6 +17,14 @@ OWN_PREFIX = "SCHED_"
 OF_SETTINGS = SecretSettings(env=("*",), folder=Path("/"))
 
 
+def resolved_setting(text: str) -> str:
+    """Return what is in the file of a setting `file:PATH`; any other text unchanged.
+
+    A secret of docker compose, systemd or Kubernetes is a file.
+    """
+    return resolved(text, OF_SETTINGS) if text.startswith("file:") else text
+
+
 class SecretMissing(ValueError):
     """A reference is broken or not allowed by the settings; the text holds no secret."""
 

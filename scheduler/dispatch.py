@@ -38,6 +38,7 @@ def _dispatch(
 ) -> Sent:
     """Send what is sendable at the start; what a worker puts back meanwhile waits for a tick."""
     count = 0
+    applications: dict[str, str] = {}
     begun_at: datetime | None = None
     while True:
         with engine.begin() as connection:
@@ -46,8 +47,9 @@ def _dispatch(
             # If the clock went back, what was just sent would be sendable again.
             reserved = reserve(connection, BATCH, begun_at) if now >= begun_at else ()
         if not reserved:
-            return Sent(count)
+            return Sent(count, None, applications)
         sent = send(engine, reserved)
         count += sent.count
+        applications |= sent.applications
         if sent.error is not None:
-            return Sent(count, sent.error)
+            return Sent(count, sent.error, applications)

@@ -1,8 +1,8 @@
 """Repair unsent operations, expired leases and stranded waits."""
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from typing import TypeVar
@@ -43,6 +43,8 @@ class SweepReport:
     notices: int = 0
     overdue: int = 0
     error: str | None = None
+    # The errors of the Celery applications' own brokers.
+    applications: Mapping[str, str] = field(default_factory=dict)
 
 
 class Sweeper:
@@ -83,7 +85,8 @@ class Sweeper:
         if send and error is None:
             notices = _isolated(Sent(0), dispatch_notices, engine)
             error = notices.error or _isolated(Sent(0), dispatch_backfills, engine).error
-        return SweepReport(sent.count, count, released, notices.count, late, error=error)
+        counts = (sent.count, count, released, notices.count, late)
+        return SweepReport(*counts, error, sent.applications)
 
     def _take_back(self, engine: sa.Engine) -> int:
         lost = partial(recovery.take_back_lost, lease=self.lease, limit=BATCH, alerts=self.alerts)

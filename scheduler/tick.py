@@ -65,6 +65,8 @@ class TickReport:
     clock_set_back_s: float = 0.0
     clock_skew_s: float = 0.0
     broker_error: str | None = None
+    # The errors of the brokers of Celery applications, by the names of these.
+    application_errors: dict[str, str] = field(default_factory=dict)
     # Why this tick decided nothing: a newer release does.
     older_release: str | None = None
     # Who kept rows locked that this tick waited for in vain.
@@ -296,6 +298,7 @@ class Tick:
         self.report.publish_s += monotonic() - began
         self.report.sent += sent.count
         self.report.broker_error = sent.error
+        self.report.application_errors |= sent.applications
 
 
 def tick(
@@ -349,3 +352,4 @@ def _sweep(engine: sa.Engine, report: TickReport, sweeper: Sweeper) -> None:
     report.lost, report.released = swept.lost, swept.released
     report.notices, report.overdue = swept.notices, swept.overdue
     report.broker_error = report.broker_error or swept.error
+    report.application_errors = {**swept.applications, **report.application_errors}

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from models.celery_task import CeleryRules
 from models.store import presence
 from runtime.config import Settings
-from runtime.sections import CelerySettings
+from runtime.sections.celery import CelerySettings
 from scheduler.changes.change import Changed, create_all
 from tests.factories import author, make_document, set_back
 from tests.servers import Broker

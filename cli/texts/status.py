@@ -78,7 +78,8 @@ def _workers(found: Status) -> Iterator[str]:
 
 
 def _worker(one: Worker) -> Iterator[str]:
-    followed = "" if one.follows is None else f", follows {len(one.follows)} tasks"
+    its = f" of {one.application}" if one.application else ""
+    followed = "" if one.follows is None else f", follows {len(one.follows)} tasks{its}"
     yield f"worker      {one.name} for {one.queues}{followed}"
     for module, error in (one.step_failures or {}).items():
         yield f"            module {module} failed to import: {error}"

@@ -153,13 +153,19 @@ def plan_of(action: ScheduledActionModel) -> Plan:
         rules=action.when.resolved,
         is_heavy=is_heavy,
         subjects=action.recipients if action.when.is_event else None,
-        queue=task_queue or policy.queue or (DEFAULT_QUEUE if hand_over else QUEUES[is_heavy]),
+        queue=_queue(action, hand_over, task_queue),
         policy=policy,
         time_limit=policy.time_limit_of(action.when.every, is_handed_over=hand_over is not None),
         hooks=None if action.hooks == HooksModel() else action.hooks,
         hand_over=hand_over,
         job=_job(action.operations),
     )
+
+
+def _queue(action: ScheduledActionModel, hand_over: HandOver | None, task_queue: str | None) -> str:
+    if hand_over is None:
+        return action.policy.queue or QUEUES[action.operations.is_heavy]
+    return hand_over.listed(task_queue or action.policy.queue or DEFAULT_QUEUE)
 
 
 def _hand_over(operations: OperationModel) -> tuple[HandOver | None, str | None]:

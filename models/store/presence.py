@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from models.carriers import CELERY, OURS
+from models.carriers import CELERY, OURS, at_application
 from models.sql import database_now, dicts, insert_ignoring
 from models.tables import workers
 
@@ -27,6 +27,8 @@ class Seen:
     follows: Sequence[str] | None = None
     # How many operations a Minutebook worker runs at once.
     slots: int | None = None
+    # The Celery application of a worker that follows; None if it does not say, or the default one.
+    application: str | None = None
 
 
 def worker_seen(connection: sa.Connection, worker: Seen) -> None:
@@ -51,6 +53,7 @@ def _seen(connection: sa.Connection, worker: Seen, its_row: sa.ColumnElement[boo
         "stopped_at": None,
         "skew_s": worker.skew_s,
         "slots": worker.slots,
+        "application": worker.application,
         "follows": sa.null() if worker.follows is None else list(worker.follows),
     }
     seen = sa.update(workers).where(its_row).values(values)
@@ -78,15 +81,35 @@ def follower_stopped(connection: sa.Connection, name: str) -> None:
     connection.execute(stopped.where(_is_follower(name)))
 
 
-def followed_tasks(connection: sa.Connection, within: timedelta) -> set[str]:
-    """Return the names of the user's tasks that workers seen within that span follow."""
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """The tasks that workers follow, each with the application of its worker.
+
+    A worker that does not say to which application it belongs may belong to each of them.
+    """
+
+    tasks: frozenset[tuple[str, str | None]]
+
+    def has(self, task: str, application: str | None) -> bool:
+        """Return whether a task of an application is followed; None is the default one."""
+        return bool({(task, application), (task, None)} & self.tasks)
+
+
+def followed_tasks(connection: sa.Connection, within: timedelta) -> Followed:
+    """Return the user's tasks that workers seen within that span follow."""
     query = (
-        sa.select(workers.c.follows)
+        sa.select(workers.c.follows, workers.c.application)
         .where(workers.c.seen_at.between(database_now(-within), database_now(within)))
         .where(workers.c.follows.is_not(None))
     )
-    found = connection.execute(query).scalars()
-    return {name for names in found for name in names or () if isinstance(name, str)}
+    return Followed(
+        frozenset(
+            (name, row.application)
+            for row in connection.execute(query)
+            for name in row.follows or ()
+            if isinstance(name, str)
+        )
+    )
 
 
 def listened_queues(connection: sa.Connection, within: timedelta) -> frozenset[str]:
@@ -97,10 +120,14 @@ def listened_queues(connection: sa.Connection, within: timedelta) -> frozenset[s
 def queues_of(live: Iterable[Mapping[str, Any]]) -> frozenset[str]:
     """Return the broker's names of the queues that these workers consume."""
     return frozenset(
-        (OURS if worker["follows"] is None else CELERY).listed(queue.strip())
-        for worker in live
-        for queue in worker["queues"].split(",")
+        _listed(worker, queue.strip()) for worker in live for queue in worker["queues"].split(",")
     )
+
+
+def _listed(worker: Mapping[str, Any], queue: str) -> str:
+    if worker["follows"] is None:
+        return OURS.listed(queue)
+    return CELERY.listed(at_application(queue, worker["application"]))
 
 
 def live_workers(connection: sa.Connection, within: timedelta) -> list[dict[str, Any]]:

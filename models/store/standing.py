@@ -6,7 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from models.carriers import OWN_TASKS, carrier_of
+from models.carriers import OWN_TASKS, at_application, carrier_of
 from models.operation import OperationState
 from models.sql import database_now, dicts, stands_in
 from models.store import facts, presence, quiet
@@ -111,18 +111,19 @@ class Readers:
     @property
     def lost(self) -> dict[str, datetime]:
         """The tasks of applications that no live worker follows any more, and since when."""
-        followed = {task for one in self.live for task in _names(one["follows"])}
+        followed = {task for one in self.live for task in _followed(one)}
         found: dict[str, datetime] = {}
         for one in self.gone:
-            for task in set(_names(one["follows"])) - followed:
+            for task in set(_followed(one)) - followed:
                 at = one["stopped_at"] or one["seen_at"]
                 found[task] = max(at, found.get(task, at))
         return found
 
 
-def _names(follows: list[Any] | None) -> list[str]:
-    """Return the names among what a row says that its worker follows."""
-    return [name for name in follows or () if isinstance(name, str)]
+def _followed(worker: dict[str, Any]) -> list[str]:
+    """Return the tasks that a row says that its worker follows, as people tell them apart."""
+    names = (name for name in worker["follows"] or () if isinstance(name, str))
+    return [at_application(name, worker["application"]) for name in names]
 
 
 def readers(connection: sa.Connection, lease: timedelta, within: timedelta) -> Readers:

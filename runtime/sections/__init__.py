@@ -1,4 +1,4 @@
-"""Groups of settings: their base, and those of notices, secrets, Celery and clocks."""
+"""Groups of settings: their base, and those of notices, secrets and clocks."""
 
 import re
 from datetime import time, timedelta
@@ -16,14 +16,15 @@ from pydantic import (
     field_validator,
 )
 
-from runtime.urls import check_broker_url, check_sender, check_web_url
+from runtime.urls import check_sender, check_web_url
 
 # Documents use the same form: models/references.py.
 _REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:/.+")
 _QUIET = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)")
 
 
-def _split(value: object) -> object:
+def split(value: object) -> object:
+    """Return the parts of a text with commas; other values unchanged."""
     return (
         [part.strip() for part in value.split(",") if part.strip()]
         if isinstance(value, str)
@@ -31,7 +32,7 @@ def _split(value: object) -> object:
     )
 
 
-Names = Annotated[tuple[str, ...], BeforeValidator(_split)]
+Names = Annotated[tuple[str, ...], BeforeValidator(split)]
 
 
 class Section(BaseModel):
@@ -139,41 +140,6 @@ class SecretSettings(Section):
             if not all(one.partition("@")):
                 raise ValueError("write NAME@HOST, such as CRM_TOKEN@crm.example.com")
         return tuple(one.partition("@")[0] + "@" + one.partition("@")[2].lower() for one in value)
-
-
-class CelerySettings(Section):
-    """The user's Celery application."""
-
-    tasks: Names = Field((), description="names or patterns of tasks that actions may send")
-    broker_url: SecretStr = Field(
-        SecretStr(""), description="broker of that application; Minutebook's own by default"
-    )
-    global_keyprefix: str | None = Field(
-        None, description="that application's global_keyprefix: the prefix of its keys in Redis"
-    )
-    sep: str | None = Field(
-        None, description="that application's sep: what parts a queue and a priority in Redis"
-    )
-    priority_steps: Annotated[tuple[int, ...], BeforeValidator(_split)] = Field(
-        (), description="that application's priority_steps in Redis, by commas"
-    )
-
-    @property
-    def broker_options(self) -> dict[str, object]:
-        """Its options of `broker_transport_options` that name the lists of messages in Redis."""
-        given = {
-            "global_keyprefix": self.global_keyprefix,
-            "sep": self.sep,
-            "priority_steps": list(self.priority_steps),
-        }
-        return {name: value for name, value in given.items() if value}
-
-    @field_validator("broker_url")
-    @classmethod
-    def _is_a_broker(cls, value: SecretStr) -> SecretStr:
-        if value.get_secret_value():
-            check_broker_url(value.get_secret_value())
-        return value
 
 
 class ClockSettings(Section):

@@ -1,32 +1,15 @@
 """Settings of sources and snapshots."""
 
-import json
 from typing import Annotated
 
 import sqlalchemy as sa
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 
 from runtime.sections import Section
+from runtime.sections.named import Named, object_of
 
 
-class NamedUrls(dict[str, SecretStr]):
-    """URLs by name; immutable and hashable, as caches use settings as their key."""
-
-    def __hash__(self) -> int:  # type: ignore[override]
-        return hash(frozenset(self.items()))
-
-
-def _object(value: object) -> object:
-    """Return the object in a variable's JSON; other values unchanged."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except ValueError:
-        raise ValueError('write JSON such as {"warehouse": "env:WAREHOUSE_URL"}') from None
-
-
-def _urls(value: dict[str, SecretStr]) -> NamedUrls:
+def _urls(value: dict[str, SecretStr]) -> Named[SecretStr]:
     for name, url in value.items():
         text = url.get_secret_value()
         if text.startswith(("env:", "file:")):
@@ -38,10 +21,10 @@ def _urls(value: dict[str, SecretStr]) -> NamedUrls:
                 f"{name}: write an SQLAlchemy URL such as postgresql://HOST/NAME, "
                 "or a reference to it: env:NAME or file:/absolute/path"
             ) from None
-    return NamedUrls(value)
+    return Named(value)
 
 
-Connections = Annotated[dict[str, SecretStr], BeforeValidator(_object), AfterValidator(_urls)]
+Connections = Annotated[dict[str, SecretStr], BeforeValidator(object_of), AfterValidator(_urls)]
 
 
 class FetchSettings(Section):

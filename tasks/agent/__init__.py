@@ -57,7 +57,7 @@ class Agent:
         self.stop = Stop()
         # A sidecar ends once its workers have left.
         self.leave = Stop()
-        bounds = Bounds(settings.celery.tasks, apps)
+        bounds = Bounds(settings.celery.all_tasks, apps, settings.celery.application)
         self.workers = Workers(engine, SkewWatch(settings.clock.max_skew_s), worker, bounds)
         self.claims = Claims(engine, settings.alert, bounds, self.workers.follows)
         self._sessions: set[Session] = set()

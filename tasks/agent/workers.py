@@ -34,7 +34,10 @@ def described_worker(given: Mapping[str, Any]) -> Seen:
     pid = int(given["pid"])
     if not 0 <= pid <= LARGEST_PID:
         raise ValueError(f"pid {pid} is not the id of a process")
-    return Seen(str(given["name"]), queues, pid, follows=follows)
+    # A worker with an older release of the client does not say it.
+    application = given.get("application")
+    name = None if application is None else str(application)
+    return Seen(str(given["name"]), queues, pid, follows=follows, application=name)
 
 
 class Workers:
@@ -59,7 +62,9 @@ class Workers:
 
     def within_bounds(self, worker: Seen) -> Seen:
         """Return a worker as it is recorded: it follows what the agent serves, and no more."""
-        return replace(worker, follows=self._bounds.within(worker.follows or ()))
+        follows = self._bounds.within(worker.follows or ())
+        application = None if worker.application == self._bounds.default else worker.application
+        return replace(worker, follows=follows, application=application)
 
     def heard(self, worker: Seen) -> None:
         """Note that a worker is alive, and record it at once if that is news."""

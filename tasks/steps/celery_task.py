@@ -81,7 +81,8 @@ class CeleryTaskParameters(Document):  # type: ignore[no-redef]
 
     `in_doubt` is what to do if it is uncertain whether the broker took the message. A message that
     has waited for longer than `expires` starts nothing. With `exchange` and `routing_key`, the
-    broker finds its queues.
+    broker finds its queues. `application` is one of the installation's; without it, the task goes
+    to the default one.
     """
 
     task: Name
@@ -100,6 +101,7 @@ class CeleryTaskParameters(Document):  # type: ignore[no-redef]
     ] = None
     exchange: AmqpName | None = None
     routing_key: AmqpName | None = None
+    application: Name | None = None
 
     @classmethod
     def contradictions(cls, raw: Mapping[str, Any], _reading: Reading, /) -> list[InitErrorDetails]:
@@ -130,6 +132,7 @@ def _hand_over(parameters: Mapping[str, Any]) -> tuple[HandOver, str | None]:
         read.expires,
         read.exchange,
         read.routing_key or "",
+        read.application,
     )
     return handed, handed.route or read.queue
 

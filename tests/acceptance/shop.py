@@ -74,7 +74,9 @@ class Shop:
     def followed(self) -> list[str]:
         """Return the tasks that live workers follow."""
         with reading(self.installation.engine) as connection:
-            return sorted(presence.followed_tasks(connection, timedelta(minutes=1)))
+            return sorted(
+                task for task, _ in presence.followed_tasks(connection, timedelta(minutes=1)).tasks
+            )
 
     def agent(self, worker: Process) -> psutil.Process:
         """Return the agent beside a worker."""

@@ -15,6 +15,7 @@ KINDS: dict[str, str] = {
     "tasks": "Tasks of the Celery application.",
     "queues": "Queues beside `quick`, `heavy` and `default`.",
     "exchanges": "Exchanges of the Celery application's broker.",
+    "applications": "Celery applications beside the default one.",
     "steps": "Steps that are not built in.",
     "commands": "Programs of the step `command`: `backup.sh(DAY)`, or `shell`.",
 }

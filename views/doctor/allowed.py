@@ -1,6 +1,7 @@
 """Check that active actions may reach what they name: programs, and what has to be granted."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -20,8 +21,6 @@ from views.doctor.report import Checked, fault, warning
 
 # Documents are read one by one: a sample shows the same in less time.
 MOST_ACTIONS = 2_000
-# Another check reports what the settings forbid.
-ANY_TASK = CeleryRules(("*",), shares_broker=False)
 
 
 def check_allowed(connection: sa.Connection, settings: Settings) -> Iterator[Checked]:
@@ -63,6 +62,12 @@ _NAMED = (
 )
 
 
+def _any_task(settings: Settings) -> CeleryRules:
+    """Return the rules of any task: another check reports what the settings forbid."""
+    any_task = CeleryRules(("*",), shares_broker=False)
+    return replace(any_task, applications=dict.fromkeys(settings.celery.brokers, any_task))
+
+
 def _problems(row: Any, settings: Settings) -> Iterator[Problem]:
     document = document_in(row.document)
     try:
@@ -74,4 +79,4 @@ def _problems(row: Any, settings: Settings) -> Iterator[Problem]:
     grants: Grants = row.grants
     yield from problems_of_steps(action.operations, action.policy.queue, grants, settings.commands)
     yield from problems_of_hooks(action.hooks, grants)
-    yield from refusals(document, ANY_TASK.granted(grants), CELERY_TASK)
+    yield from refusals(document, _any_task(settings).granted(grants), CELERY_TASK)

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from broker.celery_rules import rules_of
 from broker.names import DEFAULT, QUICK
 from cron import tz_release
-from models.action.plan import Plan, read_plan
 from models.carriers import OURS
 from models.column_types import StorableText
 from models.job import listed_queue
@@ -21,7 +19,6 @@ from models.store import actions, facts, measures, presence, tenants
 from models.store.clocks import read_both
 from models.store.facts import TZ_RELEASE
 from models.store.operations import turns
-from models.store.operations.handing import FOLLOWED_WITHIN
 from models.store.processes import our_workers
 from models.store.schema import (
     UTF8,
@@ -40,6 +37,7 @@ from runtime.database import READ_ONLY, is_made, is_refusal, reason_of
 from runtime.postgresql import shares_sessions
 from views.daemon import daemon_in
 from views.doctor.allowed import check_allowed
+from views.doctor.celery import HANDED_OVER, check_tasks
 from views.doctor.references import references_in, unresolved, unresolved_settings
 from views.doctor.report import Checked, fault, ok, warning
 from views.verdict import Kind, Severity, Verdict, verdict_in
@@ -48,13 +46,13 @@ from views.verdict.installation import how_to_read
 
 SYSTEM_TZ = Path("/usr/share/zoneinfo/tzdata.zi")
 HOOKS = '"hooks":{'
-_HANDED_OVER = '"hand_over":{'
 _JOB = '"job":{'
 _QUEUE = re.compile(r'"queue":"([^"]+)"')
 # What doctor calls the check that would find it.
 CHECKS = {
     Kind.NO_DAEMON: "daemon", Kind.OLDER_RELEASE: "time zones",
-    Kind.BROKER_DOWN: "broker", Kind.NO_WORKER: "workers",
+    Kind.BROKER_DOWN: "broker", Kind.APPLICATION_BROKER_DOWN: "celery broker",
+    Kind.NO_WORKER: "workers",
     Kind.WORKERS_LOST: "workers", Kind.QUEUE_BEHIND: "workers", Kind.CLOCK: "clock",
     Kind.LOCKED: "database", Kind.QUIET_PERIOD: "quiet", Kind.NOTICE_REFUSED: "notices",
     Kind.STEP_FAILED: "steps", Kind.MAIL_UNSET: "mail", Kind.SET_ASIDE: "actions",
@@ -126,7 +124,7 @@ def _all_stored(connection: sa.Connection, settings: Settings) -> Iterator[Check
     plans = _active_plans(connection)
     yield from _workers(connection, settings, plans, verdict)
     yield from _hooks(settings, plans)
-    yield from _celery_tasks(connection, settings, plans)
+    yield from check_tasks(connection, settings, plans)
     yield from check_allowed(connection, settings)
     yield from _shared_queues(connection)
     yield from _limits(connection, settings)
@@ -213,7 +211,7 @@ def _workers(
     of_ours = [row for row in live if row["follows"] is None]
     listened = {queue for row in of_ours for queue in row["queues"].split(",")}
     # The queues of the user's application are unknown unless its workers follow.
-    ours = [plan for plan in plans if _HANDED_OVER not in plan]
+    ours = [plan for plan in plans if HANDED_OVER not in plan]
     used = {_listed(plan, found[1]) for plan in ours if (found := _QUEUE.search(plan))}
     has_alerts = settings.alert.mail or settings.alert.webhook.get_secret_value()
     if has_alerts or any(HOOKS in plan for plan in plans):
@@ -240,31 +238,6 @@ def _hooks(settings: Settings, plans: list[str]) -> Iterator[Checked]:
         yield warning("hooks", "webhooks are not signed", "set SCHED_HOOK_SECRET")
     yield from unresolved_settings(settings)
     yield from unresolved(references_in(plans), settings.secrets)
-
-
-def _celery_tasks(
-    connection: sa.Connection, settings: Settings, plans: list[str]
-) -> Iterator[Checked]:
-    """Yield the findings about the user's Celery tasks: allowed and followed, or not."""
-    found = [read_plan(plan) for plan in plans if _HANDED_OVER in plan]
-    handed = [one.hand_over for one in found if isinstance(one, Plan)]
-    wanted = {one.task for one in handed if one is not None}
-    exchanges = {one.exchange for one in handed if one is not None and one.exchange}
-    rules = rules_of(settings)
-    for task in sorted(wanted):
-        if not rules.allows(task):
-            remedy = "add it to SCHED_CELERY_TASKS, for the daemon too"
-            yield fault("celery tasks", f"{task} may not be sent", remedy)
-    for exchange in sorted(exchanges):
-        if why := rules.why_not_by(exchange):
-            yield fault("celery tasks", f"exchange {exchange} {why}", "edit its actions")
-    unfollowed = wanted - presence.followed_tasks(connection, FOLLOWED_WITHIN)
-    if wanted and not unfollowed:
-        yield ok("celery tasks", f"{len(wanted)}, all followed by live workers")
-    elif wanted:
-        text = f"no worker follows {', '.join(sorted(unfollowed))}: the result is unknown"
-        remedy = "start a worker of its application, or add `minutebook.follow(app)` there"
-        yield warning("celery tasks", text, remedy)
 
 
 def _shared_queues(connection: sa.Connection) -> Iterator[Checked]:

@@ -7,7 +7,6 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from broker import probe
-from broker.celery_rules import shares_broker
 from broker.names import DEFAULT, HEAVY, QUICK, UNKNOWN_QUEUE
 from minutebook.steps import registered_steps
 from models.carriers import OURS
@@ -19,6 +18,7 @@ from runtime.folders import fault_of
 from tasks.outgoing.mail import transport
 from tasks.outgoing.mail.failures import MailServerFailed
 from tasks.registry import Registry
+from views.doctor.celery import check_brokers
 from views.doctor.database import check_database
 from views.doctor.disk import NO_SPACE, check_disk
 from views.doctor.report import Check, Checked, Report, fault, look, ok, warning
@@ -54,7 +54,7 @@ def _checks(settings: Settings) -> dict[str, Check]:
         "disk": lambda: check_disk(settings),
         "database": lambda: _check_database(settings),
         "broker": lambda: _check_broker(settings),
-        "celery broker": lambda: _check_celery_broker(settings),
+        "celery broker": lambda: check_brokers(settings),
         "mail": lambda: _check_mail(settings),
         "steps": lambda: _check_steps(registry, settings),
     }
@@ -127,18 +127,6 @@ def _foreign(found: probe.Probed) -> Iterator[Checked]:
     if found.put_aside:
         text = f"{found.put_aside} messages that our workers do not know are in {UNKNOWN_QUEUE}"
         yield warning("broker", text, "see the workers' log for their tasks; move or delete them")
-
-
-def _check_celery_broker(settings: Settings) -> Iterator[Checked]:
-    if shares_broker(settings):
-        return
-    try:
-        probe.probe_celery_broker(settings)
-    except BrokerUnavailable as error:
-        remedy = "check SCHED_CELERY_BROKER_URL, and whether it runs"
-        yield fault("celery broker", str(error), remedy)
-    else:
-        yield ok("celery broker", "accepts and delivers messages")
 
 
 def _check_mail(settings: Settings) -> Iterator[Checked]:

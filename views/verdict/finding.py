@@ -24,6 +24,7 @@ class Kind(StrEnum):
     NO_DAEMON = "no_daemon"
     OLDER_RELEASE = "older_release"
     BROKER_DOWN = "broker_down"
+    APPLICATION_BROKER_DOWN = "application_broker_down"
     NO_WORKER = "no_worker"
     WORKERS_LOST = "workers_lost"
     QUEUE_BEHIND = "queue_behind"

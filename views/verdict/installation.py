@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from models.carriers import HTTP, OURS
+from broker.celery_rules import broker_setting
+from models.carriers import HTTP, OURS, is_read
 from models.problems import listed
 from models.store.standing import Known, Readers, Waiting
 from models.store.ticks import CLOCK_WAS_WRONG
@@ -42,6 +43,7 @@ def findings_of(facts: Facts, settings: Settings, disk: Disk | None) -> Iterator
     yield from _daemon(facts)
     yield from _older_release(facts)
     yield from _broker(facts)
+    yield from _application_brokers(facts)
     yield from _workers(facts)
     yield from _clocks(facts, settings.clock.max_skew_s)
     if disk is not None:
@@ -100,6 +102,26 @@ def _broker(facts: Facts) -> Iterator[Finding]:
     )
 
 
+def _application_brokers(facts: Facts) -> Iterator[Finding]:
+    """Yield a finding for each Celery application whose broker the last tick could not reach."""
+    if facts.daemon is None or not facts.daemon.is_ticking:
+        return
+    for name, error in sorted(_application_errors(_report(facts.daemon)).items()):
+        since = facts.daemon.last_tick_at
+        for tick in reversed(facts.ticks):
+            if name not in _application_errors(tick["report"]):
+                break
+            since = tick["finished_at"]
+        text = f"the broker of the Celery application {name} does not answer: {error}"
+        remedy = f"start that broker, or correct {broker_setting(name)}"
+        yield _found(Kind.APPLICATION_BROKER_DOWN, _BROKEN, text, remedy, since)
+
+
+def _application_errors(report: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = report.get("application_errors")
+    return found if isinstance(found, dict) else {}
+
+
 def _report(daemon: Daemon) -> Mapping[str, Any]:
     return daemon.report if isinstance(daemon.report, dict) else {}
 
@@ -107,7 +129,7 @@ def _report(daemon: Daemon) -> Mapping[str, Any]:
 def _workers(facts: Facts) -> Iterator[Finding]:
     """Yield a finding for each queue with operations that no live worker reads."""
     for queue, waiting in _by_queue(facts.waiting):
-        if queue in facts.readers.queues or not all(one.is_known for one in waiting):
+        if is_read(queue, facts.readers.queues) or not all(one.is_known for one in waiting):
             continue
         count = sum(one.count for one in waiting)
         wait = "operation waits" if count == 1 else "operations wait"
@@ -148,7 +170,7 @@ def _behind(facts: Facts, late: timedelta) -> Iterator[Finding]:
     """Yield a finding for each queue whose readers are slower than what comes."""
     for queue, waiting in _by_queue(facts.waiting):
         since = min(one.since for one in waiting)
-        if queue in facts.readers.queues and facts.known.now - since > late:
+        if is_read(queue, facts.readers.queues) and facts.known.now - since > late:
             count = counted(sum(one.count for one in waiting), "operation")
             text = (
                 f"queue {shown_queue(queue)} is behind: {count} to start, "

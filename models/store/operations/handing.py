@@ -58,6 +58,8 @@ class Handed:
     hand_over: HandOver
     # The facts about its operation in the message.
     header: dict[str, Any]
+    # None for the installation's default one.
+    application: str | None = None
 
 
 def begin(
@@ -82,7 +84,10 @@ def begin(
         if handed is None or refused is not None:
             _fail(connection, (row.id, row.attempt), refused or NO_TASK, alerts)
             continue
-        ready.append(Handed(row.id, row.attempt, row.queue, handed, _header(row)))
+        queue = handed.in_broker(row.queue)
+        application = rules.canonical(handed.application)
+        its = Handed(row.id, row.attempt, queue, handed, _header(row), application)
+        ready.append(its)
     begun = sa.update(operations).where(operations.c.id.in_([one.id for one in ready]))
     if ready:
         values = {"handing_at": database_now(), "not_before": database_now(RESERVED_FOR)}
@@ -156,13 +161,13 @@ def settle(
 
     If a live worker follows the task, its operation is queued; otherwise it is handed over.
     """
-    followed = presence.followed_tasks(connection, FOLLOWED_WITHIN) if accepted else set()
+    followed = presence.followed_tasks(connection, FOLLOWED_WITHIN) if accepted else None
+    others = []
     for one in accepted:
-        if one.hand_over.task in followed:
-            is_queued = connection.execute(_queued(one)).rowcount
-            if not is_queued:
-                connection.execute(_noted(one))
-    others = [(one.id, one.attempt) for one in accepted if one.hand_over.task not in followed]
+        if followed is None or not followed.has(one.hand_over.task, one.application):
+            others.append((one.id, one.attempt))
+        elif not connection.execute(_queued(one)).rowcount:
+            connection.execute(_noted(one))
     hand_over(connection, others, UNFOLLOWED, alerts)
     for one in refused:
         connection.execute(_released(one))

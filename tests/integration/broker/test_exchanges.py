@@ -13,7 +13,9 @@ from kombu import Connection
 from pydantic import SecretStr
 
 from broker.app import configure
-from broker.handing import _kept, _link
+from broker.celery_rules import Application, application_of
+from broker.handing import _kept_for, _link
+from broker.in_use import settings_in_use
 from minutebook.grants import Grants
 from models.sql import database_now
 from models.store import tenants
@@ -32,6 +34,10 @@ QUORUM = {"x-queue-type": "quorum"}
 VIDEO = {"exchange": "media", "routing_key": "video.short"}
 
 
+def default() -> Application:
+    return application_of(settings_in_use(), None)
+
+
 @pytest.fixture
 def engine(rabbitmq: RabbitMQ, home_of: Callable[[str], Settings]) -> Iterator[sa.Engine]:
     """An installation on RabbitMQ, whose application has an exchange with one bound queue."""
@@ -46,7 +52,7 @@ def engine(rabbitmq: RabbitMQ, home_of: Callable[[str], Settings]) -> Iterator[s
         channel.queue_bind("videos", "media", "video.*")
     engine = make_engine(settings)
     yield engine
-    _kept.drop()
+    _kept_for(default()).drop()
     engine.dispose()
 
 
@@ -181,7 +187,7 @@ def test_what_disappears_between_question_and_message_took_nothing(
         messages = outbox.reserve_sendable(connection, 10)
         begun = handing.begin(connection, messages, RULES, NO_ALERTS)
         by_exchange, by_queue = sorted(begun, key=lambda one: one.queue)
-    link = _link()
+    link = _link(default())
     with rabbitmq.channel() as channel:
         channel.exchange_delete("media")
         channel.queue_delete("videos")
@@ -195,9 +201,9 @@ def test_each_thread_sends_over_a_connection_of_its_own(
     engine: sa.Engine, rabbitmq: RabbitMQ
 ) -> None:
     def sent_there() -> tuple[Connection, bool]:
-        link = _link()
+        link = _link(default())
         is_taken = link.send(two)
-        _kept.drop()
+        _kept_for(default()).drop()
         return link.connection, is_taken
 
     due(engine, VIDEO)
@@ -205,7 +211,7 @@ def test_each_thread_sends_over_a_connection_of_its_own(
     with engine.begin() as connection:
         messages = outbox.reserve_sendable(connection, 10)
         one, two = handing.begin(connection, messages, RULES, NO_ALERTS)
-    here = _link()
+    here = _link(default())
     with ThreadPoolExecutor(1) as pool:
         there, is_taken = pool.submit(sent_there).result()
 
