@@ -7,6 +7,7 @@ from functools import partial
 
 from pydantic import Field, JsonValue
 
+from broker.celery_rules import broker_setting
 from models.document import Document, read_document
 from models.errors import InvalidDocument, Problem
 from models.parsing import Reading
@@ -49,11 +50,16 @@ class Row(Document):
 
 
 def entries_of(
-    document: object, file: str, now: datetime, known: Mapping[str, object] = EMPTY
+    document: object,
+    file: str,
+    now: datetime,
+    known: Mapping[str, object] = EMPTY,
+    application: str | None = None,
 ) -> Iterator[Entry | Refused]:
     """Yield the entries of a written schedule; raises InvalidDocument.
 
-    `known` are the options of the application's broker that Minutebook has already.
+    `known` are the options of the application's broker that Minutebook has already; `application`
+    is its name in our settings, None for the default one.
     """
     read, problems = read_document(BeatSchedule, document, Reading())
     if read is None or problems:
@@ -61,7 +67,7 @@ def entries_of(
     if read.minutebook_beat != VERSION:
         remedy = f"is another release's; write it with one that writes {VERSION}"
         raise InvalidDocument([Problem("minutebook_beat", read.minutebook_beat, remedy)])
-    remarks = tuple(_unset(read.broker_options, known))
+    remarks = tuple(_unset(read.broker_options, known, application))
     source = _Source(read.timezone, now, instant_or_none(read.written_at) or now)
     for number, one in enumerate(read.entries):
         found = _entry(one, f"{file} entries[{number}]", source)
@@ -70,9 +76,13 @@ def entries_of(
         yield found
 
 
-def _unset(given: Mapping[str, JsonValue], known: Mapping[str, object]) -> Iterator[str]:
+def _unset(
+    given: Mapping[str, JsonValue], known: Mapping[str, object], application: str | None
+) -> Iterator[str]:
     """Yield what to set, so that workers find the messages."""
     for name, variable in SETTINGS.items():
+        if application is not None:
+            variable = f'"{name}" in {broker_setting(application)}'
         if given.get(name, known.get(name)) != known.get(name):
             value = given[name]
             shown = ",".join(map(str, value)) if isinstance(value, list) else str(value)

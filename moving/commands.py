@@ -4,7 +4,7 @@ Each writes a report of the differences.
 """
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -46,6 +46,13 @@ CutOver = Annotated[
 ]
 
 
+Application = Annotated[
+    str | None,
+    typer.Option(
+        help="Whose tasks these are: NAME of SCHED_CELERY_BROKERS_NAME (default: the default one).",
+        metavar="NAME",
+    ),
+]
 Queue = Annotated[str, typer.Option(help="Queue of tasks without one: task_default_queue.")]
 
 
@@ -54,20 +61,31 @@ def beat(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(help="From `python -m minutebook export`; - is stdin.")],
     source: Source = None,
+    application: Application = None,
     apply: Apply = False,
     cut_over: CutOver = None,
 ) -> None:
     """Import the beat_schedule of a Celery application. Prints the actions, and a report."""
     from moving.beat_file import entries_of
 
-    known = of(context).settings.celery.broker_options if of(context).server is None else {}
+    known = _options_here(context, application)
     _import(
         context,
-        entries_of(read_one(file, LONGEST), file.name, utc_now(), known),
+        entries_of(read_one(file, LONGEST), file.name, utc_now(), known, application),
         source=source or _stem(file),
+        application=application,
         apply=apply,
         cut_over=cut_over,
     )
+
+
+def _options_here(context: typer.Context, application: str | None) -> Mapping[str, object]:
+    """Return the options of an application's broker that this machine's settings have."""
+    celery = of(context).settings.celery
+    is_unknown = application is not None and application not in celery.brokers
+    if of(context).server is not None or is_unknown:
+        return {}
+    return celery.of(application).broker_options
 
 
 @commands.command("django-celery-beat")
@@ -76,8 +94,10 @@ def django_celery_beat(
     url: Annotated[
         str, typer.Argument(help="The application's database: postgresql://… or sqlite:///….")
     ],
+    *,
     queue: Queue = "celery",
     source: Source = None,
+    application: Application = None,
     apply: Apply = False,
     cut_over: CutOver = None,
 ) -> None:
@@ -87,7 +107,14 @@ def django_celery_beat(
     with foreign_database(url) as connection:
         tables = read_tables(connection)
     entries = entries_of(tables, utc_now(), queue)
-    _import(context, entries, source=source or database_of(url), apply=apply, cut_over=cut_over)
+    _import(
+        context,
+        entries,
+        source=source or database_of(url),
+        application=application,
+        apply=apply,
+        cut_over=cut_over,
+    )
 
 
 @commands.command("redbeat")
@@ -99,6 +126,7 @@ def redbeat(
     queue: Queue = "celery",
     prefix: Annotated[str, typer.Option(help="Its redbeat_key_prefix.")] = "redbeat:",
     source: Source = None,
+    application: Application = None,
     apply: Apply = False,
     cut_over: CutOver = None,
 ) -> None:
@@ -107,7 +135,14 @@ def redbeat(
 
     app = Application(zone, queue, read_due(url, prefix), utc_now())
     entries = entries_of(read_definitions(url, prefix), app)
-    _import(context, entries, source=source or database_of(url), apply=apply, cut_over=cut_over)
+    _import(
+        context,
+        entries,
+        source=source or database_of(url),
+        application=application,
+        apply=apply,
+        cut_over=cut_over,
+    )
 
 
 @commands.command("crontab")
@@ -162,6 +197,7 @@ def apscheduler(
     ] = None,
     queue: Queue = "celery",
     source: Source = None,
+    application: Application = None,
     apply: Apply = False,
     cut_over: CutOver = None,
 ) -> None:
@@ -178,7 +214,14 @@ def apscheduler(
     allowed = CeleryRules(tuple(tasks or of(context).settings.celery.tasks))
     work = Work(allowed.allows, queue, python)
     entries = entries_of(jobs, where, work, utc_now())
-    _import(context, entries, source=source or database_of(store), apply=apply, cut_over=cut_over)
+    _import(
+        context,
+        entries,
+        source=source or database_of(store),
+        application=application,
+        apply=apply,
+        cut_over=cut_over,
+    )
 
 
 @commands.command("kubernetes")
@@ -284,14 +327,19 @@ def _import(
     entries: Iterable[Entry | Refused],
     *,
     source: str | None = None,
+    application: str | None = None,
     apply: bool,
     cut_over: str | None,
 ) -> None:
     from moving.texts import report
 
-    is_for_here = of(context).server is None
     made = imports.imported(
-        of(context), _counted(entries), cut_over, source=source, is_for_here=is_for_here
+        of(context),
+        _counted(entries),
+        cut_over,
+        source=source,
+        application=application,
+        is_for_here=of(context).server is None,
     )
     _print_report(context, report(made, is_stored=apply))
     show(context, imports.stored(door(context), made) if apply else made)

@@ -35,20 +35,27 @@ def allowing(settings: Settings, *tasks: str) -> Settings:
 
 
 def celery_action(
-    engine: sa.Engine, *, since: datetime | None = None, step: Any = None, **changes: Any
+    engine: sa.Engine,
+    *,
+    since: datetime | None = None,
+    step: Any = None,
+    rules: CeleryRules = RULES,
+    **changes: Any,
 ) -> Changed:
     """Store an action that sends a task of the user's own."""
     operations = {"celery_task": {"task": TASK, **(step or {})}}
     document = make_document(**{"name": "close the day", "operations": operations, **changes})
-    changed = create_all(engine, [document], replace(author(), celery=RULES))[0]
+    changed = create_all(engine, [document], replace(author(), celery=rules))[0]
     if since is not None:
         set_back(engine, changed.uid, since)
     return changed
 
 
-def celery_messages(broker: Broker, queue: str = "celery") -> list[CeleryMessage]:
+def celery_messages(
+    broker: Broker, queue: str = "celery", database: int = 0
+) -> list[CeleryMessage]:
     """Return what waits in a queue, oldest first."""
-    with broker.client() as client:
+    with broker.client(database) as client:
         raws = client.lrange(queue, 0, -1)[::-1]
     found = []
     for raw in raws:

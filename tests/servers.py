@@ -215,9 +215,10 @@ class Broker:
         """The broker's URL for Celery."""
         return f"redis://127.0.0.1:{self.port}/0"
 
-    def client(self) -> "redis.Redis":
+    def client(self, database: int = 0) -> "redis.Redis":
         """Return a client that does not retry."""
-        return redis.Redis(port=self.port, retry=Retry(NoBackoff(), 0), socket_timeout=5)
+        its: dict[str, Any] = {"port": self.port, "db": database}
+        return redis.Redis(**its, retry=Retry(NoBackoff(), 0), socket_timeout=5)
 
     def messages(self, queue: str) -> list[tuple[str, int]]:
         """Return what waits in a queue of ours, oldest first: (operation id, attempt)."""

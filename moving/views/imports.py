@@ -11,10 +11,11 @@ from broker.celery_rules import rules_of
 from minutebook.grants import with_variables
 from models.action import ParseContext
 from models.action.remedies import with_one_tick
+from models.celery_task import CeleryRules
 from models.errors import Refused
 from models.problems import listed
 from models.values import format_instant
-from moving.celery_work import check_exchange
+from moving.celery_work import check_exchange, in_application
 from moving.entries import Entry
 from moving.entries import Refused as RefusedEntry
 from moving.outcomes import COMPARED, Outcome, outcomes
@@ -91,12 +92,14 @@ def imported(
     cut_over: str | None = None,
     *,
     source: str | None = None,
+    application: str | None = None,
     is_for_here: bool = True,
 ) -> Import:
     """Return what becomes of entries; nothing is stored, and no database is read.
 
-    `source` is where they come from, part of their owner `import:KIND:SOURCE`. Their broker is that
-    of this machine's settings, unless they are for a server elsewhere.
+    `source` is where they come from, part of their owner `import:KIND:SOURCE`. Celery tasks go to
+    `application`, None for the default one. Its broker is that of this machine's settings, unless
+    they are for a server elsewhere. Raises Refused for an application that these do not name.
     """
     now = utc_now().replace(microsecond=0)
     at = None if cut_over is None else cut_over_of(cut_over, now)
@@ -112,8 +115,8 @@ def imported(
     )
     kept_for = installation.settings.retention.kept_for
     # The broker of a server elsewhere is known to the server only.
-    has_exchanges = not is_for_here or rules_of(installation.settings).has_exchanges
-    named = (_from_source(one, source) for one in entries)
+    has_exchanges = not is_for_here or _rules(installation, application).has_exchanges
+    named = (in_application(_from_source(one, source), application) for one in entries)
     checked = (check_exchange(one, has_exchanges=has_exchanges) for one in named)
     found = _with_one_tick([_moved(one) for one in outcomes(checked, context, at, kept_for)])
     return Import(
@@ -124,6 +127,13 @@ def imported(
         tasks=tuple(sorted({task for one in found for task in _tasks(one.document)})),
         commands=tuple(sorted({name for one in found for name in _commands(one.document)})),
     )
+
+
+def _rules(installation: Installation, application: str | None) -> CeleryRules:
+    rules = rules_of(installation.settings)
+    if application is not None and (why := rules.why_no_application(application)):
+        raise Refused(f"--application {application!r} {why}")
+    return rules.at(application)
 
 
 def _from_source(entry: Entry | RefusedEntry, source: str | None) -> Entry | RefusedEntry:

@@ -139,9 +139,10 @@ class WithPassword(Broker):
             self.process = subprocess.Popen(command, stdout=log, stderr=log)
         assert wait_for(self.answers, START_S), (self.folder / "log").read_text()[-2000:]
 
-    def client(self) -> redis.Redis:
+    def client(self, database: int = 0) -> redis.Redis:
         """Return a client with the password of now."""
-        return redis.Redis(port=self.port, password=self.password, retry=Retry(NoBackoff(), 0))
+        its: dict[str, Any] = {"port": self.port, "password": self.password, "db": database}
+        return redis.Redis(**its, retry=Retry(NoBackoff(), 0))
 
     def url_with(self, password: str) -> str:
         """Return the broker's URL."""

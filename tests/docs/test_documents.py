@@ -28,7 +28,7 @@ BLOCKS: list[Any] = [
 CONTEXT = ParseContext(
     "Europe/Paris",
     datetime(2026, 11, 21, tzinfo=UTC),
-    celery=CeleryRules(("tasks.*",)),
+    celery=CeleryRules(("tasks.*",), applications={"crm": CeleryRules(("celery.*",))}),
     steps=STEPS,
     # The tutorial lets the daemon tick so often.
     tick=timedelta(seconds=5),
