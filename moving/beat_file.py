@@ -80,9 +80,9 @@ def _unset(
     given: Mapping[str, JsonValue], known: Mapping[str, object], application: str | None
 ) -> Iterator[str]:
     """Yield what to set, so that workers find the messages."""
-    for name, variable in SETTINGS.items():
-        if application is not None:
-            variable = f'"{name}" in {broker_setting(application)}'
+    for name, setting in SETTINGS.items():
+        named = f'"{name}" in {broker_setting(application)}'
+        variable = setting if application is None else named
         if given.get(name, known.get(name)) != known.get(name):
             value = given[name]
             shown = ",".join(map(str, value)) if isinstance(value, list) else str(value)

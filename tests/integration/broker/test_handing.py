@@ -197,7 +197,7 @@ def test_what_nobody_follows_ends_handed_over_and_is_never_sent_again(
     ],
 )
 def test_the_queue_is_the_step_s_the_policy_s_or_celery_s(
-    engine: sa.Engine, broker: Broker, changes: dict[str, dict[str, str]], queue: str
+    engine: sa.Engine, broker: Broker, changes: dict[str, Any], queue: str
 ) -> None:
     celery_action(engine, since=NOON - MINUTE, **changes)
 
