@@ -27,13 +27,16 @@ class NoticeKind(StrEnum):
     OVERDUE = "overdue"
     SEEN = "seen"
     MISSED = "missed"
+    # For monitors only: an operation began, and it ended, in whatever way.
+    STARTED = "started"
+    ENDED = "ended"
     # Of the installation itself: what is broken, and that it is no longer.
     BROKEN = "broken"
     MENDED = "mended"
 
 
-# The kinds for an operation's end; the others are alerts.
-OF_HOOKS = frozenset({NoticeKind.SUCCESS, NoticeKind.FAILURE})
+# The kinds for an operation; the others are alerts.
+OF_HOOKS = frozenset({NoticeKind.SUCCESS, NoticeKind.FAILURE, NoticeKind.STARTED, NoticeKind.ENDED})
 # A notice makes its opposite untrue.
 OPPOSITE = {
     NoticeKind.ALERT: NoticeKind.RECOVERED,
@@ -89,6 +92,8 @@ def shown_target(target: Target) -> str:
 
     The rest of a URL is often a secret.
     """
+    if target.kind == "monitor":
+        return f"monitor {target.to}".strip()
     if target.kind == "mail" or is_reference(target.to):
         return target.to
     parts = urlsplit(target.to)

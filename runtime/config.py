@@ -60,7 +60,7 @@ DEFAULT_HOME = Path(".minutebook")
 # Settings whose values have names: a variable may give one of them alone.
 NAMED = (("celery", "brokers"), ("connections",))
 # Errors hide the values of settings whose names end in one of these.
-SECRETS = ("url", "secret", "webhook")
+SECRETS = ("url", "secret", "webhook", "dsn")
 # A unix socket's path has at most 107 bytes on Linux and 103 on macOS.
 LONGEST_SOCKET_PATH = 100
 # The first with strict tables.

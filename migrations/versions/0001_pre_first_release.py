@@ -504,7 +504,7 @@ sa.Table(
         "kind",
         (
             *("success", "failure", "alert", "recovered", "overdue", "seen", "missed"),
-            *("broken", "mended"),
+            *("started", "ended", "broken", "mended"),
         ),
     ),
     _one_of("state", ("owed", "done", "failed")),

@@ -1,10 +1,11 @@
 """The hooks of an action: notices at the end of its operations, and of what was missed."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator
@@ -17,14 +18,19 @@ from models.references import is_reference, parse_reference
 from models.values import Address, parse_address, parse_list, parse_url, parse_whole
 
 MOST_HOOKS = 20
+_SLUG = re.compile(r"[a-z0-9_-]{1,50}")
 BY_REFERENCE = 'write "env:NAME" or "file:/absolute/path", and store the URL there'
+
+
+TargetKind = Literal["mail", "webhook", "monitor"]
+KINDS: tuple[str, ...] = get_args(TargetKind)
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a notice goes: an address or a URL."""
+    """Where a notice goes: an address, a URL, or the name of a monitor ("" for the action's)."""
 
-    kind: Literal["mail", "webhook"]
+    kind: TargetKind
     to: str
 
 
@@ -109,11 +115,18 @@ Hooks = Annotated[tuple[Annotated[HookModel, BeforeValidator(_hook)], ...], Befo
 Failures = Annotated[int, BeforeValidator(partial(parse_whole, least=1, most=1_000))]
 
 
+def _monitor(value: object) -> object:
+    if isinstance(value, bool) or (isinstance(value, str) and _SLUG.fullmatch(value)):
+        return value
+    raise ValueError("write true, false, or 1 to 50 of: lowercase letters, digits, _ and -")
+
+
 class HooksModel(Document):
     """Notices at the end of an operation; `alert_after` failures in a row raise one alert.
 
     Without `alert_after` the installation's number applies. Without `on_missed` its notices go to
-    the receivers of `on_failure`.
+    the receivers of `on_failure`. `monitor` is the name of a monitor that hears of each start and
+    end; true names it after the action, None leaves it to the installation.
     """
 
     on_success: Hooks = ()
@@ -122,6 +135,7 @@ class HooksModel(Document):
     alert_after: (
         Annotated[int, BeforeValidator(partial(parse_whole, least=1, most=1_000))] | None
     ) = None
+    monitor: Annotated[bool | str | None, BeforeValidator(_monitor)] = None
 
     @property
     def targets(self) -> tuple[Target, ...]:

@@ -57,12 +57,13 @@ def post(
         headers[SIGNATURE] = signature(secrets, app, url, body, utc_now())
     try:
         request = {"url": url, "content": body, "headers": headers}
-        status = _status(request, shown_target(target), settings.hook)
+        private = settings.hook.allow_private
+        status = status_of(request, shown_target(target), settings.hook, allow_private=private)
     except Undelivered as error:
         if not is_reference(target.to):
             raise
         raise Undelivered(without(url, str(error)), permanent=error.permanent) from None
-    _check(status, shown_target(target))
+    check_status(status, shown_target(target))
 
 
 def without(url: str, text: str) -> str:
@@ -100,7 +101,8 @@ def _url(target: Target, settings: Settings, *, is_own: bool) -> str:
     return url
 
 
-def _check(status: int, host: str) -> None:
+def check_status(status: int, host: str) -> None:
+    """Raise Undelivered unless the answer's status means that it was taken."""
     if 200 <= status < 300:
         return
     if 300 <= status < 400:
@@ -110,10 +112,12 @@ def _check(status: int, host: str) -> None:
     raise Undelivered(f"{host} answered {status}", permanent=is_refused)
 
 
-def _status(request: Mapping[str, Any], host: str, settings: HookSettings) -> int:
-    """Return the status of the answer. Raises Undelivered."""
+def status_of(
+    request: Mapping[str, Any], host: str, settings: HookSettings, *, allow_private: bool
+) -> int:
+    """Return the status of the answer to a POST. Raises Undelivered."""
     deadline = Deadline(settings.timeout_s)
-    client = guarded_client(deadline, allow_private=settings.allow_private, setting=PRIVATE)
+    client = guarded_client(deadline, allow_private=allow_private, setting=PRIVATE)
     try:
         with deadline, client, client.stream("POST", **request) as response:
             return response.status_code

@@ -12,7 +12,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from minutebook.grants import Grants
-from models.action.hooks import Target
+from models.action.hooks import KINDS, Target
 from models.notices import NoticeKind, backoff, notice_id
 from models.sql import database_now, insert_ignoring, is_still
 from models.store.conditions import IS_OWED
@@ -211,7 +211,7 @@ def withdraw_held(connection: sa.Connection, uid: UUID, kind: NoticeKind) -> set
 def _target(stored: dict[str, Any]) -> Target | None:
     """Return a stored target; None if it is unreadable."""
     kind, to = stored.get("kind"), stored.get("to")
-    return Target(kind, to) if kind in {"mail", "webhook"} and isinstance(to, str) else None
+    return Target(kind, to) if kind in KINDS and isinstance(to, str) else None
 
 
 def withdraw_stale(connection: sa.Connection, uid: UUID, kind: NoticeKind) -> None:

@@ -14,14 +14,13 @@ from models.operation import OperationState
 from models.sql import database_now
 from models.store import notices
 from models.store.conditions import state_of
-from models.store.notices import Origin, Owed
-from models.tables import action_state, actions, operation_logs, operations, small_apps
-from models.values import format_instant
+from models.store.notices import Origin, Owed, checkins
+from models.store.notices.checkins import hears_of, monitor_in, monitors
+from models.store.notices.payload import payload_of
+from models.tables import action_state
 from runtime.sections import AlertSettings
 
 NO_ALERTS = AlertSettings()
-MOST_LINES = 10
-LONGEST_LINE = 500
 STATUS = (
     action_state.c.run_number,
     action_state.c.failures_in_row,
@@ -76,13 +75,18 @@ def enqueue(
         targets = () if kind is None else targets_of(kind, hooks, alert_targets(alerts))
         if kind is not None and (targets or kind in _CLOSES):
             pending.append((kind, targets))
+    watchers = monitors(hooks, alerts) if hears_of(end.state) else ()
+    if watchers:
+        checkins.withdraw_start(connection, end.operation_id)
+        pending.append((NoticeKind.ENDED, watchers))
     if not pending:
         return []
-    payload = _payload(connection, end.operation_id) | {
+    payload = payload_of(connection, end.operation_id) | {
         "run_number": status.run_number,
         "failures_in_row": status.failures_in_row,
         "troubles_in_row": status.troubles_in_row,
     }
+    payload |= monitor_in(end.plan) if watchers else {}
     sent: list[Owed] = []
     for kind, targets in pending:
         sent += _enqueue_one(connection, (end, kind), targets, payload, alerts)
@@ -150,41 +154,3 @@ def _as_alert(
         withdrawn = notices.withdraw_held(connection, end.action_uid, OPPOSITE[kind])
         targets = tuple(one for one in targets if one not in withdrawn)
     return replace(origin, not_before=until), targets
-
-
-_REPORTED = (
-    sa.select(
-        operations,
-        actions.c.name.label("action"),
-        small_apps.c.name.label("small_app"),
-        operation_logs.c.lines,
-    )
-    .join(actions, actions.c.uid == operations.c.action_uid)
-    .join(small_apps, small_apps.c.id == operations.c.small_app_id)
-    .outerjoin(operation_logs, operation_logs.c.operation_id == operations.c.id)
-    .where(operations.c.id == sa.bindparam("its_id"))
-)
-_INSTANTS = ("occurrence_at", "recorded_at", "first_started_at", "started_at", "finished_at")
-_UNCHANGED = ("state", "reason", "error", "triggerer", "subject", "attempt", "queue")
-
-
-def _payload(connection: sa.Connection, operation_id: UUID) -> dict[str, Any]:
-    """Return the reported facts about an operation as JSON, and its small app's id."""
-    row = connection.execute(_REPORTED, {"its_id": operation_id}).mappings().one()
-    lines = [one.get("message", "") for one in row["lines"] or []][-MOST_LINES:]
-    return {
-        "small_app_id": row["small_app_id"],
-        "small_app": row["small_app"],
-        "action": row["action"],
-        "action_uid": str(row["action_uid"]),
-        "operation_id": str(operation_id),
-        **{key: row[key] for key in _UNCHANGED},
-        **{key: row[key] and format_instant(row[key]) for key in _INSTANTS},
-        "steps": [_step(one) for one in row["steps"] or []],
-        "log": [str(line)[:LONGEST_LINE] for line in lines],
-    }
-
-
-def _step(story: dict[str, Any]) -> dict[str, Any]:
-    keys = ("name", "state", "message", "error")
-    return {key: story[key] for key in keys if story.get(key)}

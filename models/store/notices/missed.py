@@ -19,6 +19,7 @@ from models.store import notices as store
 from models.store.conditions import IS_OWED
 from models.store.notices import Origin
 from models.store.notices.alerting import alert_targets
+from models.store.notices.checkins import monitors
 from models.stored import instant_in
 from models.tables import actions, notices, small_apps
 from models.values import format_instant
@@ -83,6 +84,7 @@ def enqueue(
     They wait a minute, for further actions of the episode. If those are more than ten, one notice
     to the admins stands for all; without admins, only the first ten actions have a notice.
     """
+    _check_in(connection, episode, missed, alerts)
     known = _told(connection, episode)
     if None in known:
         return
@@ -117,6 +119,39 @@ _ACTIONS = (
 )
 
 
+def _check_in(
+    connection: sa.Connection,
+    episode: Episode,
+    missed: Mapping[UUID, Missed],
+    alerts: AlertSettings,
+) -> None:
+    """Enqueue what the monitors of these actions hear, each of its own action, at any hour."""
+    heard = {
+        uid: targets for uid, one in missed.items() if (targets := monitors(one.hooks, alerts))
+    }
+    if not heard:
+        return
+    now = read_clock(connection)
+    for row in connection.execute(_ACTIONS.where(is_among(connection, actions.c.uid, [*heard]))):
+        # Without the episode: these stand for no notice to people.
+        origin = Origin(row.small_app_id, row.uid, row.uid, f"missed {episode.id}", not_before=now)
+        store.enqueue(connection, origin, _KIND, heard[row.uid], _payload(row, episode, missed))
+
+
+def _payload(row: Any, episode: Episode, missed: Mapping[UUID, Missed]) -> dict[str, Any]:
+    """Return what a notice says of what one action missed."""
+    return {
+        "kind": _KIND,
+        "small_app": row.small_app,
+        "action": row.name,
+        "action_uid": str(row.uid),
+        "state": "missed",
+        "reason": episode.cause,
+        "event": row.event,
+        **missed[row.uid].payload(),
+    }
+
+
 def _enqueue_singly(
     connection: sa.Connection,
     episode: Episode,
@@ -130,17 +165,7 @@ def _enqueue_singly(
             row.small_app_id, row.uid, row.uid, f"missed {episode.id}",
             not_before=not_before, episode_id=episode.id,
         )  # fmt: skip
-        payload = {
-            "kind": _KIND,
-            "small_app": row.small_app,
-            "action": row.name,
-            "action_uid": str(row.uid),
-            "state": "missed",
-            "reason": episode.cause,
-            "event": row.event,
-            **missed[row.uid].payload(),
-        }
-        store.enqueue(connection, origin, _KIND, targets, payload)
+        store.enqueue(connection, origin, _KIND, targets, _payload(row, episode, missed))
 
 
 def _enqueue_digest(

@@ -1,7 +1,7 @@
 """Claim an operation by changing exactly one row, or return why it does not start."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
@@ -14,6 +14,7 @@ from models.many_rows import Change, Columns, read_each, update_each
 from models.operation import UNSTARTED, OperationState
 from models.sql import is_among, is_still, stands_in
 from models.store.conditions import IS_LIVE, ITS_REVISION
+from models.store.notices import Owed, checkins
 from models.store.operations.admission import (
     FOREIGN,
     TAKEN,
@@ -53,6 +54,8 @@ class Claim(Recorded):
 
     # What the action knew when the attempt started.
     memory: Memory
+    # The notices of its start, reserved for the caller to send.
+    owed: tuple[Owed, ...] = ()
 
 
 def claim(
@@ -89,7 +92,10 @@ def claim(
         fault = Ending(OperationState.FAILED, recorded.broken, "broken plan", is_failure=True)
         return KeptBack(NotClaimed.BROKEN, end(connection, *its, fault, alerts=alerts))
     # Read after the start: no other operation of the action can end any more.
-    return claim_of(connection, recorded)
+    claimed = claim_of(connection, recorded)
+    is_first = recorded.first_started_at is None
+    owed = checkins.began(connection, recorded.id, recorded.plan, alerts) if is_first else ()
+    return replace(claimed, owed=tuple(owed)) if owed else claimed
 
 
 def claim_of(connection: sa.Connection, recorded: Recorded) -> Claim:

@@ -9,14 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import pytest
 import sqlalchemy as sa
 
-import minutebook
 from cli.main import run
-from minutebook.steps import StepOutcome, StepResult
 from models.notices import OPPOSITE, NoticeKind
 from models.operation import OperationState
 from models.sql import read_clock
@@ -32,12 +29,11 @@ from models.users import UserModel, parse_users
 from runtime.config import Settings, load_settings
 from runtime.database import reading
 from runtime.sections import AlertSettings
-from scheduler.changes.change import Changed, create_all
 from scheduler.dispatch import dispatch_notices
 from tasks.execute import run_attempt
 from tasks.notices import deliver
-from tasks.registry import Registry
-from tests.factories import author, make_document, make_operation
+from tests.factories import make_operation
+from tests.integration.tasks.crew import Crew
 from tests.mail_server import mail_server
 from tests.receiver import Receiver, receiver
 from tests.servers import Broker
@@ -54,56 +50,6 @@ pytestmark = pytest.mark.usefixtures("own_steps")
 def web() -> Iterator[Receiver]:
     with receiver() as server:
         yield server
-
-
-class Crew:
-    """An action whose step ends as told, and whoever is told of it."""
-
-    def __init__(self, engine: sa.Engine, settings: Settings) -> None:
-        self.engine = engine
-        self.settings = settings
-        self.outcome = StepOutcome.SUCCESS
-        self.error: str | None = None
-        self.count = 0
-
-        @minutebook.step("told")
-        def told(context: minutebook.StepContext) -> StepResult:
-            context.logger.info("line %s", context.run_number)
-            if self.error is not None:
-                raise minutebook.StepFailed(self.error)
-            return StepResult("was told", outcome=self.outcome)
-
-        self.registry = Registry()
-
-    def make(self, **changes: Any) -> Changed:
-        document = make_document(operations={"told": True}, **changes)
-        return create_all(self.engine, [document], author(self.registry.steps))[0]
-
-    def run(self, action: Changed, end: str = "success") -> UUID:
-        self.error = "source is away" if end == "failed" else None
-        self.outcome = StepOutcome.PARTIAL if end == "partial" else StepOutcome.SUCCESS
-        self.count += 1
-        id = make_operation(self.engine, action, NOON + timedelta(minutes=self.count))
-        assert run_attempt(self.engine, self.settings, self.registry, (id, 1), "tests") == end
-        return id
-
-    def owed(self) -> list[tuple[str, str]]:
-        query = sa.select(notices.c.kind, notices.c.target).order_by(notices.c.created_at)
-        with reading(self.engine) as connection:
-            return [(row.kind, row.target["to"]) for row in connection.execute(query)]
-
-    def rows(self) -> list[sa.RowMapping]:
-        with reading(self.engine) as connection:
-            query = sa.select(notices).order_by(notices.c.created_at)
-            return list(connection.execute(query).mappings())
-
-    def deliver(self, settings: Settings | None = None) -> list[str]:
-        """Make the next try of all that is owed, as workers do."""
-        return [
-            deliver(self.engine, settings or self.settings, (row["id"], row["tries"] + 1))
-            for row in self.rows()
-            if row["state"] == "owed"
-        ]
 
 
 @pytest.fixture

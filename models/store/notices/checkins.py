@@ -1,0 +1,88 @@
+"""Check-ins: what a monitor such as Sentry Crons hears of an operation: its start and its end."""
+
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.action.hooks import HooksModel, Target
+from models.action.monitors import config_of, slug_of
+from models.action.plan import Broken, Plan
+from models.notices import NoticeKind
+from models.operation import OperationState
+from models.sql import database_now
+from models.store import notices as store
+from models.store.conditions import IS_OWED
+from models.store.notices import Origin, Owed
+from models.store.notices.payload import payload_of
+from models.tables import notices
+from runtime.clock import utc_now
+from runtime.sections import AlertSettings
+
+# Ends of operations that never began: what was missed has a notice of its own.
+_UNBEGUN = frozenset({OperationState.SKIPPED, OperationState.MISSED, OperationState.HANDED_OVER})
+
+
+def monitors(hooks: HooksModel | None, alerts: AlertSettings) -> tuple[Target, ...]:
+    """Return the monitor of an action, if it has one and the installation knows where it is.
+
+    Without a name of its own, the monitor is named after the action.
+    """
+    wanted = None if hooks is None else hooks.monitor
+    wanted = alerts.sentry_all if wanted is None else wanted
+    if not wanted or not alerts.sentry_dsn.get_secret_value():
+        return ()
+    return (Target("monitor", wanted if isinstance(wanted, str) else ""),)
+
+
+def hears_of(state: OperationState) -> bool:
+    """Return whether a monitor hears of such an end."""
+    return state not in _UNBEGUN
+
+
+def monitor_in(plan: Plan | Broken | None) -> dict[str, Any]:
+    """Return the schedule that a notice tells the monitor, in Sentry's form."""
+    config = config_of(plan) if isinstance(plan, Plan) else None
+    return {} if config is None else {"monitor": config}
+
+
+def began(
+    connection: sa.Connection, operation_id: UUID, plan: Plan, alerts: AlertSettings
+) -> list[Owed]:
+    """Enqueue what a monitor hears of the start of an operation; return it, to be sent now."""
+    targets = monitors(plan.hooks, alerts)
+    if not targets:
+        return []
+    payload = payload_of(connection, operation_id)
+    origin = Origin(
+        payload.pop("small_app_id"), UUID(payload["action_uid"]), operation_id, "start",
+        operation_id=operation_id,
+    )  # fmt: skip
+    kind = NoticeKind.STARTED
+    told = {"kind": kind, **payload, **monitor_in(plan)}
+    return store.enqueue(connection, origin, kind, targets, told)
+
+
+def headers_of(
+    plan: Plan, app: str, action: str, operation_id: UUID, alerts: AlertSettings
+) -> dict[str, Any]:
+    """Return the headers by which Sentry's integration for Celery checks in for a task.
+
+    Beat adds the same, if `monitor_beat_tasks` is set; without that, a worker ignores them.
+    """
+    targets = monitors(plan.hooks, alerts)
+    if not targets:
+        return {}
+    return {
+        "sentry-monitor-slug": targets[0].to or slug_of(app, action),
+        "sentry-monitor-config": config_of(plan) or {},
+        "sentry-monitor-start-timestamp-s": f"{utc_now().timestamp():.9f}",
+        "sentry-monitor-check-in-id": operation_id.hex,
+    }
+
+
+def withdraw_start(connection: sa.Connection, operation_id: UUID) -> None:
+    """End the notice of a start that was not delivered yet: the end says it too."""
+    its = (notices.c.operation_id == operation_id, notices.c.kind == NoticeKind.STARTED, IS_OWED)
+    values = {"state": "done", "finished_at": database_now(), "error": "its end is reported"}
+    connection.execute(sa.update(notices).where(*its).values(values))
