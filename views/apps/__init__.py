@@ -6,6 +6,7 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
+import sqlalchemy as sa
 from pydantic import Field, SkipValidation, model_serializer
 
 from models.limits import PREFIX
@@ -208,7 +209,7 @@ def show(installation: Installation, name: str) -> App:
                 LimitOfApp.of(use, setting=PREFIX + use.limit.upper())
                 for use in app_limits.close(connection, installation.settings.limits, now, app.id)
             ),
-            data=DataStatus(**app_status.statuses_of(connection, [app.id], now)[app.id]),
+            data=_status_of(connection, installation, app.id),
             operations=tuple(OperationOfApp.of(row) for row in recent),
         )
 
@@ -224,7 +225,7 @@ def status(installation: Installation, name: str) -> DataStatus:
     """Return the status of a small app's data; raises NotFound."""
     with glancing(installation.engine) as connection:
         app = find_app(connection, installation, name)
-        return DataStatus(**app_status.status_of(connection, app.id))
+        return _status_of(connection, installation, app.id)
 
 
 def data_of(installation: Installation, name: str) -> DataOfApp:
@@ -234,7 +235,7 @@ def data_of(installation: Installation, name: str) -> DataOfApp:
         domains = app_overview.domains_of(connection, app.id)
         return DataOfApp(
             domains=tuple(Domain(**one) for one in domains),
-            data=DataStatus(**app_status.status_of(connection, app.id)),
+            data=_status_of(connection, installation, app.id),
         )
 
 
@@ -242,8 +243,14 @@ def statuses(installation: Installation, names: Collection[str]) -> dict[str, Da
     """Return the status of those small apps that exist, by name."""
     with reading(installation.engine) as connection:
         apps = {app.id: app.name for app in tenants.listed(connection) if app.name in names}
-        found = app_status.statuses_of(connection, apps, read_clock(connection))
+        now, lease = read_clock(connection), installation.settings.worker.lease
+        found = app_status.statuses_of(connection, apps, now, lease)
     return {apps[id]: DataStatus(**status) for id, status in found.items()}
+
+
+def _status_of(connection: sa.Connection, installation: Installation, app: int) -> DataStatus:
+    lease = installation.settings.worker.lease
+    return DataStatus(**app_status.status_of(connection, app, lease))
 
 
 def tag_of(document: Mapping[str, Any]) -> str:

@@ -39,7 +39,8 @@ def public_statuses(
     possible = [name for name in names if APP_NAME.fullmatch(name)]
     with glancing(installation.engine) as connection:
         shown = app_status.public_apps(connection, possible)
-        found = app_status.statuses_of(connection, shown, read_clock(connection))
+        now, lease = read_clock(connection), installation.settings.worker.lease
+        found = app_status.statuses_of(connection, shown, now, lease)
     return {
         shown[id]: PublicStatus(
             is_running=status["status"] == "running",

@@ -37,6 +37,7 @@ POLICIES = (
     ("policy.catch_up", "text", get_args(CatchUp)),
     ("policy.look_back", "text", ()),
     ("policy.time_limit", "text", ()),
+    ("policy.expected", "text", ()),
     ("policy.retry.max_attempts", "number", (1, 100)),
     ("policy.retry.backoff", "list", ()),
     ("policy.priority", "number", (LOWEST_PRIORITY, HIGHEST_PRIORITY)),

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -38,6 +38,7 @@ _SHOWN: Sequence[sa.Column[Any]] = (
     operations.c.phase,
     operations.c.message,
     operations.c.is_blocking,
+    operations.c.heartbeat_at,
     operations.c.eta_earliest_at,
     operations.c.eta_at,
     operations.c.eta_latest_at,
@@ -48,27 +49,32 @@ _SHOWN: Sequence[sa.Column[Any]] = (
 )
 
 
-def status_of(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
+def status_of(connection: sa.Connection, small_app_id: int, lease: timedelta) -> dict[str, Any]:
     """Return the status of the small app's data; see `statuses_of`."""
-    return statuses_of(connection, [small_app_id], read_clock(connection))[small_app_id]
+    return statuses_of(connection, [small_app_id], read_clock(connection), lease)[small_app_id]
 
 
 def statuses_of(
-    connection: sa.Connection, small_app_ids: Collection[int], now: datetime
+    connection: sa.Connection, small_app_ids: Collection[int], now: datetime, lease: timedelta
 ) -> dict[int, dict[str, Any]]:
     """Return the status of each small app's data as JSON, but with datetime instants.
 
     `status` is `running` while data are refreshed or published, or a step blocks; else `failed` if
     the last refresh did not succeed, else `ready`; `empty` before the first. `run_type`,
     `rewritten` and `reused` are those of the last refresh that ended, if it is among the last
-    operations.
+    operations. `blocking_maintenance` is never true without a heartbeat within the `lease`: a
+    worker that has lost it changes nothing more, though the row waits for the next sweep.
     """
     if not small_app_ids:
         return {}
     runs = _runs(connection, small_app_ids)
     data = _data(connection, small_app_ids)
     return {
-        id: {**_status_in(runs.get(id, []), now, has_data=shown.refreshed), **shown.columns}
+        id: {
+            **_status_in(runs.get(id, []), now, has_data=shown.refreshed),
+            "blocking_maintenance": any(_blocks(row, now, lease) for row in runs.get(id, [])),
+            **shown.columns,
+        }
         for id, shown in data.items()
     }
 
@@ -91,7 +97,6 @@ def _status_in(runs: Sequence[sa.Row[Any]], now: datetime, *, has_data: bool) ->
         "status": _status(running, last, has_data=has_data),
         "phase": running.phase if running else None,
         "message": running.message if running else None,
-        "blocking_maintenance": bool(running and running.is_blocking),
         "last_error": _error(last),
         "run_type": details.get("run_type"),
         "rewritten": details.get("rewritten", []),
@@ -145,6 +150,12 @@ def _running(found: Sequence[sa.Row[Any]]) -> sa.Row[Any] | None:
     """Return the operation that is changing the data; of several, one that blocks."""
     changing = [row for row in reversed(found) if row.is_blocking or _changes_data(row)]
     return next((row for row in changing if row.is_blocking), next(iter(changing), None))
+
+
+def _blocks(row: sa.Row[Any], now: datetime, lease: timedelta) -> bool:
+    # A heartbeat in the future comes from a clock that was ahead.
+    is_blocking = row.state == OperationState.RUNNING and row.is_blocking
+    return bool(is_blocking and abs(now - row.heartbeat_at) <= lease)
 
 
 def _changes_data(row: sa.Row[Any]) -> bool:

@@ -70,7 +70,7 @@ def data_status(engine: sa.Engine, id: UUID) -> dict[str, Any]:
         app = connection.execute(
             sa.select(operations.c.small_app_id).where(operations.c.id == id)
         ).scalar_one()
-        return status_of(connection, app)
+        return status_of(connection, app, timedelta(seconds=45))
 
 
 @pytest.mark.parametrize(

@@ -16,12 +16,13 @@ from runtime.database import reading
 from tests.integration.data.steps.conftest import Work
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
+LEASE = timedelta(seconds=45)
 
 
 def status(work: Work) -> dict[str, Any]:
     """Return the status of the small app."""
     with reading(work.engine) as connection:
-        return status_of(connection, work.app.id)
+        return status_of(connection, work.app.id, LEASE)
 
 
 def make(work: Work, state: str, step: str, details: Any = None, **columns: Any) -> UUID:
@@ -50,6 +51,24 @@ def test_what_runs_is_shown_and_whether_it_blocks(work: Work, blocks: bool | Non
     assert (found["status"], found["phase"]) == ("running", "import")
     assert (found["message"], found["eta"]) == ("import a", None)
     assert found["blocking_maintenance"] is bool(blocks)
+
+
+@pytest.mark.parametrize(
+    ("beat_s", "blocks"),
+    [
+        pytest.param(-44, True, id="within_the_lease"),
+        pytest.param(-46, False, id="lost"),
+        pytest.param(60, False, id="of_a_clock_that_was_ahead"),
+    ],
+)
+def test_only_a_worker_with_a_lease_blocks(work: Work, beat_s: int, blocks: bool) -> None:
+    beat = NOON + timedelta(seconds=beat_s)
+    make(work, "running", "running", phase="import", is_blocking=True, heartbeat_at=beat)
+
+    with reading(work.engine) as connection:
+        found = statuses_of(connection, [work.app.id], NOON, LEASE)[work.app.id]
+
+    assert (found["status"], found["blocking_maintenance"]) == ("running", blocks)
 
 
 def test_of_several_the_one_that_blocks_is_shown(work: Work) -> None:
@@ -92,7 +111,7 @@ def test_an_end_that_is_past_is_longer_than_usual(
 
     with reading(work.engine) as connection:
         now = NOON + timedelta(seconds=ran_for)
-        found = statuses_of(connection, [work.app.id], now)[work.app.id]
+        found = statuses_of(connection, [work.app.id], now, LEASE)[work.app.id]
 
     assert tuple(found[f"eta_{one}s"] for one in ("", "earliest_", "latest_")) == left
     assert (found["is_longer_than_usual"], found["elapsed_s"]) == (is_longer, ran_for)

@@ -284,8 +284,12 @@ def _write_policies(page: Page) -> None:
     page.fill("[data-path='hooks.on_failure']", "ann@example.com, bob@example.com")
     assert _written(page)["policy"] == {"overlap": "queue", "retry": {"max_attempts": 3}}
     page.fill("[data-path='policy.priority']", "-20")
-    assert _written(page)["policy"]["priority"] == -20
+    page.fill("[data-path='policy.expected']", "PT3M")
+    assert (_written(page)["policy"]["priority"], _written(page)["policy"]["expected"]) == (
+        -20, "PT3M",
+    )  # fmt: skip
     page.fill("[data-path='policy.priority']", "")
+    page.fill("[data-path='policy.expected']", "")
     mails = [{"mail": "ann@example.com"}, {"mail": "bob@example.com"}]
     assert _written(page)["hooks"] == {"on_failure": mails}
     page.fill("[data-path='policy.retry.max_attempts']", "")
