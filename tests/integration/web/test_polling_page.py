@@ -1,36 +1,11 @@
 """The status of data as a page polls it: complete, cached, bootstrap and failed runs."""
 
-from dataclasses import dataclass, field
-from typing import Any
-
-import httpx
 import pytest
 
 from models.roles import Role
 from tests.integration.web.conftest import APP, Web
 from tests.integration.web.refreshes import DOMAINS, LONG_S, Refreshed
-
-ACTIVE_S, IDLE_S = 1.5, 10.0
-
-
-@dataclass
-class PollingPage:
-    """A page that polls: often while a run is active. Its time passes as the test lets it."""
-
-    client: httpx.Client
-    passed_s: float = 0.0
-    shown: dict[str, Any] = field(default_factory=dict)
-
-    def poll(self) -> dict[str, Any]:
-        """Return what the page shows after its next poll."""
-        self.passed_s += ACTIVE_S if self.shown.get("status") == "running" else IDLE_S
-        self.shown = self.client.get(f"/api/apps/{APP}/status").raise_for_status().json()
-        return self.shown
-
-    def overlay(self) -> tuple[str, str | None, bool]:
-        """Return the run's status and phase, and whether the overlay covers the data."""
-        shown = self.poll()
-        return shown["status"], shown["phase"], shown["blocking_maintenance"]
+from tests.polling_page import ACTIVE_S, IDLE_S, PollingPage
 
 
 @pytest.fixture
@@ -40,7 +15,7 @@ def refreshed(web: Web, monkeypatch: pytest.MonkeyPatch) -> Refreshed:
 
 @pytest.fixture
 def page(web: Web) -> PollingPage:
-    return PollingPage(web.client(Role.VIEWER, APP))
+    return PollingPage(web.client(Role.VIEWER, APP), APP)
 
 
 def ran(refreshed: Refreshed) -> None:
