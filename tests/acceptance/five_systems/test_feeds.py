@@ -13,6 +13,7 @@ from uuid import UUID
 import pytest
 
 from models.values import format_instant
+from tests.acceptance.five_systems.readers import published
 from tests.acceptance.five_systems.table import Table
 from tests.acceptance.five_systems.taxii import Collection, taxii_server
 from tests.acceptance.installation import Installation
@@ -100,11 +101,9 @@ class Feeds:
         rows = self.installation.rows(self.uid)
         return sorted(row["first_started_at"].isoformat().replace("+00:00", "Z") for row in rows)
 
-    def data(self) -> Any:
+    def data(self) -> list[dict[str, Any]]:
         """Return what readers of the small app see."""
-        command = self.installation.command("app", "data", "intel", "indicators")
-        lines = self.installation.processes.run(command).stdout.splitlines()
-        return [json.loads(line) for line in lines]
+        return published(self.installation, "intel", "indicators")
 
     def mails(self) -> int:
         return len(list((self.installation.home / "mail").glob("*.eml")))
@@ -186,7 +185,7 @@ def keeps_to_its_grid(feeds: Feeds, table: Table) -> None:
     set_back(installation.engine, feeds.uid, begins + HOUR + HOUR / 2)
     until(lambda: len(installation.rows(feeds.uid)) > before, "a tick looks back")
     late = [row for row in installation.rows(feeds.uid) if row["cause"] == "schedule"]
-    table.tell("G23: down over three fires: one run when it is back; the others are recorded as missed",
+    table.tell("G23: down over three fires: one run when it is back; the others are `missed`",
                "the watermark set back by three hours, a tick",
                ["runs" if row["state"] in RUNS else row["state"] for row in late],
                ["missed", "missed", "runs"])  # fmt: skip
