@@ -17,6 +17,7 @@ class Parameters(BaseModel):
 @minutebook.step("match_import", heavy=True, parameters=Parameters)
 def match_import(context: minutebook.StepContext) -> None:
     """Match, which nobody notices; then import, which covers the pages."""
+    assert isinstance(context.parameters, Parameters)
     context.progress(phase="matching")
     context.progress(phase="import", blocking=True)
     if not wait_for(Path(context.parameters.until).exists, 120):

@@ -23,4 +23,6 @@ class Table:
 
 def _text(seen: object) -> str:
     parts = seen if isinstance(seen, (tuple, list)) else (seen,)
-    return ", ".join(map(str, parts)).replace("|", "/") or "nothing"
+    words = {True: "yes", False: "no", None: "none"}
+    said = [words.get(one, one) if isinstance(one, (bool, type(None))) else one for one in parts]
+    return ", ".join(map(str, said)).replace("|", "/") or "nothing"

@@ -36,6 +36,7 @@ class Feeds:
         processes = installation.processes
         processes.environment = {
             **processes.environment,
+            "SCHED_SCHEDULER_TICK_SECONDS": "1",
             "SCHED_STEP_MODULES": "steps_for_tests,feed_readers",
             "PYTHONPATH": f"{Path(__file__).parent}:{processes.environment['PYTHONPATH']}",
         }
@@ -116,7 +117,9 @@ def feeds(installation: Installation) -> Iterator[Feeds]:
 
 
 @pytest.mark.parametrize("store", ["sqlite"])
-def test_feeds(feeds: Feeds, table: Table) -> None:
+def test_a_feed_is_read_since_its_last_success_whatever_fails_meanwhile(
+    feeds: Feeds, table: Table
+) -> None:
     reads_since_the_last_success(feeds, table)
     fails_and_recovers(feeds, table)
     keeps_to_its_grid(feeds, table)

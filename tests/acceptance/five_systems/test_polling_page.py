@@ -21,6 +21,7 @@ from tests.web_source import Page, WebSource, web_source
 # Long enough for a busy machine to renew, short enough to wait for its end.
 LEASE_S = 4.0
 SETTINGS = {
+    "SCHED_SCHEDULER_TICK_SECONDS": "1",
     "SCHED_FETCH_ALLOW_PRIVATE": "true",
     "SCHED_STEP_MODULES": "steps_for_tests,pipeline_steps",
     "SCHED_WORKER_LEASE_S": str(LEASE_S),
@@ -59,9 +60,8 @@ class Pipeline:
     def serve(self, name: str, version: int, trickle_s: float = 0) -> None:
         """Serve a permalink in a version, which its ETag names."""
         body = f"version\n{version}\n".encode()
-        self.source.pages[f"/{name}.csv"] = Page(
-            body, 200, {"ETag": f'"{version}"'}, None, trickle_s
-        )
+        tag = {"ETag": f'"{version}"'}
+        self.source.pages[f"/{name}.csv"] = Page(body, headers=tag, trickle_s=trickle_s)
 
     def take_away(self, *names: str) -> None:
         """Let permalinks lead nowhere."""
@@ -94,7 +94,7 @@ class Pipeline:
 
 
 @pytest.mark.parametrize("store", ["postgresql"])
-def test_a_page_that_polls(installation: Installation, table: Table) -> None:
+def test_a_page_that_polls_sees_every_kind_of_run(installation: Installation, table: Table) -> None:
     with web_source() as source:
         pipeline = Pipeline(installation, source)
         for name in DOMAINS:
@@ -114,7 +114,7 @@ def is_complete(pipeline: Pipeline, page: PollingPage, table: Table) -> None:
     due = datetime.fromisoformat(page.shown["next_run_at"])
     table.tell("A13: first due at T0 + 24 h (c4: null before the start; here never)", "next_run_at",
                abs(due - pipeline.added_at - DAY) < timedelta(seconds=5), True)  # fmt: skip
-    pipeline.serve("osm", 1, trickle_s=0.2)
+    pipeline.serve("osm", 1, trickle_s=1)
     with pipeline.held_in_import():
         first = pipeline.begin()
         until(lambda: page.poll()["eta_s"] is not None, "an estimate")
@@ -125,6 +125,7 @@ def is_complete(pipeline: Pipeline, page: PollingPage, table: Table) -> None:
                    140 < page.shown["eta_s"] <= 150, True)  # fmt: skip
         table.tell("A33: a run shows the next fire already", "next_run_at, polled meanwhile",
                    datetime.fromisoformat(page.shown["next_run_at"]) == due, True)  # fmt: skip
+        pipeline.source.pages["/osm.csv"].trickle_s = 0
         until(lambda: page.poll()["phase"] == "import", "it imports")
         table.tell("A8: `import` covers the page", "polled while it imports",
                    page.overlay(), ("running", "import", True))  # fmt: skip

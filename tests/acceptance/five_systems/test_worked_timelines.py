@@ -200,7 +200,7 @@ def _one_of_five(every: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("store", ["postgresql"])
-def test_the_worked_timelines(installation: Installation, table: Table) -> None:
+def test_the_timelines_go_as_they_are_written(installation: Installation, table: Table) -> None:
     gateway = Gateway(installation)
 
     for clock in sorted({row.clock for one in gateway.channels for row in one.timeline}):
@@ -220,7 +220,9 @@ def test_the_worked_timelines(installation: Installation, table: Table) -> None:
 
 
 @pytest.mark.parametrize("store", ["sqlite"])
-def test_what_its_owners_may_do(installation: Installation, table: Table) -> None:
+def test_the_message_of_a_deleted_channel_does_nothing(
+    installation: Installation, table: Table
+) -> None:
     file = installation.file("pop3.json")
 
     def stored(every: str) -> subprocess.CompletedProcess[str]:
