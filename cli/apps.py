@@ -77,6 +77,7 @@ def grant(  # noqa: PLR0917 - typer passes them by name
     readers: Annotated[Given, _granting("Reader, or a pattern")] = None,
     env: Annotated[Given, _granting("Variable or file of a secret, or a pattern")] = None,
     mail: Annotated[Given, _granting("Mail address of hooks, or a pattern")] = None,
+    notify: Annotated[Given, _granting("Channel of hooks, or a pattern")] = None,
     tasks: Annotated[Given, _granting("Task of your Celery application, or a pattern")] = None,
     queues: Annotated[Given, _granting("Queue beside quick, heavy and default")] = None,
     exchanges: Annotated[
@@ -101,7 +102,7 @@ def grant(  # noqa: PLR0917 - typer passes them by name
     """
     kinds = {
         "files": files, "connections": connections, "readers": readers, "env": env, "mail": mail,
-        "tasks": tasks, "queues": queues, "exchanges": exchanges,
+        "notify": notify,        "tasks": tasks, "queues": queues, "exchanges": exchanges,
         "applications": applications, "steps": steps, "commands": programs,
     }  # fmt: skip
     lists = {kind: names for kind, names in kinds.items() if names is not None}

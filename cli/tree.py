@@ -32,6 +32,7 @@ OWN_COMMANDS: Places = {
     "step": ("cli.steps:commands", "Steps: what actions can do."),
     "job": ("cli.jobs:commands", "Jobs for workers in any language."),
     "token": ("cli.tokens:commands", "Tokens of the HTTP API, and links to the dashboard."),
+    "notify": ("cli.channels:commands", "Channels: chats and pagers that hooks may notify."),
     "backfill": ("cli.backfills:backfill", "Run a range of an action's past."),
     "exec": ("cli.processes:execute", "Run a program for another scheduler, and record it."),
     "init": ("cli.processes:init", "Write a commented action and settings to begin with."),

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 Kind = Literal[
-    "files", "connections", "readers", "env", "mail", "tasks", "queues", "exchanges",
+    "files", "connections", "readers", "env", "mail", "notify", "tasks", "queues", "exchanges",
     "applications", "steps", "commands",
 ]  # fmt: skip
 ALL = "*"
@@ -22,11 +22,11 @@ class Grants:
     """What a small app may reach, of what the settings allow; nothing by default.
 
     Each list holds names or patterns (`shop.*`): folders beneath the data root, connections,
-    readers, variables and files of secrets, addresses of hooks, tasks of the Celery application,
-    queues beside `quick`, `heavy` and `default`, exchanges of the Celery application's broker
-    (each may lead to any queue), Celery applications beside the default one, steps that are not
-    built in, and programs of the step `command` with the variables that each may get:
-    `backup.sh(DAY TARGET_*)` (`shell` is any line of shell, with any variable).
+    readers, variables and files of secrets, addresses of hooks, channels of hooks, tasks
+    of the Celery application, queues beside `quick`, `heavy` and `default`, exchanges of the Celery
+    application's broker (each may lead to any queue), Celery applications beside the default one,
+    steps that are not built in, and programs of the step `command` with the variables that each may
+    get: `backup.sh(DAY TARGET_*)` (`shell` is any line of shell, with any variable).
     """
 
     files: tuple[str, ...] = ()
@@ -34,6 +34,7 @@ class Grants:
     readers: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
     mail: tuple[str, ...] = ()
+    notify: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     queues: tuple[str, ...] = ()
     exchanges: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from uuid import NAMESPACE_OID, UUID, uuid5
 from zoneinfo import ZoneInfo
 
-from models.action.hooks import HooksModel, Target, targets
+from models.action.hooks import EACH, FIRST, HooksModel, Target, targets
 from models.operation import OperationState
 from models.references import is_reference
 
@@ -22,6 +22,8 @@ class NoticeKind(StrEnum):
 
     SUCCESS = "success"
     FAILURE = "failure"
+    # It succeeded after the failure that hooks of first failures heard of.
+    RESTORED = "restored"
     ALERT = "alert"
     RECOVERED = "recovered"
     OVERDUE = "overdue"
@@ -36,7 +38,12 @@ class NoticeKind(StrEnum):
 
 
 # The kinds for an operation; the others are alerts.
-OF_HOOKS = frozenset({NoticeKind.SUCCESS, NoticeKind.FAILURE, NoticeKind.STARTED, NoticeKind.ENDED})
+OF_HOOKS = frozenset(
+    {
+        *(NoticeKind.SUCCESS, NoticeKind.FAILURE, NoticeKind.RESTORED),
+        *(NoticeKind.STARTED, NoticeKind.ENDED),
+    }
+)
 # A notice makes its opposite untrue.
 OPPOSITE = {
     NoticeKind.ALERT: NoticeKind.RECOVERED,
@@ -69,16 +76,22 @@ def targets_of(
     """Return the targets, each once; alerts go to those of failure and of the installation.
 
     What was missed goes to those of `on_missed` in place of failure, if the action has that key.
+    Hooks of first failures alone are apart: `first_targets`.
     """
     hooks = hooks or HooksModel()
     match kind:
         case NoticeKind.SUCCESS:
             return targets(hooks.on_success)
         case NoticeKind.FAILURE:
-            return targets(hooks.on_failure)
+            return targets(hooks.on_failure, EACH)
         case NoticeKind.MISSED if hooks.on_missed is not None:
             return tuple(dict.fromkeys((*targets(hooks.on_missed), *installation)))
-    return tuple(dict.fromkeys((*targets(hooks.on_failure), *installation)))
+    return tuple(dict.fromkeys((*targets(hooks.on_failure, EACH), *installation)))
+
+
+def first_targets(hooks: HooksModel | None) -> tuple[Target, ...]:
+    """Return the targets that hear of the first failure in a row, and of the recovery."""
+    return () if hooks is None else targets(hooks.on_failure, FIRST)
 
 
 def notice_id(about: UUID, end: str, kind: NoticeKind, target: Target) -> UUID:
@@ -92,8 +105,9 @@ def shown_target(target: Target) -> str:
 
     The rest of a URL is often a secret.
     """
-    if target.kind == "monitor":
-        return f"monitor {target.to}".strip()
+    if target.kind in {"monitor", "notify"}:
+        word = "monitor" if target.kind == "monitor" else "channel"
+        return f"{word} {target.to}".strip()
     if target.kind == "mail" or is_reference(target.to):
         return target.to
     parts = urlsplit(target.to)

@@ -65,6 +65,8 @@ class ParseContext:
     grants: Grants = EVERYTHING
     # Programs that the settings allow; None leaves that check to the worker.
     commands: tuple[str, ...] | None = ()
+    # Channels that the settings name; None leaves that check to the worker.
+    channels: tuple[str, ...] | None = ()
     # The small app's calendars by name, each a list of entries of `except`.
     calendars: Mapping[str, Sequence[object]] = field(default_factory=dict)
 

@@ -250,6 +250,8 @@ action_state = sa.Table(
     _count("run_number"),
     _count("failures_in_row"),
     _count("troubles_in_row"),
+    # Since when hooks of first failures know that it fails.
+    _at("first_failed_at"),
     sa.Column("checkpoint", Json(dict)),
     # Since when an alert is open: of failures in a row, of occurrences that did not start.
     _at("alerted_at"),

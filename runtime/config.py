@@ -23,6 +23,7 @@ from pydantic import (
     ValidationError,
     ValidationInfo,
     field_validator,
+    model_validator,
 )
 
 from minutebook.grants import EVERYTHING, Grants, why_no_command
@@ -40,7 +41,7 @@ from runtime.sections import (
 )
 from runtime.sections.celery import CelerySettings
 from runtime.sections.counterparts import COUNTERPARTS
-from runtime.sections.data import Connections, FetchSettings, SnapshotSettings
+from runtime.sections.data import Channels, Connections, FetchSettings, SnapshotSettings
 from runtime.sections.limits import LimitSettings
 from runtime.sections.mail import MailSettings
 from runtime.sections.named import Named, object_of
@@ -58,7 +59,7 @@ PREFIX = "SCHED_"
 NO_SETTINGS = ("SCHED_AGENT", "SCHED_HOME", "SCHED_URL", "SCHED_TOKEN")
 DEFAULT_HOME = Path(".minutebook")
 # Settings whose values have names: a variable may give one of them alone.
-NAMED = (("celery", "brokers"), ("connections",))
+NAMED = (("celery", "brokers"), ("connections",), ("notify",))
 # Errors hide the values of settings whose names end in one of these.
 SECRETS = ("url", "secret", "webhook", "dsn")
 # A unix socket's path has at most 107 bytes on Linux and 103 on macOS.
@@ -112,6 +113,10 @@ class Settings(Section):
         Named(),
         description="databases that sources may query, by name: an SQLAlchemy URL or reference",
     )
+    notify: Channels = Field(
+        Named(),
+        description="channels that hooks may notify, by name: a URL of Apprise or reference",
+    )
     hook: HookSettings = HookSettings()
     alert: AlertSettings = AlertSettings()
     celery: CelerySettings = CelerySettings()
@@ -138,6 +143,15 @@ class Settings(Section):
         if text:
             _URL_CHECKS[str(info.field_name)](text)
         return SecretStr(text)
+
+    @model_validator(mode="after")
+    def _channels_are_known(self) -> Self:
+        for name in self.alert.notify:
+            if name not in self.notify:
+                raise ValueError(
+                    f"alert.notify names {name!r}; set SCHED_NOTIFY_{name.upper()} too"
+                )
+        return self
 
     # What the small app that these settings serve may reach.
     _grants: Grants = PrivateAttr(EVERYTHING)
@@ -368,6 +382,10 @@ def _explain(error: ValidationError, names: Mapping[tuple[str, ...], str], file:
             or names.get(path[:1])
             or next((n for p, n in names.items() if p[: len(path)] == path), None)
         )
+        if not path:
+            # A contradiction between sections: the text names both.
+            lines.append(remedy_of(fault))
+            continue
         shown = (
             ""
             if path[-1].endswith(SECRETS)

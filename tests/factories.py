@@ -40,9 +40,9 @@ DEFAULT_APP = SmallApp(1, "default", "UTC")
 STEPS = built_in_steps()
 
 
-def author(steps: Steps | None = None, app: SmallApp = DEFAULT_APP) -> ChangeContext:
-    """Return who changes actions in tests."""
-    return ChangeContext("tests", app, STEPS if steps is None else steps)
+def author(steps: Steps | None = None, app: SmallApp = DEFAULT_APP, **known: Any) -> ChangeContext:
+    """Return who changes actions in tests, and what the settings let it name."""
+    return ChangeContext("tests", app, STEPS if steps is None else steps, **known)
 
 
 def make_app(engine: sa.Engine, name: str, **changes: Any) -> SmallApp:

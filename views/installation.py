@@ -207,6 +207,7 @@ class Installation:
             grants,
             expects,
             self.settings.commands,
+            tuple(self.settings.notify),
             calendars,
             limits.actions,
         )

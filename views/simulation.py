@@ -202,6 +202,7 @@ def _actions(
         # Nothing is sent or run.
         celery=None,
         commands=None,
+        channels=None,
     )
     actions: dict[str, Simulated] = {}
     problems: list[Problem] = []

@@ -307,6 +307,7 @@ sa.Table(
     _count("run_number"),
     _count("failures_in_row"),
     _count("troubles_in_row"),
+    _at("first_failed_at"),
     sa.Column("checkpoint", OBJECT),
     _at("alerted_at"),
     _at("overdue_alerted_at"),
@@ -503,7 +504,7 @@ sa.Table(
     _one_of(
         "kind",
         (
-            *("success", "failure", "alert", "recovered", "overdue", "seen", "missed"),
+            *("success", "failure", "restored", "alert", "recovered", "overdue", "seen", "missed"),
             *("started", "ended", "broken", "mended"),
         ),
     ),

@@ -97,7 +97,7 @@ def parse_action(document: object, context: ParseContext) -> ScheduledActionMode
     if action is not None:
         queue = action.policy.queue
         problems += problems_of_steps(action.operations, queue, context.grants, context.commands)
-        problems += problems_of_hooks(action.hooks, context.grants)
+        problems += problems_of_hooks(action.hooks, context.grants, context.channels)
         problems += _problem_of_tolerance(action)
     if action is None or problems:
         raise InvalidAction(problems)

@@ -1,6 +1,6 @@
 """What an action names that the installation did not grant to its small app."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from minutebook.grants import (
     SHELL,
@@ -55,16 +55,32 @@ def refused_to(
             yield name, why
 
 
-def problems_of_hooks(hooks: HooksModel, grants: Grants) -> Iterator[Problem]:
-    """Yield the problem of each hook to an address or a secret URL that is not granted."""
+def problems_of_hooks(
+    hooks: HooksModel, grants: Grants, channels: Collection[str] | None
+) -> Iterator[Problem]:
+    """Yield the problem of each hook to an address, channel or secret URL that is not granted.
+
+    `channels` are those that the settings name; None leaves that check to the worker.
+    """
     for name in ("on_success", "on_failure", "on_missed"):
         group = getattr(hooks, name)
         for number, hook in enumerate(group or ()):
             if hook.mail is not None and not grants.allows("mail", hook.mail):
                 yield _problem(f"hooks.{name}[{number}].mail", "mail", hook.mail)
+            if hook.notify is not None and (why := why_no_channel(hook.notify, grants, channels)):
+                yield Problem(f"hooks.{name}[{number}].notify", hook.notify, why)
             secret = (hook.webhook or "").removeprefix("env:")
             if is_reference(hook.webhook) and not grants.allows("env", secret):
                 yield _problem(f"hooks.{name}[{number}].webhook", "env", secret)
+
+
+def why_no_channel(name: str, grants: Grants, channels: Collection[str] | None) -> str | None:
+    """Return why a hook may not notify a channel, None if it may."""
+    if channels is not None and name not in channels:
+        known = ", ".join(sorted(channels)) or "none"
+        setting = f"SCHED_NOTIFY_{name.upper()}"
+        return f"is not among the channels of this installation ({known}); set {setting} to its URL"
+    return None if grants.allows("notify", name) else not_granted("notify", name)
 
 
 def _problem(path: str, kind: Kind, name: str) -> Problem:

@@ -15,20 +15,33 @@ from models.document import Document
 from models.parsing import Reading
 from models.problems import line_error
 from models.references import is_reference, parse_reference
-from models.values import Address, parse_address, parse_list, parse_url, parse_whole
+from models.values import (
+    Address,
+    Name,
+    one_of,
+    parse_address,
+    parse_list,
+    parse_url,
+    parse_whole,
+)
 
 MOST_HOOKS = 20
+# Of which failures a hook hears: each, or the first of several in a row.
+EACH, FIRST = "each", "first"
 _SLUG = re.compile(r"[a-z0-9_-]{1,50}")
 BY_REFERENCE = 'write "env:NAME" or "file:/absolute/path", and store the URL there'
 
 
-TargetKind = Literal["mail", "webhook", "monitor"]
+TargetKind = Literal["mail", "webhook", "notify", "monitor"]
 KINDS: tuple[str, ...] = get_args(TargetKind)
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a notice goes: an address, a URL, or the name of a monitor ("" for the action's)."""
+    """Where a notice goes: an address, a URL, the name of a channel, or that of a monitor.
+
+    "" stands for the monitor of the action.
+    """
 
     kind: TargetKind
     to: str
@@ -78,28 +91,37 @@ def _webhook(value: object) -> str:
 
 
 class HookModel(Document):
-    """One notice: either a mail to an address or a POST to a URL.
+    """One notice: a mail to an address, a POST to a URL, or a message to a channel.
 
-    The URL may be a reference to a secret: the database then holds only the reference.
+    The URL may be a reference to a secret: the database then holds only the reference. A channel is
+    one that the settings name. `when` first: of several failures in a row the first alone, and the
+    recovery.
     """
 
     example = '{"mail": "ann@example.com"}'
 
     mail: Address | None = None
     webhook: Annotated[str, BeforeValidator(_webhook)] | None = None
+    notify: Name | None = None
+    when: Annotated[Literal["each", "first"], BeforeValidator(one_of(EACH, FIRST))] = "each"
 
     @property
     def target(self) -> Target:
         """The target of the notice."""
         if self.mail is not None:
             return Target("mail", self.mail)
+        if self.notify is not None:
+            return Target("notify", self.notify)
         return Target("webhook", str(self.webhook))
 
     @classmethod
     def contradictions(cls, raw: Mapping[str, Any], _reading: Reading, /) -> list[InitErrorDetails]:
-        """Return the fault of a hook that is not exactly one of mail and webhook."""
-        if ("mail" in raw) == ("webhook" in raw):
-            remedy = 'write either {"mail": "ann@example.com"} or {"webhook": "https://…"}'
+        """Return the fault of a hook that is not exactly one of mail, webhook and notify."""
+        if sum(key in raw for key in ("mail", "webhook", "notify")) != 1:
+            remedy = (
+                'write one of {"mail": "ann@example.com"}, {"webhook": "https://…"} and '
+                '{"notify": "CHANNEL"}'
+            )
             return [line_error((), dict(raw), remedy)]
         webhook = raw.get("webhook")
         if has_password(webhook):
@@ -113,6 +135,10 @@ Hooks = Annotated[tuple[Annotated[HookModel, BeforeValidator(_hook)], ...], Befo
 
 
 Failures = Annotated[int, BeforeValidator(partial(parse_whole, least=1, most=1_000))]
+
+
+def _listed(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
 
 
 def _monitor(value: object) -> object:
@@ -137,12 +163,23 @@ class HooksModel(Document):
     ) = None
     monitor: Annotated[bool | str | None, BeforeValidator(_monitor)] = None
 
+    @classmethod
+    def contradictions(cls, raw: Mapping[str, Any], _reading: Reading, /) -> list[InitErrorDetails]:
+        """Return the fault of each hook of first failures that hears of no failures."""
+        return [
+            line_error((key, number, "when"), FIRST, "belongs to on_failure; remove it here")
+            for key in ("on_success", "on_missed")
+            for number, hook in enumerate(_listed(raw.get(key)))
+            if isinstance(hook, Mapping) and hook.get("when") == FIRST
+        ]
+
     @property
     def targets(self) -> tuple[Target, ...]:
         """The targets of all its notices, each once."""
         return targets((*self.on_success, *self.on_failure, *(self.on_missed or ())))
 
 
-def targets(hooks: Hooks) -> tuple[Target, ...]:
-    """Return the targets of these hooks, each once."""
-    return tuple(dict.fromkeys(hook.target for hook in hooks))
+def targets(hooks: Hooks, when: str | None = None) -> tuple[Target, ...]:
+    """Return the targets of these hooks, each once; `when` is what they have to say, None any."""
+    its = (hook for hook in hooks if when in {None, hook.when})
+    return tuple(dict.fromkeys(hook.target for hook in its))

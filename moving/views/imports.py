@@ -112,6 +112,7 @@ def imported(
         # `action apply` checks what may be sent and run.
         celery=None,
         commands=None,
+        channels=None,
     )
     kept_for = installation.settings.retention.kept_for
     # The broker of a server elsewhere is known to the server only.

@@ -57,6 +57,7 @@ class AlertSettings(Section):
     """Alerts on failures of any action: their recipients and times."""
 
     mail: Names = Field((), description="addresses, by commas")
+    notify: Names = Field((), description="names of channels (SCHED_NOTIFY_…), by commas")
     webhook: SecretStr = Field(
         SecretStr(""), description="URL of a webhook, or env:NAME, file:PATH"
     )

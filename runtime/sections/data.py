@@ -1,5 +1,6 @@
-"""Settings of sources and snapshots."""
+"""Settings of sources, snapshots and channels."""
 
+import re
 from typing import Annotated
 
 import sqlalchemy as sa
@@ -7,6 +8,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 
 from runtime.sections import Section
 from runtime.sections.named import Named, object_of
+
+_CHANNEL = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 
 
 def _urls(value: dict[str, SecretStr]) -> Named[SecretStr]:
@@ -24,6 +27,21 @@ def _urls(value: dict[str, SecretStr]) -> Named[SecretStr]:
     return Named(value)
 
 
+def _channels(value: dict[str, SecretStr]) -> Named[SecretStr]:
+    for name, url in value.items():
+        if not _CHANNEL.fullmatch(name):
+            raise ValueError(
+                f"{name!r} is no name of a channel; write lowercase letters, digits, _ and -"
+            )
+        if ":" not in url.get_secret_value():
+            raise ValueError(
+                f"{name}: write a URL of Apprise such as slack://TOKEN_A/TOKEN_B/TOKEN_C, or a "
+                "reference to it: env:NAME or file:/absolute/path"
+            )
+    return Named(value)
+
+
+Channels = Annotated[dict[str, SecretStr], BeforeValidator(object_of), AfterValidator(_channels)]
 Connections = Annotated[dict[str, SecretStr], BeforeValidator(object_of), AfterValidator(_urls)]
 
 

@@ -7,7 +7,7 @@ from typing import Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from runtime.sections import Names, Section
-from runtime.urls import host_and_port
+from runtime.urls import check_web_url, host_and_port
 
 _ROOT_PATH = re.compile(r"(/[A-Za-z0-9._~-]+)*")
 _HEADER = re.compile(r"[A-Za-z0-9-]*")
@@ -27,6 +27,9 @@ class WebSettings(Section):
     host: str = Field("127.0.0.1", description="address to listen on; loopback by default")
     port: int = Field(8265, ge=0, le=65_535, description="port to listen on; 0 for any free one")
     root_path: str = Field("", description="path below which a proxy serves it: /minutebook")
+    public_url: str = Field(
+        "", description="where people find the dashboard: notices carry links to it"
+    )
     proxies: Names = Field(
         (), description="addresses of proxies whose X-Forwarded-For and -Proto count, by commas"
     )
@@ -70,6 +73,13 @@ class WebSettings(Section):
     sso_role: Literal["viewer", "operator", "editor", "admin"] = Field(
         "viewer", description="role of every person whom the proxy names"
     )
+
+    @field_validator("public_url")
+    @classmethod
+    def _is_a_url(cls, value: str) -> str:
+        if value:
+            check_web_url(value)
+        return value.rstrip("/")
 
     @property
     def local_url(self) -> str:

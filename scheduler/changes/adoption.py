@@ -215,6 +215,7 @@ def _edited(
         # The sender checks which tasks are allowed, the worker which programs.
         celery=None,
         commands=None,
+        channels=None,
         calendars=tenants.calendars_of(connection, app.id),
     )
     return document, context

@@ -32,8 +32,8 @@ class ChangeContext:
     """The author of a change, the small app, the known steps, and relevant settings.
 
     `kept_for` is the retention of operations (None: forever), `celery` the allowed tasks,
-    `commands` the allowed programs, `grants` what the small app may reach. With `expects`, the
-    change is made only to that revision.
+    `commands` the allowed programs, `channels` those of hooks, `grants` what the small app may
+    reach. With `expects`, the change is made only to that revision.
     """
 
     name: str
@@ -45,6 +45,7 @@ class ChangeContext:
     grants: Grants = EVERYTHING
     expects: int | None = None
     commands: tuple[str, ...] | None = ()
+    channels: tuple[str, ...] | None = ()
     calendars: Mapping[str, Sequence[object]] = field(default_factory=dict)
     # 0 is no limit.
     most_actions: int = 0
@@ -149,6 +150,7 @@ def context_of(
         celery=author.celery,
         grants=author.grants,
         commands=author.commands,
+        channels=author.channels,
         calendars=author.calendars,
     )
 

@@ -2,6 +2,7 @@
 
 import logging
 import os
+from dataclasses import replace
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -89,6 +90,12 @@ def hand_over(notice: Notice, settings: Settings) -> None:
         check_in(notice, settings)
         return
     is_own = is_of_installation(notice.kind, notice.target, settings.alert)
+    notice = replace(notice, payload=notice.payload | link_of(notice, settings.web.public_url))
+    if notice.target.kind == "notify":
+        from tasks.notices.channel import notify
+
+        notify(notice, settings, is_own=is_own)
+        return
     if notice.target.kind == "webhook":
         from tasks.notices.webhook import post
 
@@ -96,6 +103,11 @@ def hand_over(notice: Notice, settings: Settings) -> None:
         given = settings if is_own else settings.granted(notice.grants)
         post(notice.target, notice.id, payload, given, is_own=is_own)
         return
+    _mail(notice, settings, is_own=is_own)
+
+
+def _mail(notice: Notice, settings: Settings, *, is_own: bool) -> None:
+    """Send a notice as a mail. Raises Undelivered."""
     to = notice.target.to
     if not is_own and not notice.grants.allows("mail", to):
         raise Undelivered(f"{to} {not_granted('mail', to)}", permanent=True)
@@ -109,6 +121,18 @@ def hand_over(notice: Notice, settings: Settings) -> None:
         raise Undelivered(str(error), permanent=error.permanent) from None
     except InvalidAddress as error:
         raise Undelivered(str(error), permanent=True) from None
+
+
+def link_of(notice: Notice, public_url: str) -> dict[str, str]:
+    """Return the link to what a notice is about, as people find it; nothing without a setting."""
+    told = notice.payload
+    if not public_url:
+        return {}
+    if told.get("operation_id"):
+        return {"url": f"{public_url}/operations/{told['operation_id']}"}
+    if told.get("action_uid"):
+        return {"url": f"{public_url}/apps/{told['small_app']}/actions/{told['action_uid']}"}
+    return {"url": f"{public_url}/health"}
 
 
 def _envelope(notice: Notice, settings: Settings) -> Envelope:

@@ -11,6 +11,7 @@ from tasks.outgoing.mail.message import Content
 _HEADINGS = {
     NoticeKind.SUCCESS: "{state}: {action}",
     NoticeKind.FAILURE: "{state}: {action}",
+    NoticeKind.RESTORED: "recovered: {action}",
     NoticeKind.ALERT: "ALERT: {action}: failed or partial {troubles_in_row} times in a row",
     NoticeKind.RECOVERED: "recovered: {action}",
     NoticeKind.OVERDUE: "OVERDUE: {action}: {reason}",
@@ -24,6 +25,7 @@ _HEADINGS = {
 _FIRST = {
     NoticeKind.SUCCESS: "The action succeeded.",
     NoticeKind.FAILURE: "An operation of the action did not succeed.",
+    NoticeKind.RESTORED: "The action succeeds again.",
     NoticeKind.ALERT: "The action failed or was partial several times in a row.",
     NoticeKind.RECOVERED: "The action succeeds again.",
     NoticeKind.OVERDUE: "An occurrence of the action is due, and nothing has started it.",
@@ -55,6 +57,7 @@ _SHOWN = (
     ("failures_in_row", "failures in a row"),
     ("troubles_in_row", "failed or partial in a row"),
     ("operation_id", "operation"),
+    ("url", "link"),
 )
 
 

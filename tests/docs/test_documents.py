@@ -30,6 +30,7 @@ CONTEXT = ParseContext(
     datetime(2026, 11, 21, tzinfo=UTC),
     celery=CeleryRules(("tasks.*",), applications={"crm": CeleryRules(("celery.*",))}),
     steps=STEPS,
+    channels=("ops", "pager"),
     # The tutorial lets the daemon tick so often.
     tick=timedelta(seconds=5),
     calendars={"french holidays": ["12-25"], "freeze": []},

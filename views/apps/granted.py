@@ -12,6 +12,7 @@ KINDS: dict[str, str] = {
     "readers": "Readers that a module registers.",
     "env": "Variables and files of secrets that documents refer to.",
     "mail": "Addresses that hooks may mail to.",
+    "notify": "Channels of chats and pagers that hooks may notify.",
     "tasks": "Tasks of the Celery application.",
     "queues": "Queues beside `quick`, `heavy` and `default`.",
     "exchanges": "Exchanges of the Celery application's broker.",

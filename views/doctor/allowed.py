@@ -78,5 +78,5 @@ def _problems(row: Any, settings: Settings) -> Iterator[Problem]:
         return
     grants: Grants = row.grants
     yield from problems_of_steps(action.operations, action.policy.queue, grants, settings.commands)
-    yield from problems_of_hooks(action.hooks, grants)
+    yield from problems_of_hooks(action.hooks, grants, settings.notify)
     yield from refusals(document, _any_task(settings).granted(grants), CELERY_TASK)

@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
@@ -56,6 +57,7 @@ def _checks(settings: Settings) -> dict[str, Check]:
         "broker": lambda: _check_broker(settings),
         "celery broker": lambda: check_brokers(settings),
         "mail": lambda: _check_mail(settings),
+        "channels": lambda: _check_channels(settings),
         "steps": lambda: _check_steps(registry, settings),
     }
 
@@ -134,6 +136,15 @@ def _check_mail(settings: Settings) -> Iterator[Checked]:
         yield ok("mail", transport.probe(settings, MAIL_WITHIN_S))
     except MailServerFailed as error:
         yield fault("mail", str(error), "check SCHED_SMTP_URL, and whether the server runs")
+
+
+def _check_channels(settings: Settings) -> Iterator[Checked]:
+    names = ", ".join(sorted(settings.notify))
+    if names and find_spec("apprise") is None:
+        remedy = f"add the extra notify as {HOW_TO_INSTALL} shows, for the workers"
+        yield warning("channels", f"the extra 'notify' is not installed, needed by {names}", remedy)
+    elif names:
+        yield ok("channels", f"{names}; `minutebook notify test NAME` sends a test")
 
 
 def _check_steps(registry: Registry, settings: Settings) -> Iterator[Checked]:

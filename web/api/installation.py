@@ -1,9 +1,9 @@
-"""Endpoints of the whole installation: status, doctor, audit and tokens."""
+"""Endpoints of the whole installation: status, doctor, audit, tokens and channels."""
 
 from pydantic import Field
 
 from models.roles import Role
-from views import audit, overview, status, steps, tokens
+from views import audit, channels, overview, status, steps, tokens
 from views.doctor import environment
 from views.installation import Installation
 from views.status import quiet
@@ -29,4 +29,4 @@ def create_token(opened: Installation, body: Body) -> tokens.NewToken:
     return tokens.create(opened, wanted.role, wanted.expires)
 
 
-serve(router, status, quiet, overview, environment, steps, audit, tokens)
+serve(router, status, quiet, overview, environment, steps, audit, tokens, channels)

@@ -9,7 +9,15 @@ import sqlalchemy as sa
 
 from models.action.hooks import HooksModel, Target
 from models.action.plan import Broken, Plan, hooks_of
-from models.notices import OF_HOOKS, OPPOSITE, NoticeKind, hook_kind, quiet_until, targets_of
+from models.notices import (
+    OF_HOOKS,
+    OPPOSITE,
+    NoticeKind,
+    first_targets,
+    hook_kind,
+    quiet_until,
+    targets_of,
+)
 from models.operation import OperationState
 from models.sql import database_now
 from models.store import notices
@@ -27,6 +35,7 @@ STATUS = (
     action_state.c.troubles_in_row,
     action_state.c.alerted_at,
     action_state.c.overdue_alerted_at,
+    action_state.c.first_failed_at,
 )
 
 # An occurrence that ends after a newer one does not move these back.
@@ -50,7 +59,8 @@ def alert_targets(alerts: AlertSettings) -> tuple[Target, ...]:
     """Return the targets of alerts for all actions."""
     webhook = alerts.webhook.get_secret_value()
     mails = tuple(Target("mail", address) for address in alerts.mail)
-    return (*mails, *((Target("webhook", webhook),) if webhook else ()))
+    channels = tuple(Target("notify", name) for name in alerts.notify)
+    return (*mails, *((Target("webhook", webhook),) if webhook else ()), *channels)
 
 
 def is_of_installation(kind: NoticeKind, target: Target, alerts: AlertSettings) -> bool:
@@ -75,6 +85,7 @@ def enqueue(
         targets = () if kind is None else targets_of(kind, hooks, alert_targets(alerts))
         if kind is not None and (targets or kind in _CLOSES):
             pending.append((kind, targets))
+    pending += _first(connection, end, status, hooks)
     watchers = monitors(hooks, alerts) if hears_of(end.state) else ()
     if watchers:
         checkins.withdraw_start(connection, end.operation_id)
@@ -91,6 +102,23 @@ def enqueue(
     for kind, targets in pending:
         sent += _enqueue_one(connection, (end, kind), targets, payload, alerts)
     return sent
+
+
+def _first(
+    connection: sa.Connection, end: End, status: sa.Row[Any], hooks: HooksModel | None
+) -> list[tuple[NoticeKind, tuple[Target, ...]]]:
+    """Return the notices of hooks that hear of the first failure alone, and of the recovery."""
+    is_known = status.first_failed_at is not None
+    targets = first_targets(hooks)
+    has_failed = hook_kind(end.state, end.reason) is NoticeKind.FAILURE
+    is_well = end.state in {OperationState.SUCCESS, OperationState.HANDED_OVER}
+    if not (targets and has_failed and not is_known) and not (is_known and is_well):
+        return []
+    changed = sa.update(action_state).where(state_of(end.action_uid))
+    at = database_now() if has_failed else None
+    connection.execute(changed.values(first_failed_at=at))
+    kind = NoticeKind.FAILURE if has_failed else NoticeKind.RESTORED
+    return [(kind, targets)] if targets else []
 
 
 _CLOSES = {

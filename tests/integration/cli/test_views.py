@@ -36,6 +36,7 @@ from views.changes import Changes, Checked, Renamed
 from views.changes.deleting import DeletedAction, DeletedActions
 from views.changes.plan import ChangePlan
 from views.changes.switching import Switched, SwitchedAll
+from views.channels import Channels
 from views.doctor.report import Report
 from views.explanation import Explanation
 from views.installation import Migrated, Started, StoppedUp
@@ -65,6 +66,8 @@ BEAT = {
 # They stand up processes or an editor, hand out rows as they are or a script, or follow; `status
 # --check` prints nothing.
 WITHOUT_VIEW = {
+    # It needs a service: test_channels.py.
+    "notify test",
     "up",
     "daemon",
     "worker",
@@ -134,6 +137,7 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("token create", ("--role", "viewer"), NewToken),
     ("token link", ("--role", "editor"), NewLink),
     ("token list", (), Tokens),
+    ("notify list", (), Channels),
     ("token revoke", ("{token}",), RevokedToken),
     ("job add", ("--url", "https://example.com/a"), AddedJob),
     ("job import", ("--file", "{jobs}"), ImportedJobs),

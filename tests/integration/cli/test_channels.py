@@ -1,0 +1,28 @@
+"""`minutebook notify`: the channels of an installation, here and on a server elsewhere."""
+
+import pytest
+
+from tests.integration.cli.conftest import Call
+from tests.receiver import receiver
+
+
+def test_a_channel_is_listed_and_takes_a_test(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    with receiver() as chat:
+        monkeypatch.setenv("SCHED_NOTIFY_OPS", chat.url.replace("http://", "json://"))
+
+        listed = call("notify", "list")
+        tested = call("notify", "test", "ops")
+        chat.answers = [500]
+        refused = call("notify", "test", "ops")
+
+    assert listed.out.split() == ["NAME", "ops"]
+    assert tested.out == "channel ops took the test message\n"
+    assert refused.code == 2
+    assert refused.err.startswith("error: channel ops: ")
+
+
+def test_an_unknown_channel_is_named_with_what_to_set(call: Call) -> None:
+    found = call("notify", "test", "pager")
+
+    assert found.code == 2
+    assert "set SCHED_NOTIFY_PAGER to its URL" in found.err

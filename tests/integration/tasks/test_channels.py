@@ -1,0 +1,185 @@
+"""Notices to channels: chats and pagers by Apprise, for hooks and for alerts."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import apprise
+import pytest
+import sqlalchemy as sa
+
+from models.errors import InvalidDocument, NotFound, Refused
+from runtime.config import InvalidSetting, Settings, load_settings
+from scheduler.changes.change import create_all
+from tasks.notices.channel import with_incident
+from tests.factories import author, installation_on, make_document
+from tests.integration.tasks.crew import Crew
+from tests.receiver import Receiver, receiver
+from views import channels
+
+pytestmark = pytest.mark.usefixtures("own_steps")
+OPS = {"notify": "ops"}
+
+
+@pytest.fixture
+def chat() -> Iterator[Receiver]:
+    """A server that takes what Apprise posts."""
+    with receiver() as found:
+        yield found
+
+
+@pytest.fixture
+def crew(engine: sa.Engine, settings: Settings, chat: Receiver) -> Crew:
+    return Crew(engine, named(settings, chat))
+
+
+def named(settings: Settings, chat: Receiver, **variables: str) -> Settings:
+    """Return settings with a channel `ops`, given as a deployment gives them."""
+    url = chat.url.replace("http://", "json://") + "/secret-path"
+    found = load_settings(settings.home, {"SCHED_NOTIFY_OPS": url, **variables})
+    changes = {"notify": found.notify, "alert": found.alert, "web": found.web}
+    return settings.model_copy(update=changes)
+
+
+def posted(chat: Receiver) -> list[dict[str, Any]]:
+    return [json.loads(one.body) for one in chat.got]
+
+
+def make(crew: Crew, **hooks: Any) -> Any:
+    document = make_document(operations={"told": True}, hooks=hooks)
+    its = author(crew.registry.steps, channels=("ops",))
+    return create_all(crew.engine, [document], its)[0]
+
+
+def test_a_channel_hears_of_an_end_with_a_link(crew: Crew, chat: Receiver) -> None:
+    web = {"SCHED_WEB_PUBLIC_URL": "https://minutebook.example.com/"}
+    crew.settings = named(crew.settings, chat, **web)
+
+    id = crew.run(make(crew, on_failure=[OPS]), "failed")
+    assert crew.deliver() == ["done"]
+
+    (said,) = posted(chat)
+    assert said["title"] == "[minutebook] FAILED: every minute"
+    assert "source is away" in said["message"]
+    assert f"https://minutebook.example.com/operations/{id}" in said["message"]
+    assert said["type"] == "failure"
+
+
+def test_a_hook_of_first_failures_hears_of_one_and_of_the_recovery(
+    crew: Crew, chat: Receiver
+) -> None:
+    action = make(crew, on_failure=[{**OPS, "when": "first"}], alert_after=2)
+
+    for end in ("success", "failed", "failed", "partial", "success", "success", "failed"):
+        crew.run(action, end)
+    crew.deliver()
+
+    assert [said["type"] for said in posted(chat)] == ["failure", "success", "failure"]
+    assert [said["title"] for said in posted(chat)][1] == "[minutebook] recovered: every minute"
+
+
+def test_alerts_for_all_actions_go_to_channels_too(crew: Crew, chat: Receiver) -> None:
+    crew.settings = named(crew.settings, chat, SCHED_ALERT_NOTIFY="ops", SCHED_ALERT_AFTER="1")
+    action = make(crew)
+
+    for end in ("failed", "success"):
+        crew.run(action, end)
+        crew.deliver()
+
+    assert [said["type"] for said in posted(chat)] == ["failure", "success"]
+
+
+def test_what_a_channel_refuses_is_tried_again_and_shows_no_secret(
+    crew: Crew, chat: Receiver
+) -> None:
+    chat.answers = [500]
+    crew.run(make(crew, on_failure=[OPS]), "failed")
+
+    assert crew.deliver() == ["put off"]
+    (row,) = crew.rows()
+    assert "channel ops:" in row["error"]
+    assert "secret-path" not in row["error"]
+    assert crew.deliver() == ["done"]
+
+
+def test_a_small_app_needs_a_grant_for_a_channel(crew: Crew, engine: sa.Engine) -> None:
+    crew.run(make(crew, on_failure=[OPS]), "failed")
+    with engine.begin() as connection:
+        connection.execute(sa.text("""UPDATE small_apps SET grants = '{"steps": ["*"]}'"""))
+
+    assert crew.deliver() == ["failed"]
+    assert "app grant APP --notify ops" in crew.rows()[0]["error"]
+
+
+def test_an_unknown_channel_is_refused_when_it_is_saved(crew: Crew) -> None:
+    with pytest.raises(InvalidDocument) as refused:
+        make(crew, on_failure=[OPS, {"notify": "opps"}])
+
+    (problem,) = refused.value.problems
+    assert (problem.path, problem.value) == ("hooks.on_failure[1].notify", "opps")
+    assert "is not among the channels of this installation (ops)" in problem.remedy
+
+
+@pytest.mark.parametrize(
+    ("hooks", "path"),
+    [
+        ({"on_success": [{**OPS, "when": "first"}]}, "hooks.on_success[0].when"),
+        ({"on_missed": [{**OPS, "when": "first"}]}, "hooks.on_missed[0].when"),
+        ({"on_failure": [{**OPS, "when": "second"}]}, "hooks.on_failure[0].when"),
+        ({"on_failure": [{**OPS, "mail": "ann@example.com"}]}, "hooks.on_failure[0]"),
+        ({"on_failure": ["ops"]}, "hooks.on_failure[0]"),
+    ],
+)
+def test_a_wrong_hook_is_refused_at_its_place(crew: Crew, hooks: Any, path: str) -> None:
+    with pytest.raises(InvalidDocument) as refused:
+        make(crew, **hooks)
+
+    assert [one.path for one in refused.value.problems] == [path]
+
+
+def test_a_channel_is_tested_by_its_name(
+    engine: sa.Engine, settings: Settings, chat: Receiver
+) -> None:
+    installation = installation_on(engine, named(settings, chat))
+
+    assert [one.name for one in channels.list_all(installation).root] == ["ops"]
+    assert channels.test(installation, "ops").name == "ops"
+    assert posted(chat)[0]["title"] == channels.TITLE
+    with pytest.raises(NotFound, match="SCHED_NOTIFY_PAGER"):
+        channels.test(installation, "pager")
+    chat.answers = [404]
+    with pytest.raises(Refused, match="channel ops: "):
+        channels.test(installation, "ops")
+
+
+@pytest.mark.parametrize(
+    ("url", "keys"),
+    [
+        ("pagerduty://key@routing", {"dedup": "minutebook-1", "action": "map"}),
+        ("pagerduty://key@routing?dedup=own", {"dedup": "own"}),
+        ("opsgenie://key", {"action": "map"}),
+    ],
+)
+def test_a_pager_opens_and_closes_one_incident_for_an_action(
+    url: str, keys: dict[str, str]
+) -> None:
+    service: Any = apprise.Apprise.instantiate(with_incident(url, "minutebook-1"))
+
+    assert {key: getattr(service, key) for key in keys} == keys
+
+
+@pytest.mark.parametrize(
+    ("variables", "says"),
+    [
+        ({"SCHED_NOTIFY_OPS": "T1/B2/secret"}, "SCHED_NOTIFY_OPS: ops: write a URL of Apprise"),
+        ({"SCHED_ALERT_NOTIFY": "ops"}, "alert.notify names 'ops'; set SCHED_NOTIFY_OPS too"),
+    ],
+)
+def test_a_wrong_channel_names_its_variable_and_no_secret(
+    settings: Settings, variables: dict[str, str], says: str
+) -> None:
+    with pytest.raises(InvalidSetting) as refused:
+        load_settings(settings.home, variables)
+
+    assert says in str(refused.value)
+    assert "secret" not in str(refused.value)
