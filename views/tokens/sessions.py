@@ -7,13 +7,14 @@ from pydantic import Field
 
 from models.errors import Refused
 from models.roles import PERMITS, Permission, Role, TokenKind
-from models.store import audit, tokens
+from models.store import audit, tenants, tokens
 from models.store.tokens import SIGNED_ON, Bearer, TokenRequest
 from runtime.database import reading
 from runtime.sections.web import WebSettings
 from runtime.visible import visible_line
 from views.installation import Installation
 from views.tokens import Token
+from views.tokens.seats import Person, Seat, seats_of
 from views.view import Listing, View
 
 LINK_LIFE = timedelta(hours=1)
@@ -78,29 +79,34 @@ def open_session(installation: Installation, bearer: Bearer, user_agent: str) ->
         return _open(connection, wanted)
 
 
-def open_for(installation: Installation, name: str, user_agent: str) -> str:
-    """Open a session for a person whom a proxy names; return its secret, kept nowhere."""
-    wanted = TokenRequest(
-        Role(installation.settings.web.sso_role),
-        None,
-        _life(installation),
-        f"{SIGNED_ON}{name}",
-        TokenKind.SESSION,
-        browser=browser_in(user_agent),
-    )
+def open_for(installation: Installation, person: Person, seat: Seat, user_agent: str) -> str:
+    """Open a session for a person whom a proxy names; return its secret, kept nowhere.
+
+    Raises NotFound if the small app of the seat does not exist.
+    """
     with installation.engine.begin() as connection:
+        app = None if seat.app is None else tenants.get(connection, seat.app)
+        wanted = TokenRequest(
+            seat.role,
+            None if app is None else app.id,
+            _life(installation),
+            f"{SIGNED_ON}{person.name}",
+            TokenKind.SESSION,
+            browser=browser_in(user_agent),
+        )
         return _open(connection, wanted)
 
 
-def still_named(installation: Installation, bearer: Bearer, name: str | None) -> bool:
+def still_named(installation: Installation, bearer: Bearer, person: Person | None) -> bool:
     """Return whether a proxy still names the person whose session it is, for the same role.
 
     A session that a token or a link opened needs no name.
     """
     if not bearer.is_signed_on:
         return True
-    is_same = name is not None and bearer.author == f"{SIGNED_ON}{name}"
-    return is_same and bearer.role == installation.settings.web.sso_role
+    if person is None or bearer.author != f"{SIGNED_ON}{person.name}":
+        return False
+    return Seat(bearer.role, bearer.app_name) in seats_of(person, installation.settings.web)
 
 
 def make_link(installation: Installation, role: Role) -> NewLink:

@@ -21,6 +21,7 @@ from models.store.schema import UnfitSchema
 from runtime.database import DATABASE_AWAY
 from runtime.visible import visible_line
 from views.installation import Installation
+from views.tokens.seats import Person
 from views.tokens.sessions import still_named
 from web.access import Access, bearer_of, declared, opened_for, require
 from web.guards import FROM_PROXY
@@ -169,16 +170,20 @@ def refuse_foreign(request: Request) -> None:
         raise Forbidden(f"{foreign}, or a proxy does not pass on the header Host")
 
 
-def name_by_proxy(request: Request) -> str | None:
-    """Return the name of the person who signed in, from a configured proxy; None from others."""
-    opened: Installation = request.app.state.installation
-    header = opened.settings.web.sso_header
-    if not header or not request.scope.get(FROM_PROXY, False):
+def person_by_proxy(request: Request) -> Person | None:
+    """Return the person who signed in, from a configured proxy; None from others."""
+    web = request.app.state.installation.settings.web
+    if not web.sso_header or not request.scope.get(FROM_PROXY, False):
         return None
-    names = request.headers.getlist(header)
-    # Two could be the proxy's and the client's.
-    name = visible_line(names[0].strip())[:LONGEST_NAME] if len(names) == 1 else ""
-    return name or None
+    name = visible_line(_said_once(request, web.sso_header))[:LONGEST_NAME]
+    groups = _said_once(request, web.sso_groups_header) if web.sso_groups_header else ""
+    return Person(name, frozenset(one.strip() for one in groups.split(","))) if name else None
+
+
+def _said_once(request: Request, header: str) -> str:
+    """Return a header; empty if it is there twice: one could be the proxy's, one the client's."""
+    said = request.headers.getlist(header)
+    return said[0].strip() if len(said) == 1 else ""
 
 
 def own_path(text: str) -> str:
@@ -223,7 +228,7 @@ def _visitor(request: Request, permission: Permission, is_of_installation: bool 
     secret = request.cookies.get(COOKIE, "")
     bearer = bearer_of(request, secret, TokenKind.SESSION)
     opened: Installation = request.app.state.installation
-    if bearer is None or not still_named(opened, bearer, name_by_proxy(request)):
+    if bearer is None or not still_named(opened, bearer, person_by_proxy(request)):
         raise SignInNeeded("sign in first")
     app = request.path_params.get("app") or request.query_params.get("app") or None
     whole = opened_for(request, bearer, bearer.app_name)

@@ -8,11 +8,12 @@ from urllib.parse import quote
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import RedirectResponse, Response
 
-from models.errors import Refused
+from models.errors import NotFound, Refused
 from models.roles import Permission, TokenKind
 from views import tokens
 from views.installation import Installation
 from views.tokens import sessions
+from views.tokens.seats import Person, only_seat, seats_of
 from web.access import authenticated, bearer_of
 from web.dashboard import drafts
 from web.dashboard.rendering import render, see
@@ -24,9 +25,9 @@ from web.dashboard.session import (
     csrf_of,
     forget,
     is_fragment,
-    name_by_proxy,
     own_path,
     page_asked,
+    person_by_proxy,
     read_form,
     refuse_foreign,
     remember,
@@ -37,6 +38,8 @@ from web.problems import Unauthorized
 router = APIRouter(include_in_schema=False)
 SentForm = Annotated[Form, Depends(read_form)]
 NEXT = "next"
+# Which of several small apps the session of a person is for; empty for the installation.
+SEAT = "app"
 
 
 @router.get("/sign-in")
@@ -45,15 +48,16 @@ def sign_in_page(request: Request) -> Response:
     asked = request.query_params.get(NEXT)
     following = own_path(asked or "/")
     opened: Installation = request.app.state.installation
-    name = name_by_proxy(request)
+    person = person_by_proxy(request)
     bearer = bearer_of(request, request.cookies.get(COOKIE, ""), TokenKind.SESSION)
-    if bearer is not None and sessions.still_named(opened, bearer, name):
+    is_open = bearer is not None and sessions.still_named(opened, bearer, person)
+    chosen = request.query_params.get(SEAT)
+    if is_open and chosen is None:
         return see(request, following)
     # After signing out, a person is asked, and not signed in again.
-    if name is not None and asked is not None:
-        secret = sessions.open_for(opened, name, request.headers.get("User-Agent", ""))
-        return remember(request, see(request, following), secret)
-    return _form(request, Following(following))
+    if person is None or asked is None:
+        return _form(request, Following(following))
+    return _take_seat(request, person, Following(following), chosen)
 
 
 @router.post("/sign-in")
@@ -115,6 +119,24 @@ class Following:
     draft: Mapping[str, str] = field(default_factory=dict)
 
 
+def _take_seat(request: Request, person: Person, asked: Following, chosen: str | None) -> Response:
+    """Open the session of a person whom a proxy names, or ask which one."""
+    opened: Installation = request.app.state.installation
+    seats = seats_of(person, opened.settings.web)
+    if not seats:
+        return _form(request, asked, say("sign_in.no_group", name=person.name), 403)
+    seat = only_seat(seats)
+    if chosen is not None:
+        seat = next((one for one in seats if (one.app or "") == chosen), None)
+    if seat is None:
+        return _form(request, asked)
+    try:
+        secret = sessions.open_for(opened, person, seat, request.headers.get("User-Agent", ""))
+    except NotFound as error:
+        return _form(request, asked, error.on_page, 403)
+    return remember(request, see(request, asked.following), secret)
+
+
 def _open(request: Request, text: str, kind: TokenKind, asked: Following) -> Response:
     bearer = authenticated(request, text, kind)
     opened: Installation = request.app.state.installation
@@ -129,5 +151,8 @@ def _open(request: Request, text: str, kind: TokenKind, asked: Following) -> Res
 
 
 def _form(request: Request, asked: Following, error: str = "", status: int = 200) -> Response:
-    values = {"asked": asked, "error": error, "name": name_by_proxy(request)}
+    person = person_by_proxy(request)
+    web = request.app.state.installation.settings.web
+    seats = () if person is None else seats_of(person, web)
+    values = {"asked": asked, "error": error, "person": person, "seats": seats}
     return render(request, "sign_in.html", values, status)

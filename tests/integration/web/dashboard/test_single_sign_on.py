@@ -1,13 +1,18 @@
 """Sign-in by a header that a named proxy sets, as oauth2-proxy does."""
 
+import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 import sqlalchemy as sa
 
-from runtime.config import Settings
+from runtime.config import InvalidSetting, Settings, load_settings
+from runtime.sections.named import Named
+from runtime.sections.web import GroupSettings
+from tests.factories import make_app
 from tests.integration.web.conftest import Serve, Web
 
 HEADER = "X-Auth-Request-Email"
@@ -109,3 +114,116 @@ def test_the_audit_names_the_person(signs_on: SignOn) -> None:
         ).scalar_one()
 
     assert actor == "sso ann@example.com"
+
+
+GROUPS = "X-Auth-Request-Groups"
+BY_GROUPS: dict[str, Any] = {
+    "sso_groups_header": GROUPS,
+    "sso_groups": Named(
+        {
+            "ops": GroupSettings(role="admin"),
+            "staff": GroupSettings(role="viewer"),
+            "press": GroupSettings(role="editor", app="press"),
+            "press-watch": GroupSettings(role="viewer", app="press"),
+            "crm": GroupSettings(role="operator", app="crm"),
+            "gone": GroupSettings(role="operator", app="gone"),
+        }
+    ),
+}
+
+
+@pytest.fixture
+def grouped(signs_on: SignOn) -> Iterator[httpx.Client]:
+    """A browser behind a proxy that names groups."""
+    web = signs_on(**BY_GROUPS)
+    for name in ("press", "crm"):
+        make_app(web.engine, name)
+    with httpx.Client(base_url=web.url, follow_redirects=True) as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("groups", "role"),
+    [
+        pytest.param("ops", ">admin</a>", id="a_role_everywhere"),
+        pytest.param("staff, ops", ">admin</a>", id="the_highest_of_several"),
+        pytest.param("ops,crm", ">admin</a>", id="everywhere_stands_for_each_app"),
+        pytest.param("crm,others", ">operator · crm</a>", id="a_role_in_one_app"),
+        pytest.param("press-watch,press", ">editor · press</a>", id="the_highest_there"),
+    ],
+)
+def test_the_groups_that_the_proxy_names_decide_about_the_role(
+    grouped: httpx.Client, groups: str, role: str
+) -> None:
+    page = grouped.get("/actions", headers=ANN | {GROUPS: groups})
+
+    assert page.status_code == 200
+    assert role in page.text
+
+
+def test_who_may_do_different_things_in_several_apps_chooses(grouped: httpx.Client) -> None:
+    its = ANN | {GROUPS: "staff,press,crm"}
+
+    asked = grouped.get("/actions", headers=its)
+    chosen = grouped.get("/sign-in?next=/actions&app=press", headers=its)
+    other = grouped.get("/sign-in?next=/actions&app=crm", headers=its)
+
+    offered = re.findall(r"Continue as ann@example.com, (.+?)</a>", asked.text)
+    assert offered == ["viewer of the installation", "operator of crm", "editor of press"]
+    assert ">editor · press</a>" in chosen.text
+    assert ">operator · crm</a>" in other.text
+
+
+@pytest.mark.parametrize("groups", ["", "others", "ops-too"])
+def test_who_is_in_no_group_does_not_enter(grouped: httpx.Client, groups: str) -> None:
+    page = grouped.get("/actions", headers=ANN | {GROUPS: groups})
+
+    assert (page.status_code, page.url.path) == (403, "/sign-in")
+    assert "is in no group that may look" in page.text
+
+
+def test_an_app_that_no_longer_exists_is_named(grouped: httpx.Client) -> None:
+    page = grouped.get("/actions", headers=ANN | {GROUPS: "gone"})
+
+    assert page.status_code == 403
+    assert "gone" in page.text
+
+
+def test_a_session_ends_when_the_group_is_taken_away(grouped: httpx.Client) -> None:
+    grouped.get("/actions", headers=ANN | {GROUPS: "ops"})
+
+    page = grouped.get("/actions", headers=ANN | {GROUPS: "crm"})
+
+    assert ">operator · crm</a>" in page.text
+
+
+def test_a_choice_is_not_more_than_the_groups_allow(grouped: httpx.Client) -> None:
+    page = grouped.get("/sign-in?next=/actions&app=press", headers=ANN | {GROUPS: "crm"})
+
+    assert ">editor" not in page.text
+
+
+def test_two_headers_of_groups_name_none(grouped: httpx.Client) -> None:
+    headers = [*ANN.items(), (GROUPS, "ops"), (GROUPS, "staff")]
+
+    assert grouped.get("/actions", headers=headers).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("variables", "says"),
+    [
+        ({"SCHED_WEB_SSO_GROUPS": "{}"}, None),
+        ({"SCHED_WEB_SSO_GROUPS": '{"a": "viewer"}'}, "belong together"),
+        ({"SCHED_WEB_SSO_GROUPS_HEADER": "X-Groups"}, "belong together"),
+        ({"SCHED_WEB_SSO_GROUPS": '{"a": "owner"}', "SCHED_WEB_SSO_GROUPS_HEADER": "X"}, "viewer"),
+        ({"SCHED_WEB_SSO_GROUPS": "ops=admin"}, "write JSON"),
+    ],
+)
+def test_a_wrong_map_of_groups_stops_the_start(
+    tmp_path: Path, variables: dict[str, str], says: str | None
+) -> None:
+    if says is None:
+        assert load_settings(tmp_path, variables).web.sso_groups == {}
+        return
+    with pytest.raises(InvalidSetting, match=says):
+        load_settings(tmp_path, variables)
