@@ -1,9 +1,6 @@
 """Checks of URLs and addresses in settings. No error repeats a URL: it may hold a password."""
 
 import re
-from email.errors import MessageError
-from email.headerregistry import Address
-from email.utils import parseaddr
 from urllib.parse import parse_qs, urlsplit
 
 import sqlalchemy as sa
@@ -128,6 +125,11 @@ def check_unsubscribe(text: str) -> None:
 
 def check_sender(text: str) -> None:
     """Raise ValueError unless `text` is an address: `a@example.com` or `Ann <a@example.com>`."""
+    # They take longer to load than most commands to run.
+    from email.errors import MessageError
+    from email.headerregistry import Address
+    from email.utils import parseaddr
+
     _name, bare = parseaddr(text)
     is_alone = bool(bare) and (text == bare or text.endswith(f"<{bare}>"))
     try:
