@@ -52,10 +52,6 @@ MARKS = {
 }
 
 
-# A cell that is too wide wraps; its column keeps at least this many characters.
-LEAST = 8
-
-
 @dataclass(frozen=True, slots=True)
 class Table:
     """Rows of cells under headings."""
@@ -251,50 +247,35 @@ def _print_table(table: Table) -> None:
 
 
 def _aligned(lines: Sequence[Sequence[str]]) -> Iterator[str]:
-    widths = [max(_width(line[n]) for line in lines) for n in range(len(lines[0]))]
+    return ("  ".join(cells).rstrip() for cells in _padded(lines))
+
+
+def _padded(lines: Sequence[Sequence[str]]) -> Iterator[list[str]]:
+    from cli.fitting import width_of
+
+    widths = [max(map(width_of, column)) for column in zip(*lines, strict=True)]
     for line in lines:
-        padded = (
-            text + " " * (width - _width(text)) for text, width in zip(line, widths, strict=True)
-        )
-        yield "  ".join(padded).rstrip()
-
-
-def _width(text: str) -> int:
-    if text.isascii():
-        return len(text)
-    from rich.cells import cell_len
-
-    return cell_len(text)
+        yield [
+            text + " " * (width - width_of(text)) for text, width in zip(line, widths, strict=True)
+        ]
 
 
 def _print_fitting(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table that fits the terminal; long cells wrap."""
-    from rich.table import Table as Grid
+    """Print a table that fits the terminal, a line for each row."""
     from rich.text import Text
 
+    from cli.fitting import fitted
+    from runtime.clock import utc_now
+
+    console = _console(sys.stdout)
     bold = "bold" if _has_colour(sys.stdout) else ""
-    grid = Grid(box=None, pad_edge=False, show_edge=False, header_style=bold)
-    whole = _whole_columns([headings, *rows], _console(sys.stdout).width)
-    for number, heading in enumerate(headings):
-        grid.add_column(heading, overflow="fold", no_wrap=number in whole)
-    for row in rows:
-        grid.add_row(*(Text(text, style=STYLES.get(text, "")) for text in row))
-    _console(sys.stdout).print(grid)
-
-
-def _whole_columns(lines: Sequence[Sequence[str]], width: int) -> set[int]:
-    """Return the columns of single words (ids, instants) that can stay whole, narrow ones first."""
-    columns = list(zip(*lines, strict=True))
-    widths = [max(map(_width, column)) for column in columns]
-    left = width - sum(min(LEAST, one) + 2 for one in widths)
-    whole: set[int] = set()
-    for number in sorted(range(len(columns)), key=lambda number: widths[number]):
-        is_of_words = any(" " in text for text in columns[number][1:])
-        more = max(0, widths[number] - LEAST)
-        if not is_of_words and more <= left:
-            whole.add(number)
-            left -= more
-    return whole
+    styles = [[bold] * len(headings), *([STYLES.get(text, "") for text in row] for row in rows)]
+    lines = _padded(fitted([headings, *rows], console.width, utc_now().year))
+    for cells, looks in zip(lines, styles, strict=True):
+        parts = [Text(text, style=look) for text, look in zip(cells, looks, strict=True)]
+        line = Text("  ").join(parts)
+        line.rstrip()
+        console.print(line, soft_wrap=True)
 
 
 def _print_styled(stream: TextIO, text: str) -> None:
