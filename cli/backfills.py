@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from cli.arguments import DryRun, Timeout, Wait, existing
+from cli.completion import action_names
 from cli.render import show
 from models.errors import Refused
 from views import backfills
@@ -21,7 +22,12 @@ class Only(StrEnum):
 
 def backfill(
     context: typer.Context,
-    action: Annotated[str, typer.Argument(help="Name or uid of an action.", metavar="ACTION")],
+    action: Annotated[
+        str,
+        typer.Argument(
+            help="Name or uid of an action.", metavar="ACTION", autocompletion=action_names
+        ),
+    ],
     *,
     first: Annotated[
         str | None,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.arguments import AllApps, DryRun, Timeout, Wait, door, existing, of
+from cli.completion import action_names
 from cli.render import print_lines, progress, show, text_of
 from cli.tree import group
 from cli.watching import Watch, show_asked
@@ -31,8 +32,14 @@ PRUNES = "apply"
 FEW = 10
 
 Files = Annotated[list[Path], typer.Argument(help="JSON or JSON Lines files; - is stdin.")]
-Name = Annotated[str, typer.Argument(help="Name or uid of an action.", metavar="ACTION")]
-Optional = Annotated[str | None, typer.Argument(help="Name or uid.", metavar="ACTION")]
+Name = Annotated[
+    str,
+    typer.Argument(help="Name or uid of an action.", metavar="ACTION", autocompletion=action_names),
+]
+Optional = Annotated[
+    str | None,
+    typer.Argument(help="Name or uid.", metavar="ACTION", autocompletion=action_names),
+]
 Owner = Annotated[str | None, typer.Option(help="All actions of this owner.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Show each action's next occurrences.")]

@@ -144,3 +144,9 @@ def _place(cursor: str | None) -> tuple[str, int] | None:
     if not separator:
         raise wrong_cursor(cursor)
     return name, number_in(app_id)
+
+
+def names_like(installation: Installation, start: str, limit: int) -> list[str]:
+    """Return the names of a small app's actions that begin so, for a shell that completes them."""
+    with reading(installation.engine) as connection:
+        return found_in.names_like(connection, installation.small_app.id, start, limit)

@@ -11,8 +11,8 @@ import pytest
 from cli.main import run
 from runtime.config import load_settings
 from runtime.database import make_engine
-from tests.factories import make_action, make_operation
-from tests.integration.cli.conftest import Call
+from tests.factories import make_action, make_document, make_operation
+from tests.integration.cli.conftest import Call, Write
 from tests.unit.models.action.wrong_documents import NOW
 
 
@@ -56,6 +56,28 @@ def test_commands_are_completed(
         run([])
 
     assert capsys.readouterr().out.split() == ["rerun", "retry"]
+
+
+@pytest.mark.only_here
+def test_the_names_of_actions_are_completed(
+    call: Call, write: Write, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("close the day", "close", "open_%"):
+        call("action", "apply", write(make_document(name=name)))
+    monkeypatch.setenv("_MINUTEBOOK_COMPLETE", "complete_bash")
+
+    def completed(words: str) -> list[str]:
+        monkeypatch.setenv("COMP_WORDS", words)
+        monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
+        with pytest.raises(SystemExit):
+            run([])
+        return [line for line in capsys.readouterr().out.splitlines() if line]
+
+    assert completed("minutebook action show cl") == ["close", "close the day"]
+    assert completed("minutebook backfill open_") == ["open_%"]
+    assert completed("minutebook action show o%") == []
+    monkeypatch.setenv("SCHED_HOME", "/nowhere")
+    assert completed("minutebook action show cl") == []
 
 
 def test_an_operation_is_found_by_the_beginning_of_its_id(call: Call, tmp_path: Path) -> None:
