@@ -7,9 +7,10 @@ from uuid import UUID
 from pydantic import BeforeValidator, Field
 
 from models.action.hooks import Target
+from models.action.plan import Broken, Plan
 from models.notices import shown_target
 from models.operation import UNSTARTED, Cause, OperationState
-from models.store import notices, operations
+from models.store import actions, notices, operations
 from models.store.operations import pages
 from models.store.operations.attempts import attempts_of
 from models.store.operations.one_step import shown
@@ -137,10 +138,23 @@ class Notice(View):
     to: str = Field(description="An address, or a webhook's host: its URL is a secret.")
 
 
+# A field called `kwargs` collides with the **kwargs that mypy's plugin gives to __init__.
+class SentTask(View):  # type: ignore[no-redef]
+    """The task of an application that an operation sends."""
+
+    name: str = Field(description="Its name, as the application registers it.")
+    args: tuple[Any, ...] = Field(description="Its arguments by position.")
+    kwargs: Any = Field(description="Its arguments by name.")
+    application: str | None = Field(description="Its application; null for the default one.")
+
+
 class Operation(OperationRow):
     """An operation with its attempts and its notices."""
 
     zone: str = Field(description="IANA zone of its small app.")
+    task: SentTask | None = Field(
+        description="The task of an application that it sends; null if it runs steps or a job."
+    )
     attempts: tuple[Attempt, ...] = Field(description="All its attempts, in order.")
     notices: tuple[Notice, ...] = Field(description="Mails and webhooks about it.")
     waits: str | None = Field(
@@ -245,12 +259,22 @@ def show(installation: Installation, id: str) -> Operation:
             connection, operation_of(connection, id, installation.scope), installation.scope
         )
         is_unstarted = row["state"] in UNSTARTED
+        plan = actions.plan_at(connection, row["action_uid"], row["revision"])
         return Operation.of(
             row,
+            task=_task(plan),
             attempts=_attempts(attempts_of(connection, row["id"])),
             notices=tuple(_notice(one) for one in notices.of_operation(connection, row["id"])),
             waits=waited_for(connection, row, installation.settings) if is_unstarted else None,
         )
+
+
+def _task(plan: Plan | Broken | None) -> SentTask | None:
+    handed = plan.hand_over if isinstance(plan, Plan) else None
+    if handed is None:
+        return None
+    its = {"args": handed.args, "kwargs": handed.kwargs, "application": handed.application}
+    return SentTask(name=handed.task, **its)
 
 
 def rows_of(installation: Installation, ids: Collection[UUID]) -> dict[UUID, OperationRow]:

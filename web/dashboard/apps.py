@@ -7,6 +7,7 @@ from dataclasses import asdict
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
+from minutebook.grants import EVERYTHING
 from runtime.plug_ins import added
 from views import apps, users
 from views.installation import Installation
@@ -62,6 +63,9 @@ def show_app(
         "shown": shown,
         **_shown(shown),
         "people": users.list_users(opened, MOST_PEOPLE, users_after),
+        "may_all": shown.grants == EVERYTHING,
+        # Without data, its cards would be empty ones.
+        "has_data": bool(shown.domains) or shown.data.status != "empty",
         "grants": [(kind, _names(given)) for kind, given in grants.items()],
         "calendars": _calendars(shown.document.get("calendars", {})),
         "document": pretty(shown.document),

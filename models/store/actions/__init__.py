@@ -8,6 +8,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from models.action.plan import Broken, Plan
 from models.column_types import UTCDateTime
 from models.errors import Hint, NotFound
 from models.events import END_OF, end_event
@@ -290,6 +291,15 @@ def revision_document(connection: sa.Connection, uid: UUID, number: int) -> dict
         )
     ).scalar_one_or_none()
     return None if text is None else document_in(text)
+
+
+def plan_at(connection: sa.Connection, uid: UUID, number: int | None) -> Plan | Broken | None:
+    """Return the plan of a revision, None if it is missing."""
+    its = (revisions.c.action_uid == uid, revisions.c.number == number)
+    found: Plan | Broken | None = connection.execute(
+        sa.select(revisions.c.plan).where(*its)
+    ).scalar_one_or_none()
+    return found
 
 
 def revisions_of(

@@ -1,11 +1,17 @@
 """The pages of runs: one run, and the list with its filters."""
 
+from datetime import UTC, datetime
+
 import sqlalchemy as sa
 
 from models.tables import operation_logs
+from tests.celery_messages import TASK, celery_action
+from tests.factories import make_operation, update_operation
 from tests.integration.web.conftest import APP, Web
 from tests.integration.web.dashboard.conftest import Browse, csrf_of
 from views.runs import run
+
+NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 
 
 def test_the_log_of_a_run_is_on_the_clock_of_the_viewer(web_on_sqlite: Web, browse: Browse) -> None:
@@ -44,3 +50,21 @@ def test_what_a_filter_cannot_read_is_not_an_unknown_page(
     answers = [browser.get("/operations", params={"app": APP, **one}) for one in asked]
 
     assert [one.status_code for one in answers] == [422, 404]
+
+
+def test_a_run_of_a_task_shows_the_task_and_why_no_more_is_known(
+    web_on_sqlite: Web, browse: Browse
+) -> None:
+    step = {"args": ["Paris", 3], "kwargs": {"dry_run": False}}
+    action = celery_action(web_on_sqlite.engine, step=step)
+    id = make_operation(web_on_sqlite.engine, action, NOON)
+    update_operation(web_on_sqlite.engine, id, state="handed_over", reason="no worker follows it")
+
+    page = browse(web_on_sqlite).get(f"/operations/{id}").text
+
+    assert f"{TASK}</dd>" in page
+    assert "[&#34;Paris&#34;, 3]" in page or '["Paris", 3]' in page
+    assert "dry_run</dt>" in page
+    assert "minutebook.follow(app)" in page
+    assert "It reported no steps" not in page
+    assert "logged nothing" not in page
