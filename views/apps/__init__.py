@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
 from hashlib import sha256
 from typing import Any
 from uuid import UUID
@@ -209,7 +210,7 @@ def show(installation: Installation, name: str) -> App:
                 LimitOfApp.of(use, setting=PREFIX + use.limit.upper())
                 for use in app_limits.close(connection, installation.settings.limits, now, app.id)
             ),
-            data=_status_of(connection, installation, app.id),
+            data=_status_of(connection, installation, app.id, now),
             operations=tuple(OperationOfApp.of(row) for row in recent),
         )
 
@@ -248,9 +249,12 @@ def statuses(installation: Installation, names: Collection[str]) -> dict[str, Da
     return {apps[id]: DataStatus(**status) for id, status in found.items()}
 
 
-def _status_of(connection: sa.Connection, installation: Installation, app: int) -> DataStatus:
+def _status_of(
+    connection: sa.Connection, installation: Installation, app: int, now: datetime | None = None
+) -> DataStatus:
     lease = installation.settings.worker.lease
-    return DataStatus(**app_status.status_of(connection, app, lease))
+    now = now or read_clock(connection)
+    return DataStatus(**app_status.statuses_of(connection, [app], now, lease)[app])
 
 
 def tag_of(document: Mapping[str, Any]) -> str:

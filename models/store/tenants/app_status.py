@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from models.operation import DONE, ENDED, OperationState
-from models.sql import is_among, read_clock, stands_in
+from models.sql import is_among, stands_in
 from models.store.actions.cursors import UNSCHEDULED
 from models.store.operations.eta import Eta, left_of
 from models.stored import document_in
@@ -47,11 +47,6 @@ _SHOWN: Sequence[sa.Column[Any]] = (
     operations.c.steps,
     operations.c.result,
 )
-
-
-def status_of(connection: sa.Connection, small_app_id: int, lease: timedelta) -> dict[str, Any]:
-    """Return the status of the small app's data; see `statuses_of`."""
-    return statuses_of(connection, [small_app_id], read_clock(connection), lease)[small_app_id]
 
 
 def statuses_of(

@@ -370,7 +370,8 @@ def test_a_small_app_counts_its_actions_and_finds_those_that_refresh(
 
     with statements.captured(), reading(filled.engine) as connection:
         shown = app_overview.overview(connection, 1)
-        status = app_status.status_of(connection, 1, timedelta(seconds=45))
+        now = read_clock(connection)
+        status = app_status.statuses_of(connection, [1], now, timedelta(seconds=45))[1]
 
     assert shown["actions"]["total"] > ACTIONS
     assert status["next_run_at"] == at

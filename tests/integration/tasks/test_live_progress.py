@@ -13,8 +13,9 @@ from sqlalchemy import event
 
 import minutebook
 from minutebook.lease import CANCELLED
+from models.sql import read_clock
 from models.store.operations.recovery import take_back_lost
-from models.store.tenants.app_status import status_of
+from models.store.tenants.app_status import statuses_of
 from models.tables import operations
 from runtime.config import Settings
 from runtime.database import reading
@@ -70,7 +71,8 @@ def data_status(engine: sa.Engine, id: UUID) -> dict[str, Any]:
         app = connection.execute(
             sa.select(operations.c.small_app_id).where(operations.c.id == id)
         ).scalar_one()
-        return status_of(connection, app, timedelta(seconds=45))
+        now = read_clock(connection)
+        return statuses_of(connection, [app], now, timedelta(seconds=45))[app]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ import sqlalchemy as sa
 from data.steps import publish, refresh
 from data.steps.publish import PublishParameters
 from data.steps.refresh import RefreshParameters
-from models.store.tenants.app_status import MOST_SEEN, status_of, statuses_of
+from models.sql import read_clock
+from models.store.tenants.app_status import MOST_SEEN, statuses_of
 from models.tables import action_cursor, actions, operations
 from runtime.database import reading
 from tests.integration.data.steps.conftest import Work
@@ -22,7 +23,8 @@ LEASE = timedelta(seconds=45)
 def status(work: Work) -> dict[str, Any]:
     """Return the status of the small app."""
     with reading(work.engine) as connection:
-        return status_of(connection, work.app.id, LEASE)
+        now = read_clock(connection)
+        return statuses_of(connection, [work.app.id], now, LEASE)[work.app.id]
 
 
 def make(work: Work, state: str, step: str, details: Any = None, **columns: Any) -> UUID:
