@@ -152,13 +152,13 @@ class Operation(OperationRow):
     """An operation with its attempts and its notices."""
 
     zone: str = Field(description="IANA zone of its small app.")
-    task: SentTask | None = Field(
-        description="The task of an application that it sends; null if it runs steps or a job."
-    )
     attempts: tuple[Attempt, ...] = Field(description="All its attempts, in order.")
     notices: tuple[Notice, ...] = Field(description="Mails and webhooks about it.")
     waits: str | None = Field(
         description="What it waits for, and which operations hold its place, until it starts."
+    )
+    task: SentTask | None = Field(
+        description="The task of an application that it sends; null if it runs steps or a job."
     )
 
 
@@ -262,10 +262,10 @@ def show(installation: Installation, id: str) -> Operation:
         plan = actions.plan_at(connection, row["action_uid"], row["revision"])
         return Operation.of(
             row,
-            task=_task(plan),
             attempts=_attempts(attempts_of(connection, row["id"])),
             notices=tuple(_notice(one) for one in notices.of_operation(connection, row["id"])),
             waits=waited_for(connection, row, installation.settings) if is_unstarted else None,
+            task=_task(plan),
         )
 
 
