@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any
 
+from minutebook.apscheduler_fires import is_asked, next_fires, utc_now
 from minutebook.json_values import said
 from minutebook.written import Output, add_output
 
@@ -91,20 +92,22 @@ def jobs_of(scheduler: Any) -> dict[str, Any]:
     """Return the jobs of a scheduler, started or not, as `minutebook import apscheduler` reads."""
     import apscheduler
 
+    now = utc_now()
     return {
         "minutebook_apscheduler": VERSION,
         "apscheduler": apscheduler.version,
-        "jobs": [_job(scheduler, one) for one in scheduler.get_jobs()],
+        "written_at": now.isoformat(),
+        "jobs": [_job(scheduler, one, now) for one in scheduler.get_jobs()],
     }
 
 
-def _job(scheduler: Any, job: Any) -> dict[str, Any]:
+def _job(scheduler: Any, job: Any, now: dt.datetime) -> dict[str, Any]:
     """Return a job; one that cannot be described says why, and stops no other."""
     try:
         why = None if _is_found(job) else _why_uncallable(job.func)
         state = _state(scheduler, job)
         is_anew = state["next_run_time"] is ... and _is_anew(job.trigger)
-        made = {**job_of(state), **({"begins_anew": True} if is_anew else {})}
+        made = {**job_of(state), **({"begins_anew": True} if is_anew else _next_of(state, now))}
     except Exception as error:
         why, made = f"it cannot be read: {type(error).__name__}: {error}", {"trigger": {}}
     if why is None:
@@ -187,6 +190,16 @@ def job_of(state: Mapping[str, Any]) -> dict[str, Any]:
 def _next(at: Any) -> dict[str, Any]:
     """Return when a job runs next, unless it is paused or in no job store yet."""
     return {"next_run_time": _instant(at)} if isinstance(at, dt.datetime) else {}
+
+
+def _next_of(state: Mapping[str, Any], now: dt.datetime) -> dict[str, Any]:
+    """Return when a job runs next, by its own trigger; nothing if it is paused, or not known."""
+    if state["next_run_time"] is None or not is_asked(state["trigger"]):
+        return {}
+    at = state["next_run_time"]
+    grace_s = state["misfire_grace_time"]
+    found = next_fires(state["trigger"], None if at is ... else at, now, grace_s)
+    return {"next_at": [at.isoformat() for at in found]}
 
 
 def _trigger(trigger: Any) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Entries of a Celery application: its tasks and schedules as actions."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
@@ -12,7 +12,7 @@ from models.values.durations import format_span
 from moving.celery_fires import CrontabFires
 from moving.celery_rules import Crontab
 from moving.celery_work import POLICY, work_of
-from moving.entries import CannotMove, Entry, check_said
+from moving.entries import CannotMove, Entry, Known, check_said
 from moving.phases import Interval, continued, instant_or_none
 
 LONGEST_S = timedelta(days=36_600).total_seconds()
@@ -35,7 +35,8 @@ class BeatEntry(Document):  # type: ignore[no-redef]
     """One entry of beat's schedule.
 
     `unsaid` are the parts that JSON cannot hold, `unknown` the keys that beat does not know. A
-    scheduler that keeps no `due_at` runs an interval that long after `last_run_at`.
+    scheduler that keeps no `due_at` runs an interval that long after `last_run_at`. `next_at` are
+    the instants at which it runs the entry next, as its own engine found.
     """
 
     name: Text
@@ -49,6 +50,7 @@ class BeatEntry(Document):  # type: ignore[no-redef]
     unknown: Items = ()
     last_run_at: Text | None = None
     due_at: Text | None = None
+    next_at: Items | None = None
     task_class: TaskClass | None = None
 
 
@@ -81,7 +83,15 @@ def entry_of(one: BeatEntry, where: str, zone: str, owner: str, as_of: datetime)
         policy=POLICY,
         remarks=(*remarks, *_remarks(one)),
         fires=fires,
+        known=known_of(one.next_at, as_of),
     )
+
+
+def known_of(next_at: Sequence[object] | None, as_of: datetime) -> Known | None:
+    """Return the next instants of an entry in a file, None if it has none or other values."""
+    found = [instant_or_none(one) for one in next_at or ()]
+    instants = tuple(at for at in found if at is not None)
+    return None if next_at is None or len(instants) < len(found) else Known(instants, as_of)
 
 
 def _remarks(one: BeatEntry) -> Iterator[str]:

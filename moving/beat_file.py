@@ -12,7 +12,7 @@ from models.document import Document, read_document
 from models.errors import InvalidDocument, Problem
 from models.parsing import Reading
 from moving import django_beat
-from moving.beat import BeatEntry, Items, Text, entry_of
+from moving.beat import BeatEntry, Items, Text, entry_of, known_of
 from moving.django_beat import Tables, row_or_refused
 from moving.entries import Entry, Refused, check_said, entry_or_refused
 from moving.phases import instant_or_none
@@ -47,6 +47,7 @@ class Row(Document):
     schedules: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
     options: dict[str, JsonValue] = Field(default_factory=dict)
     unsaid: Items = ()
+    next_at: Items | None = None
 
 
 def entries_of(
@@ -119,4 +120,5 @@ def _of_row(one: Row, source: _Source) -> Entry:
     check_said(one.unsaid, "task")
     schedules = {name: {one.row.get(name): row} for name, row in one.schedules.items()}
     tables = Tables((), schedules, source.written_at)
-    return django_beat.entry_of(one.row, tables, source.now, one.options)
+    found = django_beat.entry_of(one.row, tables, source.now, one.options)
+    return replace(found, known=known_of(one.next_at, source.written_at))

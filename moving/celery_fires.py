@@ -7,9 +7,13 @@ from types import SimpleNamespace
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from celery.schedules import schedule
+
 from cron.zone import canonical_name, zone_named
+from minutebook.beat.instants import Ran, of_schedule
 from models.values.delays import rounded_up
 from moving.celery_rules import Crontab, engine_of
+from moving.entries import Known
 
 NOTHING = timedelta(0)
 SECOND = timedelta(seconds=1)
@@ -30,10 +34,7 @@ class CrontabFires:
         """Return the instants in (since, until] at which beat sends, if it last did at `since`."""
         engine: Any = engine_of(self.crontab.fields)
         clock = SimpleNamespace(now=since)
-        engine.app = SimpleNamespace(
-            timezone=ZoneInfo(canonical_name(self.crontab.zone)),
-            conf=SimpleNamespace(enable_utc=True),
-        )
+        engine.app = _app_in(self.crontab.zone)
         engine.nowfun = lambda: clock.now
         changes = changes_between([self.crontab.zone], since - AROUND, until + AROUND)
         last, found = since, []
@@ -47,6 +48,27 @@ class CrontabFires:
             last = clock.now
             clock.now += SECOND
         return found
+
+
+def known_crontab(crontab: Crontab, ran: Ran, as_of: datetime) -> Known:
+    """Return when beat runs a crontab next, by Celery's own engine."""
+    return _known(engine_of(crontab.fields), crontab.zone, ran, as_of)
+
+
+def known_interval(every: timedelta, zone: str, ran: Ran, as_of: datetime) -> Known:
+    """Return when beat runs an interval next, by Celery's own engine."""
+    return _known(schedule(every), zone, ran, as_of)
+
+
+def _known(engine: Any, zone: str, ran: Ran, as_of: datetime) -> Known:
+    engine.app = app = _app_in(zone)
+    return Known(tuple(of_schedule(engine, app, ran, as_of)), as_of)
+
+
+def _app_in(zone: str) -> Any:
+    """Return what Celery's schedules ask of an application."""
+    conf = SimpleNamespace(enable_utc=True, beat_cron_starting_deadline=None)
+    return SimpleNamespace(timezone=ZoneInfo(canonical_name(zone)), conf=conf)
 
 
 def changes_between(zones: Iterable[str], since: datetime, until: datetime) -> list[datetime]:

@@ -131,9 +131,10 @@ def redbeat(
     cut_over: CutOver = None,
 ) -> None:
     """Import the entries of RedBeat. Prints the actions, and a report."""
-    from moving.redbeat import Application, entries_of, read_definitions, read_due
+    from moving.redbeat import Application, entries_of, read_definitions, read_due, read_last_runs
 
-    app = Application(zone, queue, read_due(url, prefix), utc_now())
+    due = read_due(url, prefix)
+    app = Application(zone, queue, due, utc_now(), read_last_runs(url, due))
     entries = entries_of(read_definitions(url, prefix), app)
     _import(
         context,

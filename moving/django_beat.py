@@ -10,15 +10,16 @@ from typing import Any
 import sqlalchemy as sa
 
 from cron import CronSchedule
+from minutebook.beat.instants import Ran
 from minutebook.error_text import text_of
 from models.errors import Refused as RefusedCommand
 from models.values import format_instant
 from models.values.delays import rounded_up
 from moving.beat import NOTHING_TO_DO, ROUNDED, every, once, solar_rule
-from moving.celery_fires import CrontabFires
+from moving.celery_fires import CrontabFires, known_crontab, known_interval
 from moving.celery_rules import Crontab
 from moving.celery_work import POLICY, work_of
-from moving.entries import CannotMove, Entry, Refused, entry_or_refused
+from moving.entries import CannotMove, Entry, Known, Refused, entry_or_refused
 from moving.phases import Interval, continued, instant_or_none
 
 TASKS = "django_celery_beat_periodictask"
@@ -116,7 +117,24 @@ def entry_of(row: Row, tables: Tables, now: datetime, given: Mapping[str, Any]) 
         policy={**POLICY, **_bounds(row, now)},
         remarks=(*remarks, *more),
         fires=fires,
+        known=_next(row, tables, now),
     )
+
+
+def _next(row: Row, tables: Tables, now: datetime) -> Known | None:
+    """Return when beat runs a task next, as Celery's own engine finds; None if it is not asked."""
+    counted_from = _known(row.get("last_run_at")) or _known(row.get("date_changed"))
+    is_plain = row["enabled"] and not row.get("one_off") and row.get("start_time") is None
+    if not is_plain or counted_from is None:
+        return None
+    column, schedule = _schedule(row, tables)
+    ran, as_of = Ran(counted_from), max(tables.read_at or now, counted_from)
+    if column == "crontab_id":
+        return known_crontab(_crontab_of(schedule), ran, as_of)
+    if column == "interval_id":
+        every = schedule["every"] * PERIODS[str(schedule["period"])]
+        return known_interval(every, "UTC", ran, as_of)
+    return None
 
 
 def _options(row: Row, default_queue: str | None) -> dict[str, Any]:
@@ -249,8 +267,7 @@ def _solar(schedule: Row, *, one_off: bool) -> When:
 
 
 def _crontab(row: Row, schedule: Row, *, one_off: bool, now: datetime) -> When:
-    zone = str(schedule.get("timezone") or "UTC")
-    crontab = Crontab.read(schedule, zone)
+    crontab = _crontab_of(schedule)
     when = crontab.when
     starts_at = _instant(row.get("start_time"))
     if one_off:
@@ -259,6 +276,10 @@ def _crontab(row: Row, schedule: Row, *, one_off: bool, now: datetime) -> When:
     if starts_at is not None and starts_at > now and row.get("last_run_at") is None:
         remarks = ("django-celery-beat also runs it once at its start_time, the action does not",)
     return when, CrontabFires(crontab), remarks
+
+
+def _crontab_of(schedule: Row) -> Crontab:
+    return Crontab.read(schedule, str(schedule.get("timezone") or "UTC"))
 
 
 def _first(crontab: Crontab, after: datetime) -> datetime | None:

@@ -15,6 +15,17 @@ class Fires(Protocol):
         """Return the instants in (since, until], ascending, in UTC."""
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """When the other scheduler runs an entry next, as its own engine found at `as_of`.
+
+    At most five instants; the first is `as_of` itself if the entry is overdue.
+    """
+
+    next_at: tuple[datetime, ...]
+    as_of: datetime
+
+
 class CannotMove(ValueError):
     """Something that no action can express: why not, and what to do instead."""
 
@@ -36,7 +47,7 @@ class Entry:
     """One entry of another scheduler, as an action would say it.
 
     `where` names its place: a file and line, or a table and row. `remarks` say what differs apart
-    from its instants. Without `fires` the instants are not compared.
+    from its instants. Without `fires` and `known` the instants are not compared.
     """
 
     name: str
@@ -50,6 +61,7 @@ class Entry:
     owner: str = ""
     remarks: tuple[str, ...] = ()
     fires: Fires | None = None
+    known: Known | None = None
 
     @property
     def document(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from models.action.policy import LONGEST_LOOK_BACK
 from models.errors import InvalidAction
 from models.values import format_instant, parse_instant
 from models.values.durations import format_span, parse_span
-from moving.comparison import Difference, difference
+from moving.comparison import Difference, Upcoming, difference, upcoming
 from moving.entries import Entry, Refused
 
 COMPARED = timedelta(days=730)
@@ -31,6 +31,7 @@ class Outcome:
     kind: Kind
     document: dict[str, Any] | None = None
     difference: Difference | None = None
+    upcoming: Upcoming | None = None
     remarks: tuple[str, ...] = ()
     why: str = ""
     instead: str = ""
@@ -103,7 +104,8 @@ def _outcome(
     except InvalidAction as error:
         return _cannot(Refused.by(entry.name, entry.where, error))
     compared = comparisons.of(entry, model)
-    is_same = not entry.remarks and not (compared and compared.count)
+    following = upcoming(entry, plan_of(model), context.now)
+    is_same = not (entry.remarks or following.differing or (compared and compared.count))
     moved = entry if cut_over_at is None else _beginning(entry, cut_over_at)
     if isinstance(moved, Refused):
         return _cannot(moved)
@@ -113,6 +115,7 @@ def _outcome(
         "same" if is_same else "differs",
         moved.document,
         compared,
+        following,
         entry.remarks,
     )
 

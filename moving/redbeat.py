@@ -1,19 +1,23 @@
 """Entries of RedBeat, read from its keys in Redis."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
 from typing import Any
+from zoneinfo import ZoneInfo
 
+from cron.zone import canonical_name
+from minutebook.beat.instants import Ran
 from models.document import read_document
 from models.errors import Refused as RefusedCommand
 from models.parsing import Reading
 from moving.beat import BeatEntry, entry_of
+from moving.celery_fires import CrontabFires, known_crontab, known_interval
 from moving.cron_text import RULES
-from moving.entries import CannotMove, Entry, Refused, entry_or_refused
+from moving.entries import CannotMove, Entry, Known, Refused, entry_or_refused
 from views.foreign_redis import foreign_redis
 
 OWNER = "import:redbeat"
@@ -46,6 +50,26 @@ def read_due(url: str, prefix: str = PREFIX) -> dict[str, datetime]:
     return {key: EPOCH + timedelta(seconds=score) for key, score in scores if 0 <= score < LATEST}
 
 
+def read_last_runs(url: str, keys: Iterable[str]) -> dict[str, datetime]:
+    """Return when RedBeat last ran each key; raises Refused, without the password."""
+    with _reading(url) as client:
+        found = {key: _last_run(client.hget(key, "meta")) for key in keys}
+    return {key: at for key, at in found.items() if at is not None}
+
+
+def _last_run(meta: str | None) -> datetime | None:
+    """Return the last run in RedBeat's notes of a key; None for none, and for other texts."""
+    try:
+        written = dict(json.loads(meta or "")["last_run_at"])
+        place = written.pop("timezone", "UTC")
+        del written["__type__"]
+        is_offset = isinstance(place, int | float)
+        zone = timezone(timedelta(seconds=place)) if is_offset else ZoneInfo(canonical_name(place))
+        return datetime(**written, tzinfo=zone).astimezone(UTC)
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        return None
+
+
 @contextmanager
 def _reading(url: str) -> Iterator[Any]:
     try:
@@ -70,13 +94,14 @@ def _definitions(client: Any, prefix: str) -> Iterator[tuple[str, str]]:
 class Application:
     """A Celery application: its `timezone`, the queue of tasks that name none, and RedBeat's plan.
 
-    `due` has the instants of its keys, as they were at `read_at`.
+    `due` has the instants of its keys, and `ran` their last runs, as they were at `read_at`.
     """
 
     zone: str
     queue: str
     due: Mapping[str, datetime]
     read_at: datetime
+    ran: Mapping[str, datetime] = field(default_factory=dict)
 
 
 def entries_of(definitions: Mapping[str, str], app: Application) -> Iterator[Entry | Refused]:
@@ -107,7 +132,20 @@ def _entry(text: str, key: str, app: Application) -> Entry:
     if read is None or problems:
         parts = "; ".join(dict.fromkeys(problem.path for problem in problems))
         raise CannotMove(f"its definition is not RedBeat's: {parts}", "save it again")
-    return entry_of(read, key, app.zone, OWNER, app.read_at)
+    found = entry_of(read, key, app.zone, OWNER, app.read_at)
+    return replace(found, known=_next(raw["schedule"], found, key, app))
+
+
+def _next(written: Mapping[str, Any], found: Entry, key: str, app: Application) -> Known | None:
+    """Return when RedBeat runs a key next: never without a score, which is when it looks at it."""
+    if not found.active:
+        return None
+    if key not in app.due:
+        return Known((), app.read_at)
+    ran = Ran(app.ran.get(key), app.due[key])
+    if isinstance(found.fires, CrontabFires):
+        return known_crontab(found.fires.crontab, ran, app.read_at)
+    return known_interval(timedelta(seconds=written["every"]), app.zone, ran, app.read_at)
 
 
 def _objects(part: str, value: object) -> Iterator[str]:

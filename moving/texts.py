@@ -20,6 +20,7 @@ def report(made: Import, *, is_stored: bool) -> Iterator[str]:
     shared = _shared_remarks(made.entries)
     for one in sorted(made.entries, key=_rank(shared)):
         yield f"{one.outcome:7}  {one.name} ({one.where}){_details(one, shared)}"
+        yield from _side_by_side(one)
     for remark, number in shared.items():
         of = "all" if number == len(made.entries) else str(number)
         yield f"{of} entries: {remark}"
@@ -54,9 +55,31 @@ def _rank(shared: Collection[str]) -> Callable[[Moved], int]:
 def _details(one: Moved, shared: Collection[str]) -> str:
     if one.outcome == "cannot":
         return f": {one.why}; instead: {one.instead}"
-    parts = [_instants(one)] if one.differing else []
+    parts = [_next(one)] if one.next_differing else []
+    parts += [_instants(one)] if one.differing else []
     parts += [remark for remark in one.remarks if remark not in shared]
     return ": " + "; ".join(parts) if parts else ""
+
+
+def _next(one: Moved) -> str:
+    there, here = one.next_differing or (None, None)
+    shown = ["none" if at is None else instant(at) for at in (there, here)]
+    return f"next in {_kind(one)}: {shown[0]}, here: {shown[1]}"
+
+
+def _kind(one: Moved) -> str:
+    """Return the other scheduler's name, from the owner `import:KIND` or `import:KIND:SOURCE`."""
+    return str((one.document or {}).get("owner", "")).split(":")[1]
+
+
+def _side_by_side(one: Moved) -> Iterator[str]:
+    """Yield the next instants of an entry in both, if they differ."""
+    if one.next_differing is None:
+        return
+    kind = _kind(one)
+    for name, instants in ((kind, one.next_in_original), ("here", one.next_in_action)):
+        shown = ", ".join(map(instant, instants or ())) or "none"
+        yield f"{'':9}{name:{len(kind)}}  {shown}"
 
 
 def _instants(one: Moved) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from minutebook.beat.entries import entry_of
+from minutebook.beat.instants import Ran
 from minutebook.beat.messages import is_of_kombu
 from minutebook.beat.schedules import zone_name
 from minutebook.beat.stores import last_runs, scheduler_of, stored_entries
@@ -23,7 +24,7 @@ from minutebook.written import Output, add_output
 
 VERSION = 1
 CLEANUP = "celery.backend_cleanup"
-NONE: Mapping[str, str] = {}
+NONE: Mapping[str, dt.datetime] = {}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -54,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def schedule_of(
-    app: Any, scheduler: str | None = None, ran: Mapping[str, str] = NONE
+    app: Any, scheduler: str | None = None, ran: Mapping[str, dt.datetime] = NONE
 ) -> dict[str, Any]:
     """Return the schedule of a Celery application, as `minutebook import beat` reads it."""
     import celery
@@ -65,9 +66,7 @@ def schedule_of(
     # A scheduler of a database stores what `beat_schedule` has when it begins.
     stored = {one["name"] for one in entries}
     set_here = [(name, one) for name, one in _all_entries(app).items() if name not in stored]
-    for name, given in set_here:
-        last_run = {"last_run_at": ran[name]} if name in ran else {}
-        entries.append({**entry_of(app, name, given), **last_run})
+    entries += [entry_of(app, name, given, Ran(ran.get(name))) for name, given in set_here]
     return {
         "minutebook_beat": VERSION,
         "celery": celery.__version__,
@@ -86,7 +85,7 @@ def _stored(app: Any, scheduler: str | None) -> list[dict[str, Any]]:
         sys.exit(f"error: the entries of {named} cannot be read: {text_of(error)}")
 
 
-def _last_runs(path: str) -> dict[str, str]:
+def _last_runs(path: str) -> dict[str, dt.datetime]:
     try:
         return last_runs(path)
     except Exception as error:  # of the database's kind

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
+from minutebook.beat.instants import Ran, of_schedule
 from minutebook.beat.messages import message_options
 from minutebook.beat.schedules import class_name, described
 from minutebook.error_text import text_of
@@ -18,6 +20,7 @@ OF_BEAT = ("name", "app", "total_run_count", "default_now")
 # Methods of a task by which its class changes what is sent, or how it is run.
 METHODS = ("apply_async", "apply", "__call__")
 
+NEVER_RUN = Ran()
 CORRECT = "correct it in the application, and write it again"
 
 
@@ -25,9 +28,12 @@ class Broken(ValueError):
     """An entry that beat could not send, or that only the application understands."""
 
 
-def entry_of(app: Any, name: Any, entry: Any) -> dict[str, Any]:
-    """Return an entry; one that cannot be read is its name and, as `broken`, the reason."""
-    return guarded(name, lambda: _entry(app, _name(name), entry))
+def entry_of(app: Any, name: Any, entry: Any, ran: Ran = NEVER_RUN) -> dict[str, Any]:
+    """Return an entry; one that cannot be read is its name and, as `broken`, the reason.
+
+    `ran` is what its scheduler has recorded of it.
+    """
+    return guarded(name, lambda: _entry(app, _name(name), entry, ran))
 
 
 def guarded(name: Any, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -50,7 +56,7 @@ def _name(name: Any) -> str:
     return "".join(one if one.isprintable() else " " for one in text)
 
 
-def _entry(app: Any, name: str, entry: Any) -> dict[str, Any]:
+def _entry(app: Any, name: str, entry: Any, ran: Ran) -> dict[str, Any]:
     given = _parts(entry)
     task = given.get("task")
     if not isinstance(task, str) or not task:
@@ -60,17 +66,20 @@ def _entry(app: Any, name: str, entry: Any) -> dict[str, Any]:
     args, kwargs = _list(given.get("args")), _dict("kwargs", given.get("kwargs"))
     options = message_options(app, task, args, kwargs, _dict("options", given.get("options")))
     unsaid: list[str] = []
+    schedule = described(app, given["schedule"], relative=bool(given.get("relative")))
+    ran = _ran(given, ran)
     return {
         "name": name,
         "task": task,
         "args": said("args", args, unsaid),
         "kwargs": said("kwargs", kwargs, unsaid),
         "options": said("options", options, unsaid),
-        "schedule": described(app, given["schedule"], relative=bool(given.get("relative"))),
+        "schedule": schedule,
         "enabled": bool(given.get("enabled", True)),
         "unsaid": unsaid,
         "unknown": [_name(key) for key in given if key not in {*KEYS, *OF_BEAT}],
-        **_last_run_of(given),
+        **_known(ran),
+        **_next(app, given, schedule, ran),
         **_class_of(app, task),
     }
 
@@ -86,14 +95,45 @@ def _parts(entry: Any) -> dict[Any, Any]:
     raise Broken(f"{shown(entry)} is not an entry: write a dictionary with `task` and `schedule`")
 
 
-def _last_run_of(given: Mapping[Any, Any]) -> dict[str, str]:
-    last_run_at = given.get("last_run_at")
-    return {"last_run_at": instant(last_run_at)} if isinstance(last_run_at, dt.datetime) else {}
+def _ran(given: Mapping[Any, Any], ran: Ran) -> Ran:
+    at = given.get("last_run_at")
+    return ran if ran.last_run_at or not isinstance(at, dt.datetime) else Ran(aware(at), ran.due_at)
 
 
-def instant(at: dt.datetime) -> str:
-    """Return an instant as text; Celery takes one without an offset for UTC."""
-    return (at if at.tzinfo else at.replace(tzinfo=dt.timezone.utc)).isoformat()
+def _known(ran: Ran) -> dict[str, str]:
+    known = {"last_run_at": ran.last_run_at, "due_at": ran.due_at}
+    return {name: at.isoformat() for name, at in known.items() if at is not None}
+
+
+def _next(
+    app: Any, given: Mapping[Any, Any], schedule: Mapping[str, Any], ran: Ran
+) -> dict[str, list[str]]:
+    """Return when beat sends an entry next, if that is known.
+
+    An interval counts from its last run. Beat does not send one that is disabled.
+    """
+    is_known = bool(ran.last_run_at or ran.due_at or "every_s" not in schedule)
+    if "other" in schedule or not given.get("enabled", True) or not is_known:
+        return {}
+    with suppress(Exception):  # of a crontab without any date, or of a user's clock
+        return next_of(of_schedule(_schedule(app, given), app, ran, app.now()))
+    return {}
+
+
+def _schedule(app: Any, given: Mapping[Any, Any]) -> Any:
+    from celery.schedules import maybe_schedule
+
+    return maybe_schedule(given["schedule"], bool(given.get("relative")), app=app)
+
+
+def next_of(instants: Sequence[dt.datetime]) -> dict[str, list[str]]:
+    """Return the next instants of an entry as JSON holds them."""
+    return {"next_at": [at.isoformat() for at in instants]}
+
+
+def aware(at: dt.datetime) -> dt.datetime:
+    """Return an instant with its offset; Celery takes one without for UTC."""
+    return at if at.tzinfo else at.replace(tzinfo=dt.timezone.utc)
 
 
 def _list(value: Any) -> list[Any]:

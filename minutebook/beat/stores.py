@@ -10,10 +10,13 @@ import datetime as dt
 import json
 import shelve
 from collections.abc import Iterator
+from contextlib import suppress
+from copy import copy
 from functools import partial
 from typing import Any
 
-from minutebook.beat.entries import broken, entry_of, guarded, instant
+from minutebook.beat.entries import aware, broken, entry_of, guarded, next_of
+from minutebook.beat.instants import EPOCH, Ran, next_instants, set_clock
 from minutebook.beat.messages import message_options
 from minutebook.beat.schedules import class_name, zone_name
 from minutebook.json_values import said
@@ -38,7 +41,7 @@ def stored_entries(app: Any, scheduler: Any) -> Iterator[dict[str, Any]]:
     """Yield the entries that a scheduler keeps itself, beside those of `beat_schedule`."""
     names = [class_name(one) for one in scheduler.__mro__]
     if DJANGO in names:
-        yield from _of_django(app, scheduler.Model)
+        yield from _of_django(app, scheduler)
     elif REDBEAT in names:
         yield from _of_redbeat(app, scheduler.Entry)
     if names[0] not in (DJANGO, REDBEAT, *PLAIN):
@@ -46,9 +49,51 @@ def stored_entries(app: Any, scheduler: Any) -> Iterator[dict[str, Any]]:
         yield broken("beat_scheduler", why, "write an action for each entry that is not here")
 
 
-def _of_django(app: Any, model: Any) -> Iterator[dict[str, Any]]:
-    for row in model._default_manager.order_by("pk"):
-        yield guarded(row.name, partial(_row, app, row))
+def _of_django(app: Any, scheduler: Any) -> Iterator[dict[str, Any]]:
+    reads = _reading(scheduler.Entry)
+    for row in scheduler.Model._default_manager.order_by("pk"):
+        entry = guarded(row.name, partial(_row, app, row))
+        if row.enabled:
+            with suppress(Exception):  # of what the importer refuses, or of a user's class
+                entry.update(next_of(_next_of_row(app, reads, row)))
+        yield entry
+
+
+def _reading(kind: Any) -> Any:
+    """Return a class of entries that writes no row: `at` is its time."""
+
+    def default_now(entry: Any) -> dt.datetime:
+        at: dt.datetime = entry.at
+        is_aware = kind._default_now(entry).tzinfo is not None
+        return at if is_aware else at.astimezone(dt.timezone.utc).replace(tzinfo=None)
+
+    def refuse(_entry: Any, _row: Any) -> None:
+        raise LookupError("it is disabled at its next look")
+
+    methods = {"at": EPOCH, "_default_now": default_now}
+    return type(kind.__name__, (kind,), {**methods, "_disable": refuse})
+
+
+def _next_of_row(app: Any, reads: Any, row: Any) -> list[dt.datetime]:
+    """Return when django-celery-beat's own entry is due next; raises an error for one never."""
+    its = copy(row)
+    # It counts a one-off's runs, and saves it.
+    its.save, is_one_off = _refuse_to_save, bool(row.one_off)
+    entry = reads(its, app=app)
+    with set_clock(entry.schedule, app) as (set_to, zone):
+
+        def is_due(last: dt.datetime, at: dt.datetime) -> tuple[bool, float | None]:
+            set_to(at)
+            entry.at, entry.last_run_at = at.astimezone(app.timezone), last
+            is_now, wait_s = entry.is_due()
+            return is_now, wait_s
+
+        found = next_instants(is_due, zone, Ran(aware(entry.last_run_at)), app.now())
+    return found[:1] if is_one_off else found
+
+
+def _refuse_to_save(*_args: Any, **_kwargs: Any) -> None:
+    raise LookupError("it has run, and is disabled at its next look")
 
 
 def _row(app: Any, row: Any) -> dict[str, Any]:
@@ -117,16 +162,17 @@ def _of_key(app: Any, entry: Any, key: str, name: str) -> dict[str, Any]:
     from redbeat.schedulers import ensure_conf, get_redis
 
     definition = entry.load_definition(key, app=app)
-    found = entry_of(app, definition.get("name", name), definition)
     score = get_redis(app).zscore(ensure_conf(app).schedule_key, key)
     # RedBeat runs no key with a score below 0.
-    if score is not None and score >= 0:
-        found["due_at"] = instant(dt.datetime.fromtimestamp(score, dt.timezone.utc))
-    return found
+    is_planned = score is not None and score >= 0
+    due_at = dt.datetime.fromtimestamp(score, dt.timezone.utc) if is_planned else None
+    last_run_at = entry.load_meta(key, app=app)["last_run_at"] if is_planned else None
+    found = entry_of(app, definition.get("name", name), definition, Ran(last_run_at, due_at))
+    return found if is_planned else {**found, "next_at": []}
 
 
-def last_runs(path: str) -> dict[str, str]:
+def last_runs(path: str) -> dict[str, dt.datetime]:
     """Return when beat last ran its entries, by their names, from its schedule file."""
     # Beat itself unpickles it, in the same environment.
     with shelve.open(path, flag="r") as stored:  # noqa: S301
-        return {name: instant(one.last_run_at) for name, one in stored["entries"].items()}
+        return {name: aware(one.last_run_at) for name, one in stored["entries"].items()}

@@ -4,13 +4,14 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Annotated, Any
 
 import sqlalchemy as sa
 from pydantic import BeforeValidator, Field, JsonValue
 
+from minutebook.apscheduler_fires import next_fires
 from models.action.policy import LONGEST_LOOK_BACK, SHORTEST_LOOK_BACK
 from models.document import Document, read_document
 from models.errors import InvalidDocument, Problem
@@ -18,11 +19,12 @@ from models.errors import Refused as RefusedCommand
 from models.parsing import Reading
 from models.values import Flag, format_instant, parse_list, parse_text
 from models.values.durations import format_span
-from moving.apscheduler.fires import NOT_COMPARED, TriggerFires, is_engine_here
+from moving.apscheduler.fires import NOT_COMPARED, TriggerFires, engine_of, is_engine_here
 from moving.apscheduler.pickled import job_of
 from moving.apscheduler.rules import rule_of
+from moving.beat import known_of
 from moving.celery_work import work_of
-from moving.entries import CannotMove, Entry, Refused, check_said, entry_or_refused
+from moving.entries import CannotMove, Entry, Known, Refused, check_said, entry_or_refused
 from moving.phases import UNKNOWN, instant_or_none
 from tasks.steps.command import STEP
 
@@ -44,7 +46,10 @@ Items = Annotated[tuple[JsonValue, ...], BeforeValidator(parse_list)]
 
 # A field called `kwargs` collides with the **kwargs that mypy's plugin gives to __init__.
 class Job(Document):  # type: ignore[no-redef]
-    """One job; `unsaid` are the parts that JSON cannot hold."""
+    """One job; `unsaid` are the parts that JSON cannot hold.
+
+    `next_at` are the instants at which its own trigger runs it next, found at `as_of`.
+    """
 
     id: Text
     name: Text
@@ -57,9 +62,11 @@ class Job(Document):  # type: ignore[no-redef]
     max_instances: int = 1
     paused: Flag = False
     next_run_time: Text | None = None
+    next_at: Items | None = None
     begins_anew: Flag = False
     unsaid: Items = ()
     broken: Text = ""
+    as_of: Text = ""
 
 
 class Jobs(Document):
@@ -67,6 +74,7 @@ class Jobs(Document):
 
     minutebook_apscheduler: int
     apscheduler: Text
+    written_at: Text = ""
     jobs: tuple[Job, ...]
 
 
@@ -92,7 +100,8 @@ def written_jobs(document: object) -> Iterator[Job | Refused]:
         raise InvalidDocument(
             [Problem("minutebook_apscheduler", read.minutebook_apscheduler, remedy)]
         )
-    yield from read.jobs
+    for one in read.jobs:
+        yield one.model_copy(update={"as_of": read.written_at})
 
 
 def stored_jobs(connection: sa.Connection, table: str = TABLE) -> Iterator[Job | Refused]:
@@ -165,7 +174,20 @@ def _entry(job: Job, where: str, work: Work, now: datetime) -> Entry:
         },
         remarks=(*remarks, *rule.remarks, *unknown, *not_compared),
         fires=TriggerFires(trigger) if is_compared else None,
+        known=_next(job, trigger, now),
     )
+
+
+def _next(job: Job, trigger: Mapping[str, Any], now: datetime) -> Known | None:
+    """Return when APScheduler runs a job next: as the file says, or by its trigger here."""
+    at = instant_or_none(job.next_run_time)
+    is_drawn = bool(trigger.get("jitter"))
+    if job.as_of or at is None or job.paused or is_drawn or not is_engine_here():
+        return known_of(job.next_at, instant_or_none(job.as_of) or now)
+    engine = engine_of(trigger)
+    # A trigger of calendar intervals counts from the date of its last run, in its own zone.
+    first = at.astimezone(getattr(engine, "timezone", UTC))
+    return Known(tuple(next_fires(engine, first, now, job.misfire_grace_time)), now)
 
 
 def _continued(job: Job) -> Mapping[str, Any]:

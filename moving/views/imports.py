@@ -48,6 +48,17 @@ class Moved(View):
     only_in: Literal["action", "original"] | None = Field(
         None, description="Which of the two has the first differing instant."
     )
+    next_in_original: tuple[Instant, ...] | None = Field(
+        None,
+        description="Its next instants in the other scheduler, at most five; null if not known.",
+    )
+    next_in_action: tuple[Instant, ...] = Field(
+        (), description="Its next instants as an action, at most five."
+    )
+    next_differing: tuple[Instant | None, Instant | None] | None = Field(
+        None,
+        description="The first of these that differ, in the original and in the action.",
+    )
     remarks: tuple[str, ...] = Field((), description="What else differs.")
     why: str = Field("", description="Why it cannot be an action.")
     instead: str = Field("", description="What to do instead.")
@@ -210,7 +221,7 @@ def cut_over_of(text: str, now: datetime) -> datetime:
 
 
 def _moved(one: Outcome) -> Moved:
-    found = one.difference
+    found, following = one.difference, one.upcoming
     where = None if found is None or not found.count else found.is_here
     return Moved.of(
         one,
@@ -219,6 +230,9 @@ def _moved(one: Outcome) -> Moved:
         differing=found.count if found else None,
         first_differing_at=found.first_at if found else None,
         only_in=None if where is None else "action" if where else "original",
+        next_in_original=following and following.there,
+        next_in_action=following.here if following else (),
+        next_differing=following and following.differing,
     )
 
 

@@ -31,10 +31,12 @@ from moving.apscheduler.pickled import job_of
 from moving.entries import CannotMove
 from moving.foreign_database import foreign_database
 from moving.outcomes import Outcome, outcomes
+from runtime.clock import utc_now
 from tasks.built_in import built_in_steps
 from tests.moved import document, names
 
-NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
+# The schedulers of these tests are real: they plan from now on.
+NOW = utc_now()
 CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None, commands=None)
 WORK = Work(lambda name: fnmatchcase(name, "builtins.*"), "shop")
 PARIS = "Europe/Paris"

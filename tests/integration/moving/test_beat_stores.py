@@ -79,7 +79,12 @@ def exported(folder: Path, code: str, **settings: str) -> dict[str, Outcome]:
     """Return what becomes of the entries of an application, by their names."""
     done = run(folder, code, **settings)
     assert done.returncode == 0, done.stderr.decode()
-    made = {**json.loads(done.stdout), "written_at": NOW.isoformat()}
+    made = json.loads(done.stdout)
+    if "DATABASE" in settings:
+        # Its rows are those of that instant.
+        made["written_at"] = NOW.isoformat()
+        for one in made["entries"]:
+            one.pop("next_at", None)
     entries = entries_of(made, "beat.json", NOW)
     return {one.name: one for one in outcomes(entries, CONTEXT)}
 
@@ -101,15 +106,33 @@ def test_the_rows_of_django_celery_beat_become_what_its_tables_become(
     read = outcomes(django_beat.entries_of(tables, NOW, "shop"), CONTEXT)
 
     assert found.pop("set here").remarks == (UNKNOWN,)
-    assert found == {
-        one.name: replace(one, where=found[one.name].where, document=_of_beat(one.document))
-        for one in read
-    }
+    assert found == {one.name: _read_by(one, found[one.name]) for one in read}
     assert database.read_bytes() == before
+
+
+def _read_by(one: Outcome, other: Outcome) -> Outcome:
+    """Return what the tables become, with the place and the instant at which it was read."""
+    document = _of_beat(one.document)
+    return replace(one, where=other.where, document=document, upcoming=other.upcoming)
 
 
 def _of_beat(document: dict[str, Any] | None) -> dict[str, Any] | None:
     return None if document is None else {**document, "owner": "import:beat"}
+
+
+def test_the_next_instants_are_those_of_the_entries_of_django_celery_beat(
+    database: Path, tmp_path: Path
+) -> None:
+    before = database.read_bytes()
+
+    done = run(tmp_path, DJANGO, DATABASE=str(database), USE_TZ="1")
+
+    written = {one["name"]: one.get("next_at") for one in json.loads(done.stdout)["entries"]}
+    assert {name for name, instants in written.items() if not instants} == {
+        "paused", "expired", "has run", "broken", "set here",
+    }  # fmt: skip
+    assert {len(instants) for name, instants in written.items() if instants} == {1, 5}
+    assert database.read_bytes() == before
 
 
 def test_times_without_a_zone_are_those_of_django(database: Path, tmp_path: Path) -> None:

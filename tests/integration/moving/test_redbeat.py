@@ -15,7 +15,7 @@ from models.action import ParseContext
 from models.errors import Refused
 from models.values import format_instant
 from moving.outcomes import Outcome, outcomes
-from moving.redbeat import Application, entries_of, read_definitions, read_due
+from moving.redbeat import Application, entries_of, read_definitions, read_due, read_last_runs
 from runtime.clock import utc_now
 from tasks.built_in import built_in_steps
 from tests.servers import Broker
@@ -39,7 +39,9 @@ def save(app: Celery, name: str, schedule: object, **rest: Any) -> None:
 
 def found(broker: Broker) -> dict[str, Outcome]:
     definitions = read_definitions(broker.url)
-    app = Application("Europe/Paris", "shop", read_due(broker.url), utc_now())
+    due = read_due(broker.url)
+    ran = read_last_runs(broker.url, due)
+    app = Application("Europe/Paris", "shop", due, utc_now(), ran)
     return {one.name: one for one in outcomes(entries_of(definitions, app), CONTEXT)}
 
 

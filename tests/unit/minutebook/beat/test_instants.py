@@ -1,0 +1,115 @@
+"""The next instants of an entry, by the `is_due` of Celery's own schedules."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from celery import Celery
+from celery.schedules import crontab, schedule, solar
+
+from minutebook.beat import schedule_of
+from minutebook.beat.instants import Ran, of_schedule
+
+NOW = datetime(2026, 11, 26, 3, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+NEVER_RUN = Ran()
+
+
+def app_in(zone: str = "UTC", **settings: Any) -> Celery:
+    app = Celery("shop", set_as_current=False)
+    app.conf.update(timezone=zone, **settings)
+    return app
+
+
+def found(
+    given: Any, ran: Ran = NEVER_RUN, now: datetime = NOW, zone: str = "UTC"
+) -> Sequence[datetime]:
+    app = app_in(zone)
+    given.app = app
+    return of_schedule(given, app, ran, now)
+
+
+def clock(text: str) -> datetime:
+    return datetime.fromisoformat(f"2026-{text}:00+00:00")
+
+
+@pytest.mark.parametrize(
+    ("given", "ran", "first", "second"),
+    [
+        pytest.param(crontab("0", "5"), Ran(), "11-26T05:00", "11-27T05:00", id="crontab"),
+        pytest.param(
+            crontab("0", "5"), Ran(NOW - 22 * HOUR), "11-26T05:00", "11-27T05:00", id="has_run"
+        ),
+        pytest.param(
+            crontab("0", "2"), Ran(NOW - 25 * HOUR), "11-26T03:00", "11-27T02:00", id="overdue"
+        ),
+        pytest.param(
+            crontab("58", "2"), Ran(NOW - 24 * HOUR), "11-27T02:58", "11-28T02:58", id="unrecorded"
+        ),
+        pytest.param(crontab(), Ran(NOW - HOUR), "11-26T03:00", "11-26T03:01", id="overdue_often"),
+        pytest.param(
+            schedule(6 * HOUR), Ran(NOW - 2 * HOUR), "11-26T07:00", "11-26T13:00", id="interval"
+        ),
+        pytest.param(
+            schedule(2 * HOUR), Ran(NOW - 5 * HOUR), "11-26T03:00", "11-26T05:00", id="late"
+        ),
+        pytest.param(
+            schedule(60), Ran(NOW - timedelta(minutes=4)), "11-26T03:01", "11-26T03:02", id="often"
+        ),
+        pytest.param(
+            schedule(6 * HOUR),
+            Ran(NOW - 2 * HOUR, NOW + HOUR),
+            "11-26T07:00",
+            "11-26T13:00",
+            id="looked_at_before",
+        ),
+        pytest.param(
+            schedule(6 * HOUR), Ran(None, NOW + HOUR), "11-26T04:00", "11-26T10:00", id="planned"
+        ),
+        pytest.param(
+            schedule(6 * HOUR), Ran(None, NOW - HOUR), "11-26T03:00", "11-26T09:00", id="overslept"
+        ),
+    ],
+)
+def test_the_next_instants_are_those_of_the_loop_of_beat(
+    given: Any, ran: Ran, first: str, second: str
+) -> None:
+    instants = found(given, ran)
+
+    assert list(instants[:2]) == [clock(first), clock(second)]
+    assert len(instants) == 5
+
+
+def test_a_crontab_follows_its_zone_through_a_clock_change() -> None:
+    before = datetime(2026, 10, 24, 12, tzinfo=UTC)
+
+    instants = found(crontab("0", "5"), now=before, zone="Europe/Paris")
+
+    assert [at.hour for at in instants] == [4, 4, 4, 4, 4]
+    instants = found(crontab("0", "5"), now=before - timedelta(days=1), zone="Europe/Paris")
+    assert [at.hour for at in instants] == [3, 4, 4, 4, 4]
+
+
+def test_five_leap_days_are_found() -> None:
+    instants = found(crontab("0", "5", day_of_month="29", month_of_year="2"))
+
+    assert [at.year for at in instants] == [2028, 2032, 2036, 2040, 2044]
+
+
+def test_the_clock_of_a_schedule_is_its_own_again() -> None:
+    given: Any = solar("sunset", 48.85, 2.35)
+
+    assert len(found(given)) == 5
+    assert given.nowfun is None
+
+
+def test_the_export_has_the_next_instants_of_what_beat_would_send() -> None:
+    entries: dict[str, Any] = {
+        "daily": {"task": "tasks.it", "schedule": crontab("0", "5")},
+        "often": {"task": "tasks.it", "schedule": 60.0},
+        "no day": {"task": "tasks.it", "schedule": crontab("0", "5"), "enabled": False},
+    }
+    written = schedule_of(app_in(beat_schedule=entries))["entries"]
+
+    assert [len(one.get("next_at", ())) for one in written] == [5, 0, 0]
