@@ -12,8 +12,9 @@ from models.values.durations import format_span
 from moving.celery_fires import CrontabFires
 from moving.celery_rules import Crontab
 from moving.celery_work import POLICY, work_of
-from moving.entries import CannotMove, Entry, Known, check_said
+from moving.entries import CannotMove, Entry, Fires, Known, check_said
 from moving.phases import Interval, continued, instant_or_none
+from moving.redbeat.rules import rule_of
 
 LONGEST_S = timedelta(days=36_600).total_seconds()
 NOTHING_TO_DO = "there is nothing to do"
@@ -66,10 +67,13 @@ def entry_of(one: BeatEntry, where: str, zone: str, owner: str, as_of: datetime)
     if isinstance(crontab, Mapping):
         read = Crontab.read(crontab, str(schedule.get("timezone") or zone))
         when: Any = read.when
-        fires = CrontabFires(read)
+        fires: Fires | None = CrontabFires(read)
     elif isinstance(solar := schedule.get("solar"), Mapping):
         when, fires = solar_rule(*map(solar.get, ("event", "lat", "lon"))), None
         remarks += (ROUNDED,)
+    elif isinstance(rrule := schedule.get("rrule"), Mapping):
+        when, fires, more = rule_of(rrule, zone, as_of)
+        remarks += more
     else:
         (when, more), fires = _interval(one, as_of), None
         remarks += more

@@ -131,7 +131,13 @@ def redbeat(
     cut_over: CutOver = None,
 ) -> None:
     """Import the entries of RedBeat. Prints the actions, and a report."""
-    from moving.redbeat import Application, entries_of, read_definitions, read_due, read_last_runs
+    from moving.redbeat.keys import (
+        Application,
+        entries_of,
+        read_definitions,
+        read_due,
+        read_last_runs,
+    )
 
     due = read_due(url, prefix)
     app = Application(zone, queue, due, utc_now(), read_last_runs(url, due))

@@ -1,10 +1,9 @@
 """Events of an iCalendar file, as entries that run one work."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from dataclasses import replace
+from datetime import date, datetime
 from functools import partial
-from itertools import dropwhile, takewhile
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -15,6 +14,7 @@ from models.errors import Refused as RefusedCommand
 from models.values.zones import instant_of
 from moving.beat import once
 from moving.entries import CannotMove, Entry, Refused, entry_or_refused
+from moving.wall_fires import RecurrenceFires
 
 OWNER = "import:icalendar"
 LONGEST_NAME = 200
@@ -100,7 +100,7 @@ def _zone_of(at: datetime) -> str | None:
         raise CannotMove(f"its time zone {name[:60]!r} is unknown", "name an IANA zone") from None
 
 
-def _recurrence(text: str, wall: datetime, zone: str) -> tuple[dict[str, Any], "EventFires"]:
+def _recurrence(text: str, wall: datetime, zone: str) -> tuple[dict[str, Any], RecurrenceFires]:
     times = [60 * wall.hour + wall.minute]
     try:
         rule = read_recurrence(text)
@@ -110,7 +110,7 @@ def _recurrence(text: str, wall: datetime, zone: str) -> tuple[dict[str, Any], "
     when = {"rrule": rule.text, "timezone": zone, "starting_at": wall.isoformat()}
     if not rule.times:
         when["at"] = f"{wall:%H:%M}"
-    return when, EventFires(rule.text, wall, zone)
+    return when, RecurrenceFires(rule.text, wall, zone)
 
 
 def _excepted(event: Any, zone: str) -> set[date]:
@@ -125,41 +125,3 @@ def _excepted(event: Any, zone: str) -> set[date]:
         for each in lists
         for one in each.dts
     }
-
-
-@dataclass(frozen=True, slots=True)
-class EventFires:
-    """When python-dateutil has a rule occur: a time that the clocks skip moves by the gap."""
-
-    rule: str
-    first: datetime
-    zone: str
-    excepted: frozenset[date] = frozenset()
-
-    def between(self, since: datetime, until: datetime) -> list[datetime]:
-        """Return the instants in (since, until]."""
-        from dateutil.rrule import rrulestr
-
-        zone = ZoneInfo(self.zone)
-        ends = until.astimezone(zone).replace(tzinfo=None) + timedelta(days=1)
-        walls = takewhile(
-            lambda wall: wall < ends, rrulestr(_local(self.rule, zone), dtstart=self.first)
-        )
-        found = (
-            wall.replace(tzinfo=zone).astimezone(UTC)
-            for wall in walls
-            if wall.date() not in self.excepted
-        )
-        return [at for at in dropwhile(lambda at: at <= since, found) if at <= until]
-
-
-def _local(rule: str, zone: ZoneInfo) -> str:
-    """Return a rule whose UNTIL is on the clock of `zone`, and includes its day."""
-    parts = dict(part.split("=") for part in rule.split(";"))
-    until = parts.get("UNTIL", "")
-    if until.endswith("Z"):
-        at = datetime.strptime(until, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
-        parts["UNTIL"] = f"{at.astimezone(zone):%Y%m%dT%H%M%S}"
-    elif until and "T" not in until:
-        parts["UNTIL"] = f"{until}T235959"
-    return ";".join(f"{key}={value}" for key, value in parts.items())

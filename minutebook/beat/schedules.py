@@ -11,6 +11,13 @@ from minutebook.json_values import shown
 FIELDS = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week")
 # A class of django-celery-beat: it adds a zone, which Celery's own engine is asked for.
 WITH_A_ZONE = "django_celery_beat.tzcrontab.TzAwareCrontab"
+# A class of RedBeat, with the arguments of dateutil's `rrule`. It reads instants in UTC offsets.
+RECURRENCE = "redbeat.schedules.rrule"
+PARTS = (
+    *("freq", "dtstart", "interval", "wkst", "count", "until", "bysetpos", "bymonth"),
+    *("bymonthday", "byyearday", "byeaster", "byweekno", "byweekday"),
+    *("byhour", "byminute", "bysecond"),
+)
 MINUTE = dt.timedelta(minutes=1)
 
 
@@ -31,10 +38,24 @@ def described(app: Any, given: Any, *, relative: bool) -> dict[str, Any]:
         return {"crontab": fields, "timezone": zone_name(_zone_of(schedule))}
     if kind is schedules.solar:
         return {"solar": {"event": schedule.event, "lat": schedule.lat, "lon": schedule.lon}}
+    if class_name(kind) == RECURRENCE:
+        return {"rrule": {name: _part(getattr(schedule, name)) for name in PARTS}}
     if kind is schedules.schedule:
         found: dict[str, Any] = {"every_s": schedule.run_every.total_seconds()}
         return {**found, "relative": True} if schedule.relative else found
     return {"other": class_name(kind)}
+
+
+def _part(value: Any) -> Any:
+    """Return a part of a recurrence rule: a number, an instant, a weekday, or a list of them."""
+    if isinstance(value, dt.datetime):
+        return value.isoformat()
+    if isinstance(value, (list, tuple, set, range)):
+        return [_part(one) for one in value]
+    if hasattr(value, "weekday") and hasattr(value, "n"):
+        day = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")[value.weekday]
+        return f"{value.n}{day}" if value.n else day
+    return value
 
 
 def _is_schedule(given: Any) -> bool:

@@ -14,15 +14,17 @@ from celery import Celery
 from celery.beat import PersistentScheduler
 from celery.schedules import crontab, schedule
 from redbeat import RedBeatSchedulerEntry
+from redbeat.schedules import rrule
 from redis import Redis
 
 from minutebook.beat.stores import stored_entries
 from models.action import ParseContext
-from moving import django_beat, redbeat
+from moving import django_beat
 from moving.beat_file import entries_of
 from moving.foreign_database import foreign_database
 from moving.outcomes import Outcome, outcomes
 from moving.phases import UNKNOWN
+from moving.redbeat import keys as redbeat
 from tasks.built_in import built_in_steps
 from tests.integration.moving.test_django_beat import filled
 from tests.servers import Broker
@@ -181,6 +183,7 @@ def test_the_keys_of_redbeat_are_read_with_the_routes_of_the_application(
     save("daily", crontab("5", 0), args=["Paris"], options={"priority": 3})
     save("often", schedule(timedelta(minutes=15)), enabled=False)
     save("routed", crontab("5", 0), task="routed")
+    save("by rule", rrule("WEEKLY", NOW, byweekday=[0, 2]))
     save("at an instant", crontab("5", 0), kwargs={"day": NOW})
     with Redis.from_url(broker.url) as client:
         client.hset("shop[1]:broken", "definition", "{")
@@ -191,6 +194,7 @@ def test_the_keys_of_redbeat_are_read_with_the_routes_of_the_application(
     kinds = {name: one.kind for name, one in found.items()}
     assert kinds == {
         "daily": "same", "often": "same", "routed": "same", "set here": "differs",
+        "by rule": "same",
         "at an instant": "cannot", "broken": "cannot",
     }  # fmt: skip
     routed = found["routed"].document or {}

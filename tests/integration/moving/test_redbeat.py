@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 from celery import Celery
 from celery.schedules import crontab, schedule
+from dateutil.rrule import FR, MO, SU
 from redbeat import RedBeatSchedulerEntry
 from redbeat.schedules import rrule
 
@@ -15,7 +16,7 @@ from models.action import ParseContext
 from models.errors import Refused
 from models.values import format_instant
 from moving.outcomes import Outcome, outcomes
-from moving.redbeat import Application, entries_of, read_definitions, read_due, read_last_runs
+from moving.redbeat.keys import Application, entries_of, read_definitions, read_due, read_last_runs
 from runtime.clock import utc_now
 from tasks.built_in import built_in_steps
 from tests.servers import Broker
@@ -57,7 +58,7 @@ def test_entries_become_actions(app: Celery, broker: Broker) -> None:
         "daily": "same",
         "often": "same",
         "halves": "same",
-        "redbeat:by rrule": "cannot",
+        "by rrule": "same",
     }
     documents = {name: one.document or {} for name, one in made.items()}
     assert documents["daily"] == {
@@ -76,6 +77,144 @@ def test_entries_become_actions(app: Celery, broker: Broker) -> None:
     assert (documents["often"]["active"], documents["often"]["when"]) == (False, when)
     assert documents["halves"]["when"]["cron_rule"] == "0,30 7 * * *"
     assert documents["halves"]["operations"]["celery_task"]["queue"] == "orders"
+
+
+BEGIN = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
+TOKYO = BEGIN.astimezone(timezone(timedelta(hours=9)))
+
+
+@pytest.mark.parametrize(
+    ("rule", "when"),
+    [
+        pytest.param(rrule("DAILY", BEGIN), {"rrule": "FREQ=DAILY;INTERVAL=1"}, id="daily"),
+        pytest.param(
+            rrule("WEEKLY", BEGIN, interval=2, byweekday=[0, 3]),
+            {"rrule": "FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,TH"},
+            id="every_other_week",
+        ),
+        pytest.param(
+            rrule("WEEKLY", BEGIN, byweekday=(MO, FR), wkst=SU),
+            {"rrule": "FREQ=WEEKLY;INTERVAL=1;WKST=SU;BYDAY=MO,FR"},
+            id="weekdays",
+        ),
+        pytest.param(
+            rrule("MONTHLY", BEGIN, bymonthday=(1, -1)),
+            {"rrule": "FREQ=MONTHLY;INTERVAL=1;BYMONTHDAY=1,-1"},
+            id="first_and_last_day",
+        ),
+        pytest.param(
+            rrule("MONTHLY", BEGIN, byweekday=[0, 1, 2, 3, 4], bysetpos=-1),
+            {"rrule": "FREQ=MONTHLY;INTERVAL=1;BYSETPOS=-1;BYDAY=MO,TU,WE,TH,FR"},
+            id="last_work_day",
+        ),
+        pytest.param(
+            rrule("YEARLY", BEGIN, bymonth=[3, 9], bymonthday=1),
+            {"rrule": "FREQ=YEARLY;INTERVAL=1;BYMONTH=3,9;BYMONTHDAY=1"},
+            id="months",
+        ),
+        pytest.param(
+            rrule("YEARLY", BEGIN, byweekno=20, byweekday=MO),
+            {"rrule": "FREQ=YEARLY;INTERVAL=1;BYWEEKNO=20;BYDAY=MO"},
+            id="week_of_the_year",
+        ),
+        pytest.param(
+            rrule("DAILY", BEGIN, count=1_000),
+            {"rrule": "FREQ=DAILY;INTERVAL=1;COUNT=1000"},
+            id="count",
+        ),
+        pytest.param(
+            rrule("DAILY", BEGIN, until=datetime(2027, 6, 1, tzinfo=UTC)),
+            {"rrule": "FREQ=DAILY;INTERVAL=1;UNTIL=20270601T000000Z"},
+            id="until",
+        ),
+        pytest.param(
+            rrule("DAILY", BEGIN, byhour=[6, 18]),
+            {"rrule": "FREQ=DAILY;INTERVAL=1;BYHOUR=6,18;BYMINUTE=30", "at": None},
+            id="hours",
+        ),
+        pytest.param(
+            rrule("DAILY", BEGIN, byhour=6, byminute=[0, 15], bysecond=0),
+            {"rrule": "FREQ=DAILY;INTERVAL=1;BYHOUR=6;BYMINUTE=0,15", "at": None},
+            id="minutes",
+        ),
+        pytest.param(
+            rrule("DAILY", TOKYO),
+            {
+                "rrule": "FREQ=DAILY;INTERVAL=1",
+                "at": "18:30",
+                "timezone": "Etc/GMT-9",
+                "starting_at": "2026-01-05T18:30:00",
+            },
+            id="an_offset",
+        ),
+        pytest.param(
+            rrule("HOURLY", BEGIN, interval=6),
+            {"every": "PT6H", "starting_at": "2026-01-05T09:30:00Z"},
+            id="hourly",
+        ),
+    ],
+)
+def test_a_recurrence_rule_moves_as_redbeat_keeps_it(
+    app: Celery, broker: Broker, rule: rrule, when: dict[str, object]
+) -> None:
+    save(app, "it", rule)
+
+    (only,) = found(broker).values()
+
+    shown = {"at": "09:30", "timezone": "UTC", "starting_at": "2026-01-05T09:30:00"}
+    expected = when if "every" in when else {**shown, **when}
+    made = (only.document or {})["when"]
+    assert made == {key: value for key, value in expected.items() if value is not None}
+    assert only.kind == "same", only
+    assert only.upcoming is not None
+    assert only.upcoming.there == only.upcoming.here
+
+
+@pytest.mark.parametrize(
+    ("rule", "why"),
+    [
+        pytest.param(rrule("YEARLY", BEGIN, byeaster=0), "has byeaster", id="easter"),
+        pytest.param(rrule("DAILY", BEGIN, bysecond=[0, 30]), "(bysecond)", id="seconds"),
+        pytest.param(rrule("HOURLY", BEGIN, byminute=[5, 35]), "has byminute", id="minutes"),
+        pytest.param(rrule("HOURLY", BEGIN, count=5), "has count", id="count"),
+        pytest.param(
+            rrule("MINUTELY", BEGIN, until=BEGIN + timedelta(days=900)), "has until", id="until"
+        ),
+        pytest.param(
+            rrule("DAILY", BEGIN.astimezone(timezone(timedelta(hours=5, minutes=30)))),
+            "has the offset +05:30",
+            id="half_hours",
+        ),
+        pytest.param(
+            rrule("DAILY", BEGIN, byhour=[*range(24)], byminute=[0, 30]), "at most 24", id="times"
+        ),
+    ],
+)
+def test_what_a_recurrence_rule_cannot_say_is_named(
+    app: Celery, broker: Broker, rule: rrule, why: str
+) -> None:
+    save(app, "it", rule)
+    save(app, "other", crontab("5", 0))
+
+    kinds = {one.kind: one for one in found(broker).values()}
+
+    assert why in kinds["cannot"].why
+    assert kinds["same"].name == "other"
+
+
+def test_the_seconds_of_a_rule_that_began_at_any_instant_are_a_difference(
+    app: Celery, broker: Broker
+) -> None:
+    save(app, "it", rrule("DAILY", BEGIN.replace(second=37)))
+
+    (only,) = found(broker).values()
+
+    assert (only.kind, only.remarks) == ("differs", ("its seconds (:37) are left out",))
+    assert only.upcoming is not None
+    there, here = only.upcoming.differing or (None, None)
+    assert there is not None
+    assert here is not None
+    assert there - here == timedelta(seconds=37)
 
 
 @pytest.mark.parametrize(

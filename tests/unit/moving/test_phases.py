@@ -19,8 +19,8 @@ from moving.django_beat import entries_of as rows_entries
 from moving.entries import Entry, Refused
 from moving.outcomes import outcomes
 from moving.phases import UNKNOWN
-from moving.redbeat import Application
-from moving.redbeat import entries_of as keys_entries
+from moving.redbeat.keys import Application
+from moving.redbeat.keys import entries_of as keys_entries
 from tasks.built_in import built_in_steps
 
 NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)

@@ -10,14 +10,16 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from cron.zone import canonical_name
-from minutebook.beat.instants import Ran
+from minutebook.beat.instants import Ran, next_instants
 from models.document import read_document
 from models.errors import Refused as RefusedCommand
 from models.parsing import Reading
+from models.values.durations import parse_span
 from moving.beat import BeatEntry, entry_of
 from moving.celery_fires import CrontabFires, known_crontab, known_interval
 from moving.cron_text import RULES
 from moving.entries import CannotMove, Entry, Known, Refused, entry_or_refused
+from moving.wall_fires import GridFires, RecurrenceFires
 from views.foreign_redis import foreign_redis
 
 OWNER = "import:redbeat"
@@ -133,10 +135,10 @@ def _entry(text: str, key: str, app: Application) -> Entry:
         parts = "; ".join(dict.fromkeys(problem.path for problem in problems))
         raise CannotMove(f"its definition is not RedBeat's: {parts}", "save it again")
     found = entry_of(read, key, app.zone, OWNER, app.read_at)
-    return replace(found, known=_next(raw["schedule"], found, key, app))
+    return replace(found, known=_next(found, key, app))
 
 
-def _next(written: Mapping[str, Any], found: Entry, key: str, app: Application) -> Known | None:
+def _next(found: Entry, key: str, app: Application) -> Known | None:
     """Return when RedBeat runs a key next: never without a score, which is when it looks at it."""
     if not found.active:
         return None
@@ -145,7 +147,20 @@ def _next(written: Mapping[str, Any], found: Entry, key: str, app: Application) 
     ran = Ran(app.ran.get(key), app.due[key])
     if isinstance(found.fires, CrontabFires):
         return known_crontab(found.fires.crontab, ran, app.read_at)
-    return known_interval(timedelta(seconds=written["every"]), app.zone, ran, app.read_at)
+    if isinstance(found.fires, RecurrenceFires | GridFires):
+        return _next_of_rule(found.fires, ran, app.read_at)
+    when: Any = found.when
+    return known_interval(parse_span(when["every"]), app.zone, ran, app.read_at)
+
+
+def _next_of_rule(fires: RecurrenceFires | GridFires, ran: Ran, as_of: datetime) -> Known:
+    """Return when RedBeat runs a recurrence rule next, by dateutil."""
+
+    def is_due(last: datetime, at: datetime) -> tuple[bool, float | None]:
+        found = fires.next(last)
+        return (False, None) if found is None else (found <= at, (found - at).total_seconds())
+
+    return Known(tuple(next_instants(is_due, UTC, ran, as_of)), as_of)
 
 
 def _objects(part: str, value: object) -> Iterator[str]:
@@ -176,7 +191,23 @@ def _schedule(written: Mapping[str, Any]) -> dict[str, Any]:
             }
         case "interval":
             return {"every_s": written.get("every"), "relative": bool(written.get("relative"))}
+        case "rrule":
+            return {"rrule": dict(_parts(written))}
         case kind:
             raise CannotMove(
                 f"its schedule is a {kind}, which no rule of an action can express", RULES
             )
+
+
+def _parts(written: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the parts of a recurrence rule; an instant is seconds and an offset in minutes."""
+    for name, value in written.items():
+        if name in ("dtstart", "until") and value is not None:
+            offset = written.get(f"{name}_tz") or 0
+            try:
+                zone = timezone(timedelta(minutes=offset))
+                yield name, datetime.fromtimestamp(value, zone).isoformat()
+            except (TypeError, ValueError, OverflowError, OSError):
+                raise CannotMove(f"its {name} {value!r} is no instant", "save it again") from None
+        elif not name.startswith("_") and name not in ("dtstart_tz", "until_tz"):
+            yield name, value
