@@ -52,6 +52,7 @@ class BeatEntry(Document):  # type: ignore[no-redef]
     last_run_at: Text | None = None
     due_at: Text | None = None
     next_at: Items | None = None
+    remarks: Items = ()
     task_class: TaskClass | None = None
 
 
@@ -99,6 +100,7 @@ def known_of(next_at: Sequence[object] | None, as_of: datetime) -> Known | None:
 
 
 def _remarks(one: BeatEntry) -> Iterator[str]:
+    yield from map(str, one.remarks)
     for key in one.unknown:
         yield f"its key {key!r} is unknown to beat, and is not carried over"
     if one.task_class is None:

@@ -13,7 +13,8 @@ from models.errors import InvalidDocument, Problem
 from models.parsing import Reading
 from moving import django_beat
 from moving.beat import BeatEntry, Items, Text, entry_of, known_of
-from moving.django_beat import Tables, row_or_refused
+from moving.django_beat import row_or_refused
+from moving.django_beat.tables import Tables
 from moving.entries import Entry, Refused, check_said, entry_or_refused
 from moving.phases import instant_or_none
 
@@ -48,6 +49,7 @@ class Row(Document):
     options: dict[str, JsonValue] = Field(default_factory=dict)
     unsaid: Items = ()
     next_at: Items | None = None
+    remarks: Items = ()
 
 
 def entries_of(
@@ -121,4 +123,8 @@ def _of_row(one: Row, source: _Source) -> Entry:
     schedules = {name: {one.row.get(name): row} for name, row in one.schedules.items()}
     tables = Tables((), schedules, source.written_at)
     found = django_beat.entry_of(one.row, tables, source.now, one.options)
-    return replace(found, known=known_of(one.next_at, source.written_at))
+    return replace(
+        found,
+        known=known_of(one.next_at, source.written_at),
+        remarks=(*found.remarks, *map(str, one.remarks)),
+    )

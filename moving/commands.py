@@ -96,16 +96,20 @@ def django_celery_beat(
     ],
     *,
     queue: Queue = "celery",
+    zone: Annotated[
+        str | None, typer.Option(help="Django's TIME_ZONE, if it runs with USE_TZ = False.")
+    ] = None,
     source: Source = None,
     application: Application = None,
     apply: Apply = False,
     cut_over: CutOver = None,
 ) -> None:
     """Import the tables of django-celery-beat. Prints the actions, and a report."""
-    from moving.django_beat import entries_of, read_tables
+    from moving.django_beat import entries_of
+    from moving.django_beat.tables import in_zone, read_tables
 
     with foreign_database(url) as connection:
-        tables = read_tables(connection)
+        tables = in_zone(read_tables(connection), zone, utc_now())
     entries = entries_of(tables, utc_now(), queue)
     _import(
         context,

@@ -13,11 +13,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from minutebook.beat.entries import entry_of
+from minutebook.beat.entries import NOT_STORED, add_remarks, entry_of, stored_beside
 from minutebook.beat.instants import Ran
 from minutebook.beat.messages import is_of_kombu
 from minutebook.beat.schedules import zone_name
-from minutebook.beat.stores import last_runs, scheduler_of, stored_entries
+from minutebook.beat.stores import keeps_entries, last_runs, scheduler_of, stored_entries
 from minutebook.error_text import text_of
 from minutebook.json_values import said
 from minutebook.written import Output, add_output
@@ -63,10 +63,17 @@ def schedule_of(
     app.loader.import_default_modules()
     app.finalize()
     entries = _stored(app, scheduler)
-    # A scheduler of a database stores what `beat_schedule` has when it begins.
-    stored = {one["name"] for one in entries}
-    set_here = [(name, one) for name, one in _all_entries(app).items() if name not in stored]
-    entries += [entry_of(app, name, given, Ran(ran.get(name))) for name, given in set_here]
+    by_name = {one["name"]: one for one in entries}
+    is_kept = keeps_entries(scheduler_of(app, scheduler))
+    for name, given in _all_entries(app).items():
+        if name in by_name:
+            add_remarks(by_name[name], stored_beside(app, given, by_name[name].pop("defined", {})))
+            continue
+        entry = entry_of(app, name, given, Ran(ran.get(name)))
+        add_remarks(entry, [NOT_STORED] if is_kept and name != CLEANUP else [])
+        entries.append(entry)
+    for one in entries:
+        one.pop("defined", None)
     return {
         "minutebook_beat": VERSION,
         "celery": celery.__version__,

@@ -9,7 +9,7 @@ from typing import Any
 
 from minutebook.beat.instants import Ran, of_schedule
 from minutebook.beat.messages import message_options
-from minutebook.beat.schedules import class_name, described
+from minutebook.beat.schedules import class_name, described, meaning
 from minutebook.error_text import text_of
 from minutebook.json_values import said, shown
 
@@ -21,6 +21,11 @@ OF_BEAT = ("name", "app", "total_run_count", "default_now")
 METHODS = ("apply_async", "apply", "__call__")
 
 NEVER_RUN = Ran()
+OTHERWISE = (
+    "beat_schedule has this name with another {}: what is stored moves, and beat would replace it"
+    " by that of beat_schedule when it starts"
+)
+NOT_STORED = "it is in beat_schedule alone: beat stores it when it starts"
 CORRECT = "correct it in the application, and write it again"
 
 
@@ -49,6 +54,28 @@ def guarded(name: Any, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 def broken(name: Any, why: str, instead: str = CORRECT) -> dict[str, Any]:
     """Return an entry that cannot move: why not, and what to do instead."""
     return {"name": _name(name), "broken": why, "instead": instead}
+
+
+def add_remarks(entry: dict[str, Any], remarks: Sequence[str]) -> None:
+    """Add what to know of an entry, if anything."""
+    if remarks:
+        entry["remarks"] = [*entry.get("remarks", ()), *remarks]
+
+
+def definition_of(app: Any, given: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return what an entry runs when, to compare two of one name; nothing if it cannot be read."""
+    with suppress(Exception):  # of what the importer refuses, or of a user's clock
+        parts = {"task": given["task"], "args": list(given.get("args") or ())}
+        schedule = meaning(app, _schedule(app, given))
+        return {**parts, "kwargs": dict(given.get("kwargs") or {}), "schedule": schedule}
+    return {}
+
+
+def stored_beside(app: Any, given: Any, stored: Mapping[str, Any]) -> list[str]:
+    """Return what to know of an entry of `beat_schedule` that its scheduler stores otherwise."""
+    own = definition_of(app, given) if isinstance(given, Mapping) else {}
+    others = [name for name, value in stored.items() if own and value != own[name]]
+    return [OTHERWISE.format(", ".join(others))] if others else []
 
 
 def _name(name: Any) -> str:

@@ -46,6 +46,16 @@ def described(app: Any, given: Any, *, relative: bool) -> dict[str, Any]:
     return {"other": class_name(kind)}
 
 
+def meaning(app: Any, given: Any) -> Any:
+    """Return what a schedule means: crontabs that are written otherwise may mean the same."""
+    from celery.schedules import crontab
+
+    found = described(app, given, relative=False)
+    if isinstance(given, crontab):
+        return {**found, "crontab": [sorted(getattr(given, name)) for name in FIELDS]}
+    return found
+
+
 def _part(value: Any) -> Any:
     """Return a part of a recurrence rule: a number, an instant, a weekday, or a list of them."""
     if isinstance(value, dt.datetime):

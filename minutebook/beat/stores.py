@@ -15,7 +15,7 @@ from copy import copy
 from functools import partial
 from typing import Any
 
-from minutebook.beat.entries import aware, broken, entry_of, guarded, next_of
+from minutebook.beat.entries import aware, broken, definition_of, entry_of, guarded, next_of
 from minutebook.beat.instants import EPOCH, Ran, next_instants, set_clock
 from minutebook.beat.messages import message_options
 from minutebook.beat.schedules import class_name, zone_name
@@ -47,6 +47,11 @@ def stored_entries(app: Any, scheduler: Any) -> Iterator[dict[str, Any]]:
     if names[0] not in (DJANGO, REDBEAT, *PLAIN):
         why = f"what the scheduler {names[0]} keeps or changes itself is not read"
         yield broken("beat_scheduler", why, "write an action for each entry that is not here")
+
+
+def keeps_entries(scheduler: Any) -> bool:
+    """Return whether a scheduler stores the entries of `beat_schedule` when it starts."""
+    return not {DJANGO, REDBEAT}.isdisjoint(class_name(one) for one in scheduler.__mro__)
 
 
 def _of_django(app: Any, scheduler: Any) -> Iterator[dict[str, Any]]:
@@ -108,6 +113,9 @@ def _row(app: Any, row: Any) -> dict[str, Any]:
         "row": said("row", _columns(row), unsaid),
         "schedules": said("schedules", dict(_schedules(row)), unsaid),
         "unsaid": unsaid,
+        "defined": definition_of(
+            app, {"task": row.task, "args": args, "kwargs": kwargs, "schedule": row.schedule}
+        ),
     }
 
 
@@ -127,12 +135,14 @@ def _schedules(row: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _columns(row: Any) -> dict[str, Any]:
-    return {one.attname: _column(getattr(row, one.attname)) for one in row._meta.concrete_fields}
+    names = [one.attname for one in row._meta.concrete_fields]
+    return {name: _column(name, getattr(row, name)) for name in names}
 
 
-def _column(value: Any) -> Any:
+def _column(name: str, value: Any) -> Any:
     if isinstance(value, dt.datetime):
-        return _aware(value).isoformat()
+        # Beat itself writes it, always in UTC.
+        return (aware(value) if name == "last_run_at" else _aware(value)).isoformat()
     if isinstance(value, dt.tzinfo):
         return zone_name(value)
     return value if value is None or isinstance(value, (str, int, float)) else str(value)
@@ -168,6 +178,7 @@ def _of_key(app: Any, entry: Any, key: str, name: str) -> dict[str, Any]:
     due_at = dt.datetime.fromtimestamp(score, dt.timezone.utc) if is_planned else None
     last_run_at = entry.load_meta(key, app=app)["last_run_at"] if is_planned else None
     found = entry_of(app, definition.get("name", name), definition, Ran(last_run_at, due_at))
+    found["defined"] = definition_of(app, definition)
     return found if is_planned else {**found, "next_at": []}
 
 

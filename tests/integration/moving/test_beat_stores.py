@@ -17,10 +17,12 @@ from redbeat import RedBeatSchedulerEntry
 from redbeat.schedules import rrule
 from redis import Redis
 
+from minutebook.beat.entries import NOT_STORED, OTHERWISE
 from minutebook.beat.stores import stored_entries
 from models.action import ParseContext
 from moving import django_beat
 from moving.beat_file import entries_of
+from moving.django_beat.tables import read_tables
 from moving.foreign_database import foreign_database
 from moving.outcomes import Outcome, outcomes
 from moving.phases import UNKNOWN
@@ -45,16 +47,27 @@ settings.configure(
     DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": os.environ["DATABASE"]}},
 )
 django.setup()
+from zoneinfo import ZoneInfo
+from django_celery_beat.tzcrontab import TzAwareCrontab
+
 app = Celery("shop")
 app.conf.update(
     beat_scheduler="django_celery_beat.schedulers:DatabaseScheduler",
     task_default_queue="shop",
-    beat_schedule={"set here": {"task": "shop.tasks.run", "schedule": 60.0}},
+    beat_schedule={
+        "set here": {"task": "shop.tasks.run", "schedule": 60.0},
+        "daily": {"task": "shop.tasks.other", "schedule": 60.0, "kwargs": {"dry": False}},
+        "work days": {
+            "task": "shop.tasks.run",
+            "schedule": TzAwareCrontab([0], "9", "1-5", tz=ZoneInfo("Asia/Tokyo")),
+        },
+    },
 )
 """
 REDBEAT = """
 import os
 from celery import Celery
+from celery.schedules import crontab
 
 app = Celery("shop", broker="memory://")
 app.conf.update(
@@ -63,7 +76,11 @@ app.conf.update(
     redbeat_key_prefix="shop[1]:",
     timezone="Europe/Paris",
     task_routes={"shop.tasks.routed": {"queue": "orders", "priority": 7}},
-    beat_schedule={"set here": {"task": "shop.tasks.run", "schedule": 60.0}},
+    beat_schedule={
+        "set here": {"task": "shop.tasks.run", "schedule": 60.0},
+        "often": {"task": "shop.tasks.run", "schedule": 60.0},
+        "routed": {"task": "shop.tasks.routed", "schedule": crontab([5], 0)},
+    },
 )
 """
 
@@ -104,11 +121,14 @@ def test_the_rows_of_django_celery_beat_become_what_its_tables_become(
     before = database.read_bytes()
     found = exported(tmp_path, DJANGO, DATABASE=str(database), USE_TZ="1")
     with foreign_database(f"sqlite:///{database}") as connection:
-        tables = django_beat.read_tables(connection)
+        tables = read_tables(connection)
     read = outcomes(django_beat.entries_of(tables, NOW, "shop"), CONTEXT)
 
-    assert found.pop("set here").remarks == (UNKNOWN,)
-    assert found == {one.name: _read_by(one, found[one.name]) for one in read}
+    assert found.pop("set here").remarks == (UNKNOWN, NOT_STORED)
+    assert found.pop("daily").remarks == (OTHERWISE.format("task, args, schedule"),)
+    assert not found["work days"].remarks
+    by_name = {one.name: one for one in read if one.name != "daily"}
+    assert found == {name: _read_by(one, found[name]) for name, one in by_name.items()}
     assert database.read_bytes() == before
 
 
@@ -193,10 +213,11 @@ def test_the_keys_of_redbeat_are_read_with_the_routes_of_the_application(
 
     kinds = {name: one.kind for name, one in found.items()}
     assert kinds == {
-        "daily": "same", "often": "same", "routed": "same", "set here": "differs",
+        "daily": "same", "often": "differs", "routed": "same", "set here": "differs",
         "by rule": "same",
         "at an instant": "cannot", "broken": "cannot",
     }  # fmt: skip
+    assert found["often"].remarks == (OTHERWISE.format("schedule"),)
     routed = found["routed"].document or {}
     step = {"task": "shop.tasks.routed", "queue": "orders", "priority": 7}
     assert routed["operations"]["celery_task"] == step

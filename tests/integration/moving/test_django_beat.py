@@ -14,7 +14,8 @@ import sqlalchemy as sa
 
 from models.action import ParseContext
 from models.errors import Refused
-from moving.django_beat import Tables, entries_of, read_tables
+from moving.django_beat import entries_of
+from moving.django_beat.tables import Tables, read_tables
 from moving.foreign_database import foreign_database
 from moving.outcomes import Outcome, outcomes
 from tasks.built_in import built_in_steps

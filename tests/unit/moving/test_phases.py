@@ -14,8 +14,8 @@ from models.action import ParseContext
 from moving.apscheduler.jobs import Work, written_jobs
 from moving.apscheduler.jobs import entries_of as jobs_entries
 from moving.beat_file import entries_of
-from moving.django_beat import Tables
 from moving.django_beat import entries_of as rows_entries
+from moving.django_beat.tables import Tables
 from moving.entries import Entry, Refused
 from moving.outcomes import outcomes
 from moving.phases import UNKNOWN

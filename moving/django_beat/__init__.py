@@ -2,35 +2,24 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
-import sqlalchemy as sa
-
 from cron import CronSchedule
 from minutebook.beat.instants import Ran
 from minutebook.error_text import text_of
-from models.errors import Refused as RefusedCommand
 from models.values import format_instant
 from models.values.delays import rounded_up
 from moving.beat import NOTHING_TO_DO, ROUNDED, every, once, solar_rule
 from moving.celery_fires import CrontabFires, known_crontab, known_interval
 from moving.celery_rules import Crontab
 from moving.celery_work import POLICY, work_of
+from moving.django_beat.tables import SCHEDULES, TASKS, Tables
+from moving.django_beat.times import Row, has_no_zone
 from moving.entries import CannotMove, Entry, Known, Refused, entry_or_refused
 from moving.phases import Interval, continued, instant_or_none
 
-TASKS = "django_celery_beat_periodictask"
-# Tables of schedules, by the column that refers to each.
-SCHEDULES = {
-    "crontab_id": "django_celery_beat_crontabschedule",
-    "interval_id": "django_celery_beat_intervalschedule",
-    "clocked_id": "django_celery_beat_clockedschedule",
-    "solar_id": "django_celery_beat_solarschedule",
-}
-MOST_ROWS = 100_000
 LONGEST_JSON = 1_000_000
 OWNER = "import:django-celery-beat"
 PERIODS = {
@@ -40,43 +29,6 @@ PERIODS = {
     "seconds": timedelta(seconds=1),
     "microseconds": timedelta(microseconds=1),
 }
-
-Row = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Tables:
-    """The rows of django-celery-beat: its tasks, and its schedules by referring column and id."""
-
-    tasks: tuple[Row, ...]
-    schedules: Mapping[str, Mapping[Any, Row]]
-    read_at: datetime | None = None
-
-
-def read_tables(connection: sa.Connection) -> Tables:
-    """Return the rows of django-celery-beat; raises Refused for a database without them."""
-    present = set(sa.inspect(connection).get_table_names())
-    if TASKS not in present:
-        raise RefusedCommand(
-            f"the database has no table {TASKS}; name the database of the Django application"
-        )
-    return Tables(
-        tuple(_rows(connection, TASKS)),
-        {
-            column: {row["id"]: row for row in _rows(connection, table)}
-            for column, table in SCHEDULES.items()
-            if table in present
-        },
-    )
-
-
-def _rows(connection: sa.Connection, table: str) -> Iterator[Row]:
-    # Older releases lack columns, so none is named.
-    found = sa.select(sa.text("*")).select_from(sa.table(table)).order_by(sa.text("id"))
-    rows = connection.execute(found.limit(MOST_ROWS + 1)).mappings().all()
-    if len(rows) > MOST_ROWS:
-        raise RefusedCommand(f"the table {table} has more than {MOST_ROWS} rows")
-    yield from (dict(row) for row in rows)
 
 
 def entries_of(
@@ -115,10 +67,19 @@ def entry_of(row: Row, tables: Tables, now: datetime, given: Mapping[str, Any]) 
         operations=operations,
         when=when,
         policy={**POLICY, **_bounds(row, now)},
-        remarks=(*remarks, *more),
+        remarks=(*remarks, *more, *_zone_unknown(row, tables)),
         fires=fires,
         known=_next(row, tables, now),
     )
+
+
+def _zone_unknown(row: Row, tables: Tables) -> Iterator[str]:
+    """Yield what differs if the times of a row are in another zone than UTC."""
+    column, schedule = _schedule(row, tables)
+    is_counted = column == "interval_id" and row.get("last_run_at") is None
+    names = ("start_time", "expires", *(("date_changed",) if is_counted else ()))
+    if not tables.is_utc and (has_no_zone(row, names) or has_no_zone(schedule, ["clocked_time"])):
+        yield "its times are read as UTC: if Django runs with USE_TZ = False, name its zone, --zone"
 
 
 def _next(row: Row, tables: Tables, now: datetime) -> Known | None:
@@ -185,7 +146,7 @@ def _instant(value: object) -> datetime | None:
         raise CannotMove(f"{value!r} is not an instant", "correct it") from None
     if isinstance(value, datetime) and value.tzinfo is None:
         why = f"its instant {value} has no zone: Django runs with USE_TZ = False"
-        raise CannotMove(why, "write the action yourself, with an offset in each instant")
+        raise CannotMove(why, "name Django's TIME_ZONE with --zone")
     return rounded_up(at.replace(tzinfo=UTC) if at.tzinfo is None else at)
 
 
