@@ -63,8 +63,14 @@ def check_exchange(entry: Entry | Refused, *, has_exchanges: bool) -> Entry | Re
     if has_exchanges or "exchange" not in step:
         return entry
     shown = ", ".join(f"{name} {step[name]!r}" for name in ROUTE)
-    why = f"its message is routed by {shown}, and the broker of the application has no exchanges"
-    instead = "leave them out, and name the queue that the message arrives in as its option `queue`"
+    why = (
+        f"its message is routed by {shown}, and the broker to which Minutebook would send it has no"
+        " exchanges: it is not one of AMQP"
+    )
+    instead = (
+        "set SCHED_CELERY_BROKER_URL to the URL of the application's broker; if that is Redis, name"
+        " the queue that the message arrives in as the option `queue`"
+    )
     return Refused(entry.name, entry.where, why, instead)
 
 

@@ -5,7 +5,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
-from models.errors import InvalidDocument
+from models.errors import InvalidDocument, Problem
+
+CORRECT = "correct it in the schedule it comes from"
+# A remedy that begins with one of these does not say what is wrong.
+VERBS = frozenset({"write", "give", "name", "use", "add", "remove", "set", "choose", "correct"})
 
 
 class Fires(Protocol):
@@ -93,8 +97,18 @@ class Refused:
     @classmethod
     def by(cls, name: str, where: str, error: InvalidDocument) -> "Refused":
         """Return an entry that is refused by the faults of its document."""
-        why = "; ".join(f"{one.path} {one.value!r}" for one in error.problems)
-        return cls(name, where, why, "; ".join(one.remedy for one in error.problems))
+        halves = [_halves(one) for one in error.problems]
+        whys, instead = (dict.fromkeys(filter(None, one)) for one in zip(*halves, strict=True))
+        return cls(name, where, "; ".join(whys), "; ".join(instead) or CORRECT)
+
+
+def _halves(problem: Problem) -> tuple[str, str]:
+    """Return what is wrong with which value, and what to write instead, empty if it is unsaid."""
+    fault, _, remedy = problem.remedy.partition("; ")
+    if fault.split(" ", 1)[0] in VERBS:
+        fault, remedy = "is refused", problem.remedy
+    shown = "" if problem.value is None else f" {problem.value!r}"
+    return f"{problem.path}{shown} {fault}", remedy
 
 
 def entry_or_refused(name: str, where: str, make: Callable[[], Entry]) -> Entry | Refused:

@@ -144,6 +144,9 @@ def _shown(value: object) -> str:
 
 
 def _when(schedule: str, zone: str) -> tuple[dict[str, str], WallFires | None]:
+    if "{{" in schedule:
+        why = f"its schedule {schedule[:60]!r} is a variable of Helm's template"
+        raise CannotMove(why, "render the chart first: helm template CHART > rendered.yaml")
     zoned = _ZONED.fullmatch(schedule.strip())
     if zoned:
         zone, schedule = zoned[1], zoned[2]

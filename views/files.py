@@ -61,13 +61,21 @@ def read_one(file: Path, longest: int) -> object:
     return _read(read_text(file, longest), str(file), longest)
 
 
+OF_HELM = "is a template of Helm; render it first: helm template CHART > rendered.yaml"
+
+
 def read_manifests(file: Path, longest: int) -> list[object]:
     """Return the values of a YAML file of at most `longest` characters; raises InvalidDocument."""
     text = read_text(file, longest)
     if len(text) > longest:
         remedy = f"is longer than {longest} characters; split it"
         raise InvalidDocument([Problem(str(file), None, remedy)])
-    found: list[object] = _read_yaml(text, file, is_many=True)
+    try:
+        found: list[object] = _read_yaml(text, file, is_many=True)
+    except InvalidDocument:
+        if "{{" not in text:
+            raise
+        raise InvalidDocument([Problem(str(file), None, OF_HELM)]) from None
     return found
 
 
@@ -178,4 +186,4 @@ def _read_yaml(text: str, file: Path, *, is_many: bool = False) -> Any:
     try:
         return read_yaml_documents(text) if is_many else read_yaml(text)
     except InvalidYaml as error:
-        raise InvalidDocument([Problem(str(file), "", f"is not YAML: {error}")]) from None
+        raise InvalidDocument([Problem(str(file), None, f"is not YAML: {error}")]) from None

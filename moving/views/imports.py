@@ -1,6 +1,6 @@
 """What becomes of another scheduler's entries: the report of an import."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal
@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from broker.celery_rules import rules_of
-from minutebook.grants import with_variables
+from minutebook.grants import is_command_among, with_variables
 from models.action import ParseContext
 from models.action.remedies import with_one_tick
 from models.celery_task import CeleryRules
@@ -72,8 +72,13 @@ class Import(View):
     compared_from: Instant
     compared_to: Instant
     cut_over_at: Instant | None = None
-    tasks: tuple[str, ...] = Field((), description="What SCHED_CELERY_TASKS has to allow.")
-    commands: tuple[str, ...] = Field((), description="What SCHED_COMMANDS has to allow.")
+    tasks: tuple[str, ...] = Field(
+        (),
+        description="What SCHED_CELERY_TASKS has to allow too; for a server elsewhere: all.",
+    )
+    commands: tuple[str, ...] = Field(
+        (), description="What SCHED_COMMANDS has to allow too; for a server elsewhere: all."
+    )
     changes: Changes | None = Field(None, description="What was stored, with --apply.")
     left: tuple[str, ...] = Field(
         (), description="Actions of earlier imports that these entries do not have, with --apply."
@@ -127,7 +132,8 @@ def imported(
     )
     kept_for = installation.settings.retention.kept_for
     # The broker of a server elsewhere is known to the server only.
-    has_exchanges = not is_for_here or _rules(installation, application).has_exchanges
+    rules = _rules(installation, application) if is_for_here else None
+    has_exchanges = rules is None or rules.has_exchanges
     named = (in_application(_from_source(one, source), application) for one in entries)
     checked = (check_exchange(one, has_exchanges=has_exchanges) for one in named)
     found = _with_one_tick([_moved(one) for one in outcomes(checked, context, at, kept_for)])
@@ -136,8 +142,7 @@ def imported(
         compared_from=now,
         compared_to=now + COMPARED,
         cut_over_at=at,
-        tasks=tuple(sorted({task for one in found for task in _tasks(one.document)})),
-        commands=tuple(sorted({name for one in found for name in _commands(one.document)})),
+        **_not_allowed(found, rules, installation.settings.commands),
     )
 
 
@@ -146,6 +151,22 @@ def _rules(installation: Installation, application: str | None) -> CeleryRules:
     if application is not None and (why := rules.why_no_application(application)):
         raise Refused(f"--application {application!r} {why}")
     return rules.at(application)
+
+
+def _not_allowed(
+    found: Iterable[Moved], rules: CeleryRules | None, commands: Sequence[str]
+) -> dict[str, tuple[str, ...]]:
+    """Return the tasks and programs that the settings have to allow too.
+
+    Without `rules`, those of a server elsewhere, that is all of them.
+    """
+    documents = [one.document for one in found]
+    tasks = {task for one in documents for task in _tasks(one)}
+    programs = {name for one in documents for name in _commands(one)}
+    if rules is not None:
+        tasks = {one for one in tasks if not rules.allows(one)}
+        programs = {one for one in programs if not is_command_among(one, commands)}
+    return {"tasks": tuple(sorted(tasks)), "commands": tuple(sorted(programs))}
 
 
 def _from_source(entry: Entry | RefusedEntry, source: str | None) -> Entry | RefusedEntry:

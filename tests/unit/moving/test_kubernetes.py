@@ -1,16 +1,19 @@
 """CronJobs of Kubernetes as entries."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from models.action import ParseContext
+from models.errors import InvalidDocument
 from models.errors import Refused as RefusedCommand
 from moving.entries import Entry, Refused
 from moving.kubernetes import DEADLINE_DIFFERS, entries_of, rule_of
 from moving.outcomes import Outcome, outcomes
 from runtime.documents import read_yaml_documents
 from tasks.built_in import built_in_steps
+from views.files import read_manifests
 
 NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
 CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None, commands=None)
@@ -304,3 +307,49 @@ def test_two_dollar_signs_stand_for_one() -> None:
     made = entry(BACKUP.replace('"--to"', '"a$$ $$(PLACE) $5"'))
 
     assert made.operations["command"]["run"][1] == "a$ $(PLACE) $5"
+
+
+SPEC = '"0 3 * * *"\n  jobTemplate: {spec: {template: {spec: {containers: [{command: [a]}]}}}}\n'
+JOB = "kind: CronJob\nspec:\n  schedule: "
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("kind: CronJob\nmetadata:\n  name: {{ .Release.Name }}\n", id="name"),
+        pytest.param("{{- if .Values.on }}\nkind: CronJob\n{{- end }}\n", id="condition"),
+        pytest.param("kind: CronJob\nspec:\n  schedule: {{ .Values.at | quote }}\n", id="quoted"),
+        pytest.param("kind: CronJob\n{{ include 'x' . | nindent 2 }}\n", id="include"),
+        pytest.param("{{/* a comment */}}\n---\nkind: CronJob\n", id="comment"),
+        pytest.param("{{ range .Values.jobs }}\n---\nkind: CronJob\n{{ end }}\n", id="range"),
+        pytest.param("kind: CronJob\nspec: {{ toYaml .Values.spec }}\n", id="whole"),
+        pytest.param("kind: CronJob\n{{- with .Values.x }}\na: 1\n{{- end }}\n", id="with"),
+        pytest.param("kind: {{ .Values.kind }}\nspec:\n", id="kind"),
+        pytest.param('kind: CronJob\nlabels:\n{{ template "x" }}\n', id="template"),
+    ],
+)
+def test_a_template_of_helm_is_named_as_one(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(text)
+
+    with pytest.raises(InvalidDocument, match="is a template of Helm; render it first: helm temp"):
+        read_manifests(file, 10_000)
+
+
+def test_a_schedule_that_is_a_variable_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(f"{JOB}{SPEC.replace('0 3 * * *', '{{ .Values.schedule }}')}")
+
+    (made,) = entries_of(read_manifests(file, 10_000), "UTC", "job.yaml")
+
+    assert isinstance(made, Refused)
+    assert made.instead == "render the chart first: helm template CHART > rendered.yaml"
+
+
+def test_braces_in_a_command_are_no_template(tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(f"{JOB}{SPEC.replace('[a]', '[kubectl, get, ' + repr('{{.name}}') + ']')}")
+
+    (made,) = entries_of(read_manifests(file, 10_000), "UTC", "job.yaml")
+
+    assert isinstance(made, Entry)
