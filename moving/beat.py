@@ -103,9 +103,14 @@ def _remarks(one: BeatEntry) -> Iterator[str]:
     yield from map(str, one.remarks)
     for key in one.unknown:
         yield f"its key {key!r} is unknown to beat, and is not carried over"
-    if one.task_class is None:
+    yield from remarks_of(one.task_class)
+
+
+def remarks_of(task_class: TaskClass | None) -> Iterator[str]:
+    """Yield what a task's own class changes, if it has one."""
+    if task_class is None:
         return
-    name, methods = one.task_class.name, one.task_class.overrides
+    name, methods = task_class.name, task_class.overrides
     if "apply_async" in methods:
         yield (
             f"its class {name} overrides apply_async, which Minutebook does not call: if that keeps"

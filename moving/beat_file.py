@@ -12,7 +12,7 @@ from models.document import Document, read_document
 from models.errors import InvalidDocument, Problem
 from models.parsing import Reading
 from moving import django_beat
-from moving.beat import BeatEntry, Items, Text, entry_of, known_of
+from moving.beat import BeatEntry, Items, TaskClass, Text, entry_of, known_of, remarks_of
 from moving.django_beat import row_or_refused
 from moving.django_beat.tables import Tables
 from moving.entries import Entry, Refused, check_said, entry_or_refused
@@ -50,6 +50,7 @@ class Row(Document):
     unsaid: Items = ()
     next_at: Items | None = None
     remarks: Items = ()
+    task_class: TaskClass | None = None
 
 
 def entries_of(
@@ -126,5 +127,5 @@ def _of_row(one: Row, source: _Source) -> Entry:
     return replace(
         found,
         known=known_of(one.next_at, source.written_at),
-        remarks=(*found.remarks, *map(str, one.remarks)),
+        remarks=(*found.remarks, *map(str, one.remarks), *remarks_of(one.task_class)),
     )

@@ -22,8 +22,8 @@ METHODS = ("apply_async", "apply", "__call__")
 
 NEVER_RUN = Ran()
 OTHERWISE = (
-    "beat_schedule has this name with another {}: what is stored moves, and beat would replace it"
-    " by that of beat_schedule when it starts"
+    "beat_schedule has another {} under this name, from which beat writes it anew when it starts:"
+    " what is stored now moves"
 )
 NOT_STORED = "it is in beat_schedule alone: beat stores it when it starts"
 CORRECT = "correct it in the application, and write it again"
@@ -107,7 +107,7 @@ def _entry(app: Any, name: str, entry: Any, ran: Ran) -> dict[str, Any]:
         "unknown": [_name(key) for key in given if key not in {*KEYS, *OF_BEAT}],
         **_known(ran),
         **_next(app, given, schedule, ran),
-        **_class_of(app, task),
+        **class_of(app, task),
     }
 
 
@@ -175,7 +175,7 @@ def _dict(part: str, value: Any) -> dict[str, Any]:
     return dict(value or {})
 
 
-def _class_of(app: Any, task: str) -> dict[str, Any]:
+def class_of(app: Any, task: str) -> dict[str, Any]:
     """Return the class of a task that overrides what Celery's own does, and the methods."""
     from celery import Task
 

@@ -15,7 +15,15 @@ from copy import copy
 from functools import partial
 from typing import Any
 
-from minutebook.beat.entries import aware, broken, definition_of, entry_of, guarded, next_of
+from minutebook.beat.entries import (
+    aware,
+    broken,
+    class_of,
+    definition_of,
+    entry_of,
+    guarded,
+    next_of,
+)
 from minutebook.beat.instants import EPOCH, Ran, next_instants, set_clock
 from minutebook.beat.messages import message_options
 from minutebook.beat.schedules import class_name, zone_name
@@ -113,6 +121,7 @@ def _row(app: Any, row: Any) -> dict[str, Any]:
         "row": said("row", _columns(row), unsaid),
         "schedules": said("schedules", dict(_schedules(row)), unsaid),
         "unsaid": unsaid,
+        **class_of(app, row.task),
         "defined": definition_of(
             app, {"task": row.task, "args": args, "kwargs": kwargs, "schedule": row.schedule}
         ),

@@ -51,6 +51,18 @@ from zoneinfo import ZoneInfo
 from django_celery_beat.tzcrontab import TzAwareCrontab
 
 app = Celery("shop")
+
+
+class Once(app.Task):
+    def apply_async(self, *args, **kwargs):
+        return super().apply_async(*args, **kwargs)
+
+
+def run():
+    return None
+
+
+app.task(name="shop.tasks.run", base=Once if "ONCE" in os.environ else None)(run)
 app.conf.update(
     beat_scheduler="django_celery_beat.schedulers:DatabaseScheduler",
     task_default_queue="shop",
@@ -140,6 +152,14 @@ def _read_by(one: Outcome, other: Outcome) -> Outcome:
 
 def _of_beat(document: dict[str, Any] | None) -> dict[str, Any] | None:
     return None if document is None else {**document, "owner": "import:beat"}
+
+
+def test_a_row_whose_task_has_a_class_of_its_own_says_so(database: Path, tmp_path: Path) -> None:
+    found = exported(tmp_path, DJANGO, DATABASE=str(database), USE_TZ="1", ONCE="1")
+
+    assert found["work days"].kind == "differs"
+    (remark,) = [one for one in found["work days"].remarks if "class" in one]
+    assert remark.startswith("its class shop.Once overrides apply_async, which Minutebook does not")
 
 
 def test_the_next_instants_are_those_of_the_entries_of_django_celery_beat(
