@@ -1,6 +1,6 @@
 """Events of an iCalendar file, as entries that run one work."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date, datetime
 from functools import partial
@@ -12,7 +12,7 @@ from cron.recurrence import RecurrentMinutes, read_recurrence
 from cron.zone import canonical_name
 from models.errors import Refused as RefusedCommand
 from models.values.zones import instant_of
-from moving.beat import once
+from moving.beat import NOTHING_TO_DO, once
 from moving.entries import CannotMove, Entry, Refused, entry_or_refused
 from moving.wall_fires import RecurrenceFires
 
@@ -38,13 +38,30 @@ def entries_of(
         raise RefusedCommand(
             f"{file} is not an iCalendar file: {reason}; export it again"
         ) from None
+    changed = _changed(events)
     for number, event in enumerate(events):
         name = (
             " ".join(str(event.get("SUMMARY", "")).split())[:LONGEST_NAME] or f"event {number + 1}"
         )
         where = f"{file} {str(event.get('UID', number))[:100]}"
         make = partial(_entry, event, (name, where), operations, (zone, now))
-        yield entry_or_refused(name, where, make)
+        made = entry_or_refused(name, where, make)
+        others = changed.get(str(event.get("UID")), ())
+        if isinstance(made, Entry) and others:
+            shown = ", ".join(sorted(others))
+            remark = f"the calendar has other events in place of {shown}, which the action keeps"
+            made = replace(made, remarks=(*made.remarks, remark))
+        yield made
+
+
+def _changed(events: Iterable[Any]) -> dict[str, set[str]]:
+    """Return the instants that other events of the same UID stand for, by that UID."""
+    found: dict[str, set[str]] = {}
+    for event in events:
+        if "RECURRENCE-ID" in event:
+            at = getattr(event.get("RECURRENCE-ID"), "dt", None)
+            found.setdefault(str(event.get("UID")), set()).add(str(at)[:60])
+    return found
 
 
 def _entry(
@@ -57,6 +74,8 @@ def _entry(
     for key in LEFT_OUT:
         if key in event:
             raise CannotMove(f"it has {key}", "write an action for each part of it")
+    if str(event.get("STATUS", "")).upper() == "CANCELLED":
+        raise CannotMove("it is cancelled", NOTHING_TO_DO)
     begin = _start_of(event)
     zone = _zone_of(begin) or zone
     wall = begin.replace(tzinfo=None)
@@ -66,7 +85,7 @@ def _entry(
         fires = None
     else:
         when, fires = _recurrence(rule.to_ical().decode(), wall, zone)
-        if excepted := _excepted(event, zone):
+        if excepted := _excepted(event, zone, wall, "BYHOUR" in when["rrule"]):
             when["except"] = sorted(one.isoformat() for one in excepted)
             fires = replace(fires, excepted=frozenset(excepted))
     return Entry(
@@ -107,21 +126,31 @@ def _recurrence(text: str, wall: datetime, zone: str) -> tuple[dict[str, Any], R
         RecurrentMinutes(rule, rule.times or times, wall.date()).check()
     except InvalidRule as error:
         raise CannotMove(str(error), "correct the calendar") from None
-    when = {"rrule": rule.text, "timezone": zone, "starting_at": wall.isoformat()}
+    minute = wall.replace(second=0, microsecond=0)
+    when = {"rrule": rule.text, "timezone": zone, "starting_at": minute.isoformat()}
     if not rule.times:
         when["at"] = f"{wall:%H:%M}"
     return when, RecurrenceFires(rule.text, wall, zone)
 
 
-def _excepted(event: Any, zone: str) -> set[date]:
-    """Return the days of EXDATE, on the clock of `zone`."""
+def _excepted(event: Any, zone: str, begin: datetime, several: bool) -> set[date]:
+    """Return the days of EXDATE, on the clock of `zone`.
+
+    A time at which the event does not begin leaves out nothing. Raises CannotMove for one of
+    `several` times of a day, because an action leaves out whole days.
+    """
     found = event.get("EXDATE") or []
     lists = found if isinstance(found, list) else [found]
     own = ZoneInfo(zone)
-    return {
-        (one.dt.astimezone(own) if one.dt.tzinfo else one.dt).date()
-        if isinstance(one.dt, datetime)
-        else one.dt
-        for each in lists
-        for one in each.dts
-    }
+    days = set()
+    for one in (one.dt for each in lists for one in each.dts):
+        if not isinstance(one, datetime):
+            days.add(one)
+            continue
+        wall = one.astimezone(own).replace(tzinfo=None) if one.tzinfo else one
+        if several:
+            why = f"its EXDATE {wall} leaves out one of several times of a day"
+            raise CannotMove(why, "write an action for each time of the day")
+        if wall.time() == begin.time():
+            days.add(wall.date())
+    return days

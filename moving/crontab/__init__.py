@@ -3,13 +3,13 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from cron import InvalidRule, check_rule
 from cron.zone import canonical_name
-from moving.crontab.forms import account_before, check_form
+from moving.crontab.forms import account_before, check_form, may_begin_with_account
 from moving.entries import CannotMove, Entry, Refused, entry_or_refused
 from tasks.steps.command import STEP, replaces_program
 
@@ -31,7 +31,12 @@ OF_CRON = frozenset({MAILTO, ZONE, DELAY, "MAILFROM", "LOGNAME", "CONTENT_TYPE"}
 OF_MAIL = "MAILTO: failures are mailed, and output is in the log"
 AT_BOOT = "it runs when the machine starts, not at an instant of a schedule"
 INSTEAD_OF_BOOT = "start it as a service of the machine, such as a systemd unit"
-_HEADING = re.compile(r"#.*\bdow\b.*\buser\b", re.IGNORECASE)
+ANOTHER_LINE = "another line begins with the account"
+_HEADING = re.compile(
+    r"#.*\b(?:dow|wday|weekday|day of week)\b.*\b(?:user|user-name|who)\b", re.IGNORECASE
+)
+# Signs of other schedulers, which a crontab's own cron refuses.
+_SIGN = re.compile(r"(?<![a-z])[lwh](?![a-z])|#|(?<=\d)[lw]|\?|(?<=[a-z]{3})l", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +95,7 @@ def is_system_form(text: str, path: str) -> bool:
 def entries_of(text: str, file: str, zone: str, *, is_system: bool) -> Iterator[Entry | Refused]:
     """Yield what becomes of each line; `zone` is the machine's."""
     lines = list(_Reader(zone, is_system).lines(text))
+    others = "" if is_system else _with_accounts(lines)
     names = _names([one for one in lines if isinstance(one, _Line)])
     for one in lines:
         if isinstance(one, tuple):
@@ -100,13 +106,25 @@ def entries_of(text: str, file: str, zone: str, *, is_system: bool) -> Iterator[
             yield Refused(shown[:LONGEST_NAME], f"{file}:{number}", why, instead)
             continue
         where = f"{file}:{one.number}"
-        yield entry_or_refused(
+        made = entry_or_refused(
             names[one.number], where, partial(_entry, one, names[one.number], where, zone)
         )
+        if others and isinstance(made, Entry) and may_begin_with_account(one.command):
+            made = replace(made, remarks=(*made.remarks, others))
+        yield made
+
+
+def _with_accounts(lines: Iterable[_Line | tuple[int, str]]) -> str:
+    """Return what to check in each line if others begin with an account; empty if none does."""
+    found = (account_before(one.command) for one in lines if isinstance(one, _Line))
+    account = next(filter(None, found), None)
+    if account is None:
+        return ""
+    return f"{ANOTHER_LINE} {account}: if its first word is one too, import the file with --system"
 
 
 def _entry(line: _Line, name: str, where: str, zone: str) -> Entry:
-    settings = line.settings
+    settings, machine_zone = line.settings, zone
     zone = _zone(settings.get(ZONE) or zone)
     hooks, about_mail = _hooks(settings.get(MAILTO, ""))
     check_form(line.rule, line.account, line.command)
@@ -118,7 +136,7 @@ def _entry(line: _Line, name: str, where: str, zone: str) -> Entry:
         when={"cron_rule": _rule(line.rule), "timezone": zone},
         policy=POLICY,
         hooks=hooks,
-        remarks=(*about_mail, *_remarks(line)),
+        remarks=(*about_mail, *_of_zone(settings, machine_zone), *_remarks(line)),
     )
 
 
@@ -191,11 +209,18 @@ def _replacing(env: Mapping[str, str]) -> list[str]:
     return [name for name, value in env.items() if replaces_program(name, value)]
 
 
+def _of_zone(settings: Mapping[str, str], machine_zone: str) -> Iterator[str]:
+    if settings.get(ZONE, machine_zone) != machine_zone:
+        yield f"{ZONE} is its zone, as in cronie; Debian's cron keeps the machine's, {machine_zone}"
+
+
 def _remarks(line: _Line) -> Iterator[str]:
     if _PLAIN.fullmatch(_parted(line.command)[0]) and (names := _replacing(line.settings)):
         yield f"it is a line of shell, because only those may set {', '.join(names)}"
     if line.account is not None:
         yield f"it ran as {line.account}: run a worker as that account"
+    if not line.rule.startswith("@") and (sign := _SIGN.search(line.rule)):
+        yield f"cron refuses {sign[0]!r} in {line.rule!r}, which other schedulers have"
     if _BARE_PERCENT.search(line.command):
         yield "its command ends at the first %, as in Debian's cron; busybox's cron keeps it whole"
     if line.settings.get(DELAY, "0") != "0":

@@ -46,6 +46,12 @@ def account_before(command: str) -> str | None:
     return first if first not in AMBIGUOUS or others[0].startswith("/") else None
 
 
+def may_begin_with_account(command: str) -> bool:
+    """Return whether the first of several words could be an account."""
+    first, *others = command.split(None, 1)
+    return bool(others) and _ACCOUNT.fullmatch(first) is not None
+
+
 def _check_account(account: str | None, command: str) -> None:
     if account is None:
         found = account_before(command)

@@ -231,11 +231,98 @@ def test_a_bare_percent_sign_is_remarked() -> None:
     assert only(r"0 1 * * * date +\%F").remarks == ()
 
 
-def test_a_value_that_the_scheduler_fixes_comes_as_it_is() -> None:
-    found = only("H H(0-7) * * H(mon-fri) /bin/a")
+@pytest.mark.parametrize(
+    ("rule", "sign"),
+    [
+        ("H H(0-7) * * H(mon-fri)", "H"),
+        ("H/15 * * * *", "H"),
+        ("0 0 L * *", "L"),
+        ("0 0 l * *", "l"),
+        ("0 0 15W * *", "W"),
+        ("0 0 1,L * *", "L"),
+        ("0 0 * * mon#1,mon#3", "#"),
+        ("0 0 * * 1#1", "#"),
+        ("0 0 * * fri#2,mon", "#"),
+        ("0 0 * * friL", "L"),
+        ("0 0 * * 5L", "L"),
+    ],
+)
+def test_a_sign_that_cron_refuses_is_remarked(rule: str, sign: str) -> None:
+    found = only(f"{rule} /bin/a")
 
-    assert found.kind == "same"
-    assert found.document["when"]["cron_rule"] == "H H(0-7) * * H(mon-fri)"
+    assert found.remarks == (f"cron refuses {sign!r} in {rule!r}, which other schedulers have",)
+    assert found.document["when"]["cron_rule"] == rule
+
+
+@pytest.mark.parametrize(
+    "rule", ["0 0 * jul,apr wed", "@hourly", "@weekly", "5 4 * * thu-sat", "0 9-17 1 jan 1"]
+)
+def test_names_are_no_signs(rule: str) -> None:
+    assert only(f"{rule} /bin/a").kind == "same"
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_remarked"),
+    [
+        ("CRON_TZ=America/New_York\n", True),
+        ("CRON_TZ=Europe/Paris\n", True),
+        ("CRON_TZ=UTC\n", False),
+        ("CRON_TZ=America/New_York\nCRON_TZ=UTC\n", False),
+        ("TZ=Asia/Tokyo\n", False),
+        ("", False),
+    ],
+)
+def test_a_zone_that_debian_ignores_is_remarked(settings: str, is_remarked: bool) -> None:
+    (found,) = outcomes(
+        entries_of(f"{settings}0 3 * * * /bin/a\n", "crontab", "UTC", is_system=False), CONTEXT
+    )
+
+    assert any("Debian's cron keeps the machine's, UTC" in one for one in found.remarks) == (
+        is_remarked
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "0 0 * * * operator /usr/libexec/save-entropy",
+        "0 0 * * * _ntp /usr/sbin/ntpctl",
+        "0 0 * * * shop run-parts /etc/shop",
+        "0 0 * * * oracle sh -c x",
+        "0 0 * * * svc-app /srv/app",
+        "@daily splunk /opt/splunk/x",
+        "0 0 * * *\thadoop\t/opt/x",
+        "0 0 * * * backup ls",
+        "0 0 * * * amanda amcheck -m",
+        "0 0 * * * u1234 /home/u1234/x",
+    ],
+)
+def test_a_line_beside_lines_with_accounts_may_have_one(line: str) -> None:
+    _root, found = moved(f"1 1 * * * root /usr/sbin/x -a\n{line}\n2 2 * * * /bin/plain\n")[:2]
+
+    assert found.kind == "differs"
+    (remark,) = found.remarks
+    assert remark.startswith("another line begins with the account root: if its first word is one")
+
+
+def test_a_program_by_its_path_is_no_account_beside_others() -> None:
+    plain = moved("1 1 * * * root /usr/sbin/x -a\n2 2 * * * /bin/plain -x\n")[1]
+
+    assert plain.kind == "same"
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "# m h dom mon dow user command",
+        "#minute\thour\tmday\tmonth\twday\twho\tcommand",
+        "# minute hour day month weekday user-name command",
+        "#min hour mday month wday who command",
+        "# *  *  *  *  *  user-name  command   (dow user)",
+    ],
+)
+def test_a_heading_with_a_column_of_accounts_is_recognized(heading: str) -> None:
+    assert is_system_form(f"{heading}\n0 0 * * * operator /x\n", "/home/a/crontab")
 
 
 def test_a_system_crontab_has_accounts() -> None:

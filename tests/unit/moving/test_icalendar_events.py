@@ -116,3 +116,75 @@ def test_what_no_action_can_say_is_refused(lines: list[str], why: str) -> None:
 def test_another_text_is_refused() -> None:
     with pytest.raises(RefusedCommand, match=r"x\.ics is not an iCalendar file"):
         list(entries_of("BEGIN:VEVENT\r\n", "x.ics", WORK, "UTC", NOW))
+
+
+BEGIN = "DTSTART;TZID=Europe/Paris:20261201T090000"
+DAILY = "RRULE:FREQ=DAILY"
+TWICE = "RRULE:FREQ=DAILY;BYHOUR=9,15;BYMINUTE=0"
+
+
+@pytest.mark.parametrize(
+    ("excepted", "days"),
+    [
+        ("EXDATE;TZID=Europe/Paris:20261202T090000", ["2026-12-02"]),
+        ("EXDATE:20261202T080000Z", ["2026-12-02"]),
+        ("EXDATE;TZID=America/New_York:20261202T030000", ["2026-12-02"]),
+        ("EXDATE;TZID=Asia/Tokyo:20261202T170000", ["2026-12-02"]),
+        ("EXDATE:20261202T090000", ["2026-12-02"]),
+        ("EXDATE;VALUE=DATE:20261202", ["2026-12-02"]),
+        ("EXDATE:20261202T080000Z,20261203T080000Z", ["2026-12-02", "2026-12-03"]),
+        ("EXDATE:20261202T150000Z", None),
+        ("EXDATE:20261202T090000Z", None),
+        ("EXDATE;TZID=Europe/Paris:20261202T090001", None),
+        ("EXDATE;TZID=Asia/Tokyo:20261203T000000", None),
+    ],
+)
+def test_a_time_at_which_an_event_does_not_begin_leaves_out_nothing(
+    excepted: str, days: list[str] | None
+) -> None:
+    made = moved(BEGIN, DAILY, excepted)
+
+    assert made.kind == "same"
+    assert (made.document or {})["when"].get("except") == days
+
+
+def test_one_of_several_times_of_a_day_cannot_be_left_out() -> None:
+    made = moved(BEGIN, TWICE, "EXDATE;TZID=Europe/Paris:20261202T090000")
+
+    assert made.kind == "cannot"
+    assert "leaves out one of several times of a day" in made.why
+
+
+@pytest.mark.parametrize(
+    "status", ["CANCELLED", "cancelled", "Cancelled", "CONFIRMED", "TENTATIVE", None]
+)
+@pytest.mark.parametrize("rule", [DAILY, TWICE, "SEQUENCE:1"])
+def test_a_cancelled_event_does_not_run(status: str | None, rule: str) -> None:
+    made = moved(BEGIN, rule, *([] if status is None else [f"STATUS:{status}"]))
+
+    is_cancelled = (status or "").upper() == "CANCELLED"
+    assert (made.kind, made.why) == (
+        ("cannot", "it is cancelled") if is_cancelled else ("same", "")
+    )
+
+
+def test_instants_that_the_calendar_moves_are_named() -> None:
+    event = ["BEGIN:VEVENT", "UID:1", BEGIN, DAILY, "END:VEVENT"]
+    moved_to = ["BEGIN:VEVENT", "UID:1", "DTSTART:20261205T100000Z"]
+    moved_to += ["RECURRENCE-ID:20261205T080000Z", "END:VEVENT"]
+    lines = ["BEGIN:VCALENDAR", *event, *moved_to, "END:VCALENDAR", ""]
+
+    found = entries_of("\r\n".join(lines), "x.ics", WORK, "UTC", NOW)
+    series, other = outcomes(found, CONTEXT)
+
+    assert (series.kind, other.kind) == ("differs", "cannot")
+    (remark,) = series.remarks
+    assert remark.startswith("the calendar has other events in place of 2026-12-05 08:00:00")
+
+
+def test_seconds_do_not_lose_the_first_instant() -> None:
+    made = moved("DTSTART:20261201T090030Z", "RRULE:FREQ=DAILY;COUNT=3")
+
+    assert made.kind == "differs"
+    assert made.upcoming is not None
+    assert [at.day for at in made.upcoming.here] == [1, 2, 3]

@@ -353,3 +353,55 @@ def test_braces_in_a_command_are_no_template(tmp_path: Path) -> None:
     (made,) = entries_of(read_manifests(file, 10_000), "UTC", "job.yaml")
 
     assert isinstance(made, Entry)
+
+
+@pytest.mark.parametrize(
+    ("added", "remark"),
+    [
+        pytest.param("podFailurePolicy: {rules: [1]}", "its job: podFailurePolicy", id="failures"),
+        pytest.param("completionMode: Indexed", "its job: completionMode Indexed", id="indexed"),
+        pytest.param("suspend: true", "its job: suspend True", id="suspended"),
+        pytest.param("backoffLimitPerIndex: 1", "its job: backoffLimitPerIndex 1", id="each"),
+        pytest.param("maxFailedIndexes: 3", "its job: maxFailedIndexes 3", id="most"),
+        pytest.param("podReplacementPolicy: Failed", "podReplacementPolicy Failed", id="replaced"),
+        pytest.param("managedBy: kueue.x-k8s.io/x", "managedBy kueue.x-k8s.io/x", id="managed"),
+        pytest.param("successPolicy: {rules: [1]}", "its job: successPolicy", id="success"),
+        pytest.param("ttlSecondsAfterFinished: 60", "", id="kept_for"),
+        pytest.param("completionMode: NonIndexed", "", id="not_indexed"),
+        pytest.param("suspend: false", "", id="not_suspended"),
+    ],
+)
+def test_what_a_job_has_besides_is_reported(added: str, remark: str) -> None:
+    made = found(
+        BACKUP.replace("      backoffLimit: 2\n", f"      backoffLimit: 2\n      {added}\n")
+    )
+
+    assert isinstance(made, Entry)
+    said = [one for one in made.remarks if one.startswith("left out of its job")]
+    assert len(said) == bool(remark)
+    assert remark in "".join(said)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "{apiVersion: argoproj.io/v1alpha1, kind: CronWorkflow, spec: {schedule: '0 0 * * *'}}",
+        "{apiVersion: argoproj.io/v1alpha1, kind: CronWorkflow, spec: {schedules: ['0 0 * * *']}}",
+        "{apiVersion: kueue.x-k8s.io/v1, kind: ScheduledJob, spec: {schedule: '@daily'}}",
+        "{apiVersion: velero.io/v1, kind: Schedule, spec: {schedule: 0 7 * * *}}",
+        "{apiVersion: k8up.io/v1, kind: Backup, spec: {schedule: '@daily-random'}}",
+        "{apiVersion: postgresql.cnpg.io/v1, kind: ScheduledBackup, spec: {schedule: 0 0 0 * * *}}",
+        "{kind: ScheduledSparkApplication, spec: {schedule: '@every 5m'}}",
+        "{apiVersion: apps.kruise.io/v1alpha1, kind: AdvancedCronJob, spec: {schedule: 0 0 * * *}}",
+        "{kind: List, items: [{kind: CronWorkflow, spec: {schedule: 0 0 * * *}}]}",
+        "{kind: CronTab, spec: {cronSpec: 0 0 * * *}}",
+    ],
+)
+def test_a_schedule_of_another_controller_does_not_vanish(other: str) -> None:
+    documents = read_yaml_documents(f"{BACKUP}\n---\n{other}\n")
+
+    backup, made = entries_of(documents, "UTC", "jobs.yaml")
+
+    assert isinstance(backup, Entry)
+    assert isinstance(made, Refused)
+    assert "which another controller runs" in made.why

@@ -15,6 +15,7 @@ from models.values import flag_of
 from models.values.durations import format_span
 from moving.cron_text import RULES, all_of, ranges_of, values_in
 from moving.entries import CannotMove, Entry, Refused, entry_or_refused
+from moving.kubernetes.manifests import CRON_JOB, DEADLINE, left_out, mapping, scheduled, unread
 from moving.wall_fires import WallFires
 from tasks.steps.command import STEP
 
@@ -27,18 +28,8 @@ BACKOFF = ["PT10S", "PT20S", "PT40S", "PT1M20S", "PT2M40S", "PT5M20S", "PT6M"]
 RETRIES = 6
 # A program asks for another attempt by EX_TEMPFAIL; any other failure of `command` is for good.
 RETRIES_DIFFER = "Kubernetes tries again after any failure, the action only after exit code 75"
-DEADLINE = "activeDeadlineSeconds"
 DEADLINE_DIFFERS = (
     "its activeDeadlineSeconds is for all tries together, the time limit for each attempt"
-)
-# What is read of a pod and its container, reported elsewhere, or of no matter outside a cluster.
-READ_OF_PODS = frozenset(
-    {"containers", "initContainers", "restartPolicy", "volumes", DEADLINE, "imagePullSecrets"}
-    | {"terminationGracePeriodSeconds", "dnsPolicy", "schedulerName", "enableServiceLinks"}
-)
-READ_OF_CONTAINERS = frozenset(
-    {"name", "image", "imagePullPolicy", "command", "args", "workingDir", "env", "envFrom"}
-    | {"volumeMounts", "terminationMessagePath", "terminationMessagePolicy", "ports"}
 )
 _ZONED = re.compile(r"(?:CRON_)?TZ=(\S+)\s+(.*)", re.ASCII)
 _REFERENCE = re.compile(r"\$\$|\$\(([^()]+)\)")
@@ -51,11 +42,12 @@ def entries_of(documents: Sequence[Any], zone: str, file: str) -> Iterator[Entry
 
     `zone` is that of the cluster's controller, for those without `timeZone`.
     """
-    found = [one for document in documents for one in _cron_jobs(document)]
-    if not found:
+    found = [one for document in documents for one in scheduled(document)]
+    if not any(one.get("kind") == CRON_JOB for one in found):
         raise RefusedCommand(f"{file} has no CronJob; name a file with `kind: CronJob`")
     for number, one in enumerate(found):
-        name, where = _name(one, number), f"{file} CronJob {number + 1}"
+        kind = str(one.get("kind"))[:60]
+        name, where = _name(one, number), f"{file} {kind} {number + 1}"
         yield entry_or_refused(name, where, partial(_entry, name, where, one, zone))
 
 
@@ -67,29 +59,12 @@ def _name(cron_job: Mapping[str, Any], number: int) -> str:
     return "/".join(str(part) for part in place if part not in (None, "default"))
 
 
-def _cron_jobs(document: Any) -> Iterator[Mapping[str, Any]]:
-    if not isinstance(document, Mapping):
-        return
-    if document.get("kind") == "CronJob":
-        yield document
-    elif isinstance(items := document.get("items"), list):
-        for one in items:
-            yield from _cron_jobs(one)
-
-
-def _mapping(parent: Any, key: str) -> Mapping[str, Any]:
-    """Return an object of a manifest, empty if it is absent; raises CannotMove for another."""
-    found = parent.get(key) if isinstance(parent, Mapping) else None
-    if found is None:
-        return {}
-    if not isinstance(found, Mapping):
-        raise CannotMove(f"its {key} {str(found)[:60]!r} is not an object", "correct the manifest")
-    return found
-
-
 def _entry(name: str, where: str, cron_job: Mapping[str, Any], zone: str) -> Entry:
-    spec = _mapping(cron_job, "spec")
-    job = _mapping(_mapping(spec, "jobTemplate"), "spec")
+    if cron_job.get("kind") != CRON_JOB:
+        why = f"it is a {str(cron_job.get('kind'))[:60]}, which another controller runs"
+        raise CannotMove(why, "write an action for it")
+    spec = mapping(cron_job, "spec")
+    job = mapping(mapping(spec, "jobTemplate"), "spec")
     when, fires = _when(str(spec.get("schedule") or ""), str(spec.get("timeZone") or zone))
     command, remarks = _command(job)
     limits, differing = _limits(job)
@@ -103,7 +78,7 @@ def _entry(name: str, where: str, cron_job: Mapping[str, Any], zone: str) -> Ent
         operations={STEP: command},
         when=when,
         policy={**_late(spec), **limits},
-        remarks=(*_left_out(job), *remarks, *differing),
+        remarks=(*unread(spec, job), *left_out(job), *remarks, *differing),
         fires=fires,
     )
 
@@ -117,30 +92,6 @@ def _flag(parent: Mapping[str, Any], key: str) -> bool:
             f"its {key} {str(value)[:60]!r} is not true or false", "write true or false"
         )
     return found
-
-
-def _left_out(job: Mapping[str, Any]) -> Iterator[str]:
-    """Yield where and as whom a pod would run, which an action does not say."""
-    pod = _mapping(_mapping(job, "template"), "spec")
-    containers = pod.get("containers")
-    only = containers[0] if isinstance(containers, list) and containers else None
-    container = only if isinstance(only, Mapping) else {}
-    found = [
-        f"{name}{_shown(value)}"
-        for part, known in ((pod, READ_OF_PODS), (container, READ_OF_CONTAINERS))
-        for name, value in part.items()
-        if name not in known and value not in (None, {}, [], False)
-    ]
-    if found:
-        yield f"left out of its pod: {', '.join(map(str, found))}"
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, Mapping) and all(
-        not isinstance(one, Mapping | list) for one in value.values()
-    ):
-        return f" ({', '.join(f'{name} {one}' for name, one in value.items())[:100]})"
-    return "" if isinstance(value, Mapping | list) else f" {str(value)[:100]}"
 
 
 def _when(schedule: str, zone: str) -> tuple[dict[str, str], WallFires | None]:
@@ -221,7 +172,7 @@ def _limits(job: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
 
 def _time_limit(job: Mapping[str, Any], *, is_retried: bool) -> tuple[timedelta, tuple[str, ...]]:
     """Return the time limit of an attempt, and how it differs."""
-    pod = _mapping(_mapping(job, "template"), "spec")
+    pod = mapping(mapping(job, "template"), "spec")
     of_job, of_pod = _whole(job, DEADLINE), _whole(pod, DEADLINE)
     seconds = min((one for one in (of_job, of_pod) if one is not None), default=None)
     if seconds is None:
@@ -249,7 +200,7 @@ def _whole(parent: Mapping[str, Any], key: str) -> int | None:
 
 def _command(job: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the step `command` of a job's container, and what it leaves out."""
-    pod = _mapping(_mapping(job, "template"), "spec")
+    pod = mapping(mapping(job, "template"), "spec")
     containers = pod.get("containers")
     if not isinstance(containers, list) or len(containers) != 1 or pod.get("initContainers"):
         why = "its pod does not have exactly one container, and the step command runs one program"
@@ -265,7 +216,7 @@ def _command(job: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
         why = f"it runs the entry point of the image {image!r}, which the manifest does not name"
         raise CannotMove(why, "write its `command`")
     found: dict[str, Any] = {"run": run}
-    if isinstance(folder := _mapping({"it": container}, "it").get("workingDir"), str):
+    if isinstance(folder := mapping({"it": container}, "it").get("workingDir"), str):
         found["cwd"] = folder
     if env:
         found["env"] = env
@@ -275,7 +226,7 @@ def _command(job: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
 
 def _environment(container: Any) -> tuple[dict[str, str | None], tuple[str, ...]]:
     """Return the variables of a container, None for those of secrets, and what is left out."""
-    written = _mapping({"it": container}, "it")
+    written = mapping({"it": container}, "it")
     found: dict[str, str | None] = {}
     left_out = []
     variables = written.get("env") or ()
@@ -296,14 +247,14 @@ def _environment(container: Any) -> tuple[dict[str, str | None], tuple[str, ...]
 
 
 def _texts(container: Any, key: str) -> list[str]:
-    found = _mapping({"it": container}, "it").get(key) or []
+    found = mapping({"it": container}, "it").get(key) or []
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
         raise CannotMove(f"its {key} is not a list of texts", "correct the manifest")
     return found
 
 
 def _text_of(parent: Any, key: str) -> str:
-    return str(_mapping({"it": parent}, "it").get(key) or "?")[:200]
+    return str(mapping({"it": parent}, "it").get(key) or "?")[:200]
 
 
 def _expanded(text: str, env: Mapping[str, str | None]) -> str:
