@@ -104,7 +104,7 @@ def jobs_of(scheduler: Any) -> dict[str, Any]:
 def _job(scheduler: Any, job: Any, now: dt.datetime) -> dict[str, Any]:
     """Return a job; one that cannot be described says why, and stops no other."""
     try:
-        why = None if _is_found(job) else _why_uncallable(job.func)
+        why = _why_not_awaited(job.func) if _is_found(job) else _why_uncallable(job.func)
         state = _state(scheduler, job)
         is_anew = state["next_run_time"] is ... and _is_anew(job.trigger)
         made = {**job_of(state), **({"begins_anew": True} if is_anew else _next_of(state, now))}
@@ -123,6 +123,13 @@ def _is_found(job: Any) -> bool:
         return bool(job.func_ref) and ref_to_obj(job.func_ref) == job.func
     except (LookupError, TypeError):
         return False
+
+
+def _why_not_awaited(function: Any) -> str | None:
+    """Return why calling a function does not run it; None if it does."""
+    if inspect.iscoroutinefunction(function):
+        return "its function is a coroutine, which only an event loop runs"
+    return None
 
 
 def _why_uncallable(function: Any) -> str | None:

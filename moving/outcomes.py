@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from models.action import ParseContext, ScheduledActionModel, parse_action, plan_of
+from models.action import ParseContext, parse_action, plan_of
+from models.action.plan import Plan
 from models.action.policy import LONGEST_LOOK_BACK
 from models.errors import InvalidAction
 from models.values import format_instant, parse_instant
@@ -82,18 +83,22 @@ class Comparisons:
 
     def __init__(self, now: datetime) -> None:
         self._now = now
-        self._made: dict[tuple[str, ...], Difference] = {}
+        self._made: dict[tuple[str, ...], tuple[Difference, Upcoming]] = {}
 
-    def of(self, entry: Entry, model: ScheduledActionModel) -> Difference | None:
-        """Return how the instants of an entry differ from its action's; None if not compared."""
+    def of(self, entry: Entry, plan: Plan) -> tuple[Difference | None, Upcoming]:
+        """Return how the instants of an entry differ from its action's, and the next ones.
+
+        None is for instants that were not compared.
+        """
         if entry.fires is None:
-            return None
+            return None, upcoming(entry, plan, self._now)
         bounds = (entry.policy.get("starts_at"), entry.policy.get("ends_at"))
         key = (repr(entry.fires), repr(entry.when), repr(bounds))
         if key not in self._made:
-            until = self._now + COMPARED
-            self._made[key] = difference(plan_of(model), entry.fires, self._now, until)
-        return self._made[key]
+            found = difference(plan, entry.fires, self._now, self._now + COMPARED)
+            self._made[key] = found, upcoming(replace(entry, known=None), plan, self._now)
+        compared, following = self._made[key]
+        return compared, following if entry.known is None else upcoming(entry, plan, self._now)
 
 
 def _outcome(
@@ -103,8 +108,7 @@ def _outcome(
         model = parse_action(entry.document, context)
     except InvalidAction as error:
         return _cannot(Refused.by(entry.name, entry.where, error))
-    compared = comparisons.of(entry, model)
-    following = upcoming(entry, plan_of(model), context.now)
+    compared, following = comparisons.of(entry, plan_of(model))
     is_same = not (entry.remarks or following.differing or (compared and compared.count))
     moved = entry if cut_over_at is None else _beginning(entry, cut_over_at)
     if isinstance(moved, Refused):

@@ -254,6 +254,12 @@ def test_the_scheduler_itself_writes_the_same(found: Mapping[str, Outcome]) -> N
 class Clock:
     def strike(self) -> None: ...
 
+    @staticmethod
+    async def awaited() -> None: ...
+
+    @classmethod
+    async def awaited_of_class(cls) -> None: ...
+
     @classmethod
     def stop(cls) -> None: ...
 
@@ -261,6 +267,9 @@ class Clock:
     def wind() -> None: ...
 
     def __call__(self) -> None: ...
+
+
+async def waits() -> None: ...
 
 
 class Unnamed:
@@ -282,6 +291,9 @@ def local() -> Any:
         (Clock(), "an object of Clock, which has no name"),
         (partial(print, 1), "an object of partial, which has no name"),
         (local(), "local.<locals>.inner is made inside another one"),
+        (waits, "is a coroutine, which only an event loop runs"),
+        (Clock.awaited, "is a coroutine, which only an event loop runs"),
+        (Clock.awaited_of_class, "is a coroutine, which only an event loop runs"),
         (local, None),
         (Clock.stop, None),
         (Clock.wind, None),
