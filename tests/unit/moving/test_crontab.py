@@ -222,13 +222,28 @@ def test_lines_of_another_form_are_refused(line: str, why: str) -> None:
     assert why in f"{found.why}; {found.instead}"
 
 
-def test_a_bare_percent_sign_is_remarked() -> None:
-    found = only("0 1 * * * date +%F")
+@pytest.mark.parametrize(
+    ("command", "is_cut"),
+    [
+        ("date +%F", True),
+        ("tar czf /b/$(date +%Y%m%d).tgz /x", True),
+        ("mail -s x a@b.example%Hello%%this is it", True),
+        ("cat%one", True),
+        ("/bin/a 50% of it", True),
+        ("echo '%'", True),
+        (r"date +\\%F", True),
+        ("/bin/a x%", True),
+        (r"date +\%F; date +%F", True),
+        (r"date +\%F", False),
+        (r"tar czf /b/$(date +\%Y\%m\%d).tgz /x", False),
+        ("/bin/a", False),
+    ],
+)
+def test_a_bare_percent_sign_is_remarked(command: str, is_cut: bool) -> None:
+    found = only(f"0 1 * * * {command}")
 
-    assert found.remarks == (
-        "its command ends at the first %, as in Debian's cron; busybox's cron keeps it whole",
-    )
-    assert only(r"0 1 * * * date +\%F").remarks == ()
+    remark = "its command ends at the first %, as in Debian's cron; busybox's cron keeps it whole"
+    assert found.remarks == ((remark,) if is_cut else ())
 
 
 @pytest.mark.parametrize(

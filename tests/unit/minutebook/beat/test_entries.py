@@ -152,22 +152,70 @@ class InContext(Task[Any, Any]):
         return self.run(*args, **kwargs)
 
 
+class OnceLater(Once):
+    """A task of the application whose parent overrides it."""
+
+
+class Mixed(InContext, Once):
+    """A task with two such parents."""
+
+
+class Eager(Task[Any, Any]):
+    def apply(self, *args: Any, **kwargs: Any) -> Any:
+        """Run it here."""
+        return super().apply(*args, **kwargs)
+
+
+class Mixin:
+    """A class without Celery, as libraries offer it."""
+
+    def apply_async(self, *args: Any, **kwargs: Any) -> Any:
+        """Send it, if it is not waiting already."""
+        return super().apply_async(*args, **kwargs)  # type: ignore[misc]
+
+
+class WithMixin(Mixin, Task[Any, Any]):
+    """A task that a library's class changes."""
+
+
+class Named(Task[Any, Any]):
+    """A task with what only describes or follows it."""
+
+    autoretry_for = (OSError,)
+    rate_limit = "1/m"
+
+    def on_failure(self, *args: Any, **kwargs: Any) -> None: ...
+
+    def before_start(self, *args: Any, **kwargs: Any) -> None: ...
+
+
+def not_called(owner: str) -> str:
+    return (
+        f"its class {__name__}.{owner} overrides apply_async, which Minutebook does not call: if"
+        ' that keeps its runs apart, write "policy": {"overlap": "skip"}'
+    )
+
+
+def within(owner: str, methods: str = "__call__") -> str:
+    return (
+        f"its class {__name__}.{owner} overrides {methods}: a worker that follows claims the run"
+        " within it"
+    )
+
+
 @pytest.mark.parametrize(
     ("base", "remark"),
     [
         pytest.param(Task, None, id="of_celery"),
-        pytest.param(
-            Once,
-            f"its class {__name__}.Once overrides apply_async, which Minutebook does not call: if"
-            ' that keeps its runs apart, write "policy": {"overlap": "skip"}',
-            id="once",
-        ),
-        pytest.param(
-            InContext,
-            f"its class {__name__}.InContext overrides __call__: a worker that follows claims the"
-            " run within it",
-            id="in_a_context",
-        ),
+        pytest.param(Named, None, id="what_only_follows_it"),
+        pytest.param(Once, not_called("Once"), id="once"),
+        pytest.param(OnceLater, not_called("Once"), id="of_a_parent"),
+        pytest.param(Mixed, not_called("InContext"), id="of_two_parents"),
+        pytest.param(WithMixin, not_called("Mixin"), id="of_a_mixin"),
+        pytest.param(type("Made", (Once,), {}), not_called("Once"), id="of_a_class_made_here"),
+        pytest.param(InContext, within("InContext"), id="in_a_context"),
+        pytest.param(type("Made", (InContext,), {}), within("InContext"), id="in_its_context"),
+        pytest.param(Eager, within("Eager", "apply"), id="runs_here"),
     ],
 )
 def test_classes_that_override_sending_or_running_are_remarked(
@@ -179,3 +227,14 @@ def test_classes_that_override_sending_or_running_are_remarked(
     def it() -> None: ...
 
     assert moved(app)["it"].remarks == (() if remark is None else (remark,))
+
+
+def local() -> None: ...
+
+
+def test_the_class_of_all_tasks_of_an_application_is_remarked_too() -> None:
+    app: Any = application({"it": SOUND})
+    app.Task = Once
+    app.task(name="tasks.it", shared=False)(local)
+
+    assert moved(app)["it"].remarks == (not_called("Once"),)
