@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from minutebook.beat.instants import Ran, of_schedule
+from minutebook.beat.instants import Ran, follows_the_wall_clock, of_schedule
 from minutebook.beat.messages import message_options
-from minutebook.beat.schedules import class_name, described, meaning
+from minutebook.beat.schedules import class_name, described, meaning, zone_name
 from minutebook.error_text import text_of
 from minutebook.json_values import said, shown
 
@@ -24,6 +24,10 @@ NEVER_RUN = Ran()
 OTHERWISE = (
     "beat_schedule has another {} under this name, from which beat writes it anew when it starts:"
     " what is stored now moves"
+)
+BY_THE_WALL = (
+    "this release of Celery counts intervals by the wall clock of {}, which the action does not: an"
+    " interval of days keeps its time of the day in beat; a recurrence rule does so too"
 )
 NOT_STORED = "it is in beat_schedule alone: beat stores it when it starts"
 CORRECT = "correct it in the application, and write it again"
@@ -54,6 +58,17 @@ def guarded(name: Any, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 def broken(name: Any, why: str, instead: str = CORRECT) -> dict[str, Any]:
     """Return an entry that cannot move: why not, and what to do instead."""
     return {"name": _name(name), "broken": why, "instead": instead}
+
+
+def about_clocks(app: Any, schedule: Any) -> dict[str, list[str]]:
+    """Return what to know of an interval that the application's Celery counts by the wall clock."""
+    from celery import schedules
+
+    with suppress(Exception):  # of a user's clock
+        is_interval = type(schedule) is schedules.schedule and not schedule.relative
+        if is_interval and follows_the_wall_clock(schedule, app, app.now()):
+            return {"remarks": [BY_THE_WALL.format(zone_name(app.timezone))]}
+    return {}
 
 
 def add_remarks(entry: dict[str, Any], remarks: Sequence[str]) -> None:
@@ -107,6 +122,7 @@ def _entry(app: Any, name: str, entry: Any, ran: Ran) -> dict[str, Any]:
         "unknown": [_name(key) for key in given if key not in {*KEYS, *OF_BEAT}],
         **_known(ran),
         **_next(app, given, schedule, ran),
+        **(about_clocks(app, _schedule(app, given)) if "every_s" in schedule else {}),
         **class_of(app, task),
     }
 

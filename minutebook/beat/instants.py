@@ -82,6 +82,34 @@ def of_schedule(schedule: Any, app: Any, ran: Ran, now: dt.datetime) -> list[dt.
         return next_instants(is_due, zone, ran, now)
 
 
+def follows_the_wall_clock(schedule: Any, app: Any, now: dt.datetime) -> bool:
+    """Whether an interval is another span where the clocks of the application's zone change.
+
+    Celery counted intervals so until 5.7: one of a day keeps its time of the day.
+    """
+    every: dt.timedelta = schedule.run_every
+    for change in _changes(app.timezone, rounded_up(now)):
+        last = rounded_up(change - every / 2)
+        expected = [last + number * every for number in range(1, COUNT + 1)]
+        if of_schedule(schedule, app, Ran(last), last) != [rounded_up(at) for at in expected]:
+            return True
+    return False
+
+
+def _changes(zone: dt.tzinfo, now: dt.datetime) -> Iterator[dt.datetime]:
+    """Yield the clock changes of a zone within a year, to the minute."""
+    day = dt.timedelta(days=1)
+    for first in (now + number * day for number in range(366)):
+        last = first + day
+        if _offset(first, zone) == _offset(last, zone):
+            continue
+        while last - first > dt.timedelta(minutes=1):
+            middle = first + (last - first) / 2
+            is_before = _offset(middle, zone) == _offset(first, zone)
+            first, last = (middle, last) if is_before else (first, middle)  # noqa: PLW2901
+        yield last
+
+
 @contextmanager
 def set_clock(schedule: Any, app: Any) -> Iterator[tuple[Callable[[dt.datetime], None], dt.tzinfo]]:
     """Give a schedule a clock: yield what sets it, and the zone in which it shows the time."""

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 from minutebook.beat.entries import (
+    about_clocks,
     aware,
     broken,
     class_of,
@@ -122,6 +123,7 @@ def _row(app: Any, row: Any) -> dict[str, Any]:
         "schedules": said("schedules", dict(_schedules(row)), unsaid),
         "unsaid": unsaid,
         **class_of(app, row.task),
+        **about_clocks(app, row.schedule),
         "defined": definition_of(
             app, {"task": row.task, "args": args, "kwargs": kwargs, "schedule": row.schedule}
         ),
