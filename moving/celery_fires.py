@@ -22,6 +22,8 @@ SECOND = timedelta(seconds=1)
 ASKED_WITHIN = timedelta(minutes=5)
 # A change is felt at once: Celery counts from the offset of the instant at which it is asked.
 AROUND = timedelta(minutes=90)
+# By more than any zone's clock changes: estimates of what is due are wrong by less.
+LARGEST_CHANGE = timedelta(hours=25)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +86,15 @@ def changes_between(zones: Iterable[str], since: datetime, until: datetime) -> l
 
 
 def _asked_next(now: datetime, left: timedelta, changes: Sequence[datetime]) -> datetime:
-    """Return when beat asks next, in whole seconds: `left` from `now`, or before."""
+    """Return when to ask next, in whole seconds: `left` from `now`, or before.
+
+    Around a change, as often as beat asks, but for what is due so long after it that no answer
+    before it can matter.
+    """
     near = next((at for at in changes if at + AROUND > now), None)
-    if near is not None and now >= near - AROUND:
-        left = min(left, ASKED_WITHIN)
-    elif near is not None:
-        left = min(left, near - AROUND - now)
-    return rounded_up(now + left)
+    if near is None or now + left <= near - AROUND:
+        return rounded_up(now + left)
+    if now + left > near + AROUND + LARGEST_CHANGE:
+        return rounded_up(near + AROUND)
+    is_around = now >= near - AROUND
+    return rounded_up(now + min(left, ASKED_WITHIN) if is_around else near - AROUND)
