@@ -72,7 +72,8 @@ def connect(
 
 def _described(app: Celery, worker: Any, application: str | None) -> dict[str, Any]:
     return {
-        "name": worker.hostname,
+        # Two applications on a host may call their workers the same.
+        "name": worker.hostname + (f" of {application}" if application else ""),
         "queues": sorted(app.amqp.queues.consume_from),
         "follows": sorted(_followed(app)),
         "pid": os.getpid(),

@@ -29,9 +29,9 @@ RAN_ONCE = ["close_day begins", "close_day ends"]
 class Shop:
     """A copy of the example beside an installation that sends its tasks."""
 
-    def __init__(self, installation: Installation) -> None:
+    def __init__(self, installation: Installation, name: str = "shop") -> None:
         self.installation = installation
-        self.folder = installation.home / "shop"
+        self.folder = installation.home / name
         shutil.copytree(EXAMPLE, self.folder, ignore=shutil.ignore_patterns("__pycache__"))
         self.journal = self.folder / "journal.jsonl"
         self.settings = {
