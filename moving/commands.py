@@ -1,33 +1,20 @@
-"""`minutebook import …`: actions out of other schedulers' entries; `export`: the way back.
+"""`minutebook import …`: actions out of other schedulers' entries, and what differs."""
 
-Each writes a report of the differences.
-"""
-
-import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cli.arguments import door, existing, of
-from cli.render import show
+from cli.arguments import of
 from cli.tree import group
 from models.errors import Refused as RefusedCommand
-from moving.entries import Entry, Refused
 from moving.foreign_database import database_of, foreign_database
-from moving.views import exports, imports
-from moving.views.exports import Format
+from moving.importing import LONGEST, stem_of, store_or_show
 from runtime.clock import machine_zone, utc_now
 from runtime.extras import HOW_TO_INSTALL
-from runtime.visible import visible_line
 from views.files import read_documents, read_manifests, read_one, read_text
-
-# In bytes: more than ten thousand entries.
-LONGEST = 8 * 1024 * 1024
-# A terminal shows how many entries were read after so many.
-EACH = 100
 
 commands = group("Import the schedules of other schedulers.")
 
@@ -69,10 +56,10 @@ def beat(
     from moving.beat_file import entries_of
 
     known = _options_here(context, application)
-    _import(
+    store_or_show(
         context,
         entries_of(read_one(file, LONGEST), file.name, utc_now(), known, application),
-        source=source or _stem(file),
+        source=source or stem_of(file),
         application=application,
         apply=apply,
         cut_over=cut_over,
@@ -111,7 +98,7 @@ def django_celery_beat(
     with foreign_database(url) as connection:
         tables = in_zone(read_tables(connection), zone, utc_now())
     entries = entries_of(tables, utc_now(), queue)
-    _import(
+    store_or_show(
         context,
         entries,
         source=source or database_of(url),
@@ -146,7 +133,7 @@ def redbeat(
     due = read_due(url, prefix)
     app = Application(zone, queue, due, utc_now(), read_last_runs(url, due))
     entries = entries_of(read_definitions(url, prefix), app)
-    _import(
+    store_or_show(
         context,
         entries,
         source=source or database_of(url),
@@ -179,7 +166,7 @@ def crontab(
         raise RefusedCommand(f"{file} has more than {LONGEST:,} characters; import a shorter one")
     is_system = system or is_system_form(text, str(file.absolute()))
     entries = entries_of(text, file.name, zone or machine_zone(), is_system=is_system)
-    _import(context, entries, source=source or _stem(file), apply=apply, cut_over=cut_over)
+    store_or_show(context, entries, source=source or stem_of(file), apply=apply, cut_over=cut_over)
 
 
 @commands.command("apscheduler")
@@ -225,7 +212,7 @@ def apscheduler(
     allowed = CeleryRules(tuple(tasks or of(context).settings.celery.tasks))
     work = Work(allowed.allows, queue, python)
     entries = entries_of(jobs, where, work, utc_now())
-    _import(
+    store_or_show(
         context,
         entries,
         source=source or database_of(store),
@@ -249,7 +236,7 @@ def kubernetes(
     from moving.kubernetes import entries_of
 
     entries = entries_of(read_manifests(file, LONGEST), zone, file.name)
-    _import(context, entries, source=source or _stem(file), apply=apply, cut_over=cut_over)
+    store_or_show(context, entries, source=source or stem_of(file), apply=apply, cut_over=cut_over)
 
 
 @commands.command("systemd")
@@ -274,7 +261,7 @@ def systemd(
     from moving.systemd.files import timers_in
 
     entries = entries_of(timers_in(files, LONGEST), zone or machine_zone())
-    _import(
+    store_or_show(
         context,
         entries,
         source=source or files[0].absolute().parent.name,
@@ -311,7 +298,7 @@ def icalendar(
         )
     text = read_text(file, LONGEST)
     entries = entries_of(text, file.name, work, zone or machine_zone(), utc_now())
-    _import(context, entries, source=source or _stem(file), apply=apply, cut_over=cut_over)
+    store_or_show(context, entries, source=source or stem_of(file), apply=apply, cut_over=cut_over)
 
 
 @commands.command("jobs")
@@ -326,79 +313,4 @@ def import_jobs(
     from views.jobs import LONGEST_IMPORT
 
     entries = entries_of(read_documents(file, LONGEST_IMPORT))
-    _import(context, entries, apply=apply, cut_over=cut_over)
-
-
-def _stem(file: Path) -> str:
-    return "stdin" if str(file) == "-" else file.stem
-
-
-def _import(
-    context: typer.Context,
-    entries: Iterable[Entry | Refused],
-    *,
-    source: str | None = None,
-    application: str | None = None,
-    apply: bool,
-    cut_over: str | None,
-) -> None:
-    from moving.texts import report
-
-    made = imports.imported(
-        of(context),
-        _counted(entries),
-        cut_over,
-        source=source,
-        application=application,
-        is_for_here=of(context).server is None,
-    )
-    _print_report(context, report(made, is_stored=apply))
-    show(context, imports.stored(door(context), made) if apply else made)
-
-
-def _counted(entries: Iterable[Entry | Refused]) -> Iterator[Entry | Refused]:
-    """Yield entries, and show on a terminal how many were read."""
-    is_shown = sys.stderr.isatty()
-    for number, entry in enumerate(entries, 1):
-        yield entry
-        if is_shown and number % EACH == 0:
-            sys.stderr.write(f"\r{number:,} entries read")
-            sys.stderr.flush()
-    if is_shown:
-        sys.stderr.write("\r\x1b[K")
-
-
-def export(
-    context: typer.Context,
-    format: Annotated[Format, typer.Option("--format", help="What to print.")] = "json",
-    owner: Annotated[str | None, typer.Option(help="Only actions of this owner.")] = None,
-    zone: Annotated[
-        str | None,
-        typer.Option(help="Zone of a schedule for beat (default: that of most actions)."),
-    ] = None,
-    celery_app: Annotated[
-        str | None,
-        typer.Option(help="Application, as for celery -A, by which a crontab sends Celery tasks."),
-    ] = None,
-) -> None:
-    """Print the actions of a small app for another scheduler, and a report."""
-    from moving.texts import report_of_export
-
-    documents = exports.documents_of(existing(context), owner)
-    made = exports.export(of(context), documents, format, zone, celery_app, _runs_by(context))
-    _print_report(context, report_of_export(made))
-    show(context, made)
-
-
-def _runs_by(context: typer.Context) -> tuple[str, ...]:
-    """Return the command that runs an action of this small app from any folder."""
-    its = of(context)
-    home = () if its.server is not None else ("--home", str(its.settings.home.absolute()))
-    return ("minutebook", *home, "--app", its.app_name, "action", "run")
-
-
-def _print_report(context: typer.Context, lines: Iterable[str]) -> None:
-    """Print a report on stderr, but with --json, which has it."""
-    if not of(context).as_json:
-        for line in lines:
-            sys.stderr.write(f"{visible_line(line)}\n")
+    store_or_show(context, entries, apply=apply, cut_over=cut_over)

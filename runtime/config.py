@@ -30,7 +30,7 @@ from minutebook.grants import EVERYTHING, Grants, why_no_command
 from runtime.folders import fault_of
 from runtime.logs.events import EventLog
 from runtime.references import resolved_setting
-from runtime.remedies import remedy_of
+from runtime.remedies import explained
 from runtime.sections import (
     AlertSettings,
     ClockSettings,
@@ -44,24 +44,18 @@ from runtime.sections.counterparts import COUNTERPARTS
 from runtime.sections.data import Channels, Connections, FetchSettings, SnapshotSettings
 from runtime.sections.limits import LimitSettings
 from runtime.sections.mail import MailSettings
-from runtime.sections.named import Named, object_of
+from runtime.sections.named import Named
 from runtime.sections.processes import (
     LogSettings,
     RetentionSettings,
     SchedulerSettings,
     WorkerSettings,
 )
+from runtime.sections.variables import NO_SETTINGS, PREFIX, named_path, put, variable_of
 from runtime.sections.web import WebSettings, WorkSettings
 from runtime.urls import check_broker_url, check_database_url, check_smtp_url, database_url
 
-PREFIX = "SCHED_"
-# Variables of the command line, which are no settings.
-NO_SETTINGS = ("SCHED_AGENT", "SCHED_HOME", "SCHED_URL", "SCHED_TOKEN")
 DEFAULT_HOME = Path(".minutebook")
-# Settings whose values have names: a variable may give one of them alone.
-NAMED = (("celery", "brokers"), ("connections",), ("notify",))
-# Errors hide the values of settings whose names end in one of these.
-SECRETS = ("url", "secret", "webhook", "dsn")
 # A unix socket's path has at most 107 bytes on Linux and 103 on macOS.
 LONGEST_SOCKET_PATH = 100
 # The first with strict tables.
@@ -226,7 +220,7 @@ def load_settings(home: Path | None = None, environ: Mapping[str, str] | None = 
     try:
         settings = Settings.model_validate(values)
     except ValidationError as error:
-        raise InvalidSetting(_explain(error, names, file)) from None
+        raise InvalidSetting(explained(error, names, file)) from None
     if settings.uses_embedded_broker:
         check_socket_folder(settings)
     if settings.effective_database_url.get_backend_name() == "sqlite":
@@ -294,12 +288,19 @@ def _overlay(values: dict[str, Any], environ: Mapping[str, str]) -> dict[tuple[s
     for variable, value in sorted(environ.items()):
         path = paths.get(variable) or named_path(variable)
         if path is not None:
-            _put(values, path, value)
+            _place(values, path, value)
             names[path] = variable
     for warning in unknown_variables(environ):
         # No error: Kubernetes sets SCHED_SERVICE_HOST for a service named "sched".
         logger.warning("setting_unknown", "unknown setting: {setting}", warning)
     return names
+
+
+def _place(values: dict[str, Any], path: tuple[str, ...], value: str) -> None:
+    try:
+        put(values, path, value)
+    except ValueError as error:
+        raise InvalidSetting(str(error)) from None
 
 
 def unknown_variables(environ: Mapping[str, str]) -> list[str]:
@@ -325,26 +326,6 @@ def unknown_variables(environ: Mapping[str, str]) -> list[str]:
     return warnings
 
 
-def _put(values: dict[str, Any], path: tuple[str, ...], value: str) -> None:
-    section = values
-    for depth, key in enumerate(path[:-1], 1):
-        found = section.setdefault(key, {})
-        if isinstance(found, str):
-            # Values that another variable gives together.
-            found = section[key] = _together(path[:depth], found)
-        if not isinstance(found, dict):
-            raise InvalidSetting(f"config.yaml: {'.'.join(path[:depth])} must be a mapping")
-        section = found
-    section[path[-1]] = value
-
-
-def _together(path: tuple[str, ...], text: str) -> object:
-    try:
-        return object_of(text)
-    except ValueError as error:
-        raise InvalidSetting(f"{variable_of(path)}: {error}") from None
-
-
 def setting_paths() -> list[tuple[str, ...]]:
     """Return the path of every setting: ("broker_url",), ("worker", "lease_s"), …"""
     paths: list[tuple[str, ...]] = []
@@ -355,46 +336,3 @@ def setting_paths() -> list[tuple[str, ...]]:
         elif name != "home":
             paths.append((name,))
     return paths
-
-
-def named_path(variable: str) -> tuple[str, ...] | None:
-    """Return the path of a value with a name of its own: SCHED_CELERY_BROKERS_SHOP, …"""
-    for path in NAMED:
-        prefix = variable_of(path) + "_"
-        if variable.startswith(prefix) and variable != prefix:
-            return (*path, variable.removeprefix(prefix).lower())
-    return None
-
-
-def variable_of(path: tuple[str, ...]) -> str:
-    """Return the environment variable of a setting's path."""
-    return PREFIX + "_".join(path).upper()
-
-
-def _explain(error: ValidationError, names: Mapping[tuple[str, ...], str], file: Path) -> str:
-    lines = []
-    for fault in error.errors():
-        path = tuple(str(part) for part in fault["loc"])
-        # A contradiction between two keys has their section's path: name the variable that was set.
-        where = (
-            names.get(path[:3])
-            or names.get(path[:2])
-            or names.get(path[:1])
-            or next((n for p, n in names.items() if p[: len(path)] == path), None)
-        )
-        if not path:
-            # A contradiction between sections: the text names both.
-            lines.append(remedy_of(fault))
-            continue
-        shown = (
-            ""
-            if path[-1].endswith(SECRETS)
-            or path in NAMED
-            or path[:-1] in NAMED
-            # Perhaps a secret in a wrong place.
-            or fault["type"] == "extra_forbidden"
-            or isinstance(fault["input"], dict | Section)
-            else f" {fault['input']!r}"
-        )
-        lines.append(f"{where or f'{file}: ' + '.'.join(path)}{shown}: {remedy_of(fault)}")
-    return "\n".join(lines)

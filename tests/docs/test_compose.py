@@ -15,7 +15,8 @@ from jsonschema import Draft202012Validator
 
 from broker.names import DEFAULT, HEAVY, QUICK
 from processes.up import STOP_MARGIN_S
-from runtime.config import load_settings, setting_paths, variable_of
+from runtime.config import load_settings, setting_paths
+from runtime.sections.variables import variable_of
 from tests.docs.command_lines import parse_minutebook
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,8 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from processes.up import STOP_MARGIN_S
-from runtime.config import load_settings, setting_paths, variable_of
+from runtime.config import load_settings, setting_paths
+from runtime.sections.variables import variable_of
 from tests.docs.command_lines import parse_minutebook
 from tests.docs.deployed import KUBERNETES, containers, manifests, of_kubernetes, pods
 

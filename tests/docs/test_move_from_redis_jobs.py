@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.config import PREFIX
 from runtime.sections.counterparts import COUNTERPARTS
+from runtime.sections.variables import PREFIX
 
 ROOT = Path(__file__).parents[2]
 ROWS = re.findall(

@@ -7,16 +7,9 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from runtime.config import (
-    NAMED,
-    NO_SETTINGS,
-    PREFIX,
-    Settings,
-    load_settings,
-    setting_paths,
-    variable_of,
-)
+from runtime.config import Settings, load_settings, setting_paths
 from runtime.sections import Section
+from runtime.sections.variables import NAMED, NO_SETTINGS, PREFIX, variable_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from processes.up import STOP_MARGIN_S
-from runtime.config import load_settings, setting_paths, variable_of
+from runtime.config import load_settings, setting_paths
+from runtime.sections.variables import variable_of
 from scheduler.loop import LONGEST_WAIT_S
 from tasks.agent.socket import MOST_CONNECTIONS, OTHER_THREADS
 from tests.docs.command_lines import parse_minutebook

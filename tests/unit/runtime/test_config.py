@@ -17,11 +17,11 @@ from runtime.config import (
     load_settings,
     setting_paths,
     unknown_variables,
-    variable_of,
 )
 from runtime.database import is_made, make_engine
 from runtime.embedded import broker_command
 from runtime.sections.counterparts import COUNTERPARTS
+from runtime.sections.variables import variable_of
 
 
 def test_defaults_need_nothing(tmp_path: Path) -> None:
