@@ -125,7 +125,7 @@ lock: ## For maintainers: write the lock files anew (names, versions and hashes 
 	$(COMPILE) --extra web -c requirements.lock --no-emit-package minutebook-client pyproject.toml -o requirements-base.lock
 	$(COMPILE) --all-extras -c requirements.lock --no-emit-package minutebook-client pyproject.toml -o requirements-dev.lock
 	echo 'setuptools>=80' | $(COMPILE) -c requirements.lock - -o requirements-build.lock
-	printf 'openapi-python-client>=0.29.1,<0.30\nruamel-yaml\n' | $(COMPILE) --no-deps - -o requirements-client.lock
+	printf 'celery-once>=3,<4\ncelery-singleton>=0.3,<0.4\nopenapi-python-client>=0.29.1,<0.30\nruamel-yaml\n' | $(COMPILE) --no-deps - -o requirements-client.lock
 	echo pip-audit | $(COMPILE) - -o requirements-audit.lock
 	printf '%s\n' $(PEERS) | $(COMPILE) -c requirements-dev.lock - -o requirements-peers.lock
 

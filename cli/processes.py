@@ -111,12 +111,15 @@ def agent(
         str | None,
         typer.Option(help="Small apps that it serves, separated by commas (default: all)."),
     ] = None,
+    is_shared: Annotated[
+        bool, typer.Option("--shared", help="End when no worker has been connected for 10 s.")
+    ] = False,
 ) -> None:
     """Run the agent of Celery workers that follow; `minutebook.follow` starts one too."""
     from processes.agent import run
 
     named = tuple(one.strip() for one in (apps or "").split(",") if one.strip())
-    run(here(context).settings, socket, group, named)
+    run(here(context).settings, socket, group, named, is_shared=is_shared)
 
 
 def execute(

@@ -7,11 +7,13 @@ import shutil
 import stat
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Union
 
 VARIABLE = "SCHED_AGENT"
+# Before a command, or alone: an agent that no other worker uses.
+OWN = "own"
 SERVER = "minutebook"
 SOCKET_PREFIX = "unix:"
 # Variables that would lead another environment's Python to this one's modules.
@@ -20,10 +22,14 @@ OURS_ALONE = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "__PYVENV_LAUNCHER__"
 
 @dataclass(frozen=True)
 class Program:
-    """The command that starts an agent, and whether it belongs to another environment."""
+    """The command that starts an agent, and whether it belongs to another environment.
+
+    Workers of one account share it, unless it is one worker's own.
+    """
 
     command: tuple[str, ...]
     is_foreign: bool = True
+    is_own: bool = False
 
     def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
         """Return the variables of the agent's process."""
@@ -49,9 +55,12 @@ def find_agent(agent: str | os.PathLike[str] | None, environ: Mapping[str, str])
     """Return the place of the agent; raises NoAgent.
 
     It is the first of: `agent`, the variable SCHED_AGENT, the server in this environment, and a
-    command `minutebook` on PATH.
+    command `minutebook` on PATH. After `own:`, or for `own` alone, it is this worker's own.
     """
     named = str(agent or environ.get(VARIABLE) or "")
+    if named == OWN or named.startswith(f"{OWN}:"):
+        program = find_agent(named[len(OWN) + 1 :], {"PATH": environ.get("PATH", "")})
+        return replace(program, is_own=True) if isinstance(program, Program) else program
     if named:
         return _named(named)
     if is_server_here():

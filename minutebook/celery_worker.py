@@ -209,13 +209,13 @@ def _claim(task: Any, message: dict[str, Any], agent: Agent) -> FollowedOperatio
     started = {"verb": "started", "killed_at": _killed_at(task, agent)}
     give_up_at = monotonic() + agent.wait_s
     answer_s = agent.wait_s + ANSWER_MARGIN_S
-    channel = Channel(agent.path)
+    channel = agent.channels.take()
     while True:
         state, answer = _ask(channel, asked, answer_s)
-        if state == "taken" and _ask(channel, started, answer_s)[0] == "started":
+        if state == "taken" and _is_told(channel, started):
             is_child = os.getpid() != agent.worker_pid
             claimed = {**answer, "delivery": asked["delivery"], "is_child": is_child}
-            return FollowedOperation(channel, claimed, SoftTimeLimitExceeded)
+            return FollowedOperation(channel, agent.channels, claimed, SoftTimeLimitExceeded)
         if state == "refused":
             channel.close()
             text = f"operation {request.id} is not run here: {answer['reason']}"
@@ -243,6 +243,15 @@ def _ask(channel: Channel, request: dict[str, Any], answer_s: float) -> tuple[st
     except AgentAway as error:
         return "away", {"reason": f"Minutebook's agent beside this worker: {error}"}
     return str(answer["state"]), answer
+
+
+def _is_told(channel: Channel, request: dict[str, Any]) -> bool:
+    """Tell the agent that the task begins; it reads that before it notices that we died."""
+    try:
+        channel.tell(request)
+    except AgentAway:
+        return False
+    return True
 
 
 def _put_back(task: Any, message: dict[str, Any], cause: str | None) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import threading
 from typing import Any
+
+CONNECT_S = 5.0
 
 
 class AgentAway(Exception):
@@ -13,7 +16,10 @@ class AgentAway(Exception):
 
 
 class Channel:
-    """A connection for one operation; when it closes, the agent takes the process for dead."""
+    """A connection for one operation at a time.
+
+    When it closes before the operation ends, the agent takes the process for dead.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -26,6 +32,29 @@ class Channel:
     def is_open(self) -> bool:
         """Whether the connection was open when it was last used."""
         return self._socket is not None
+
+    def is_alive(self) -> bool:
+        """Return whether the agent still holds its end of the open connection."""
+        with self._lock:
+            if self._socket is None:
+                return False
+            try:
+                self._socket.settimeout(0)
+                return self._socket.recv(1, socket.MSG_PEEK) != b""
+            except BlockingIOError:
+                return True
+            except OSError:
+                return False
+
+    def tell(self, request: dict[str, Any]) -> None:
+        """Send what needs no answer; raises AgentAway."""
+        with self._lock:
+            try:
+                self._connected().settimeout(CONNECT_S)
+                self._connected().sendall(json.dumps(request, default=str).encode() + b"\n")
+            except OSError as error:
+                self._close()
+                raise AgentAway(f"{type(error).__name__}: {error}") from error
 
     def ask(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         """Return the agent's answer, connecting first if necessary; raises AgentAway.
@@ -62,7 +91,7 @@ class Channel:
             self._rest = b""
             opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             try:
-                opened.settimeout(5)
+                opened.settimeout(CONNECT_S)
                 opened.connect(self.path)
             except OSError:
                 opened.close()
@@ -89,3 +118,29 @@ class Channel:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
+
+
+class Channels:
+    """The connections of this process that no task uses: the next task takes one of them."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._free: list[Channel] = []
+        self._process = os.getpid()
+
+    def take(self) -> Channel:
+        """Return a connection for one operation, open if one was left."""
+        if self._process != os.getpid():
+            # What the parent of a pool's process left is the parent's.
+            self._free, self._process = [], os.getpid()
+        while self._free:
+            channel = self._free.pop()
+            if channel.is_alive():
+                return channel
+            channel.close()
+        return Channel(self._path)
+
+    def leave(self, channel: Channel) -> None:
+        """Keep a connection whose operation has ended for the next task."""
+        if channel.is_open and self._process == os.getpid():
+            self._free.append(channel)

@@ -13,7 +13,7 @@ from time import monotonic
 from typing import Any, TypeVar
 from uuid import UUID
 
-from minutebook.channel import AgentAway, Channel
+from minutebook.channel import AgentAway, Channel, Channels
 from minutebook.lease import LOST, NEWS_EVERY_S, NEWS_SOON_S, TIME_LIMIT, Keeper, Limits
 
 logger = logging.getLogger("minutebook.follow")
@@ -45,7 +45,15 @@ def current_operation() -> FollowedOperation | None:
 class FollowedOperation(Keeper):
     """A task's operation: what the task may read and report. Instants are aware UTC."""
 
-    def __init__(self, channel: Channel, claim: dict[str, Any], on_time_limit: type[BaseException]):
+    is_short = True
+
+    def __init__(
+        self,
+        channel: Channel,
+        channels: Channels,
+        claim: dict[str, Any],
+        on_time_limit: type[BaseException],
+    ) -> None:
         super().__init__(Limits(**claim["limits"]))
         self.operation_id = UUID(claim["operation_id"])
         self.attempt: int = claim["attempt"]
@@ -60,7 +68,9 @@ class FollowedOperation(Keeper):
         self.replaced: dict[str, Any] | None = None
         # Why a task that called `should_stop` should have ended.
         self.stopped_for: str | None = None
-        self._channel = channel
+        self._channel, self._channels = channel, channels
+        # Whether the agent has its end.
+        self._has_ended = False
         # The random name under which it was claimed: the next agent knows it by that.
         self._delivery: str = claim["delivery"]
         # Whether its process is a child of a pool, which starts another one.
@@ -117,11 +127,14 @@ class FollowedOperation(Keeper):
         """Record how the attempt ends; return the operation's state, or `lost`."""
         with self._lock:
             progress, self._progress = self._progress, {}
-        ending = {"verb": "end", "outcome": outcome, "progress": progress, **details}
+        ending = {"verb": "end", "outcome": outcome, "progress": progress, **details, **self._its()}
         give_up_at = monotonic() + END_S
         while True:
             try:
-                return str(self._ask(ending, END_S)["state"])
+                # A new agent knows by its name whose end it is.
+                state = str(self._channel.ask(ending, END_S)["state"])
+                self._has_ended = True
+                return state
             except AgentAway as error:
                 if monotonic() >= give_up_at:
                     logger.error("the end of %s is not recorded: %s", self.operation_id, error)
@@ -129,7 +142,11 @@ class FollowedOperation(Keeper):
                 threading.Event().wait(AGAIN_S)
 
     def close(self) -> None:
-        self._channel.close()
+        """Leave the connection to the next task, or close it if the agent has no end."""
+        if self._has_ended:
+            self._channels.leave(self._channel)
+        else:
+            self._channel.close()
 
     def news_due_at(self) -> float | None:
         """Return when to write what the task has reported, None if nothing is new."""
@@ -167,6 +184,9 @@ class FollowedOperation(Keeper):
     def _ask(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         if not self._channel.is_open:
             # A new agent does not know this connection's operation.
-            resume = {"id": str(self.operation_id), "attempt": self.attempt}
-            self._channel.ask({"verb": "resume", "delivery": self._delivery, **resume}, ANSWER_S)
+            self._channel.ask({"verb": "resume", **self._its()}, ANSWER_S)
         return self._channel.ask(request, timeout_s)
+
+    def _its(self) -> dict[str, Any]:
+        its = {"id": str(self.operation_id), "attempt": self.attempt}
+        return {**its, "delivery": self._delivery}

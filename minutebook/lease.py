@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from time import monotonic
@@ -18,6 +18,8 @@ CHECK_S = 0.2
 # The shortest time between two renewals that report something new, and something urgent.
 NEWS_EVERY_S = 1.0
 NEWS_SOON_S = 0.2
+# How long to look for work to keep after the last one.
+LOOK_ON_S = 2.0
 INTERRUPT = signal.SIGUSR2
 CANCELLED, TIME_LIMIT, LOST = "cancelled", "time limit", "lost"
 
@@ -63,6 +65,9 @@ class Due:
 
 class Keeper:
     """Renews the lease of an attempt from a thread, and makes its work end when it must."""
+
+    # Whether it is often over before it needs a thread.
+    is_short = False
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -119,14 +124,14 @@ class Keeper:
     def held(self) -> Iterator[None]:
         """Renew the lease while the block runs."""
         previous = _set_handler(self._on_signal)
-        beats = threading.Thread(target=self._keep, name="minutebook lease", daemon=True)
-        beats.start()
+        _KEEPING.add(self)
         try:
             yield
         finally:
             self.is_over = True
             self._ended.set()
-            beats.join()
+            if (beats := _KEEPING.remove(self)) is not None:
+                beats.join()
             _set_handler(previous)
 
     @contextmanager
@@ -148,7 +153,8 @@ class Keeper:
     def _ran_s(self) -> float:
         return monotonic() - self._started
 
-    def _keep(self) -> None:
+    def keep(self) -> None:
+        """Renew the lease until the work is over, and make it end when it must."""
         while not self._ended.wait(self._pause_s()) and not self.gives_up():
             if monotonic() >= self._beat_due_at():
                 self._beat()
@@ -204,6 +210,69 @@ class Keeper:
         if self._interruptible and self._raising is not None:
             self._interruptible, self.is_raised = False, True
             raise self._raising
+
+
+class _Keeping:
+    """The leases that this process keeps, each by a thread of its own.
+
+    Short work gets one once it has lasted: one thread looks at all of it, and ends when there was
+    none for a while.
+    """
+
+    def __init__(self) -> None:
+        self._begin()
+        os.register_at_fork(after_in_child=self._begin)
+
+    def _begin(self) -> None:
+        self._lock = threading.Lock()
+        self._threads: dict[Keeper, threading.Thread] = {}
+        # When work without a thread began.
+        self._since: dict[Keeper, float] = {}
+        self._is_looking = False
+
+    def add(self, keeper: Keeper) -> None:
+        """Let a thread keep `keeper`, at once or soon."""
+        with self._lock:
+            if not keeper.is_short:
+                self._start(keeper)
+                return
+            self._since[keeper] = monotonic()
+            if not self._is_looking:
+                threading.Thread(target=self._look, name="minutebook leases", daemon=True).start()
+                self._is_looking = True
+
+    def remove(self, keeper: Keeper) -> threading.Thread | None:
+        """Forget work that is over; return its thread, if it has one."""
+        with self._lock:
+            self._since.pop(keeper, None)
+            return self._threads.pop(keeper, None)
+
+    def _start(self, keeper: Keeper) -> None:
+        thread = threading.Thread(target=keeper.keep, name="minutebook lease", daemon=True)
+        thread.start()
+        self._threads[keeper] = thread
+
+    def _look(self) -> None:
+        idle_since = monotonic()
+        while True:
+            threading.Event().wait(CHECK_S / 2)
+            with self._lock:
+                now = monotonic()
+                idle_since = now if self._since else idle_since
+                self._start_those_of(now - CHECK_S / 2)
+                if now - idle_since >= LOOK_ON_S:
+                    self._is_looking = False
+                    return
+
+    def _start_those_of(self, before: float) -> None:
+        for keeper in [one for one, since in self._since.items() if since <= before]:
+            # Without a free thread, the next look tries again.
+            with suppress(RuntimeError):
+                self._start(keeper)
+                del self._since[keeper]
+
+
+_KEEPING = _Keeping()
 
 
 def _raise_in(thread: threading.Thread, error: type[BaseException] | None) -> None:

@@ -13,7 +13,14 @@ from models.store.presence import Seen
 from models.store.schema import UnfitSchema, check_schema, current_revision, refuse_unreleased
 from runtime.clock import wait_for
 from runtime.config import Settings
-from runtime.database import DATABASE_AWAY, is_made, make_engine, reading, reason_of
+from runtime.database import (
+    DATABASE_AWAY,
+    always_wait_briefly,
+    is_made,
+    make_engine,
+    reading,
+    reason_of,
+)
 from runtime.logs import set_up_logs
 from runtime.logs.events import EventLog
 from runtime.supervisor import PARENT
@@ -27,18 +34,27 @@ logger = EventLog("minutebook.agent")
 
 
 def run(
-    settings: Settings, socket: Path, group: str | None = None, apps: tuple[str, ...] = ()
+    settings: Settings,
+    socket: Path,
+    group: str | None = None,
+    apps: tuple[str, ...] = (),
+    *,
+    is_shared: bool = False,
 ) -> None:
     """Serve the Celery worker that started this, else all that connect to `socket`.
 
-    `apps` are the small apps whose operations it may act on; all if there are none.
+    `apps` are the small apps whose operations it may act on; all if there are none. A shared one
+    ends once no worker has been connected for a while.
     """
     set_up_logs(settings.log, "agent")
-    worker = _worker(sys.stdin.readline()) if PARENT in os.environ else None
+    is_child = PARENT in os.environ and not is_shared
+    worker = _worker(sys.stdin.readline()) if is_child else None
     configure(settings)
     engine = make_engine(settings)
+    # One row that another transaction keeps locked must not keep all tasks waiting.
+    always_wait_briefly(engine)
     _check(engine, settings)
-    serving = Agent(engine, settings, worker, group, apps)
+    serving = Agent(engine, settings, worker, group, apps, lingers=is_shared)
     stop_on_signals(serving)
     serving.serve(socket)
 

@@ -183,6 +183,23 @@ def wait_briefly(connection: sa.Connection) -> None:
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{LOCKED_ROWS_WAIT}'")
 
 
+def always_wait_briefly(engine: sa.Engine) -> None:
+    """Let all new connections wait for locked rows as `wait_briefly` does.
+
+    A session by a pooler, which others use too, stays as it is.
+    """
+    if engine.dialect.name == "postgresql":
+        event.listen(engine, "connect", _set_lock_timeout)
+
+
+def _set_lock_timeout(connection: Any, _record: object) -> None:
+    if connection.prepare_threshold is None:
+        return
+    connection.autocommit = True
+    connection.execute(f"SET lock_timeout = '{LOCKED_ROWS_WAIT}'")
+    connection.autocommit = False
+
+
 def is_locked(error: BaseException) -> bool:
     """Return whether a statement failed because another transaction keeps rows locked."""
     return sqlstate_of(error) in {LOCK_NOT_AVAILABLE, DEADLOCK}

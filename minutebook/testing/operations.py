@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any, TypeVar
 
-from minutebook.channel import Channel
+from minutebook.channel import Channel, Channels
 from minutebook.followed import FollowedOperation, _current
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ class TestOperation(FollowedOperation):
     __test__ = False
 
     def __init__(self, claim: dict[str, Any], stops_after: int | None) -> None:
-        super().__init__(Channel(""), claim, TimeoutError)
+        super().__init__(Channel(""), Channels(""), claim, TimeoutError)
         self.reported: list[Reported] = []
         self._stops_after = stops_after
         self._asked = 0

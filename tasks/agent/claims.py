@@ -2,26 +2,29 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.store.operations.admission import TAKEN, KeptBack
+from models.store.operations.admission import TAKEN, KeptBack, Recorded
 from models.store.operations.claims import recorded_of
 from runtime.clock import monotonic
-from runtime.database import DATABASE_AWAY, reason_of
+from runtime.database import DATABASE_AWAY, is_locked, reason_of
 from runtime.db_retry import start
 from runtime.logs.events import EventLog
 from runtime.sections import AlertSettings
 from tasks.agent import followed
 from tasks.agent.bounds import Bounds
+from tasks.agent.desk import Desk, Errand
 from tasks.agent.followed import Held
 
 logger = EventLog("minutebook.agent")
 
 # How long the database is not asked after a failed claim.
 LEFT_ALONE_S = 1.0
+# How long a claim may take; then its message goes back to its queue.
+CLAIM_S = 5.0
 # A restarted sidecar hears of its workers within two seconds; until then tasks ask again.
 UNHEARD = KeptBack("no worker of this agent has said that it follows the task")
 
@@ -56,9 +59,11 @@ class Away:
     """Why no claim is possible, and until when the database is not asked again."""
 
     reason: str
-    until: float
+    until: float = 0.0
     # Whether the database may have committed the claim, though it did not answer.
     is_in_doubt: bool = False
+    # The claim that the database has not answered yet.
+    open: Errand[Held | KeptBack] | None = None
 
 
 class Claims:
@@ -69,23 +74,22 @@ class Claims:
 
     def __init__(
         self,
-        engine: sa.Engine,
+        desk: Desk,
         alerts: AlertSettings,
         bounds: Bounds,
         is_followed: Callable[[str], bool],
     ) -> None:
-        self.engine, self.alerts = engine, alerts
+        self.desk, self.alerts = desk, alerts
         self.bounds, self.is_followed = bounds, is_followed
         self._away: Away | None = None
 
     def kept_out(
-        self, connection: sa.Connection, its: tuple[UUID, int], *, is_unknown: bool = False
+        self, recorded: Recorded | None, attempt: int, *, is_unknown: bool = False
     ) -> KeptBack | None:
         """Return why the agent may not act on an operation, None if it may or has no such row.
 
         `is_unknown`: no worker follows its task, and that is why its message was discarded.
         """
-        recorded = recorded_of(connection, *its)
         if recorded is None:
             return None
         why = self.bounds.why_not(recorded)
@@ -93,7 +97,8 @@ class Claims:
             logger.warning(
                 "agent_refused",
                 "operation {operation} attempt {attempt} is not this agent's: {reason}",
-                *its,
+                recorded.id,
+                attempt,
                 why,
             )
             return KeptBack(why)
@@ -104,42 +109,51 @@ class Claims:
 
         One that is asked for again is resumed if an agent that was killed claimed it.
         """
-        # An agent that was killed may have claimed it for the same call.
-        may_be_committed = call.again
         away = self._away
         if away is not None and monotonic() < away.until:
-            return replace(away, is_in_doubt=may_be_committed)
+            return replace(away, is_in_doubt=call.again)
+        if self.desk.is_away():
+            return Away("the database does not answer", is_in_doubt=call.again)
+        return start(call.its[0], lambda: self._asked(call), TAKEN)
 
-        def claimed() -> Held | KeptBack:
-            nonlocal may_be_committed
-            with self.engine.begin() as connection:
-                found = self._claimed(connection, call)
-                may_be_committed = True
-                return found
-
-        try:
-            return start(call.its[0], claimed, TAKEN)
-        except DATABASE_AWAY as error:
-            reason = reason_of(error)
-            logger.warning(
-                "database_unavailable", "database unavailable, a claim is put off: {error}", reason
+    def _asked(self, call: Call) -> Held | KeptBack | Away:
+        errand = Errand(lambda connection: self._claimed(connection, call))
+        self.desk.submit(errand)
+        if not errand.is_settled(CLAIM_S):
+            is_dropped = errand.drop()
+            return Away(
+                f"no answer of the database within {CLAIM_S:g} s",
+                is_in_doubt=call.again,
+                open=None if is_dropped else errand,
             )
-            away = Away(f"database unavailable: {reason}", monotonic() + LEFT_ALONE_S)
-            self._away = away
-            return replace(away, is_in_doubt=may_be_committed)
+        if isinstance(errand.error, DATABASE_AWAY):
+            # An agent that was killed may have claimed it for the same call.
+            return self._put_off(errand.error, is_in_doubt=call.again or errand.is_in_doubt)
+        if errand.error is not None:
+            raise errand.error
+        return cast(Held | KeptBack, errand.result)
+
+    def _put_off(self, error: Exception, *, is_in_doubt: bool) -> Away:
+        reason = reason_of(error)
+        logger.warning(
+            "database_unavailable", "database unavailable, a claim is put off: {error}", reason
+        )
+        # A row that another transaction keeps locked concerns no other claim.
+        until = 0.0 if is_locked(error) else monotonic() + LEFT_ALONE_S
+        self._away = away = Away(f"database unavailable: {reason}", until)
+        return replace(away, is_in_doubt=is_in_doubt)
 
     def _claimed(self, connection: sa.Connection, call: Call) -> Held | KeptBack:
-        kept_out = self.kept_out(connection, call.its)
+        recorded = recorded_of(connection, *call.its)
+        kept_out = self.kept_out(recorded, call.its[1])
         if kept_out is not None:
             return kept_out
         own = followed.claimed_before(connection, call.its, call.delivery) if call.again else None
         if own is not None:
             return own
-        return followed.take(
-            connection,
-            call.its,
-            call.worker,
-            call.delivery,
-            repeatable=call.repeatable,
-            alerts=self.alerts,
-        )
+        by, may_repeat, alerts = (call.worker, call.delivery), call.repeatable, self.alerts
+        if recorded is not None and recorded.can_start:
+            return followed.take_known(
+                connection, recorded, *by, repeatable=may_repeat, alerts=alerts
+            )
+        return followed.take(connection, call.its, *by, repeatable=may_repeat, alerts=alerts)

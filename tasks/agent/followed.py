@@ -13,7 +13,7 @@ from models.errors import LeaseLost
 from models.operation import UNSTARTED, OperationState
 from models.sql import is_still
 from models.store.operations import handed_over, handing, one_step, restart, running, unstarted
-from models.store.operations.admission import EXPIRED, TAKEN, KeptBack
+from models.store.operations.admission import EXPIRED, TAKEN, KeptBack, Recorded
 from models.store.operations.claims import Claim, Taking, claim_of, recorded_of
 from models.store.operations.finish import Ended, Ending, end
 from models.store.operations.handed_over import hand_over
@@ -84,6 +84,22 @@ def take(
         return Held(found, step)
     is_known = found is not TAKEN or recorded_of(connection, *its) is not None
     return found if is_known else UNKNOWN
+
+
+def take_known(
+    connection: sa.Connection,
+    recorded: Recorded,
+    worker: str,
+    delivery: str,
+    *,
+    repeatable: bool,
+    alerts: AlertSettings,
+) -> Held | KeptBack:
+    """Start an attempt that could start when it was read, in the same transaction; see `take`."""
+    step = one_step.begun(STEP, repeatable=repeatable, seed=delivery)
+    wanted = Taking(recorded.id, recorded.attempt, worker)
+    found = one_step.take(connection, wanted, CELERY, step, alerts, recorded)
+    return Held(found, step) if isinstance(found, Claim) else found
 
 
 def _comes_early(connection: sa.Connection, its: tuple[UUID, int]) -> bool:

@@ -1,4 +1,7 @@
-"""One connection to an agent: a line of JSON for each request and each answer."""
+"""One connection to an agent: a line of JSON for each request and each answer.
+
+A request without a number gets no answer.
+"""
 
 import json
 from typing import TYPE_CHECKING, Any
@@ -12,13 +15,14 @@ from minutebook.lease import CANCELLED
 from models.errors import LeaseLost
 from models.store.operations import one_step
 from models.store.operations.admission import KeptBack
-from models.store.operations.finish import Ended
+from models.store.operations.claims import recorded_of
 from models.store.presence import Seen
 from runtime.database import DATABASE_AWAY
 from runtime.db_retry import persist
 from runtime.logs.events import EventLog
 from tasks.agent import followed
 from tasks.agent.claims import UNHEARD, Away, Call, call_of
+from tasks.agent.desk import Errand
 from tasks.agent.followed import Held
 from tasks.agent.workers import described_worker
 
@@ -29,10 +33,16 @@ logger = EventLog("minutebook.agent")
 
 # The longest request, in bytes: a task's progress or end.
 LONGEST_LINE = 16 * 2**20
+# How long a heartbeat waits for the database.
+BEAT_S = 2.0
+# What an end may hold; the rest of its line says whose it is.
+REPORTED = frozenset(
+    {"outcome", "error", "message", "progress", "by", "is_followed", "at", "delay_s"}
+)
 
 
 class Session:
-    """One connection: at most one operation, from its claim to its end."""
+    """One connection: one operation after the other, each from its claim to its end."""
 
     def __init__(self, agent: "Agent", source: Any, sink: Any) -> None:
         self.agent = agent
@@ -41,19 +51,26 @@ class Session:
         self.held: Held | None = None
         # The call that last asked for an attempt.
         self.call: Call | None = None
-        # Whether the database may have committed its claim without an answer.
-        self.is_in_doubt = False
+        # What is not known of it, if the database may have committed it without an answer.
+        self.doubt: Away | None = None
         # Set when a sidecar's worker introduces itself, on a connection for that purpose.
         self.worker: Seen | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether it serves an operation or a worker, rather than being kept for the next task."""
+        return (self.held or self.call or self.worker) is not None
 
     def serve(self) -> None:
         """Answer until the connection closes; then put back or end an operation still held."""
         try:
             while line := self.source.readline(LONGEST_LINE):
                 asked = json.loads(line)
-                # The number shows which request this answers.
-                answer = {**self._answer(asked), "n": asked.get("n")}
-                self.sink.write(json.dumps(answer, default=str).encode() + b"\n")
+                answer = self._answer(asked)
+                if "n" in asked:
+                    # The number shows which request this answers.
+                    line = json.dumps({**answer, "n": asked["n"]}, default=str).encode()
+                    self.sink.write(line + b"\n")
         except (OSError, ValueError) as error:
             logger.warning("agent_connection_broke", "a connection broke: {error}", error)
         except Exception:
@@ -61,9 +78,9 @@ class Session:
                 "agent_connection_failed", "a connection is closed after an unexpected error"
             )
         if self.held is not None:
-            self._give_back(self.held)
-        elif self.call is not None and self.is_in_doubt:
-            self._give_back_in_doubt(self.call)
+            self.agent.ends.leave_behind(self.held)
+        elif self.call is not None and self.doubt is not None:
+            self._give_back_in_doubt(self.call, self.doubt)
         if self.worker is not None:
             self.agent.workers.left(self.worker)
 
@@ -85,8 +102,8 @@ class Session:
                 return {"state": "started"}
             case "beat" if self.held is not None:
                 return self._beat(self.held, asked)
-            case "end" if self.held is not None:
-                return self._end(self.held, asked)
+            case "end" if self.held is not None or "delivery" in asked:
+                return self._end(asked)
         return {"state": "lost", "reason": f"nothing is held to {asked['verb']}"}
 
     def _heard(self, asked: dict[str, Any]) -> dict[str, Any]:
@@ -105,7 +122,7 @@ class Session:
             return {"state": "early", "reason": "another connection asks for it"}
         found = self.agent.claims.claim(call)
         if isinstance(found, Away):
-            self.is_in_doubt = found.is_in_doubt
+            self.doubt = found if found.is_in_doubt or found.open is not None else None
             return {"state": "away", "reason": found.reason, "put_back": True}
         if isinstance(found, KeptBack):
             logger.info(
@@ -136,27 +153,31 @@ class Session:
         return {"state": "resumed"}
 
     def _beat(self, held: Held, asked: dict[str, Any]) -> dict[str, Any]:
-        try:
-            with self.agent.engine.begin() as connection:
-                progress = asked.get("progress") or {}
-                is_cancelled = one_step.beat(connection, held.its, progress)
-        except LeaseLost:
+        progress = asked.get("progress") or {}
+        errand = Errand(lambda connection: one_step.beat(connection, held.its, progress))
+        self.agent.desk.submit(errand)
+        if not errand.is_settled(BEAT_S):
+            # One that comes late renews the lease all the same.
+            return {"state": "away", "reason": f"no answer of the database within {BEAT_S:g} s"}
+        if isinstance(errand.error, LeaseLost):
             self.held = None
             return {"state": "lost"}
-        except DATABASE_AWAY as error:
-            return {"state": "away", "reason": str(error)}
-        return {"state": "running", "stop": CANCELLED if is_cancelled else None}
+        if isinstance(errand.error, DATABASE_AWAY):
+            return {"state": "away", "reason": str(errand.error)}
+        if errand.error is not None:
+            raise errand.error
+        return {"state": "running", "stop": CANCELLED if errand.result else None}
 
-    def _end(self, held: Held, asked: dict[str, Any]) -> dict[str, Any]:
-        alerts = self.agent.settings.alert
-        try:
-            ended = persist(self.agent.engine, lambda c: followed.write_end(c, held, asked, alerts))
-        except LeaseLost as error:
-            self.held = None
-            logger.warning("lease_lost", "{error}; nothing more is written", error)
-            return {"state": "lost"}
-        self._report_end(held, ended)
-        return {"state": ended.state}
+    def _end(self, asked: dict[str, Any]) -> dict[str, Any]:
+        held, ends = self.held, self.agent.ends
+        report = {key: one for key, one in asked.items() if key in REPORTED}
+        if held is not None:
+            answer = ends.report(held, report)
+        else:
+            its = (UUID(asked["id"]), int(asked["attempt"]))
+            answer = ends.report_unknown(its, str(asked["delivery"]), report)
+        self.held = self.call = None
+        return answer
 
     def _discarded(self, asked: dict[str, Any]) -> dict[str, Any]:
         """End an operation whose message Celery discarded: its task was revoked or is unknown."""
@@ -164,7 +185,8 @@ class Session:
         is_unknown = asked["what"] == followed.UNKNOWN_TASK
         try:
             with self.agent.engine.begin() as connection:
-                kept_out = self.agent.claims.kept_out(connection, its, is_unknown=is_unknown)
+                recorded = recorded_of(connection, *its)
+                kept_out = self.agent.claims.kept_out(recorded, its[1], is_unknown=is_unknown)
                 if kept_out is not None:
                     state = "later" if kept_out is UNHEARD else "refused"
                     return {"state": state, "reason": kept_out.why}
@@ -181,23 +203,11 @@ class Session:
         send_ended(self.agent.engine, ended)
         return {"state": "noted"}
 
-    def _give_back(self, held: Held) -> None:
-        """End an attempt whose process is gone, without waiting for its lease to expire."""
-        alerts = self.agent.settings.alert
-        try:
-            ended = persist(self.agent.engine, lambda c: followed.end_left_behind(c, held, alerts))
-            self._report_end(held, ended)
-        except (LeaseLost, sa.exc.SQLAlchemyError) as error:
-            logger.warning(
-                "operation_left_to_sweep",
-                "operation {operation} is left to the sweep: {error}",
-                held.its[0],
-                error,
-            )
-
-    def _give_back_in_doubt(self, call: Call) -> None:
+    def _give_back_in_doubt(self, call: Call, doubt: Away) -> None:
         """Give back an attempt whose claim may have been committed; its worker put it back."""
         engine, alerts = self.agent.engine, self.agent.settings.alert
+        if doubt.open is not None:
+            doubt.open.is_settled()
         doubtful = (call.its, call.delivery)
         try:
             ended = persist(engine, lambda c: followed.give_back_in_doubt(c, *doubtful, alerts))
@@ -209,13 +219,3 @@ class Session:
                 call.its[0],
                 error,
             )
-
-    def _report_end(self, held: Held, ended: Ended) -> None:
-        self.held = None
-        logger.info(
-            "attempt_ended",
-            "operation {operation} attempt {attempt} ended: {state}",
-            *held.its,
-            ended.state,
-        )
-        send_ended(self.agent.engine, ended)

@@ -51,12 +51,17 @@ class Workers:
         self._clock = clock
         self._own = own
         self._heard: dict[str, tuple[Seen, float]] = {}
+        # When the last worker that followed a task left: a claim of it may still lie in a socket.
+        self._left: dict[str, float] = {}
         self._lock = threading.Lock()
 
     def follows(self, task: str) -> bool:
-        """Return whether one of the workers has said that it follows the task."""
+        """Return whether one of the workers follows the task, or did until just now."""
         with self._lock:
             heard = [one for one, _ in self._heard.values()]
+            left_at = self._left.get(task)
+        if left_at is not None and monotonic() - left_at < HEARD_S:
+            return True
         known = heard if self._own is None else [self._own, *heard]
         return any(task in (one.follows or ()) for one in known)
 
@@ -81,6 +86,7 @@ class Workers:
             if known is None or known[0] != worker:
                 return
             del self._heard[worker.name]
+            self._left |= dict.fromkeys(worker.follows or (), monotonic())
         self._record_stop(worker)
 
     def record(self) -> None:

@@ -46,11 +46,13 @@ class Shop:
         pool: str = "prefork",
         settings: Mapping[str, str] = {},
         *,
+        name: str = "celery",
         is_seen: bool = True,
     ) -> Process:
         """Start the shop's worker as the shop does; it is ready, and seen to follow, on return."""
         command = python("-m", "celery", "-A", app, "worker", "--pool", pool, "-c", "2")
-        options = ("-Q", "shop,orders", "-l", "INFO", "--without-gossip", "--without-mingle")
+        its_name = ("-n", f"{name}@%h", "-Q", "shop,orders")
+        options = (*its_name, "-l", "INFO", "--without-gossip", "--without-mingle")
         processes = self.installation.processes
         its = {**self.settings, **settings}
         worker = processes.start("shop", [*command, *options], its, folder=self.folder)

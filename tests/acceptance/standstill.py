@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import psutil
 
@@ -71,4 +71,6 @@ def standing_still(installation: Installation, server: PostgreSQL | None) -> Ite
         yield
     finally:
         for process in tree:
-            process.resume()
+            # One that was about to end has ended.
+            with suppress(psutil.NoSuchProcess):
+                process.resume()

@@ -24,6 +24,7 @@ PARTS = {
     "broker": ("broker", "the messages that wait"),
     "mail": ("mail", "SCHED_MAIL_FOLDER_MB"),
     "data": ("data", "nothing"),
+    "kept-ends": ("ends", "the database"),
 }
 OTHER = "other"
 MOST_FILES = 200_000

@@ -43,6 +43,8 @@ class Claimant:
     carrier: Carrier | None = None
     # Takes the document and the earlier attempts' steps; returns the columns to write.
     begin: Callable[[str, list[dict[str, Any]]], dict[str, Any]] = lambda _document, _steps: {}
+    # The recorded facts of the attempt, if they were read in the transaction of the claim.
+    known: Recorded | None = None
 
 
 ANY_KIND = Claimant()
@@ -75,7 +77,7 @@ def claim(
     caller then tries again in a new transaction, by `runtime.db_retry.start`.
     """
     its = (operation_id, attempt)
-    recorded = recorded_of(connection, *its)
+    recorded = claimant.known or recorded_of(connection, *its)
     if recorded is None:
         return TAKEN
     if claimant.carrier not in {None, recorded.carrier}:

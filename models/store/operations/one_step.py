@@ -17,7 +17,7 @@ from models.carriers import Carrier
 from models.json_text import is_too_large
 from models.operation import OperationState, StepState
 from models.store.operations import running
-from models.store.operations.admission import KeptBack
+from models.store.operations.admission import KeptBack, Recorded
 from models.store.operations.claims import Claim, Claimant, Taking, claim
 from models.store.operations.finish import Ended, Ending, end
 from models.store.operations.running import Story
@@ -71,10 +71,15 @@ def is_held_by(step: Mapping[str, Any], seed: str) -> bool:
 
 
 def take(
-    connection: sa.Connection, wanted: Taking, carrier: Carrier, step: Step, alerts: AlertSettings
+    connection: sa.Connection,
+    wanted: Taking,
+    carrier: Carrier,
+    step: Step,
+    alerts: AlertSettings,
+    known: Recorded | None = None,
 ) -> Claim | KeptBack:
-    """Start an attempt of that carrier with this step; see `claim`."""
-    claimant = Claimant(carrier, lambda *_: columns_of(step))
+    """Start an attempt of that carrier with this step; see `claim` and `Claimant.known`."""
+    claimant = Claimant(carrier, lambda *_: columns_of(step), known)
     its = (wanted.id, wanted.attempt, wanted.worker)
     return claim(connection, *its, claimant, alerts=alerts)
 

@@ -1,0 +1,157 @@
+"""Measure what a followed Celery task costs: the CPU of worker and agent, and tasks per second.
+
+The same application runs the same task without `minutebook.follow`, in the same round. The CPU is
+that of all processes of the installation but the database and the broker: the worker, its pool and
+the agent, from the first message to the last end. Two workers run two tasks each.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+from uuid import UUID
+
+import psutil
+
+from benchmarks import followed_tasks
+from benchmarks.harness import Database, Figure, Sizes, Stack, main, middle, process, until
+from broker.app import configure
+from minutebook.steps import SmallApp
+from models.celery_task import CeleryRules
+from models.fingerprint import operation_id
+from models.operation import by_action
+from models.store import operations
+from runtime.sections import CelerySettings
+from scheduler.changes.change import create_all
+from scheduler.changes.validation import ChangeContext
+from scheduler.dispatch import dispatch_ready
+from scheduler.record import ActionRef, operation_row
+from tasks.built_in import built_in_steps
+
+WORKERS = 2
+SLOTS = 2
+TASK = followed_tasks.nothing.name
+RULES = CeleryRules(("benchmark.*",))
+
+
+def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
+    """Return the milliseconds of CPU per task, followed and not, and tasks per second."""
+    plain, followed = [], []
+    for _ in range(sizes.repeats):
+        plain.append(_run(stack, sizes.messages, is_followed=False))
+        followed.append(_run(stack, sizes.messages, is_followed=True))
+    return [
+        Figure("followed: CPU of a plain Celery task", middle([cpu for cpu, _ in plain]), "ms"),
+        Figure("followed: CPU of a followed task", middle([cpu for cpu, _ in followed]), "ms", "4"),
+        Figure("followed: plain tasks per second", middle([rate for _, rate in plain]), "/s"),
+        Figure("followed: tasks per second", middle([rate for _, rate in followed]), "/s", "200"),
+    ]
+
+
+def _run(stack: Stack, number: int, *, is_followed: bool) -> tuple[float, float]:
+    """Return the milliseconds of CPU per task, and how many were done per second."""
+    database = stack.empty()
+    ids = _record(database, number) if is_followed else []
+    with _workers(stack, database, is_followed=is_followed):
+        before, started = _cpu_s(database), perf_counter()
+        if is_followed:
+            celery = CelerySettings(tasks=("benchmark.*",))
+            configure(database.settings.model_copy(update={"celery": celery}))
+            dispatch_ready(database.engine)
+        else:
+            _send(stack, number)
+        _wait_for_the_end(stack, database, len(ids))
+        cpu_s, wall_s = _cpu_s(database) - before, perf_counter() - started
+    stack.drop(database)
+    return cpu_s / number * 1e3, number / wall_s
+
+
+def _send(stack: Stack, number: int) -> None:
+    task: Any = followed_tasks.nothing
+    with followed_tasks.app.connection_for_write(stack.broker.url) as connection:
+        for _ in range(number):
+            task.apply_async(connection=connection)
+
+
+def _record(database: Database, number: int) -> list[UUID]:
+    """Record one operation for each of `number` actions, to send at once."""
+    author = ChangeContext(
+        "benchmarks", SmallApp(1, "default", "UTC"), built_in_steps(), celery=RULES
+    )
+    at = database.now.replace(second=0, microsecond=0)
+    documents = [
+        {
+            "name": f"action {n}",
+            "operations": {"celery_task": {"task": TASK, "queue": "followed"}},
+            "when": {"cron_rule": "0 0 1 1 *", "timezone": "UTC"},
+        }
+        for n in range(number)
+    ]
+    rows = [
+        operation_row(
+            ActionRef(made.uid, 1, made.name, 1),
+            made.plan,
+            operation_id(made.uid, at),
+            at,
+            by_action(made.name),
+        )
+        for made in create_all(database.engine, documents, author)
+    ]
+    with database.engine.begin() as connection:
+        operations.record(connection, rows)
+        connection.exec_driver_sql("UPDATE operations SET not_before = recorded_at")
+    return [row["id"] for row in rows]
+
+
+@contextmanager
+def _workers(stack: Stack, database: Database, *, is_followed: bool) -> Iterator[None]:
+    environment = database.environment(
+        BENCHMARK_BROKER_URL=stack.broker.url,
+        BENCHMARK_FOLLOWS="1" if is_followed else "",
+        SCHED_LOG_LEVEL="WARNING",
+    )
+    with ExitStack() as opened:
+        for number in range(WORKERS):
+            log = database.settings.home / f"worker{number}.log"
+            options = ["--concurrency", str(SLOTS), "-n", f"w{number}@%h", "-l", "INFO"]
+            quiet = ["--without-gossip", "--without-mingle"]
+            app = "benchmarks.followed_tasks"
+            command = ["-W", "ignore", "-m", "celery", "-A", app, "worker", *options, *quiet]
+            opened.enter_context(process(command, environment, log))
+            until(partial(_is_ready, log), "a worker", log)
+        yield
+
+
+def _is_ready(log: Path) -> bool:
+    return "ready." in log.read_text()
+
+
+def _wait_for_the_end(stack: Stack, database: Database, operations: int) -> None:
+    ended = "SELECT count(*) FROM operations WHERE state = 'success'"
+    with stack.broker.client() as client:
+
+        def is_over() -> bool:
+            if client.llen("followed") or client.hlen("unacked"):
+                return False
+            return operations == 0 or database.count(ended) == operations
+
+        until(is_over, "the tasks")
+
+
+def _cpu_s(database: Database) -> float:
+    """Return the CPU seconds of all processes of an installation that live."""
+    home, total = str(database.settings.home), 0.0
+    for one in psutil.process_iter():
+        try:
+            if one.environ().get("SCHED_HOME") == home:
+                times = one.cpu_times()
+                total += times.user + times.system
+        except psutil.Error:
+            continue
+    return total
+
+
+if __name__ == "__main__":
+    main(measure)

@@ -1,0 +1,171 @@
+"""The ends of attempts: written at once, or kept on the disk and written when the database is back.
+
+Each is written under the fence of its attempt, so that one that was given away meanwhile does not
+win, and one that is written twice is written once.
+"""
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from broker.sending import send_ended
+from models.errors import LeaseLost
+from models.store.operations.finish import Ended
+from models.store.operations.one_step import SEED
+from runtime.clock import monotonic
+from runtime.logs.events import EventLog
+from runtime.sections import AlertSettings
+from tasks.agent import followed
+from tasks.agent.desk import PROMPT_S, Desk, Errand
+from tasks.agent.followed import Held
+from tasks.agent.spool import Spool
+
+logger = EventLog("minutebook.agent")
+
+Its = tuple[UUID, int]
+Answer = dict[str, Any]
+# How often to look for what agents left that are gone.
+LOOK_EVERY_S = 60.0
+# How long a task waits whose end neither the database nor the disk takes; then the sweep decides.
+KEEP_S = 600.0
+
+
+class End(Errand[Ended]):
+    """An end to write; `then` reports what became of it."""
+
+    def __init__(
+        self, its: Its, act: Callable[[sa.Connection], Ended], written: Callable[["End"], None]
+    ) -> None:
+        super().__init__(act, lasts=True)
+        self.its = its
+        self._written = written
+        # Whether a session still waits for it, and acts on it then.
+        self.is_awaited = True
+
+    @property
+    def key(self) -> str:
+        """Its name among the kept ends: an attempt ends once."""
+        return f"{self.its[0]}-{self.its[1]}"
+
+    def leave(self) -> bool:
+        """Wait for it no longer; return whether it was not written yet."""
+        with self._lock:
+            if self.result is None and self.error is None:
+                self.is_awaited = False
+            return not self.is_awaited
+
+    def then(self) -> None:
+        """Report it."""
+        self._written(self)
+
+
+class Ends:
+    """Writes the ends of an agent's attempts."""
+
+    def __init__(self, desk: Desk, spool: Spool, alerts: AlertSettings) -> None:
+        self._desk, self._spool, self._alerts = desk, spool, alerts
+        self._open: dict[str, End] = {}
+        self._sender = ThreadPoolExecutor(1, "ends")
+        self._look_at = 0.0
+
+    def report(self, held: Held, report: Mapping[str, Any]) -> Answer:
+        """Write or keep the end that a task reports; return its state, `kept` or `lost`."""
+        end = self._submit(held.its, lambda c: followed.write_end(c, held, report, self._alerts))
+        return self._answer(end, str(held.step[SEED]), report)
+
+    def report_unknown(self, its: Its, delivery: str, report: Mapping[str, Any]) -> Answer:
+        """Write or keep the end of an attempt that an earlier agent claimed."""
+        return self._answer(self._submit_kept(its, delivery, report), delivery, report)
+
+    def leave_behind(self, held: Held) -> None:
+        """End an attempt whose process is gone, without waiting for its lease to expire."""
+        self._submit(
+            held.its,
+            lambda c: followed.end_left_behind(c, held, self._alerts),
+            is_awaited=False,
+        )
+
+    def look(self) -> None:
+        """Take over the ends that agents kept and left, now and then."""
+        if monotonic() < self._look_at:
+            return
+        self._look_at = monotonic() + LOOK_EVERY_S
+        for key, kept in self._spool.kept(but=self._open):
+            try:
+                its = (UUID(kept["id"]), int(kept["attempt"]))
+                given = (its, str(kept["delivery"]), dict(kept["report"]))
+                self._submit_kept(*given, is_awaited=False)
+            except (KeyError, TypeError, ValueError) as error:
+                path = self._spool.path_of(key)
+                logger.warning(
+                    "end_unreadable", "a kept end, {path}, is unreadable: {error}", path, error
+                )
+                self._spool.forget(key)
+
+    def close(self) -> None:
+        """Send what the ends so far released."""
+        self._sender.shutdown()
+
+    def _submit_kept(
+        self, its: Its, delivery: str, report: Mapping[str, Any], *, is_awaited: bool = True
+    ) -> End:
+        def act(connection: sa.Connection) -> Ended:
+            held = followed.resume(connection, its, delivery)
+            return followed.write_end(connection, held, report, self._alerts)
+
+        return self._submit(its, act, is_awaited=is_awaited)
+
+    def _submit(
+        self, its: Its, act: Callable[[sa.Connection], Ended], *, is_awaited: bool = True
+    ) -> End:
+        end = End(its, act, self._written)
+        end.is_awaited = is_awaited
+        self._open[end.key] = end
+        self._desk.submit(end)
+        return end
+
+    def _answer(self, end: End, delivery: str, report: Mapping[str, Any]) -> Answer:
+        if not end.is_settled(0.0 if self._desk.is_away() else PROMPT_S):
+            its = {"id": str(end.its[0]), "attempt": end.its[1]}
+            kept = {**its, "delivery": delivery, "report": dict(report)}
+            if self._spool.keep(end.key, kept):
+                if end.leave():
+                    return {"state": "kept"}
+                # Written in the same moment.
+                self._spool.forget(end.key)
+            end.is_settled(KEEP_S)
+        if end.error is not None and not isinstance(end.error, LeaseLost):
+            raise end.error
+        if end.result is None:
+            return {"state": "lost"}
+        send_ended(self._desk.engine, end.result)
+        return {"state": end.result.state}
+
+    def _written(self, end: End) -> None:
+        if self._open.get(end.key) is end:
+            del self._open[end.key]
+        if isinstance(end.error, LeaseLost):
+            logger.warning("lease_lost", "{error}; nothing more is written", end.error)
+        elif end.error is not None:
+            logger.warning(
+                "operation_left_to_sweep",
+                "operation {operation} is left to the sweep: {error}",
+                end.its[0],
+                end.error,
+            )
+        elif end.result is not None:
+            logger.info(
+                "attempt_ended",
+                "operation {operation} attempt {attempt} ended: {state}",
+                *end.its,
+                end.result.state,
+            )
+        if not end.is_awaited:
+            self._sender.submit(self._clear_up, end)
+
+    def _clear_up(self, end: End) -> None:
+        self._spool.forget(end.key)
+        send_ended(self._desk.engine, end.result)
