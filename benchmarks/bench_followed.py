@@ -23,7 +23,7 @@ from models.celery_task import CeleryRules
 from models.fingerprint import operation_id
 from models.operation import by_action
 from models.store import operations
-from runtime.sections import CelerySettings
+from runtime.sections.celery import CelerySettings
 from scheduler.changes.change import create_all
 from scheduler.changes.validation import ChangeContext
 from scheduler.dispatch import dispatch_ready

@@ -93,7 +93,7 @@ def _release_of(program: Program) -> list[int]:
 
 def _protocol() -> str:
     folder = Path(__file__).resolve().parent
-    texts = b"".join((folder / name).read_bytes() for name in PROTOCOL)
+    texts = b"".join(one.read_bytes() for name in PROTOCOL if (one := folder / name).exists())
     return hashlib.sha256(texts).hexdigest()
 
 

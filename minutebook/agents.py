@@ -221,7 +221,10 @@ class SharedAgent(AgentBeside):
     def _is_known(self) -> bool:
         if not self._stop.is_set() and not self._channel.is_alive() and not _answers(self.path):
             self._start_one()
-        return super()._is_known()
+        is_known = super()._is_known()
+        # One that serves is started again at once.
+        self._pause_s = 0.0 if is_known else self._pause_s
+        return is_known
 
     def _start_one(self) -> None:
         """Start an agent, unless another worker is about to, or the last one has just failed."""
@@ -297,8 +300,8 @@ def agent_of(
     """Return the agent of a worker, which the dictionary `worker` describes, not yet started."""
     try:
         place = find_agent(agent, os.environ)
+        if not isinstance(place, Program):
+            return AgentBeside(place.path, worker, wait_s)
+        return (AgentProcess if place.is_own else SharedAgent)(place, home, worker, wait_s)
     except NoAgent as error:
         return NowhereAgent(str(error), wait_s)
-    if not isinstance(place, Program):
-        return AgentBeside(place.path, worker, wait_s)
-    return (AgentProcess if place.is_own else SharedAgent)(place, home, worker, wait_s)

@@ -184,7 +184,12 @@ class FollowedOperation(Keeper):
     def _ask(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         if not self._channel.is_open:
             # A new agent does not know this connection's operation.
-            self._channel.ask({"verb": "resume", **self._its()}, ANSWER_S)
+            resumed = self._channel.ask({"verb": "resume", **self._its()}, ANSWER_S)
+            if resumed["state"] != "resumed":
+                self._channel.close()
+                if resumed["state"] == LOST:
+                    return resumed
+                raise AgentAway(str(resumed.get("reason")))
         return self._channel.ask(request, timeout_s)
 
     def _its(self) -> dict[str, Any]:

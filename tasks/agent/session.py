@@ -34,7 +34,7 @@ logger = EventLog("minutebook.agent")
 # The longest request, in bytes: a task's progress or end.
 LONGEST_LINE = 16 * 2**20
 # How long a heartbeat waits for the database.
-BEAT_S = 2.0
+BEAT_S = 1.0
 # What an end may hold; the rest of its line says whose it is.
 REPORTED = frozenset(
     {"outcome", "error", "message", "progress", "by", "is_followed", "at", "delay_s"}
@@ -146,26 +146,36 @@ class Session:
 
     def _resume(self, asked: dict[str, Any]) -> dict[str, Any]:
         its, delivery = (UUID(asked["id"]), int(asked["attempt"])), str(asked.get("delivery", ""))
-        try:
-            self.held = persist(self.agent.engine, lambda c: followed.resume(c, its, delivery))
-        except LeaseLost as error:
-            return {"state": "lost", "reason": str(error)}
+        errand = Errand(lambda connection: followed.resume(connection, its, delivery))
+        trouble = self._trouble_of(errand)
+        if trouble is not None:
+            return trouble
+        self.held = errand.result
         return {"state": "resumed"}
 
-    def _beat(self, held: Held, asked: dict[str, Any]) -> dict[str, Any]:
-        progress = asked.get("progress") or {}
-        errand = Errand(lambda connection: one_step.beat(connection, held.its, progress))
+    def _trouble_of(self, errand: Errand[Any]) -> dict[str, Any] | None:
+        """Return why an errand of a task that runs has no result; None if it has one."""
         self.agent.desk.submit(errand)
         if not errand.is_settled(BEAT_S):
             # One that comes late renews the lease all the same.
             return {"state": "away", "reason": f"no answer of the database within {BEAT_S:g} s"}
         if isinstance(errand.error, LeaseLost):
-            self.held = None
-            return {"state": "lost"}
+            return {"state": "lost", "reason": str(errand.error)}
         if isinstance(errand.error, DATABASE_AWAY):
             return {"state": "away", "reason": str(errand.error)}
         if errand.error is not None:
             raise errand.error
+        return None
+
+    def _beat(self, held: Held, asked: dict[str, Any]) -> dict[str, Any]:
+        progress = asked.get("progress") or {}
+        errand = Errand(lambda connection: one_step.beat(connection, held.its, progress))
+        trouble = self._trouble_of(errand)
+        if trouble is not None and trouble["state"] == "lost":
+            self.held = None
+            return {"state": "lost"}
+        if trouble is not None:
+            return trouble
         return {"state": "running", "stop": CANCELLED if errand.result else None}
 
     def _end(self, asked: dict[str, Any]) -> dict[str, Any]:
