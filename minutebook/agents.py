@@ -150,11 +150,16 @@ class AgentProcess(Agent):
 class AgentBeside(Agent):
     """An agent that others started, at a socket; this process only tells it of its worker."""
 
+    # How long it may take to answer.
+    answer_s = ANSWER_S
+
     def __init__(self, path: str, worker: dict[str, Any], wait_s: float) -> None:
         super().__init__(path, wait_s)
         self._hello = {"verb": "worker", **worker}
         self._channel = Channel(path)
         self._away = ""
+        # Whether it took the connection, and did not answer in time.
+        self._is_silent = False
 
     def start(self) -> None:
         """Tell the agent of the worker, and start a thread that goes on telling it."""
@@ -177,8 +182,10 @@ class AgentBeside(Agent):
 
     def _is_known(self) -> bool:
         try:
-            answer = self._channel.ask(self._hello, ANSWER_S)
+            answer = self._channel.ask(self._hello, self.answer_s)
+            self._is_silent = False
         except AgentAway as error:
+            self._is_silent = self._channel.is_open
             self._note(f"the agent at {self.path} does not answer: {error}")
             return False
         is_known = answer.get("state") == "known"
@@ -194,7 +201,12 @@ class AgentBeside(Agent):
 
 
 class SharedAgent(AgentBeside):
-    """The agent of all workers of this account and installation; the first one starts it."""
+    """The agent of all workers of this account and installation; the first one starts it.
+
+    One that stands still is left to those that it serves, and another one takes its place.
+    """
+
+    answer_s = 5.0
 
     def __init__(
         self,
@@ -221,19 +233,29 @@ class SharedAgent(AgentBeside):
     def _is_known(self) -> bool:
         if not self._stop.is_set() and not self._channel.is_alive() and not _answers(self.path):
             self._start_one()
+        asked = _socket_of(self.path)
         is_known = super()._is_known()
+        if self._is_silent and not self._stop.is_set():
+            self._channel.close()
+            self._start_one(instead_of=asked)
         # One that serves is started again at once.
         self._pause_s = 0.0 if is_known else self._pause_s
         return is_known
 
-    def _start_one(self) -> None:
-        """Start an agent, unless another worker is about to, or the last one has just failed."""
+    def _start_one(self, instead_of: int | None = None) -> None:
+        """Start an agent, unless another worker is about to, or the last one has just failed.
+
+        `instead_of` is the socket of one that stands still.
+        """
         self._note_end()
-        if self._process is not None or monotonic() < self._start_at:
+        is_started = self._process is not None and instead_of is None
+        if is_started or monotonic() < self._start_at:
             return
         lock = os.open(f"{self.path}.lock", os.O_WRONLY | os.O_CREAT, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if instead_of is not None and _socket_of(self.path) == instead_of:
+                os.unlink(self.path)
             if not _answers(self.path):
                 self._start()
         except BlockingIOError:
@@ -289,6 +311,14 @@ class NowhereAgent(Agent):
 def _answers(path: str) -> bool:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         return probe.connect_ex(path) == 0
+
+
+def _socket_of(path: str) -> int | None:
+    """Return the number of a socket's file; None if there is none."""
+    try:
+        return os.stat(path).st_ino
+    except OSError:
+        return None
 
 
 def agent_of(

@@ -9,7 +9,7 @@ import signal
 import socketserver
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -90,6 +90,7 @@ class Agent:
         # Before listening: a worker that finds its agent is recorded as following.
         self.workers.record()
         with listening(path, Handler, self.group) as server:
+            its_own = path.stat().st_ino
             with self._recording():
                 threading.Thread(target=server.serve_forever, daemon=True).start()
                 logger.info("agent_started", "agent serves {path}", path)
@@ -100,8 +101,11 @@ class Agent:
                     self._wait_for_sessions()
                     self._wait_for_ends()
             server.shutdown()
-            # Before the socket is closed: from then on another agent may serve the path.
-            path.unlink(missing_ok=True)
+            # Before the socket is closed: from then on another agent may serve the path. One that
+            # took the place of this one, when it stood still, serves it already.
+            with suppress(FileNotFoundError):
+                if path.stat().st_ino == its_own:
+                    path.unlink()
         self.desk.close()
         self.ends.close()
         self.workers.record_stop()

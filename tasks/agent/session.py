@@ -4,6 +4,7 @@ A request without a number gets no answer.
 """
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -112,7 +113,11 @@ class Session:
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             reason = f"this release of the agent does not understand it ({text_of(error)})"
             return {"state": "refused", "reason": reason}
-        self.agent.workers.heard(self.worker)
+        if self.agent.workers.is_news(self.worker):
+            # On record when it is ready, unless the database does not answer.
+            errand = Errand(partial(self.agent.workers.write, workers=[self.worker]))
+            self.agent.desk.submit(errand)
+            errand.is_settled(BEAT_S)
         return {"state": "known"}
 
     def _take(self, asked: dict[str, Any]) -> dict[str, Any]:

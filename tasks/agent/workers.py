@@ -1,7 +1,7 @@
 """The workers that an agent serves: one that started it, or all that connect to a sidecar."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -71,13 +71,19 @@ class Workers:
         application = None if worker.application == self._bounds.default else worker.application
         return replace(worker, follows=follows, application=application)
 
-    def heard(self, worker: Seen) -> None:
-        """Note that a worker is alive, and record it at once if that is news."""
+    def is_news(self, worker: Seen) -> bool:
+        """Note that a worker is alive; return whether that has to be recorded at once."""
         with self._lock:
             known = self._heard.get(worker.name)
             self._heard[worker.name] = (worker, monotonic())
-        if known is None or known[0] != worker:
-            self._record([worker])
+        return known is None or known[0] != worker
+
+    def write(self, connection: sa.Connection, workers: Sequence[Seen]) -> None:
+        """Write that workers are alive."""
+        _, skew_s = read_both(connection)
+        self._clock.note(skew_s)
+        for one in map(self.within_bounds, workers):
+            presence.follower_seen(connection, replace(one, skew_s=skew_s))
 
     def left(self, worker: Seen) -> None:
         """Record that a worker has stopped, unless another of its name has taken its place."""
@@ -104,10 +110,7 @@ class Workers:
     def _record(self, workers: list[Seen]) -> None:
         try:
             with self._engine.begin() as connection:
-                _, skew_s = read_both(connection)
-                self._clock.note(skew_s)
-                for one in map(self.within_bounds, workers):
-                    presence.follower_seen(connection, replace(one, skew_s=skew_s))
+                self.write(connection, workers)
         except sa.exc.SQLAlchemyError as error:
             logger.warning(
                 "database_unavailable", "database unavailable: {error}", reason_of(error)

@@ -140,3 +140,25 @@ def test_the_socket_is_for_this_account_alone(shop: Shop) -> None:
     assert os.stat(path).st_mode & 0o777 == 0o600
     assert os.stat(os.path.dirname(path)).st_mode & 0o777 == 0o700
     assert len(os.path.basename(path)) == len("0" * 20 + ".sock")
+
+
+def test_an_agent_that_stands_still_keeps_no_other_worker_from_following(shop: Shop) -> None:
+    first = shop.worker(name="one")
+    (still,) = agents(shop)
+    first.freeze_tree()
+
+    second = shop.worker(name="other")
+    id = shop.due("close_day")
+    shop.tick()
+
+    shop.installation.becomes(id, "success")
+    others = [one for one in agents(shop) if one.pid != still.pid]
+    assert len(others) == 1
+    first.thaw_tree()
+    first.send(signal.SIGTERM)
+    assert first.ended() == 0
+    until(lambda: agents(shop) == others, "the first agent ends alone")
+    next_one = shop.due("count_stock", name="the next")
+    shop.tick()
+    shop.installation.becomes(next_one, "success")
+    assert second.is_alive
