@@ -1,4 +1,4 @@
-"""The desk of an agent: it alone asks the database, in groups of what waits, one after the other.
+"""The desk of an agent: it alone asks the database, for all sessions, in groups of what waits.
 
 No session waits for a database that is away: each waits as long as it wants for its own errand.
 """
@@ -23,6 +23,8 @@ PROMPT_S = 0.5
 # How long to wait before the database is asked again for what has to be written.
 AGAIN_S = 1.0
 MOST_TOGETHER = 50
+# While one transaction is being committed, another one begins; SQLite has one writer.
+CLERKS = {"postgresql": 2}
 
 
 class Errand(Generic[T]):
@@ -77,11 +79,17 @@ class Desk:
         # What the database did not take, and when to ask again.
         self._left: list[Errand[Any]] = []
         self._again_at = 0.0
-        self._busy_since: float | None = None
+        # By clerk, since when it carries out a group.
+        self._busy_since: dict[int, float] = {}
         self._is_closed = False
         self._changed = threading.Condition()
-        self._thread = threading.Thread(target=self._serve, name="desk", daemon=True)
-        self._thread.start()
+        numbers = range(CLERKS.get(engine.dialect.name, 1))
+        self._clerks = [
+            threading.Thread(target=self._serve, args=(number,), name="desk", daemon=True)
+            for number in numbers
+        ]
+        for clerk in self._clerks:
+            clerk.start()
 
     def submit(self, errand: Errand[Any]) -> None:
         """Let an errand be carried out soon."""
@@ -91,8 +99,10 @@ class Desk:
 
     def is_away(self) -> bool:
         """Return whether the database did not answer just now, or takes long."""
-        since = self._busy_since
-        return bool(self._left) or (since is not None and monotonic() - since > PROMPT_S)
+        with self._changed:
+            since = list(self._busy_since.values())
+        are_stuck = len(since) == len(self._clerks) and monotonic() - max(since) > PROMPT_S
+        return bool(self._left) or are_stuck
 
     def is_free(self) -> bool:
         """Return whether nothing waits, and nothing is being carried out."""
@@ -103,31 +113,31 @@ class Desk:
         """Carry out nothing more; what is being carried out ends first, for a moment."""
         with self._changed:
             self._is_closed = True
-            self._changed.notify()
-        self._thread.join(AGAIN_S)
+            self._changed.notify_all()
+        for clerk in self._clerks:
+            clerk.join(AGAIN_S)
 
-    def _serve(self) -> None:
-        while (group := self._next()) is not None:
+    def _serve(self, clerk: int) -> None:
+        while (group := self._next(clerk)) is not None:
             self._carry_out(group)
-            self._busy_since = None
 
-    def _next(self) -> list[Errand[Any]] | None:
+    def _next(self, clerk: int) -> list[Errand[Any]] | None:
         with self._changed:
+            self._busy_since.pop(clerk, None)
             while not self._is_closed:
-                if self._left and monotonic() >= self._again_at:
-                    return self._taken_from(deque(self._left), is_left=True)
-                if self._waiting:
-                    return self._taken_from(self._waiting)
+                if (group := self._group()) is not None:
+                    self._busy_since[clerk] = monotonic()
+                    return group
                 pause_s = max(0.0, self._again_at - monotonic()) if self._left else None
                 self._changed.wait(pause_s)
             return None
 
-    def _taken_from(self, row: deque[Errand[Any]], *, is_left: bool = False) -> list[Errand[Any]]:
-        group = [row.popleft() for _ in range(min(len(row), MOST_TOGETHER))]
-        if is_left:
-            self._left = list(row)
-        self._busy_since = monotonic()
-        return group
+    def _group(self) -> list[Errand[Any]] | None:
+        if self._left and monotonic() >= self._again_at:
+            group, self._left = self._left[:MOST_TOGETHER], self._left[MOST_TOGETHER:]
+            return group
+        number = min(len(self._waiting), MOST_TOGETHER)
+        return [self._waiting.popleft() for _ in range(number)] or None
 
     def _carry_out(self, group: list[Errand[Any]]) -> None:
         found: list[Any] = []

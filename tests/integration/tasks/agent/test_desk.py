@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 import sqlalchemy as sa
@@ -28,16 +29,25 @@ def desk(engine: sa.Engine) -> Iterator[Desk]:
 @contextmanager
 def busy(desk: Desk) -> Iterator[None]:
     """Let the desk carry out something as long as the block lasts: what is submitted waits."""
-    begun, goes_on = threading.Event(), threading.Event()
+    clerks = len(desk._clerks)
+    begun, goes_on = threading.Barrier(clerks + 1), threading.Event()
 
     def act(_connection: sa.Connection) -> None:
-        begun.set()
+        begun.wait(SOON_S)
         goes_on.wait(SOON_S)
 
-    desk.submit(Errand(act))
-    assert begun.wait(SOON_S)
+    for _ in range(clerks):
+        before = len(desk._busy_since)
+        desk.submit(Errand(act))
+        # Each clerk takes one: two would be one group.
+        assert wait_for(partial(_is_busier, desk, before), SOON_S)
+    begun.wait(SOON_S)
     yield
     goes_on.set()
+
+
+def _is_busier(desk: Desk, before: int) -> bool:
+    return len(desk._busy_since) > before
 
 
 def writing(name: str, **how: bool) -> Errand[int]:
