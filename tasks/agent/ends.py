@@ -5,7 +5,7 @@ win, and one that is written twice is written once.
 """
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 from uuid import UUID
 
@@ -31,6 +31,8 @@ Answer = dict[str, Any]
 LOOK_EVERY_S = 60.0
 # How long a task waits whose end neither the database nor the disk takes; then the sweep decides.
 KEEP_S = 600.0
+# How many ends at once may release what waited for them: a broker may be slow.
+SENDERS = 4
 
 
 class End(Errand[Ended]):
@@ -68,7 +70,7 @@ class Ends:
     def __init__(self, desk: Desk, spool: Spool, alerts: AlertSettings) -> None:
         self._desk, self._spool, self._alerts = desk, spool, alerts
         self._open: dict[str, End] = {}
-        self._sender = ThreadPoolExecutor(1, "ends")
+        self._sender = ThreadPoolExecutor(SENDERS, "ends")
         self._look_at = 0.0
 
     def report(self, held: Held, report: Mapping[str, Any]) -> Answer:
@@ -141,8 +143,13 @@ class Ends:
             raise end.error
         if end.result is None:
             return {"state": "lost"}
-        send_ended(self._desk.engine, end.result)
+        self._send(end.result)
         return {"state": end.result.state}
+
+    def _send(self, ended: Ended) -> None:
+        """Send what an end released, and let the task wait for that no longer than for its end."""
+        if ended.released or ended.owed or ended.lane is not None:
+            wait([self._sender.submit(send_ended, self._desk.engine, ended)], PROMPT_S)
 
     def _written(self, end: End) -> None:
         if self._open.get(end.key) is end:
