@@ -23,7 +23,7 @@ class Refusing(Task):  # type: ignore[type-arg]
 def test_a_message_goes_back_under_its_id_with_a_delay(base: type[Any]) -> None:
     app = Celery("shop", broker="memory://put-back", set_as_current=False)
 
-    @app.task(base=base, name="shop.close")
+    @app.task(base=base, shared=False, name="shop.close")
     def close(*_args: Any, **_kwargs: Any) -> None: ...
 
     message = {"operation": ID, "attempt": 1}
