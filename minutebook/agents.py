@@ -20,8 +20,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from minutebook.agent_place import NoAgent, Program, find_agent
-from minutebook.agent_sharing import held_folder, home_of, shared_folder, shared_name
+from minutebook.agent_place import Program
 from minutebook.channel import AgentAway, Channel, Channels
 
 logger = logging.getLogger("minutebook.follow")
@@ -91,7 +90,7 @@ class AgentProcess(Agent):
         """Start the agent and a thread that restarts it when it dies."""
         self._start()
         give_up_at = monotonic() + START_S
-        while not _answers(self.path) and monotonic() < give_up_at and self._is_alive():
+        while not answers(self.path) and monotonic() < give_up_at and self._is_alive():
             self._stop.wait(CHECK_S)
         threading.Thread(target=self._watch, name="minutebook agent", daemon=True).start()
 
@@ -200,98 +199,6 @@ class AgentBeside(Agent):
         self._away = trouble
 
 
-class SharedAgent(AgentBeside):
-    """The agent of all workers of this account and installation; the first one starts it.
-
-    One that stands still is left to those that it serves, and another one takes its place.
-    """
-
-    answer_s = 5.0
-
-    def __init__(
-        self,
-        program: Program,
-        home: str | os.PathLike[str] | None,
-        worker: dict[str, Any],
-        wait_s: float,
-    ) -> None:
-        self._folder = shared_folder(os.environ)
-        # While it is held, no start of Minutebook removes the folder: runtime/scratch.py.
-        self._held = held_folder(self._folder)
-        name = shared_name(program, home, os.environ)
-        super().__init__(str(self._folder / f"{name}.sock"), worker, wait_s)
-        self._program = program
-        self._home = home_of(home, os.environ)
-        self._process: subprocess.Popen[bytes] | None = None
-        self._pause_s, self._start_at = 0.0, 0.0
-
-    def stop(self) -> None:
-        """Leave the agent, which ends by itself once no worker uses it."""
-        super().stop()
-        os.close(self._held)
-
-    def _is_known(self) -> bool:
-        if not self._stop.is_set() and not self._channel.is_alive() and not _answers(self.path):
-            self._start_one()
-        asked = _socket_of(self.path)
-        is_known = super()._is_known()
-        if self._is_silent and not self._stop.is_set():
-            self._channel.close()
-            self._start_one(instead_of=asked)
-        # One that serves is started again at once.
-        self._pause_s = 0.0 if is_known else self._pause_s
-        return is_known
-
-    def _start_one(self, instead_of: int | None = None) -> None:
-        """Start an agent, unless another worker is about to, or the last one has just failed.
-
-        `instead_of` is the socket of one that stands still.
-        """
-        self._note_end()
-        is_started = self._process is not None and instead_of is None
-        if is_started or monotonic() < self._start_at:
-            return
-        lock = os.open(f"{self.path}.lock", os.O_WRONLY | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if instead_of is not None and _socket_of(self.path) == instead_of:
-                os.unlink(self.path)
-            if not _answers(self.path):
-                self._start()
-        except BlockingIOError:
-            self._stop.wait(CHECK_S)
-        finally:
-            os.close(lock)
-
-    def _start(self) -> None:
-        self._pause_s = min(LONGEST_PAUSE_S, max(1.0, self._pause_s * 2))
-        self._start_at = monotonic() + self._pause_s
-        command = [*self._program.command, "--home", self._home, "agent"]
-        environment = self._program.environment(os.environ)
-        try:
-            self._process = subprocess.Popen(  # noqa: S603 - the user names the program
-                [*command, "--socket", self.path, "--shared"],
-                env={**environment, PARENT: str(self.worker_pid)},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                # Ctrl-C reaches the worker, whose tasks still need it.
-                start_new_session=True,
-            )
-        except OSError as error:
-            logger.error("the agent %s did not start: %s", command[0], error)
-            return
-        give_up_at = monotonic() + START_S
-        while not _answers(self.path) and monotonic() < give_up_at and self._process.poll() is None:
-            self._stop.wait(CHECK_S)
-
-    def _note_end(self) -> None:
-        if self._process is None or self._process.poll() is None:
-            return
-        code, self._process = self._process.returncode, None
-        if code:
-            logger.error("Minutebook's agent ended with %s; starting it again", code)
-
-
 class NowhereAgent(Agent):
     """No agent: the messages of Minutebook's tasks go back to their queue."""
 
@@ -308,30 +215,7 @@ class NowhereAgent(Agent):
         """Do nothing."""
 
 
-def _answers(path: str) -> bool:
+def answers(path: str) -> bool:
+    """Return whether something listens at a socket."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         return probe.connect_ex(path) == 0
-
-
-def _socket_of(path: str) -> int | None:
-    """Return the number of a socket's file; None if there is none."""
-    try:
-        return os.stat(path).st_ino
-    except OSError:
-        return None
-
-
-def agent_of(
-    agent: str | os.PathLike[str] | None,
-    home: str | os.PathLike[str] | None,
-    worker: dict[str, Any],
-    wait_s: float,
-) -> Agent:
-    """Return the agent of a worker, which the dictionary `worker` describes, not yet started."""
-    try:
-        place = find_agent(agent, os.environ)
-        if not isinstance(place, Program):
-            return AgentBeside(place.path, worker, wait_s)
-        return (AgentProcess if place.is_own else SharedAgent)(place, home, worker, wait_s)
-    except NoAgent as error:
-        return NowhereAgent(str(error), wait_s)

@@ -16,7 +16,8 @@ from celery import Celery, signals
 from celery import Task as CeleryTask
 from celery.exceptions import Ignore, Reject, Retry, SoftTimeLimitExceeded
 
-from minutebook.agents import Agent, agent_of
+from minutebook.agent_sharing import agent_of
+from minutebook.agents import Agent
 from minutebook.channel import AgentAway, Channel
 from minutebook.continued import noted, replacing
 from minutebook.discarded import headers_of, note_discarded, ours
