@@ -1,43 +1,69 @@
 """`minutebook operation …`: show, retry and cancel operations."""
 
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.arguments import AllApps, Timeout, Wait, existing
+from cli.arguments import AllApps, DryRun, Timeout, Wait, existing
 from cli.render import show
 from cli.tree import group
 from cli.watching import Watch, follow_log, show_asked, watch
-from models.operation import OperationState
+from models.errors import Refused
+from models.operation import WENT_WELL, OperationState
 from views import operations
+from views.door import Door
+
+if TYPE_CHECKING:
+    from views.bulk import Bulk
 
 commands = group("Operations: the runs of actions.")
 
 # The states in which a cancelled operation should end.
 GONE = frozenset({OperationState.CANCELLED})
+BOTH = "ids and filters do not go together; leave out the ids, or the filters"
 
 Id = Annotated[str, typer.Argument(help="Id of an operation.", metavar="ID")]
-Ids = Annotated[list[str], typer.Argument(help="Ids of operations.", metavar="ID...")]
+Ids = Annotated[
+    list[str] | None,
+    typer.Argument(help="Ids of operations, instead of filters.", metavar="[ID...]"),
+]
+# The filters that choose the same operations for a list and for a change.
+OfAction = Annotated[str | None, typer.Option("--action", help="Only this action (name or uid).")]
+InState = Annotated[list[OperationState] | None, typer.Option(help="Only in this state.")]
+Since = Annotated[
+    str | None,
+    typer.Option(help="Only occurrences since this instant; P1D means one day ago."),
+]
+Until = Annotated[str | None, typer.Option(help="Only occurrences before this instant.")]
+Reason = Annotated[
+    str | None, typer.Option(help="Only with this text in the reason of the state, or the error.")
+]
+OfTask = Annotated[str | None, typer.Option("--task", help="Only of this Celery task.")]
+Key = Annotated[
+    str | None, typer.Option(help="Do it once, however often the command runs with this key.")
+]
 
 
 @commands.command("list")
 def list_operations(  # noqa: PLR0917 - typer passes them by name
     context: typer.Context,
-    action: Annotated[str | None, typer.Option(help="Only this action (name or uid).")] = None,
-    state: Annotated[list[OperationState] | None, typer.Option(help="Only in this state.")] = None,
+    action: OfAction = None,
+    state: InState = None,
     all_apps: AllApps = False,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many to list.")] = 20,
-    since: Annotated[
-        str | None,
-        typer.Option(help="Only occurrences since this instant; P1D means one day ago."),
-    ] = None,
+    since: Since = None,
+    until: Until = None,
+    reason: Reason = None,
+    task: OfTask = None,
     again: Watch = False,
 ) -> None:
     """List the operations of one small app or all, the newest first."""
     opened = existing(context)
 
     def listed() -> operations.Operations:
-        wanted = (action, state, limit, since)
+        wanted = (action, state, limit, since, until, reason, task)
         return opened.ask(operations.list_operations, *wanted, all_apps=all_apps)
 
     show_asked(context, listed, again=again, all_apps=all_apps)
@@ -77,39 +103,143 @@ def watch_operation(context: typer.Context, operation_id: Id) -> None:
 
 
 @commands.command("rerun")
-def rerun(
-    context: typer.Context, operation_ids: Ids, wait: Wait = False, timeout: Timeout = 3600.0
+def rerun(  # noqa: PLR0917 - typer passes them by name
+    context: typer.Context,
+    operation_ids: Ids = None,
+    action: OfAction = None,
+    state: InState = None,
+    all_apps: AllApps = False,
+    since: Since = None,
+    until: Until = None,
+    reason: Reason = None,
+    task: OfTask = None,
+    key: Key = None,
+    dry_run: DryRun = False,
+    wait: Wait = False,
+    timeout: Timeout = 3600.0,
 ) -> None:
     """Run missed operations under the current revision of their action."""
-    from views import runs
-    from views.waiting import all_awaited, each
-
-    opened = existing(context)
-    made = runs.RepeatedAll(each(operation_ids, lambda id: opened.ask(runs.rerun, id)))
-    show(context, all_awaited(opened, made, timeout if wait else None), is_awaited=wait)
+    wanted = _Wanted(operation_ids, action, state, since, until, reason, task)
+    how = _How(key, timeout if wait else None, all_apps=all_apps, dry_run=dry_run)
+    _change(context, "rerun", wanted, how)
 
 
 @commands.command("retry")
-def retry(
-    context: typer.Context, operation_ids: Ids, wait: Wait = False, timeout: Timeout = 3600.0
+def retry(  # noqa: PLR0917 - typer passes them by name
+    context: typer.Context,
+    operation_ids: Ids = None,
+    action: OfAction = None,
+    state: InState = None,
+    all_apps: AllApps = False,
+    since: Since = None,
+    until: Until = None,
+    reason: Reason = None,
+    task: OfTask = None,
+    key: Key = None,
+    dry_run: DryRun = False,
+    wait: Wait = False,
+    timeout: Timeout = 3600.0,
 ) -> None:
     """Retry failed, partial or cancelled operations under the current revision of their action."""
-    from views import runs
-    from views.waiting import all_awaited, each
-
-    opened = existing(context)
-    made = runs.RepeatedAll(each(operation_ids, lambda id: opened.ask(runs.retry, id)))
-    show(context, all_awaited(opened, made, timeout if wait else None), is_awaited=wait)
+    wanted = _Wanted(operation_ids, action, state, since, until, reason, task)
+    how = _How(key, timeout if wait else None, all_apps=all_apps, dry_run=dry_run)
+    _change(context, "retry", wanted, how)
 
 
 @commands.command("cancel")
-def cancel(
-    context: typer.Context, operation_ids: Ids, wait: Wait = False, timeout: Timeout = 3600.0
+def cancel(  # noqa: PLR0917 - typer passes them by name
+    context: typer.Context,
+    operation_ids: Ids = None,
+    action: OfAction = None,
+    state: InState = None,
+    all_apps: AllApps = False,
+    since: Since = None,
+    until: Until = None,
+    reason: Reason = None,
+    task: OfTask = None,
+    key: Key = None,
+    dry_run: DryRun = False,
+    wait: Wait = False,
+    timeout: Timeout = 3600.0,
 ) -> None:
     """Cancel operations at once if they have not started; ask running ones to end."""
-    from views import runs
+    wanted = _Wanted(operation_ids, action, state, since, until, reason, task)
+    how = _How(key, timeout if wait else None, all_apps=all_apps, dry_run=dry_run)
+    _change(context, "cancel", wanted, how)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The operations that a command chooses: by their ids, or by filters."""
+
+    operation_ids: Sequence[str] | None
+    action: str | None
+    states: Sequence[OperationState] | None
+    since: str | None
+    until: str | None
+    reason: str | None
+    task: str | None
+
+    @property
+    def ids(self) -> Sequence[str]:
+        return self.operation_ids or ()
+
+    @property
+    def filters(self) -> dict[str, Any]:
+        """The filters that were given, as a request names them."""
+        given = {
+            "action": self.action,
+            "states": tuple(self.states or ()),
+            "due_since": self.since,
+            "due_until": self.until,
+            "reason": self.reason,
+            "task": self.task,
+        }
+        return {name: value for name, value in given.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class _How:
+    """The other options of a change; `timeout_s` is None for one that does not wait."""
+
+    key: str | None
+    timeout_s: float | None
+    all_apps: bool
+    dry_run: bool
+
+
+def _change(context: typer.Context, verb: str, wanted: _Wanted, how: _How) -> None:
+    """Retry, rerun or cancel operations: each by a request of its own, or those of filters."""
+    from views import bulk, runs
     from views.waiting import all_awaited, each
 
+    one, many, kind, good = {
+        "rerun": (runs.rerun, bulk.rerun, runs.RepeatedAll, WENT_WELL),
+        "retry": (runs.retry, bulk.retry, runs.RepeatedAll, WENT_WELL),
+        "cancel": (runs.cancel, bulk.cancel, runs.CancelledAll, GONE),
+    }[verb]
     opened = existing(context)
-    made = runs.CancelledAll(each(operation_ids, lambda id: opened.ask(runs.cancel, id)))
-    show(context, all_awaited(opened, made, timeout if wait else None, GONE), is_awaited=wait)
+    if not wanted.ids or how.key is not None or how.dry_run:
+        show(context, _many(opened, many, wanted, how))
+        return
+    if wanted.filters:
+        raise Refused(BOTH)
+    made: Any = kind(each(wanted.ids, lambda id: opened.ask(one, id)))
+    show(
+        context,
+        all_awaited(opened, made, how.timeout_s, good),
+        is_awaited=how.timeout_s is not None,
+    )
+
+
+def _many(door: Door, verb: "Callable[..., Bulk]", wanted: _Wanted, how: _How) -> "Bulk":
+    """Change the operations that filters admit, or plan it."""
+    from views.bulk import Selection
+    from views.waiting import all_of
+
+    if wanted.ids and wanted.filters:
+        raise Refused(BOTH)
+    if how.timeout_s is not None:
+        raise Refused("--wait is for ids; follow the others with `minutebook operation list`")
+    chosen = Selection(ids=tuple(wanted.ids), **wanted.filters)
+    return all_of(door, verb, chosen, how.key, dry_run=how.dry_run, all_apps=how.all_apps)

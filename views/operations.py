@@ -9,27 +9,19 @@ from pydantic import BeforeValidator, Field
 from models.action.hooks import Target
 from models.action.plan import Broken, Plan
 from models.notices import shown_target
-from models.operation import UNSTARTED, Cause, OperationState
+from models.operation import UNSTARTED, OperationState
 from models.store import actions, notices, operations
 from models.store.operations import pages
 from models.store.operations.attempts import attempts_of
 from models.store.operations.one_step import shown
-from models.store.scope import Scope
 from runtime.database import glancing, reading
 from scheduler.explain import waited_for
-from views.finding import (
-    find,
-    instant_if_any,
-    operation_of,
-    past_instant_of,
-    scope_of,
-    wrong_cursor,
-)
+from views.finding import operation_of
 from views.installation import Installation
+from views.operation_filter import Filter, filter_of
 from views.verbs import READ, Verb
 from views.view import Instant, Listing, Page, View
 
-MOST_WORDS = 10
 # Without what proves to us which worker holds the operation.
 ShownSteps = Annotated[Any, BeforeValidator(shown)]
 
@@ -102,17 +94,6 @@ class OperationPage(Page[OperationRow]):
     """Operations, the last recorded first."""
 
 
-class Filter(View):
-    """Which operations to list; without a value, all."""
-
-    action: str | None = None
-    words: str = Field("", description="Each is in the name of the action.")
-    states: tuple[OperationState, ...] = ()
-    causes: tuple[Cause, ...] = ()
-    since: str | None = None
-    until: str | None = None
-
-
 class Attempt(View):
     """One attempt of an operation."""
 
@@ -182,7 +163,7 @@ class Log(Listing[LogLine]):
 
 
 @Verb("list_newest", "GET /api/operations:newest?state=states", READ)
-def list_operations(
+def list_operations(  # noqa: PLR0913, PLR0917 - the filters, in the order they were added
     installation: Installation,
     action: str | None = None,
     states: list[OperationState] | None = None,
@@ -191,6 +172,11 @@ def list_operations(
         str | None,
         Field(description="Of occurrences from then on; a duration such as P1D is back from now."),
     ] = None,
+    until: Annotated[str | None, Field(description="Of occurrences before then.")] = None,
+    reason: Annotated[
+        str | None, Field(description="With this text in why it is in its state, or its error.")
+    ] = None,
+    task: Annotated[str | None, Field(description="Of this Celery task.")] = None,
     *,
     all_apps: bool = False,
 ) -> Operations:
@@ -199,15 +185,18 @@ def list_operations(
     Those of one action are chosen by their occurrences too. With `since`, an instant or a duration
     back from now, only those of occurrences from then on.
     """
-    scope, app = scope_of(installation, all_apps=all_apps), installation.small_app
+    wanted = Filter(
+        action=action,
+        states=tuple(states or ()),
+        due_since=since,
+        due_until=until,
+        reason=reason,
+        task=task,
+    )
     with reading(installation.engine) as connection:
-        begin = None if since is None else past_instant_of(connection, "since", since, app.zone)
-        if action:
-            uid = find(connection, installation, action)["uid"]
-            rows = operations.recent(connection, limit, uid=uid, states=states or (), since=begin)
-        else:
-            wanted = pages.OperationFilter(scope, states=states or (), occurred_since=begin)
-            rows = pages.newest(connection, wanted, limit)
+        asked = filter_of(connection, installation, wanted, None, all_apps=all_apps)
+        newest = pages.newest if asked.uid is None else pages.newest_of_one
+        rows = newest(connection, asked, limit)
     return Operations(views_of(rows))
 
 
@@ -223,32 +212,14 @@ def page(
 
     Rows that are recorded meanwhile stand before the first page, so that none is shown twice.
     """
-    scope, app = scope_of(installation, all_apps=all_apps), installation.small_app
     with reading(installation.engine) as connection:
-        action = find(connection, installation, wanted.action) if wanted.action else None
-        asked = pages.OperationFilter(
-            Scope(action["small_app_id"]) if action else scope,
-            action["uid"] if action else None,
-            wanted.words.split()[:MOST_WORDS],
-            wanted.states,
-            wanted.causes,
-            instant_if_any("since", wanted.since, app.zone),
-            instant_if_any("until", wanted.until, app.zone),
-            None if cursor is None else _place(cursor),
-        )
+        asked = filter_of(connection, installation, wanted, cursor, all_apps=all_apps)
         rows = pages.page(connection, asked, limit + 1)
     shown = rows[:limit]
     return OperationPage(
         items=views_of(shown),
         next=str(shown[-1]["id"]) if len(rows) > limit else None,
     )
-
-
-def _place(cursor: str) -> UUID:
-    try:
-        return UUID(cursor)
-    except ValueError:
-        raise wrong_cursor(cursor) from None
 
 
 @Verb("show_operation", "GET /api/operations/{id}", READ)

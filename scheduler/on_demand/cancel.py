@@ -33,7 +33,7 @@ def cancel(engine: sa.Engine, operation_id: UUID, scope: Scope, actor: str) -> C
     NotFound, or Refused if it has ended or was asked before.
     """
     for _ in range(MOST_TRIES):
-        found = in_transaction(engine, lambda c: _cancel(c, operation_id, scope, actor))
+        found = in_transaction(engine, lambda c: cancel_within(c, operation_id, scope, actor))
         if found is not None:
             cancelled, ended = found
             send_ended(engine, ended)
@@ -41,10 +41,13 @@ def cancel(engine: sa.Engine, operation_id: UUID, scope: Scope, actor: str) -> C
     raise Refused(f"operation {operation_id} keeps changing its state; try again")
 
 
-def _cancel(
+def cancel_within(
     connection: sa.Connection, id: UUID, scope: Scope, actor: str
 ) -> tuple[Cancelled, Ended | None] | None:
-    """Return the operation, with its end if it had not started; None if it moved meanwhile."""
+    """Cancel an operation as `cancel` does, in a transaction of the caller's.
+
+    Return it, with its end if it had not started; None if it moved meanwhile.
+    """
     row = operations.get(connection, id, scope)
     reason = f"cancelled by {actor}"
     ended = unstarted.cancel(connection, id, reason)

@@ -74,26 +74,41 @@ def retry(engine: sa.Engine, operation_id: UUID, scope: Scope, actor: str) -> tu
 def _repeat(
     engine: sa.Engine, id: UUID, scope: Scope, states: Collection[OperationState], actor: str
 ) -> tuple[Repeated, Sent]:
-    cause = Cause.RERUN if states is MISSED else Cause.RETRY
     with engine.begin() as connection:
         uid = operations.get(connection, id, scope)["action_uid"]
         action = cursors.lock(connection, uid)
         row = operations.get(connection, id, scope)
-        if row["state"] not in states:
-            raise _why_not(row, states)
-        plan = runnable_plan(action)
-        message = again(connection, action, plan, row, by_person(cause, actor))
-        if message is None:
-            raise _why_not(operations.get(connection, id, scope), states)
-        repeated = Repeated(id, message.attempt, action.revision, row["revision"])
-        audit.write(
-            connection,
-            small_app_id=row["small_app_id"],
-            actor=actor,
-            verb=f"operation.{cause}",
-            objects={str(id): {"was": row["state"], "revision": action.revision}},
-        )
+        repeated, message = repeat(connection, action, row, states, actor)
     return repeated, send_reserved(engine, [message])
+
+
+def repeat(
+    connection: sa.Connection,
+    action: sa.Row[Any],
+    row: Mapping[str, Any],
+    states: Collection[OperationState],
+    actor: str,
+) -> tuple[Repeated, Message]:
+    """Make an operation of a locked action pending in a transaction of the caller's.
+
+    Raises Refused if it is in no state of `states`, or its action cannot run.
+    """
+    if row["state"] not in states:
+        raise _why_not(row, states)
+    plan = runnable_plan(action)
+    cause = Cause.RERUN if states is MISSED else Cause.RETRY
+    message = again(connection, action, plan, row, by_person(cause, actor))
+    if message is None:
+        raise Refused(f"operation {row['id']} changed meanwhile; try again")
+    audit.write(
+        connection,
+        small_app_id=row["small_app_id"],
+        actor=actor,
+        verb=f"operation.{cause}",
+        objects={str(row["id"]): {"was": row["state"], "revision": action.revision}},
+    )
+    repeated = Repeated(row["id"], message.attempt, action.revision, row["revision"])
+    return repeated, message
 
 
 def runnable_plan(action: sa.Row[Any]) -> Plan:

@@ -7,8 +7,9 @@ from fastapi import Query, Request, Response
 
 from models.operation import Cause, OperationState
 from models.roles import Permission
-from views import operations, runs
+from views import bulk, operations, runs
 from views.installation import Installation
+from views.operation_filter import Filter
 from web.access import in_app
 from web.paging import PAGE, Cursor, Limit
 from web.routing import SharedRead, endpoints
@@ -30,17 +31,23 @@ def list_operations(
     cause: Annotated[list[Cause] | None, Query()] = None,
     since: Annotated[str | None, Query(description="Recorded from then on.")] = None,
     until: Annotated[str | None, Query(description="Recorded before then.")] = None,
+    reason: Annotated[
+        str | None, Query(description="With this text in why it is in its state, or its error.")
+    ] = None,
+    task: Annotated[str | None, Query(description="Of this Celery task.")] = None,
     limit: Limit = PAGE,
     cursor: Cursor = None,
     all_apps: bool = False,
 ) -> operations.OperationPage:
     """Return a page of the operations of a small app, or of all; the last recorded first."""
-    wanted = operations.Filter(
+    wanted = Filter(
         action=action,
         states=tuple(state or ()),
         causes=tuple(cause or ()),
         since=since,
         until=until,
+        reason=reason,
+        task=task,
     )
     return operations.page(opened, wanted, limit, cursor, all_apps=all_apps)
 
@@ -73,4 +80,4 @@ def _asked(opened: Installation, id: str) -> Asked:
     return (opened.app_name if opened.is_bound else None), id
 
 
-serve(router, operations, runs.cancel, runs.retry, runs.rerun)
+serve(router, operations, bulk, runs.cancel, runs.retry, runs.rerun)

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from models.errors import NotFound, SchedulerError
 from models.operation import ENDED, Cause, OperationState
 from views import apps, operations, runs
+from views.operation_filter import Filter
 from web.dashboard import drawing
 from web.dashboard.instants import in_zone
 from web.dashboard.rendering import Page, render, render_part, see
@@ -38,9 +39,9 @@ class OperationQuery(BaseModel):
     until: str = ""
     cursor: str | None = None
 
-    def filter(self, zone: str) -> operations.Filter:
+    def filter(self, zone: str) -> Filter:
         """Return what to list; a state or a cause that does not exist admits all."""
-        return operations.Filter(
+        return Filter(
             action=self.action or None,
             words=self.name,
             states=(OperationState(self.state),) if self.state in STATES else (),

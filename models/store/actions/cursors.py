@@ -134,6 +134,11 @@ def lock_all(connection: sa.Connection, uids: Sequence[UUID]) -> Sequence[sa.Row
     return _read_locked(connection, uids)
 
 
+def seen(connection: sa.Connection, uids: Sequence[UUID]) -> dict[UUID, sa.Row[Any]]:
+    """Return these actions' cursors as they are, by uid, without a lock."""
+    return {row.action_uid: row for row in _read_locked(connection, uids)}
+
+
 def _uids(connection: sa.Connection, small_app_id: int, names: Sequence[str]) -> Sequence[UUID]:
     query = sa.select(actions.c.uid).where(of_app(small_app_id))
     return connection.execute(select_each(connection, query, actions.c.name, names)).scalars().all()

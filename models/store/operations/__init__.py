@@ -161,24 +161,10 @@ def by_ids(connection: sa.Connection, ids: Collection[UUID]) -> list[dict[str, A
     return dicts(connection, query)
 
 
-def recent(
-    connection: sa.Connection,
-    limit: int,
-    *,
-    uid: UUID,
-    states: Collection[str] = (),
-    since: datetime | None = None,
-) -> list[dict[str, Any]]:
-    """Return the newest operations of an action first, in some states or all.
-
-    With `since`, only those of occurrences at or after it.
-    """
+def recent(connection: sa.Connection, limit: int, *, uid: UUID) -> list[dict[str, Any]]:
+    """Return the newest operations of an action first."""
     newest = (operations.c.occurrence_at.desc(), operations.c.id)
     query = with_names().where(operations.c.action_uid == uid).order_by(*newest)
-    if states:
-        query = query.where(in_states(states))
-    if since is not None:
-        query = query.where(operations.c.occurrence_at >= since)
     return dicts(connection, query.limit(limit))
 
 

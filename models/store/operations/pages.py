@@ -26,8 +26,8 @@ class OperationFilter:
     """Which operations in a scope to list; an empty field admits all.
 
     Each of `words` is in the name of the action. The operations were recorded in [since, until),
-    for occurrences from `occurred_since` on. `after` is the id of the last operation of the
-    previous page.
+    for occurrences in [occurred_since, occurred_until). `reason` is a part of why one is in its
+    state, or of its error. `after` is the id of the last operation of the previous page.
     """
 
     scope: Scope
@@ -39,15 +39,28 @@ class OperationFilter:
     until: datetime | None = None
     after: UUID | None = None
     occurred_since: datetime | None = None
+    occurred_until: datetime | None = None
+    reason: str = ""
+    task: str | None = None
 
 
 def page(connection: sa.Connection, wanted: OperationFilter, limit: int) -> list[dict[str, Any]]:
     """Return up to `limit` operations, the last recorded first, then the last occurrence."""
     if wanted.scope.small_app_id is None:
-        return _of_all(connection, wanted, limit)
+        ids = ids_of_page(connection, wanted, limit)
+        found = {row["id"]: row for row in by_ids(connection, ids)}
+        return [found[id] for id in ids if id in found]
     query = _wanted(with_names(), wanted, sa.literal(wanted.scope.small_app_id))
     ordered = query.order_by(*_last_first(operations)).limit(limit)
     return dicts(connection, ordered)
+
+
+def ids_of_page(connection: sa.Connection, wanted: OperationFilter, limit: int) -> list[UUID]:
+    """Return the ids of the operations of a page, in its order."""
+    app_id = wanted.scope.small_app_id
+    if app_id is not None:
+        return [place.id for place in _places(connection, wanted, [app_id], limit)]
+    return [place.id for place in _places_of_all(connection, wanted, limit)]
 
 
 def newest(connection: sa.Connection, wanted: OperationFilter, limit: int) -> list[dict[str, Any]]:
@@ -56,7 +69,18 @@ def newest(connection: sa.Connection, wanted: OperationFilter, limit: int) -> li
     return sorted(by_id, key=lambda row: row["occurrence_at"], reverse=True)
 
 
-def _of_all(connection: sa.Connection, wanted: OperationFilter, limit: int) -> list[dict[str, Any]]:
+def newest_of_one(
+    connection: sa.Connection, wanted: OperationFilter, limit: int
+) -> list[dict[str, Any]]:
+    """Return the operations of one action, the last occurrence first, then by id."""
+    query = _in_occurrence(_matching(with_names(), wanted), wanted)
+    ordered = query.order_by(operations.c.occurrence_at.desc(), operations.c.id)
+    return dicts(connection, ordered.limit(limit))
+
+
+def _places_of_all(
+    connection: sa.Connection, wanted: OperationFilter, limit: int
+) -> list[sa.Row[Any]]:
     """Return a page of all small apps: each one's part is read by its index, then they are merged.
 
     The last operations of the apps tell which of them can have one on the page.
@@ -68,9 +92,7 @@ def _of_all(connection: sa.Connection, wanted: OperationFilter, limit: int) -> l
             break
         places += _places(connection, wanted, [one.small_app_id for one in some], limit)
         places = sorted(places, key=_in_order, reverse=True)[:limit]
-    ids = [place.id for place in places]
-    found = {row["id"]: row for row in by_ids(connection, ids)}
-    return [found[id] for id in ids if id in found]
+    return places
 
 
 def _last_of_each(wanted: OperationFilter) -> sa.Select[Any]:
@@ -111,22 +133,31 @@ def _wanted(
     query: sa.Select[Any], wanted: OperationFilter, app_id: sa.ColumnElement[int]
 ) -> sa.Select[Any]:
     query = query.where(operations.c.small_app_id == app_id)
-    if wanted.uid is not None:
-        query = query.where(operations.c.action_uid == wanted.uid)
     if wanted.words:
         named = [actions.c.name.icontains(word, autoescape=True) for word in wanted.words]
         uids = sa.select(actions.c.uid).where(actions.c.small_app_id == app_id, *named)
         uids = uids.correlate(small_apps)
         query = query.where(operations.c.action_uid.in_(uids))
-    if wanted.states:
-        query = query.where(in_states(wanted.states))
-    if wanted.causes:
-        query = query.where(operations.c.cause.in_(wanted.causes))
-    query = _in_time(query, wanted)
+    query = _in_time(_matching(query, wanted), wanted)
     if wanted.after is not None:
         last = _place_of(wanted.scope, wanted.after)
         # As one comparison: the index leads to the page, however many come before it.
         query = query.where(sa.tuple_(*IN_ORDER) < sa.tuple_(*last))
+    return query
+
+
+def _matching(query: sa.Select[Any], wanted: OperationFilter) -> sa.Select[Any]:
+    if wanted.uid is not None:
+        query = query.where(operations.c.action_uid == wanted.uid)
+    if wanted.states:
+        query = query.where(in_states(wanted.states))
+    if wanted.causes:
+        query = query.where(operations.c.cause.in_(wanted.causes))
+    if wanted.task is not None:
+        query = query.where(operations.c.task == wanted.task)
+    if wanted.reason:
+        why = (operations.c.reason, operations.c.error)
+        query = query.where(sa.or_(*(one.icontains(wanted.reason, autoescape=True) for one in why)))
     return query
 
 
@@ -137,9 +168,17 @@ def _in_time(query: sa.Select[Any], wanted: OperationFilter) -> sa.Select[Any]:
     if wanted.until is not None:
         query = query.where(at < wanted.until)
     if wanted.occurred_since is not None:
-        query = query.where(operations.c.occurrence_at >= wanted.occurred_since)
         # Nothing is recorded before it is due: what is older is not read.
         query = query.where(at >= wanted.occurred_since - RECORDED_BEFORE)
+    return _in_occurrence(query, wanted)
+
+
+def _in_occurrence(query: sa.Select[Any], wanted: OperationFilter) -> sa.Select[Any]:
+    at = operations.c.occurrence_at
+    if wanted.occurred_since is not None:
+        query = query.where(at >= wanted.occurred_since)
+    if wanted.occurred_until is not None:
+        query = query.where(at < wanted.occurred_until)
     return query
 
 

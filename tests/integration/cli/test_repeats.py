@@ -22,7 +22,7 @@ from runtime.database import make_engine
 from scheduler.changes.change import Changed
 from tasks import backfill as filling
 from tests.factories import make_action, make_operation, row_of
-from tests.integration.cli.conftest import Call
+from tests.integration.cli.conftest import Call, Result
 from tests.servers import Broker
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
@@ -329,3 +329,53 @@ def test_a_run_is_of_one_or_of_all(
 
     assert result.code == 2
     assert told in result.err
+
+
+def many(call: Call, *options: str) -> Result:
+    return call("operation", "retry", "--state", "failed", "--since", "P1D", *options)
+
+
+def test_filters_retry_what_they_list_after_a_plan(
+    call: Call, engine: sa.Engine, broker: Broker
+) -> None:
+    ids = {str(make_failed(engine, make_action(engine)))}
+    listed = call("operation", "list", "--state", "failed", "--reason", "such host", "--json").json
+
+    plan = many(call, "--dry-run")
+    done = many(call, "--key", "deploy 7", "--json")
+    again = many(call, "--key", "deploy 7", "--json")
+
+    assert {one["id"] for one in listed} == ids
+    assert plan.out.startswith("would retry 1 operation; nothing was changed\n")
+    assert "of every minute (default)" in plan.out
+    assert (done.code, done.json["count"], set(done.json["ids"])) == (0, 1, ids)
+    assert again.json["ids"] == done.json["ids"]
+    assert [message[0] for message in broker.messages("quick")] == sorted(ids)
+
+
+def test_nothing_that_matches_is_no_error(call: Call, engine: sa.Engine) -> None:
+    make_action(engine)
+
+    done = call("operation", "cancel", "--action", "every minute")
+
+    assert (done.code, done.out) == (0, "cancelled 0 operations\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        pytest.param([], "nothing chooses the operations to retry; write ids", id="nothing"),
+        pytest.param(["0c2f", "--state", "failed"], "ids and filters do not go", id="both"),
+        pytest.param(["--state", "failed", "--wait"], "--wait is for ids", id="wait"),
+        pytest.param(["--state", "missed"], "retry takes", id="state"),
+    ],
+)
+def test_a_wrong_choice_of_many_is_refused(
+    call: Call, engine: sa.Engine, options: list[str], problem: str
+) -> None:
+    make_action(engine)
+
+    refused = call("operation", "retry", *options)
+
+    assert refused.code == 2
+    assert problem in refused.err

@@ -1,0 +1,336 @@
+"""Many operations at once: a plan first, the same filters as a list, and once for each key."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+import sqlalchemy as sa
+
+from broker import sending
+from models.errors import NotFound, Refused
+from models.fingerprint import operation_id
+from models.operation import OperationState, by_action
+from models.store.notices.alerting import NO_ALERTS
+from models.store.operations import record_missed
+from models.store.operations.finish import Ending, end
+from models.tables import audit, bulk_requests
+from runtime.config import Settings
+from runtime.database import reading
+from scheduler.changes.change import Changed
+from scheduler.on_demand import many
+from scheduler.record import ActionRef, operation_row
+from tests.factories import (
+    DEFAULT_APP,
+    claimed,
+    installation_on,
+    make_action,
+    make_app,
+    make_operation,
+    row_of,
+    update_operation,
+)
+from tests.servers import Broker
+from views import bulk, operations
+from views.bulk import Selection
+from views.changes import deleting, switching
+from views.installation import Installation
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+FAILED = Selection(states=(OperationState.FAILED,))
+
+
+@pytest.fixture
+def opened(engine: sa.Engine, settings: Settings, broker: Broker) -> Installation:
+    return installation_on(engine, settings)
+
+
+def make_ended(
+    engine: sa.Engine, action: Changed, count: int, state: str = "failed", **changes: Any
+) -> list[UUID]:
+    """Return operations of an action that ended so, the last recorded first."""
+    ids = []
+    for number in range(count):
+        ids.append(id := make_operation(engine, action, NOON + number * HOUR))
+        claimed(engine, id)
+        with engine.begin() as connection:
+            ending = Ending(OperationState(state), error="no such host", is_failure=True)
+            end(connection, id, 1, ending, alerts=NO_ALERTS)
+        if changes:
+            update_operation(engine, id, **changes)
+    return ids[::-1]
+
+
+def make_missed(engine: sa.Engine, action: Changed, occurrence: datetime = NOON) -> UUID:
+    """Return an operation of an action that was missed."""
+    ref = ActionRef(action.uid, DEFAULT_APP.id, action.name, action.revision)
+    id = operation_id(action.uid, occurrence)
+    row = operation_row(ref, action.plan, id, occurrence, by_action(action.name))
+    with engine.begin() as connection:
+        record_missed(connection, [row | {"state": "missed"}], [])
+    return id
+
+
+def states_of(engine: sa.Engine, ids: list[UUID]) -> list[str]:
+    return [str(row_of(engine, id)["state"]) for id in ids]
+
+
+def test_a_plan_changes_nothing_and_says_what_would_be_done(
+    engine: sa.Engine, opened: Installation, broker: Broker
+) -> None:
+    first, second = make_action(engine, name="first"), make_action(engine, name="second")
+    ids = make_ended(engine, first, 3) + make_ended(engine, second, 2)
+    switching.pause(opened, "second")
+
+    plan = bulk.retry(opened, FAILED, dry_run=True)
+
+    assert (plan.count, [(one.name, one.count) for one in plan.actions]) == (3, [("first", 3)])
+    assert [(one.why, one.count) for one in plan.left_out] == [("'second' is paused", 2)]
+    assert {one.state for one in plan.first} == {"failed"}
+    assert set(states_of(engine, ids)) == {"failed"}
+    assert broker.messages("quick") == []
+
+
+def test_what_was_planned_is_done(engine: sa.Engine, opened: Installation, broker: Broker) -> None:
+    first, second = make_action(engine, name="first"), make_action(engine, name="second")
+    ids = make_ended(engine, first, 3)
+    paused = make_ended(engine, second, 2)
+    switching.pause(opened, "second")
+    plan = bulk.retry(opened, FAILED, dry_run=True)
+
+    done = bulk.retry(opened, FAILED)
+
+    assert (done.ids, done.left_out, done.exit_code) == (plan.ids, plan.left_out, 1)
+    assert states_of(engine, ids) == ["queued"] * 3
+    assert states_of(engine, paused) == ["failed"] * 2
+    assert sorted(broker.messages("quick")) == sorted((str(id), 2) for id in ids)
+    with reading(engine) as connection:
+        noted = connection.execute(
+            sa.select(audit.c.object).where(audit.c.verb == "operation.retry")
+        )
+        assert set(noted.scalars()) == {str(id) for id in ids}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "chosen"),
+    [
+        pytest.param({"action": "first"}, "first", id="action"),
+        pytest.param({"words": "seco"}, "second", id="words"),
+        pytest.param({"reason": "Disk"}, "second", id="error"),
+        pytest.param({"due_since": "2026-01-05T12:30Z"}, "late", id="occurrences_since"),
+        pytest.param({"due_until": "2026-01-05T12:30Z"}, "early", id="occurrences_until"),
+        pytest.param({"since": "PT1H"}, "all", id="recorded_since"),
+        pytest.param({"until": "PT1H"}, "none", id="recorded_until"),
+        pytest.param({"states": ("partial",)}, "none", id="state"),
+        pytest.param({"causes": ("manual",)}, "all", id="cause"),
+        pytest.param({"task": "tasks.unknown"}, "none", id="task"),
+    ],
+)
+def test_a_filter_chooses_for_a_change_what_it_lists(
+    engine: sa.Engine, opened: Installation, wanted: dict[str, Any], chosen: str
+) -> None:
+    first, second = make_action(engine, name="first"), make_action(engine, name="second")
+    late, early = make_ended(engine, first, 2)
+    other = make_ended(engine, second, 1, error="no space left on disk")
+    sets = {
+        "first": {late, early}, "second": set(other), "late": {late}, "none": set(),
+        "early": {early, *other}, "all": {late, early, *other},
+    }  # fmt: skip
+    selection = Selection(**wanted)
+
+    listed = operations.page(opened, selection, 50, None).items
+    plan = bulk.retry(opened, selection, dry_run=True)
+
+    assert {one.id for one in listed} == set(plan.ids) == sets[chosen]
+    assert bulk.matching(opened, selection) == len(listed)
+
+
+def test_each_verb_takes_what_it_can_change_without_a_state(
+    engine: sa.Engine, opened: Installation
+) -> None:
+    action = make_action(engine)
+    (failed,) = make_ended(engine, action, 1)
+    cancelled, pending, running = (
+        make_operation(engine, action, NOON + number * HOUR) for number in range(2, 5)
+    )
+    missed = make_missed(engine, action, NOON + 5 * HOUR)
+    claimed(engine, running)
+    update_operation(engine, cancelled, state="cancelled", finished_at=NOON)
+    of_action = Selection(action="every minute")
+
+    def planned(verb: Any) -> set[UUID]:
+        return set(verb(opened, of_action, dry_run=True).ids)
+
+    assert planned(bulk.retry) == {failed}
+    assert planned(bulk.rerun) == {missed}
+    assert planned(bulk.cancel) == {pending, running}
+
+
+def test_many_are_cancelled_and_running_ones_asked_to_end(
+    engine: sa.Engine, opened: Installation
+) -> None:
+    action = make_action(engine)
+    pending, running = (make_operation(engine, action, NOON + n * HOUR) for n in range(2))
+    claimed(engine, running)
+
+    done = bulk.cancel(opened, Selection(action="every minute"))
+
+    assert (done.count, done.left_out) == (2, ())
+    assert row_of(engine, pending)["state"] == "cancelled"
+    assert row_of(engine, running)["cancel_requested_at"] is not None
+    again = bulk.cancel(opened, Selection(action="every minute"))
+    assert [one.why for one in again.left_out] == ["it was already asked to end"]
+    assert again.exit_code == 2
+
+
+def test_missed_ones_run(engine: sa.Engine, opened: Installation, broker: Broker) -> None:
+    id = make_missed(engine, make_action(engine))
+
+    done = bulk.rerun(opened, Selection(states=(OperationState.MISSED,)))
+
+    assert (done.ids, row_of(engine, id)["cause"]) == ((id,), "rerun")
+    assert broker.messages("quick") == [(str(id), 1)]
+
+
+def test_chosen_ids_are_changed_and_the_others_named(
+    engine: sa.Engine, opened: Installation
+) -> None:
+    action = make_action(engine)
+    failed = make_ended(engine, action, 2)
+    (well,) = make_ended(engine, make_action(engine, name="well"), 1, "success")
+    gone = uuid4()
+    chosen = Selection(ids=(str(failed[0]), str(well), str(gone)))
+
+    done = bulk.retry(opened, chosen)
+
+    assert done.ids == (failed[0],)
+    assert {one.why: one.first for one in done.left_out} == {
+        "it is success": (well,),
+        "it does not exist any more": (gone,),
+    }
+    assert states_of(engine, failed) == ["queued", "failed"]
+
+
+def test_a_key_does_it_once_whatever_fails_later(engine: sa.Engine, opened: Installation) -> None:
+    action = make_action(engine)
+    first = make_ended(engine, action, 2)
+    done = bulk.retry(opened, FAILED, "deploy 7")
+    for id in first:
+        update_operation(engine, id, state="failed", finished_at=NOON)
+
+    again = bulk.retry(opened, FAILED, "deploy 7")
+
+    assert (again.ids, again.count) == (done.ids, 2)
+    assert [row_of(engine, id)["attempt"] for id in first] == [2, 2]
+    assert bulk.retry(opened, FAILED, "deploy 8").count == 2
+
+
+def test_two_requests_of_one_key_share_the_work(engine: sa.Engine, opened: Installation) -> None:
+    ids = [id for n in range(4) for id in make_ended(engine, make_action(engine, name=f"{n}"), 3)]
+
+    with ThreadPoolExecutor(2) as pool:
+        sent = [pool.submit(bulk.retry, opened, FAILED, "deploy 7") for _ in range(2)]
+        answers = [one.result() for one in sent]
+
+    assert [set(one.ids) for one in answers] == [set(ids)] * 2
+    assert {row_of(engine, id)["attempt"] for id in ids} == {2}
+
+
+def test_a_request_that_was_killed_goes_on_where_it_stopped(
+    engine: sa.Engine, opened: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each operation is done wholly or not, and a repeated key leaves out what is done."""
+    first, second = make_action(engine, name="first"), make_action(engine, name="second")
+    before, after = make_ended(engine, second, 2), make_ended(engine, first, 2)
+
+    def killed(*_: object) -> sending.Sent:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(many, "send_reserved", killed)
+        with pytest.raises(KeyboardInterrupt):
+            bulk.retry(opened, FAILED, "deploy 7")
+    assert (states_of(engine, after), states_of(engine, before)) == (
+        ["pending"] * 2,
+        ["failed"] * 2,
+    )
+    for id in after:
+        update_operation(engine, id, state="failed", finished_at=NOON)
+
+    again = bulk.retry(opened, FAILED, "deploy 7")
+
+    assert set(again.ids) == {*before, *after}
+    assert states_of(engine, before) == ["queued"] * 2
+    assert states_of(engine, after) == ["failed"] * 2
+
+
+def test_more_than_one_request_takes_are_reached_by_the_next(
+    engine: sa.Engine, opened: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk, "MOST", 2)
+    ids = make_ended(engine, make_action(engine), 5)
+
+    first = bulk.retry(opened, FAILED, dry_run=True)
+    second = bulk.retry(opened, FAILED.model_copy(update={"cursor": first.next}), dry_run=True)
+    third = bulk.retry(opened, FAILED.model_copy(update={"cursor": second.next}), dry_run=True)
+
+    assert [*first.ids, *second.ids, *third.ids] == ids
+    assert third.next is None
+
+
+def test_an_action_deleted_meanwhile_is_left_out(engine: sa.Engine, opened: Installation) -> None:
+    make_ended(engine, make_action(engine), 1)
+    chosen = Selection(states=(OperationState.FAILED,))
+    deleting.delete(opened, "every minute")
+
+    done = bulk.retry(opened, chosen)
+
+    assert [one.why for one in done.left_out] == ["'every minute' was deleted"]
+
+
+def test_a_small_app_changes_its_own_only(
+    engine: sa.Engine, settings: Settings, opened: Installation
+) -> None:
+    mine = make_ended(engine, make_action(engine), 1)
+    app = make_app(engine, "dune")
+    theirs = make_operation(engine, make_action(engine, app=app), NOON, app=app)
+    update_operation(engine, theirs, state="failed", finished_at=NOON)
+    bound = installation_on(engine, settings).seen_in("dune")
+
+    assert bulk.retry(bound, Selection(ids=(str(mine[0]),))).count == 0
+    assert bulk.retry(bound, FAILED, dry_run=True).ids == (theirs,)
+    assert bulk.retry(opened, FAILED, dry_run=True).ids == tuple(mine)
+    both = bulk.retry(opened, FAILED, dry_run=True, all_apps=True)
+    assert set(both.ids) == {*mine, theirs}
+    with pytest.raises(Refused, match="all_apps cannot be combined"):
+        bulk.retry(bound, FAILED, all_apps=True)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "error", "problem"),
+    [
+        pytest.param({}, Refused, "nothing chooses the operations to retry", id="nothing"),
+        pytest.param({"states": ("success",)}, Refused, "retry takes", id="wrong_state"),
+        pytest.param({"action": "ever minute"}, NotFound, "no action", id="unknown_action"),
+        pytest.param({"since": "soon"}, Refused, "since 'soon'", id="no_instant"),
+        pytest.param(
+            {"cursor": "x", "states": ("failed",)}, Refused, "cursor 'x'", id="wrong_cursor"
+        ),
+        pytest.param({"ids": ("x",)}, NotFound, "is not an operation's id", id="no_id"),
+        pytest.param({"ids": ("0c2f",) * 501}, Refused, "501 ids are more than 500", id="too_many"),
+    ],
+)
+def test_a_wrong_choice_is_refused(
+    engine: sa.Engine,
+    opened: Installation,
+    chosen: dict[str, Any],
+    error: type[Exception],
+    problem: str,
+) -> None:
+    with pytest.raises(error, match=problem):
+        bulk.retry(opened, Selection(**chosen), "deploy 7")
+
+    with reading(engine) as connection:
+        assert connection.execute(sa.select(bulk_requests)).all() == []

@@ -1,0 +1,276 @@
+"""Retry, rerun or cancel many operations: those that a filter admits, or those of a list of ids."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+from pydantic import Field
+
+from models.errors import Hint, Refused
+from models.fingerprint import bulk_request_id
+from models.operation import OperationState
+from models.problems import listed
+from models.store import bulk, operations
+from models.store.bulk import Progress
+from models.store.operations import pages
+from models.store.scope import Scope
+from runtime.database import reading
+from scheduler.on_demand import many
+from scheduler.on_demand.many import GONE, TAKES, USUALLY, ManyRequest, ManyVerb
+from views.finding import operation_of
+from views.installation import Installation
+from views.operation_filter import Filter, filter_of
+from views.verbs import OPERATE, Verb
+from views.view import Instant, View
+
+# The most operations of one request.
+MOST = 500
+# How many are named.
+FIRST = 10
+FIRST_LEFT_OUT = 3
+
+
+class Selection(Filter):
+    """The operations to change: those of `ids`, or those that the filters admit."""
+
+    ids: tuple[str, ...] = Field((), description="These, whatever the filters; 500 at most.")
+    cursor: str | None = Field(None, description="`next` of the request before, to go on.")
+
+
+class OfAction(View):
+    """How many operations of an action were or would be changed."""
+
+    app: str = Field(description="Its small app.")
+    uid: UUID = Field(description="Of the action.")
+    name: str = Field(description="Name of the action.")
+    count: int = Field(description="How many of its operations.")
+
+
+class FirstOne(View):
+    """One of the operations, in short."""
+
+    id: UUID = Field(description="Its id.")
+    action: str = Field(description="Name of its action.")
+    occurrence_at: Instant = Field(description="The instant at which it was due.")
+    state: str = Field(description="Its state now.")
+
+
+class LeftOut(View):
+    """Operations that were or would not be changed, for one reason."""
+
+    why: str = Field(description="The reason.")
+    count: int = Field(description="How many.")
+    first: tuple[UUID, ...] = Field(description="The ids of the first of them.")
+
+
+class Bulk(View):
+    """What was done to many operations, or would be."""
+
+    verb: ManyVerb = Field(description="What: `retry`, `rerun` or `cancel`.")
+    dry_run: bool = Field(description="Whether it is a plan, and nothing was changed.")
+    count: int = Field(description="How many operations were or would be changed.")
+    actions: tuple[OfAction, ...] = Field(description="Of which actions, the most first.")
+    first: tuple[FirstOne, ...] = Field(description="The first of them.")
+    ids: tuple[UUID, ...] = Field(description="The ids of all of them.")
+    left_out: tuple[LeftOut, ...] = Field(description="What was or would be left out, and why.")
+    next: str | None = Field(
+        description="`cursor` of the next request, if more match than one request takes."
+    )
+    unsent: str | None = Field(None, description="Why the broker has not taken them yet.")
+
+    @property
+    def complaints(self) -> tuple[str, ...]:
+        return () if self.dry_run else tuple(map(left_out_in_words, self.left_out))
+
+    @property
+    def exit_code(self) -> int:
+        """0 if all were changed, 1 if some were left out, 2 if all were."""
+        if self.dry_run or not self.left_out:
+            return 0
+        return 1 if self.count else 2
+
+
+def left_out_in_words(one: LeftOut) -> str:
+    """Return why operations are left out: `2 left out: it is success (0c2f…, 9a01…)`."""
+    more = ", …" if one.count > len(one.first) else ""
+    return f"{one.count} left out: {one.why} ({', '.join(map(str, one.first))}{more})"
+
+
+def by_action(counts: Mapping[tuple[Any, ...], int]) -> tuple[OfAction, ...]:
+    """Return the numbers of operations by app, uid and name of their action, the most first."""
+    return tuple(
+        OfAction(app=app, uid=uid, name=name, count=count)
+        for (app, uid, name), count in Counter(counts).most_common()
+    )
+
+
+@Verb("retry_operations", "POST /api/operations:retry", OPERATE)
+def retry(
+    installation: Installation,
+    selection: Selection,
+    key: str | None = None,
+    *,
+    dry_run: bool = False,
+    all_apps: bool = False,
+) -> Bulk:
+    """Retry the failed and partial operations that filters admit, or return the plan of it.
+
+    Raises NotFound and Refused.
+    """
+    return _done(installation, ManyVerb.RETRY, selection, key, (dry_run, all_apps))
+
+
+@Verb("rerun_operations", "POST /api/operations:rerun", OPERATE)
+def rerun(
+    installation: Installation,
+    selection: Selection,
+    key: str | None = None,
+    *,
+    dry_run: bool = False,
+    all_apps: bool = False,
+) -> Bulk:
+    """Run the missed operations that filters admit, or return the plan of it.
+
+    Raises NotFound and Refused.
+    """
+    return _done(installation, ManyVerb.RERUN, selection, key, (dry_run, all_apps))
+
+
+@Verb("cancel_operations", "POST /api/operations:cancel", OPERATE)
+def cancel(
+    installation: Installation,
+    selection: Selection,
+    key: str | None = None,
+    *,
+    dry_run: bool = False,
+    all_apps: bool = False,
+) -> Bulk:
+    """Cancel the active operations that filters admit, or return the plan of it.
+
+    Raises NotFound and Refused.
+    """
+    return _done(installation, ManyVerb.CANCEL, selection, key, (dry_run, all_apps))
+
+
+def matching(
+    installation: Installation, wanted: Filter, most: int = MOST, *, all_apps: bool = False
+) -> int:
+    """Return how many operations a filter admits; one more than `most` stands for more."""
+    with reading(installation.engine) as connection:
+        asked = filter_of(connection, installation, wanted, None, all_apps=all_apps)
+        return len(pages.ids_of_page(connection, asked, most + 1))
+
+
+def _done(
+    installation: Installation,
+    verb: ManyVerb,
+    selection: Selection,
+    key: str | None,
+    options: tuple[bool, bool],
+) -> Bulk:
+    dry_run, all_apps = options
+    engine = installation.engine
+    with reading(engine) as connection:
+        progress = _chosen(connection, installation, verb, selection, all_apps=all_apps)
+        if dry_run:
+            return _shown(connection, verb, many.planned(connection, verb, progress), dry_run)
+    installation.publish()
+    request = ManyRequest(verb, installation.scope, installation.actor)
+    if key is not None:
+        app = "" if all_apps else installation.app_name
+        id = bulk_request_id(app, verb, key, selection.cursor)
+        request = ManyRequest(verb, installation.scope, installation.actor, id)
+        with engine.begin() as connection:
+            bulk.begin(connection, id, progress)
+            progress = bulk.find(connection, id) or progress
+    progress, sent = many.change_many(engine, request, progress)
+    with reading(engine) as connection:
+        shown = _shown(connection, verb, progress, dry_run)
+    return shown.model_copy(update={"unsent": installation.why_unsent(sent)})
+
+
+def _chosen(
+    connection: sa.Connection,
+    installation: Installation,
+    verb: ManyVerb,
+    selection: Selection,
+    *,
+    all_apps: bool,
+) -> Progress:
+    """Return what a request is to change, the operations of one action together."""
+    if selection.ids:
+        if len(selection.ids) > MOST:
+            raise Refused(f"{len(selection.ids)} ids are more than {MOST}; send some at a time")
+        named = [operation_of(connection, text, installation.scope) for text in selection.ids]
+        return _of_ids(connection, list(dict.fromkeys(named)), installation.scope)
+    wanted = _with_states(verb, selection)
+    asked = filter_of(connection, installation, wanted, selection.cursor, all_apps=all_apps)
+    ids = pages.ids_of_page(connection, asked, MOST + 1)
+    found = _of_ids(connection, ids[:MOST], asked.scope)
+    return Progress(found.rest, next=ids[MOST - 1] if len(ids) > MOST else None)
+
+
+def _with_states(verb: ManyVerb, selection: Selection) -> Selection:
+    """Return a selection with the states that a verb takes; raises Refused for others, and none."""
+    if not selection.model_dump(exclude={"ids", "cursor"}, exclude_defaults=True):
+        raise Refused(
+            f"nothing chooses the operations to {verb}",
+            Hint(
+                "write ids, or a filter such as --state or --since",
+                "select some of the list",
+                "send ids, or a filter such as states or since",
+            ),
+        )
+    wrong = [state for state in selection.states if state not in TAKES[verb]]
+    if wrong:
+        names = [str(state) for state in OperationState if state in TAKES[verb]]
+        raise Refused(f"state {wrong[0]!r}: {verb} takes {listed(names)}; choose one of these")
+    return selection.model_copy(update={"states": selection.states or tuple(USUALLY[verb])})
+
+
+def _of_ids(connection: sa.Connection, ids: Sequence[UUID], scope: Scope) -> Progress:
+    rows = {
+        row["id"]: row
+        for row in operations.by_ids(connection, ids)
+        if scope.small_app_id in {None, row["small_app_id"]}
+    }
+    pairs = [(rows[id]["action_uid"], id) for id in ids if id in rows]
+    # Of the actions in the order of their first one.
+    place = {uid: number for number, uid in enumerate(dict.fromkeys(uid for uid, _ in pairs))}
+    gone = {id: GONE for id in ids if id not in rows}
+    return Progress(tuple(sorted(pairs, key=lambda pair: place[pair[0]])), left_out=gone)
+
+
+def _shown(connection: sa.Connection, verb: ManyVerb, progress: Progress, dry_run: bool) -> Bulk:
+    changed = progress.changed
+    rows = {row["id"]: row for row in operations.by_ids(connection, changed)}
+    names = ("app", "action_uid", "action_name")
+    counts = Counter(tuple(row[name] for name in names) for row in rows.values())
+    return Bulk(
+        verb=verb,
+        dry_run=dry_run,
+        count=len(changed),
+        actions=by_action(counts),
+        first=tuple(_first(rows[id]) for id in changed[:FIRST] if id in rows),
+        ids=changed,
+        left_out=_left_out(progress.left_out),
+        next=progress.next and str(progress.next),
+    )
+
+
+def _first(row: Mapping[str, Any]) -> FirstOne:
+    return FirstOne.of(row, action=row["action_name"])
+
+
+def _left_out(reasons: Mapping[UUID, str]) -> tuple[LeftOut, ...]:
+    """Return what was left out by its reasons, the most frequent first."""
+    return tuple(
+        LeftOut(
+            why=why,
+            count=count,
+            first=tuple(id for id, one in reasons.items() if one == why)[:FIRST_LEFT_OUT],
+        )
+        for why, count in Counter(reasons.values()).most_common()
+    )
