@@ -11,8 +11,9 @@ from views.actions import search, whole
 from views.changes import deleting, switching
 from views.installation import Installation
 from web.dashboard import drawing
+from web.dashboard.chosen_words import one_of
 from web.dashboard.rendering import Undo, ask, render, see
-from web.dashboard.session import Operator, Viewer, is_fragment, page_asked
+from web.dashboard.session import Operator, Viewer, Visitor, is_fragment, page_asked
 from web.dashboard.texts import say
 from web.routing import ByTurns, heavy
 
@@ -25,6 +26,12 @@ VERBS = ("run", "pause", "resume", "delete", "restore")
 EDITING = ("delete", "restore")
 # Each change, and the one that undoes it.
 UNDONE_BY = {"pause": "resume", "resume": "pause", "delete": "restore"}
+# The status of the actions that a change of all concerns; the others have it already.
+STANDINGS = {
+    "run": {Standing.ACTIVE},
+    "pause": {Standing.ACTIVE, Standing.SET_ASIDE},
+    "resume": {Standing.PAUSED},
+}
 # More do not fit into the cookie of a notice.
 MOST_UNDONE = 50
 
@@ -39,7 +46,7 @@ def list_actions(
     cursor: str | None = None,
 ) -> HTMLResponse:
     """Show a page of the actions that a search finds; htmx asks only for the rows."""
-    asked = Standing(standing) if standing in set(Standing) else None
+    asked = next(iter(one_of(Standing, "standing", standing)), None)
     found = search.search(visitor.opened, q, owner or None, asked, PAGE, cursor)
     return render(
         request,
@@ -62,10 +69,9 @@ def list_actions(
 def change_several(request: Request, visitor: Operator) -> Response:
     """Change the chosen actions, by one of `VERBS`; a refused one does not stop the others."""
     verb, uids = visitor.form.one("verb"), visitor.form.all("uid")[:MOST_CHOSEN]
-    if verb not in VERBS:
-        raise Refused(say("change.unknown", verb=verb))
-    if verb in EDITING and not visitor.may(Permission.EDIT):
-        raise Refused(say("change.not_permitted"))
+    _check(visitor, verb)
+    if not uids:
+        return _ask_for_all(request, visitor, verb)
     if verb == "delete" and "sure" not in visitor.form:
         names = whole.names_of(visitor.opened, uids[:MOST_NAMED])
         if uids[MOST_NAMED:]:
@@ -85,6 +91,34 @@ def change_several(request: Request, visitor: Operator) -> Response:
     page = page_asked(request)
     back = page if page.partition("?")[0] == "/actions" else "/actions"
     return see(request, back, told, _undo_of_several(verb, done))
+
+
+def _check(visitor: Visitor, verb: str) -> None:
+    """Raise Refused for a change that does not exist, or that the visitor may not make."""
+    if verb not in VERBS:
+        raise Refused(say("change.unknown", verb=verb))
+    if verb in EDITING and not visitor.may(Permission.EDIT):
+        raise Refused(say("change.not_permitted"))
+
+
+def _ask_for_all(request: Request, visitor: Visitor, verb: str) -> Response:
+    """Return the plan of a change of all actions that match, and how many it leaves out."""
+    form = visitor.form
+    standing = one_of(Standing, "standing", form.one("standing"))
+    wanted = (form.one("q"), form.one("owner") or None, next(iter(standing), None))
+    found = search.search(visitor.opened, *wanted, MOST_CHOSEN)
+    takes = STANDINGS.get(verb, frozenset(Standing))
+    chosen = [one for one in found.items if one.standing in takes]
+    names = [one.name for one in chosen[:MOST_NAMED]]
+    if chosen[MOST_NAMED:]:
+        names.append(say("change.ask_more", count=len(chosen) - MOST_NAMED))
+    if len(chosen) < len(found.items):
+        names.append(say("many.actions_out", count=len(found.items) - len(chosen)))
+    if found.next:
+        names.append(say("many.more", count=len(found.items)))
+    question = say(f"many.{verb}_asks", count=len(chosen))
+    fields = [("uid", str(one.uid)) for one in chosen]
+    return ask(request, question, page_asked(request), names, fields)
 
 
 def undo_of(verb: str, path: str) -> Undo | None:

@@ -2,30 +2,39 @@
 
 import json
 from collections.abc import AsyncIterator
+from secrets import token_hex
 from typing import Annotated, Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 import anyio.to_thread
 from fastapi import APIRouter, Depends, Query, Request
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import BaseModel
 
-from models.errors import NotFound, SchedulerError
+from models.errors import NotFound, Refused, SchedulerError
 from models.operation import ENDED, Cause, OperationState
-from views import apps, operations, runs
+from scheduler.on_demand.many import TAKES, USUALLY, ManyVerb
+from views import apps, bulk, operations, runs
+from views.installation import Installation
 from views.operation_filter import Filter
 from web.dashboard import drawing
+from web.dashboard.chosen_words import one_of
 from web.dashboard.instants import in_zone
 from web.dashboard.rendering import Page, render, render_part, see
 from web.dashboard.session import Operator, Viewer, Visitor
 from web.dashboard.texts import say
 from web.live import UNAUTHORIZED
+from web.routing import ByTurns, heavy
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, route_class=ByTurns)
 PAGE = 50
+# The filters that a change of many keeps.
+FIELDS = ("action", "name", "state", "cause", "since", "until")
 STATES = frozenset(OperationState)
 CHANGES = {"cancel": runs.cancel, "retry": runs.retry, "rerun": runs.rerun}
+MANY = {"retry": bulk.retry, "rerun": bulk.rerun, "cancel": bulk.cancel}
 
 
 class OperationQuery(BaseModel):
@@ -40,12 +49,12 @@ class OperationQuery(BaseModel):
     cursor: str | None = None
 
     def filter(self, zone: str) -> Filter:
-        """Return what to list; a state or a cause that does not exist admits all."""
+        """Return what to list; raises Refused for a state or a cause that does not exist."""
         return Filter(
             action=self.action or None,
             words=self.name,
-            states=(OperationState(self.state),) if self.state in STATES else (),
-            causes=(Cause(self.cause),) if self.cause in set(Cause) else (),
+            states=one_of(OperationState, "state", self.state),
+            causes=one_of(Cause, "cause", self.cause),
             since=in_zone(self.since, zone) or None,
             until=in_zone(self.until, zone) or None,
         )
@@ -57,14 +66,21 @@ def list_operations(
 ) -> HTMLResponse:
     """Show a page of the operations of a small app, or of all that the visitor may see."""
     found, fault, status = None, "", 200
-    opened, wanted = visitor.opened, asked.filter(Page(request).zone)
+    opened, wanted, verbs, matching = visitor.opened, Filter(), list(MANY), 0
     all_apps = not opened.is_bound
     try:
+        wanted = asked.filter(Page(request).zone)
         found = operations.page(opened, wanted, PAGE, asked.cursor, all_apps=all_apps)
     except SchedulerError as error:
         fault, status = error.on_page, 404 if isinstance(error, NotFound) else 422
+    if found and wanted.states and visitor.may("operate"):
+        verbs = [verb for verb in MANY if _takes(verb, wanted)]
+        matching = bulk.matching(opened, wanted, all_apps=all_apps) if verbs else 0
     names = apps.app_names(visitor.whole)
     values = {
+        "matching": matching,
+        "verbs": verbs,
+        "most": bulk.MOST,
         "found": found,
         "fault": fault,
         "asked": asked,
@@ -75,6 +91,33 @@ def list_operations(
         "app": opened.app_name if opened.is_bound else "",
     }
     return render(request, "operations.html", values, status)
+
+
+@router.post("/operations")
+@heavy
+def change_many(request: Request, visitor: Operator) -> Response:
+    """Plan or do one of `MANY`, for the chosen runs or for all that match the filters."""
+    form, opened = visitor.form, visitor.opened
+    verb = form.one("verb")
+    if verb not in MANY:
+        raise Refused(say("many.unknown", verb=verb))
+    change, all_apps = MANY[verb], not opened.is_bound
+    asked = OperationQuery(**{name: form.one(name) for name in FIELDS})
+    if "sure" in form:
+        # Exactly those of the plan.
+        chosen = bulk.Selection(ids=tuple(form.all("id")))
+        done = change(opened, chosen, form.one("key") or None, all_apps=all_apps)
+        return see(request, _list_of(asked, opened), _told(done))
+    selection = _selection(verb, asked.filter(Page(request).zone), form.all("id"))
+    plan = change(opened, selection, dry_run=True, all_apps=all_apps)
+    values = {
+        "plan": plan,
+        "fields": {name: form.one(name) for name in FIELDS},
+        "key": token_hex(8),
+        "back": _list_of(asked, opened),
+        "app": opened.app_name if opened.is_bound else "",
+    }
+    return render(request, "many_operations.html", values)
 
 
 @router.get("/operations/{id}")
@@ -117,6 +160,35 @@ def change_operation(request: Request, visitor: Operator, id: str, verb: str) ->
         raise NotFound("no such page")
     CHANGES[verb](visitor.opened, id)
     return see(request, f"/operations/{id}", say(f"operation.done_{verb}"))
+
+
+def _takes(verb: str, wanted: Filter) -> bool:
+    return all(state in TAKES[ManyVerb(verb)] for state in wanted.states)
+
+
+def _selection(verb: str, wanted: Filter, ids: list[str]) -> bulk.Selection:
+    """Return the chosen runs; without any, all that match and are in a state that a verb takes."""
+    if ids:
+        return bulk.Selection(ids=tuple(ids))
+    states = wanted.states or tuple(USUALLY[ManyVerb(verb)])
+    return bulk.Selection(**wanted.model_dump(exclude={"states"}), states=states)
+
+
+def _list_of(asked: OperationQuery, opened: Installation) -> str:
+    """Return the list of the same filters, from its first page."""
+    fields = {name: getattr(asked, name) for name in FIELDS if getattr(asked, name)}
+    if opened.is_bound:
+        fields["app"] = opened.app_name
+    return f"/operations?{urlencode(fields)}" if fields else "/operations"
+
+
+def _told(done: bulk.Bulk) -> str:
+    """Return what was done, in a sentence or two."""
+    told = say(f"many.done_{done.verb}", count=done.count)
+    left_out = sum(one.count for one in done.left_out)
+    if left_out:
+        told += " " + say("many.left_out", count=left_out, first=done.left_out[0].why)
+    return told
 
 
 def _values(visitor: Visitor, id: str) -> dict[str, Any]:

@@ -159,9 +159,16 @@ def render(
     return made
 
 
-def ask(request: Request, question: str, back: str, names: Sequence[str] = ()) -> HTMLResponse:
-    """Return a page that asks before a change, if scripts are off; it holds the form again."""
-    return render(request, "ask.html", {"question": question, "back": back, "names": names})
+def ask(
+    request: Request,
+    question: str,
+    back: str,
+    names: Sequence[str] = (),
+    fields: Sequence[tuple[str, str]] = (),
+) -> HTMLResponse:
+    """Return a page that asks before a change; it holds the form again, with more `fields`."""
+    values = {"question": question, "back": back, "names": names, "fields": fields}
+    return render(request, "ask.html", values)
 
 
 def render_part(request: Request, template: str, values: Mapping[str, Any]) -> str:

@@ -58,7 +58,7 @@
   document.addEventListener("submit", (event) => {
     const asks = event.submitter?.dataset.asks;
     if (asks) {
-      const names = [...document.querySelectorAll("input[name=uid]:checked")].map((one) => one.dataset.name);
+      const names = [...document.querySelectorAll("input[data-pick]:checked")].map((one) => one.dataset.name);
       const more = names.length > 20 ? [event.submitter.dataset.more.replace("{count}", names.length - 20)] : [];
       if (!window.confirm([asks, ...names.slice(0, 20), ...more].join("\n"))) event.preventDefault();
       // Without scripts the server asks.
@@ -74,7 +74,7 @@
     return (seconds >= 0 ? document.body.dataset.in : document.body.dataset.ago).replace("{span}", span);
   };
   const loaded = Date.now();
-  const isBusy = () => document.querySelector("form[data-guard], dialog[open], input:focus, input[name=uid]:checked");
+  const isBusy = () => document.querySelector("form[data-guard], dialog[open], input:focus, input[data-pick]:checked");
   setInterval(() => {
     if (document.hidden) return;
     const now = Date.now();
@@ -92,13 +92,14 @@
   const count = () => {
     const bar = document.querySelector(".chosen");
     if (!bar) return;
-    const chosen = document.querySelectorAll("input[name=uid]:checked").length;
-    bar.hidden = chosen === 0;
+    const chosen = document.querySelectorAll("input[data-pick]:checked").length;
     bar.querySelector("[data-count]").textContent = chosen;
+    bar.querySelector("[data-some]").hidden = chosen === 0;
+    bar.querySelector("[data-none]").hidden = chosen > 0;
   };
   document.addEventListener("change", (event) => {
     if (event.target.matches("[data-all]")) {
-      document.querySelectorAll("input[name=uid]").forEach((one) => { one.checked = event.target.checked; });
+      document.querySelectorAll("input[data-pick]").forEach((one) => { one.checked = event.target.checked; });
     }
     if (event.target.matches("[data-submits]")) event.target.form.requestSubmit();
     count();

@@ -1,0 +1,168 @@
+"""Many runs from the list: those selected or all that match, a plan first, then exactly that."""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from html import unescape
+
+import pytest
+from playwright.sync_api import expect
+
+from models.operation import OperationState
+from models.roles import Role
+from models.store.notices.alerting import NO_ALERTS
+from models.store.operations.finish import Ending, end
+from tests import browser as chrome
+from tests.browser import Chromium
+from tests.factories import claimed, make_action, make_operation, row_of
+from tests.integration.web.conftest import APP, Web
+from tests.integration.web.dashboard.conftest import Browse, csrf_of
+from views.changes import switching
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+HIDDEN = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)">')
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Chromium]:
+    with chrome.started() as browser:
+        yield browser
+
+
+def make_failed(web: Web, count: int, name: str = "import orders") -> list[str]:
+    """Return the ids of failed runs of an action of `default`, the last recorded first."""
+    action, ids = make_action(web.engine, name=name), []
+    for number in range(count):
+        id = make_operation(web.engine, action, NOON + timedelta(hours=number))
+        claimed(web.engine, id)
+        with web.engine.begin() as connection:
+            ending = Ending(OperationState.FAILED, error="no such host", is_failure=True)
+            end(connection, id, 1, ending, alerts=NO_ALERTS)
+        ids.append(str(id))
+    return ids[::-1]
+
+
+def state_of(web: Web, id: str) -> str:
+    client = web.client(Role.VIEWER)
+    return str(client.get(f"/api/operations/{id}/state").json()["state"])
+
+
+def test_forty_failed_runs_are_retried_by_four_clicks(
+    chromium: Chromium, web_on_sqlite: Web
+) -> None:
+    ids = make_failed(web_on_sqlite, 60)
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
+        page = tab.page
+        page.click("nav >> text=Runs")
+        page.select_option("select[name=state]", "failed")
+        expect(page.locator(".chosen [data-none]")).to_have_text("All 60 runs that match:")
+        expect(page.locator(".chosen")).to_be_in_viewport()
+        page.click(".chosen >> text=Retry")
+        expect(page.locator("h1")).to_have_text("Retry 60 runs?")
+        assert state_of(web_on_sqlite, ids[0]) == "failed"
+        page.click("text=Yes, retry 60")
+        expect(page.locator(".notice span")).to_have_text("60 runs are being retried.")
+        expect(page.locator("select[name=state]")).to_have_value("failed")
+
+    assert {state_of(web_on_sqlite, id) for id in (ids[0], ids[-1])} <= {"pending", "queued"}
+    assert tab.faults == []
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_selected_runs_are_changed_alone_on_any_screen(
+    chromium: Chromium, web_on_sqlite: Web, width: int
+) -> None:
+    ids = make_failed(web_on_sqlite, 45)
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token(), width) as tab:
+        page = tab.page
+        page.goto("/operations?state=failed")
+        page.locator("[data-pick]").nth(0).check()
+        page.locator("[data-pick]").nth(1).check()
+        expect(page.locator(".chosen [data-some]")).to_have_text("2 selected")
+        expect(page.locator(".chosen")).to_be_in_viewport()
+        assert (tab.lost(), tab.is_wider_than_the_screen(), tab.serious()) == ([], False, [])
+        page.click(".chosen >> text=Retry")
+        expect(page.locator("h1")).to_have_text("Retry 2 runs?")
+        assert (tab.lost(), tab.is_wider_than_the_screen(), tab.serious()) == ([], False, [])
+        page.click("text=Yes, retry 2")
+
+    found = [state_of(web_on_sqlite, id) for id in ids[:3]]
+    assert (found[2], set(found[:2]) <= {"pending", "queued"}) == ("failed", True)
+    assert tab.faults == []
+
+
+def test_the_plan_says_what_is_left_out_and_why(web_on_sqlite: Web, browse: Browse) -> None:
+    make_failed(web_on_sqlite, 2)
+    make_failed(web_on_sqlite, 3, "send mail")
+    switching.pause(web_on_sqlite.opened, "send mail")
+    browser = browse(web_on_sqlite)
+    asked = {"csrf": csrf_of(browser), "verb": "retry", "state": "failed"}
+
+    page = browser.post("/operations", data=asked).text
+
+    assert "Retry 2 runs?" in page
+    assert "3 runs: &#39;send mail&#39; is paused" in page
+
+
+def test_the_answer_of_a_plan_sent_twice_does_it_once(web_on_sqlite: Web, browse: Browse) -> None:
+    (id,) = make_failed(web_on_sqlite, 1)
+    browser = browse(web_on_sqlite)
+    asked = {"csrf": csrf_of(browser), "verb": "retry", "state": "failed"}
+    answer = dict(HIDDEN.findall(browser.post("/operations", data=asked).text)) | {"sure": "1"}
+
+    sent = [browser.post("/operations", data=answer) for _ in range(2)]
+
+    assert [one.headers["location"] for one in sent] == ["/operations?state=failed"] * 2
+    assert row_of(web_on_sqlite.engine, answer["id"])["attempt"] == 2
+    assert answer["id"] == id
+
+
+def test_a_viewer_selects_nothing(web_on_sqlite: Web, browse: Browse) -> None:
+    make_failed(web_on_sqlite, 1)
+    browser = browse(web_on_sqlite, Role.VIEWER)
+
+    page = browser.get("/operations?state=failed").text
+    refused = browser.post("/operations", data={"csrf": csrf_of(browser), "verb": "retry"})
+
+    assert "data-pick" not in page
+    assert refused.status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        pytest.param("/operations?state=foo", "state 'foo' is unknown", id="state"),
+        pytest.param("/operations?cause=foo", "cause 'foo' is unknown", id="cause"),
+        pytest.param("/actions?standing=foo", "standing 'foo' is unknown", id="standing"),
+    ],
+)
+def test_an_unknown_word_in_an_address_is_refused(
+    web_on_sqlite: Web, browse: Browse, path: str, problem: str
+) -> None:
+    answer = browse(web_on_sqlite).get(path)
+
+    assert answer.status_code in {409, 422}
+    assert problem in unescape(answer.text).lower()
+
+
+def test_all_actions_that_match_are_changed_after_a_plan(
+    chromium: Chromium, web_on_sqlite: Web
+) -> None:
+    client = web_on_sqlite.client(Role.EDITOR, APP)
+    documents = [
+        {"name": f"report {number:02}", "when": {"every": 3600}, "operations": {"maintenance": {}}}
+        for number in range(60)
+    ]
+    assert client.post("/api/actions:apply", json=documents).status_code == 200
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
+        page = tab.page
+        page.goto("/actions?q=report")
+        expect(page.locator(".chosen")).to_be_in_viewport()
+        page.click(".chosen >> text=Pause")
+        expect(page.locator("main p").first).to_have_text("Pause 60 actions?")
+        page.click("text=Yes, do it")
+        expect(page.locator(".notice span")).to_have_text("60 actions are paused.")
+
+    paused = client.get("/api/actions").json()
+    assert {one["standing"] for one in paused if one["name"].startswith("report")} == {"paused"}
+    assert tab.faults == []
