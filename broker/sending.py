@@ -27,7 +27,7 @@ from models.carriers import (
 )
 from models.celery_task import DEFAULT_APPLICATION
 from models.errors import BrokerUnavailable
-from models.store import notices, quiet
+from models.store import holds, notices
 from models.store.notices import Owed
 from models.store.operations import backfills, outbox, turns
 from models.store.operations.backfills import Turn
@@ -139,10 +139,12 @@ def send_reserved(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
     """Send operations that the caller has reserved; never raises if the broker is down.
 
     Operations that were certainly not sent are released, so that the next tick sends them. In a
-    quiet period, all operations wait for its end. While only the broker of an application is down,
+    quiet period, all operations wait for its end; those of a held queue, application or small app
+    wait for the end of the hold. While only the broker of an application is down,
     all others are still sent: its error is not returned.
     """
-    if _waits_for_quiet(engine, messages):
+    messages = _not_held(engine, messages)
+    if not messages:
         return Sent(0)
     settings, count = settings_in_use(), 0
     errors: dict[str | None, str] = {}
@@ -168,19 +170,17 @@ def _brokers(settings: Settings) -> Iterator[tuple[str, str]]:
         yield one.name or DEFAULT_APPLICATION, one.url
 
 
-def _waits_for_quiet(engine: sa.Engine, messages: Sequence[Message]) -> bool:
-    """Put messages off until the end of the quiet period; return whether there is one."""
+def _not_held(engine: sa.Engine, messages: Sequence[Message]) -> Sequence[Message]:
+    """Put off what a quiet period or a hold keeps back; return the others."""
     if not messages:
-        return False
+        return ()
     with reading(engine) as connection:
-        if quiet.until(connection) is None:
-            return False
+        until, held = holds.in_force(connection)
+    if until is None and not held:
+        return messages
     with unhurried(engine) as connection:
-        # Asked again: the period may have been ended or moved in between.
-        ends_at = quiet.hold(connection)
-        if ends_at is not None:
-            outbox.put_off(connection, messages, ends_at)
-    return ends_at is not None
+        # Asked again: a period may have been ended or moved in between.
+        return holds.put_off(connection, messages)
 
 
 def send_ended(engine: sa.Engine, ended: Ended | None) -> None:
@@ -222,8 +222,7 @@ def _send_next(engine: sa.Engine, lane: Lane | None) -> None:
         return
     with engine.begin() as connection:
         messages = turns.give_after(connection, lane, settings_in_use().limits.reserve)
-    if messages and not _waits_for_quiet(engine, messages):
-        _send(engine, messages, _OPERATIONS)
+    _send(engine, _not_held(engine, messages), _OPERATIONS)
 
 
 def _send_released(engine: sa.Engine, released: Sequence[Message]) -> None:

@@ -18,6 +18,10 @@ Timeout = Annotated[float, typer.Option(min=0, help="How long to wait, in second
 AllApps = Annotated[
     bool, typer.Option("--all-apps", "-A", help="Show all small apps, instead of --app.")
 ]
+Until = Annotated[
+    str | None,
+    typer.Option(help="End: an instant, or a duration such as PT30M; without one, until a resume."),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change; store nothing.")]
 
 ONLY_HERE = "this command works only on the machine itself; leave out --url, or unset SCHED_URL"

@@ -16,7 +16,7 @@ from views import operations
 from views.door import Door
 
 if TYPE_CHECKING:
-    from views.bulk import Bulk
+    from views.operations.many import Bulk
 
 commands = group("Operations: the runs of actions.")
 
@@ -210,13 +210,14 @@ class _How:
 
 def _change(context: typer.Context, verb: str, wanted: _Wanted, how: _How) -> None:
     """Retry, rerun or cancel operations: each by a request of its own, or those of filters."""
-    from views import bulk, runs
+    from views import runs
+    from views.operations import many as many_of
     from views.waiting import all_awaited, each
 
     one, many, kind, good = {
-        "rerun": (runs.rerun, bulk.rerun, runs.RepeatedAll, WENT_WELL),
-        "retry": (runs.retry, bulk.retry, runs.RepeatedAll, WENT_WELL),
-        "cancel": (runs.cancel, bulk.cancel, runs.CancelledAll, GONE),
+        "rerun": (runs.rerun, many_of.rerun, runs.RepeatedAll, WENT_WELL),
+        "retry": (runs.retry, many_of.retry, runs.RepeatedAll, WENT_WELL),
+        "cancel": (runs.cancel, many_of.cancel, runs.CancelledAll, GONE),
     }[verb]
     opened = existing(context)
     if not wanted.ids or how.key is not None or how.dry_run:
@@ -234,7 +235,7 @@ def _change(context: typer.Context, verb: str, wanted: _Wanted, how: _How) -> No
 
 def _many(door: Door, verb: "Callable[..., Bulk]", wanted: _Wanted, how: _How) -> "Bulk":
     """Change the operations that filters admit, or plan it."""
-    from views.bulk import Selection
+    from views.operations.many import Selection
     from views.waiting import all_of
 
     if wanted.ids and wanted.filters:

@@ -47,6 +47,7 @@ OWN_COMMANDS: Places = {
     "status": ("cli.status:status", "Show the daemon, workers, and operations of the last day."),
     "pause": ("cli.status:pause", "Begin a quiet period: record what is due, and send it later."),
     "resume": ("cli.status:resume", "End the quiet period."),
+    "queue": ("cli.queues:commands", "Queues: pause, resume and list what is sent to."),
     "simulate": (
         "cli.simulate:simulate",
         "Show what would be sent in a range, without a database.",

@@ -10,9 +10,9 @@ from models.errors import NotFound, Refused
 from models.operation import ENDED, WENT_WELL, OperationState
 from runtime.clock import monotonic, wait_for
 from views import operations
-from views.bulk import FIRST_LEFT_OUT, Bulk, LeftOut, Selection, by_action
 from views.door import Door
 from views.operations import LogLine, Operation
+from views.operations.many import FIRST_LEFT_OUT, Bulk, LeftOut, Selection, by_action
 from views.runs import Done, Outcomes, Ran, Refusal
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from views.installation import Installation
 from views.operations import rows_of
 from views.overview import overview_of
 from views.overview.vitals import vitals_of
+from views.status.holds import pauses_of
 from web import health, metrics
 from web.access import Failures, bearers_of, still_valid
 from web.api import actions, installation, jobs, live, operations, people, public
@@ -81,8 +82,8 @@ def make_app(opened: Installation) -> FastAPI:
     app.state.live_operations = Live("operation", partial(rows_of, opened), valid_of)
     app.state.live_statuses = Live("status", partial(apps.statuses, opened), valid_of)
     app.state.handout, app.state.turns = Handout(opened), Turns(HEAVY_AT_ONCE)
-    app.state.downloads = Places(settings.web.downloads)
     app.state.overviews, app.state.vitals = Kept(overview_of), Kept(vitals_of)
+    app.state.pauses, app.state.downloads = Kept(pauses_of), Places(settings.web.downloads)
     app.state.registry, durations = metrics.registry_of(opened)
     app.openapi = lambda: openapi_of(app)  # type: ignore[method-assign]
     install(app, lambda _, error: as_json(error))

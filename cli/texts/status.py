@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from cli.render import listing
 from models.values import counted
 from models.values.durations import lasting
 from scheduler.downtime import in_words
@@ -9,6 +10,7 @@ from views.daemon import Daemon
 from views.doctor.disk import Disk
 from views.doctor.disk import in_words as in_words_of_disk
 from views.status import Status, Worker
+from views.status.holds import Pause, Queues
 from views.status.quiet import QuietPeriod
 from views.verdict import Verdict
 from views.verdict.finding import OF_ACTIONS
@@ -98,4 +100,28 @@ def _period(found: QuietPeriod) -> Iterator[str]:
         yield f"  it was until {instant(found.was_until)}; waiting: {waiting}"
 
 
-FORMS = {Status: _status, QuietPeriod: _period}
+COLUMNS = {
+    "name": "QUEUE",
+    "kind": "KIND",
+    "waiting": "WAITING",
+    "is_paused": "PAUSED",
+    "until": "UNTIL",
+    "since": "SINCE",
+    "by": "BY",
+}
+
+
+def _pause(one: Pause) -> Iterator[str]:
+    waiting = counted(one.waiting, "operation")
+    if one.is_paused:
+        end = "until it is resumed" if one.until is None else f"until {instant(one.until)}"
+        yield f"{one.kind} {one.name} is paused {end}: what is due is recorded, and sent then"
+        if one.was_paused:
+            yield f"  it was paused before; waiting: {waiting}"
+    elif one.was_paused:
+        yield f"{one.kind} {one.name} is resumed; the next tick sends {waiting}"
+    else:
+        yield f"{one.kind} {one.name} is not paused; nothing was changed"
+
+
+FORMS = {Status: _status, QuietPeriod: _period, Pause: _pause, Queues: listing(COLUMNS)}

@@ -20,26 +20,10 @@ KEY = "quiet until"
 
 def until(connection: sa.Connection) -> datetime | None:
     """Return when the quiet period ends, in UTC; None without one."""
-    return clock_and_end(connection)[1]
-
-
-def clock_and_end(connection: sa.Connection) -> tuple[datetime, datetime | None]:
-    """Return the database's clock, and when the quiet period ends; None without one."""
     fact = facts.fact_query(KEY).scalar_subquery()
     now, value = connection.execute(sa.select(database_now(), fact)).one()
     ends_at = instant_in(value)
-    return now, ends_at if ends_at is not None and ends_at > now else None
-
-
-def ended_at(connection: sa.Connection) -> datetime | None:
-    """Return when the last quiet period ended or ends, in UTC; None if there was none."""
-    return facts.instant_fact(connection, KEY)
-
-
-def hold(connection: sa.Connection) -> datetime | None:
-    """Return when the quiet period ends; until this transaction ends, nothing moves that end."""
-    facts.hold_fact(connection, KEY, read=True)
-    return until(connection)
+    return ends_at if ends_at is not None and ends_at > now else None
 
 
 def begin(connection: sa.Connection, ends_at: datetime) -> None:

@@ -9,8 +9,9 @@ import sqlalchemy as sa
 from models.carriers import OWN_TASKS, at_application, carrier_of
 from models.operation import OperationState
 from models.sql import database_now, dicts, stands_in
-from models.store import facts, presence, quiet
+from models.store import facts, holds, presence, quiet
 from models.store.conditions import IS_UNSTARTED
+from models.store.holds import Hold, in_text, lasting
 from models.store.scope import Scope
 from models.stored import instant_in
 from models.tables import WANTS_MAIL, actions, notices, operations, workers
@@ -26,6 +27,8 @@ class Known:
     # The end of the quiet period, and the last tick's `now`; None without one.
     quiet_until: datetime | None
     last_now: datetime | None
+    # What else is not sent.
+    held: tuple[Hold, ...]
     # Notices of the last day that could not be delivered.
     notices_failed: int
     # Whether an enabled action mails.
@@ -41,15 +44,21 @@ def known(connection: sa.Connection) -> Known:
     query = sa.select(
         database_now(),
         facts.fact_query(quiet.KEY).scalar_subquery(),
+        facts.fact_query(holds.KEY).scalar_subquery(),
         facts.fact_query(facts.LAST_NOW).scalar_subquery(),
         failed.scalar_subquery(),
         mails.scalar_subquery(),
     )
-    now, ends_at, last_now, count, wants_mail = connection.execute(query).one()
+    now, ends_at, held, last_now, count, wants_mail = connection.execute(query).one()
     until = instant_in(ends_at)
     is_quiet = until is not None and until > now
     return Known(
-        now, until if is_quiet else None, instant_in(last_now), count, wants_mail is not None
+        now,
+        until if is_quiet else None,
+        instant_in(last_now),
+        lasting(in_text(held), now),
+        count,
+        wants_mail is not None,
     )
 
 

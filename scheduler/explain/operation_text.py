@@ -63,6 +63,10 @@ def _held_back(row: Row, status: Status, ahead: Ahead) -> str | None:
         return f"waits for operation {row['waiting_for']} of the same action to end{held}"
     if status.quiet_until is not None and row["not_before"] == status.quiet_until:
         return f"waits for the end of the quiet period at {_at(status.quiet_until)}"
+    for hold in status.held:
+        if hold.holds(row["task"], row["queue"], row["small_app_id"]):
+            end = "" if hold.ends_at is None else f" until {_at(hold.ends_at)}"
+            return f"is not sent: {hold.kind} {hold.name} is paused{end}"
     if row["turn"] == Turn.WAITS:
         turn = f"waits for its turn on queue {row['queue']}: {_place(row, ahead)}"
         return f"{turn}{_unheard(row, status) or _held(ahead)}"

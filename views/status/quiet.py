@@ -36,7 +36,7 @@ def pause(installation: Installation, until: str) -> QuietPeriod:
     """
     with installation.engine.begin() as connection:
         now = read_clock(connection)
-        ends_at = _end_of(until, now, installation.small_app.zone)
+        ends_at = end_of(until, now, installation.small_app.zone)
         found = _state(connection, ends_at)
         quiet.begin(connection, ends_at)
         details = {"until": format_instant(ends_at)}
@@ -55,7 +55,8 @@ def resume(installation: Installation) -> QuietPeriod:
     return found
 
 
-def _end_of(text: str, now: datetime, zone: str) -> datetime:
+def end_of(text: str, now: datetime, zone: str) -> datetime:
+    """Return the end that a user wrote, an instant or a duration; raises Refused."""
     with refusing("until", text):
         if text.startswith("P"):
             ends_at = now.replace(microsecond=0) + parse_span(text, most=LONGEST)

@@ -5,6 +5,7 @@ Each fault is a finding. The state is that of the worst one.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -122,6 +123,9 @@ def look(
 ) -> Seen:
     """Return the verdict on a scope, and the daemon; `apps` are the names of the small apps."""
     known = standing.known(connection)
+    if scope.small_app_id is not None:
+        own = tuple(one for one in known.held if one.small_app_id == scope.small_app_id)
+        known = replace(known, held=own)
     daemon = daemon_in(connection, settings, known.now)
     has_error = daemon is not None and not LASTING.isdisjoint(daemon.report or {})
     facts = Facts(

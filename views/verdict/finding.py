@@ -32,6 +32,7 @@ class Kind(StrEnum):
     DISK = "disk"
     LOCKED = "locked"
     QUIET_PERIOD = "quiet_period"
+    PAUSED = "paused"
     NOTICE_REFUSED = "notice_refused"
     STEP_FAILED = "step_failed"
     MAIL_UNSET = "mail_unset"

@@ -6,7 +6,7 @@ from models.roles import Role
 from views import audit, channels, overview, status, steps, tokens
 from views.doctor import environment
 from views.installation import Installation
-from views.status import quiet
+from views.status import holds, quiet
 from views.view import RequestBody
 from web.bodies import Body, reads_model, value_of
 from web.routing import endpoints
@@ -29,4 +29,4 @@ def create_token(opened: Installation, body: Body) -> tokens.NewToken:
     return tokens.create(opened, wanted.role, wanted.expires)
 
 
-serve(router, status, quiet, overview, environment, steps, audit, tokens, channels)
+serve(router, status, quiet, holds, overview, environment, steps, audit, tokens, channels)

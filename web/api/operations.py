@@ -7,9 +7,10 @@ from fastapi import Query, Request, Response
 
 from models.operation import Cause, OperationState
 from models.roles import Permission
-from views import bulk, operations, runs
+from views import operations, runs
 from views.installation import Installation
-from views.operation_filter import Filter
+from views.operations import many
+from views.operations.filter import Filter
 from web.access import in_app
 from web.paging import PAGE, Cursor, Limit
 from web.routing import SharedRead, endpoints
@@ -80,4 +81,4 @@ def _asked(opened: Installation, id: str) -> Asked:
     return (opened.app_name if opened.is_bound else None), id
 
 
-serve(router, operations, bulk, runs.cancel, runs.retry, runs.rerun)
+serve(router, operations, many, runs.cancel, runs.retry, runs.rerun)

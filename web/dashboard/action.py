@@ -14,7 +14,7 @@ from views.actions import Revision, whole
 from web.dashboard import drawing
 from web.dashboard.actions import change, undo_of
 from web.dashboard.documents import difference, pretty
-from web.dashboard.instants import in_zone
+from web.dashboard.fields import in_zone
 from web.dashboard.rendering import Page, Undo, ask, render, see
 from web.dashboard.session import Editor, Operator, Viewer, Visitor
 from web.dashboard.texts import say

@@ -11,7 +11,7 @@ from views.actions import search, whole
 from views.changes import deleting, switching
 from views.installation import Installation
 from web.dashboard import drawing
-from web.dashboard.chosen_words import one_of
+from web.dashboard.fields import one_of
 from web.dashboard.rendering import Undo, ask, render, see
 from web.dashboard.session import Operator, Viewer, Visitor, is_fragment, page_asked
 from web.dashboard.texts import say

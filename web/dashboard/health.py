@@ -1,28 +1,42 @@
-"""The page of health: whether Minutebook itself works."""
+"""The page of health: whether Minutebook itself works; pausing what it sends, from every page."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, RedirectResponse
 
+from models.errors import Refused
 from models.roles import Permission
+from models.store.holds import HoldKind
 from models.values.zones import in_zone
 from views import audit
 from views.doctor import environment
 from views.overview import TONES
 from views.overview.timeline import Ticked
 from views.overview.vitals import TICKS
+from views.status import holds, quiet
 from web.dashboard.drawing import Mark
+from web.dashboard.fields import in_zone as instant_in_zone
 from web.dashboard.overview import FRESH_S, KEPT_S
-from web.dashboard.rendering import Page, render
-from web.dashboard.session import Visitor, is_fragment, viewing
+from web.dashboard.rendering import Page, Undo, render, see
+from web.dashboard.session import (
+    Operator,
+    Visitor,
+    changing,
+    is_fragment,
+    page_asked,
+    viewing,
+)
 from web.dashboard.texts import say
 
 router = APIRouter(include_in_schema=False)
 ENTRIES = 20
 SLOW_MS = 5_000
 WIDTH, HEIGHT = 1200, 90
+OfInstallation = Annotated[Visitor, changing(Permission.OPERATE, is_of_installation=True)]
+# The kind of what is paused that stands for everything.
+ALL = "all"
 
 
 @router.get("/health")
@@ -65,3 +79,47 @@ def _ticks(ticked: Sequence[Ticked], zone: str) -> Iterator[Mark]:
         )
         look = "warn" if one.duration_ms > SLOW_MS else "busy" if one.recorded else "idle"
         yield Mark(round(place * step, 1), HEIGHT - height, round(step - 2, 1), height, look, tip)
+
+
+@router.post("/pause")
+def pause_all(request: Request, visitor: OfInstallation) -> RedirectResponse:
+    """Begin a quiet period: for a span that the form offers, or until an instant."""
+    form = visitor.form
+    until = instant_in_zone(form.one("until"), Page(request).zone) or form.one("span")
+    quiet.pause(visitor.opened, until)
+    undo = Undo("/resume", say("pause.resume"), {"kind": [ALL]})
+    return see(request, page_asked(request), say("pause.done"), undo)
+
+
+@router.post("/resume")
+def resume(request: Request, visitor: OfInstallation) -> RedirectResponse:
+    """End the quiet period, or the pause of a queue or an application."""
+    kind, name = visitor.form.one("kind"), visitor.form.one("name")
+    if kind == ALL:
+        quiet.resume(visitor.opened)
+    elif kind in {HoldKind.QUEUE, HoldKind.APPLICATION}:
+        holds.resume(visitor.opened, name)
+    else:
+        raise Refused(say("pause.unknown", kind=kind))
+    return see(request, page_asked(request), say("pause.resumed"))
+
+
+@router.post("/queues/pause")
+def pause_queue(request: Request, visitor: OfInstallation) -> RedirectResponse:
+    """Pause a queue, or all of an application, for a span or until it is resumed."""
+    done = holds.pause(visitor.opened, visitor.form.one("name"), visitor.form.one("span") or None)
+    return see(request, page_asked(request), say("pause.done_one", name=done.name))
+
+
+@router.post("/apps/{app}/pause")
+def pause_app(request: Request, visitor: Operator, app: str) -> RedirectResponse:
+    """Pause a small app for a span, or until it is resumed."""
+    holds.pause_app(visitor.opened, app, visitor.form.one("span") or None)
+    return see(request, f"/apps/{app}", say("pause.done_one", name=app))
+
+
+@router.post("/apps/{app}/resume")
+def resume_app(request: Request, visitor: Operator, app: str) -> RedirectResponse:
+    """Send what is due of a small app again."""
+    holds.resume_app(visitor.opened, app)
+    return see(request, page_asked(request), say("pause.resumed"))

@@ -16,12 +16,12 @@ from pydantic import BaseModel
 from models.errors import NotFound, Refused, SchedulerError
 from models.operation import ENDED, Cause, OperationState
 from scheduler.on_demand.many import TAKES, USUALLY, ManyVerb
-from views import apps, bulk, operations, runs
+from views import apps, operations, runs
 from views.installation import Installation
-from views.operation_filter import Filter
+from views.operations import many as bulk
+from views.operations.filter import Filter
 from web.dashboard import drawing
-from web.dashboard.chosen_words import one_of
-from web.dashboard.instants import in_zone
+from web.dashboard.fields import in_zone, one_of
 from web.dashboard.rendering import Page, render, render_part, see
 from web.dashboard.session import Operator, Viewer, Visitor
 from web.dashboard.texts import say

@@ -25,13 +25,17 @@ from models.values.zones import in_zone
 from runtime.clock import utc_now
 from views.doctor.disk import in_words
 from views.operations import OperationRow
+from views.status.holds import Pauses
 from views.words import brief
 from web.dashboard.endings import ending_of, usual_end
-from web.dashboard.instants import as_field
+from web.dashboard.fields import as_field
 from web.dashboard.texts import say
 
 HERE = Path(__file__).parent
 STATIC = HERE / "static"
+OK = 200
+# Each page says it; a change of this process is seen at once.
+PAUSES_KEPT_S = 3.0
 ZONE_COOKIE = "mb_zone"
 NOTICE_COOKIE = "mb_notice"
 POLICY = "; ".join(
@@ -77,6 +81,8 @@ class Page:
         self.now = utc_now()
         # The Visitor; None for a page that needs no session.
         self.visitor = getattr(request.state, "visitor", None)
+        # What is paused, for the head of a whole page.
+        self.pauses = Pauses()
         # Shown once.
         self.notice = _notice(request.cookies.get(NOTICE_COOKIE, ""), _key(request))
 
@@ -150,6 +156,8 @@ def render(
 ) -> HTMLResponse:
     """Return a page, or a part of one."""
     page = Page(request)
+    if status == OK and page.visitor is not None:
+        page.pauses = request.app.state.pauses.of(page.visitor.whole, PAUSES_KEPT_S)
     text = _text(page, template, values)
     # A cookie or a document may hold half a character, which UTF-8 cannot write.
     body = text.encode("utf-8", "backslashreplace")
@@ -227,6 +235,7 @@ def see(
     """Return the answer to a change: see another page, which shows what was done."""
     root = request.scope.get("root_path", "")
     request.app.state.overviews.forget()
+    request.app.state.pauses.forget()
     made = RedirectResponse(f"{root}{path}", 303)
     if notice:
         button = [undo.path, undo.label, undo.fields] if undo else None

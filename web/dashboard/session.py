@@ -109,15 +109,16 @@ def viewing(permission: Permission = Permission.READ, *, is_of_installation: boo
     return declared(resolve, Access(permission, is_of_installation))
 
 
-def changing(permission: Permission) -> Any:
+def changing(permission: Permission, *, is_of_installation: bool = False) -> Any:
     """Return the dependency of a change: its Visitor, with the form that was sent.
 
-    Refuses what does not come from a page of this session.
+    Refuses what does not come from a page of this session, and that of a small app what is of the
+    installation.
     """
 
     def permitted(request: Request) -> Visitor:
         refuse_foreign(request)
-        return _visitor(request, permission)
+        return _visitor(request, permission, is_of_installation)
 
     async def resolve(request: Request, visitor: Annotated[Visitor, Depends(permitted)]) -> Visitor:
         # Read only now: a request without permission sends its body in vain.
@@ -128,7 +129,7 @@ def changing(permission: Permission) -> Any:
             raise StaleForm(visitor)
         return visitor
 
-    return declared(resolve, Access(permission))
+    return declared(resolve, Access(permission, is_of_installation))
 
 
 Viewer = Annotated[Visitor, viewing()]

@@ -10,8 +10,9 @@ import sqlalchemy as sa
 
 from models.action.plan import Plan
 from models.errors import NotFound
-from models.store import presence, quiet, ticks
+from models.store import holds, presence, ticks
 from models.store.actions import SEE_ACTIONS, missed
+from models.store.holds import Hold
 from models.store.operations.attempts import attempts_of
 from models.tables import action_cursor, actions, missed_spans, operations, revisions
 
@@ -41,6 +42,7 @@ class Status:
     queues: frozenset[str]
     # The end of the quiet period, None without one.
     quiet_until: datetime | None = None
+    held: tuple[Hold, ...] = ()
 
 
 _ACTION = (
@@ -81,7 +83,7 @@ def known(
 def status(connection: sa.Connection, lease: timedelta) -> Status:
     """Return the installation's status; workers silent for `lease` do not count."""
     queues = presence.listened_queues(connection, lease)
-    return Status(ticks.last(connection), queues, quiet.until(connection))
+    return Status(ticks.last(connection), queues, *holds.in_force(connection))
 
 
 def last_error(connection: sa.Connection, operation_id: UUID) -> str | None:

@@ -113,9 +113,9 @@ def release_unsent(connection: sa.Connection, messages: Sequence[Message]) -> No
     _change_unstarted(connection, messages, _RELEASED)
 
 
-def put_off(connection: sa.Connection, messages: Sequence[Message], until: datetime) -> None:
-    """Let reserved operations wait until an instant before they are sent."""
-    _change_unstarted(connection, messages, _PUT_OFF, its_until=until)
+def hold_back(connection: sa.Connection, messages: Sequence[Message], until: datetime) -> None:
+    """Let reserved operations wait until an instant; those not sent yet give back their turns."""
+    _change_unstarted(connection, messages, _HELD_BACK, its_until=until)
 
 
 def release_lost(connection: sa.Connection) -> int:
@@ -202,7 +202,16 @@ _NAMES = {"its_id": "id", "its_attempt": "attempt", "its_until": "not_before"}
 # The same objects each time, so that their statements are made once.
 _SENT = Change(_is_unstarted, _sent)
 _RELEASED = Change(_is_unstarted, lambda _: {"not_before": database_now()})
-_PUT_OFF = Change(_is_unstarted, lambda given: {"not_before": given["its_until"]})
+
+_HELD_BACK = Change(
+    _is_unstarted,
+    lambda given: {
+        "not_before": given["its_until"],
+        "turn": sa.case(
+            (operations.c.state == OperationState.PENDING, None), else_=operations.c.turn
+        ),
+    },
+)
 
 
 def _power_of_two(exponent: sa.ColumnElement[int]) -> sa.ColumnElement[float]:

@@ -40,7 +40,7 @@ from tests.statements import executed
 from views import apps, audit, jobs, metrics, operations, users
 from views.actions import search, show
 from views.doctor.database import check_database
-from views.operation_filter import Filter
+from views.operations.filter import Filter
 from views.overview import overview_of
 from views.overview.vitals import vitals_of
 from views.status import status

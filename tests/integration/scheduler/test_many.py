@@ -32,10 +32,11 @@ from tests.factories import (
     update_operation,
 )
 from tests.servers import Broker
-from views import bulk, operations
-from views.bulk import Selection
+from views import operations
 from views.changes import deleting, switching
 from views.installation import Installation
+from views.operations import many as bulk
+from views.operations.many import Selection
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

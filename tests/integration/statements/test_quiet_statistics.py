@@ -90,7 +90,7 @@ def test_what_was_sent_or_overtaken(quiet: Filled, asked: Statements) -> None:
 
     with asked.captured(), quiet.engine.begin() as connection:
         outbox.mark_sent(connection, messages)
-        outbox.put_off(connection, messages, quiet.now)
+        outbox.hold_back(connection, messages, quiet.now)
         outbox.release_unsent(connection, messages)
         turns.admit(connection, messages)
         overtaken = unstarted.overtake(connection, [(action.uid, quiet.now - MINUTE)])

@@ -26,7 +26,7 @@ WORKER = {
 }  # fmt: skip
 FOLLOWER = {**WORKER, "name": "celery@here", "queues": "celery", "follows": ["shop.close_day"]}
 WELL = Facts(
-    known=Known(NOW, None, NOW, 0, wants_mail=False),
+    known=Known(NOW, None, NOW, (), 0, wants_mail=False),
     daemon=DAEMON,
     ticks=(),
     readers=Readers((WORKER, FOLLOWER), ()),

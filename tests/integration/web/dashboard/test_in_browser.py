@@ -421,7 +421,7 @@ def test_without_a_script_every_page_is_read_and_changed(
         page = tab.page
         page.goto("/actions?q=nightly")
         page.click("[data-row] a.name")
-        page.click("text=Pause")
+        page.click("main >> text=Pause")
         expect(page.locator(".notice span")).to_have_text("Paused.")
         page.click("text=Resume")
         expect(page.locator(".notice span")).to_have_text("Resumed.")

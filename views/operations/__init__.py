@@ -18,7 +18,7 @@ from runtime.database import glancing, reading
 from scheduler.explain import waited_for
 from views.finding import operation_of
 from views.installation import Installation
-from views.operation_filter import Filter, filter_of
+from views.operations.filter import Filter, filter_of
 from views.verbs import READ, Verb
 from views.view import Instant, Listing, Page, View
 

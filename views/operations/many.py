@@ -21,7 +21,7 @@ from scheduler.on_demand import many
 from scheduler.on_demand.many import GONE, TAKES, USUALLY, ManyRequest, ManyVerb
 from views.finding import operation_of
 from views.installation import Installation
-from views.operation_filter import Filter, filter_of
+from views.operations.filter import Filter, filter_of
 from views.verbs import OPERATE, Verb
 from views.view import Instant, View
 

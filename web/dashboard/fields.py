@@ -1,8 +1,14 @@
-"""Instants as the fields of a form hold them: on the clock of the viewer's zone, without offset."""
+"""What fields hold: words among a few, and instants on the clock of the viewer's zone."""
 
+from enum import StrEnum
+from typing import TypeVar
 from zoneinfo import ZoneInfo
 
+from models.errors import Refused
+from models.problems import listed
 from models.values import format_instant, parse_instant
+
+Word = TypeVar("Word", bound=StrEnum)
 
 
 def in_zone(text: str, zone: str) -> str:
@@ -23,3 +29,12 @@ def as_field(text: str, zone: str) -> str:
     except ValueError:
         return ""
     return at.astimezone(ZoneInfo(zone)).replace(tzinfo=None).isoformat(timespec="seconds")
+
+
+def one_of(kind: type[Word], name: str, text: str) -> tuple[Word, ...]:
+    """Return the word that a parameter has, none for an empty one; raises Refused for another."""
+    if not text:
+        return ()
+    if text not in set(kind):
+        raise Refused(f"{name} {text!r} is unknown; write one of {listed(map(str, kind))}")
+    return (kind(text),)

@@ -1,0 +1,89 @@
+"""Everything, a queue or a small app is paused from the pages; a banner says so until it ends."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import expect
+
+from models.roles import Role
+from tests import browser as chrome
+from tests.browser import Chromium
+from tests.integration.web.conftest import APP, Web
+from tests.integration.web.dashboard.conftest import Browse, csrf_of
+from views.status import holds
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Chromium]:
+    with chrome.started() as browser:
+        yield browser
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_everything_is_paused_and_resumed_from_the_head(
+    chromium: Chromium, web_on_sqlite: Web, width: int
+) -> None:
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token(), width) as tab:
+        page = tab.page
+        page.goto("/actions")
+        page.click(".top .menu summary")
+        expect(page.locator(".menu select")).to_be_in_viewport()
+        assert (tab.lost(), tab.is_wider_than_the_screen(), tab.serious()) == ([], False, [])
+        page.select_option(".menu select", "PT4H")
+        page.click(".menu button")
+        expect(page.locator(".notice.warn")).to_contain_text("Everything is paused until in 3 h")
+        page.goto("/operations")
+        expect(page.locator(".notice.warn")).to_be_visible()
+        assert (tab.lost(), tab.is_wider_than_the_screen(), tab.serious()) == ([], False, [])
+        page.click(".notice.warn >> text=Resume")
+        expect(page.locator(".notice.warn")).to_have_count(0)
+
+    assert tab.faults == []
+
+
+def test_a_queue_and_a_small_app_are_paused_where_they_are_shown(
+    chromium: Chromium, web_on_sqlite: Web
+) -> None:
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
+        page = tab.page
+        page.goto("/health")
+        page.fill("input[name=name]", "@crm")
+        page.locator("form.pause").last.locator("button").click()
+        expect(page.locator(".notice.warn")).to_contain_text("All queues of application @crm")
+        page.goto(f"/apps/{APP}")
+        page.click("main .menu summary")
+        assert (tab.lost(), tab.is_wider_than_the_screen(), tab.serious()) == ([], False, [])
+        page.click("main .menu button")
+        expect(page.locator(".notice.warn")).to_have_count(2)
+        page.locator(".notice.warn").last.locator("button").click()
+        expect(page.locator(".notice.warn")).to_have_count(1)
+
+    assert [one.name for one in holds.pauses_of(web_on_sqlite.opened).held] == ["@crm"]
+    assert tab.faults == []
+
+
+def test_a_session_of_a_small_app_pauses_and_sees_its_own_alone(
+    web_on_sqlite: Web, browse: Browse
+) -> None:
+    holds.pause(web_on_sqlite.opened, "quick")
+    own = browse(web_on_sqlite, Role.OPERATOR, APP)
+    csrf = {"csrf": csrf_of(own)}
+
+    everything = own.post("/pause", data={**csrf, "span": "PT1H"})
+    queue = own.post("/queues/pause", data={**csrf, "name": "quick"})
+    mine = own.post(f"/apps/{APP}/pause", data=csrf)
+    page = own.get("/actions").text
+
+    assert (everything.status_code, queue.status_code, mine.status_code) == (403, 403, 303)
+    assert f"Small app {APP} is paused" in page
+    assert "minutebook.quick" not in page
+    assert "Pause everything" not in page
+
+
+def test_a_viewer_sees_the_banner_without_a_button(web_on_sqlite: Web, browse: Browse) -> None:
+    holds.pause(web_on_sqlite.opened, "quick")
+
+    page = browse(web_on_sqlite, Role.VIEWER).get("/actions").text
+
+    assert "Queue minutebook.quick is paused" in page
+    assert ">Resume<" not in page
