@@ -1,6 +1,8 @@
 """Views of operations, the runs of actions."""
 
+import re
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -8,6 +10,7 @@ from pydantic import BeforeValidator, Field
 
 from models.action.hooks import Target
 from models.action.plan import Broken, Plan
+from models.errors import NotFound, Refused
 from models.notices import shown_target
 from models.operation import UNSTARTED, OperationState
 from models.store import actions, notices, operations
@@ -24,6 +27,10 @@ from views.view import Instant, Listing, Page, View
 
 # Without what proves to us which worker holds the operation.
 ShownSteps = Annotated[Any, BeforeValidator(shown)]
+
+
+# Eight hexadecimal digits or more: a name rarely is that.
+_ID = re.compile(r"(?=.{8,36}$)[0-9a-f]{8}[0-9a-f-]*", re.IGNORECASE | re.ASCII)
 
 
 class OperationRow(View):
@@ -220,6 +227,17 @@ def page(
         items=views_of(shown),
         next=str(shown[-1]["id"]) if len(rows) > limit else None,
     )
+
+
+def with_id(installation: Installation, text: str) -> UUID | None:
+    """Return the id of the one operation that a text is the id of, or its first digits."""
+    if not _ID.fullmatch(text):
+        return None
+    with reading(installation.engine) as connection, suppress(NotFound, Refused):
+        id = operation_of(connection, text, installation.scope)
+        found = operations.states_of(connection, [id], installation.scope)
+        return None if found[id] == operations.UNKNOWN else id
+    return None
 
 
 @Verb("show_operation", "GET /api/operations/{id}", READ)

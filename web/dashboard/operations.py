@@ -63,10 +63,16 @@ class OperationQuery(BaseModel):
 @router.get("/operations")
 def list_operations(
     request: Request, visitor: Viewer, asked: Annotated[OperationQuery, Query()]
-) -> HTMLResponse:
-    """Show a page of the operations of a small app, or of all that the visitor may see."""
+) -> Response:
+    """Show a page of the operations of a small app, or of all that the visitor may see.
+
+    A name that is an id, or begins one, leads to that operation.
+    """
     found, fault, status = None, "", 200
     opened, wanted, verbs, matching = visitor.opened, Filter(), list(MANY), 0
+    id = operations.with_id(opened, asked.name.strip())
+    if id is not None:
+        return RedirectResponse(Page(request).url(f"/operations/{id}"), 303)
     all_apps = not opened.is_bound
     try:
         wanted = asked.filter(Page(request).zone)

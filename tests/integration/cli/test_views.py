@@ -42,9 +42,11 @@ from views.explanation import Explanation
 from views.installation import Migrated, Started, StoppedUp
 from views.jobs import AddedJob, DeletedJob, ImportedJobs, Jobs
 from views.operations import Log, Operation, Operations, OperationStateView
+from views.operations.many import Bulk
 from views.runs import CancelledAll, Ran, RanAll, RepeatedAll, RunPlan
 from views.simulation import Simulation
 from views.status import Status
+from views.status.holds import Pause, Queues
 from views.status.quiet import QuietPeriod
 from views.steps import Steps
 from views.tokens import NewToken, RevokedToken, Tokens
@@ -110,7 +112,13 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("operation logs", ("{id}",), Log),
     ("operation rerun", ("{missed}",), RepeatedAll),
     ("operation retry", ("{failed}",), RepeatedAll),
+    ("operation retry", ("--state", "failed", "--dry-run"), Bulk),
     ("operation cancel", ("{id}",), CancelledAll),
+    ("queue pause", ("quick", "--until", "PT30M"), Pause),
+    ("queue list", (), Queues),
+    ("queue resume", ("quick",), Pause),
+    ("app pause", ("default",), Pause),
+    ("app resume", ("default",), Pause),
     ("app add", ("{app}",), AppliedApp),
     ("app apply", ("{app}",), AppliedApps),
     ("pause", ("--all", "--until", "PT30M"), QuietPeriod),

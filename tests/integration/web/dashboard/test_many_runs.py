@@ -145,6 +145,17 @@ def test_an_unknown_word_in_an_address_is_refused(
     assert problem in unescape(answer.text).lower()
 
 
+@pytest.mark.parametrize("digits", [8, 13, 36])
+def test_an_id_in_the_search_opens_its_run(web_on_sqlite: Web, browse: Browse, digits: int) -> None:
+    (id,) = make_failed(web_on_sqlite, 1)
+    whole, own = browse(web_on_sqlite), browse(web_on_sqlite, app=APP)
+
+    found, theirs = (one.get("/operations", params={"name": id[:digits]}) for one in (whole, own))
+
+    assert (found.status_code, found.headers["location"]) == (303, f"/operations/{id}")
+    assert theirs.status_code == 200
+
+
 def test_all_actions_that_match_are_changed_after_a_plan(
     chromium: Chromium, web_on_sqlite: Web
 ) -> None:
