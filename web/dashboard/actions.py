@@ -10,16 +10,23 @@ from views import apps, runs
 from views.actions import search, whole
 from views.changes import deleting, switching
 from views.installation import Installation
+from views.view import LARGEST_PAGE
 from web.dashboard import drawing
 from web.dashboard.fields import one_of
 from web.dashboard.rendering import Undo, ask, render, see
 from web.dashboard.session import Operator, Viewer, Visitor, is_fragment, page_asked
 from web.dashboard.texts import say
+from web.paging import file_of
 from web.routing import ByTurns, heavy
 
 router = APIRouter(include_in_schema=False, route_class=ByTurns)
 PAGE = 50
 MOST_CHOSEN = 500
+# Of a file in CSV.
+COLUMNS = (
+    "uid", "app", "name", "owner", "standing", "is_healthy", "health", "last_state", "last_run_at",
+    "last_success_at", "next_occurrence_at", "revision", "priority",
+)  # fmt: skip
 # The script in the browser names as many.
 MOST_NAMED = 20
 VERBS = ("run", "pause", "resume", "delete", "restore")
@@ -62,6 +69,17 @@ def list_actions(
             "spark": drawing.spark,
         },
     )
+
+
+@router.get("/actions.csv")
+@router.get("/actions.json")
+def export_actions(
+    request: Request, visitor: Viewer, q: str = "", owner: str = "", standing: str = ""
+) -> Response:
+    """Return the first thousand actions that a search finds as a file."""
+    asked = next(iter(one_of(Standing, "standing", standing)), None)
+    found = search.search(visitor.opened, q, owner or None, asked, LARGEST_PAGE)
+    return file_of(found.items, "actions", request.url.path.rpartition(".")[2], COLUMNS)
 
 
 @router.post("/actions")

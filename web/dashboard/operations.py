@@ -20,18 +20,25 @@ from views import apps, operations, runs
 from views.installation import Installation
 from views.operations import many as bulk
 from views.operations.filter import Filter
+from views.view import LARGEST_PAGE
 from web.dashboard import drawing
 from web.dashboard.fields import in_zone, one_of
 from web.dashboard.rendering import Page, render, render_part, see
 from web.dashboard.session import Operator, Viewer, Visitor
 from web.dashboard.texts import say
 from web.live import UNAUTHORIZED
+from web.paging import file_of
 from web.routing import ByTurns, heavy
 
 router = APIRouter(include_in_schema=False, route_class=ByTurns)
 PAGE = 50
 # The filters that a change of many keeps.
 FIELDS = ("action", "name", "state", "cause", "since", "until")
+# Of a file in CSV.
+COLUMNS = (
+    "id", "app", "action_name", "occurrence_at", "state", "reason", "cause", "triggerer", "subject",
+    "queue", "attempt", "recorded_at", "started_at", "finished_at", "worker", "error",
+)  # fmt: skip
 STATES = frozenset(OperationState)
 CHANGES = {"cancel": runs.cancel, "retry": runs.retry, "rerun": runs.rerun}
 MANY = {"retry": bulk.retry, "rerun": bulk.rerun, "cancel": bulk.cancel}
@@ -97,6 +104,18 @@ def list_operations(
         "app": opened.app_name if opened.is_bound else "",
     }
     return render(request, "operations.html", values, status)
+
+
+@router.get("/operations.csv")
+@router.get("/operations.json")
+def export_operations(
+    request: Request, visitor: Viewer, asked: Annotated[OperationQuery, Query()]
+) -> Response:
+    """Return the first thousand runs that match, from that page on, as a file."""
+    opened, wanted = visitor.opened, asked.filter(Page(request).zone)
+    all_apps = not opened.is_bound
+    found = operations.page(opened, wanted, LARGEST_PAGE, asked.cursor, all_apps=all_apps)
+    return file_of(found.items, "runs", request.url.path.rpartition(".")[2], COLUMNS)
 
 
 @router.post("/operations")

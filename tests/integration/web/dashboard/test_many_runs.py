@@ -156,6 +156,24 @@ def test_an_id_in_the_search_opens_its_run(web_on_sqlite: Web, browse: Browse, d
     assert theirs.status_code == 200
 
 
+def test_lists_are_files_of_what_the_filters_admit(web_on_sqlite: Web, browse: Browse) -> None:
+    ids = make_failed(web_on_sqlite, 2, "=1+1")
+    make_operation(web_on_sqlite.engine, make_action(web_on_sqlite.engine, name="other"), NOON)
+    browser = browse(web_on_sqlite)
+
+    rows = browser.get("/operations.json?state=failed").json()
+    sheet = browser.get("/operations.csv?state=failed")
+    names = browser.get("/actions.csv", params={"q": "other"}).text.splitlines()
+
+    assert [one["id"] for one in rows] == ids
+    assert sheet.headers["content-disposition"] == 'attachment; filename="runs.csv"'
+    assert [line.split(",")[:3] for line in sheet.text.splitlines()[1:]] == [
+        [id, "default", "'=1+1"] for id in ids
+    ]
+    assert [line.split(",")[2] for line in names] == ["name", "other"]
+    assert browse(web_on_sqlite, app=APP).get("/operations.json").json() == []
+
+
 def test_all_actions_that_match_are_changed_after_a_plan(
     chromium: Chromium, web_on_sqlite: Web
 ) -> None:
