@@ -28,6 +28,7 @@ from minutebook.followed import (
     current_operation,
 )
 from minutebook.lease import CANCELLED, LOST, TIME_LIMIT, Interrupted
+from minutebook.told import traceback_of, value_of
 
 logger = logging.getLogger("minutebook.follow")
 
@@ -148,7 +149,9 @@ def _run_claimed(task: Any, operation: FollowedOperation, call: Callable[[], Any
         operation.end(outcome, **details)
         return returned
     outcomes = {CANCELLED: "cancelled", TIME_LIMIT: "time box", LOST: LOST, None: "success"}
-    operation.end(outcomes[operation.stopped_for])
+    said = value_of(returned)
+    details = {} if said is None else {"returned": said}
+    operation.end(outcomes[operation.stopped_for], **details)
     return returned
 
 
@@ -170,7 +173,8 @@ def _outcome_of(
     if isinstance(error, SoftTimeLimitExceeded) and operation.interrupted_for == TIME_LIMIT:
         return "time limit", {}
     is_cut_off = isinstance(error, SystemExit) and _is_of_a_worker_that_stops(error)
-    return "cut off" if is_cut_off else "failed", {"error": _text(error)}
+    details: dict[str, Any] = {} if is_cut_off else {"traceback": traceback_of(error)}
+    return "cut off" if is_cut_off else "failed", {"error": _text(error), **details}
 
 
 def _is_of_a_worker_that_stops(error: SystemExit) -> bool:

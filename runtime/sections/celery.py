@@ -88,11 +88,30 @@ class CelerySettings(ApplicationSettings):
         description="the application of tasks that name none: one of SCHED_CELERY_BROKERS_…; "
         "by default that of SCHED_CELERY_BROKER_URL",
     )
+    keep_details: bool = Field(
+        True,
+        description="whether runs of followed tasks keep the traceback, or what the task returned",
+    )
+    hide: str = Field(
+        r"(?i)(?:passw(?:or)?d|secret|token|api[_-]?key|authorization)['\"]?\s*[=:]\s*"
+        r"(?:['\"]?(?:bearer|basic)\s+)?\S+"
+        r"|(?<=://)[^/\s:@]*:[^/\s@]+(?=@)",
+        description="a regular expression: what it finds in these is shown as ***",
+    )
     brokers: Applications = Field(
         Named(),
         description="brokers of further applications, by name: a URL, or an object with the keys "
         "of this section",
     )
+
+    @field_validator("hide")
+    @classmethod
+    def _is_an_expression(cls, value: str) -> str:
+        try:
+            re.compile(value)
+        except re.error as error:
+            raise ValueError(f"write a regular expression of Python: {error}") from None
+        return value
 
     @model_validator(mode="after")
     def _is_known(self) -> Self:

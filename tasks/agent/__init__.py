@@ -24,6 +24,7 @@ from runtime.supervisor import PARENT
 from tasks.agent.bounds import Bounds
 from tasks.agent.claims import Claims
 from tasks.agent.desk import Desk
+from tasks.agent.details import Details
 from tasks.agent.ends import Ends
 from tasks.agent.session import Session
 from tasks.agent.socket import listening
@@ -73,7 +74,9 @@ class Agent:
         self.workers = Workers(engine, SkewWatch(settings.clock.max_skew_s), worker, bounds)
         self.desk = Desk(engine)
         self.claims = Claims(self.desk, settings.alert, bounds, self.workers.follows)
-        self.ends = Ends(self.desk, Spool(settings.home), settings.alert)
+        self.ends = Ends(
+            self.desk, Spool(settings.home), settings.alert, Details.by(settings.celery)
+        )
         self._sessions: set[Session] = set()
         self._lock = threading.Lock()
 

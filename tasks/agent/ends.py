@@ -20,12 +20,14 @@ from runtime.logs.events import EventLog
 from runtime.sections import AlertSettings
 from tasks.agent import followed
 from tasks.agent.desk import PROMPT_S, Desk, Errand
+from tasks.agent.details import Details
 from tasks.agent.followed import Held
 from tasks.agent.spool import Spool
 
 logger = EventLog("minutebook.agent")
 
 Its = tuple[UUID, int]
+KEPT = Details()
 Answer = dict[str, Any]
 # How often to look for what agents left that are gone.
 LOOK_EVERY_S = 60.0
@@ -67,19 +69,24 @@ class End(Errand[Ended]):
 class Ends:
     """Writes the ends of an agent's attempts."""
 
-    def __init__(self, desk: Desk, spool: Spool, alerts: AlertSettings) -> None:
+    def __init__(
+        self, desk: Desk, spool: Spool, alerts: AlertSettings, details: Details = KEPT
+    ) -> None:
         self._desk, self._spool, self._alerts = desk, spool, alerts
+        self._details = details
         self._open: dict[str, End] = {}
         self._sender = ThreadPoolExecutor(SENDERS, "ends")
         self._look_at = 0.0
 
     def report(self, held: Held, report: Mapping[str, Any]) -> Answer:
         """Write or keep the end that a task reports; return its state, `kept` or `lost`."""
+        report = self._details.in_lines(report)
         end = self._submit(held.its, lambda c: followed.write_end(c, held, report, self._alerts))
         return self._answer(end, str(held.step[SEED]), report)
 
     def report_unknown(self, its: Its, delivery: str, report: Mapping[str, Any]) -> Answer:
         """Write or keep the end of an attempt that an earlier agent claimed."""
+        report = self._details.in_lines(report)
         return self._answer(self._submit_kept(its, delivery, report), delivery, report)
 
     def leave_behind(self, held: Held) -> None:

@@ -38,7 +38,10 @@ LONGEST_LINE = 16 * 2**20
 BEAT_S = 1.0
 # What an end may hold; the rest of its line says whose it is.
 REPORTED = frozenset(
-    {"outcome", "error", "message", "progress", "by", "is_followed", "at", "delay_s"}
+    {
+        *("outcome", "error", "traceback", "returned", "message", "progress"),
+        *("by", "is_followed", "at", "delay_s"),
+    }
 )
 
 

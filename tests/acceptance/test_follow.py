@@ -2,6 +2,8 @@
 
 import pytest
 
+from models.store import operations
+from runtime.database import reading
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import python
 from tests.acceptance.shop import RAN_ONCE, Shop, begins
@@ -149,3 +151,21 @@ def test_a_worker_that_follows_after_all_claims_what_was_handed_over(shop: Shop)
 
     shop.installation.becomes(id, "success")
     assert shop.said() == RAN_ONCE
+
+
+@ON_SQLITE
+def test_the_log_of_a_run_has_the_traceback_or_what_the_task_returned(shop: Shop) -> None:
+    shop.worker()
+    failed, done = shop.due("write_letter"), shop.due("close_day", name="another")
+
+    shop.tick()
+
+    shop.installation.becomes(failed, "failed")
+    shop.installation.becomes(done, "success")
+    with reading(shop.installation.engine) as connection:
+        lines = [one["message"] for one in operations.log_lines(connection, failed)]
+        (said,) = operations.log_lines(connection, done)
+    assert lines[0] == "Traceback (most recent call last):"
+    assert lines[-1] == "LookupError: no paper left"
+    assert any("in write_letter" in line for line in lines)
+    assert said["message"] == "returned 'Paris is closed'"

@@ -106,12 +106,13 @@ def finish(
     alerts: AlertSettings,
     said: Mapping[str, Any],
 ) -> Ended:
-    """End an attempt (id, number), with what its worker `said`: `message` and `progress`.
+    """End an attempt (id, number), with what its worker `said`: `message`, `progress`, `lines`.
 
     Raises LeaseLost.
     """
     steps = [ended(step, ending, said.get("message"))]
-    story = Story({**progress_columns(said.get("progress") or {}), "steps": steps})
+    columns = {**progress_columns(said.get("progress") or {}), "steps": steps}
+    story = Story(columns, said.get("lines"))
     return end(connection, *its, ending, story, alerts=alerts)
 
 

@@ -1,0 +1,70 @@
+"""What a followed task says of its end: short, and of the task's own frames."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from minutebook.followed import FollowedOperation
+from minutebook.told import LONGEST_LINE, LONGEST_VALUE, MOST_LINES, traceback_of, value_of
+
+
+class Odd:
+    def __repr__(self) -> str:
+        raise RuntimeError("no words")
+
+
+def raised(call: Callable[[], object]) -> BaseException:
+    try:
+        call()
+    except BaseException as error:  # what a task may raise
+        return error
+    raise AssertionError("it raised nothing")
+
+
+def no_printer() -> None:
+    raise ValueError("no printer")
+
+
+def test_a_traceback_begins_at_the_task() -> None:
+    def wrapped() -> Any:
+        # As a worker calls it: by a function of the client.
+        operation: Any = type("Operation", (), {"run": FollowedOperation.run})
+        return operation.run(no_printer)
+
+    lines = traceback_of(raised(no_printer))
+
+    assert lines[0] == "Traceback (most recent call last):"
+    assert lines[-1] == "ValueError: no printer"
+    assert any("in no_printer" in line for line in lines)
+    assert callable(wrapped)
+
+
+def test_a_traceback_is_short() -> None:
+    def deep(number: int) -> None:
+        if number == 0:
+            raise ValueError("x" * 10_000)
+        deep(number - 1)
+
+    lines = traceback_of(raised(lambda: deep(300)))
+
+    assert len(lines) <= MOST_LINES
+    assert max(map(len, lines)) <= LONGEST_LINE
+
+
+@pytest.mark.parametrize(
+    ("returned", "shown"),
+    [
+        (None, None),
+        ({"orders": 12}, "{'orders': 12}"),
+        (0, "0"),
+        (Odd(), None),
+        ("x" * 9_000, None),
+        ([[[[[[1]]]]]], "[[[[[...]]]]]"),
+        (list(range(10_000)), None),
+    ],
+)
+def test_a_value_is_shown_in_short(returned: object, shown: str | None) -> None:
+    text = value_of(returned)
+
+    assert text == shown or (shown is None and text is not None and len(text) <= LONGEST_VALUE)
