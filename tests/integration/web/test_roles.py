@@ -77,6 +77,7 @@ def walked(web_on_sqlite: Web) -> tuple[Web, dict[str, str]]:
     ids = {
         "app": APP, "action": "nightly", "id": str(operation.id), "template": "hello",
         "domain": "sales", "user": "ann@example.com",
+        "name": "ops",
     }  # fmt: skip
     return web_on_sqlite, ids
 
