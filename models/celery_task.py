@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import JsonValue
 
 from minutebook.grants import EVERYTHING, Grants, not_granted
-from models.carriers import BY_EXCHANGE, OWN_TASKS, QUEUE_PREFIX, at_application
+from models.carriers import AT_APPLICATION, BY_EXCHANGE, OWN_TASKS, QUEUE_PREFIX, at_application
 from models.errors import Problem
 
 InDoubt = Literal["leave", "send_again"]
@@ -52,7 +52,7 @@ class HandOver:
 
     def in_broker(self, listed: str) -> str:
         """Return the name that such a queue has in the application's broker."""
-        return listed.removesuffix(at_application("", self.application))
+        return listed.removesuffix(f"{AT_APPLICATION}{self.application or ''}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from minutebook.grants import Grants
 from models.action import ParseContext, parse_action, plan_of
 from models.action.plan import Plan
 from models.action.policy import NO_TIME_LIMIT
-from models.carriers import OWN_TASKS
+from models.carriers import OWN_TASKS, application_in
 from models.celery_task import CeleryRules, HandOver, refusals
 from models.json_text import read_json
 from tests.factories import STEPS, make_document
@@ -144,3 +144,14 @@ def test_a_save_takes_little_time_whatever_the_arguments_hold() -> None:
         return process_time() - began
 
     assert min(cpu_s() for _ in range(3)) < 0.2
+
+
+@pytest.mark.parametrize("application", [None, "shop"])
+@pytest.mark.parametrize("key", ["video.short", "celery@crm", "celery@", "celery@crm@shop"])
+def test_a_routing_key_names_no_application(application: str | None, key: str) -> None:
+    handed = HandOver("a", exchange="C.dq2", routing_key=key, application=application)
+    assert handed.route is not None
+
+    listed = handed.listed(handed.route)
+
+    assert (application_in(listed), handed.in_broker(listed)) == (application, handed.route)
