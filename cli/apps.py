@@ -103,7 +103,7 @@ def grant(  # noqa: PLR0917 - typer passes them by name
     """
     kinds = {
         "files": files, "connections": connections, "readers": readers, "env": env, "mail": mail,
-        "notify": notify,        "tasks": tasks, "queues": queues, "exchanges": exchanges,
+        "notify": notify, "tasks": tasks, "queues": queues, "exchanges": exchanges,
         "applications": applications, "steps": steps, "commands": programs,
     }  # fmt: skip
     lists = {kind: names for kind, names in kinds.items() if names is not None}

@@ -3,6 +3,7 @@
 import logging
 import os
 from dataclasses import replace
+from urllib.parse import quote
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -131,7 +132,8 @@ def link_of(notice: Notice, public_url: str) -> dict[str, str]:
     if told.get("operation_id"):
         return {"url": f"{public_url}/operations/{told['operation_id']}"}
     if told.get("action_uid"):
-        return {"url": f"{public_url}/apps/{told['small_app']}/actions/{told['action_uid']}"}
+        place = f"/apps/{quote(told['small_app'], safe='')}/actions/{told['action_uid']}"
+        return {"url": public_url + place}
     return {"url": f"{public_url}/health"}
 
 

@@ -4,10 +4,13 @@ Its URL is the installation's, and often a secret: no error and no log line cont
 """
 
 import logging
-from collections.abc import Mapping
+import threading
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 from urllib.parse import parse_qsl, urlencode
+
+import httpx
 
 from minutebook.grants import not_granted
 from models.notices import NoticeKind
@@ -17,6 +20,13 @@ from runtime.references import OF_SETTINGS, SecretMissing, resolved
 from tasks.notices.text import content_of
 from tasks.notices.undelivered import Undelivered
 from tasks.notices.webhook import without
+from tasks.outgoing.deadline import Deadline
+
+_APPRISE = logging.getLogger("apprise")
+_APPRISE.propagate = False
+_APPRISE.addHandler(logging.NullHandler())
+# Its client logs the paths of URLs at DEBUG.
+logging.getLogger("urllib3").setLevel(logging.WARNING)
 
 GOOD = frozenset(
     {
@@ -61,23 +71,61 @@ def message_of(kind: NoticeKind, told: Mapping[str, Any]) -> Message:
 
 
 def send(name: str, message: Message, settings: Settings) -> None:
-    """Send a message to a channel of the settings. Raises Undelivered."""
+    """Send a message to a channel of the settings. Raises Undelivered.
+
+    Takes no longer than SCHED_HOOK_TIMEOUT_S: the limits of Apprise restart with every byte, and
+    its URLs may set others.
+    """
+    url = _url(name, settings)
+    deadline = Deadline(settings.hook.timeout_s)
+    try:
+        with deadline:
+            why = deadline.within(lambda: _refusal(name, url, message))
+    except httpx.ConnectTimeout:
+        late = f"channel {name}: the service did not answer within {deadline.seconds:g} s"
+        raise Undelivered(late, permanent=False) from None
+    if why is not None:
+        raise Undelivered(f"channel {name}: {why}", permanent=False)
+
+
+def _refusal(name: str, url: str, message: Message) -> str | None:
+    """Send a message by Apprise; return why the service did not take it, None if it did."""
     try:
         import apprise
     except ImportError:
         raise Undelivered(MISSING, permanent=False) from None
-    url = _url(name, settings)
-    service = apprise.Apprise.instantiate(with_incident(url, message.about))
-    if service is None:
-        raise Undelivered(f"{setting_of(name)} is no URL that Apprise knows", permanent=True)
-    service.overflow_mode = apprise.OverflowMode.TRUNCATE
-    kind = apprise.NotifyType.SUCCESS if message.is_good else apprise.NotifyType.FAILURE
-    capture: Any = apprise.LogCapture
-    with capture(level=logging.WARNING) as log:
-        is_taken = service.notify(title=message.title, body=message.text, notify_type=kind)
-        said = log.getvalue()
-    if not is_taken:
-        raise Undelivered(f"channel {name}: {_why(said, url)}", permanent=False)
+    with _Heard() as heard:
+        service = apprise.Apprise.instantiate(with_incident(url, message.about))
+        if service is None:
+            raise Undelivered(f"{setting_of(name)} is no URL that Apprise knows", permanent=True)
+        service.overflow_mode = apprise.OverflowMode.TRUNCATE
+        kind = apprise.NotifyType.SUCCESS if message.is_good else apprise.NotifyType.FAILURE
+        plain = apprise.NotifyFormat.TEXT
+        is_taken = service.notify(
+            title=message.title, body=message.text, notify_type=kind, body_format=plain
+        )
+    return None if is_taken else _why(heard.lines, url)
+
+
+class _Heard(logging.Handler):
+    """Keeps what Apprise logs in this thread; nothing of it reaches a log, for it shows URLs."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.lines: list[str] = []
+        self._thread = threading.get_ident()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a line."""
+        if record.thread == self._thread:
+            self.lines.append(record.getMessage())
+
+    def __enter__(self) -> Self:
+        _APPRISE.addHandler(self)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        _APPRISE.removeHandler(self)
 
 
 def with_incident(url: str, about: str) -> str:
@@ -106,8 +154,7 @@ def _url(name: str, settings: Settings) -> str:
         raise Undelivered(f"{setting_of(name)}: {error}", permanent=False) from None
 
 
-def _why(said: str, url: str) -> str:
+def _why(heard: Sequence[str], url: str) -> str:
     """Return the last line of what Apprise said, without a part of the URL."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    text = without(url, lines[-1]) if lines else "the service did not take it"
+    text = without(url, heard[-1].strip()) if heard else "the service did not take it"
     return text[:_LONGEST_WHY]

@@ -1,19 +1,29 @@
 """Notices to channels: chats and pagers by Apprise, for hooks and for alerts."""
 
 import json
+import logging
 from collections.abc import Iterator
+from logging.handlers import BufferingHandler
 from typing import Any
+from uuid import UUID
 
 import apprise
 import pytest
 import sqlalchemy as sa
+from pydantic import SecretStr
 
+from minutebook.grants import Grants
+from models.action.hooks import Target
 from models.errors import InvalidDocument, NotFound, Refused
+from models.notices import NoticeKind
+from models.store.notices import Notice
 from runtime.config import InvalidSetting, Settings, load_settings
 from scheduler.changes.change import create_all
-from tasks.notices.channel import with_incident
+from tasks.notices import link_of
+from tasks.notices.channel import Message, send, with_incident
+from tasks.notices.undelivered import Undelivered
 from tests.factories import author, installation_on, make_document
-from tests.integration.tasks.crew import Crew
+from tests.integration.tasks.crew import NOON, Crew
 from tests.receiver import Receiver, receiver
 from views import channels
 
@@ -183,3 +193,55 @@ def test_a_wrong_channel_names_its_variable_and_no_secret(
 
     assert says in str(refused.value)
     assert "secret" not in str(refused.value)
+
+
+def test_a_service_that_answers_byte_by_byte_holds_a_worker_no_longer_than_a_webhook_does(
+    crew: Crew, chat: Receiver
+) -> None:
+    chat.trickle_s = 0.2
+    hook = crew.settings.hook.model_copy(update={"timeout_s": 1.0})
+    crew.settings = crew.settings.model_copy(update={"hook": hook})
+    crew.run(make(crew, on_failure=[OPS]), "failed")
+
+    assert crew.deliver() == ["put off"]
+    assert crew.rows()[0]["error"] == "channel ops: the service did not answer within 1 s"
+
+
+@pytest.mark.parametrize(
+    "url", ["slack://hunter2", "discord://hunter2/", "nope://hunter2", "json://127.0.0.1:1/hunter2"]
+)
+def test_neither_an_error_nor_a_log_shows_a_channel_s_url(settings: Settings, url: str) -> None:
+    its = settings.model_copy(update={"notify": {"ops": SecretStr(url)}})
+    root, kept = logging.getLogger(), BufferingHandler(1_000)
+    root.addHandler(kept)
+    level = root.level
+    root.setLevel(logging.DEBUG)
+    try:
+        with pytest.raises(Undelivered) as refused:
+            send("ops", Message("a title", "a text", "minutebook-1", is_good=True), its)
+    finally:
+        root.removeHandler(kept)
+        root.setLevel(level)
+
+    said = [str(refused.value), *(one.getMessage() for one in kept.buffer)]
+    assert not [one for one in said if "hunter2" in one or "127.0.0.1" in one]
+
+
+def test_a_text_is_no_markup(settings: Settings, chat: Receiver) -> None:
+    url = SecretStr(chat.url.replace("http://", "json://") + "?format=html")
+    its = settings.model_copy(update={"notify": {"ops": url}})
+
+    send("ops", Message("a title", "a < b\nand more", "minutebook-1", is_good=True), its)
+
+    assert posted(chat)[0]["message"] == "a&nbsp;&lt;&nbsp;b<br/>and&nbsp;more"
+
+
+def test_a_link_to_an_action_can_be_followed_whatever_its_small_app_is_called() -> None:
+    told = {"small_app": "R&D #1 / Köln?", "action_uid": "7"}
+    notice = Notice(
+        UUID(int=1), 1, NoticeKind.MISSED, Target("notify", "ops"), told, NOON, Grants()
+    )
+
+    assert link_of(notice, "https://m.example.com/sub") == {
+        "url": "https://m.example.com/sub/apps/R%26D%20%231%20%2F%20K%C3%B6ln%3F/actions/7"
+    }
