@@ -28,7 +28,8 @@ from models.values import (
 MOST_HOOKS = 20
 # Of which failures a hook hears: each, or the first of several in a row.
 EACH, FIRST = "each", "first"
-_SLUG = re.compile(r"[a-z0-9_-]{1,50}")
+# Sentry refuses digits alone.
+_SLUG = re.compile(r"(?![0-9]+$)[a-z0-9_-]{1,50}")
 BY_REFERENCE = 'write "env:NAME" or "file:/absolute/path", and store the URL there'
 
 
@@ -144,7 +145,9 @@ def _listed(value: object) -> list[object]:
 def _monitor(value: object) -> object:
     if isinstance(value, bool) or (isinstance(value, str) and _SLUG.fullmatch(value)):
         return value
-    raise ValueError("write true, false, or 1 to 50 of: lowercase letters, digits, _ and -")
+    raise ValueError(
+        "write true, false, or 1 to 50 of: lowercase letters, digits, _ and -, and not digits alone"
+    )
 
 
 class HooksModel(Document):

@@ -22,10 +22,7 @@ UNSET = "SCHED_ALERT_SENTRY_DSN is not set for the workers"
 
 
 def check_in(notice: Notice, settings: Settings) -> None:
-    """Send the check-in of a notice; raises Undelivered.
-
-    Several check-ins of one operation have one id: Sentry keeps the last of them.
-    """
+    """Send the check-in of a notice; raises Undelivered."""
     dsn = settings.alert.sentry_dsn.get_secret_value()
     if not dsn:
         raise Undelivered(UNSET, permanent=False)
@@ -57,9 +54,9 @@ def endpoint_of(dsn: str) -> tuple[str, str]:
 def said_of(notice: Notice, environment: str) -> dict[str, Any]:
     """Return the check-in that a notice stands for."""
     told = notice.payload
-    its = notice.operation_id or notice.id
     said: dict[str, Any] = {
-        "check_in_id": its.hex,
+        # What was missed has no operation.
+        "check_in_id": told.get("check_in_id") or notice.id.hex,
         "monitor_slug": notice.target.to or slug_of(told["small_app"], told["action"]),
         "status": _status(notice.kind, told),
         "environment": environment,
@@ -75,7 +72,8 @@ def _status(kind: NoticeKind, told: Mapping[str, Any]) -> str:
     if kind is NoticeKind.STARTED:
         return "in_progress"
     if kind is NoticeKind.MISSED:
-        return "missed"
+        # Sentry refuses "missed" from others: only it may say so.
+        return "error"
     has_failed = is_failure(OperationState(told["state"]), told.get("reason"))
     return "error" if has_failed else "ok"
 

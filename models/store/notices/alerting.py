@@ -23,7 +23,7 @@ from models.sql import database_now
 from models.store import notices
 from models.store.conditions import state_of
 from models.store.notices import Origin, Owed, checkins
-from models.store.notices.checkins import hears_of, monitor_in, monitors
+from models.store.notices.checkins import check_in_id, hears_of, monitor_in, monitors
 from models.store.notices.payload import payload_of
 from models.tables import action_state
 from runtime.sections import AlertSettings
@@ -86,21 +86,22 @@ def enqueue(
         if kind is not None and (targets or kind in _CLOSES):
             pending.append((kind, targets))
     pending += _first(connection, end, status, hooks)
-    watchers = monitors(hooks, alerts) if hears_of(end.state) else ()
-    if watchers:
-        checkins.withdraw_start(connection, end.operation_id)
-        pending.append((NoticeKind.ENDED, watchers))
-    if not pending:
+    watchers = monitors(hooks, alerts)
+    if not pending and not watchers:
         return []
     payload = payload_of(connection, end.operation_id) | {
         "run_number": status.run_number,
         "failures_in_row": status.failures_in_row,
         "troubles_in_row": status.troubles_in_row,
     }
-    payload |= monitor_in(end.plan) if watchers else {}
     sent: list[Owed] = []
     for kind, targets in pending:
         sent += _enqueue_one(connection, (end, kind), targets, payload, alerts)
+    if watchers and hears_of(end.state, payload):
+        checkins.withdraw_start(connection, end.operation_id)
+        its = {"check_in_id": check_in_id(connection, end.operation_id), **monitor_in(end.plan)}
+        ended = (end, NoticeKind.ENDED)
+        sent += _enqueue_one(connection, ended, watchers, payload | its, alerts)
     return sent
 
 

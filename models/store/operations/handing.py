@@ -89,7 +89,7 @@ def begin(
             continue
         queue = handed.in_broker(row.queue)
         application = rules.canonical(handed.application)
-        watched = checkins.headers_of(row.plan, row.app, row.action, row.id, alerts)
+        watched = checkins.headers_of(connection, row, alerts)
         its = Handed(row.id, row.attempt, queue, handed, _header(row), application, watched)
         ready.append(its)
     begun = sa.update(operations).where(operations.c.id.in_([one.id for one in ready]))

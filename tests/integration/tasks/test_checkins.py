@@ -14,11 +14,15 @@ from models.action.hooks import HooksModel
 from models.store.notices import missed
 from models.store.notices.alerting import NO_ALERTS
 from models.store.notices.missed import Episode, Missed
+from models.store.scope import WHOLE_INSTALLATION
 from runtime.config import Settings
+from scheduler.on_demand.cancel import cancel
+from scheduler.on_demand.restart import retry
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
+from tasks.execute import run_attempt
 from tests.celery_messages import allowing, celery_action, celery_messages
-from tests.factories import STEPS, rows_of
+from tests.factories import STEPS, make_operation, rows_of
 from tests.integration.tasks.crew import Crew
 from tests.receiver import Receiver, receiver
 
@@ -103,6 +107,34 @@ def test_a_retry_begins_no_second_check_in(crew: Crew, engine: sa.Engine) -> Non
     assert kinds == ["started"]
 
 
+def test_a_retry_by_hand_is_another_check_in(
+    crew: Crew, engine: sa.Engine, sentry: Receiver
+) -> None:
+    id = crew.run(crew.make(hooks={"monitor": True}), "failed")
+    crew.deliver()
+    crew.error, crew.during = None, crew.deliver
+
+    again, _ = retry(engine, id, WHOLE_INSTALLATION, "ann")
+    run_attempt(engine, crew.settings, crew.registry, (id, again.attempt), "tests")
+    crew.deliver()
+
+    failed, begun, succeeded = heard(sentry)
+    assert statuses(sentry) == ["error", "in_progress", "ok"]
+    # Sentry ignores what comes after an end.
+    assert failed["check_in_id"] == id.hex
+    assert begun["check_in_id"] == succeeded["check_in_id"] != id.hex
+
+
+def test_what_is_cancelled_before_it_began_checks_in_not_at_all(
+    crew: Crew, engine: sa.Engine
+) -> None:
+    id = make_operation(engine, crew.make(hooks={"monitor": True}), NOON)
+
+    cancel(engine, id, WHOLE_INSTALLATION, "ann")
+
+    assert crew.rows() == []
+
+
 @pytest.mark.parametrize(
     ("app_wide", "hooks", "slugs"),
     [
@@ -149,7 +181,8 @@ def test_what_was_missed_is_told_of_each_action(
 
     crew.deliver()
 
-    assert statuses(sentry) == ["missed"] * 12
+    # Sentry refuses the status "missed".
+    assert statuses(sentry) == ["error"] * 12
     assert {one["monitor_slug"] for one in heard(sentry)} == {f"a-{n}" for n in range(12)}
 
 
