@@ -103,11 +103,13 @@ def _remember(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> None:
 def _enqueue_recoveries(
     connection: sa.Connection, rows: Sequence[sa.Row[Any]], reason: str, alerts: AlertSettings
 ) -> None:
-    """Enqueue the notices that close open alerts."""
+    """Enqueue the notices that close open alerts, and those of hooks of first failures."""
     newest = {row.action_uid: row for row in rows}
-    is_open = action_state.c.alerted_at.is_not(None) | (
-        action_state.c.overdue_alerted_at.is_not(None)
-    )
+    opened = (
+        action_state.c.alerted_at, action_state.c.overdue_alerted_at,
+        action_state.c.first_failed_at,
+    )  # fmt: skip
+    is_open = sa.or_(*(one.is_not(None) for one in opened))
     status: sa.Select[Any] = (
         sa.select(action_state.c.action_uid, *STATUS)
         .where(action_state.c.action_uid.in_(list(newest)), action_state.c.subject == "")

@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Iterator
+from datetime import timedelta
 from logging.handlers import BufferingHandler
 from typing import Any
 from uuid import UUID
@@ -12,17 +13,23 @@ import pytest
 import sqlalchemy as sa
 from pydantic import SecretStr
 
+from broker.app import configure
 from minutebook.grants import Grants
 from models.action.hooks import Target
 from models.errors import InvalidDocument, NotFound, Refused
 from models.notices import NoticeKind
 from models.store.notices import Notice
+from models.store.notices.alerting import NO_ALERTS
+from models.tables import action_state
 from runtime.config import InvalidSetting, Settings, load_settings
 from scheduler.changes.change import create_all
+from scheduler.sweep import Sweeper
+from scheduler.tick import tick
 from tasks.notices import link_of
 from tasks.notices.channel import Message, send, with_incident
 from tasks.notices.undelivered import Undelivered
-from tests.factories import author, installation_on, make_document
+from tests.celery_messages import allowing, celery_action
+from tests.factories import STEPS, author, installation_on, make_document
 from tests.integration.tasks.crew import NOON, Crew
 from tests.receiver import Receiver, receiver
 from views import channels
@@ -86,6 +93,23 @@ def test_a_hook_of_first_failures_hears_of_one_and_of_the_recovery(
 
     assert [said["type"] for said in posted(chat)] == ["failure", "success", "failure"]
     assert [said["title"] for said in posted(chat)][1] == "[minutebook] recovered: every minute"
+
+
+def test_a_hook_of_first_failures_hears_when_a_task_is_handed_over_again(
+    crew: Crew, engine: sa.Engine
+) -> None:
+    configure(allowing(crew.settings, "shop.*"))
+    first = [{"mail": "ann@example.com", "when": "first"}]
+    celery_action(engine, since=NOON - timedelta(minutes=1), hooks={"on_failure": first})
+    sweeper = Sweeper(timedelta(seconds=45), NO_ALERTS)
+    tick(engine, NOON, sweeper, steps=STEPS)
+    with engine.begin() as connection:
+        connection.execute(sa.update(action_state).values(first_failed_at=NOON))
+
+    for minute in (1, 2):
+        tick(engine, NOON + timedelta(minutes=minute), sweeper, steps=STEPS)
+
+    assert [row["kind"] for row in crew.rows()] == ["restored"]
 
 
 def test_alerts_for_all_actions_go_to_channels_too(crew: Crew, chat: Receiver) -> None:
