@@ -28,10 +28,21 @@ def _group(value: object) -> object:
     return {"role": value} if isinstance(value, str) else value
 
 
+def _groups(value: dict[str, GroupSettings]) -> Named[GroupSettings]:
+    for name in value:
+        # No header could name it; and someone in no group is in none without a name.
+        if not name or name != name.strip() or "," in name:
+            raise ValueError(
+                f"{name!r} is no name of a group; write one without commas and without spaces "
+                "around it, or * for everyone"
+            )
+    return Named(value)
+
+
 Groups = Annotated[
     dict[str, Annotated[GroupSettings, BeforeValidator(_group)]],
     BeforeValidator(object_of),
-    AfterValidator(Named),
+    AfterValidator(_groups),
 ]
 
 

@@ -178,7 +178,8 @@ def person_by_proxy(request: Request) -> Person | None:
         return None
     name = visible_line(_said_once(request, web.sso_header))[:LONGEST_NAME]
     groups = _said_once(request, web.sso_groups_header) if web.sso_groups_header else ""
-    return Person(name, frozenset(one.strip() for one in groups.split(","))) if name else None
+    its = frozenset(one.strip() for one in groups.split(",")) - {""}
+    return Person(name, its) if name else None
 
 
 def _said_once(request: Request, header: str) -> str:

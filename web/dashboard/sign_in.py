@@ -50,9 +50,10 @@ def sign_in_page(request: Request) -> Response:
     opened: Installation = request.app.state.installation
     person = person_by_proxy(request)
     bearer = bearer_of(request, request.cookies.get(COOKIE, ""), TokenKind.SESSION)
-    is_open = bearer is not None and sessions.still_named(opened, bearer, person)
     chosen = request.query_params.get(SEAT)
-    if is_open and chosen is None:
+    held = "" if bearer is None else bearer.app_name or ""
+    is_held = bearer is not None and sessions.still_named(opened, bearer, person)
+    if is_held and chosen in {None, held}:
         return see(request, following)
     # After signing out, a person is asked, and not signed in again.
     if person is None or asked is None:

@@ -174,7 +174,17 @@ def test_who_may_do_different_things_in_several_apps_chooses(grouped: httpx.Clie
     assert ">operator · crm</a>" in other.text
 
 
-@pytest.mark.parametrize("groups", ["", "others", "ops-too"])
+def test_a_choice_that_is_made_again_opens_no_other_session(grouped: httpx.Client) -> None:
+    its = ANN | {GROUPS: "staff,press"}
+
+    for _ in range(3):
+        grouped.get("/sign-in?next=/sessions&app=", headers=its)
+        page = grouped.get("/sign-in?next=/sessions&app=", headers=its)
+
+    assert page.text.count("by sso ann@example.com") == 1
+
+
+@pytest.mark.parametrize("groups", ["", ",", "others", "ops-too"])
 def test_who_is_in_no_group_does_not_enter(grouped: httpx.Client, groups: str) -> None:
     page = grouped.get("/actions", headers=ANN | {GROUPS: groups})
 
@@ -217,6 +227,9 @@ def test_two_headers_of_groups_name_none(grouped: httpx.Client) -> None:
         ({"SCHED_WEB_SSO_GROUPS_HEADER": "X-Groups"}, "belong together"),
         ({"SCHED_WEB_SSO_GROUPS": '{"a": "owner"}', "SCHED_WEB_SSO_GROUPS_HEADER": "X"}, "viewer"),
         ({"SCHED_WEB_SSO_GROUPS": "ops=admin"}, "write JSON"),
+        ({"SCHED_WEB_SSO_GROUPS": '{"": "admin"}'}, "'' is no name of a group"),
+        ({"SCHED_WEB_SSO_GROUPS": '{"cn=ops,ou=it": "admin"}'}, "without commas"),
+        ({"SCHED_WEB_SSO_GROUPS": '{" ops": "admin"}'}, "' ops' is no name of a group"),
     ],
 )
 def test_a_wrong_map_of_groups_stops_the_start(
