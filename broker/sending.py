@@ -167,7 +167,7 @@ def send_reserved(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
 def _brokers(settings: Settings) -> Iterator[tuple[str, str]]:
     """Yield the applications, by the names that people read, and the URLs of their brokers."""
     for one in applications(settings):
-        yield one.name or DEFAULT_APPLICATION, one.url
+        yield one.name or settings.celery.application or DEFAULT_APPLICATION, one.url
 
 
 def _not_held(engine: sa.Engine, messages: Sequence[Message]) -> Sequence[Message]:

@@ -18,6 +18,8 @@ from runtime.sections.named import Named, object_of
 from runtime.urls import check_broker_url
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
+# How people read the name of the application that needs none.
+_DEFAULT = "default"
 
 
 class ApplicationSettings(Section):
@@ -69,6 +71,11 @@ def _names(value: dict[str, ApplicationSettings]) -> Named[ApplicationSettings]:
             raise ValueError(
                 f"{name!r} is no name of an application; write lowercase letters, digits, _ and -, "
                 "such as shop"
+            )
+        if name == _DEFAULT:
+            raise ValueError(
+                f"{name!r} stands for the application of SCHED_CELERY_BROKER_URL; write another "
+                "name, and that name in SCHED_CELERY_APPLICATION to make it the default one"
             )
     return Named(value)
 

@@ -20,4 +20,4 @@ def object_of(value: object) -> object:
     try:
         return json.loads(value)
     except ValueError:
-        raise ValueError('write JSON such as {"warehouse": "env:WAREHOUSE_URL"}') from None
+        raise ValueError('write JSON such as {"name": "value"}') from None

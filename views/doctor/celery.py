@@ -23,11 +23,10 @@ def check_brokers(settings: Settings) -> Iterator[Checked]:
     """Yield whether each broker delivers a message, but for ours."""
     for one in applications(settings):
         if one.url != settings.effective_broker_url:
-            yield _check_broker(one)
+            yield _check_broker(one, one.name or settings.celery.application)
 
 
-def _check_broker(application: Application) -> Checked:
-    name = application.name
+def _check_broker(application: Application, name: str | None) -> Checked:
     check = f"celery broker {name}" if name else "celery broker"
     try:
         probe.probe_celery_broker(application)

@@ -170,6 +170,25 @@ def test_the_default_application_may_have_a_name(
     assert (report.sent, len(celery_messages(broker, database=SHOP))) == (2, 2)
 
 
+def test_a_named_default_application_is_found_by_its_name(
+    engine: sa.Engine, broker: Broker, settings: Settings
+) -> None:
+    named = using(settings, SCHED_CELERY_BROKERS_CRM=NOWHERE, SCHED_CELERY_APPLICATION="crm")
+    try:
+        cleaning(engine, named)
+
+        report = run_tick(engine)
+        (found,) = check_brokers(named)
+    finally:
+        configure(settings)
+
+    assert list(report.application_errors) == ["crm"]
+    assert (found.what, found.remedy) == (
+        "celery broker crm",
+        "check SCHED_CELERY_BROKERS_CRM, and whether it runs",
+    )
+
+
 def test_an_application_that_the_settings_lost_fails_its_operations_by_name(
     engine: sa.Engine, broker: Broker, its: Settings
 ) -> None:

@@ -393,6 +393,10 @@ def test_an_error_does_not_show_the_connection(tmp_path: Path, value: str) -> No
             "SCHED_CELERY_BROKERS: 'a b' is no name of an application; write lowercase letters",
         ),
         (
+            {"SCHED_CELERY_BROKERS_DEFAULT": "redis://h/1"},
+            "SCHED_CELERY_BROKERS_DEFAULT: 'default' stands for the application of",
+        ),
+        (
             {"SCHED_CELERY_APPLICATION": "shop"},
             "SCHED_CELERY_APPLICATION: application 'shop' is not among the brokers (none)",
         ),
