@@ -17,6 +17,7 @@ from broker.celery_rules import Application, rules_of
 from broker.errors import BROKER_ERRORS
 from broker.in_use import settings_in_use
 from broker.kept import Kept
+from broker.left_alone import is_left_alone, leave_alone
 from broker.names import ORIGIN
 from broker.sending import Sent
 from minutebook.error_text import text_of
@@ -35,8 +36,6 @@ logger = EventLog("minutebook.broker")
 
 # The most tasks on their way at a time, and so in doubt if the sender is killed.
 AT_A_TIME = 50
-# How long to leave the application's own broker alone after a failure; our messages are still sent.
-LEFT_ALONE_S = 5.0
 # Answers of RabbitMQ to one message: its exchange is gone, or is forbidden to our account, or its
 # queue is full.
 NOT_FOR_US = (NotFound, AccessRefused, MessageNacked)
@@ -78,19 +77,19 @@ def hand_over(engine: sa.Engine, messages: Sequence[Message], application: Appli
     """
     settings, count = settings_in_use(), 0
     is_shared = application.url == settings.effective_broker_url
-    failed_at = _failed_at.get(application.url)
-    if not is_shared and failed_at and monotonic() - failed_at < LEFT_ALONE_S:
+    if not is_shared and is_left_alone(application.url):
         # A later tick sends them, once their reservation has expired.
         return Sent(0, f"the broker of {application.shown} was unavailable a moment ago")
     for chunk in parts_of(messages, AT_A_TIME):
         with engine.begin() as connection:
             handed = handing.begin(connection, chunk, rules_of(settings), settings.alert)
+        begun_at = monotonic()
         outcome = send_each(handed, application)
         _settle(engine, outcome, settings)
         count += len(outcome.accepted)
         if outcome.error is not None:
             _log(application, outcome, len(handed))
-            _failed_at[application.url] = monotonic()
+            leave_alone(application.url, monotonic() - begun_at)
             return Sent(count, outcome.error)
     return Sent(count)
 
@@ -292,7 +291,6 @@ class _Link:
 
 # One for each broker, with the options that name its lists.
 _kept: dict[tuple[str, str], Kept[_Link]] = {}
-_failed_at: dict[str, float] = {}
 
 
 def _key(application: Application) -> tuple[str, str]:
