@@ -223,6 +223,21 @@ def withdraw_stale(connection: sa.Connection, uid: UUID, kind: NoticeKind) -> No
     connection.execute(_withdraw(uid, kind, is_stale, "over before it could be delivered"))
 
 
+def withdraw_stale_to(
+    connection: sa.Connection, uid: UUID, kind: NoticeKind, targets: Collection[Target]
+) -> None:
+    """End an action's notices of that kind to these targets that wait for another try.
+
+    After the opposite, a failure would open an incident that nothing closes.
+    """
+    its = (notices.c.action_uid == uid, notices.c.kind == kind, notices.c.tries > 0, IS_OWED)
+    found = connection.execute(sa.select(notices.c.id, notices.c.target).where(*its)).all()
+    for row in found:
+        if _target(row.target) in targets:
+            stale = sa.update(notices).where(notices.c.id == row.id, _IS_STILL_OWED)
+            connection.execute(stale.values(_ended("done", "over before it could be delivered")))
+
+
 def _withdraw(uid: UUID, kind: NoticeKind, which: sa.ColumnElement[bool], why: str) -> sa.Update:
     """Return the statement that ends those of an action's notices that wait for an instant."""
     its_own = (notices.c.action_uid == uid, notices.c.kind == kind, which, IS_OWED)

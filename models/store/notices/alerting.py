@@ -118,8 +118,12 @@ def _first(
     changed = sa.update(action_state).where(state_of(end.action_uid))
     at = database_now() if has_failed else None
     connection.execute(changed.values(first_failed_at=at))
-    kind = NoticeKind.FAILURE if has_failed else NoticeKind.RESTORED
-    return [(kind, targets)] if targets else []
+    if not targets:
+        return []
+    kinds = (NoticeKind.FAILURE, NoticeKind.RESTORED)
+    kind, opposite = kinds if has_failed else reversed(kinds)
+    notices.withdraw_stale_to(connection, end.action_uid, opposite, targets)
+    return [(kind, targets)]
 
 
 _CLOSES = {

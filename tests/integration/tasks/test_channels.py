@@ -95,6 +95,24 @@ def test_a_hook_of_first_failures_hears_of_one_and_of_the_recovery(
     assert [said["title"] for said in posted(chat)][1] == "[minutebook] recovered: every minute"
 
 
+def test_a_failure_that_is_delivered_late_does_not_follow_the_recovery(
+    crew: Crew, chat: Receiver
+) -> None:
+    action = make(crew, on_failure=[{**OPS, "when": "first"}, {"mail": "ann@example.com"}])
+    chat.answers = [503]
+
+    crew.run(action, "failed")
+    crew.deliver()
+    crew.run(action, "success")
+    crew.deliver()
+
+    # Else a pager would open an incident again that nothing closes.
+    assert [said["type"] for said in posted(chat)] == ["failure", "success"]
+    failures = {row["target"]["to"]: row for row in crew.rows() if row["kind"] == "failure"}
+    assert failures["ops"]["error"] == "over before it could be delivered"
+    assert failures["ann@example.com"]["error"] is None
+
+
 def test_a_hook_of_first_failures_hears_when_a_task_is_handed_over_again(
     crew: Crew, engine: sa.Engine
 ) -> None:
