@@ -4,7 +4,7 @@ Each operation goes by its carrier; notices and backfills go to our workers. Cel
 client are loaded when there is something to send: most commands never do.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -27,6 +27,7 @@ from models.carriers import (
 )
 from models.celery_task import DEFAULT_APPLICATION
 from models.errors import BrokerUnavailable
+from models.operation import OperationState
 from models.store import holds, notices
 from models.store.notices import Owed
 from models.store.operations import backfills, outbox, turns
@@ -93,10 +94,10 @@ def _senders(settings: Settings) -> tuple[_Sender, ...]:
 
 
 def _of_application(settings: Settings, name: str | None) -> _Sender:
+    its = application_of(settings, name)
     # Without tasks that may be sent, those of the application would fail.
     is_able = bool(settings.celery.tasks_of(name))
-    send = partial(_hand_over, application_of(settings, name))
-    return _Sender(CELERY, send, application_of(settings, name).url, is_able, name)
+    return _Sender(CELERY, partial(_hand_over, its), its.url, is_able, name)
 
 
 def _its(sender: _Sender, messages: Sequence[Message], settings: Settings) -> Sequence[Message]:
@@ -159,15 +160,11 @@ def send_reserved(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
                 errors[sender.broker] = sent.error
     ours = settings.effective_broker_url
     others = {
-        name: errors[url] for name, url in _brokers(settings) if url in errors and url != ours
+        one.name or settings.celery.application or DEFAULT_APPLICATION: errors[one.url]
+        for one in applications(settings)
+        if one.url in errors and one.url != ours
     }
     return Sent(count, errors.get(ours), others)
-
-
-def _brokers(settings: Settings) -> Iterator[tuple[str, str]]:
-    """Yield the applications, by the names that people read, and the URLs of their brokers."""
-    for one in applications(settings):
-        yield one.name or settings.celery.application or DEFAULT_APPLICATION, one.url
 
 
 def _not_held(engine: sa.Engine, messages: Sequence[Message]) -> Sequence[Message]:
@@ -201,6 +198,12 @@ def send_ended(engine: sa.Engine, ended: Ended | None) -> None:
             "database unavailable, the next tick sends: {error}",
             reason_of(error),
         )
+
+
+def send_begun(engine: sa.Engine, owed: Sequence[Owed]) -> None:
+    """Send the notices of a start; never raises, as `send_ended`: the attempt is claimed."""
+    if owed:
+        send_ended(engine, Ended(OperationState.RUNNING, [], [*owed]))
 
 
 def send_behind(engine: sa.Engine, operation_id: UUID) -> None:

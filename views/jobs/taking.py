@@ -8,7 +8,7 @@ from uuid import UUID
 import sqlalchemy as sa
 from pydantic import Field
 
-from broker.sending import send_ended, send_notices
+from broker.sending import send_begun, send_ended
 from models.carriers import HTTP
 from models.job import JOB, id_of, listed_queue
 from models.operation import OperationState
@@ -79,7 +79,7 @@ def take(installation: Installation, wanted: Taking) -> JobToDo | None:
         )
         send(installation, found.ended)
         return None
-    send_notices(installation.engine, found.owed)
+    send_begun(installation.engine, found.owed)
     return _to_do(found, step, installation.settings.worker.lease_s)
 
 
