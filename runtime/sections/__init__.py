@@ -48,7 +48,9 @@ class HookSettings(Section):
     old_secret: SecretStr = Field(
         SecretStr(""), description="the previous secret, which signs too while it is set"
     )
-    timeout_s: float = Field(10, gt=0, le=60, description="seconds a webhook may take in all")
+    timeout_s: float = Field(
+        10, gt=0, le=60, description="seconds a webhook, or message to a channel, may take in all"
+    )
     allow_private: bool = Field(False, description="whether webhooks may go to private addresses")
     max_tries: int = Field(8, ge=1, le=100, description="tries of one delivery")
 
