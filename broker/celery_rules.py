@@ -61,7 +61,6 @@ def _rules(
     its = application_of(settings, name)
     return CeleryRules(
         settings.celery.tasks_of(name),
-        its.url == settings.effective_broker_url,
         its.is_amqp,
         applications=others or {},
         default=settings.celery.application,

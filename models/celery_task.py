@@ -59,11 +59,11 @@ class HandOver:
 class CeleryRules:
     """What an installation lets actions send: names or patterns of tasks.
 
-    On a shared broker, queues of Minutebook's own workers are refused, and its exchanges.
+    Queues and exchanges of Minutebook's own workers are refused at every broker: no comparison of
+    two URLs can tell for certain that their broker is another.
     """
 
     tasks: tuple[str, ...] = ()
-    shares_broker: bool = True
     # Whether the application's broker is one of AMQP.
     has_exchanges: bool = True
     # The grants of the small app, which narrow the above.
@@ -130,14 +130,14 @@ class CeleryRules:
         """Return why no task may be sent by an exchange, None if it may."""
         if not self.has_exchanges:
             return NO_EXCHANGES
-        if self.shares_broker and exchange.startswith(EXCHANGE_PREFIXES):
+        if exchange.startswith(EXCHANGE_PREFIXES):
             return "is one of Minutebook's own; name one of your application"
         is_granted = self.grants.allows("exchanges", exchange)
         return None if is_granted else not_granted("exchanges", exchange)
 
     def reserves(self, queue: object) -> bool:
         """Return whether `queue` is the name of a queue of Minutebook's own workers."""
-        return self.shares_broker and isinstance(queue, str) and queue.startswith(QUEUE_PREFIX)
+        return isinstance(queue, str) and queue.startswith(QUEUE_PREFIX)
 
 
 NO_TASKS = CeleryRules()

@@ -64,7 +64,7 @@ _NAMED = (
 
 def _any_task(settings: Settings) -> CeleryRules:
     """Return the rules of any task: another check reports what the settings forbid."""
-    any_task = CeleryRules(("*",), shares_broker=False)
+    any_task = CeleryRules(("*",))
     return replace(any_task, applications=dict.fromkeys(settings.celery.brokers, any_task))
 
 

@@ -53,7 +53,7 @@ def test_a_refusal_names_the_setting_and_what_it_allows() -> None:
 
 
 @pytest.mark.parametrize("queue", ["minutebook.quick", "minutebook.reports"])
-def test_a_queue_of_our_own_workers_is_refused_unless_the_broker_is_another(queue: str) -> None:
+def test_a_queue_of_our_own_workers_is_refused(queue: str) -> None:
     by_step = task(queue=queue)
     by_policy = {**task(), "policy": {"queue": queue}}
 
@@ -62,12 +62,6 @@ def test_a_queue_of_our_own_workers_is_refused_unless_the_broker_is_another(queu
     ]
     assert [one.path for one in refusals(by_policy, RULES, "celery_task")] == ["policy.queue"]
     assert refusals({**by_policy, **task(queue="shop")}, RULES, "celery_task") == []
-    elsewhere = replace(RULES, shares_broker=False)
-    assert (
-        refusals(by_step, elsewhere, "celery_task")
-        == refusals(by_policy, elsewhere, "celery_task")
-        == []
-    )
 
 
 @pytest.mark.parametrize(
@@ -93,13 +87,10 @@ def test_an_exchange_is_for_those_it_is_granted_to_on_a_broker_that_has_some(
 
 
 @pytest.mark.parametrize("exchange", ["minutebook.pidbox", "reply.minutebook.pidbox"])
-def test_exchanges_of_our_own_workers_are_refused_unless_the_broker_is_another(
-    exchange: str,
-) -> None:
+def test_exchanges_of_our_own_workers_are_refused(exchange: str) -> None:
     document = task(exchange=exchange, routing_key="video")
 
     assert [one.value for one in refusals(document, RULES, "celery_task")] == [exchange]
-    assert refusals(document, replace(RULES, shares_broker=False), "celery_task") == []
 
 
 @pytest.mark.parametrize("queue", ["quick", "heavy", "default"])
