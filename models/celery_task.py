@@ -92,9 +92,11 @@ class CeleryRules:
         if application not in self.applications:
             known = ", ".join(sorted(self.applications)) or "none"
             setting = f"{BROKERS}_{application.upper()}"
+            # Other names stand in no setting.
+            add = f", or set {setting} to its broker" if application.isidentifier() else ""
             return (
-                f"is not among the applications of this installation ({known}); write one of them, "
-                f"or set {setting} to its broker"
+                f"is not among the applications of this installation ({known}); write one of them"
+                f"{add}"
             )
         is_granted = self.grants.allows("applications", application)
         return None if is_granted else not_granted("applications", application)

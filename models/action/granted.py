@@ -79,7 +79,8 @@ def why_no_channel(name: str, grants: Grants, channels: Collection[str] | None) 
     if channels is not None and name not in channels:
         known = ", ".join(sorted(channels)) or "none"
         setting = f"SCHED_NOTIFY_{name.upper()}"
-        return f"is not among the channels of this installation ({known}); set {setting} to its URL"
+        add = f"; set {setting} to its URL" if name.isidentifier() else "; write one of them"
+        return f"is not among the channels of this installation ({known}){add}"
     return None if grants.allows("notify", name) else not_granted("notify", name)
 
 

@@ -17,7 +17,7 @@ from runtime.sections import Names, Section, split
 from runtime.sections.named import Named, object_of
 from runtime.urls import check_broker_url
 
-_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 # How people read the name of the application that needs none.
 _DEFAULT = "default"
 
@@ -69,7 +69,7 @@ def _names(value: dict[str, ApplicationSettings]) -> Named[ApplicationSettings]:
     for name in value:
         if not _NAME.fullmatch(name):
             raise ValueError(
-                f"{name!r} is no name of an application; write lowercase letters, digits, _ and -, "
+                f"{name!r} is no name of an application; write lowercase letters, digits and _, "
                 "such as shop"
             )
         if name == _DEFAULT:

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 from runtime.sections import Section
 from runtime.sections.named import Named, object_of
 
-_CHANNEL = re.compile(r"[a-z][a-z0-9_-]{0,62}")
+_CHANNEL = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
 
 def _urls(value: dict[str, SecretStr]) -> Named[SecretStr]:
@@ -31,7 +31,7 @@ def _channels(value: dict[str, SecretStr]) -> Named[SecretStr]:
     for name, url in value.items():
         if not _CHANNEL.fullmatch(name):
             raise ValueError(
-                f"{name!r} is no name of a channel; write lowercase letters, digits, _ and -"
+                f"{name!r} is no name of a channel; write lowercase letters, digits and _"
             )
         if ":" not in url.get_secret_value():
             raise ValueError(

@@ -48,6 +48,17 @@ def check_tasks(
     known = {(one.task, rules.canonical(one.application)) for one in sent}
     unfollowed = [at_application(*one) for one in known if not followed.has(*one)]
     yield from _followed(len(known), sorted(unfollowed))
+    yield from _astray(connection, settings)
+
+
+def _astray(connection: sa.Connection, settings: Settings) -> Iterator[Checked]:
+    """Yield a warning for each worker of an application that the settings do not name."""
+    for one in presence.live_workers(connection, FOLLOWED_WITHIN):
+        name = one["application"]
+        if name is not None and name not in settings.celery.brokers:
+            text = f"worker {one['name']} follows for the application {name!r}, which is unknown"
+            remedy = "correct `application` where it calls `minutebook.follow`, or the settings"
+            yield warning(_TASKS, text, remedy)
 
 
 def _refused(rules: CeleryRules, sent: Sequence[HandOver]) -> Iterator[Checked]:

@@ -258,6 +258,17 @@ def test_doctor_tells_the_tasks_of_applications_apart(
     assert found.text == f"no worker follows {CLEANUP}: the result is unknown"
 
 
+def test_doctor_names_a_worker_of_an_unknown_application(
+    engine: sa.Engine, broker: Broker, its: Settings
+) -> None:
+    followed_by(engine, "Shop")
+
+    with reading(engine) as connection:
+        (found,) = check_tasks(connection, its, [])
+
+    assert "for the application 'Shop', which is unknown" in found.text
+
+
 def _plan(engine: sa.Engine, action: Changed) -> str:
     text = sa.text("SELECT plan FROM actions WHERE name = :name")
     with reading(engine) as connection:
