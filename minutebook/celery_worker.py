@@ -21,14 +21,13 @@ from minutebook.agents import Agent
 from minutebook.channel import AgentAway, Channel
 from minutebook.continued import noted, replacing
 from minutebook.discarded import headers_of, note_discarded, ours
-from minutebook.error_text import text_of
+from minutebook.error_text import text_of, traceback_of, value_of
 from minutebook.followed import (
     HEADER,
     FollowedOperation,
     current_operation,
 )
 from minutebook.lease import CANCELLED, LOST, TIME_LIMIT, Interrupted
-from minutebook.told import traceback_of, value_of
 
 logger = logging.getLogger("minutebook.follow")
 

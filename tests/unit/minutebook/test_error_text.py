@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from minutebook.error_text import LONGEST_LINE, LONGEST_VALUE, MOST_LINES, traceback_of, value_of
 from minutebook.followed import FollowedOperation
-from minutebook.told import LONGEST_LINE, LONGEST_VALUE, MOST_LINES, traceback_of, value_of
 
 
 class Odd:
