@@ -19,6 +19,8 @@ DEFAULT_APPLICATION = "default"
 DEFAULT_QUEUE = "celery"
 # The prefixes of its own exchanges there, which carry control commands and answers.
 EXCHANGE_PREFIXES = ("minutebook", "reply.minutebook")
+# What the text of a plan has that hands over a task.
+HANDED_OVER = '"hand_over":{'
 SETTING = "SCHED_CELERY_TASKS"
 BROKERS = "SCHED_CELERY_BROKERS"
 

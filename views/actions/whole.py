@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from models.errors import NotFound
@@ -69,6 +70,16 @@ def names_of(installation: Installation, uids: Sequence[str]) -> list[str]:
             with suppress(NotFound):
                 names.append(str(find(connection, installation, uid)["name"]))
     return names
+
+
+def revision_of(installation: Installation, name: str, number: int) -> Any:
+    """Return the document of an action's revision; raises NotFound."""
+    with reading(installation.engine) as connection:
+        row = find(connection, installation, name)
+        document = actions.revision_document(connection, row["uid"], number)
+    if document is None:
+        raise NotFound(f"{row['name']!r} has no revision {number}")
+    return document
 
 
 def restore(installation: Installation, uid: str) -> Stored:

@@ -32,6 +32,9 @@ class PlannedChange(View):
         description="`paused` or `resumed` if the change would do that, else null."
     )
     when: tuple[str, ...] = Field(description="The new rule in words.")
+    when_before: tuple[str, ...] = Field(
+        (), description="The old rule in words; empty for a new action."
+    )
     is_on_events: bool = Field(description="Whether events make it due by the new rule.")
     next_before: tuple[Instant, ...] = Field(description="Next occurrences by the old rule.")
     next_after: tuple[Instant, ...] = Field(description="Next occurrences by the new rule.")
@@ -149,18 +152,19 @@ def _busy(minute: tuple[datetime, int] | None) -> BusyMinute | None:
 
 
 def _shown(one: plan.PlannedChange, now: datetime, zone: str) -> PlannedChange:
-    old = one.plan_before
+    old, uid = one.plan_before, one.uid or NO_UID
     return PlannedChange.of(
         one,
         revision=one.number,
         switched=None if old is None else switched_by(old.active, one.plan.active),
         is_on_events=one.plan.on_event is not None,
-        when=rules_in_words(one.plan, one.uid or NO_UID, zone_of(one.plan, zone)),
+        when=rules_in_words(one.plan, uid, zone_of(one.plan, zone)),
         next_before=one.before,
         next_after=one.after,
         sent_at_once=one.sent,
+        when_before=() if old is None else rules_in_words(old, uid, zone_of(old, zone)),
         edited_by_sql=one.is_edited,
-        daylight_saving=daylight_notes(one.plan, one.uid or NO_UID, now, now + YEAR),
+        daylight_saving=daylight_notes(one.plan, uid, now, now + YEAR),
         zone=zone_of(one.plan, zone),
         zone_before=zone_of(old or one.plan, zone),
         priority_before=None if old is None else old.policy.priority,

@@ -8,14 +8,13 @@ from broker import probe
 from broker.celery_rules import Application, applications, broker_setting, rules_of
 from models.action.plan import Plan, read_plan
 from models.carriers import at_application
-from models.celery_task import CeleryRules, HandOver
+from models.celery_task import HANDED_OVER, CeleryRules, HandOver
 from models.errors import BrokerUnavailable
 from models.store import presence
 from models.store.operations.handing import FOLLOWED_WITHIN
 from runtime.config import Settings
 from views.doctor.report import Checked, fault, ok, warning
 
-HANDED_OVER = '"hand_over":{'
 _TASKS = "celery tasks"
 
 

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from broker.names import DEFAULT, QUICK
 from cron import tz_release
 from models.carriers import OURS
+from models.celery_task import HANDED_OVER
 from models.column_types import StorableText
 from models.job import listed_queue
 from models.limits import PREFIX
@@ -37,7 +38,7 @@ from runtime.database import READ_ONLY, is_made, is_refusal, reason_of
 from runtime.postgresql import shares_sessions
 from views.daemon import daemon_in
 from views.doctor.allowed import check_allowed
-from views.doctor.celery import HANDED_OVER, check_tasks
+from views.doctor.celery import check_tasks
 from views.doctor.references import references_in, unresolved, unresolved_settings
 from views.doctor.report import Checked, fault, ok, warning
 from views.verdict import Kind, Severity, Verdict, verdict_in

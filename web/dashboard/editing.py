@@ -1,53 +1,78 @@
 """The form of an action: a document, its meaning, and what storing it would do."""
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self, get_args
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from models.action.policy import CatchUp, Overlap
-from models.errors import InvalidDocument, Outdated, Refused, SchedulerError
+from models.errors import InvalidDocument, Outdated, Problem, Refused, SchedulerError
 from models.events import ENDS, EVENTS
 from models.json_text import read_json
 from models.roles import Permission
 from models.turns import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from views import actions, apps, changes, steps
+from views.actions import whole
 from views.changes.plan import preview
-from web.dashboard.documents import pretty
-from web.dashboard.rendering import ZONES, render, see
+from views.sendable import sendable
+from web.dashboard.documents import difference, pretty
+from web.dashboard.rendering import ZONES, Undo, render, see
 from web.dashboard.session import Editor, Form, Visitor, viewing
 from web.dashboard.texts import say
 from web.routing import ByTurns, heavy
 
 router = APIRouter(include_in_schema=False, route_class=ByTurns)
 ReaderOfEditor = Annotated[Visitor, viewing(Permission.EDIT)]
-# The rules that the form can write; static/form.js knows them by these names.
+# The rules that the form can write; static/form-rules.js knows them by these names.
 RHYTHMS = (
-    *("minutes", "hours", "hour", "day", "weekdays", "week", "weeks", "nth", "month"),
-    *("event", "end", "own"),
+    *("minutes", "hours", "interval", "hour", "day", "weekdays", "week", "weeks", "nth", "month"),
+    *("cron", "date", "event", "end", "own"),
 )
 # Which weekday of a month, as a cron rule writes it after #.
 NTHS = ("1", "2", "3", "4", "5", "L")
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-# The fields of policies: the place in the document, what it holds, and its choices; of a number,
-# the least and the most.
-POLICIES = (
+# A field of the document: its place, what it holds (static/form-kinds.js), and what it offers: the
+# name of a list, or choices; of a number, the least and the most.
+Fields = tuple[tuple[str, str, str | tuple[Any, ...]], ...]
+STEP_FIELDS: Mapping[str, Fields] = {
+    "celery_task": (
+        ("task", "text", "tasks"),
+        ("args", "values", ""),
+        ("kwargs", "named", ""),
+        ("queue", "text", "queues"),
+        ("application", "text", ()),
+    ),
+    "command": (("run", "argv", ""), ("shell", "text", ""), ("cwd", "text", "")),
+    "job": (("url", "text", ""), ("meta", "named", "")),
+    "send_email": (("template", "text", "templates"),),
+}
+# The steps that must be the only one.
+ALONE = ("celery_task", "job")
+# The steps that people look for first.
+FIRST_STEPS = ("celery_task", "command", "job")
+FIRST_POLICIES: Fields = (
+    ("policy.retry.max_attempts", "retries", (0, 99)),
+    ("policy.retry.backoff", "durations", ()),
+)
+POLICIES: Fields = (
     ("policy.overlap", "text", get_args(Overlap)),
     ("policy.catch_up", "text", get_args(CatchUp)),
-    ("policy.look_back", "text", ()),
-    ("policy.time_limit", "text", ()),
-    ("policy.expected", "text", ()),
-    ("policy.retry.max_attempts", "number", (1, 100)),
-    ("policy.retry.backoff", "list", ()),
+    ("policy.look_back", "duration", ()),
+    ("policy.time_limit", "duration", ()),
+    ("policy.expected", "duration", ()),
     ("policy.priority", "number", (LOWEST_PRIORITY, HIGHEST_PRIORITY)),
-    ("hooks.on_success", "mail", ()),
-    ("hooks.on_failure", "mail", ()),
-    ("hooks.on_missed", "mail", ()),
+    ("policy.queue", "text", ()),
     ("hooks.alert_after", "number", (1, 1_000)),
 )
+# When a notice is sent, and by what.
+HOOK_MOMENTS = ("on_failure", "on_success", "on_missed")
+HOOK_KINDS = ("mail", "webhook")
 # What the page shows of a document that is not read yet.
-NOTHING = {"faults": (), "meaning": None, "planned": None}
+NOTHING = {"faults": (), "meaning": None, "planned": None, "changed": ()}
+_CRON_RULE = re.compile(r"; write '([^']+)'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +86,8 @@ class Draft:
     uid: str = ""
     # Whether it comes from another session, and is not saved yet.
     is_kept: bool = False
+    # The number of the older revision whose document it is.
+    restored: int | None = None
 
     @classmethod
     def of(cls, form: Form, *, is_kept: bool = False) -> Self:
@@ -81,10 +108,20 @@ def new_action(request: Request, visitor: ReaderOfEditor, app: str) -> HTMLRespo
 
 
 @router.get("/apps/{app}/actions/{action}/edit")
-def edit_action(request: Request, visitor: ReaderOfEditor, app: str, action: str) -> HTMLResponse:
-    """Show the document of an action to change it."""
+def edit_action(
+    request: Request,
+    visitor: ReaderOfEditor,
+    app: str,
+    action: str,
+    revision: Annotated[int | None, Query(ge=1, lt=10**9)] = None,
+) -> HTMLResponse:
+    """Show the document of an action to change it, or that of an older revision to restore it."""
     shown = actions.stored(visitor.opened, action)
-    return _edit(request, visitor, app, Draft(pretty(shown.document), uid=str(shown.uid)), shown)
+    document = shown.document
+    if revision is not None:
+        document = whole.revision_of(visitor.opened, str(shown.uid), revision)
+    draft = Draft(pretty(document), uid=str(shown.uid), restored=revision)
+    return _edit(request, visitor, app, draft, shown)
 
 
 @router.post("/apps/{app}/draft")
@@ -115,8 +152,31 @@ def store_document(request: Request, visitor: Editor, app: str) -> HTMLResponse 
             (done,) = changes.add(visitor.opened, [document]).root
     except (InvalidDocument, Outdated, Refused) as error:
         return _edit(request, visitor, app, replace(draft, error=error))
+    return _done(request, app, done)
+
+
+@router.post("/apps/{app}/actions/{action}/revert")
+@heavy
+def revert_action(request: Request, visitor: Editor, app: str, action: str) -> RedirectResponse:
+    """Undo a change: the document of the revision before it becomes the next revision.
+
+    Refused if another change came meanwhile.
+    """
+    to, made = (visitor.form.one(name) for name in ("to", "made"))
+    if not (to.isdecimal() and made.isdecimal()):
+        raise Refused(say("change.unknown", verb="revert"))
+    document = whole.revision_of(visitor.opened, action, int(to))
+    return _done(request, app, changes.put(visitor.opened, action, document, int(made)))
+
+
+def _done(request: Request, app: str, done: changes.Changed) -> RedirectResponse:
+    """Return the action's page, which says what was stored, with a button that undoes it."""
+    path = f"/apps/{app}/actions/{done.uid}"
     told = say(f"edit.{done.change}", name=done.name, revision=done.revision)
-    return see(request, f"/apps/{app}/actions/{done.uid}", told)
+    if done.change != "changed":
+        return see(request, path, told)
+    fields = {"to": [str(done.revision - 1)], "made": [str(done.revision)]}
+    return see(request, path, told, Undo(f"{path}/revert", say("change.undo"), fields))
 
 
 def _edit(
@@ -130,18 +190,31 @@ def _edit(
     opened = visitor.opened
     if shown is None and draft.uid:
         shown = actions.stored(opened, draft.uid)
-    names = apps.names(opened)
+    names, author = apps.names(opened), opened.author
+    known = sendable(opened, author)
     values = {
         "app": app,
         "shown": shown,
         "draft": draft,
         "text": draft.text,
+        "restored": draft.restored,
         # A change that was made meanwhile is not overwritten by a second try.
         "revision": draft.revision or (shown.revision if shown else ""),
         "is_outdated": isinstance(draft.error, Outdated),
         "has_faults": isinstance(draft.error, InvalidDocument),
-        "steps": steps.list_steps(opened).steps,
+        "steps": sorted(
+            steps.list_steps(opened).steps, key=lambda one: one.name not in FIRST_STEPS
+        ),
         "template": next(iter(names.templates), ""),
+        "templates": names.templates,
+        "tasks": known.tasks,
+        "queues": known.queues,
+        "applications": known.applications,
+        "calendars": sorted(author.calendars),
+        "step_fields": STEP_FIELDS,
+        "alone": ALONE,
+        "hook_moments": HOOK_MOMENTS,
+        "hook_kinds": HOOK_KINDS,
         "groups": names.groups,
         "zones": ZONES,
         "rhythms": RHYTHMS,
@@ -150,13 +223,16 @@ def _edit(
         "events": EVENTS,
         "ends": ENDS,
         "actions": names.actions,
+        "first_policies": FIRST_POLICIES,
         "policies": POLICIES,
     }
-    meaning = _meaning(visitor, app, draft) if draft.uid or draft.error else NOTHING
+    meaning = _meaning(visitor, app, draft, shown) if draft.uid or draft.error else NOTHING
     return render(request, "edit.html", {**meaning, **values}, 422 if draft.error else 200)
 
 
-def _meaning(visitor: Visitor, app: str, draft: Draft) -> dict[str, Any]:
+def _meaning(
+    visitor: Visitor, app: str, draft: Draft, shown: actions.StoredAction | None = None
+) -> dict[str, Any]:
     """Return what the page says of a document: its faults, or its meaning and what it changes."""
     values: dict[str, Any] = {**NOTHING, "app": app, "text": draft.text}
     try:
@@ -165,7 +241,16 @@ def _meaning(visitor: Visitor, app: str, draft: Draft) -> dict[str, Any]:
         (meaning,) = changes.check(visitor.opened, [document], known).root
         planned = preview(visitor.opened, draft.uid or None, document, known)
     except InvalidDocument as error:
-        return {**values, "faults": error.problems}
+        return {**values, "faults": [(one, _proposed(one)) for one in error.problems]}
     except Refused as error:
-        return {**values, "faults": (error,)}
-    return {**values, "meaning": meaning, "planned": planned}
+        return {**values, "faults": [(error, "")]}
+    if shown is None and draft.uid:
+        shown = actions.stored(visitor.opened, draft.uid)
+    changed = difference(shown.document, document) if shown else []
+    return {**values, "meaning": meaning, "planned": planned, "changed": changed}
+
+
+def _proposed(problem: Problem) -> str:
+    """Return the cron rule to write in place of words, `30 7 * * 1-5`; empty for other faults."""
+    found = _CRON_RULE.search(problem.remedy)
+    return found[1] if found and problem.path.endswith("cron_rule") else ""

@@ -29,7 +29,7 @@ from views.status.holds import Pauses
 from views.words import brief
 from web.dashboard.endings import ending_of, usual_end
 from web.dashboard.fields import as_field
-from web.dashboard.texts import say
+from web.dashboard.texts import say, step_name
 
 HERE = Path(__file__).parent
 STATIC = HERE / "static"
@@ -265,7 +265,7 @@ def _templates() -> Environment:
         lstrip_blocks=True,
     )
     made.filters["capitalize_first"] = lambda text: text[:1].upper() + text[1:]
-    made.globals.update(say=say, tone=tone, bytes_in_words=in_words)
+    made.globals.update(say=say, step_name=step_name, tone=tone, bytes_in_words=in_words)
     return made
 
 

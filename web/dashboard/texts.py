@@ -21,6 +21,11 @@ def say(key: str, **values: Any) -> str:
     return str(found).format(**values)
 
 
+def step_name(name: str) -> str:
+    """Return what people call a step; of a step of their own, its name in words."""
+    return say(f"step.{name}") if name in texts()["step"] else name.replace("_", " ")
+
+
 @cache
 def texts() -> dict[str, Any]:
     """Return all texts."""

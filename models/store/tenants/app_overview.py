@@ -4,6 +4,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from models.action.plan import Plan
+from models.celery_task import HANDED_OVER, HandOver
+from models.column_types import StorableText
 from models.operation import OperationState
 from models.sql import dicts, stands_in
 from models.store.actions.cursors import UNSCHEDULED
@@ -58,6 +61,24 @@ def names_in(connection: sa.Connection, small_app_id: int, most: int = 0) -> dic
     for row in connection.execute(sa.union_all(*parts).order_by("name")):
         found[row.kind].append(row.name)
     return found
+
+
+def handed_over(
+    connection: sa.Connection, small_app_id: int, limit: int
+) -> list[tuple[HandOver, str]]:
+    """Return the Celery tasks that up to `limit` actions of a small app send, with their queues."""
+    text = sa.type_coerce(actions.c.plan, StorableText)
+    query = sa.select(actions.c.plan).where(
+        actions.c.small_app_id == small_app_id,
+        actions.c.deleted_at.is_(None),
+        text.contains(HANDED_OVER, autoescape=True),
+    )
+    plans = connection.execute(query.order_by(actions.c.name).limit(limit)).scalars()
+    return [
+        (plan.hand_over, plan.queue)
+        for plan in plans
+        if isinstance(plan, Plan) and plan.hand_over is not None
+    ]
 
 
 def active_names(connection: sa.Connection, small_app_id: int, limit: int) -> list[str]:

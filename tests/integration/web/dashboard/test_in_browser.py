@@ -159,6 +159,7 @@ def _break_and_mend(page: Page) -> None:
     page.goto("/actions")
     page.click("text=greet buyers")
     page.click("text=Edit")
+    page.click("summary:text-is('As JSON')")
     text = page.input_value("#text")
     page.fill("#text", text.replace("greet buyers", "greet all"))
     expect(page.locator("#meaning")).to_contain_text("greet all")
@@ -168,6 +169,7 @@ def _break_and_mend(page: Page) -> None:
     expect(page.locator("#meaning")).to_contain_text("minute '61' is above 59")
     page.click("button:text-is('Save')")
     expect(page.locator(".error[role=alert]")).to_contain_text("It is not saved.")
+    page.click("summary:text-is('As JSON')")
     page.fill("#text", text.replace("30 9", "45 9"))
     page.click("button:text-is('Save')")
     expect(page.locator(".notice span")).to_have_text("greet buyers is now at revision 2.")
@@ -185,20 +187,17 @@ def test_the_form_writes_intervals_events_and_policies_in_step_with_the_document
     with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
         page = tab.page
         page.goto("/apps/shop/new-action")
+        page.click("summary:text-is('As JSON')")
         page.fill("[name=name]", "call back")
         page.select_option("[name=rhythm]", "hours")
         page.fill("[name=hours]", "6")
-        page.fill("[data-path='when.except']", "12-25, 2027-05-01")
-        left_out = ["12-25", "2027-05-01"]
-        assert _written(page)["when"] == {"every": 21600, "except": left_out}
-        page.fill("[data-path='when.except']", "")
-        assert _written(page)["when"] == {"every": 21600}
+        _leave_out_days(page)
         page.select_option("[name=rhythm]", "event")
         page.fill("[name=event]", "instance.user.created")
-        page.fill("[name=delay]", "P7D")
+        page.fill("[name=delay]", "7 days")
         assert _written(page)["when"] == {"after": "instance.user.created", "delay": "P7D"}
         page.fill("#text", page.input_value("#text").replace("P7D", "P9D"))
-        expect(page.locator("[name=delay]")).to_have_value("P9D")
+        expect(page.locator("[name=delay]")).to_have_value("9 days")
         _write_an_end(page)
         _write_policies(page)
         page.check("[data-step=maintenance]")
@@ -216,6 +215,7 @@ def test_the_form_writes_weeks_weekdays_of_a_month_and_intervals_from_the_end(
     with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
         page = tab.page
         page.goto("/apps/shop/new-action")
+        page.click("summary:text-is('As JSON')")
         page.fill("[name=name]", "sprint")
         page.check("[data-step=maintenance]")
         page.select_option("[name=rhythm]", "weeks")
@@ -244,7 +244,8 @@ def _write_a_weekday_of_the_month(page: Page) -> None:
     page.select_option("[name=nth]", "L")
     assert _written(page)["when"]["cron_rule"] == "0 9 * * fri#L"
     expect(page.locator("#meaning")).to_contain_text("on the last Friday of each month")
-    page.fill("[data-path='when.jitter']", "PT5M")
+    page.click("summary:has-text('Leave out days')")
+    page.fill("[data-path='when.jitter']", "5 min")
     page.select_option("[data-path='when.jitter_each']", "true")
     assert _written(page)["when"]["jitter_each"] is True
     expect(page.locator("#meaning")).to_contain_text("plus up to 5 minutes, drawn for each run")
@@ -266,6 +267,15 @@ def _write_an_interval_from_the_end(page: Page) -> None:
     expect(page.locator("[name=counts]")).to_have_value("end")
 
 
+def _leave_out_days(page: Page) -> None:
+    page.click("summary:has-text('Leave out days')")
+    page.fill("[data-path='when.except']", "12-25, 2027-05-01")
+    left_out = ["12-25", "2027-05-01"]
+    assert _written(page)["when"] == {"every": 21600, "except": left_out}
+    page.fill("[data-path='when.except']", "")
+    assert _written(page)["when"] == {"every": 21600}
+
+
 def _write_an_end(page: Page) -> None:
     page.select_option("[name=rhythm]", "end")
     page.fill("[name=action]", "nightly")
@@ -280,23 +290,32 @@ def _write_an_end(page: Page) -> None:
 def _write_policies(page: Page) -> None:
     page.click("summary:has-text('If it runs long')")
     page.select_option("[data-path='policy.overlap']", "queue")
-    page.fill("[data-path='policy.retry.max_attempts']", "3")
-    page.fill("[data-path='hooks.on_failure']", "ann@example.com, bob@example.com")
+    page.fill("[data-path='policy.retry.max_attempts']", "2")
     assert _written(page)["policy"] == {"overlap": "queue", "retry": {"max_attempts": 3}}
     page.fill("[data-path='policy.priority']", "-20")
-    page.fill("[data-path='policy.expected']", "PT3M")
+    page.fill("[data-path='policy.expected']", "3 min")
     assert (_written(page)["policy"]["priority"], _written(page)["policy"]["expected"]) == (
         -20, "PT3M",
     )  # fmt: skip
     page.fill("[data-path='policy.priority']", "")
     page.fill("[data-path='policy.expected']", "")
-    mails = [{"mail": "ann@example.com"}, {"mail": "bob@example.com"}]
-    assert _written(page)["hooks"] == {"on_failure": mails}
     page.fill("[data-path='policy.retry.max_attempts']", "")
     page.select_option("[data-path='policy.overlap']", "")
-    # Its small app may reach no address outside.
-    page.fill("[data-path='hooks.on_failure']", "")
+    _write_hooks(page)
     assert {"policy", "hooks"}.isdisjoint(_written(page))
+
+
+def _write_hooks(page: Page) -> None:
+    to = page.locator("[data-hook=to]")
+    for place, name in enumerate(("ann", "bob")):
+        to.nth(place).fill(f"{name}@example.com")
+    mails = [{"mail": "ann@example.com"}, {"mail": "bob@example.com"}]
+    assert _written(page)["hooks"] == {"on_failure": mails}
+    page.locator("[data-hook=on]").nth(1).select_option("on_success")
+    assert _written(page)["hooks"] == {"on_failure": mails[:1], "on_success": mails[1:]}
+    # Its small app may reach no address outside.
+    for place in range(2):
+        to.nth(place).fill("")
 
 
 def _search(tab: Tab, words: str, count: int) -> None:

@@ -1,0 +1,293 @@
+"""The form of an action in a real Chromium: it needs no JSON, and loses nothing of a document."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from models.store.presence import Seen, follower_seen
+from runtime.config import Settings
+from tests import browser
+from tests.browser import Chromium
+from tests.integration.web.conftest import APP, NIGHTLY, Serve, Web, with_shop
+from views import changes
+from views.apps import grants
+
+TASK = "shop.tasks.close_day"
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Chromium]:
+    with browser.started() as found:
+        yield found
+
+
+@pytest.fixture
+def shop(home_of: Callable[[str], Settings], serve: Serve) -> Web:
+    """A server whose small app may send tasks, of which a worker follows one, and mail Ann."""
+    settings = home_of("sqlite")
+    celery = settings.celery.model_copy(update={"tasks": ("shop.*",)})
+    web = with_shop(serve(settings.model_copy(update={"celery": celery})))
+    grants.grant(web.opened, APP, {"tasks": ["shop.*"], "mail": ["ann@example.com"]}, all_=False)
+    worker = Seen("celery@shop", "celery", 1, follows=(TASK, "other.tasks.secret"))
+    with web.engine.begin() as connection:
+        follower_seen(connection, worker)
+    return web
+
+
+class Steps:
+    """A person at the form: each click and each field is one step."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.taken = 0
+
+    def click(self, selector: str) -> None:
+        self.taken += 1
+        self.page.click(selector)
+
+    def fill(self, selector: str, value: str) -> None:
+        self.taken += 1
+        self.page.fill(selector, value)
+
+    def choose(self, selector: str, value: str) -> None:
+        self.taken += 1
+        self.page.select_option(selector, value)
+
+
+def test_a_task_each_weekday_with_retries_and_mail_takes_eight_steps_and_no_json(
+    chromium: Chromium, shop: Web
+) -> None:
+    with chromium.tab(shop.url, shop.token()) as tab:
+        tab.page.goto(f"/apps/{APP}/new-action")
+        assert not tab.page.locator("#text").is_visible()
+        person = Steps(tab.page)
+        person.click("text=Send a task of my application")
+        person.fill("label:has-text('Task') >> input[list=tasks]", TASK)
+        person.choose("[name=rhythm]", "weekdays")
+        person.fill("[name=time]", "07:30")
+        person.fill("[name=zone]", "Europe/Paris")
+        person.fill("label:has-text('Retries') >> input", "2")
+        person.fill("[data-hook=to]", "ann@example.com")
+        expect(tab.page.locator("#meaning")).to_contain_text("at 07:30 on Monday to Friday")
+        person.click("button:text-is('Save')")
+        expect(tab.page.locator(".notice span")).to_have_text("close day is saved.")
+
+    stored = shop.client().get("/api/actions/close day", params={"app": APP}).json()["document"]
+    assert person.taken <= 8
+    assert stored["operations"] == {"celery_task": {"task": TASK}}
+    assert stored["when"] == {"cron_rule": "30 7 * * mon-fri", "timezone": "Europe/Paris"}
+    assert stored["policy"]["retry"] == {"max_attempts": 3}
+    assert stored["hooks"] == {"on_failure": [{"mail": "ann@example.com"}]}
+    assert tab.faults == []
+
+
+def test_another_time_takes_three_clicks_with_a_comparison_and_an_undo(
+    chromium: Chromium, web_on_sqlite: Web
+) -> None:
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
+        tab.page.goto(f"/apps/{APP}/actions/nightly")
+        person = Steps(tab.page)
+        person.click("text=Edit")
+        tab.page.fill("[name=time]", "10:15")
+        compared = tab.page.locator(".was-and-will > div")
+        expect(compared.first).to_contain_text("at 03:00")
+        expect(compared.last).to_contain_text("at 10:15")
+        expect(tab.page.locator("#meaning .diff .new")).to_contain_text("15 10 * * *")
+        person.click("button:text-is('Save')")
+        expect(tab.page.locator(".notice span")).to_have_text("nightly is now at revision 2.")
+        person.click(".notice >> text=Undo")
+        expect(tab.page.locator(".notice span")).to_have_text("nightly is now at revision 3.")
+
+    stored = web_on_sqlite.client().get("/api/actions/nightly", params={"app": APP}).json()
+    assert person.taken == 3
+    assert stored["document"]["when"]["cron_rule"] == "0 3 * * *"
+    assert tab.faults == []
+
+
+def test_an_older_revision_is_restored_after_a_look_at_what_that_changes(
+    chromium: Chromium, web_on_sqlite: Web
+) -> None:
+    shop = web_on_sqlite.opened.for_request(APP, is_bound=True, bearer="tests")
+    for hour in (4, 5):
+        changes.apply(shop, [{**NIGHTLY, "when": {"cron_rule": f"0 {hour} * * *"}}])
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
+        tab.page.goto(f"/apps/{APP}/actions/nightly")
+        tab.page.click("summary:has-text('Revision 1')")
+        tab.page.locator("details", has_text="Revision 1").locator("a").click()
+        expect(tab.page.locator(".notice")).to_contain_text("the document of revision 1")
+        expect(tab.page.locator(".was-and-will > div").last).to_contain_text("at 03:00")
+        tab.page.click("button:text-is('Save')")
+        expect(tab.page.locator(".notice span")).to_have_text("nightly is now at revision 4.")
+
+    assert tab.faults == []
+
+
+def _written(page: Page) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(page.input_value("#text"))
+    return found
+
+
+def _write(page: Page, document: dict[str, Any]) -> None:
+    page.evaluate("one => { document.getElementById('as-json').open = true }", None)
+    page.fill("#text", json.dumps(document))
+
+
+def _task_field(page: Page, label: str) -> str:
+    return f"[data-of-step=celery_task] >> label:has-text('{label}') >> input"
+
+
+def test_a_task_has_fields_for_its_arguments_its_queue_and_what_is_known(
+    chromium: Chromium, shop: Web
+) -> None:
+    with chromium.tab(shop.url, shop.token()) as tab:
+        page = tab.page
+        page.goto(f"/apps/{APP}/new-action")
+        page.check("[data-step=maintenance]")
+        page.check("[data-step=celery_task]")
+        offered = page.locator("#tasks option").evaluate_all("all => all.map((one) => one.value)")
+        page.fill("[data-path='operations.celery_task.task']", TASK)
+        page.fill("[data-path='operations.celery_task.args']", 'Paris, 5, true, "5"')
+        page.fill("[data-path='operations.celery_task.kwargs']", "limit=5, region=eu")
+        page.fill("[data-path='operations.celery_task.queue']", "night")
+        task = _written(page)["operations"]["celery_task"]
+        page.fill("[data-path='operations.celery_task.args']", '[["a, b"], {"c": 1}]')
+        nested = _written(page)["operations"]["celery_task"]["args"]
+        page.fill("[data-path='name']", "kept")
+        page.fill("[data-path='operations.celery_task.task']", "shop.tasks.other")
+        name = _written(page)["name"]
+
+    assert offered == [TASK]
+    assert task == {
+        "task": TASK,
+        "args": ["Paris", 5, True, "5"],
+        "kwargs": {"limit": 5, "region": "eu"},
+        "queue": "night",
+    }
+    assert (nested, name) == ([["a, b"], {"c": 1}], "kept")
+    assert tab.faults == []
+
+
+KINDS = [
+    pytest.param("duration", "5 min", "PT5M", id="minutes"),
+    pytest.param("duration", "1 h 30 min", "PT1H30M", id="hours_and_minutes"),
+    pytest.param("duration", "2 hours and 5s", "PT2H5S", id="words"),
+    pytest.param("duration", "1 day 2 h", "P1DT2H", id="days"),
+    pytest.param("duration", "2 months", "P2M", id="months"),
+    pytest.param("duration", "PT5M", "PT5M", id="as_in_the_document"),
+    pytest.param("duration", "5 parsecs", "5 parsecs", id="no_duration_stays"),
+    pytest.param("duration", "5 min 1 h", "5 min 1 h", id="wrong_order_stays"),
+    pytest.param("durations", "1 min, 5 min", ["PT1M", "PT5M"], id="several"),
+    pytest.param("argv", "./a \"b c\" 'd \"e' f=\"g\"", ["./a", "b c", 'd "e', "f=g"], id="quotes"),
+    pytest.param("values", 'a, 1.5, null, "true"', ["a", 1.5, None, "true"], id="values"),
+    pytest.param("values", '[["a", "b"]]', [["a", "b"]], id="values_as_json"),
+    pytest.param("named", "a=1, b=x", {"a": 1, "b": "x"}, id="named"),
+    pytest.param("named", '{"a=b": [1]}', {"a=b": [1]}, id="named_as_json"),
+    pytest.param("named", "oops", "oops", id="no_pair_stays"),
+    pytest.param("retries", "2", 3, id="retries"),
+]  # fmt: skip
+
+
+def test_fields_write_what_people_write_and_read_it_back(
+    chromium: Chromium, web_on_sqlite: Web
+) -> None:
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
+        tab.page.goto(f"/apps/{APP}/new-action")
+        for one in KINDS:
+            kind, text, value = one.values
+            seen = "([kind, text]) => formKinds[kind].read(text)"
+            assert tab.page.evaluate(seen, [kind, text]) == value, one.id
+            back = "([kind, value]) => formKinds[kind].read(String(formKinds[kind].show(value)))"
+            assert tab.page.evaluate(back, [kind, value]) == value, one.id
+
+
+def test_cron_rules_words_dates_and_intervals_are_written_in_fields(
+    chromium: Chromium, web_on_sqlite: Web
+) -> None:
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
+        page = tab.page
+        page.goto(f"/apps/{APP}/new-action")
+        page.check("[data-step=maintenance]")
+        page.fill("[data-path=name]", "tidy")
+        page.select_option("[name=rhythm]", "cron")
+        page.fill("[name=cron]", "every weekday at 7:30")
+        page.click("#meaning >> text=Write 30 7 * * mon-fri")
+        expect(page.locator("#meaning")).to_contain_text("at 07:30 on Monday to Friday")
+        expect(page.locator("[name=cron]")).to_have_value("30 7 * * mon-fri")
+        page.fill("[name=cron]", "*/7 1,2 * * *")
+        expect(page.locator("#meaning")).to_contain_text("Next runs")
+        page.select_option("[name=rhythm]", "date")
+        page.fill("[name=due]", "2126-03-01T09:00")
+        dated = _written(page)["when"]
+        expect(page.locator("#meaning")).to_contain_text("2126-03-01")
+        page.select_option("[name=rhythm]", "interval")
+        page.fill("[name=span]", "1 h 30 min")
+        expect(page.locator("#meaning")).to_contain_text("1 hour 30 minutes")
+        every = _written(page)["when"]
+
+    assert dated == {"due_date": "2126-03-01T09:00", "timezone": "Europe/Paris"}
+    assert every == {"every": "PT1H30M"}
+    assert tab.faults == []
+
+
+ODD: dict[str, Any] = {
+    "name": "odd",
+    "when": [{"cron_rule": "0 3 * * *"}, {"every": "PT2H", "starting_at": "2026-01-01T00:00:00Z"}],
+    "operations": {"publish": {"data": ["sales"]}, "send_email": {"template": "hello"}},
+    "recipients": "all",
+    "policy": {"look_back": "PT1H", "retry": {"max_attempts": 2, "backoff": ["PT1M", 90]}},
+    "hooks": {
+        "on_failure": [{"pager": "ops"}, {"webhook": "env:A"}, {"mail": "a@b.c", "when": "first"}],
+        "on_missed": [],
+        "monitor": True,
+    },
+    "more": {"deep": [None, 1.5]},
+}  # fmt: skip
+
+
+def test_a_change_in_a_field_leaves_what_no_field_can_show(
+    chromium: Chromium, web_on_sqlite: Web
+) -> None:
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
+        page = tab.page
+        page.goto(f"/apps/{APP}/new-action")
+        _write(page, ODD)
+        expect(page.locator("[name=rhythm]")).to_have_value("own")
+        page.fill("[data-path=owner]", "ann")
+        owned = _written(page)
+        page.fill(".hook:last-child [data-hook=to]", "https://example.com/x")
+        page.select_option(".hook:nth-last-child(2) [data-hook=kind]", "webhook")
+        page.select_option(".hook:nth-last-child(2) [data-hook=on]", "on_success")
+        hooks = _written(page)["hooks"]
+        page.fill("#text", "{oops")
+        expect(page.locator("#fields")).to_be_hidden()
+
+    assert owned == {**ODD, "owner": "ann"}
+    assert hooks == {**ODD["hooks"], "on_success": [{"webhook": "https://example.com/x"}]}
+
+
+STRANGE: list[dict[str, Any]] = [
+    {},
+    {"when": 5},
+    {"operations": []},
+    {"hooks": [1]},
+    {"recipients": ["x"]},
+    {"name": {"a": 1}, "policy": "fast", "when": {"rrule": 7}},
+    {"when": {"on": 3}},
+    {"operations": {"celery_task": 5, "command": {"run": "x", "shell": ["a"]}}},
+    {"hooks": {"on_failure": "a@b.c"}, "when": {"every": {"minutes": 5}}},
+]
+
+
+def test_every_document_opens_in_the_form(chromium: Chromium, web_on_sqlite: Web) -> None:
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
+        page = tab.page
+        page.goto(f"/apps/{APP}/new-action")
+        for document in STRANGE:
+            _write(page, document)
+            expect(page.locator("#fields")).to_be_visible()
+            assert _written(page) == document
+
+    assert tab.faults == []
