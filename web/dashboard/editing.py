@@ -1,75 +1,29 @@
 """The form of an action: a document, its meaning, and what storing it would do."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Self, get_args
+from typing import Annotated, Any, Self
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from models.action.policy import CatchUp, Overlap
 from models.errors import InvalidDocument, Outdated, Problem, Refused, SchedulerError
-from models.events import ENDS, EVENTS
 from models.json_text import read_json
 from models.roles import Permission
-from models.turns import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from views import actions, apps, changes, steps
 from views.actions import whole
 from views.changes.plan import preview
+from views.installation import Installation
 from views.sendable import sendable
 from web.dashboard.documents import difference, pretty
-from web.dashboard.rendering import ZONES, Undo, render, see
+from web.dashboard.form_fields import CHOICES, FIRST_STEPS
+from web.dashboard.rendering import Undo, render, see
 from web.dashboard.session import Editor, Form, Visitor, viewing
 from web.dashboard.texts import say
 from web.routing import ByTurns, heavy
 
 router = APIRouter(include_in_schema=False, route_class=ByTurns)
 ReaderOfEditor = Annotated[Visitor, viewing(Permission.EDIT)]
-# The rules that the form can write; static/form-rules.js knows them by these names.
-RHYTHMS = (
-    *("minutes", "hours", "interval", "hour", "day", "weekdays", "week", "weeks", "nth", "month"),
-    *("cron", "date", "event", "end", "own"),
-)
-# Which weekday of a month, as a cron rule writes it after #.
-NTHS = ("1", "2", "3", "4", "5", "L")
-WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-# A field of the document: its place, what it holds (static/form-kinds.js), and what it offers: the
-# name of a list, or choices; of a number, the least and the most.
-Fields = tuple[tuple[str, str, str | tuple[Any, ...]], ...]
-STEP_FIELDS: Mapping[str, Fields] = {
-    "celery_task": (
-        ("task", "text", "tasks"),
-        ("args", "values", ""),
-        ("kwargs", "named", ""),
-        ("queue", "text", "queues"),
-        ("application", "text", ()),
-    ),
-    "command": (("run", "argv", ""), ("shell", "text", ""), ("cwd", "text", "")),
-    "job": (("url", "text", ""), ("meta", "named", "")),
-    "send_email": (("template", "text", "templates"),),
-}
-# The steps that must be the only one.
-ALONE = ("celery_task", "job")
-# The steps that people look for first.
-FIRST_STEPS = ("celery_task", "command", "job")
-FIRST_POLICIES: Fields = (
-    ("policy.retry.max_attempts", "retries", (0, 99)),
-    ("policy.retry.backoff", "durations", ()),
-)
-POLICIES: Fields = (
-    ("policy.overlap", "text", get_args(Overlap)),
-    ("policy.catch_up", "text", get_args(CatchUp)),
-    ("policy.look_back", "duration", ()),
-    ("policy.time_limit", "duration", ()),
-    ("policy.expected", "duration", ()),
-    ("policy.priority", "number", (LOWEST_PRIORITY, HIGHEST_PRIORITY)),
-    ("policy.queue", "text", ()),
-    ("hooks.alert_after", "number", (1, 1_000)),
-)
-# When a notice is sent, and by what.
-HOOK_MOMENTS = ("on_failure", "on_success", "on_missed")
-HOOK_KINDS = ("mail", "webhook")
 # What the page shows of a document that is not read yet.
 NOTHING = {"faults": (), "meaning": None, "planned": None, "changed": ()}
 _CRON_RULE = re.compile(r"; write '([^']+)'")
@@ -190,9 +144,10 @@ def _edit(
     opened = visitor.opened
     if shown is None and draft.uid:
         shown = actions.stored(opened, draft.uid)
-    names, author = apps.names(opened), opened.author
-    known = sendable(opened, author)
+    known = changes.author_now(opened)
     values = {
+        **CHOICES,
+        **_known_names(opened, known),
         "app": app,
         "shown": shown,
         "draft": draft,
@@ -202,42 +157,43 @@ def _edit(
         "revision": draft.revision or (shown.revision if shown else ""),
         "is_outdated": isinstance(draft.error, Outdated),
         "has_faults": isinstance(draft.error, InvalidDocument),
-        "steps": sorted(
-            steps.list_steps(opened).steps, key=lambda one: one.name not in FIRST_STEPS
-        ),
-        "template": next(iter(names.templates), ""),
-        "templates": names.templates,
-        "tasks": known.tasks,
-        "queues": known.queues,
-        "applications": known.applications,
-        "calendars": sorted(author.calendars),
-        "step_fields": STEP_FIELDS,
-        "alone": ALONE,
-        "hook_moments": HOOK_MOMENTS,
-        "hook_kinds": HOOK_KINDS,
-        "groups": names.groups,
-        "zones": ZONES,
-        "rhythms": RHYTHMS,
-        "weekdays": WEEKDAYS,
-        "nths": NTHS,
-        "events": EVENTS,
-        "ends": ENDS,
-        "actions": names.actions,
-        "first_policies": FIRST_POLICIES,
-        "policies": POLICIES,
     }
-    meaning = _meaning(visitor, app, draft, shown) if draft.uid or draft.error else NOTHING
+    is_read = draft.uid or draft.error
+    meaning = _meaning(visitor, app, draft, (shown, known)) if is_read else NOTHING
     return render(request, "edit.html", {**meaning, **values}, 422 if draft.error else 200)
 
 
+def _known_names(opened: Installation, known: changes.Author) -> dict[str, Any]:
+    """Return what documents of the small app may name, for the fields to offer."""
+    author, _ = known
+    names, sent = apps.names(opened), sendable(opened, author)
+    found = steps.list_steps(opened).steps
+    return {
+        "steps": sorted(found, key=lambda one: one.name not in FIRST_STEPS),
+        "templates": names.templates,
+        "groups": names.groups,
+        "actions": names.actions,
+        "tasks": sent.tasks,
+        "queues": sent.queues,
+        "applications": sent.applications,
+        "calendars": sorted(author.calendars),
+    }
+
+
 def _meaning(
-    visitor: Visitor, app: str, draft: Draft, shown: actions.StoredAction | None = None
+    visitor: Visitor,
+    app: str,
+    draft: Draft,
+    read: tuple[actions.StoredAction | None, changes.Author] | None = None,
 ) -> dict[str, Any]:
-    """Return what the page says of a document: its faults, or its meaning and what it changes."""
+    """Return what the page says of a document: its faults, or its meaning and what it changes.
+
+    `read` is the stored action, and the author and the instant, if they were read already.
+    """
     values: dict[str, Any] = {**NOTHING, "app": app, "text": draft.text}
     try:
         document = read_json(draft.text.encode())
-        known = changes.author_now(visitor.opened)
+        shown, known = read or (None, changes.author_now(visitor.opened))
         (meaning,) = changes.check(visitor.opened, [document], known).root
         planned = preview(visitor.opened, draft.uid or None, document, known)
     except InvalidDocument as error:

@@ -1,0 +1,69 @@
+"""The fields of the form of an action, as templates and scripts know them."""
+
+from collections.abc import Mapping
+from typing import Any, get_args
+
+from models.action.policy import CatchUp, Overlap
+from models.events import ENDS, EVENTS
+from models.turns import HIGHEST_PRIORITY, LOWEST_PRIORITY
+from web.dashboard.rendering import ZONES
+
+# The rules that the form can write; static/form-rules.js knows them by these names.
+RHYTHMS = (
+    *("minutes", "hours", "interval", "hour", "day", "weekdays", "week", "weeks", "nth", "month"),
+    *("cron", "date", "event", "end", "own"),
+)
+# Which weekday of a month, as a cron rule writes it after #.
+NTHS = ("1", "2", "3", "4", "5", "L")
+WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+# A field of the document: its place, what it holds (static/form-kinds.js), and what it offers: the
+# name of a list, or choices; of a number, the least and the most.
+Fields = tuple[tuple[str, str, str | tuple[Any, ...]], ...]
+STEP_FIELDS: Mapping[str, Fields] = {
+    "celery_task": (
+        ("task", "text", "tasks"),
+        ("args", "values", ""),
+        ("kwargs", "named", ""),
+        ("queue", "text", "queues"),
+        ("application", "text", ()),
+    ),
+    "command": (("run", "argv", ""), ("shell", "text", ""), ("cwd", "text", "")),
+    "job": (("url", "text", ""), ("meta", "named", "")),
+    "send_email": (("template", "text", "templates"),),
+}
+# The steps that must be the only one.
+ALONE = ("celery_task", "job")
+# The steps that people look for first.
+FIRST_STEPS = ("celery_task", "command", "job")
+FIRST_POLICIES: Fields = (
+    ("policy.retry.max_attempts", "retries", (0, 99)),
+    ("policy.retry.backoff", "durations", ()),
+)
+POLICIES: Fields = (
+    ("policy.overlap", "text", get_args(Overlap)),
+    ("policy.catch_up", "text", get_args(CatchUp)),
+    ("policy.look_back", "duration", ()),
+    ("policy.time_limit", "duration", ()),
+    ("policy.expected", "duration", ()),
+    ("policy.priority", "number", (LOWEST_PRIORITY, HIGHEST_PRIORITY)),
+    ("policy.queue", "text", ()),
+    ("hooks.alert_after", "number", (1, 1_000)),
+)
+# When a notice is sent, and by what.
+HOOK_MOMENTS = ("on_failure", "on_success", "on_missed")
+HOOK_KINDS = ("mail", "webhook")
+# All that the template gets, whatever the action.
+CHOICES: Mapping[str, Any] = {
+    "rhythms": RHYTHMS,
+    "nths": NTHS,
+    "weekdays": WEEKDAYS,
+    "events": EVENTS,
+    "ends": ENDS,
+    "zones": ZONES,
+    "step_fields": STEP_FIELDS,
+    "alone": ALONE,
+    "first_policies": FIRST_POLICIES,
+    "policies": POLICIES,
+    "hook_moments": HOOK_MOMENTS,
+    "hook_kinds": HOOK_KINDS,
+}
