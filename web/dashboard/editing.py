@@ -177,6 +177,7 @@ def _known_names(opened: Installation, known: changes.Author) -> dict[str, Any]:
         "queues": sent.queues,
         "applications": sent.applications,
         "calendars": sorted(author.calendars),
+        "channels": sorted(one for one in opened.settings.notify if author.grants.allows("notify", one)),
     }
 
 

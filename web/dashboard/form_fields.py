@@ -49,9 +49,9 @@ POLICIES: Fields = (
     ("policy.queue", "text", ()),
     ("hooks.alert_after", "number", (1, 1_000)),
 )
-# When a notice is sent, and by what.
-HOOK_MOMENTS = ("on_failure", "on_success", "on_missed")
-HOOK_KINDS = ("mail", "webhook")
+# When a notice is sent (the part after a colon is its `when`), and by what.
+HOOK_MOMENTS = ("on_failure", "on_failure:first", "on_success", "on_missed")
+HOOK_KINDS = ("mail", "notify", "webhook")
 # All that the template gets, whatever the action.
 CHOICES: Mapping[str, Any] = {
     "rhythms": RHYTHMS,

@@ -4,7 +4,8 @@ const formHooks = (form) => {
   const list = form.querySelector("[data-hooks]");
   const blank = list.querySelector("template");
   const options = (name) => [...blank.content.querySelector(`[data-hook="${name}"]`).options].map((one) => one.value);
-  const [moments, kinds] = [options("on"), options("kind")];
+  const kinds = options("kind");
+  const moments = [...new Set(options("on").map((one) => one.split(":")[0]))];
   const part = (row, name) => row.querySelector(`[data-hook="${name}"]`);
   const kindOf = (hook) => kinds.find((kind) => typeof hook?.[kind] === "string");
 
@@ -17,7 +18,7 @@ const formHooks = (form) => {
     const kind = kindOf(hook);
     row.hook = hook;
     if (kind) {
-      part(row, "on").value = on;
+      part(row, "on").value = options("on").includes(`${on}:${hook.when}`) ? `${on}:${hook.when}` : on;
       part(row, "kind").value = kind;
       part(row, "to").value = hook[kind];
     }
@@ -25,8 +26,9 @@ const formHooks = (form) => {
     place(row);
   };
   const place = (row) => {
-    const kind = part(row, "kind");
-    part(row, "to").placeholder = kind.selectedOptions[0].dataset.like;
+    const kind = part(row, "kind").selectedOptions[0].dataset;
+    part(row, "to").placeholder = kind.like;
+    part(row, "to").setAttribute("list", kind.list);
   };
   const rows = () => [...list.querySelectorAll(".hook")];
 
@@ -38,9 +40,10 @@ const formHooks = (form) => {
   };
 
   const hookIn = (row) => {
+    const [on, when] = part(row, "on").value.split(":");
     const kind = part(row, "kind").value;
-    const rest = Object.fromEntries(Object.entries(row.hook ?? {}).filter(([key]) => !kinds.includes(key)));
-    return { on: part(row, "on").value, hook: { [kind]: part(row, "to").value.trim(), ...rest } };
+    const rest = Object.fromEntries(Object.entries(row.hook ?? {}).filter(([key]) => ![...kinds, "when"].includes(key)));
+    return { on, hook: { [kind]: part(row, "to").value.trim(), ...rest, ...(when ? { when } : {}) } };
   };
   const written = (found) => {
     rows().forEach(place);

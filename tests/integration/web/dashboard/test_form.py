@@ -240,6 +240,7 @@ ODD: dict[str, Any] = {
     "policy": {"look_back": "PT1H", "retry": {"max_attempts": 2, "backoff": ["PT1M", 90]}},
     "hooks": {
         "on_failure": [{"pager": "ops"}, {"webhook": "env:A"}, {"mail": "a@b.c", "when": "first"}],
+        "on_success": [{"notify": "ops"}],
         "on_missed": [],
         "monitor": True,
     },
@@ -265,7 +266,8 @@ def test_a_change_in_a_field_leaves_what_no_field_can_show(
         expect(page.locator("#fields")).to_be_hidden()
 
     assert owned == {**ODD, "owner": "ann"}
-    assert hooks == {**ODD["hooks"], "on_success": [{"webhook": "https://example.com/x"}]}
+    successes = [{"notify": "ops"}, {"webhook": "https://example.com/x"}]
+    assert hooks == {**ODD["hooks"], "on_success": successes}
 
 
 STRANGE: list[dict[str, Any]] = [
