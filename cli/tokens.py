@@ -22,9 +22,12 @@ def create(
     expires: Annotated[
         str | None, typer.Option(help="Lifetime, such as P90D (default: until it is revoked).")
     ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="The person or program that it is for, such as Ann.")
+    ] = None,
 ) -> None:
     """Create a token (with --app, for one small app) and print it once."""
-    show(context, door(context).ask(tokens.create, role, expires))
+    show(context, door(context).ask(tokens.create, role, expires, name))
 
 
 @commands.command("link")

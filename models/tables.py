@@ -658,6 +658,8 @@ tokens = sa.Table(
     sa.Column("parent", sa.ForeignKey("tokens.id")),
     # The name that a session's browser gives itself.
     _line("browser"),
+    # The person or program that it was made for; of a session, the one of its token or link.
+    _line("name"),
 )
 
 # Facts of the installation: tz release, kernel version, the last tick's `now`.

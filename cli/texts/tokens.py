@@ -6,7 +6,7 @@ from cli.render import Line, Table, cell, sentence
 from views.tokens import NewToken, RevokedToken, Tokens
 from views.tokens.sessions import NewLink
 
-HEADINGS = ("ID", "ROLE", "APP", "CREATED", "BY", "EXPIRES", "LAST USED")
+HEADINGS = ("ID", "NAME", "ROLE", "APP", "CREATED", "BY", "EXPIRES", "LAST USED")
 
 
 def _tokens(listed: Tokens) -> Iterator[Line]:
@@ -15,6 +15,7 @@ def _tokens(listed: Tokens) -> Iterator[Line]:
         [
             [
                 one.id,
+                cell(one.name),
                 one.role,
                 one.app or "all",
                 cell(one.created_at),

@@ -670,6 +670,7 @@ sa.Table(
     _one_of("kind", ("token", "session", "link")),
     sa.Column("parent", sa.ForeignKey("tokens.id")),
     _text("browser", optional=True),
+    _text("name", optional=True),
 )
 
 sa.Table(

@@ -40,6 +40,8 @@ class Bearer:
     parent: str | None
     kind: TokenKind
     author: str
+    # The person or program that it was made for.
+    name: str | None = None
 
     @property
     def actor(self) -> str:
@@ -48,7 +50,8 @@ class Bearer:
             return self.author
         # A session ends; its token is known for longer, by `token list` and the audit trail.
         opened_by = f" of token {self.parent}" if self.parent else ""
-        return f"{self.kind} {self.token_id}{opened_by}"
+        named = f" ({self.name})" if self.name else ""
+        return f"{self.kind} {self.token_id}{opened_by}{named}"
 
     @property
     def is_signed_on(self) -> bool:
@@ -67,6 +70,7 @@ class TokenRequest:
     kind: TokenKind = TokenKind.TOKEN
     parent: str | None = None
     browser: str | None = None
+    name: str | None = None
 
 
 def create(connection: sa.Connection, wanted: TokenRequest) -> tuple[str, str]:
@@ -86,6 +90,7 @@ def create(connection: sa.Connection, wanted: TokenRequest) -> tuple[str, str]:
             kind=wanted.kind,
             parent=wanted.parent,
             browser=wanted.browser,
+            name=wanted.name,
         )
     )
     return id, text
@@ -120,7 +125,7 @@ def bearers_of(
 
 def _bearer(row: sa.Row[Any], kind: TokenKind) -> Bearer:
     role, app = Role(row.role), row.app_name
-    return Bearer(row.id, role, app, row.small_app_id, row.parent, kind, row.created_by)
+    return Bearer(row.id, role, app, row.small_app_id, row.parent, kind, row.created_by, row.name)
 
 
 @cache
@@ -136,6 +141,7 @@ def _bearers(kind: TokenKind) -> sa.Select[Any]:
         tokens.c.small_app_id,
         tokens.c.parent,
         tokens.c.created_by,
+        tokens.c.name,
         small_apps.c.name.label("app_name"),
         is_stale.label("is_stale"),
     )

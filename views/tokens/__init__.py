@@ -4,10 +4,12 @@ from datetime import timedelta
 
 from pydantic import Field
 
+from models.errors import Refused
 from models.roles import Role
 from models.store import tokens
 from models.values.durations import parse_span
 from runtime.database import reading
+from runtime.visible import visible_line
 from views.finding import refusing
 from views.installation import Installation
 from views.verbs import ADMINISTER, Verb
@@ -15,6 +17,7 @@ from views.view import Instant, Listing, Page, View, first_of
 
 # The longest life of a token that expires.
 LONGEST_LIFE = timedelta(days=3660)
+LONGEST_NAME = 80
 
 
 class NewToken(View):
@@ -33,6 +36,7 @@ class Token(View):
     role: str = Field(description="What it may do.")
     app: str | None = Field(description="Its small app; null for the whole installation.")
     created_at: Instant = Field(description="When it was made.")
+    name: str | None = Field(None, description="The person or program that it was made for.")
     created_by: str = Field(description="Who made it.")
     expires_at: Instant | None = Field(description="When it stops working; null: never.")
     last_used_at: Instant | None = Field(description="To the minute.")
@@ -48,21 +52,36 @@ class RevokedToken(View):
     id: str = Field(description="Id of the token.")
 
 
-@Verb("create_token", "POST /api/tokens", ADMINISTER, body=("role", "expires"), status=201)
-def create(installation: Installation, role: Role, expires: str | None) -> NewToken:
+@Verb("create_token", "POST /api/tokens", ADMINISTER, body=("role", "expires", "name"), status=201)
+def create(
+    installation: Installation, role: Role, expires: str | None, name: str | None = None
+) -> NewToken:
     """Make a token for the request's small app if it is bound to one, else for the installation.
 
     `expires` is an ISO 8601 duration; without it the token lasts until it is revoked.
+    Changes made by it carry `name`, that of its person or program.
     """
     app = installation.small_app if installation.is_bound else None
+    whose = _name_in(name)
     with refusing("expires", expires or ""):
         lifetime = None if expires is None else parse_span(expires, most=LONGEST_LIFE)
     app_id = None if app is None else app.id
     with installation.engine.begin() as connection:
-        wanted = tokens.TokenRequest(role, app_id, lifetime, installation.actor)
+        wanted = tokens.TokenRequest(role, app_id, lifetime, installation.actor, name=whose)
         id, text = tokens.create(connection, wanted)
         installation.audit(connection, app_id, "token.create", {id: {"role": role}})
     return NewToken(id=id, token=text, role=role, app=None if app is None else app.name)
+
+
+def _name_in(text: str | None) -> str | None:
+    """Return a name as it is stored; raises Refused for one that no line can show."""
+    name = None if text is None else text.strip()
+    if name is not None and (not 0 < len(name) <= LONGEST_NAME or name != visible_line(name)):
+        raise Refused(
+            f"the name {text!r} is no line of 1 to {LONGEST_NAME} characters; write a name such as "
+            "Ann"
+        )
+    return name
 
 
 def create_first(installation: Installation) -> NewToken | None:

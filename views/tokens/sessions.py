@@ -72,6 +72,7 @@ def open_session(installation: Installation, bearer: Bearer, user_agent: str) ->
         TokenKind.SESSION,
         bearer.parent if is_link else bearer.token_id,
         browser_in(user_agent),
+        bearer.name,
     )
     with installation.engine.begin() as connection:
         if is_link and not tokens.use_up(connection, bearer.token_id):
@@ -117,7 +118,9 @@ def make_link(installation: Installation, role: Role) -> NewLink:
     _may_look(role)
     app = installation.small_app if installation.is_bound else None
     app_id = None if app is None else app.id
-    wanted = TokenRequest(role, app_id, LINK_LIFE, installation.actor, TokenKind.LINK)
+    # A link from this machine is of the account that made it.
+    name = installation.actor if installation.bearer is None else None
+    wanted = TokenRequest(role, app_id, LINK_LIFE, installation.actor, TokenKind.LINK, name=name)
     with installation.engine.begin() as connection:
         id, text = tokens.create(connection, wanted)
         installation.audit(connection, app_id, "link.create", {id: {"role": role}})

@@ -168,6 +168,7 @@ def _known_names(opened: Installation, known: changes.Author) -> dict[str, Any]:
     author, _ = known
     names, sent = apps.names(opened), sendable(opened, author)
     found = steps.list_steps(opened).steps
+    channels = [name for name in opened.settings.notify if author.grants.allows("notify", name)]
     return {
         "steps": sorted(found, key=lambda one: one.name not in FIRST_STEPS),
         "templates": names.templates,
@@ -177,7 +178,7 @@ def _known_names(opened: Installation, known: changes.Author) -> dict[str, Any]:
         "queues": sent.queues,
         "applications": sent.applications,
         "calendars": sorted(author.calendars),
-        "channels": sorted(one for one in opened.settings.notify if author.grants.allows("notify", one)),
+        "channels": sorted(channels),
     }
 
 

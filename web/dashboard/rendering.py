@@ -2,6 +2,7 @@
 
 import hmac
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -19,6 +20,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from models.store.operations.eta import left_of
+from models.store.tokens import SIGNED_ON
 from models.values import format_instant
 from models.values.durations import lasting
 from models.values.zones import in_zone
@@ -54,6 +56,8 @@ POLICY = "; ".join(
 HEADERS = {"Content-Security-Policy": POLICY, "Referrer-Policy": "same-origin"}
 # The zones that fields offer; every known one is accepted.
 ZONES = pytz.common_timezones
+# The author of what a token or a session with a name does.
+_NAMED = re.compile(r"(?:token|session|link) \w+(?: of token \w+)? \((.+)\)")
 # How each state of an operation looks: one of the five tones that the style sheet has.
 TONES = {
     "pending": "idle",
@@ -250,6 +254,12 @@ def see(
     return made
 
 
+def person(author: str) -> str:
+    """Return who made a change: the person whom its token, its session or a proxy names."""
+    found = _NAMED.fullmatch(author)
+    return found[1] if found else author.removeprefix(SIGNED_ON)
+
+
 def tone(state: str) -> str:
     """Return how a state looks."""
     return TONES.get(state, "idle")
@@ -265,7 +275,9 @@ def _templates() -> Environment:
         lstrip_blocks=True,
     )
     made.filters["capitalize_first"] = lambda text: text[:1].upper() + text[1:]
-    made.globals.update(say=say, step_name=step_name, tone=tone, bytes_in_words=in_words)
+    made.globals.update(
+        say=say, person=person, step_name=step_name, tone=tone, bytes_in_words=in_words
+    )
     return made
 
 

@@ -1,12 +1,15 @@
 """The part of an action's page that lists its revisions."""
 
+import json
 import re
 
 import pytest
 
+from models.roles import Role
 from tests.integration.web.conftest import APP, NIGHTLY, Web
-from tests.integration.web.dashboard.conftest import Browse
-from views import changes
+from tests.integration.web.dashboard.conftest import Browse, csrf_of
+from views import changes, tokens
+from web.dashboard.rendering import person
 
 
 def test_the_page_of_an_action_shows_a_page_of_its_revisions(
@@ -43,3 +46,39 @@ def test_the_oldest_one_shown_is_compared_with_the_one_before_it(
     changed = re.findall(r'<span class="(?:old|new)">([^<]*)</span>', page)
     assert [line for line in changed if "second" in line]
     assert not [line for line in changed if "cron_rule" in line]
+
+
+def test_a_revision_names_the_person_of_its_token(web: Web, browse: Browse) -> None:
+    ann = tokens.create(web.opened, Role.EDITOR, None, "Ann").token
+    browser = browse(web, token=ann)
+    document = json.dumps({**NIGHTLY, "description": "hers"})
+    values = {"csrf": csrf_of(browser), "document": document, "uid": "nightly", "revision": "1"}
+    assert browser.post(f"/apps/{APP}/store", data=values).status_code == 303
+
+    page = browser.get(f"/apps/{APP}/actions/nightly").text
+    stored = web.client().get("/api/actions/nightly/revisions", params={"app": APP}).json()
+
+    assert ">Ann</span>" in page
+    assert re.fullmatch(r"session \w+ of token \w+ \(Ann\)", stored[0]["author"])
+    assert "<strong>Ann</strong>" in browser.get("/sessions").text
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\nb", "x" * 81])
+def test_a_name_that_is_no_line_is_refused(web_on_sqlite: Web, name: str) -> None:
+    asked = {"role": "viewer", "name": name}
+
+    assert web_on_sqlite.client().post("/api/tokens", json=asked).status_code == 409
+
+
+@pytest.mark.parametrize(
+    ("author", "whose"),
+    [
+        ("session 12ab of token 34cd (Ann (Paris))", "Ann (Paris)"),
+        ("token 34cd (CI)", "CI"),
+        ("sso ann@example.com", "ann@example.com"),
+        ("session 12ab of token 34cd", "session 12ab of token 34cd"),
+        ("root", "root"),
+    ],
+)
+def test_an_author_is_shown_as_its_person(author: str, whose: str) -> None:
+    assert person(author) == whose
