@@ -21,6 +21,7 @@ from scheduler.changes.change import StoreAll
 from scheduler.changes.circles import check_circles
 from scheduler.changes.revisions import dependencies_of
 from scheduler.changes.validation import ChangeContext, Watch, context_of, revisions_of, unwatched
+from views.actions import SHOWN as FORESEEN
 from views.actions import Described, Reach, Upcoming, upcoming_of
 from views.changes import pruning
 from views.finding import app_of, find
@@ -80,12 +81,15 @@ class Renamed(Changed):
 
 @Verb("validate_actions", "POST /api/actions:validate", EDIT, kind=ACTION)
 def check(
-    installation: Installation, documents: Sequence[object], known: Author | None = None
+    installation: Installation,
+    documents: Sequence[object],
+    known: Author | None = None,
+    count: int = FORESEEN,
 ) -> Checked:
     """Check documents and return their meaning; nothing is stored.
 
     Raises InvalidDocument with all their problems. `known` is the author and the instant of the
-    request, if they were read already.
+    request, if they were read already; each document has its next `count` occurrences.
     """
     app = installation.small_app
     author, now = known or author_now(installation)
@@ -99,7 +103,8 @@ def check(
             connection, app, [one.model for one in made], installation.settings
         )
         upcoming = [
-            upcoming_of(connection, (app.id, NO_UID), one.plan, (now, app.zone)) for one in made
+            upcoming_of(connection, (app.id, NO_UID), one.plan, (now, app.zone), count)
+            for one in made
         ]
         is_few = len(made) <= FEW
         reach = [_reach(connection, app, one.model) if is_few else None for one in made]

@@ -24,6 +24,8 @@ from web.routing import ByTurns, heavy
 
 router = APIRouter(include_in_schema=False, route_class=ByTurns)
 ReaderOfEditor = Annotated[Visitor, viewing(Permission.EDIT)]
+# How many of the next occurrences stand beside the form.
+NEXT = 10
 # What the page shows of a document that is not read yet.
 NOTHING = {"faults": (), "meaning": None, "planned": None, "changed": ()}
 _CRON_RULE = re.compile(r"; write '([^']+)'")
@@ -196,7 +198,7 @@ def _meaning(
     try:
         document = read_json(draft.text.encode())
         shown, known = read or (None, changes.author_now(visitor.opened))
-        (meaning,) = changes.check(visitor.opened, [document], known).root
+        (meaning,) = changes.check(visitor.opened, [document], known, NEXT).root
         planned = preview(visitor.opened, draft.uid or None, document, known)
     except InvalidDocument as error:
         return {**values, "faults": [(one, _proposed(one)) for one in error.problems]}

@@ -6,6 +6,7 @@ from html import unescape
 
 import httpx
 
+from models.roles import Role
 from tests.integration.web.conftest import APP, NIGHTLY, Web
 from tests.integration.web.dashboard.conftest import Browse, csrf_of
 
@@ -130,3 +131,57 @@ def test_the_address_in_the_curl_command_is_one_word_for_every_shell(
 
     command = unescape(shown.text.partition('<pre id="as-curl" tabindex="0">')[2])
     assert command.startswith(f"curl -X POST '{web_on_sqlite.url}/api/actions:apply?app={APP}' ")
+
+
+def test_ten_next_occurrences_stand_beside_the_form(web_on_sqlite: Web, browse: Browse) -> None:
+    browser = browse(web_on_sqlite)
+
+    text = browser.post(
+        f"/apps/{APP}/check", data={"csrf": csrf_of(browser), "document": document(4)}
+    ).text
+
+    assert text.partition("Next runs")[2].partition("</ul>")[0].count("<li>") == 10
+
+
+def test_an_undo_after_another_change_changes_nothing(web_on_sqlite: Web, browse: Browse) -> None:
+    browser = browse(web_on_sqlite)
+    csrf = csrf_of(browser)
+    path = f"/apps/{APP}/actions/nightly"
+    for hour in (4, 5):
+        browser.post(
+            f"/apps/{APP}/store",
+            data={**opened(browser), "csrf": csrf, "document": document(hour)},
+        )
+
+    late = browser.post(f"{path}/revert", data={"csrf": csrf, "to": "1", "made": "2"})
+    broken = browser.post(f"{path}/revert", data={"csrf": csrf, "to": "x", "made": "3"})
+    missing = browser.post(f"{path}/revert", data={"csrf": csrf, "to": "9", "made": "3"})
+    done = browser.post(f"{path}/revert", data={"csrf": csrf, "to": "2", "made": "3"})
+
+    assert "another change came first" in late.text
+    codes = [one.status_code for one in (late, broken, missing, done)]
+    assert codes == [412, 409, 404, 303]
+    shown = web_on_sqlite.client().get(f"/api/actions/nightly?app={APP}").json()
+    assert (shown["revision"], shown["document"]["when"]["cron_rule"]) == (4, "0 4 * * *")
+
+
+def test_an_older_revision_opens_in_the_form_with_what_restoring_it_changes(
+    web_on_sqlite: Web, browse: Browse
+) -> None:
+    browser = browse(web_on_sqlite)
+    csrf = csrf_of(browser)
+    browser.post(
+        f"/apps/{APP}/store", data={**opened(browser), "csrf": csrf, "document": document(4)}
+    )
+
+    page = browser.get(f"/apps/{APP}/actions/nightly/edit?revision=1")
+    listed = browser.get(f"/apps/{APP}/actions/nightly").text
+
+    assert "the document of revision 1" in page.text
+    assert '<span class="new">+    &#34;cron_rule&#34;: &#34;0 3 * * *&#34;' in page.text
+    assert dict(FIELDS.findall(page.text))["revision"] == "2"
+    assert browser.get(f"/apps/{APP}/actions/nightly/edit?revision=9").status_code == 404
+    assert "/edit?revision=1" in listed
+    assert "/edit?revision=2" not in listed
+    viewer = browse(web_on_sqlite, role=Role.VIEWER).get(f"/apps/{APP}/actions/nightly").text
+    assert "/edit?revision=1" not in viewer
