@@ -7,16 +7,17 @@ from typing import Annotated, Any, Self
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 
+from models.action.hooks import Target
 from models.errors import InvalidDocument, Outdated, Problem, Refused, SchedulerError
 from models.json_text import read_json
 from models.roles import Permission
-from views import actions, apps, changes, steps
+from views import actions, apps, changes, hooks, steps
 from views.actions import whole
 from views.changes.plan import preview
 from views.installation import Installation
 from views.sendable import sendable
 from web.dashboard.documents import difference, pretty
-from web.dashboard.form_fields import CHOICES, FIRST_STEPS
+from web.dashboard.form_fields import CHOICES, FIRST_STEPS, HOOK_KINDS, told_by
 from web.dashboard.rendering import Undo, render, see
 from web.dashboard.session import Editor, Form, Visitor, viewing
 from web.dashboard.texts import say
@@ -27,7 +28,7 @@ ReaderOfEditor = Annotated[Visitor, viewing(Permission.EDIT)]
 # How many of the next occurrences stand beside the form.
 NEXT = 10
 # What the page shows of a document that is not read yet.
-NOTHING = {"faults": (), "meaning": None, "planned": None, "changed": ()}
+NOTHING = {"faults": (), "meaning": None, "planned": None, "changed": (), "told": ()}
 _CRON_RULE = re.compile(r"; write '([^']+)'")
 
 
@@ -92,6 +93,20 @@ def continue_draft(request: Request, visitor: Editor, app: str) -> HTMLResponse:
 def check_document(request: Request, visitor: Editor, app: str) -> HTMLResponse:
     """Show what a document means and what storing it would do; nothing is stored."""
     return render(request, "meaning.html", _meaning(visitor, app, Draft.of(visitor.form)))
+
+
+@router.post("/apps/{app}/try-hook")
+@heavy
+def try_hook(request: Request, visitor: Editor) -> HTMLResponse:
+    """Send a test to whom a hook of the document would tell."""
+    kind, to, action = (visitor.form.one(name) for name in ("kind", "to", "action"))
+    if kind not in HOOK_KINDS:
+        raise Refused(say("hook.unknown", kind=kind))
+    try:
+        done = hooks.send_test(visitor.opened, action, Target(kind, to))
+    except Refused as error:
+        return render(request, "tried.html", {"error": error.on_page, "to": ""})
+    return render(request, "tried.html", {"error": "", "to": done.to})
 
 
 @router.post("/apps/{app}/store", response_model=None)
@@ -207,7 +222,13 @@ def _meaning(
     if shown is None and draft.uid:
         shown = actions.stored(visitor.opened, draft.uid)
     changed = difference(shown.document, document) if shown else []
-    return {**values, "meaning": meaning, "planned": planned, "changed": changed}
+    return {
+        **values,
+        "meaning": meaning,
+        "planned": planned,
+        "changed": changed,
+        "told": told_by(document),
+    }
 
 
 def _proposed(problem: Problem) -> str:

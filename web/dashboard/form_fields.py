@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, get_args
 
+from models.action.hooks import TargetKind
 from models.action.policy import CatchUp, Overlap
 from models.events import ENDS, EVENTS
 from models.turns import HIGHEST_PRIORITY, LOWEST_PRIORITY
@@ -51,7 +52,7 @@ POLICIES: Fields = (
 )
 # When a notice is sent (the part after a colon is its `when`), and by what.
 HOOK_MOMENTS = ("on_failure", "on_failure:first", "on_success", "on_missed")
-HOOK_KINDS = ("mail", "notify", "webhook")
+HOOK_KINDS: tuple[TargetKind, ...] = ("mail", "notify", "webhook")
 # All that the template gets, whatever the action.
 CHOICES: Mapping[str, Any] = {
     "rhythms": RHYTHMS,
@@ -67,3 +68,15 @@ CHOICES: Mapping[str, Any] = {
     "hook_moments": HOOK_MOMENTS,
     "hook_kinds": HOOK_KINDS,
 }
+
+
+def told_by(document: Any) -> list[tuple[str, str, str]]:
+    """Return when, by what and whom the hooks of a valid document tell, in their order."""
+    found = document.get("hooks") or {}
+    return [
+        (moment, kind, str(hook[kind]))
+        for moment in dict.fromkeys(one.partition(":")[0] for one in HOOK_MOMENTS)
+        for hook in found.get(moment) or ()
+        for kind in HOOK_KINDS
+        if kind in hook
+    ]

@@ -185,3 +185,22 @@ def test_an_older_revision_opens_in_the_form_with_what_restoring_it_changes(
     assert "/edit?revision=2" not in listed
     viewer = browse(web_on_sqlite, role=Role.VIEWER).get(f"/apps/{APP}/actions/nightly").text
     assert "/edit?revision=1" not in viewer
+
+
+def test_a_test_goes_only_where_the_small_app_may_tell(web_on_sqlite: Web, browse: Browse) -> None:
+    browser = browse(web_on_sqlite)
+    sent = {"csrf": csrf_of(browser), "action": "nightly"}
+    path = f"/apps/{APP}/try-hook"
+
+    mail = browser.post(path, data={**sent, "kind": "mail", "to": "eve@example.com"})
+    secret = browser.post(path, data={**sent, "kind": "webhook", "to": "env:SCHED_DB_URL"})
+    private = browser.post(path, data={**sent, "kind": "webhook", "to": "http://127.0.0.1:1/"})
+    monitor = browser.post(path, data={**sent, "kind": "monitor", "to": "nightly"})
+
+    assert "not granted" in mail.text
+    assert "the test was not taken" in secret.text
+    assert "the test was not taken" in private.text
+    assert monitor.status_code == 409
+    operator = browse(web_on_sqlite, role=Role.OPERATOR)
+    asked = {**sent, "csrf": csrf_of(operator), "kind": "mail", "to": "eve@example.com"}
+    assert operator.post(path, data=asked).status_code == 403

@@ -293,3 +293,51 @@ def test_every_document_opens_in_the_form(chromium: Chromium, web_on_sqlite: Web
             assert _written(page) == document
 
     assert tab.faults == []
+
+
+def test_a_test_is_sent_to_whom_a_hook_would_tell(chromium: Chromium, shop: Web) -> None:
+    with chromium.tab(shop.url, shop.token()) as tab:
+        page = tab.page
+        page.goto(f"/apps/{APP}/new-action")
+        page.check("[data-step=maintenance]")
+        page.fill("[data-path=name]", "tidy")
+        page.fill("[data-hook=to]", "ann@example.com")
+        page.click("#meaning >> text=Send a test")
+        expect(page.locator("#tried-1")).to_have_text("Sent.")
+
+    audited = shop.client().get("/api/audit", params={"app": APP})
+    assert '"object":"ann@example.com"' in audited.text
+    (mail,) = (shop.opened.settings.home / "mail").rglob("*.eml")
+    assert "a test: nothing ran" in mail.read_text()
+    assert tab.faults == []
+
+
+def test_the_keyboard_alone_writes_an_action(chromium: Chromium, web_on_sqlite: Web) -> None:
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
+        keyboard = tab.page.keyboard
+        tab.page.goto(f"/apps/{APP}/new-action")
+        _tab_to(tab.page, "[data-step=maintenance]")
+        keyboard.press("Space")
+        _tab_to(tab.page, "[name=rhythm]")
+        keyboard.type("by a cron")
+        _tab_to(tab.page, "[name=cron]")
+        keyboard.press("ControlOrMeta+a")
+        keyboard.type("30 7 * * mon-fri")
+        _tab_to(tab.page, "[data-path=name]")
+        keyboard.type("tidy")
+        expect(tab.page.locator("#meaning")).to_contain_text("at 07:30 on Monday to Friday")
+        _tab_to(tab.page, "button:text-is('Save')")
+        keyboard.press("Enter")
+        expect(tab.page.locator(".notice span")).to_have_text("tidy is saved.")
+
+    assert tab.faults == []
+
+
+def _tab_to(page: Page, selector: str) -> None:
+    """Press Tab until the element has the focus."""
+    wanted = page.locator(selector)
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if wanted.evaluate("one => one === document.activeElement"):
+            return
+    raise AssertionError(f"{selector} cannot be reached by the keyboard")
