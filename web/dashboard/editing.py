@@ -187,7 +187,7 @@ def _known_names(opened: Installation, known: changes.Author) -> dict[str, Any]:
     found = steps.list_steps(opened).steps
     channels = [name for name in opened.settings.notify if author.grants.allows("notify", name)]
     return {
-        "steps": sorted(found, key=lambda one: one.name not in FIRST_STEPS),
+        "steps": sorted(found, key=lambda one: FIRST_STEPS.get(one.name, len(FIRST_STEPS))),
         "templates": names.templates,
         "groups": names.groups,
         "actions": names.actions,

@@ -34,8 +34,8 @@ STEP_FIELDS: Mapping[str, Fields] = {
 }
 # The steps that must be the only one.
 ALONE = ("celery_task", "job")
-# The steps that people look for first.
-FIRST_STEPS = ("celery_task", "command", "job")
+# The steps that people look for first, with their places.
+FIRST_STEPS = {"celery_task": 0, "command": 1, "job": 2}
 FIRST_POLICIES: Fields = (
     ("policy.retry.max_attempts", "retries", (0, 99)),
     ("policy.retry.backoff", "durations", ()),

@@ -7,8 +7,14 @@ from html import unescape
 import httpx
 
 from models.roles import Role
-from tests.integration.web.conftest import APP, NIGHTLY, Web
+from models.store.presence import Seen, follower_seen
+from runtime.config import Settings
+from runtime.sections.celery import ApplicationSettings
+from runtime.sections.named import Named
+from tests.integration.web.conftest import APP, NIGHTLY, Serve, Web, with_shop
 from tests.integration.web.dashboard.conftest import Browse, csrf_of
+from views import changes
+from views.apps import grants
 
 FIELDS = re.compile(r'<input type="hidden" name="(uid|revision)" value="([^"]*)">')
 OVERWRITE = re.compile(r'<button name="revision" value="(\d+)"')
@@ -204,3 +210,38 @@ def test_a_test_goes_only_where_the_small_app_may_tell(web_on_sqlite: Web, brows
     operator = browse(web_on_sqlite, role=Role.OPERATOR)
     asked = {**sent, "csrf": csrf_of(operator), "kind": "mail", "to": "eve@example.com"}
     assert operator.post(path, data=asked).status_code == 403
+
+
+def test_the_form_offers_the_tasks_that_the_small_app_may_send(
+    settings: Settings, serve: Serve, browse: Browse
+) -> None:
+    brokers = {"crm": ApplicationSettings(), "hr": ApplicationSettings()}
+    celery = settings.celery.model_copy(
+        update={"tasks": ("shop.*", "crm.*"), "brokers": Named(brokers)}
+    )
+    web = with_shop(serve(settings.model_copy(update={"celery": celery})))
+    granted = {"tasks": ["shop.*", "crm.*"], "applications": ["crm"]}
+    grants.grant(web.opened, APP, granted, all_=False)
+    shop = web.opened.for_request(APP, is_bound=True, bearer="tests")
+    step = {"task": "shop.tasks.sent", "queue": "night"}
+    changes.add(shop, [{**NIGHTLY, "name": "sends", "operations": {"celery_task": step}}])
+    with web.engine.begin() as connection:
+        ours = Seen("celery@one", "celery", 1, follows=("shop.tasks.followed", "hr.tasks.pay"))
+        theirs = Seen("celery@two", "celery", 1, follows=("crm.tasks.forget",), application="crm")
+        other = Seen("celery@three", "celery", 1, follows=("shop.tasks.hidden",), application="hr")
+        for worker in (ours, theirs, other):
+            follower_seen(connection, worker)
+
+    page = browse(web).get(f"/apps/{APP}/new-action").text
+
+    assert offered(page, "tasks") == ["crm.tasks.forget", "shop.tasks.followed", "shop.tasks.sent"]
+    assert offered(page, "queues") == ["night"]
+    assert 'data-path="operations.celery_task.application"' in page
+    assert '<option value="crm">' in page
+    assert '<option value="hr">' not in page
+
+
+def offered(page: str, name: str) -> list[str]:
+    """Return what a list offers."""
+    listed = page.partition(f'<datalist id="{name}">')[2].partition("</datalist>")[0]
+    return re.findall(r'<option value="([^"]*)">', listed)
