@@ -144,10 +144,13 @@ def _done(request: Request, app: str, done: changes.Changed) -> RedirectResponse
     """Return the action's page, which says what was stored, with a button that undoes it."""
     path = f"/apps/{app}/actions/{done.uid}"
     told = say(f"edit.{done.change}", name=done.name, revision=done.revision)
-    if done.change != "changed":
-        return see(request, path, told)
-    fields = {"to": [str(done.revision - 1)], "made": [str(done.revision)]}
-    return see(request, path, told, Undo(f"{path}/revert", say("change.undo"), fields))
+    undo = None
+    if done.change == "changed":
+        fields = {"to": [str(done.revision - 1)], "made": [str(done.revision)]}
+        undo = Undo(f"{path}/revert", say("change.undo"), fields)
+    elif done.change == "created":
+        undo = Undo(f"{path}/delete", say("change.undo"), {"sure": ["1"]})
+    return see(request, path, told, undo)
 
 
 def _edit(
@@ -234,4 +237,4 @@ def _meaning(
 def _proposed(problem: Problem) -> str:
     """Return the cron rule to write in place of words, `30 7 * * 1-5`; empty for other faults."""
     found = _CRON_RULE.search(problem.remedy)
-    return found[1] if found and problem.path.endswith("cron_rule") else ""
+    return found[1] if found and problem.path == "when.cron_rule" else ""

@@ -256,8 +256,7 @@ def see(
 
 def person(author: str) -> str:
     """Return who made a change: the person whom its token, its session or a proxy names."""
-    found = _NAMED.fullmatch(author)
-    return found[1] if found else author.removeprefix(SIGNED_ON)
+    return _NAMED.sub(r"\1", author).removeprefix(SIGNED_ON)
 
 
 def tone(state: str) -> str:

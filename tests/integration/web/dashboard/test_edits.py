@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from html import unescape
 
 import httpx
@@ -245,3 +246,19 @@ def offered(page: str, name: str) -> list[str]:
     """Return what a list offers."""
     listed = page.partition(f'<datalist id="{name}">')[2].partition("</datalist>")[0]
     return re.findall(r'<option value="([^"]*)">', listed)
+
+
+def test_tests_of_hooks_count_as_messages(
+    home_of: Callable[[str], Settings], serve: Serve, browse: Browse
+) -> None:
+    settings = home_of("sqlite")
+    limits = settings.limits.model_copy(update={"messages": 1})
+    web = with_shop(serve(settings.model_copy(update={"limits": limits})))
+    grants.grant(web.opened, APP, {"mail": ["ann@example.com"]}, all_=False)
+    browser = browse(web)
+    sent = {"csrf": csrf_of(browser), "action": "nightly", "kind": "mail", "to": "ann@example.com"}
+
+    first, second = (browser.post(f"/apps/{APP}/try-hook", data=sent).text for _ in range(2))
+
+    assert "Sent." in first
+    assert "SCHED_LIMITS_MESSAGES" in second

@@ -75,7 +75,11 @@ def test_a_task_each_weekday_with_retries_and_mail_takes_eight_steps_and_no_json
         person.click("button:text-is('Save')")
         expect(tab.page.locator(".notice span")).to_have_text("close day is saved.")
 
-    stored = shop.client().get("/api/actions/close day", params={"app": APP}).json()["document"]
+        answer = shop.client().get("/api/actions/close day", params={"app": APP})
+        tab.page.click(".notice >> text=Undo")
+        expect(tab.page.locator(".notice span")).to_have_text("Deleted.")
+
+    stored = answer.json()["document"]
     assert person.taken <= 8
     assert stored["operations"] == {"celery_task": {"task": TASK}}
     assert stored["when"] == {"cron_rule": "30 7 * * mon-fri", "timezone": "Europe/Paris"}
