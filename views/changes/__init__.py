@@ -80,19 +80,26 @@ class Renamed(Changed):
 
 
 @Verb("validate_actions", "POST /api/actions:validate", EDIT, kind=ACTION)
-def check(
-    installation: Installation,
-    documents: Sequence[object],
-    known: Author | None = None,
-    count: int = FORESEEN,
-) -> Checked:
+def check(installation: Installation, documents: Sequence[object]) -> Checked:
     """Check documents and return their meaning; nothing is stored.
 
-    Raises InvalidDocument with all their problems. `known` is the author and the instant of the
-    request, if they were read already; each document has its next `count` occurrences.
+    Raises InvalidDocument with all their problems.
+    """
+    return checked(installation, documents, author_now(installation))
+
+
+def checked(
+    installation: Installation,
+    documents: Sequence[object],
+    known: Author,
+    count: int = FORESEEN,
+) -> Checked:
+    """Return what `check` does, each with its next `count` occurrences.
+
+    `known` is the author and the instant of the request.
     """
     app = installation.small_app
-    author, now = known or author_now(installation)
+    author, now = known
     contexts = [context_of(None, author, now)] * len(documents)
     made = revisions_of(documents, contexts, author)
     with reading(installation.engine) as connection:

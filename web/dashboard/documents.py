@@ -1,8 +1,75 @@
-"""Documents as pages show them: laid out, and compared."""
+"""Documents as pages show them: laid out, compared, and in the fields of a form."""
 
 import difflib
 import json
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, get_args
+
+from models.action.hooks import TargetKind
+from models.action.policy import CatchUp, Overlap
+from models.events import ENDS, EVENTS
+from models.turns import HIGHEST_PRIORITY, LOWEST_PRIORITY
+from web.dashboard.rendering import ZONES
+
+# The rules that the form can write; static/form-rules.js knows them by these names.
+RHYTHMS = (
+    *("minutes", "hours", "interval", "hour", "day", "weekdays", "week", "weeks", "nth", "month"),
+    *("cron", "date", "event", "end", "own"),
+)
+# Which weekday of a month, as a cron rule writes it after #.
+NTHS = ("1", "2", "3", "4", "5", "L")
+WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+# A field of the document: its place, what it holds (static/form-kinds.js), and what it offers: the
+# name of a list, or choices; of a number, the least and the most.
+Fields = tuple[tuple[str, str, str | tuple[Any, ...]], ...]
+STEP_FIELDS: Mapping[str, Fields] = {
+    "celery_task": (
+        ("task", "text", "tasks"),
+        ("args", "values", ""),
+        ("kwargs", "named", ""),
+        ("queue", "text", "queues"),
+        ("application", "text", ()),
+    ),
+    "command": (("run", "argv", ""), ("shell", "text", ""), ("cwd", "text", "")),
+    "job": (("url", "text", ""), ("meta", "named", "")),
+    "send_email": (("template", "text", "templates"),),
+}
+# The steps that must be the only one.
+ALONE = ("celery_task", "job")
+# The steps that people look for first, with their places.
+FIRST_STEPS = {"celery_task": 0, "command": 1, "job": 2}
+FIRST_POLICIES: Fields = (
+    ("policy.retry.max_attempts", "retries", (0, 99)),
+    ("policy.retry.backoff", "durations", ()),
+)
+POLICIES: Fields = (
+    ("policy.overlap", "text", get_args(Overlap)),
+    ("policy.catch_up", "text", get_args(CatchUp)),
+    ("policy.look_back", "duration", ()),
+    ("policy.time_limit", "duration", ()),
+    ("policy.expected", "duration", ()),
+    ("policy.priority", "number", (LOWEST_PRIORITY, HIGHEST_PRIORITY)),
+    ("policy.queue", "text", ()),
+    ("hooks.alert_after", "number", (1, 1_000)),
+)
+# When a notice is sent (the part after a colon is its `when`), and by what.
+HOOK_MOMENTS = ("on_failure", "on_failure:first", "on_success", "on_missed")
+HOOK_KINDS: tuple[TargetKind, ...] = ("mail", "notify", "webhook")
+# All that the template gets, whatever the action.
+CHOICES: Mapping[str, Any] = {
+    "rhythms": RHYTHMS,
+    "nths": NTHS,
+    "weekdays": WEEKDAYS,
+    "events": EVENTS,
+    "ends": ENDS,
+    "zones": ZONES,
+    "step_fields": STEP_FIELDS,
+    "alone": ALONE,
+    "first_policies": FIRST_POLICIES,
+    "policies": POLICIES,
+    "hook_moments": HOOK_MOMENTS,
+    "hook_kinds": HOOK_KINDS,
+}
 
 
 def pretty(document: Any) -> str:
@@ -20,4 +87,16 @@ def difference(before: Any, after: Any) -> list[tuple[str, str]]:
         (kinds[line[0]], line)
         for line in lines
         if line[0] in kinds and not line.startswith(("---", "+++"))
+    ]
+
+
+def told_by(document: Any) -> list[tuple[str, str, str]]:
+    """Return when, by what and whom the hooks of a valid document tell, in their order."""
+    found = document.get("hooks") or {}
+    return [
+        (moment, kind, str(hook[kind]))
+        for moment in dict.fromkeys(one.partition(":")[0] for one in HOOK_MOMENTS)
+        for hook in found.get(moment) or ()
+        for kind in HOOK_KINDS
+        if kind in hook
     ]

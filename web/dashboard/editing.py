@@ -14,10 +14,16 @@ from models.roles import Permission
 from views import actions, apps, changes, hooks, steps
 from views.actions import whole
 from views.changes.plan import preview
+from views.changes.sendable import sendable
 from views.installation import Installation
-from views.sendable import sendable
-from web.dashboard.documents import difference, pretty
-from web.dashboard.form_fields import CHOICES, FIRST_STEPS, HOOK_KINDS, told_by
+from web.dashboard.documents import (
+    CHOICES,
+    FIRST_STEPS,
+    HOOK_KINDS,
+    difference,
+    pretty,
+    told_by,
+)
 from web.dashboard.rendering import Undo, render, see
 from web.dashboard.session import Editor, Form, Visitor, viewing
 from web.dashboard.texts import say
@@ -216,7 +222,7 @@ def _meaning(
     try:
         document = read_json(draft.text.encode())
         shown, known = read or (None, changes.author_now(visitor.opened))
-        (meaning,) = changes.check(visitor.opened, [document], known, NEXT).root
+        (meaning,) = changes.checked(visitor.opened, [document], known, NEXT).root
         planned = preview(visitor.opened, draft.uid or None, document, known)
     except InvalidDocument as error:
         return {**values, "faults": [(one, _proposed(one)) for one in error.problems]}
