@@ -2,7 +2,6 @@
 
 import hmac
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -20,7 +19,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from models.store.operations.eta import left_of
-from models.store.tokens import SIGNED_ON
 from models.values import format_instant
 from models.values.durations import lasting
 from models.values.zones import in_zone
@@ -31,7 +29,7 @@ from views.status.holds import Pauses
 from views.words import brief
 from web.dashboard.endings import ending_of, usual_end
 from web.dashboard.fields import as_field
-from web.dashboard.texts import say, step_name
+from web.dashboard.texts import person, say, step_name
 
 HERE = Path(__file__).parent
 STATIC = HERE / "static"
@@ -56,8 +54,6 @@ POLICY = "; ".join(
 HEADERS = {"Content-Security-Policy": POLICY, "Referrer-Policy": "same-origin"}
 # The zones that fields offer; every known one is accepted.
 ZONES = pytz.common_timezones
-# The author of what a token or a session with a name does.
-_NAMED = re.compile(r"(?:token|session|link) \w+(?: of token \w+)? \((.+)\)")
 # How each state of an operation looks: one of the five tones that the style sheet has.
 TONES = {
     "pending": "idle",
@@ -252,11 +248,6 @@ def see(
             samesite="lax",
         )
     return made
-
-
-def person(author: str) -> str:
-    """Return who made a change: the person whom its token, its session or a proxy names."""
-    return _NAMED.sub(r"\1", author).removeprefix(SIGNED_ON)
 
 
 def tone(state: str) -> str:

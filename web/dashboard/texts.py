@@ -1,10 +1,15 @@
 """The texts of the pages, from one file that can be translated."""
 
+import re
 import tomllib
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from models.store.tokens import SIGNED_ON
+
+# The author of what a token or a session with a name does.
+_NAMED = re.compile(r"(?:token|session|link) \w+(?: of token \w+)? \((.+)\)")
 FILE = Path(__file__).with_name("texts.toml")
 
 
@@ -24,6 +29,11 @@ def say(key: str, **values: Any) -> str:
 def step_name(name: str) -> str:
     """Return what people call a step; of a step of their own, its name in words."""
     return say(f"step.{name}") if name in texts()["step"] else name.replace("_", " ")
+
+
+def person(author: str) -> str:
+    """Return who made a change: the person whom its token, its session or a proxy names."""
+    return _NAMED.sub(r"\1", author).removeprefix(SIGNED_ON)
 
 
 @cache

@@ -9,7 +9,7 @@ from models.roles import Role
 from tests.integration.web.conftest import APP, NIGHTLY, Web
 from tests.integration.web.dashboard.conftest import Browse, csrf_of
 from views import changes, tokens
-from web.dashboard.rendering import person
+from web.dashboard.texts import person
 
 
 def test_the_page_of_an_action_shows_a_page_of_its_revisions(
