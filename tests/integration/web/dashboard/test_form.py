@@ -227,7 +227,7 @@ def test_cron_rules_words_dates_and_intervals_are_written_in_fields(
         dated = _written(page)["when"]
         expect(page.locator("#meaning")).to_contain_text("2126-03-01")
         page.select_option("[name=rhythm]", "interval")
-        page.fill("[name=span]", "1 h 30 min")
+        page.fill("#fields [name=span]", "1 h 30 min")
         expect(page.locator("#meaning")).to_contain_text("1 hour 30 minutes")
         every = _written(page)["when"]
 
