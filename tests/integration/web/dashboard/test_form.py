@@ -11,7 +11,9 @@ from models.store.presence import Seen, follower_seen
 from runtime.config import Settings
 from tests import browser
 from tests.browser import Chromium
+from tests.factories import make_app
 from tests.integration.web.conftest import APP, NIGHTLY, Serve, Web, with_shop
+from tests.integration.web.dashboard.conftest import Browse
 from views import changes
 from views.apps import grants
 
@@ -345,3 +347,17 @@ def _tab_to(page: Page, selector: str) -> None:
         if wanted.evaluate("one => one === document.activeElement"):
             return
     raise AssertionError(f"{selector} cannot be reached by the keyboard")
+
+
+def test_the_form_opens_in_a_small_app_without_templates(
+    web_on_sqlite: Web, browse: Browse
+) -> None:
+    make_app(web_on_sqlite.engine, "bare")
+    changes.add(web_on_sqlite.opened.for_request("bare", is_bound=True, bearer="tests"), [NIGHTLY])
+    browser = browse(web_on_sqlite)
+
+    pages = [
+        browser.get(path) for path in ("/apps/bare/new-action", "/apps/bare/actions/nightly/edit")
+    ]
+
+    assert [page.status_code for page in pages] == [200, 200]
