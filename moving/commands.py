@@ -160,12 +160,16 @@ def crontab(
 ) -> None:
     """Import the lines of a crontab. Prints the actions, and a report."""
     from moving.crontab import entries_of, is_system_form
+    from moving.crontab.forms import account_of
 
     text = read_text(file, LONGEST)
     if len(text) > LONGEST:
         raise RefusedCommand(f"{file} has more than {LONGEST:,} characters; import a shorter one")
-    is_system = system or is_system_form(text, str(file.absolute()))
-    entries = entries_of(text, file.name, zone or machine_zone(), is_system=is_system)
+    path = str(file.absolute())
+    is_system = system or is_system_form(text, path)
+    entries = entries_of(
+        text, file.name, zone or machine_zone(), is_system=is_system, account=account_of(path)
+    )
     store_or_show(context, entries, source=source or stem_of(file), apply=apply, cut_over=cut_over)
 
 

@@ -32,6 +32,8 @@ OF_MAIL = "MAILTO: failures are mailed, and output is in the log"
 AT_BOOT = "it runs when the machine starts, not at an instant of a schedule"
 INSTEAD_OF_BOOT = "start it as a service of the machine, such as a systemd unit"
 ANOTHER_LINE = "another line begins with the account"
+RAN_AS = "it ran as {}: run a worker as that account"
+RETURNS = "cron makes the carriage return at its end a part of the command, the action does not"
 _HEADING = re.compile(
     r"#.*\b(?:dow|wday|weekday|day of week)\b.*\b(?:user|user-name|who)\b", re.IGNORECASE
 )
@@ -92,9 +94,14 @@ def is_system_form(text: str, path: str) -> bool:
     return bool(commands) and all(account_before(command) for command in commands)
 
 
-def entries_of(text: str, file: str, zone: str, *, is_system: bool) -> Iterator[Entry | Refused]:
-    """Yield what becomes of each line; `zone` is the machine's."""
+def entries_of(
+    text: str, file: str, zone: str, *, is_system: bool, account: str | None = None
+) -> Iterator[Entry | Refused]:
+    """Yield what becomes of each line; `zone` is the machine's, `account` a user's own if known."""
     lines = list(_Reader(zone, is_system).lines(text))
+    shared = [RETURNS] if "\r\n" in text else []
+    if account is not None and not is_system:
+        shared.append(RAN_AS.format(account))
     others = "" if is_system else _with_accounts(lines)
     names = _names([one for one in lines if isinstance(one, _Line)])
     for one in lines:
@@ -109,8 +116,9 @@ def entries_of(text: str, file: str, zone: str, *, is_system: bool) -> Iterator[
         made = entry_or_refused(
             names[one.number], where, partial(_entry, one, names[one.number], where, zone)
         )
-        if others and isinstance(made, Entry) and may_begin_with_account(one.command):
-            made = replace(made, remarks=(*made.remarks, others))
+        if isinstance(made, Entry):
+            more = [others] if others and may_begin_with_account(one.command) else []
+            made = replace(made, remarks=(*made.remarks, *more, *shared))
         yield made
 
 
@@ -218,7 +226,7 @@ def _remarks(line: _Line) -> Iterator[str]:
     if _PLAIN.fullmatch(_parted(line.command)[0]) and (names := _replacing(line.settings)):
         yield f"it is a line of shell, because only those may set {', '.join(names)}"
     if line.account is not None:
-        yield f"it ran as {line.account}: run a worker as that account"
+        yield RAN_AS.format(line.account)
     if not line.rule.startswith("@") and (sign := _SIGN.search(line.rule)):
         yield f"cron refuses {sign[0]!r} in {line.rule!r}, which other schedulers have"
     if _BARE_PERCENT.search(line.command):

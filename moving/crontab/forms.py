@@ -15,6 +15,12 @@ ACCOUNTS = frozenset(
 # Names of accounts and of programs at once: a program's whole path must follow them.
 AMBIGUOUS = frozenset({"backup", "git", "mail", "man", "news", "sync", "uucp", "bin", "games"})
 _ACCOUNT = re.compile(r"[a-z_][a-z0-9_-]{0,31}\$?", re.ASCII)
+# FreeBSD's cron also takes a group and a login class: `git:git/daemon`.
+_WITH_GROUP = re.compile(rf"{_ACCOUNT.pattern}(?::[\w-]+)?(?:/[\w-]+)?", re.ASCII)
+# Where crons keep the crontabs of users, each under the name of its account.
+_SPOOLS = re.compile(
+    r"/(?:var/spool/cron(?:/crontabs|/tabs)?|var/cron/tabs|usr/lib/cron/tabs|etc/crontabs)/([^/]+)"
+)
 _NUMBERS = r"[*?]|\d{1,4}(?:[-,]\d{1,4})*"
 _NAMES = r"(?:sun|mon|tue|wed|thu|fri|sat)(?:[-,](?:sun|mon|tue|wed|thu|fri|sat))*"
 # A word that a sixth field could be, of Quartz or of a cron with seconds.
@@ -47,9 +53,14 @@ def account_before(command: str) -> str | None:
 
 
 def may_begin_with_account(command: str) -> bool:
-    """Return whether the first of several words could be an account."""
-    first, *others = command.split(None, 1)
-    return bool(others) and _ACCOUNT.fullmatch(first) is not None
+    """Return whether the first word could be an account, also with a group."""
+    return _WITH_GROUP.fullmatch(command.split(None, 1)[0]) is not None
+
+
+def account_of(path: str) -> str | None:
+    """Return the account whose crontab a file is by its place; None if that says nothing."""
+    found = _SPOOLS.fullmatch(path)
+    return found[1] if found and _ACCOUNT.fullmatch(found[1]) else None
 
 
 def _check_account(account: str | None, command: str) -> None:

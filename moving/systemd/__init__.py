@@ -10,13 +10,14 @@ from typing import Any
 from cron import InvalidRule
 from cron.fields import WEEKDAYS
 from cron.zone import canonical_name
-from models.action.policy import LONGEST_LOOK_BACK, LONGEST_TIME_LIMIT, SHORTEST_LOOK_BACK
+from models.action.policy import LONGEST_LOOK_BACK, SHORTEST_LOOK_BACK
 from models.action.rule import LONGEST_INTERVAL
 from models.values.durations import format_span
 from moving.celery_rules import Crontab
 from moving.cron_text import RULES, ranges_of, values_in
 from moving.entries import CannotMove, Entry, Fires, Refused, entry_or_refused
-from moving.systemd.unit import Section, Unit, last, literal, span_of, unit_of, words
+from moving.systemd.service import OF_SERVICES, account_of, command_of
+from moving.systemd.unit import ON, Section, Unit, last, span_of, unit_of
 from moving.wall_fires import DayFires, WallFires
 from tasks.steps.command import STEP
 
@@ -43,8 +44,6 @@ DAYS = {name: day for day, name in enumerate(WEEKDAYS)} | {
         ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
     )
 }
-# The setting that limits a program's run: a `oneshot` service counts as starting until its end.
-OF_ONESHOT, OF_OTHERS = ("TimeoutStartSec", "TimeoutSec"), ("RuntimeMaxSec",)
 # The settings of each section that are read, or do not affect what runs when. Others are reported.
 READ: Mapping[str, frozenset[str]] = {
     "Unit": frozenset({"After", "Before", "Description", "Documentation"}),
@@ -59,14 +58,13 @@ READ: Mapping[str, frozenset[str]] = {
             "Unit",
         }
     ),
-    "Service": frozenset(
-        {"Environment", "ExecReload", "ExecStart", "Type", "WorkingDirectory"}
-        | {*OF_ONESHOT, *OF_OTHERS}
-    ),
+    "Service": OF_SERVICES,
 }
 # Values that switch a setting off.
 OFF = frozenset({"0", "0s", "false", "no", "off"})
-ON = frozenset({"1", "true", "yes", "on"})
+# Settings whose 0 is a value: the account root.
+NUMBERED = frozenset({"User", "Group", "UMask"})
+STORED_IS_DUE = "its first run is due when the action is stored, and no start of the machine is"
 
 
 def entry_of(file: Path, timer: Unit, service: Unit | None, zone: str) -> Entry | Refused:
@@ -75,6 +73,9 @@ def entry_of(file: Path, timer: Unit, service: Unit | None, zone: str) -> Entry 
 
 
 def _entry(file: Path, timer: Unit, service: Unit | None, zone: str) -> Entry:
+    if file.stem.endswith("@"):
+        instead = f"copy it and its service as {file.stem}NAME for each, without %i"
+        raise CannotMove("it is a template, of which systemd runs instances", instead)
     own = timer.get("Timer", {})
     rules = [{**rule, **_jitter(own)} for rule in _rules(own, zone)]
     if not rules:
@@ -82,7 +83,9 @@ def _entry(file: Path, timer: Unit, service: Unit | None, zone: str) -> Entry:
     if service is None:
         why = "its service file is not beside it"
         raise CannotMove(why, f"name the folder that has {service_of(file.stem, timer)} too")
-    command, limit = _command(service.get("Service", {}))
+    # Units of users, not of the machine, are in a folder of this name.
+    of_service, is_of_user = service.get("Service", {}), file.absolute().parent.name == "user"
+    command, limit = command_of(of_service, is_of_user=is_of_user)
     only = rules[0] if len(rules) == 1 else None
     several = () if only else ("the instants of its several OnCalendar are not compared",)
     left_out = (*_left_out("timer", timer), *_left_out("service", service))
@@ -94,7 +97,7 @@ def _entry(file: Path, timer: Unit, service: Unit | None, zone: str) -> Entry:
         operations={STEP: command},
         when=only or rules,
         policy={"look_back": format_span(_look_back(own)), "time_limit": format_span(limit)},
-        remarks=(*several, *_accuracy(own), *left_out),
+        remarks=(*several, *_late(own), *account_of(of_service, is_of_user=is_of_user), *left_out),
         fires=_fires(only),
     )
 
@@ -135,7 +138,7 @@ def _left_out(what: str, unit: Unit) -> Iterator[str]:
         f"{name}={values[-1]}"
         for section, known in READ.items()
         for name, values in unit.get(section, {}).items()
-        if name not in known and values and values[-1].lower() not in OFF
+        if name not in known and values and (values[-1].lower() not in OFF or name in NUMBERED)
     ]
     if found:
         yield f"left out of its {what}: {', '.join(found)}"
@@ -151,9 +154,12 @@ def _jitter(own: Section) -> dict[str, Any]:
     return jitter if is_fixed else {**jitter, "jitter_each": True}
 
 
-def _accuracy(own: Section) -> Iterator[str]:
+def _late(own: Section) -> Iterator[str]:
+    """Yield at which other instants than the action systemd runs a timer."""
     if own.get("AccuracySec"):
         yield f"its AccuracySec={last(own, 'AccuracySec')} delays nothing: it is due on time"
+    if own.get(FROM_END[-1]):
+        yield STORED_IS_DUE
 
 
 def _look_back(own: Section) -> timedelta:
@@ -257,35 +263,6 @@ def _field(name: str, text: str, low: int, high: int) -> str:
 
 def _ranged(text: str) -> str:
     return text.replace("..", "-")
-
-
-def _command(own: Section) -> tuple[dict[str, Any], timedelta]:
-    """Return the step `command` of a service, and its time limit; raises CannotMove."""
-    lines = own.get("ExecStart", ())
-    others = [name for name, given in own.items() if name[:4] == "Exec" and given]
-    more = [name for name in others if name not in READ["Service"]]
-    if len(lines) != 1 or more:
-        why = f"its service has {' and '.join([f'{len(lines)} ExecStart', *more])}"
-        raise CannotMove(why, "write a script that runs all of them in turn")
-    found: dict[str, Any] = {"run": _program(lines[0])}
-    if own.get("WorkingDirectory"):
-        found["cwd"] = literal(last(own, "WorkingDirectory").removeprefix("-"), "%")
-    pairs = [one for text in own.get("Environment", ()) for one in words(literal(text, "%"))]
-    if pairs:
-        found["env"] = dict(one.partition("=")[::2] for one in pairs)
-    keys = OF_ONESHOT if last(own, "Type") == "oneshot" else OF_OTHERS
-    limit = next(filter(None, (span_of(own, key) for key in keys)), LONGEST_TIME_LIMIT)
-    return found, min(limit, LONGEST_TIME_LIMIT)
-
-
-def _program(line: str) -> list[str]:
-    if line[0] in "-@:+!|":
-        raise CannotMove(f"its ExecStart {line[:60]!r} has a prefix", "write it without")
-    found = words(literal(line, "%$"))
-    if ";" in found:
-        why = f"its ExecStart {line[:60]!r} holds several programs, separated by ;"
-        raise CannotMove(why, "write a script that runs all of them in turn")
-    return found
 
 
 def entries_of(

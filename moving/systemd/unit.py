@@ -32,6 +32,9 @@ _MEANING = {
     "$": re.compile(r"\$\{\w+\}|(?<!\S)\$\w+(?!\S)", re.ASCII),
 }
 
+# Values that switch a setting on.
+ON = frozenset({"1", "true", "yes", "on"})
+
 Section = Mapping[str, Sequence[str]]
 Unit = Mapping[str, Section]
 

@@ -10,8 +10,17 @@ import pytest
 
 from models.action import ParseContext, parse_action, plan_of
 from models.action.plan import Plan
-from moving.crontab import AT_BOOT, OF_MAIL, POLICY, entries_of, is_system_form
+from moving.crontab import (
+    ANOTHER_LINE,
+    AT_BOOT,
+    OF_MAIL,
+    POLICY,
+    RETURNS,
+    entries_of,
+    is_system_form,
+)
 from moving.crontab.export import exported, text_of
+from moving.crontab.forms import account_of
 from moving.exported import Exported
 from moving.outcomes import Outcome, outcomes
 from scheduler.occurrence import occurrences_between
@@ -350,6 +359,61 @@ def test_a_system_crontab_has_accounts() -> None:
     assert is_system_form(text, "/tmp/x")
     assert is_system_form("", "/etc/cron.d/x")
     assert not is_system_form("# m h  dom mon dow   command\n", "/tmp/x")
+
+
+@pytest.mark.parametrize(
+    ("line", "is_reported"),
+    [
+        ("0 1 * * * git:git /bin/a", True),
+        ("0 1 * * * www:www/daemon /bin/a", True),
+        ("0 1 * * * root", True),
+        ("0 1 * * * vmail doveadm x", True),
+        ("0 1 * * * /bin/a", False),
+        ("0 1 * * * [ -x /bin/a ] && /bin/a", False),
+    ],
+)
+def test_a_line_among_those_with_accounts_may_begin_with_one_too(
+    line: str, is_reported: bool
+) -> None:
+    found, _ = moved(f"{line}\n0 2 * * * root /bin/b\n")
+
+    assert any(one.startswith(ANOTHER_LINE) for one in found.remarks) == is_reported
+
+
+@pytest.mark.parametrize(
+    ("path", "account"),
+    [
+        ("/var/spool/cron/crontabs/www-data", "www-data"),
+        ("/var/spool/cron/apache", "apache"),
+        ("/var/spool/cron/tabs/anna", "anna"),
+        ("/var/cron/tabs/operator", "operator"),
+        ("/usr/lib/cron/tabs/anna", "anna"),
+        ("/etc/crontabs/root", "root"),
+        ("/etc/crontab", None),
+        ("/var/spool/cron/crontabs/x/y", None),
+        ("/home/anna/crontabs/root", None),
+    ],
+)
+def test_the_place_of_a_crontab_tells_its_account(path: str, account: str | None) -> None:
+    assert account_of(path) == account
+
+
+def test_a_crontab_of_a_known_account_names_it() -> None:
+    found = entries_of("0 1 * * * /bin/a\n", "anna", PARIS, is_system=False, account="anna")
+
+    (made,) = outcomes(found, CONTEXT)
+
+    assert (made.kind, made.remarks) == (
+        "differs",
+        ("it ran as anna: run a worker as that account",),
+    )
+
+
+def test_a_carriage_return_is_part_of_crons_command_and_not_of_ours() -> None:
+    found = only("0 1 * * * /bin/a --now\r\n")
+
+    assert found.document["operations"]["command"] == {"run": ["/bin/a", "--now"]}
+    assert (found.kind, found.remarks) == ("differs", (RETURNS,))
 
 
 def test_each_line_has_a_name_of_its_own() -> None:

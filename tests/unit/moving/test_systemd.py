@@ -13,7 +13,8 @@ from cron import CronSchedule
 from models.action import ParseContext
 from moving.entries import Entry, Refused
 from moving.outcomes import outcomes
-from moving.systemd import entries_of
+from moving.systemd import STORED_IS_DUE, entries_of
+from moving.systemd.service import NO_USER, OF_A_USER
 from moving.wall_fires import WallFires
 from tasks.built_in import built_in_steps
 
@@ -190,6 +191,7 @@ def test_a_timer_that_waits_after_each_run_counts_from_its_end(more: str) -> Non
     made = entry("", f"{more}OnUnitInactiveSec=10min")
 
     assert made.when == {"every": "PT10M", "from": "end"}
+    assert STORED_IS_DUE in made.remarks
     assert made.fires is None
 
 
@@ -229,7 +231,7 @@ def test_a_command_is_read_as_systemd_reads_it(line: str, run: list[str]) -> Non
     made = found("daily", "", f"[Service]\nExecStart={line}\n")
 
     assert isinstance(made, Entry), made
-    assert made.operations["command"] == {"run": run}
+    assert made.operations["command"] == {"run": run, "cwd": "/"}
 
 
 @pytest.mark.parametrize("calendar", ["hourly UTC", "daily Asia/Tokyo", "weekly UTC", "Minutely"])
@@ -272,10 +274,10 @@ def test_a_span_is_what_systemd_means_by_it(span: str, limit: str) -> None:
     ],
 )
 def test_the_time_limit_is_the_one_that_ends_the_program(lines: str, limit: str) -> None:
-    made = found("daily", "", f"[Service]\nExecStart=/a\n{lines}\n")
+    made = found("daily", "", f"[Service]\nExecStart=/a\nDynamicUser=no\n{lines}\n")
 
     assert isinstance(made, Entry), made
-    assert (made.policy["time_limit"], made.remarks) == (limit, ())
+    assert (made.policy["time_limit"], made.remarks) == (limit, (NO_USER,))
 
 
 def test_what_an_action_does_not_have_is_reported() -> None:
@@ -292,13 +294,43 @@ def test_what_an_action_does_not_have_is_reported() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("folder", "lines", "remarks", "cwd"),
+    [
+        ("/etc/systemd/system", "", (NO_USER,), "/"),
+        ("/root", "WorkingDirectory=/srv", (NO_USER,), "/srv"),
+        ("/tmp", "User=0", ("left out of its service: User=0",), "/"),
+        ("/tmp", "User=shop", ("left out of its service: User=shop",), "/"),
+        ("/tmp", "DynamicUser=yes", ("left out of its service: DynamicUser=yes",), "/"),
+        ("/home/a/.config/systemd/user", "", (OF_A_USER,), None),
+        ("/usr/lib/systemd/user", "WorkingDirectory=/srv", (OF_A_USER,), "/srv"),
+    ],
+)
+def test_the_account_and_the_folder_of_a_service_are_those_of_systemd(
+    folder: str, lines: str, remarks: tuple[str, ...], cwd: str | None
+) -> None:
+    service = f"[Service]\nExecStart=/a\n{lines}\n"
+    (made,) = entries_of([(Path(folder, "a.timer"), "[Timer]\nOnCalendar=daily\n", service)], "UTC")
+
+    assert isinstance(made, Entry), made
+    assert (made.remarks, made.operations["command"].get("cwd")) == (remarks, cwd)
+
+
+def test_a_template_runs_nothing_before_it_has_an_instance() -> None:
+    (made,) = entries_of([(Path("dump@.timer"), "[Timer]\nOnCalendar=daily\n", SERVICE)], "UTC")
+
+    assert isinstance(made, Refused), made
+    assert made.why == "it is a template, of which systemd runs instances"
+    assert made.instead == "copy it and its service as dump@NAME for each, without %i"
+
+
 def test_doubled_signs_stand_for_one() -> None:
     lines = 'Environment="A=1 %%"\nExecStart=/a "100%% \\"$$HOME\\" $$(x)"\n'
     made = found("daily", "", f"[Service]\n{lines}")
 
     assert isinstance(made, Entry), made
     assert made.operations["command"] == {
-        "run": ["/a", '100% "$HOME" $(x)'], "env": {"A": "1 %"},
+        "run": ["/a", '100% "$HOME" $(x)'], "cwd": "/", "env": {"A": "1 %"},
     }  # fmt: skip
 
 
