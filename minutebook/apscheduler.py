@@ -19,7 +19,8 @@ from functools import reduce
 from typing import Any
 
 from minutebook.apscheduler_fires import is_asked, next_fires, utc_now
-from minutebook.json_values import said
+from minutebook.apscheduler_tasks import task_of
+from minutebook.json_values import altered, said
 from minutebook.written import Output, add_output
 
 VERSION = 1
@@ -107,7 +108,9 @@ def _job(scheduler: Any, job: Any, now: dt.datetime) -> dict[str, Any]:
         why = _why_not_awaited(job.func) if _is_found(job) else _why_uncallable(job.func)
         state = _state(scheduler, job)
         is_anew = state["next_run_time"] is ... and _is_anew(job.trigger)
-        made = {**job_of(state), **({"begins_anew": True} if is_anew else _next_of(state, now))}
+        made = job_of(state)
+        made.update(task_of(job.func, job.args, job.kwargs, made["unsaid"]))
+        made.update({"begins_anew": True} if is_anew else _next_of(state, now))
     except Exception as error:
         why, made = f"it cannot be read: {type(error).__name__}: {error}", {"trigger": {}}
     if why is None:
@@ -191,6 +194,7 @@ def job_of(state: Mapping[str, Any]) -> dict[str, Any]:
         "paused": state["next_run_time"] is None,
         **_next(state["next_run_time"]),
         "unsaid": unsaid,
+        "altered": [*altered("args", list(state["args"])), *altered("kwargs", state["kwargs"])],
     }
 
 

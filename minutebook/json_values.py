@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
+from collections.abc import Iterator
 from typing import Any
 
 # What Minutebook reads: a text without these characters, a number of 64 bits.
@@ -29,6 +30,21 @@ def said(part: str, value: Any, unsaid: list[str], depth: int = 0) -> Any:
         return value.total_seconds()
     unsaid.append(f"{part}: {shown(value)}")
     return None
+
+
+def altered(part: str, value: Any, depth: int = 0) -> Iterator[str]:
+    """Yield which values JSON holds as others: tuples, keys that are no texts, and subclasses."""
+    if isinstance(value, dict):
+        yield from (f"{part}: the key {shown(key)}" for key in value if type(key) is not str)
+        inner = [(f"{part}.{key}", one) for key, one in value.items()]
+    elif isinstance(value, (list, tuple, range)):
+        inner = [(f"{part}[{number}]", one) for number, one in enumerate(value)]
+    else:
+        inner = []
+    if value is not None and type(value) not in (dict, list, str, int, float, bool):
+        yield f"{part}: {shown(value)}"
+    for place, one in inner if depth < DEEPEST else ():
+        yield from altered(place, one, depth + 1)
 
 
 def _is_simple(value: Any) -> bool:

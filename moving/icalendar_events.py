@@ -32,18 +32,20 @@ def entries_of(
     from icalendar import Calendar
 
     try:
-        events = Calendar.from_ical(text).walk("VEVENT")
+        calendar = Calendar.from_ical(text)
+        events = calendar.walk("VEVENT")
     except (ValueError, KeyError, IndexError) as error:
         reason = " ".join(str(error).split())[:200]
         raise RefusedCommand(
             f"{file} is not an iCalendar file: {reason}; export it again"
         ) from None
     changed = _changed(events)
+    for number, one in enumerate(calendar.walk("VTODO") + calendar.walk("VJOURNAL")):
+        name, where = _named(one, file, number)
+        why = f"it is a {one.name}, and events alone are due at their begin"
+        yield Refused(name, where, why, "write an action for it")
     for number, event in enumerate(events):
-        name = (
-            " ".join(str(event.get("SUMMARY", "")).split())[:LONGEST_NAME] or f"event {number + 1}"
-        )
-        where = f"{file} {str(event.get('UID', number))[:100]}"
+        name, where = _named(event, file, number)
         make = partial(_entry, event, (name, where), operations, (zone, now))
         made = entry_or_refused(name, where, make)
         others = changed.get(str(event.get("UID")), ())
@@ -52,6 +54,12 @@ def entries_of(
             remark = f"the calendar has other events in place of {shown}, which the action keeps"
             made = replace(made, remarks=(*made.remarks, remark))
         yield made
+
+
+def _named(component: Any, file: str, number: int) -> tuple[str, str]:
+    """Return the name of an event and its place."""
+    title = " ".join(str(component.get("SUMMARY", "")).split())[:LONGEST_NAME]
+    return title or f"event {number + 1}", f"{file} {str(component.get('UID', number))[:100]}"
 
 
 def _changed(events: Iterable[Any]) -> dict[str, set[str]]:

@@ -107,6 +107,7 @@ def _entry(app: Any, name: str, entry: Any, ran: Ran) -> dict[str, Any]:
         raise Broken("it has no schedule")
     args, kwargs = _list(given.get("args")), _dict("kwargs", given.get("kwargs"))
     options = message_options(app, task, args, kwargs, _dict("options", given.get("options")))
+    check_arguments(app, task, args, kwargs)
     unsaid: list[str] = []
     schedule = described(app, given["schedule"], relative=bool(given.get("relative")))
     ran = _ran(given, ran)
@@ -189,6 +190,17 @@ def _dict(part: str, value: Any) -> dict[str, Any]:
     if value is not None and not isinstance(value, Mapping):
         raise Broken(f"its {part} {shown(value)} are not a dictionary")
     return dict(value or {})
+
+
+def check_arguments(app: Any, task: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Raise Broken for arguments with which Celery itself refuses to send a task."""
+    known = app.tasks.get(task)
+    if not getattr(known, "typing", False) or not hasattr(known, "__header__"):
+        return
+    try:
+        known.__header__(*args, **kwargs)
+    except TypeError as error:
+        raise Broken(f"beat cannot send it: {text_of(error)}") from None
 
 
 def class_of(app: Any, task: str) -> dict[str, Any]:

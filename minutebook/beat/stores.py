@@ -19,6 +19,7 @@ from minutebook.beat.entries import (
     about_clocks,
     aware,
     broken,
+    check_arguments,
     class_of,
     definition_of,
     entry_of,
@@ -114,6 +115,7 @@ def _row(app: Any, row: Any) -> dict[str, Any]:
     """Return a periodic task: its columns, those of its schedule, and its message's options."""
     options = {name: getattr(row, name) for name in OPTIONS if getattr(row, name) is not None}
     args, kwargs = _loaded(row.args, list), _loaded(row.kwargs, dict)
+    check_arguments(app, row.task, args, kwargs)
     options["expires"] = row.expire_seconds
     unsaid: list[str] = []
     return {

@@ -46,9 +46,10 @@ Items = Annotated[tuple[JsonValue, ...], BeforeValidator(parse_list)]
 
 # A field called `kwargs` collides with the **kwargs that mypy's plugin gives to __init__.
 class Job(Document):  # type: ignore[no-redef]
-    """One job; `unsaid` are the parts that JSON cannot hold.
+    """One job; `unsaid` are the parts that JSON cannot hold, `altered` those that it changes.
 
-    `next_at` are the instants at which its own trigger runs it next, found at `as_of`.
+    `task` is what its function is or sends, with the message's `options`. At `next_at` its own
+    trigger runs it next, found at `as_of`.
     """
 
     id: Text
@@ -65,6 +66,9 @@ class Job(Document):  # type: ignore[no-redef]
     next_at: Items | None = None
     begins_anew: Flag = False
     unsaid: Items = ()
+    altered: Items = ()
+    task: Text = ""
+    options: dict[str, JsonValue] = Field(default_factory=dict)
     broken: Text = ""
     as_of: Text = ""
 
@@ -227,19 +231,22 @@ def _work(job: Job, work: Work) -> Operations:
     """Return the operations of a job, the overlap of its runs, and what else differs."""
     module, _, function = job.func.partition(":")
     owner, _, method = f"{module}.{function}".rpartition(".")
+    own = {"queue": work.queue, **job.options}
     if method in SENDERS:
-        task, args, kwargs, options = SENDERS[method](owner, job)
-        operations, remarks = work_of(task, args, kwargs, {"queue": work.queue, **options})
+        task, args, kwargs, options = SENDERS[method](job.task or owner, job)
+        given = own if job.options else {**own, **options}
+        operations, remarks = work_of(task, args, kwargs, given)
         # The function that sends ends at once: the next run never finds it running.
         return operations, {"overlap": "allow"}, remarks
     overlap, remarks = _overlap(job)
-    name = f"{module}.{function}"
+    name = job.task or f"{module}.{function}"
     if work.allows(name):
-        operations, more = work_of(name, job.args, job.kwargs, {"queue": work.queue})
+        operations, more = work_of(name, job.args, job.kwargs, own)
         return operations, overlap, (*remarks, *more)
     if work.python is not None:
         run = [work.python, "-c", CALL, job.func, *map(json.dumps, (job.args, job.kwargs))]
-        return {STEP: {"run": run}}, overlap, remarks
+        changed = (f"JSON changes its {one}" for one in job.altered[:3])
+        return {STEP: {"run": run}}, overlap, (*remarks, *changed)
     why = f"it calls {job.func} in the scheduler's process, and is not a Celery task here"
     instead = f"make it one and allow {name!r} in SCHED_CELERY_TASKS, or run it with --python PATH"
     raise CannotMove(why, instead)

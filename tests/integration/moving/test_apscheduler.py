@@ -418,6 +418,60 @@ def test_a_python_runs_functions_that_are_no_tasks(store: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+app.conf.task_routes = {"shop.renamed": {"queue": "hot"}}
+
+
+@app.task(name="shop.renamed", expires=60, shared=False)
+def renamed(shop: str) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "given", "step"),
+    [
+        (renamed.delay, {"args": ["Paris"]}, {"queue": "hot"}),
+        (renamed.apply_async, {"args": [["Paris"]]}, {"queue": "hot"}),
+        (
+            renamed.apply_async,
+            {"kwargs": {"args": ["Paris"], "queue": "slow", "priority": 3}},
+            {"queue": "slow", "priority": 3},
+        ),
+        (renamed, {"args": ["Paris"]}, {"queue": "hot"}),
+    ],
+)
+def test_a_task_of_another_name_is_sent_by_its_own_to_its_own_queue(
+    function: Any, given: Mapping[str, Any], step: Mapping[str, Any]
+) -> None:
+    scheduler = BackgroundScheduler(timezone="UTC")
+    scheduler.add_job(function, cron(hour=7), id="it", **given)
+    made = json.loads(json.dumps(jobs_of(scheduler)))
+    work = Work(lambda name: name == "shop.renamed", "shop")
+
+    (it,) = outcomes(entries_of(written_jobs(made), "x", work, NOW), CONTEXT)
+
+    assert it.document is not None, it.why
+    task = {"task": "shop.renamed", "args": ["Paris"], "expires": 60, **step}
+    assert it.document["operations"] == {"celery_task": task}
+
+
+@pytest.mark.parametrize(
+    ("args", "remark"),
+    [
+        ([(1, 2)], "JSON changes its args[0]: (1, 2)"),
+        ([{"a": {1: 2}}], "JSON changes its args[0].a: the key 1"),
+        ([{"a": [True, None, 1.5, "x"]}], None),
+    ],
+)
+def test_a_python_gets_what_json_holds_of_arguments(args: list[Any], remark: str | None) -> None:
+    scheduler = BackgroundScheduler(timezone="UTC")
+    scheduler.add_job(print, cron(hour=7), id="it", args=args)
+    made = json.loads(json.dumps(jobs_of(scheduler)))
+    work = Work(lambda _name: False, "shop", "/opt/shop/bin/python")
+
+    (it,) = outcomes(entries_of(written_jobs(made), "x", work, NOW), CONTEXT)
+
+    assert it.remarks == ((remark,) if remark else ())
+
+
 class Hostile:
     """Removes a file, if a pickle of it is loaded."""
 

@@ -188,3 +188,15 @@ def test_seconds_do_not_lose_the_first_instant() -> None:
     assert made.kind == "differs"
     assert made.upcoming is not None
     assert [at.day for at in made.upcoming.here] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("kind", ["VTODO", "VJOURNAL"])
+def test_what_is_no_event_is_named(kind: str) -> None:
+    lines = ["BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:x", f"BEGIN:{kind}", "UID:7"]
+    lines += ["SUMMARY:Water", "DTSTART:20270301T120000Z", "RRULE:FREQ=DAILY"]
+    text = "\r\n".join([*lines, f"END:{kind}", "END:VCALENDAR", ""])
+
+    (made,) = outcomes(entries_of(text, "x.ics", WORK, "UTC", NOW), CONTEXT)
+
+    assert (made.name, made.where, made.kind) == ("Water", "x.ics 7", "cannot")
+    assert made.why == f"it is a {kind}, and events alone are due at their begin"

@@ -115,6 +115,32 @@ def test_a_queue_that_is_not_declared_refuses_its_entry_alone() -> None:
     assert "QueueNotFound: \"Queue 'nowhere' missing" in found["lost"].why
 
 
+@pytest.mark.parametrize(
+    ("args", "kwargs", "why"),
+    [
+        ([], {}, "TypeError: add() missing 1 required positional argument: 'y'"),
+        ([1, 2], {}, "TypeError: add() takes 2 positional arguments but 3 were given"),
+        ([1], {"z": 1}, "TypeError: add() got an unexpected keyword argument 'z'"),
+        ([1], {}, None),
+        ([], {"y": 1}, None),
+    ],
+)
+@pytest.mark.parametrize("is_checked", [True, False])
+def test_arguments_that_celery_does_not_send_are_no_work(
+    args: list[Any], kwargs: dict[str, Any], why: str | None, is_checked: bool
+) -> None:
+    app = application({"it": {**SOUND, "task": "add", "args": args, "kwargs": kwargs}})
+
+    @app.task(name="add", bind=True, typing=is_checked, shared=False)
+    def add(_task: Any, y: int) -> None: ...
+
+    (found,) = moved(app).values()
+
+    is_refused = is_checked and why is not None
+    assert found.kind == ("cannot" if is_refused else "same")
+    assert found.why == (f"beat cannot send it: {why}" if is_refused else "")
+
+
 def test_a_name_that_no_action_can_have_refuses_its_entry_alone() -> None:
     found = moved(application({"a" * 500: SOUND, 5: SOUND, "sound": SOUND}))
 
