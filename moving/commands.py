@@ -92,12 +92,14 @@ def django_celery_beat(
     cut_over: CutOver = None,
 ) -> None:
     """Import the tables of django-celery-beat. Prints the actions, and a report."""
+    from moving.celery_work import with_unknown_route
     from moving.django_beat import entries_of
     from moving.django_beat.tables import in_zone, read_tables
 
     with foreign_database(url) as connection:
         tables = in_zone(read_tables(connection), zone, utc_now())
-    entries = entries_of(tables, utc_now(), queue)
+    found = entries_of(tables, utc_now(), queue)
+    entries = (with_unknown_route(one, queue) for one in found)
     store_or_show(
         context,
         entries,
@@ -122,6 +124,7 @@ def redbeat(
     cut_over: CutOver = None,
 ) -> None:
     """Import the entries of RedBeat. Prints the actions, and a report."""
+    from moving.celery_work import with_unknown_route
     from moving.redbeat.keys import (
         Application,
         entries_of,
@@ -132,7 +135,8 @@ def redbeat(
 
     due = read_due(url, prefix)
     app = Application(zone, queue, due, utc_now(), read_last_runs(url, due))
-    entries = entries_of(read_definitions(url, prefix), app)
+    found = entries_of(read_definitions(url, prefix), app)
+    entries = (with_unknown_route(one, queue) for one in found)
     store_or_show(
         context,
         entries,
@@ -206,6 +210,7 @@ def apscheduler(
     """Import the jobs of APScheduler 3. Prints the actions, and a report."""
     from models.celery_task import CeleryRules
     from moving.apscheduler.jobs import Work, entries_of, stored_jobs, written_jobs
+    from moving.celery_work import with_unknown_route
 
     if "://" in store:
         with foreign_database(store) as connection:
@@ -216,6 +221,8 @@ def apscheduler(
     allowed = CeleryRules(tuple(tasks or of(context).settings.celery.tasks))
     work = Work(allowed.allows, queue, python)
     entries = entries_of(jobs, where, work, utc_now())
+    if "://" in store:
+        entries = (with_unknown_route(one, queue) for one in entries)
     store_or_show(
         context,
         entries,

@@ -18,14 +18,21 @@ PLACE = ("queue", "exchange", "routing_key", "exchange_type")
 
 
 def message_options(
-    app: Any, task: str, args: Sequence[Any], kwargs: Mapping[str, Any], given: Mapping[str, Any]
+    app: Any,
+    task: str,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    given: Mapping[str, Any],
+    *,
+    by_name: bool = False,
 ) -> dict[str, Any]:
     """Return the options of a message, and the queue that it arrives in.
 
-    If that is not one queue alone, its exchange and routing key stand there instead. Raises
-    ValueError for a message that arrives nowhere.
+    If that is not one queue alone, its exchange and routing key stand there instead. `send_task`
+    sends it `by_name`, without the options of the task. Raises ValueError for a message that
+    arrives nowhere.
     """
-    known = app.tasks.get(task)
+    known = None if by_name else app.tasks.get(task)
     of_task = {name: getattr(known, name, None) for name in OF_THE_TASK} if known else {}
     options = {**of_task, **given}
     # Celery takes it out before it asks the router.

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from moving.systemd.service import NO_USER
 from tests.factories import make_document
 from tests.integration.cli.conftest import Call, Write
 
@@ -310,7 +311,8 @@ def test_a_timer_is_stored_once_its_program_is_allowed(
 
     assert (refused.code, "SCHED_COMMANDS allows no program" in refused.err) == (2, True)
     assert (stored.code, stored.out) == (0, "created 1, changed 0, unchanged 0\n")
-    counts = ["same     backup (backup.timer)", "same 1, differs 0, cannot 0"]
+    line = f"differs  backup (backup.timer): {NO_USER}"
+    counts = [line, "same 0, differs 1, cannot 0"]
     allow = "SCHED_COMMANDS has to allow: /srv/backup.sh"
     # The settings of a server elsewhere are not known here.
     assert shown.err.splitlines() in ([*counts, allow], counts)
@@ -336,7 +338,7 @@ def test_a_timer_is_read_with_its_drop_ins_in_the_zone_of_the_machine(
     (made,) = call("import", "systemd", str(timer)).json
 
     assert made["when"] == {"cron_rule": "15 8 * * *", "timezone": "Asia/Tokyo"}
-    assert made["operations"] == {"command": {"run": ["/srv/other.sh"]}}
+    assert made["operations"] == {"command": {"run": ["/srv/other.sh"], "cwd": "/"}}
 
 
 def test_a_refused_import_names_each_action(call: Call, tmp_path: Path) -> None:

@@ -248,7 +248,11 @@ def test_the_scheduler_itself_writes_the_same(found: Mapping[str, Outcome]) -> N
     made = json.loads(json.dumps(jobs_of(scheduler)))
     entries = entries_of(written_jobs(made), "apscheduler_jobs", WORK, NOW)
 
-    assert {one.name: one for one in outcomes(entries, CONTEXT)} == found
+    it = {one.name: one for one in outcomes(entries, CONTEXT)}
+    # Its application's own router knows the queue of what it sends.
+    assert document(it, "sent")["operations"]["celery_task"].pop("queue", None) is None
+    assert document(found, "sent")["operations"]["celery_task"].pop("queue") == "shop"
+    assert it == found
 
 
 class Clock:
@@ -436,6 +440,11 @@ def renamed(shop: str) -> None: ...
             {"queue": "slow", "priority": 3},
         ),
         (renamed, {"args": ["Paris"]}, {"queue": "hot"}),
+        (
+            f"{__name__}:app.send_task",
+            {"args": ["shop.renamed", ["Paris"]], "kwargs": {"expires": 60}},
+            {"queue": "hot"},
+        ),
     ],
 )
 def test_a_task_of_another_name_is_sent_by_its_own_to_its_own_queue(
