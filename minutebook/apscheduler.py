@@ -19,7 +19,7 @@ from functools import reduce
 from typing import Any
 
 from minutebook.apscheduler_fires import is_asked, next_fires, utc_now
-from minutebook.apscheduler_tasks import task_of
+from minutebook.beat.sent import task_of
 from minutebook.json_values import altered, said
 from minutebook.written import Output, add_output
 
