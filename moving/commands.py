@@ -166,7 +166,7 @@ def crontab(
     from moving.crontab import entries_of, is_system_form
     from moving.crontab.forms import account_of
 
-    text = read_text(file, LONGEST)
+    text = read_text(file, LONGEST, newline="")
     if len(text) > LONGEST:
         raise RefusedCommand(f"{file} has more than {LONGEST:,} characters; import a shorter one")
     path = str(file.absolute())

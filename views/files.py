@@ -18,16 +18,17 @@ OTHER_FORMATS = {".jsonl", ".ndjson", ".yaml", ".yml"}
 Document = tuple[str, object]
 
 
-def read_text(file: Path, longest: int | None = None) -> str:
+def read_text(file: Path, longest: int | None = None, *, newline: str | None = None) -> str:
     """Return a file's text; raises InvalidDocument, naming the file.
 
-    Of a file with more than `longest` bytes only the beginning is read, which is longer too.
+    Of a file with more than `longest` bytes only the beginning is read, which is longer too. Its
+    lines end with a line feed alone, unless `newline` is empty: then as they are written.
     """
     most = -1 if longest is None else longest + 1
     try:
         if str(file) == "-":
             return sys.stdin.read(most)
-        with file.open(encoding="utf-8-sig") as opened:
+        with file.open(encoding="utf-8-sig", newline=newline) as opened:
             return opened.read(most)
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)

@@ -78,7 +78,7 @@ def _entry(name: str, where: str, cron_job: Mapping[str, Any], zone: str) -> Ent
         operations={STEP: command},
         when=when,
         policy={**_late(spec), **limits},
-        remarks=(*unread(spec, job), *left_out(job), *remarks, *differing),
+        remarks=(*unread(spec, job), *left_out(job), *remarks, *differing, *_later(spec)),
         fires=fires,
     )
 
@@ -152,6 +152,14 @@ def _late(spec: Mapping[str, Any]) -> dict[str, Any]:
     span = LONGEST_LOOK_BACK if deadline is None else timedelta(seconds=deadline)
     look_back = min(max(span, SHORTEST_LOOK_BACK), LONGEST_LOOK_BACK)
     return {"overlap": overlap, "look_back": format_span(look_back)}
+
+
+def _later(spec: Mapping[str, Any]) -> Iterator[str]:
+    """Yield that a run may start later than in the cluster, if its deadline is too short here."""
+    deadline = _whole(spec, "startingDeadlineSeconds")
+    if deadline is not None and deadline < SHORTEST_LOOK_BACK.total_seconds():
+        shortest = format_span(SHORTEST_LOOK_BACK)
+        yield f"its startingDeadlineSeconds {deadline} becomes {shortest}, the shortest look_back"
 
 
 def _limits(job: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:

@@ -12,8 +12,10 @@ DEADLINE = "activeDeadlineSeconds"
 # What is read of a pod and its container, reported elsewhere, or of no matter outside a cluster.
 READ_OF_PODS = frozenset(
     {"containers", "initContainers", "restartPolicy", "volumes", DEADLINE, "imagePullSecrets"}
-    | {"terminationGracePeriodSeconds", "dnsPolicy", "schedulerName", "enableServiceLinks"}
+    | {"dnsPolicy", "schedulerName", "enableServiceLinks"}
 )
+# The time that a pod has to stop, unless it names another.
+GRACE = ("terminationGracePeriodSeconds", 30)
 READ_OF_CONTAINERS = frozenset(
     {"name", "image", "imagePullPolicy", "command", "args", "workingDir", "env", "envFrom"}
     | {"volumeMounts", "terminationMessagePath", "terminationMessagePolicy", "ports"}
@@ -72,7 +74,7 @@ def left_out(job: Mapping[str, Any]) -> Iterator[str]:
         f"{name}{_shown(value)}"
         for part, known in ((pod, READ_OF_PODS), (container, READ_OF_CONTAINERS))
         for name, value in part.items()
-        if name not in known and value not in (None, {}, [], False)
+        if name not in known and value not in (None, {}, [], False) and (name, value) != GRACE
     ]
     if found:
         yield f"left out of its pod: {', '.join(map(str, found))}"

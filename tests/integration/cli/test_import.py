@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from moving.crontab import RETURNS
 from moving.systemd.service import NO_USER
 from tests.factories import make_document
 from tests.integration.cli.conftest import Call, Write
@@ -295,6 +296,16 @@ def test_manifests_and_timers_are_read_from_files(call: Call, write: Write, tmp_
     assert (refused.code, refused.err) == (
         2, "error: pod.yaml has no CronJob; name a file with `kind: CronJob`\n",
     )  # fmt: skip
+
+
+def test_a_crontab_ends_its_lines_at_line_feeds_alone(call: Call, tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    table.write_bytes(b"5 4 * * * /srv/backup\r\n7 4 * * * /srv/a\r* * * * * /srv/b\n")
+
+    shown = call("import", "crontab", str(table))
+
+    assert f"all entries: {RETURNS}" in shown.err
+    assert "same 0, differs 2, cannot 0" in shown.err
 
 
 def test_a_timer_is_stored_once_its_program_is_allowed(

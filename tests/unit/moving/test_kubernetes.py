@@ -77,6 +77,7 @@ def moved(made: Entry) -> Outcome:
         ("serviceAccount: reports", "serviceAccount reports"),
         ("nodeSelector: {disk: ssd}", "nodeSelector (disk ssd)"),
         ("nodeName: node-7", "nodeName node-7"),
+        ("terminationGracePeriodSeconds: 300", "terminationGracePeriodSeconds 300"),
         (
             "securityContext: {runAsUser: 33, fsGroup: 33}",
             "securityContext (runAsUser 33, fsGroup 33)",
@@ -405,3 +406,16 @@ def test_a_schedule_of_another_controller_does_not_vanish(other: str) -> None:
     assert isinstance(backup, Entry)
     assert isinstance(made, Refused)
     assert "which another controller runs" in made.why
+
+
+@pytest.mark.parametrize(("seconds", "is_reported"), [("5", True), ("59", True), ("60", False)])
+def test_a_deadline_that_is_too_short_for_a_look_back_is_reported(
+    seconds: str, is_reported: bool
+) -> None:
+    made = entry(
+        BACKUP.replace("startingDeadlineSeconds: 200", f"startingDeadlineSeconds: {seconds}")
+    )
+
+    assert made.policy["look_back"] == "PT1M"
+    remark = f"its startingDeadlineSeconds {seconds} becomes PT1M, the shortest look_back"
+    assert (remark in made.remarks) == is_reported
