@@ -43,8 +43,10 @@ class CrontabFires:
         while clock.now <= until:
             left = engine.remaining_estimate(last)
             if left > NOTHING:
-                clock.now = _asked_next(clock.now, left, changes)
-                continue
+                asked, is_due = _asked_next(clock.now, left, changes)
+                clock.now = asked
+                if not is_due or asked > until:
+                    continue
             if clock.now > since:
                 found.append(clock.now)
             last = clock.now
@@ -85,16 +87,18 @@ def changes_between(zones: Iterable[str], since: datetime, until: datetime) -> l
     return [datetime.fromtimestamp(start, UTC) for start in sorted(starts)]
 
 
-def _asked_next(now: datetime, left: timedelta, changes: Sequence[datetime]) -> datetime:
-    """Return when to ask next, in whole seconds: `left` from `now`, or before.
+def _asked_next(
+    now: datetime, left: timedelta, changes: Sequence[datetime]
+) -> tuple[datetime, bool]:
+    """Return when to ask next, in whole seconds, and whether the schedule is due then for certain.
 
-    Around a change, as often as beat asks, but for what is due so long after it that no answer
-    before it can matter.
+    It is due `left` from `now`, unless the clock changes about then or before: then it is asked as
+    often as beat asks, but for what is due so long after a change that no answer before matters.
     """
     near = next((at for at in changes if at + AROUND > now), None)
     if near is None or now + left <= near - AROUND:
-        return rounded_up(now + left)
+        return rounded_up(now + left), True
     if now + left > near + AROUND + LARGEST_CHANGE:
-        return rounded_up(near + AROUND)
+        return rounded_up(near + AROUND), False
     is_around = now >= near - AROUND
-    return rounded_up(now + min(left, ASKED_WITHIN) if is_around else near - AROUND)
+    return rounded_up(now + min(left, ASKED_WITHIN) if is_around else near - AROUND), False
