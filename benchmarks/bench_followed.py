@@ -16,18 +16,15 @@ from uuid import UUID
 import psutil
 
 from benchmarks import followed_tasks
+from benchmarks.filling import record_one_each
 from benchmarks.harness import Database, Figure, Sizes, Stack, main, middle, process, until
 from broker.app import configure
 from minutebook.steps import SmallApp
 from models.celery_task import CeleryRules
-from models.fingerprint import operation_id
-from models.operation import by_action
-from models.store import operations
 from runtime.sections.celery import CelerySettings
 from scheduler.changes.change import create_all
 from scheduler.changes.validation import ChangeContext
 from scheduler.dispatch import dispatch_ready
-from scheduler.record import ActionRef, operation_row
 from tasks.built_in import built_in_steps
 
 WORKERS = 2
@@ -80,7 +77,6 @@ def _record(database: Database, number: int) -> list[UUID]:
     author = ChangeContext(
         "benchmarks", SmallApp(1, "default", "UTC"), built_in_steps(), celery=RULES
     )
-    at = database.now.replace(second=0, microsecond=0)
     documents = [
         {
             "name": f"action {n}",
@@ -89,20 +85,8 @@ def _record(database: Database, number: int) -> list[UUID]:
         }
         for n in range(number)
     ]
-    rows = [
-        operation_row(
-            ActionRef(made.uid, 1, made.name, 1),
-            made.plan,
-            operation_id(made.uid, at),
-            at,
-            by_action(made.name),
-        )
-        for made in create_all(database.engine, documents, author)
-    ]
-    with database.engine.begin() as connection:
-        operations.record(connection, rows)
-        connection.exec_driver_sql("UPDATE operations SET not_before = recorded_at")
-    return [row["id"] for row in rows]
+    made = create_all(database.engine, documents, author)
+    return record_one_each(database.engine, made, database.now)
 
 
 @contextmanager

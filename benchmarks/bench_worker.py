@@ -13,16 +13,12 @@ from typing import Any
 from uuid import uuid4
 
 from benchmarks import worker_tasks
-from benchmarks.filling import document
+from benchmarks.filling import document, record_one_each
 from benchmarks.harness import Database, Figure, Sizes, Stack, main, middle, process
 from minutebook.steps import SmallApp
-from models.fingerprint import operation_id
-from models.operation import by_action
-from models.store import operations
 from scheduler.changes.change import create_all
 from scheduler.changes.validation import ChangeContext
 from scheduler.dispatch import dispatch_ready
-from scheduler.record import ActionRef, operation_row
 from tasks.registry import Registry
 
 QUIET_S = 0.2
@@ -102,21 +98,7 @@ def _record(database: Database, number: int) -> None:
     author = ChangeContext("benchmarks", SmallApp(1, "default", "UTC"), Registry((APPS,)).steps)
     when = {"cron_rule": "0 0 1 1 *", "timezone": "UTC"}
     documents = [document(f"action {n}", when, "do_nothing") for n in range(number)]
-    at = database.now.replace(second=0, microsecond=0)
-    rows = [
-        operation_row(
-            ActionRef(made.uid, 1, made.name, 1),
-            made.plan,
-            operation_id(made.uid, at),
-            at,
-            by_action(made.name),
-        )
-        for made in create_all(database.engine, documents, author)
-    ]
-    with database.engine.begin() as connection:
-        operations.record(connection, rows)
-        # Recorded operations are reserved for half a minute.
-        connection.exec_driver_sql("UPDATE operations SET not_before = recorded_at")
+    record_one_each(database.engine, create_all(database.engine, documents, author), database.now)
 
 
 def _work_off(

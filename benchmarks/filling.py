@@ -17,9 +17,14 @@ import sqlalchemy as sa
 
 from models.action import ParseContext, document_hash
 from models.action.plan import Plan
+from models.fingerprint import operation_id
+from models.operation import by_action
+from models.store import operations
 from models.store.actions import cursors
+from scheduler.changes.change import Changed
 from scheduler.changes.revisions import revision_of
 from scheduler.occurrence import next_occurrence
+from scheduler.record import ActionRef, operation_row
 from tasks.built_in import built_in_steps
 
 # Whole hours from UTC: a rule's minute is the same in each.
@@ -131,6 +136,26 @@ def fill_actions(engine: sa.Engine, filling: Filling) -> list[UUID]:
         ((str(uid), then, next_at[id(one)], then) for uid, _, one in made),
     )
     return uids_due
+
+
+def record_one_each(engine: sa.Engine, made: Iterable[Changed], now: datetime) -> list[UUID]:
+    """Record an operation, to send at once, for each of these actions; return their ids."""
+    at = now.replace(second=0, microsecond=0)
+    rows = [
+        operation_row(
+            ActionRef(one.uid, 1, one.name, 1),
+            one.plan,
+            operation_id(one.uid, at),
+            at,
+            by_action(one.name),
+        )
+        for one in made
+    ]
+    with engine.begin() as connection:
+        operations.record(connection, rows)
+        # Recorded operations are reserved for half a minute.
+        connection.exec_driver_sql("UPDATE operations SET not_before = recorded_at")
+    return [row["id"] for row in rows]
 
 
 def bulk_insert(engine: sa.Engine, table: str, columns: str, rows: Iterable[Sequence[Any]]) -> None:

@@ -102,70 +102,36 @@ def watch_operation(context: typer.Context, operation_id: Id) -> None:
     watch(context, existing(context), operation_id)
 
 
-@commands.command("rerun")
-def rerun(  # noqa: PLR0917 - typer passes them by name
-    context: typer.Context,
-    operation_ids: Ids = None,
-    action: OfAction = None,
-    state: InState = None,
-    all_apps: AllApps = False,
-    since: Since = None,
-    until: Until = None,
-    reason: Reason = None,
-    task: OfTask = None,
-    key: Key = None,
-    dry_run: DryRun = False,
-    wait: Wait = False,
-    timeout: Timeout = 3600.0,
-) -> None:
-    """Run missed operations under the current revision of their action."""
-    wanted = _Wanted(operation_ids, action, state, since, until, reason, task)
-    how = _How(key, timeout if wait else None, all_apps=all_apps, dry_run=dry_run)
-    _change(context, "rerun", wanted, how)
+def _changing(verb: str, text: str) -> None:
+    """Make the command of a change, with the same options for each."""
+
+    @commands.command(verb, help=text)
+    def change(  # noqa: PLR0917 - typer passes them by name
+        context: typer.Context,
+        operation_ids: Ids = None,
+        action: OfAction = None,
+        state: InState = None,
+        all_apps: AllApps = False,
+        since: Since = None,
+        until: Until = None,
+        reason: Reason = None,
+        task: OfTask = None,
+        key: Key = None,
+        dry_run: DryRun = False,
+        wait: Wait = False,
+        timeout: Timeout = 3600.0,
+    ) -> None:
+        wanted = _Wanted(operation_ids, action, state, since, until, reason, task)
+        how = _How(key, timeout if wait else None, all_apps=all_apps, dry_run=dry_run)
+        _change(context, verb, wanted, how)
 
 
-@commands.command("retry")
-def retry(  # noqa: PLR0917 - typer passes them by name
-    context: typer.Context,
-    operation_ids: Ids = None,
-    action: OfAction = None,
-    state: InState = None,
-    all_apps: AllApps = False,
-    since: Since = None,
-    until: Until = None,
-    reason: Reason = None,
-    task: OfTask = None,
-    key: Key = None,
-    dry_run: DryRun = False,
-    wait: Wait = False,
-    timeout: Timeout = 3600.0,
-) -> None:
-    """Retry failed, partial or cancelled operations under the current revision of their action."""
-    wanted = _Wanted(operation_ids, action, state, since, until, reason, task)
-    how = _How(key, timeout if wait else None, all_apps=all_apps, dry_run=dry_run)
-    _change(context, "retry", wanted, how)
-
-
-@commands.command("cancel")
-def cancel(  # noqa: PLR0917 - typer passes them by name
-    context: typer.Context,
-    operation_ids: Ids = None,
-    action: OfAction = None,
-    state: InState = None,
-    all_apps: AllApps = False,
-    since: Since = None,
-    until: Until = None,
-    reason: Reason = None,
-    task: OfTask = None,
-    key: Key = None,
-    dry_run: DryRun = False,
-    wait: Wait = False,
-    timeout: Timeout = 3600.0,
-) -> None:
-    """Cancel operations at once if they have not started; ask running ones to end."""
-    wanted = _Wanted(operation_ids, action, state, since, until, reason, task)
-    how = _How(key, timeout if wait else None, all_apps=all_apps, dry_run=dry_run)
-    _change(context, "cancel", wanted, how)
+_changing("rerun", "Run missed operations under the current revision of their action.")
+_changing(
+    "retry",
+    "Retry failed, partial or cancelled operations under the current revision of their action.",
+)
+_changing("cancel", "Cancel operations at once if they have not started; ask running ones to end.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """`minutebook import …`: actions out of other schedulers' entries, and what differs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,10 +11,14 @@ from cli.arguments import of
 from cli.tree import group
 from models.errors import Refused as RefusedCommand
 from moving.foreign_database import database_of, foreign_database
-from moving.importing import LONGEST, stem_of, store_or_show
+from moving.importing import LONGEST, Storing, stem_of, store_or_show
 from runtime.clock import machine_zone, utc_now
 from runtime.extras import HOW_TO_INSTALL
 from views.files import read_documents, read_manifests, read_one, read_text
+
+if TYPE_CHECKING:
+    from moving.apscheduler.jobs import Job
+    from moving.entries import Refused
 
 commands = group("Import the schedules of other schedulers.")
 
@@ -56,14 +60,9 @@ def beat(
     from moving.beat_file import entries_of
 
     known = _options_here(context, application)
-    store_or_show(
-        context,
-        entries_of(read_one(file, LONGEST), file.name, utc_now(), known, application),
-        source=source or stem_of(file),
-        application=application,
-        apply=apply,
-        cut_over=cut_over,
-    )
+    entries = entries_of(read_one(file, LONGEST), file.name, utc_now(), known, application)
+    how = Storing(source or stem_of(file), apply, cut_over, application)
+    store_or_show(context, entries, how)
 
 
 def _options_here(context: typer.Context, application: str | None) -> Mapping[str, object]:
@@ -92,22 +91,14 @@ def django_celery_beat(
     cut_over: CutOver = None,
 ) -> None:
     """Import the tables of django-celery-beat. Prints the actions, and a report."""
-    from moving.celery_work import with_unknown_route
     from moving.django_beat import entries_of
     from moving.django_beat.tables import in_zone, read_tables
 
     with foreign_database(url) as connection:
         tables = in_zone(read_tables(connection), zone, utc_now())
-    found = entries_of(tables, utc_now(), queue)
-    entries = (with_unknown_route(one, queue) for one in found)
-    store_or_show(
-        context,
-        entries,
-        source=source or database_of(url),
-        application=application,
-        apply=apply,
-        cut_over=cut_over,
-    )
+    entries = entries_of(tables, utc_now(), queue)
+    how = Storing(source or database_of(url), apply, cut_over, application, unrouted=queue)
+    store_or_show(context, entries, how)
 
 
 @commands.command("redbeat")
@@ -124,7 +115,6 @@ def redbeat(
     cut_over: CutOver = None,
 ) -> None:
     """Import the entries of RedBeat. Prints the actions, and a report."""
-    from moving.celery_work import with_unknown_route
     from moving.redbeat.keys import (
         Application,
         entries_of,
@@ -135,16 +125,9 @@ def redbeat(
 
     due = read_due(url, prefix)
     app = Application(zone, queue, due, utc_now(), read_last_runs(url, due))
-    found = entries_of(read_definitions(url, prefix), app)
-    entries = (with_unknown_route(one, queue) for one in found)
-    store_or_show(
-        context,
-        entries,
-        source=source or database_of(url),
-        application=application,
-        apply=apply,
-        cut_over=cut_over,
-    )
+    entries = entries_of(read_definitions(url, prefix), app)
+    how = Storing(source or database_of(url), apply, cut_over, application, unrouted=queue)
+    store_or_show(context, entries, how)
 
 
 @commands.command("crontab")
@@ -174,7 +157,7 @@ def crontab(
     entries = entries_of(
         text, file.name, zone or machine_zone(), is_system=is_system, account=account_of(path)
     )
-    store_or_show(context, entries, source=source or stem_of(file), apply=apply, cut_over=cut_over)
+    store_or_show(context, entries, Storing(source or stem_of(file), apply, cut_over))
 
 
 @commands.command("apscheduler")
@@ -209,28 +192,26 @@ def apscheduler(
 ) -> None:
     """Import the jobs of APScheduler 3. Prints the actions, and a report."""
     from models.celery_task import CeleryRules
-    from moving.apscheduler.jobs import Work, entries_of, stored_jobs, written_jobs
-    from moving.celery_work import with_unknown_route
+    from moving.apscheduler.jobs import Work, entries_of
+
+    jobs, where = _jobs_of(store, table)
+    allowed = CeleryRules(tuple(tasks or of(context).settings.celery.tasks))
+    work = Work(allowed.allows, queue, python)
+    # The application itself wrote a file, with what its router says.
+    unrouted = queue if "://" in store else None
+    how = Storing(source or database_of(store), apply, cut_over, application, unrouted)
+    store_or_show(context, entries_of(jobs, where, work, utc_now()), how)
+
+
+def _jobs_of(store: str, table: str) -> "tuple[Iterator[Job | Refused], str]":
+    """Return the jobs of APScheduler in a database or a file, and where they are."""
+    from moving.apscheduler.jobs import stored_jobs, written_jobs
 
     if "://" in store:
         with foreign_database(store) as connection:
-            jobs, where = iter([*stored_jobs(connection, table)]), table
-    else:
-        file = Path(store)
-        jobs, where = written_jobs(read_one(file, LONGEST)), file.name
-    allowed = CeleryRules(tuple(tasks or of(context).settings.celery.tasks))
-    work = Work(allowed.allows, queue, python)
-    entries = entries_of(jobs, where, work, utc_now())
-    if "://" in store:
-        entries = (with_unknown_route(one, queue) for one in entries)
-    store_or_show(
-        context,
-        entries,
-        source=source or database_of(store),
-        application=application,
-        apply=apply,
-        cut_over=cut_over,
-    )
+            return iter([*stored_jobs(connection, table)]), table
+    file = Path(store)
+    return written_jobs(read_one(file, LONGEST)), file.name
 
 
 @commands.command("kubernetes")
@@ -247,7 +228,7 @@ def kubernetes(
     from moving.kubernetes import entries_of
 
     entries = entries_of(read_manifests(file, LONGEST), zone, file.name)
-    store_or_show(context, entries, source=source or stem_of(file), apply=apply, cut_over=cut_over)
+    store_or_show(context, entries, Storing(source or stem_of(file), apply, cut_over))
 
 
 @commands.command("systemd")
@@ -272,13 +253,8 @@ def systemd(
     from moving.systemd.files import timers_in
 
     entries = entries_of(timers_in(files, LONGEST), zone or machine_zone())
-    store_or_show(
-        context,
-        entries,
-        source=source or files[0].absolute().parent.name,
-        apply=apply,
-        cut_over=cut_over,
-    )
+    how = Storing(source or files[0].absolute().parent.name, apply, cut_over)
+    store_or_show(context, entries, how)
 
 
 @commands.command("icalendar")
@@ -309,7 +285,7 @@ def icalendar(
         )
     text = read_text(file, LONGEST)
     entries = entries_of(text, file.name, work, zone or machine_zone(), utc_now())
-    store_or_show(context, entries, source=source or stem_of(file), apply=apply, cut_over=cut_over)
+    store_or_show(context, entries, Storing(source or stem_of(file), apply, cut_over))
 
 
 @commands.command("jobs")
@@ -324,4 +300,4 @@ def import_jobs(
     from views.jobs import LONGEST_IMPORT
 
     entries = entries_of(read_documents(file, LONGEST_IMPORT))
-    store_or_show(context, entries, apply=apply, cut_over=cut_over)
+    store_or_show(context, entries, Storing(None, apply, cut_over))

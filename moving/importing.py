@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import typer
@@ -23,28 +24,38 @@ def stem_of(file: Path) -> str:
     return "stdin" if str(file) == "-" else file.stem
 
 
-def store_or_show(
-    context: typer.Context,
-    entries: Iterable[Entry | Refused],
-    *,
-    source: str | None = None,
-    application: str | None = None,
-    apply: bool,
-    cut_over: str | None,
-) -> None:
-    """Print what becomes of entries as actions, with a report; store them if `apply`."""
+@dataclass(frozen=True, slots=True)
+class Storing:
+    """Where entries come from, and how their actions are stored: the options of each command.
+
+    `unrouted` is the queue of tasks that name none, if the application's routes were not read.
+    """
+
+    source: str | None
+    apply: bool
+    cut_over: str | None
+    application: str | None = None
+    unrouted: str | None = None
+
+
+def store_or_show(context: typer.Context, entries: Iterable[Entry | Refused], how: Storing) -> None:
+    """Print what becomes of entries as actions, with a report; store them if asked to."""
+    from moving.celery_work import with_unknown_route
     from moving.texts import report
 
+    queue = how.unrouted
+    if queue is not None:
+        entries = (with_unknown_route(one, queue) for one in entries)
     made = imports.imported(
         of(context),
         _counted(entries),
-        cut_over,
-        source=source,
-        application=application,
+        how.cut_over,
+        source=how.source,
+        application=how.application,
         is_for_here=of(context).server is None,
     )
-    print_report(context, report(made, is_stored=apply))
-    show(context, imports.stored(door(context), made) if apply else made)
+    print_report(context, report(made, is_stored=how.apply))
+    show(context, imports.stored(door(context), made) if how.apply else made)
 
 
 def _counted(entries: Iterable[Entry | Refused]) -> Iterator[Entry | Refused]:

@@ -6,7 +6,7 @@ may still start; jobs that no worker took yet wait, too.
 
 import json
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -143,8 +143,7 @@ def end(connection: sa.Connection, hold: Hold) -> Hold | None:
     now = read_clock(connection).replace(microsecond=0)
     _move(connection, before, now)
     # It is kept for a while: what waited is not overdue at once.
-    ended = Hold(*before.key, before.since, now, before.by, before.small_app_id)
-    facts.set_fact(connection, KEY, as_text([*others, ended]))
+    facts.set_fact(connection, KEY, as_text([*others, replace(before, until=now)]))
     return before
 
 

@@ -1,6 +1,6 @@
 """Pause and resume what is sent to a queue, to a Celery application, or of a small app."""
 
-from datetime import datetime
+from dataclasses import replace
 
 import sqlalchemy as sa
 from pydantic import Field
@@ -135,7 +135,8 @@ def _pause(installation: Installation, kind: HoldKind, name: str, until: str | N
     with installation.engine.begin() as connection:
         hold = _hold(connection, installation, kind, name)
         if until is not None:
-            hold = _until(hold, end_of(until, hold.since, installation.small_app.zone))
+            end_at = end_of(until, hold.since, installation.small_app.zone)
+            hold = replace(hold, until=end_at)
         before = holds.begin(connection, hold)
         end = None if hold.ends_at is None else format_instant(hold.ends_at)
         _audit(connection, installation, hold, "pause", {"until": end})
@@ -172,10 +173,6 @@ def _hold(connection: sa.Connection, installation: Installation, kind: HoldKind,
     app = find_app(connection, installation, name).id if kind is HoldKind.SMALL_APP else None
     now = read_clock(connection).replace(microsecond=0)
     return Hold(kind, name, now, WITHOUT_END, installation.actor, app)
-
-
-def _until(hold: Hold, ends_at: datetime) -> Hold:
-    return Hold(hold.kind, hold.name, hold.since, ends_at, hold.by, hold.small_app_id)
 
 
 def _audit(

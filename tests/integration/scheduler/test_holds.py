@@ -1,5 +1,6 @@
 """What a held queue, application or small app has due is recorded, and sent when the hold ends."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -100,7 +101,7 @@ def test_a_hold_ends_by_itself(engine: sa.Engine, opened: Installation, broker: 
 
     with engine.begin() as connection:
         (hold,) = holds.in_force(connection)[1]
-        holds.begin(connection, pauses._until(hold, clock(engine)))
+        holds.begin(connection, replace(hold, until=clock(engine)))
     run_tick(engine)
 
     assert sent(broker) == [str(row["id"])]
