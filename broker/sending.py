@@ -230,6 +230,8 @@ def _send_next(engine: sa.Engine, lane: Lane | None) -> None:
 
 def _send_released(engine: sa.Engine, released: Sequence[Message]) -> None:
     """Send operations that no longer wait, in that order, as far as this process is able to."""
+    if not released:
+        return
     settings = settings_in_use()
     able = [sender for sender in _senders(settings) if sender.is_able]
     its = {one.id for sender in able for one in _its(sender, released, settings)}
