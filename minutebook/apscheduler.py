@@ -13,9 +13,11 @@ import datetime as dt
 import importlib
 import inspect
 import os
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from functools import reduce
+from types import ModuleType
 from typing import Any
 
 from minutebook.apscheduler_fires import is_asked, next_fires, utc_now
@@ -28,6 +30,8 @@ IN_A_FUNCTION = (
     "if a function makes the scheduler, write a module that calls it, such as scheduler = make(), "
     "and name that"
 )
+# In seconds: how long a module may take to be imported after it has started its scheduler.
+WAITS_S = 5.0
 MINUTE = dt.timedelta(minutes=1)
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 POSITIONS = ("1st", "2nd", "3rd", "4th", "5th", "last")
@@ -60,10 +64,42 @@ def main(arguments: Sequence[str]) -> int:
 def _scheduler(module: str, attribute: str) -> Any:
     """Return the scheduler of a module, which is kept from starting while it is imported."""
     _keep_from_starting()
+    names = _names_of(module)
     try:
-        return reduce(getattr, attribute.split("."), importlib.import_module(module))
+        return reduce(getattr, attribute.split("."), names)
     except AttributeError as error:
         raise SystemExit(f"error: {error}; {IN_A_FUNCTION}") from None
+
+
+def _names_of(module: str) -> ModuleType:
+    """Return a module; of one that waits for its scheduler to end, what it had by then."""
+    signal.signal(signal.SIGALRM, _interrupt)
+    try:
+        return importlib.import_module(module)
+    except KeyboardInterrupt as error:
+        trace = error.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_globals.get("__name__") == module:
+                found = ModuleType(module)
+                vars(found).update(trace.tb_frame.f_globals)
+                # Its functions are looked up there.
+                sys.modules[module] = found
+                return found
+            trace = trace.tb_next
+        raise
+    finally:
+        _wait(0)
+
+
+def _wait(seconds: float) -> None:
+    """Interrupt the module after so many seconds; 0 is for never."""
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def _interrupt(_number: int, _frame: Any) -> None:
+    said = "note: the module went on after it had started its scheduler, and was interrupted; jobs"
+    sys.stderr.write(f"{said} that it adds later are not in the file\n")
+    raise KeyboardInterrupt
 
 
 def _keep_from_starting() -> None:
@@ -81,12 +117,27 @@ def _keep_from_starting() -> None:
     while left:
         kind = left.pop()
         left += kind.__subclasses__()
-        if "start" in vars(kind):
-            setattr(kind, "start", _not_started)  # noqa: B010 - mypy knows it as a method
+        for name, instead in INSTEAD.items():
+            if name in vars(kind):
+                setattr(kind, name, instead)
 
 
 def _not_started(_scheduler: Any, *_args: Any, **_kwargs: Any) -> None:
-    """Stand for the start of a scheduler that is only read."""
+    """Stand for the start of a scheduler that is only read.
+
+    A module that goes on waiting for it is interrupted, as by Ctrl-C.
+    """
+    _wait(WAITS_S)
+
+
+def _not_running(_scheduler: Any, *_args: Any, **_kwargs: Any) -> None:
+    """Stand for what a scheduler that is only read refuses, because it does not run."""
+
+
+INSTEAD = {
+    "start": _not_started,
+    **dict.fromkeys(("shutdown", "pause", "resume"), _not_running),
+}
 
 
 def jobs_of(scheduler: Any) -> dict[str, Any]:

@@ -26,8 +26,8 @@ Apply = Annotated[bool, typer.Option("--apply", help="Store the actions.")]
 Source = Annotated[
     str | None,
     typer.Option(
-        help="Where the entries come from: part of the actions' owner (default: the name of the"
-        " file, table or database).",
+        help="Where the entries come from: part of the actions' owner (default: NAME of"
+        " --application, or the name of the file, table or database).",
         metavar="NAME",
     ),
 ]
@@ -61,7 +61,7 @@ def beat(
 
     known = _options_here(context, application)
     entries = entries_of(read_one(file, LONGEST), file.name, utc_now(), known, application)
-    how = Storing(source or stem_of(file), apply, cut_over, application)
+    how = Storing(stem_of(file), source, apply, cut_over, application)
     store_or_show(context, entries, how)
 
 
@@ -97,7 +97,7 @@ def django_celery_beat(
     with foreign_database(url) as connection:
         tables = in_zone(read_tables(connection), zone, utc_now())
     entries = entries_of(tables, utc_now(), queue)
-    how = Storing(source or database_of(url), apply, cut_over, application, unrouted=queue)
+    how = Storing(database_of(url), source, apply, cut_over, application, unrouted=queue)
     store_or_show(context, entries, how)
 
 
@@ -126,7 +126,7 @@ def redbeat(
     due = read_due(url, prefix)
     app = Application(zone, queue, due, utc_now(), read_last_runs(url, due))
     entries = entries_of(read_definitions(url, prefix), app)
-    how = Storing(source or database_of(url), apply, cut_over, application, unrouted=queue)
+    how = Storing(database_of(url), source, apply, cut_over, application, unrouted=queue)
     store_or_show(context, entries, how)
 
 
@@ -157,7 +157,7 @@ def crontab(
     entries = entries_of(
         text, file.name, zone or machine_zone(), is_system=is_system, account=account_of(path)
     )
-    store_or_show(context, entries, Storing(source or stem_of(file), apply, cut_over))
+    store_or_show(context, entries, Storing(stem_of(file), source, apply, cut_over))
 
 
 @commands.command("apscheduler")
@@ -199,7 +199,7 @@ def apscheduler(
     work = Work(allowed.allows, queue, python)
     # The application itself wrote a file, with what its router says.
     unrouted = queue if "://" in store else None
-    how = Storing(source or database_of(store), apply, cut_over, application, unrouted)
+    how = Storing(database_of(store), source, apply, cut_over, application, unrouted)
     store_or_show(context, entries_of(jobs, where, work, utc_now()), how)
 
 
@@ -228,7 +228,7 @@ def kubernetes(
     from moving.kubernetes import entries_of
 
     entries = entries_of(read_manifests(file, LONGEST), zone, file.name)
-    store_or_show(context, entries, Storing(source or stem_of(file), apply, cut_over))
+    store_or_show(context, entries, Storing(stem_of(file), source, apply, cut_over))
 
 
 @commands.command("systemd")
@@ -253,7 +253,7 @@ def systemd(
     from moving.systemd.files import timers_in
 
     entries = entries_of(timers_in(files, LONGEST), zone or machine_zone())
-    how = Storing(source or files[0].absolute().parent.name, apply, cut_over)
+    how = Storing(files[0].absolute().parent.name, source, apply, cut_over)
     store_or_show(context, entries, how)
 
 
@@ -285,7 +285,7 @@ def icalendar(
         )
     text = read_text(file, LONGEST)
     entries = entries_of(text, file.name, work, zone or machine_zone(), utc_now())
-    store_or_show(context, entries, Storing(source or stem_of(file), apply, cut_over))
+    store_or_show(context, entries, Storing(stem_of(file), source, apply, cut_over))
 
 
 @commands.command("jobs")
@@ -300,4 +300,4 @@ def import_jobs(
     from views.jobs import LONGEST_IMPORT
 
     entries = entries_of(read_documents(file, LONGEST_IMPORT))
-    store_or_show(context, entries, Storing(None, apply, cut_over))
+    store_or_show(context, entries, Storing(None, None, apply, cut_over))

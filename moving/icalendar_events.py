@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from functools import partial
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -11,6 +11,7 @@ from cron import InvalidRule
 from cron.recurrence import RecurrentMinutes, read_recurrence
 from cron.zone import canonical_name
 from models.errors import Refused as RefusedCommand
+from models.values import format_instant
 from models.values.zones import instant_of
 from moving.beat import NOTHING_TO_DO, once
 from moving.entries import CannotMove, Entry, Refused, entry_or_refused
@@ -88,11 +89,13 @@ def _entry(
     zone = _zone_of(begin) or zone
     wall = begin.replace(tzinfo=None)
     rule = event.get("RRULE")
+    remarks: tuple[str, ...] = ()
     if rule is None:
         when: dict[str, Any] = once(instant_of(wall, zone), now)
         fires = None
     else:
         when, fires = _recurrence(rule.to_ical().decode(), wall, zone)
+        remarks = tuple(_of_begin(fires, now))
         if excepted := _excepted(event, zone, wall, "BYHOUR" in when["rrule"]):
             when["except"] = sorted(one.isoformat() for one in excepted)
             fires = replace(fires, excepted=frozenset(excepted))
@@ -104,7 +107,16 @@ def _entry(
         operations=operations,
         when=when,
         fires=fires,
+        remarks=remarks,
     )
+
+
+def _of_begin(fires: RecurrenceFires, now: datetime) -> Iterator[str]:
+    """Yield what to say of a begin that is ahead and not one of the rule's (RFC 5545, 3.8.5.3)."""
+    begin = instant_of(fires.first, fires.zone)
+    if begin > now and fires.next(begin - timedelta(seconds=1)) != begin:
+        at = format_instant(begin)
+        yield f"calendars also show it at its DTSTART, {at}, which its RRULE leaves out"
 
 
 def _start_of(event: Any) -> datetime:

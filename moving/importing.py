@@ -28,9 +28,11 @@ def stem_of(file: Path) -> str:
 class Storing:
     """Where entries come from, and how their actions are stored: the options of each command.
 
+    `place` is their file, table or database, by which they are known if nothing else is named.
     `unrouted` is the queue of tasks that name none, if the application's routes were not read.
     """
 
+    place: str | None
     source: str | None
     apply: bool
     cut_over: str | None
@@ -50,7 +52,7 @@ def store_or_show(context: typer.Context, entries: Iterable[Entry | Refused], ho
         of(context),
         _counted(entries),
         how.cut_over,
-        source=how.source,
+        source=how.source or how.application or how.place,
         application=how.application,
         is_for_here=of(context).server is None,
     )

@@ -176,7 +176,7 @@ def _entry(job: Job, where: str, work: Work, now: datetime) -> Entry:
             **_late(job),
             **{key: format_instant(at) for key, at in bounds.items() if at is not None},
         },
-        remarks=(*remarks, *rule.remarks, *unknown, *not_compared),
+        remarks=(*remarks, *rule.remarks, *_of_grace(job), *unknown, *not_compared),
         fires=TriggerFires(trigger) if is_compared else None,
         known=_next(job, trigger, now),
     )
@@ -222,6 +222,14 @@ def _late(job: Job) -> dict[str, str]:
         grace = max(timedelta(seconds=job.misfire_grace_time), SHORTEST_LOOK_BACK)
     found = {"look_back": format_span(grace)}
     return found if job.coalesce else {**found, "catch_up": "all"}
+
+
+def _of_grace(job: Job) -> Iterator[str]:
+    """Yield what to say of a chosen grace time that no action has; 1 s is APScheduler's own."""
+    grace = job.misfire_grace_time
+    if grace is not None and 1 < grace < SHORTEST_LOOK_BACK.total_seconds():
+        most = format_span(SHORTEST_LOOK_BACK)
+        yield f"APScheduler skips a run that is {grace} s late, the action one that is {most} late"
 
 
 Operations = tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]

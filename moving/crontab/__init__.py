@@ -33,6 +33,11 @@ AT_BOOT = "it runs when the machine starts, not at an instant of a schedule"
 INSTEAD_OF_BOOT = "start it as a service of the machine, such as a systemd unit"
 ANOTHER_LINE = "another line begins with the account"
 RAN_AS = "it ran as {}: run a worker as that account"
+OWNER_OF_FILE = "the owner of the crontab"
+OWN_PATH = (
+    "cron gave it a PATH of its own, mostly /usr/bin:/bin, the action has the worker's: write the"
+    " line PATH=/usr/bin:/bin into the crontab to keep it"
+)
 RETURNS = "cron makes the carriage return at its end a part of the command, the action does not"
 _HEADING = re.compile(
     r"#.*\b(?:dow|wday|weekday|day of week)\b.*\b(?:user|user-name|who)\b", re.IGNORECASE
@@ -100,8 +105,8 @@ def entries_of(
     """Yield what becomes of each line; `zone` is the machine's, `account` a user's own if known."""
     lines = list(_Reader(zone, is_system).lines(text))
     shared = [RETURNS] if "\r\n" in text else []
-    if account is not None and not is_system:
-        shared.append(RAN_AS.format(account))
+    if not is_system:
+        shared.append(RAN_AS.format(account or OWNER_OF_FILE))
     others = "" if is_system else _with_accounts(lines)
     names = _names([one for one in lines if isinstance(one, _Line)])
     for one in lines:
@@ -118,7 +123,8 @@ def entries_of(
         )
         if isinstance(made, Entry):
             more = [others] if others and may_begin_with_account(one.command) else []
-            made = replace(made, remarks=(*made.remarks, *more, *shared))
+            path = [] if "PATH" in one.settings else [OWN_PATH]
+            made = replace(made, remarks=(*made.remarks, *more, *path, *shared))
         yield made
 
 

@@ -91,10 +91,15 @@ class Import(View):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        if not self.left:
-            return ()
+        stored = () if self.changes is None else self.changes.root
+        changed = [one.name for one in stored if one.change == "changed"]
+        apart = "if that was another file or database, import both again, each with --source NAME"
         delete = "delete those that are no longer wanted: minutebook action delete NAME"
-        return (f"{listed(self.left)}: from an earlier import, not in this one; {delete}",)
+        said = (
+            (changed, f"an earlier import made them otherwise; {apart}"),
+            (self.left, f"from an earlier import, not in this one; {delete}"),
+        )
+        return tuple(f"{listed(names)}: {what}" for names, what in said if names)
 
     @property
     def exit_code(self) -> int:

@@ -1,12 +1,13 @@
 """`minutebook import …`: actions out of other schedulers' entries."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from moving.crontab import RETURNS
+from moving.crontab import OWN_PATH, OWNER_OF_FILE, RAN_AS, RETURNS
 from moving.systemd.service import NO_USER
 from tests.factories import make_document
 from tests.integration.cli.conftest import Call, Write
@@ -45,11 +46,13 @@ def test_the_report_begins_with_what_differs_and_shows_a_shared_remark_once(
     )
     made = call("import", "crontab", str(file), "--zone", "UTC")
 
-    boot, date, plain, shared, counts, *_ = made.err.splitlines()
+    boot, date, plain, shared, path, owner, counts, *_ = made.err.splitlines()
     assert boot.startswith("cannot   /bin/b")
     assert "its command ends at the first %" in date
     assert plain == "differs  /bin/a (crontab:2)"
     assert shared == "2 entries: MAILTO: failures are mailed, and output is in the log"
+    assert path == f"2 entries: {OWN_PATH}"
+    assert owner == f"2 entries: {RAN_AS.format(OWNER_OF_FILE)}"
     assert counts == "same 0, differs 2, cannot 1"
 
 
@@ -94,6 +97,93 @@ def test_two_sources_with_equal_names_live_side_by_side(call: Call, write: Write
     }
     every = call("--json", "action", "show", "cleanup (bank)").json["document"]["when"]["every"]
     assert every == "PT1H"
+
+
+JOB = {"id": "nightly", "name": "nightly", "func": "shop:close", "misfire_grace_time": 3600}
+SCHEDULER = {
+    "minutebook_apscheduler": 1,
+    "apscheduler": "3.11.3",
+    "written_at": "2026-11-22T15:01Z",
+}
+CRON_JOB = """{{"kind": "CronJob", "metadata": {{"name": "nightly"}}, "spec": {{
+    "schedule": "0 {hour} * * *", "jobTemplate": {{"spec": {{"template": {{"spec": {{
+    "containers": [{{"name": "a", "command": ["/bin/df"]}}]}}}}}}}}}}}}"""
+EVENT = """BEGIN:VCALENDAR\nVERSION:2.0\nPRODID:x\nBEGIN:VEVENT\nUID:1\nSUMMARY:nightly
+DTSTART:20301201T0{hour}0000Z\nRRULE:FREQ=DAILY\nEND:VEVENT\nEND:VCALENDAR\n"""
+
+
+def crontab(line: str) -> Callable[[int], str]:
+    return lambda hour: f"0 {hour} * * * {line}\n"
+
+
+def scheduler_at(hour: int) -> str:
+    fields = {"hour": str(hour), "minute": "0", "second": "0"}
+    trigger = {"type": "cron", "timezone": "UTC", "fields": fields}
+    return json.dumps({**SCHEDULER, "jobs": [{**JOB, "trigger": trigger}]})
+
+
+def beat_at(hour: int) -> str:
+    return json.dumps(schedule(nightly={"crontab": {"minute": "0", "hour": str(hour)}}))
+
+
+SOURCES = [
+    pytest.param(["crontab"], crontab("/bin/df -h"), id="crontab"),
+    pytest.param(["crontab"], crontab("cd / && df -h"), id="shell"),
+    pytest.param(["crontab", "--system"], crontab("root /bin/df -h"), id="accounts"),
+    pytest.param(["beat"], beat_at, id="beat"),
+    pytest.param(["apscheduler"], scheduler_at, id="apscheduler"),
+    pytest.param(["kubernetes"], lambda hour: CRON_JOB.format(hour=hour), id="kubernetes"),
+    pytest.param(
+        ["icalendar", "--operations", '{"command": {"run": ["/bin/df"]}}'],
+        lambda hour: EVENT.format(hour=hour),
+        id="icalendar",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "text"), SOURCES)
+def test_no_source_changes_what_another_one_made(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: list[str], text: Any
+) -> None:
+    monkeypatch.setenv("SCHED_COMMANDS", "/bin/df,shell")
+    for number, name in enumerate(("shop", "bank", "shop", "bank")):
+        (tmp_path / name).write_text(text(5 + number % 2))
+        made = call("import", *kind, str(tmp_path / name), "--apply")
+        created = int(number < 2)
+
+        assert made.out == f"created {created}, changed 0, unchanged {1 - created}\n", made.err
+        assert "warning" not in made.err
+
+
+@pytest.mark.parametrize(("kind", "text"), SOURCES)
+def test_what_an_import_changes_is_named(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: list[str], text: Any
+) -> None:
+    monkeypatch.setenv("SCHED_COMMANDS", "/bin/df,shell")
+    for number, folder in enumerate(("shop", "bank")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "same").write_text(text(5 + number))
+        made = call("import", *kind, str(tmp_path / folder / "same"), "--apply")
+
+    assert made.out == "created 0, changed 1, unchanged 0\n"
+    assert "an earlier import made them otherwise; if that was another file" in made.err
+
+
+def test_an_application_is_a_source_of_its_own(
+    call: Call, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("shop", "bank"):
+        monkeypatch.setenv(
+            f"SCHED_CELERY_BROKERS_{name.upper()}", f"redis://127.0.0.1:1/{len(name)}"
+        )
+    file = write(schedule(cleanup={"every_s": 900}), "beat.json")
+    made = [
+        call("import", "beat", file, "--application", name, "--apply") for name in ("shop", "bank")
+    ]
+
+    assert [one.out for one in made] == ["created 1, changed 0, unchanged 0\n"] * 2
+    listed = call("--json", "action", "list").json
+    assert [one["owner"] for one in listed] == ["import:beat:shop", "import:beat:bank"]
 
 
 def test_a_source_may_be_named(call: Call, write: Write) -> None:

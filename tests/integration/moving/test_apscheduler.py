@@ -335,6 +335,7 @@ def test_one_job_that_cannot_be_read_stops_no_other() -> None:
 
 
 STARTS = """
+import asyncio, atexit, threading, time
 from datetime import datetime
 from apscheduler.schedulers.{module} import {kind}
 
@@ -348,24 +349,53 @@ def tick():
 sched = {made}(timezone="UTC")
 sched.add_job(tick, "interval", seconds=1, id="tick", next_run_time=datetime(2020, 1, 1))
 sched.add_job(tick, "cron", hour=7, id="daily")
-sched.start()
+"""
+
+
+MAIN_LOOP = """
+try:
+    while True:
+        time.sleep(60)
+except (KeyboardInterrupt, SystemExit):
+    sched.shutdown()
+"""
+AWAITED = """
+async def main():
+    sched.start()
+    await asyncio.Event().wait()
+
+asyncio.run(main())
 """
 
 
 @pytest.mark.parametrize(
-    ("module", "kind", "made"),
+    ("module", "kind", "made", "end"),
     [
-        ("background", "BackgroundScheduler", "BackgroundScheduler"),
-        ("blocking", "BlockingScheduler", "BlockingScheduler"),
-        ("background", "BackgroundScheduler", "Own"),
-        ("blocking", "BlockingScheduler", "Own"),
-        ("asyncio", "AsyncIOScheduler", "AsyncIOScheduler"),
+        ("background", "BackgroundScheduler", "BackgroundScheduler", "sched.start()"),
+        ("blocking", "BlockingScheduler", "BlockingScheduler", "sched.start()"),
+        ("background", "BackgroundScheduler", "Own", "sched.start()"),
+        ("blocking", "BlockingScheduler", "Own", "sched.start()"),
+        ("asyncio", "AsyncIOScheduler", "AsyncIOScheduler", "sched.start()"),
+        ("background", "BackgroundScheduler", "Own", "sched.start(paused=True)\nsched.resume()"),
+        ("background", "BackgroundScheduler", "Own", "sched.start()\nsched.shutdown(wait=False)"),
+        (
+            "background",
+            "BackgroundScheduler",
+            "Own",
+            "sched.start()\natexit.register(sched.shutdown)",
+        ),
+        ("blocking", "BlockingScheduler", "Own", "threading.Thread(target=sched.start).start()"),
+        ("blocking", "BlockingScheduler", "Own", "BlockingScheduler.start(sched)"),
+        ("background", "BackgroundScheduler", "Own", f"sched.start()\n{MAIN_LOOP}"),
+        ("background", "BackgroundScheduler", "Own", "sched.start()\nthreading.Event().wait()"),
+        ("asyncio", "AsyncIOScheduler", "Own", AWAITED),
+        ("background", "BackgroundScheduler", "Own", "if __name__ == '__main__': sched.start()"),
     ],
 )
 def test_a_module_that_starts_its_scheduler_is_read_without_running_a_job(
-    tmp_path: Path, module: str, kind: str, made: str
+    tmp_path: Path, module: str, kind: str, made: str, end: str
 ) -> None:
-    (tmp_path / "clock.py").write_text(STARTS.format(module=module, kind=kind, made=made))
+    (tmp_path / "clock.py").write_text(STARTS.format(module=module, kind=kind, made=made) + end)
     command = [sys.executable, "-m", "minutebook", "apscheduler", "-s", "clock:sched"]
 
     ran = subprocess.run(
@@ -374,6 +404,10 @@ def test_a_module_that_starts_its_scheduler_is_read_without_running_a_job(
 
     assert ran.returncode == 0, ran.stderr
     assert [one["id"] for one in json.loads(ran.stdout)["jobs"]] == ["tick", "daily"]
+    assert "Traceback" not in ran.stderr
+    assert ("was interrupted" in ran.stderr) == any(
+        one in end for one in ("while", "wait()\n", "Event")
+    )
     assert not (tmp_path / "ran").exists()
 
 

@@ -1,6 +1,7 @@
 """Lines of crontabs: what becomes of them, and thirty of them against cron's own loop."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,17 @@ from moving.crontab import (
     ANOTHER_LINE,
     AT_BOOT,
     OF_MAIL,
+    OWN_PATH,
+    OWNER_OF_FILE,
     POLICY,
+    RAN_AS,
     RETURNS,
     entries_of,
     is_system_form,
 )
 from moving.crontab.export import exported, text_of
 from moving.crontab.forms import account_of
+from moving.entries import Entry
 from moving.exported import Exported
 from moving.outcomes import Outcome, outcomes
 from scheduler.occurrence import occurrences_between
@@ -44,7 +49,16 @@ NICKNAMES = {
 
 
 def moved(text: str, *, is_system: bool = False) -> list[Outcome]:
-    return list(outcomes(entries_of(text, "tab", PARIS, is_system=is_system), CONTEXT))
+    """Return what becomes of the lines, without what a report says of each crontab."""
+    found = entries_of(text, "tab", PARIS, is_system=is_system)
+    always = {OWN_PATH, RAN_AS.format(OWNER_OF_FILE)}
+    own = (
+        replace(one, remarks=tuple(said for said in one.remarks if said not in always))
+        if isinstance(one, Entry)
+        else one
+        for one in found
+    )
+    return list(outcomes(own, CONTEXT))
 
 
 def only(text: str, *, is_system: bool = False) -> Any:
@@ -398,15 +412,29 @@ def test_the_place_of_a_crontab_tells_its_account(path: str, account: str | None
     assert account_of(path) == account
 
 
-def test_a_crontab_of_a_known_account_names_it() -> None:
-    found = entries_of("0 1 * * * /bin/a\n", "anna", PARIS, is_system=False, account="anna")
+@pytest.mark.parametrize(
+    ("text", "is_system", "account", "remarks"),
+    [
+        ("0 1 * * * /bin/a", False, "anna", (OWN_PATH, RAN_AS.format("anna"))),
+        ("0 1 * * * /bin/a", False, None, (OWN_PATH, RAN_AS.format(OWNER_OF_FILE))),
+        ("@daily cd /srv && ./a", False, None, (OWN_PATH, RAN_AS.format(OWNER_OF_FILE))),
+        ("PATH=/bin\n0 1 * * * /bin/a", False, None, (RAN_AS.format(OWNER_OF_FILE),)),
+        ('"PATH" = "/bin"\n0 1 * * * /bin/a', False, "anna", (RAN_AS.format("anna"),)),
+        ("0 1 * * * root /bin/a", True, None, (RAN_AS.format("root"), OWN_PATH)),
+        ("0 1 * * *\twww-data\tphp a", True, None, (RAN_AS.format("www-data"), OWN_PATH)),
+        ("PATH=/bin\n0 1 * * * root /bin/a", True, None, (RAN_AS.format("root"),)),
+        ("PATH=/usr/bin:/bin\n@daily deploy /bin/a", True, None, (RAN_AS.format("deploy"),)),
+        ("XPATH=/bin\n0 1 * * * root /bin/a", True, None, (RAN_AS.format("root"), OWN_PATH)),
+    ],
+)
+def test_a_crontab_says_as_whom_and_with_which_path_it_ran(
+    text: str, is_system: bool, account: str | None, remarks: tuple[str, ...]
+) -> None:
+    found = entries_of(f"{text}\n", "tab", PARIS, is_system=is_system, account=account)
 
     (made,) = outcomes(found, CONTEXT)
 
-    assert (made.kind, made.remarks) == (
-        "differs",
-        ("it ran as anna: run a worker as that account",),
-    )
+    assert (made.kind, made.remarks) == ("differs", remarks)
 
 
 def test_a_carriage_return_is_part_of_crons_command_and_not_of_ours() -> None:

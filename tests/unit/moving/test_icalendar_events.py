@@ -200,3 +200,27 @@ def test_what_is_no_event_is_named(kind: str) -> None:
 
     assert (made.name, made.where, made.kind) == ("Water", "x.ics 7", "cannot")
     assert made.why == f"it is a {kind}, and events alone are due at their begin"
+
+
+@pytest.mark.parametrize(
+    ("begin", "rule", "is_off"),
+    [
+        ("20261201T090000", "FREQ=WEEKLY;BYDAY=MO", True),
+        ("20261201T090000", "FREQ=WEEKLY;BYDAY=TU", False),
+        ("20261201T090000", "FREQ=MONTHLY;BYMONTHDAY=2", True),
+        ("20261201T090000", "FREQ=MONTHLY;BYDAY=1TU", False),
+        ("20261201T090000", "FREQ=MONTHLY;BYDAY=-1FR", True),
+        ("20261201T090000", "FREQ=YEARLY;BYMONTH=1;BYMONTHDAY=1", True),
+        ("20261201T090000", "FREQ=DAILY;BYHOUR=10;BYMINUTE=0", True),
+        ("20261201T090000", "FREQ=DAILY;BYHOUR=9;BYMINUTE=0", False),
+        ("20261201T090000", "FREQ=DAILY;INTERVAL=3", False),
+        ("20261103T090000", "FREQ=WEEKLY;BYDAY=MO", False),
+    ],
+)
+def test_a_begin_ahead_that_its_rule_leaves_out_is_named(
+    begin: str, rule: str, is_off: bool
+) -> None:
+    made = moved(f"DTSTART;TZID=Europe/Paris:{begin}", f"RRULE:{rule}")
+
+    said = "calendars also show it at its DTSTART, 2026-12-01T08:00:00Z, which its RRULE leaves out"
+    assert (made.kind, made.remarks) == (("differs", (said,)) if is_off else ("same", ()))
