@@ -1,7 +1,8 @@
+"""docs/reference/action: every key of an action, with its default; each example is one."""
+
 import json
 import re
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,10 +21,10 @@ from runtime.sections import AlertSettings
 from tasks.steps.celery_task import CeleryTaskParameters
 from tasks.steps.command import CommandParameters
 from tasks.steps.job import JobParameters
+from tests.docs.pages import text_of
 from tests.factories import STEPS
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "action.md"
-TEXT = PAGE.read_text(encoding="utf-8")
+TEXT = text_of("reference/action")
 EXAMPLES: list[Any] = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", TEXT, re.S)]
 ACTIONS = [example for example in EXAMPLES if {"name", "operations"} <= example.keys()]
 CONTEXT = ParseContext(
@@ -54,7 +55,7 @@ def test_each_fragment_follows_the_grammar() -> None:
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
-def test_each_key_is_on_the_page(model: type[BaseModel]) -> None:
+def test_each_key_is_on_a_page(model: type[BaseModel]) -> None:
     prose = re.sub(r"```.*?```", "", TEXT, flags=re.S)
     shown = set(re.findall(r"[a-z_]+", " ".join(re.findall(r"`[^`\n]+`", prose))))
     fragments = [value for example in EXAMPLES for value in example.values()]
@@ -63,11 +64,11 @@ def test_each_key_is_on_the_page(model: type[BaseModel]) -> None:
     assert set(known_keys(model)) <= shown
 
 
-def test_each_step_is_on_the_page() -> None:
+def test_each_step_is_on_a_page() -> None:
     assert all(f"`{name}`" in TEXT or f'"{name}"' in TEXT for name in STEPS)
 
 
-def test_the_defaults_on_the_page_are_those_of_the_models() -> None:
+def test_the_defaults_on_the_pages_are_those_of_the_models() -> None:
     rows = dict(re.findall(r"^\| `([a-z_.]+)` \|.*\| (.*) \|$", TEXT, re.M))
     policy = PolicyModel().model_dump(mode="json")
 
@@ -79,7 +80,7 @@ def test_the_defaults_on_the_page_are_those_of_the_models() -> None:
     assert json.loads(rows["alert_after"].strip("`")) == AlertSettings().after
 
 
-def test_the_errors_on_the_page_are_the_real_ones() -> None:
+def test_the_errors_on_the_pages_are_the_real_ones() -> None:
     document = {
         "name": "a",
         "operations": {"publsh": True},

@@ -1,10 +1,9 @@
-"""docs/reference/cli.md: every command and option of the command line, and no other."""
+"""docs/reference/cli: every command and option of the command line, and no other."""
 
 import argparse
 import re
 import shlex
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,13 +12,16 @@ from typer.main import get_command
 from cli.main import cli
 from cli.tree import hoisted
 from processes import daemon
+from tests.docs.pages import DOCS, pages_of, text_of
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
-TEXT = PAGE.read_text(encoding="utf-8")
-SECTIONS: dict[str, str] = {
-    heading.split("`")[1]: body
-    for heading, body in re.findall(r"^##+ (`.+?)\n(.*?)(?=^##|\Z)", TEXT, re.M | re.S)
-}
+INDEX = pages_of("reference/cli")[0].read_text(encoding="utf-8")
+FOUND: list[tuple[str, str]] = re.findall(
+    r"^#+ (.+?)\n(.*?)(?=^#+ |\Z)", text_of("reference/cli"), re.M | re.S
+)
+SECTIONS = {heading.split("`")[1]: body for heading, body in FOUND if heading.startswith("`")}
+# Options that several commands share stand once, in a section that is no command's.
+SHARED = {heading.lower().replace(" ", "-"): body for heading, body in FOUND}
+OPTION = re.compile(r"^\| `(--[a-z-]+)", re.M)
 
 
 def _commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
@@ -30,7 +32,6 @@ def _commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
         yield from _commands(child, f"{path} {name}")
 
 
-DOCS = PAGE.parents[1]
 PAGES = [DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md"))]
 # Commands that no test runs, because they need servers, accounts or hours: `sh` blocks, and the
 # handbook's sentences.
@@ -79,9 +80,11 @@ def _section(path: str) -> str:
 
 @pytest.mark.parametrize("path", COMMANDS)
 def test_each_command_has_a_section_with_its_options(path: str) -> None:
-    shown = set(re.findall(r"^\| `(--[a-z-]+)", _section(path), re.M))
+    section = _section(path)
+    shared = re.findall(r"^It takes \[.+?\]\(\S*?#(\S+)\)", section, re.M)
+    shown = OPTION.findall("\n".join((section, *(SHARED[anchor] for anchor in shared))))
 
-    assert _options(COMMANDS[path]) == shown
+    assert _options(COMMANDS[path]) == set(shown)
 
 
 @pytest.mark.parametrize("line", SHOWN)
@@ -105,28 +108,21 @@ def test_a_command_that_a_sentence_names_is_there(line: str) -> None:
         command = command.commands[words.pop(0)]
 
 
-def _indexed() -> Iterator[str]:
-    """Yield the commands of the table at the top: "`group`: `name`, …" or "`name`, …"."""
-    cells = re.findall(r"^\| \[.*\| (.+) \|$", TEXT.partition("\n## ")[0], re.M)
-    for part in "; ".join(cells).split("; "):
-        group, _, names = part.rpartition(": ")
-        yield from (
-            " ".join(["minutebook", *re.findall(r"`(.+)`", group), name])
-            for name in re.findall(r"`(.+?)`", names)
-        )
+def test_the_index_has_every_command_once_with_what_its_help_says() -> None:
+    rows = re.findall(r"^\| \[`(.+?)`\]\(\S+\) \| (.+) \|$", INDEX, re.M)
+    helps = {path: command.help.partition("\n\n")[0] for path, command in COMMANDS.items()}
+
+    assert len(rows) == len(COMMANDS)
+    assert {f"minutebook {name}": text for name, text in rows} == {
+        path: " ".join(text.split()) for path, text in helps.items()
+    }
 
 
-def test_the_index_has_every_command_once() -> None:
-    assert sorted(COMMANDS) == sorted(_indexed())
+def test_the_global_options_are_on_the_first_page() -> None:
+    assert _options(ROOT) <= {*OPTION.findall(INDEX)}
 
 
-def test_the_global_options_are_on_the_page() -> None:
-    intro = TEXT.split("## Processes")[0]
-
-    assert all(f"`{option}" in intro for option in _options(ROOT))
-
-
-def test_the_page_has_no_command_that_is_not_there() -> None:
+def test_the_pages_have_no_command_that_is_not_there() -> None:
     named = {
         re.split(r" [A-Z[]", heading)[0] for heading in SECTIONS if heading.startswith("minutebook")
     }
@@ -135,9 +131,9 @@ def test_the_page_has_no_command_that_is_not_there() -> None:
     assert named == set(COMMANDS) | groups
 
 
-def test_the_options_of_the_daemon_are_on_the_page() -> None:
+def test_the_options_of_the_daemon_are_on_a_page() -> None:
     parser: argparse.ArgumentParser = daemon._parser()
     options = {flag for action in parser._actions for flag in action.option_strings}
-    shown = set(re.findall(r"^\| `(--[a-z-]+)", SECTIONS["python scheduler_server.py"], re.M))
+    shown = set(OPTION.findall(SECTIONS["python scheduler_server.py"]))
 
     assert options - {"-h", "--help"} == shown

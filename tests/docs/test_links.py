@@ -9,7 +9,9 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted(
     [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")]
 )
-LINK = re.compile(r"(?<!`)\[[^\]\n]*\]\(([^)\s]+)\)|^\[[^\]]+\]: (\S+)$", re.M)
+# A page as error texts, comments and settings name it, from the root of the repository.
+NAMED = re.compile(r"(?<![\w./-])(docs/[\w./-]+\.md)(?:#([\w-]+))?")
+LINK = re.compile(r"(?<!`)\[[^\]]*\]\(([^)\s]+)\)|^\[[^\]]+\]: (\S+)$", re.M)
 
 
 def _without_code(text: str) -> str:
@@ -36,9 +38,23 @@ def test_each_relative_link_leads_somewhere(page: Path) -> None:
         assert not anchor or anchor in _anchors(wanted), target
 
 
+def test_each_page_that_a_source_names_is_there() -> None:
+    named = {
+        found
+        for suffix in ("py", "md", "yaml", "yml", "toml", "service")
+        for file in ROOT.rglob(f"*.{suffix}")
+        if not any(part.startswith(".") or part == "build" for part in file.relative_to(ROOT).parts)
+        for found in NAMED.findall(file.read_text(encoding="utf-8"))
+    }
+
+    assert len(named) > 10
+    for path, anchor in named:
+        assert (ROOT / path).is_file(), path
+        assert not anchor or anchor in _anchors(ROOT / path), (path, anchor)
+
+
 def test_every_page_of_the_docs_is_linked_from_an_index() -> None:
-    folders = (".", "docs", "docs/adr", "docs/how-to/operate")
-    indexes = [ROOT / folder / "README.md" for folder in folders]
+    indexes = [ROOT / "README.md", *(ROOT / "docs").rglob("README.md")]
     linked = {
         (index.parent / target.partition("#")[0]).resolve()
         for index in indexes

@@ -1,4 +1,4 @@
-"""docs/reference/settings.md: every setting, its variable, its place in the file, its default."""
+"""docs/reference/settings: every setting, its variable, its place in the file, its default."""
 
 import re
 from pathlib import Path
@@ -10,9 +10,10 @@ from pydantic import SecretStr
 from runtime.config import Settings, load_settings, setting_paths
 from runtime.sections import Section
 from runtime.sections.variables import NAMED, NO_SETTINGS, PREFIX, variable_of
+from tests.docs.pages import pages_of, text_of
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
-TEXT = PAGE.read_text(encoding="utf-8")
+TEXT = text_of("reference/settings")
+INDEX = pages_of("reference/settings")[0].read_text(encoding="utf-8")
 ROWS = {
     variable: (key, default, meaning)
     for variable, key, default, meaning in re.findall(
@@ -33,7 +34,7 @@ def _default(path: tuple[str, ...]) -> Any:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_each_setting_is_on_the_page(path: tuple[str, ...]) -> None:
+def test_each_setting_is_on_a_page(path: tuple[str, ...]) -> None:
     key, _, meaning = ROWS[variable_of(path)]
 
     assert ".".join(path) == key
@@ -52,12 +53,20 @@ def test_each_default_is_the_true_one(path: tuple[str, ...]) -> None:
         assert shown == f"`{str(default).lower() if isinstance(default, bool) else default}`"
 
 
-def test_the_page_names_no_other_variable() -> None:
+def test_the_pages_name_no_other_variable() -> None:
     named = {f"{variable_of(path)}_NAME" for path in NAMED}
     known = {variable_of(path) for path in setting_paths()} | set(NO_SETTINGS) | named
     written = set(re.findall(rf"{PREFIX}\w+", TEXT))
 
     assert written - known - {"SCHED_CELERY_BROKERS_"} == set()
+
+
+def test_the_index_leads_to_each_setting() -> None:
+    rows = re.findall(r"^\| `(SCHED_\w+)` \| \[`([\w.]+)`\]\(([\w-]+)\.md", INDEX, re.M)
+
+    assert [variable for variable, _, _ in rows] == sorted(ROWS)
+    for variable, key, page in rows:
+        assert f"\n| `{variable}` | `{key}` |" in text_of(f"reference/settings/{page}")
 
 
 def test_the_quoted_refusal_is_the_real_one(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import re
 from datetime import UTC, date, datetime, time, timedelta
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -10,28 +9,14 @@ import pytest
 from cron import CronSchedule, in_words
 from cron.recurrence import read_recurrence, recurrence_in_words
 from models.values.delays import delay_of
+from tests.docs.pages import text_of
 
-PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "time.md"
-ROWS = re.findall(
-    r"^\| `(.+?)` \| (\w+/\w+) \| ([\d-]{10}) \| (.+?) \|$", PAGE.read_text(encoding="utf-8"), re.M
-)
-DELAYS = re.findall(
-    r"^\| (\d{4}-.+?) \| (P\w+) \| (\d{4}-.+?) \|$", PAGE.read_text(encoding="utf-8"), re.M
-)
-
-
-SIGNS = re.findall(
-    r"^\| `(\S+ \S+ \S+ \S+ \S+)` \| (at .+?) \|$",
-    (PAGE.parents[1] / "reference" / "action.md").read_text(encoding="utf-8"),
-    re.M,
-)
-
-
-RECURRENCES = re.findall(
-    r"^\| `(FREQ=\S+)` \| (.+?) \|$",
-    (PAGE.parents[1] / "reference" / "action.md").read_text(encoding="utf-8"),
-    re.M,
-)
+TIME = text_of("explanation/time")
+ROWS = re.findall(r"^\| `(.+?)` \| (\w+/\w+) \| ([\d-]{10}) \| (.+?) \|$", TIME, re.M)
+DELAYS = re.findall(r"^\| (\d{4}-.+?) \| (P\w+) \| (\d{4}-.+?) \|$", TIME, re.M)
+RULES = text_of("reference/action")
+SIGNS = re.findall(r"^\| `(\S+ \S+ \S+ \S+ \S+)` \| (at .+?) \|$", RULES, re.M)
+RECURRENCES = re.findall(r"^\| `(FREQ=\S+)` \| (.+?) \|$", RULES, re.M)
 
 
 @pytest.mark.parametrize(("rule", "words"), RECURRENCES)

@@ -43,7 +43,7 @@ def examine(installation: Installation) -> Report:
     try:
         settings = installation.settings
     except InvalidSetting as error:
-        remedy = "correct the setting; see docs/reference/settings.md"
+        remedy = "correct the setting; see docs/reference/settings/README.md"
         lines = str(error).splitlines()
         return Report(tuple(fault("settings", line, remedy) for line in lines))
     return Report(tuple(look(_checks(settings), WITHIN_S)))

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from runtime.config import load_settings
+from tests.docs.pages import text_of
 from views.doctor import disk
 
-PAGE = Path(__file__).parents[3] / "docs" / "reference" / "cli.md"
 GIB = 2**30
 FILES = {"minutebook.db": 8192, "mail/1.eml": 4096, "mail/2.eml": 4096, "config.yaml": 1}
 
@@ -70,8 +70,7 @@ def test_a_home_folder_that_does_not_exist_takes_nothing(tmp_path: Path) -> None
 
 
 def test_the_page_names_each_part_with_its_bound() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    rows = dict(re.findall(r"^\| `(\w+)` \| `?([\w ]+)", text, re.M))
+    rows = dict(re.findall(r"^\| `(\w+)` \| `?([\w ]+)", text_of("reference/cli/status"), re.M))
 
     for part, bound in disk.PARTS.values():
         assert rows[part].strip() == bound

@@ -1,0 +1,19 @@
+"""The pages of docs/ by their place: a page, or a folder of pages that is read as one."""
+
+from pathlib import Path
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def pages_of(place: str) -> list[Path]:
+    """Return the page docs/`place`.md, or the pages of that folder, its README first."""
+    page = DOCS / f"{place}.md"
+    if page.is_file():
+        return [page]
+    folder = DOCS / place
+    return [folder / "README.md", *sorted({*folder.glob("*.md")} - {folder / "README.md"})]
+
+
+def text_of(place: str) -> str:
+    """Return the text of the pages at `place`."""
+    return "\n".join(page.read_text(encoding="utf-8") for page in pages_of(place))
