@@ -83,7 +83,7 @@ contracts: $(VENV)/.stamp-dev
 
 check: lint types contracts test
 
-bench: $(VENV)/.stamp-dev ## Measure; see docs/reference/benchmarks.md
+bench: $(VENV)/.stamp-dev ## Measure; see docs/reference/benchmarks/README.md
 	$(BIN)/python benchmarks/bench_cron.py
 	$(BIN)/python -m benchmarks.run_all
 

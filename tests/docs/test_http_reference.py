@@ -1,25 +1,29 @@
-"""docs/reference/http.md: every endpoint with its parameters, as OpenAPI says."""
+"""docs/reference/http: every endpoint with its parameters, as OpenAPI says."""
 
 import re
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi import FastAPI
 
+from tests.docs.pages import text_of
 from views.apps import DataStatus
 from views.apps.public import PublicStatus
 from web.app import api_routers
 from web.problems import KNOWN
 
-PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "http.md").read_text(encoding="utf-8")
+TEXT = text_of("reference/http")
 ROWS = {
     endpoint: (parameters, text)
     for endpoint, parameters, text in re.findall(
-        r"^\| `([A-Z]+ /\S*)` \| (.*?) ?\| (.+?) \|$", PAGE, re.M
+        r"^\| `([A-Z]+ /\S*)` \| (.*?) ?\| (.+?) \|$", TEXT, re.M
     )
 }
+
+
+def _section(heading: str) -> str:
+    return TEXT.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
 
 
 @cache
@@ -35,7 +39,7 @@ def operations() -> dict[str, Any]:
     }
 
 
-def test_the_page_names_each_endpoint_and_no_other() -> None:
+def test_the_pages_name_each_endpoint_and_no_other() -> None:
     assert set(ROWS) == set(operations())
 
 
@@ -49,8 +53,8 @@ def test_each_endpoint_has_its_parameters_and_its_text(endpoint: str) -> None:
     assert text == operation["description"].splitlines()[0]
 
 
-def test_the_page_describes_each_field_of_the_status_of_data() -> None:
-    section = PAGE.partition("### The status of a small app's data")[2].partition("\n### ")[0]
+def test_a_page_describes_each_field_of_the_status_of_data() -> None:
+    section = _section("The status of a small app's data")
     table, _, public = section.partition("`GET /status/{app}.json`")
     rows = re.findall(r"^\| (`[a-z_`, ]+`) \|", table, re.M)
     described = [name for row in rows for name in re.findall(r"`([a-z_]+)`", row)]
@@ -59,7 +63,7 @@ def test_the_page_describes_each_field_of_the_status_of_data() -> None:
     assert set(re.findall(r"`([a-z_]+)`", public)) >= set(PublicStatus.model_fields)
 
 
-def test_the_page_names_each_problem() -> None:
-    shown = set(re.findall(r"`([a-z]+(?:-[a-z]+)*)`", PAGE.partition("### Changes")[0]))
+def test_a_page_names_each_problem() -> None:
+    shown = set(re.findall(r"`([a-z]+(?:-[a-z]+)*)`", _section("Errors")))
 
     assert {kind for _, kind, _ in KNOWN.values()} <= shown
