@@ -17,9 +17,9 @@ from tests.factories import STEPS
 from views.jobs.documents import new_job
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "docs" / "tutorial.md", *(ROOT / "docs/how-to").glob("*.md")]
+PAGES = [ROOT / "README.md", ROOT / "docs" / "tutorial.md", *(ROOT / "docs/how-to").rglob("*.md")]
 BLOCKS: list[Any] = [
-    pytest.param(json.loads(block), id=f"{page.stem}-{number}")
+    pytest.param(json.loads(block), id=f"{page.relative_to(ROOT)}-{number}")
     for page in PAGES
     for number, block in enumerate(
         re.findall(r"```json\n(.*?)```", page.read_text(encoding="utf-8"), re.S), 1

@@ -12,8 +12,8 @@ from tests.servers import temporary_folder
 PAGES = [
     ROOT / "README.md",
     ROOT / "docs" / "tutorial.md",
-    *sorted((ROOT / "docs" / "how-to").glob("*.md")),
-    *sorted((ROOT / "docs" / "explanation").glob("*.md")),
+    *sorted((ROOT / "docs" / "how-to").rglob("*.md")),
+    *sorted((ROOT / "docs" / "explanation").rglob("*.md")),
 ]
 WITH_COMMANDS = [
     pytest.param(page, id=str(page.relative_to(ROOT)))

@@ -1,4 +1,4 @@
-"""docs/how-to/hooks-and-alerts.md: it verifies what we sign, and its keys are those we send."""
+"""docs/how-to/hooks-and-alerts: it verifies what we sign, and its keys are those we send."""
 
 import re
 from datetime import UTC, datetime
@@ -11,9 +11,9 @@ from models.notices import NoticeKind
 from runtime.config import load_settings
 from tasks.notices.signing import signature
 from tasks.notices.webhook import SIGNATURE
+from tests.docs.pages import text_of
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "hooks-and-alerts.md"
-TEXT = PAGE.read_text(encoding="utf-8")
+TEXT = text_of("how-to/hooks-and-alerts")
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 URL = "https://example.com/hooks"
 BODY = '{"kind":"failure","error":"…"}'.encode()

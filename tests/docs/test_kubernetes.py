@@ -16,6 +16,7 @@ from runtime.config import load_settings, setting_paths
 from runtime.sections.variables import variable_of
 from tests.docs.command_lines import parse_minutebook
 from tests.docs.deployed import KUBERNETES, containers, manifests, of_kubernetes, pods
+from tests.docs.pages import text_of
 
 SCHEMAS = json.loads((Path(__file__).parent / "kubernetes-1.34.json").read_text(encoding="utf-8"))
 KINDS = {
@@ -32,7 +33,7 @@ CONTAINERS = [
 ]
 
 EXAMPLE = KUBERNETES / "agent-sidecar.yaml"
-PAGE = (Path(__file__).parents[2] / "docs/how-to/deploy.md").read_text(encoding="utf-8")
+PAGE = text_of("how-to/deploy/kubernetes")
 needs_kubectl = pytest.mark.skipif(
     shutil.which("kubectl") is None, reason="kubectl is not installed"
 )

@@ -1,18 +1,18 @@
-"""docs/explanation/security.md: the table is that of the attacks, whose tests exist."""
+"""docs/explanation/security/attacks.md: the table is that of the attacks, whose tests exist."""
 
 import re
 from pathlib import Path
 
+from tests.docs.pages import text_of
 from tests.hostile.attacks import ATTACKS
 from tests.hostile.two_tenants import table
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "explanation" / "security.md").read_text(encoding="utf-8")
-SECTION = PAGE.split("## What is tried against it")[1].split("\n## ")[0]
+PAGE = text_of("explanation/security/attacks")
 
 
 def test_the_table_is_made_from_the_attacks() -> None:
-    assert [line for line in SECTION.splitlines() if line.startswith("|")] == table()
+    assert [line for line in PAGE.splitlines() if line.startswith("|")] == table()
 
 
 def test_each_attack_is_made_by_a_test() -> None:

@@ -15,9 +15,11 @@ from runtime.sections.variables import variable_of
 from scheduler.loop import LONGEST_WAIT_S
 from tasks.agent.socket import MOST_CONNECTIONS, OTHER_THREADS
 from tests.docs.command_lines import parse_minutebook
+from tests.docs.pages import text_of
 
-UNITS = sorted((Path(__file__).parents[2] / "deploy/systemd").glob("*.service"))
-PAGE = Path(__file__).parents[2] / "docs/how-to/deploy.md"
+ROOT = Path(__file__).parents[2]
+UNITS = sorted((ROOT / "deploy/systemd").glob("*.service"))
+PAGE = text_of("how-to/deploy/systemd")
 PROGRAM = "/opt/minutebook/bin/minutebook"
 INSTANCES = {"minutebook-worker@": "quick", "minutebook-agent@": "shop"}
 # systemd's own figure, from 0 (confined) to 10; what is left is the network and unix sockets.
@@ -110,7 +112,7 @@ def test_each_unit_is_confined(installed: Path) -> None:
 @needs_systemd
 @pytest.mark.skipif(os.getuid() != 0, reason="only root makes accounts")
 def test_the_units_are_installed_by_the_commands_of_the_page(tmp_path: Path) -> None:
-    block = re.search(r"^```text\n(install -d .*?)^```", PAGE.read_text(), re.M | re.S)
+    block = re.search(r"^```text\n(install -d .*?)^```", PAGE, re.M | re.S)
     assert block is not None
     commands = block[1].replace(" /etc/", f" {tmp_path}/etc/")
     # Of a folder, not of this machine, whose systemd may not even run.
@@ -126,7 +128,7 @@ def test_the_units_are_installed_by_the_commands_of_the_page(tmp_path: Path) -> 
         (tmp_path / "etc" / folder).mkdir(parents=True)
 
     done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", commands], cwd=PAGE.parents[2], capture_output=True,
+        ["bash", "-euo", "pipefail", "-c", commands], cwd=ROOT, capture_output=True,
         text=True, check=False,
     )  # fmt: skip
 

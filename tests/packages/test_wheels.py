@@ -10,6 +10,7 @@ import pytest
 
 from release.dist import build_all
 from tests import django_project
+from tests.docs.pages import text_of
 from tests.packages.environments import ROOT, Environment, Wheels, make_environment
 from tests.servers import free_port
 
@@ -117,7 +118,7 @@ assert not {{"pydantic", "httpx", "sqlalchemy"}} & set(sys.modules), sys.modules
 def test_a_followed_task_is_tested_with_nothing_but_celery_and_the_client(
     wheels: Wheels, tmp_path: Path
 ) -> None:
-    page = (ROOT / "docs" / "how-to" / "move-from-celery-beat.md").read_text("utf-8")
+    page = text_of("how-to/move-from-celery-beat/follow")
     (example,) = (
         text for text in re.findall(r"```python\n(.*?)```", page, re.S) if "run_followed" in text
     )

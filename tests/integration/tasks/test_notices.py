@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,6 +31,7 @@ from runtime.sections import AlertSettings
 from scheduler.dispatch import dispatch_notices
 from tasks.execute import run_attempt
 from tasks.notices import deliver
+from tests.docs.pages import text_of
 from tests.factories import make_operation
 from tests.integration.tasks.crew import Crew
 from tests.mail_server import mail_server
@@ -347,8 +347,7 @@ def test_a_webhook_is_signed_and_says_what_happened(
         "operation_id": str(id),
         "state": "failed",
     }
-    page = Path(__file__).parents[3] / "docs" / "how-to" / "hooks-and-alerts.md"
-    documented = set(re.findall(r"`(\w+)`", page.read_text(encoding="utf-8")))
+    documented = set(re.findall(r"`(\w+)`", text_of("how-to/hooks-and-alerts/webhooks")))
     assert set(told) <= documented
     assert told["error"] == "source is away"
     assert told["occurrence_at"] == "2027-01-04T12:01:00Z"
