@@ -13,11 +13,11 @@ from cli.main import cli
 from cli.tree import hoisted
 from processes import daemon
 from tests.docs.pages import DOCS, pages_of, text_of
+from views.verdict.finding import Kind
 
 INDEX = pages_of("reference/cli")[0].read_text(encoding="utf-8")
-FOUND: list[tuple[str, str]] = re.findall(
-    r"^#+ (.+?)\n(.*?)(?=^#+ |\Z)", text_of("reference/cli"), re.M | re.S
-)
+TEXT = text_of("reference/cli")
+FOUND: list[tuple[str, str]] = re.findall(r"^#+ (.+?)\n(.*?)(?=^#+ |\Z)", TEXT, re.M | re.S)
 SECTIONS = {heading.split("`")[1]: body for heading, body in FOUND if heading.startswith("`")}
 # Options that several commands share stand once, in a section that is no command's.
 SHARED = {heading.lower().replace(" ", "-"): body for heading, body in FOUND}
@@ -116,6 +116,12 @@ def test_the_index_has_every_command_once_with_what_its_help_says() -> None:
     assert {f"minutebook {name}": text for name, text in rows} == {
         path: " ".join(text.split()) for path, text in helps.items()
     }
+
+
+def test_each_finding_of_the_verdict_is_on_a_page() -> None:
+    rows = re.findall(r"^\| (`[a-z_`, ]+`) \| `(?:broken|attention|note)`", TEXT, re.M)
+
+    assert sorted(re.findall(r"`(\w+)`", " ".join(rows))) == sorted(Kind)
 
 
 def test_the_global_options_are_on_the_first_page() -> None:

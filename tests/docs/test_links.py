@@ -18,7 +18,9 @@ PROSE = [
 MOST_WORDS = 1500
 # A page as error texts, comments and settings name it, from the root of the repository.
 NAMED = re.compile(r"(?<![\w./-])(docs/[\w./-]+\.md)(?:#([\w-]+))?")
-LINK = re.compile(r"(?<!`)\[[^\]]*\]\(([^)\s]+)\)|^\[[^\]]+\]: (\S+)$", re.M)
+LINK = re.compile(
+    r"(?<!`)\[[^\]]*\]\(([^)\s]+)\)|^\[[^\]]+\]: (\S+)$|<[^>]* src(?:set)?=\"([^\"]+)", re.M
+)
 
 
 def _without_code(text: str) -> str:
@@ -75,7 +77,7 @@ def test_every_page_of_the_docs_is_linked_from_an_index() -> None:
     linked = {
         (index.parent / target.partition("#")[0]).resolve()
         for index in indexes
-        for target, _ in LINK.findall(index.read_text(encoding="utf-8"))
+        for target, *_ in LINK.findall(index.read_text(encoding="utf-8"))
     }
 
     pages = {page for page in PAGES if page.is_relative_to(ROOT / "docs")}
