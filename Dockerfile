@@ -11,7 +11,7 @@ RUN python -m venv /opt/minutebook
 COPY requirements.lock ./
 RUN /opt/minutebook/bin/pip install --no-cache-dir --require-hashes -r requirements.lock
 COPY . .
-RUN /opt/minutebook/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation -w /wheels ./client .
+RUN /opt/minutebook/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation -w /wheels ./release/client .
 RUN /opt/minutebook/bin/pip install --no-cache-dir --no-deps --no-index /wheels/*.whl
 RUN /opt/minutebook/bin/pip uninstall -y setuptools pip
 

@@ -33,15 +33,13 @@ PHASES = {
     "sweep": ("sweep.py", "sweep"),
 }
 LEASE = timedelta(seconds=45)
+QUEUE = "minutebook.quick"
 
 
 def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
     """Return the times of a tick with `sizes.due` due, of the bare loop, and a profile."""
     database = stack.filled(sizes.actions, sizes.many_due)
-    # The daemon does the same at its start.
-    gc.set_threshold(50_000)
-    gc.collect()
-    gc.freeze()
+    settle()
     ours, bare, logged = [], [], []
 
     def counting(act: Callable[[], TickReport]) -> TickReport:
@@ -53,9 +51,9 @@ def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
     for _ in range(sizes.repeats):
         bare.append(timed(lambda: _send_bare(stack.broker.url, sizes.due)))
         stack.flush()
-        ours.append(_one_tick(stack, database, sizes.due, counting))
+        ours.append(one_tick(stack, database, sizes.due, counting))
     profile = cProfile.Profile()
-    _one_tick(stack, database, sizes.due, profile.runcall)
+    one_tick(stack, database, sizes.due, profile.runcall)
     wall, cpu = middle([one.wall_s for one in ours]), middle([one.cpu_s for one in ours])
     loop, loop_cpu = middle([one.wall_s for one in bare]), middle([one.cpu_s for one in bare])
     # Of each round: other processes on the machine slow both.
@@ -74,6 +72,13 @@ def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
     return figures
 
 
+def settle() -> None:
+    """Collect garbage as the daemon does at its start."""
+    gc.set_threshold(50_000)
+    gc.collect()
+    gc.freeze()
+
+
 def _logged(database: Database) -> int:
     """Return the bytes that PostgreSQL has written to its log of writes; 0 on SQLite."""
     if database.engine.dialect.name == "sqlite":
@@ -81,13 +86,17 @@ def _logged(database: Database) -> int:
     return database.count("SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint")
 
 
-def _one_tick(
+def one_tick(
     stack: Stack,
     database: Database,
     due: int,
     run: Callable[[Callable[[], TickReport]], TickReport] = lambda act: act(),
+    then: Callable[[], object] = lambda: None,
 ) -> Stopwatch:
-    """Return the time of one tick that records and sends `due` operations; then remove them."""
+    """Return the time of one tick that records and sends `due` operations; then remove them.
+
+    Before that, `then` is called.
+    """
     uids = database.due[:due]
     release(database.engine, uids, database.now)
     watch, sweeper = Stopwatch(), Sweeper(LEASE, NO_ALERTS)
@@ -96,7 +105,8 @@ def _one_tick(
     with watch.running():
         report = run(lambda: tick(database.engine, database.now, sweeper, steps=built_in_steps()))
     with stack.broker.client() as client:
-        assert (report.recorded, report.sent, client.llen("minutebook.quick")) == (due, due, due)
+        assert (report.recorded, report.sent, client.llen(QUEUE)) == (due, due, due)
+    then()
     park(database.engine, uids)
     database.forget_operations()
     stack.flush()

@@ -17,6 +17,7 @@ from benchmarks import (
     bench_idle,
     bench_jobs,
     bench_lateness,
+    bench_limit,
     bench_mail,
     bench_many_due,
     bench_pages,
@@ -29,11 +30,12 @@ from benchmarks import (
 )
 from benchmarks.harness import ROOT, Measure, arguments, machine, run
 
-# The first four share one filled database.
+# The first five share one filled database.
 MEASURES: tuple[Measure, ...] = (
     bench_start.measure,
     bench_idle.measure,
     bench_due.measure,
+    bench_limit.measure,
     bench_many_due.measure,
     bench_scale.measure,
     bench_lateness.measure,

@@ -1,4 +1,7 @@
-"""Statements for many given rows: PostgreSQL gets them as one JSON text, SQLite one by one."""
+"""Statements for many given rows: the database gets them as one JSON text.
+
+Row by row, SQLAlchemy and the driver would take several times as long as the database.
+"""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +14,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
+from models.column_types import UTCDateTime
+
 
 def insert_all(
     connection: sa.Connection,
@@ -20,37 +25,37 @@ def insert_all(
 ) -> list[Any]:
     """Insert rows with equal keys, plus the columns `same`; return the first keys of new rows.
 
-    Rows with an existing key are ignored. PostgreSQL gets all rows in one statement.
+    Rows with an existing key are ignored.
     """
     key = next(iter(table.primary_key))
-    if connection.dialect.name == "postgresql":
-        common = _common(table, rows)
-        names = {name: name for name in rows[0] if name not in common}
-        source = _given(connection, table, rows, names)
-        columns = {**{column.name: column for column in source.c}, **common, **same}
-        insert = postgresql.insert(table).from_select(list(columns), sa.select(*columns.values()))
-        return list(connection.execute(insert.on_conflict_do_nothing().returning(key)).scalars())
-    once = {name: _converted(value, connection.dialect) for name, value in same.items()}
-    statement = sqlite.insert(table).on_conflict_do_nothing().values(**once).returning(key)
-    return list(connection.execute(statement, list(rows)).scalars())
+    common = _common(connection, table, rows)
+    names = {name: name for name in rows[0] if name not in common}
+    source = _given(connection, table, rows, names)
+    columns = {**{column.name: column for column in source.c}, **common, **same}
+    insert = (postgresql if _is_postgresql(connection) else sqlite).insert(table)
+    # Without a condition, SQLite would take ON CONFLICT for that of a join.
+    chosen = sa.select(*columns.values()).where(sa.true())
+    new = insert.from_select(list(columns), chosen).on_conflict_do_nothing().returning(key)
+    return list(connection.execute(new).scalars())
 
 
-def _converted(value: sa.ColumnElement[Any], dialect: Dialect) -> sa.ColumnElement[Any]:
-    """Return a bound value in the form that the driver takes: each row would convert it again."""
-    if not isinstance(value, sa.BindParameter):
-        return value
-    convert = value.type.dialect_impl(dialect).bind_processor(dialect)
-    return value if convert is None else sa.literal(convert(value.value))
+def _is_postgresql(connection: sa.Connection) -> bool:
+    return connection.dialect.name == "postgresql"
 
 
-def _common(table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> dict[str, sa.ColumnElement[Any]]:
+def _common(
+    connection: sa.Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]
+) -> dict[str, sa.ColumnElement[Any]]:
     """Return the columns, except the key, with the same value in all rows: they are sent once."""
     first = rows[0]
-    return {
-        name: sa.cast(sa.literal(value, table.c[name].type), table.c[name].type)
+    common: dict[str, sa.ColumnElement[Any]] = {
+        name: sa.literal(value, table.c[name].type)
         for name, value in first.items()
         if not table.c[name].primary_key and all(row[name] == value for row in rows)
     }
+    if not _is_postgresql(connection):
+        return common
+    return {name: sa.cast(value, table.c[name].type) for name, value in common.items()}
 
 
 def _given(
@@ -59,13 +64,13 @@ def _given(
     rows: Sequence[Mapping[str, Any]],
     names: Mapping[str, str],
 ) -> Any:
-    """Return rows as a table expression of PostgreSQL, sent as one JSON text.
+    """Return rows as a table expression, sent as one JSON text.
 
-    `names` maps its keys to the columns of `table` that have their types. A list of values would be
-    parsed again, placeholder by placeholder; arrays of texts are slow to write.
+    `names` maps its keys to the columns of `table` that have their types. PostgreSQL would parse a
+    list of values placeholder by placeholder, and arrays of texts are slow to write.
     """
     text = sa.literal(_as_text(connection, table, rows, names), sa.Text)
-    return _rows_in(text, table, names)
+    return _rows_in(connection.dialect.name, text, table, names)
 
 
 def _as_text(
@@ -83,13 +88,23 @@ def _as_text(
     return to_json(given).decode()
 
 
-def _rows_in(text: sa.ColumnElement[str], table: sa.Table, names: Mapping[str, str]) -> Any:
-    typed = [sa.column(key, table.c[column].type) for key, column in names.items()]
-    rows_of = sa.func.json_to_recordset(sa.cast(text, postgresql.JSON))
-    return rows_of.table_valued(*typed, name="given").render_derived(with_types=True)
+def _rows_in(
+    dialect: str, text: sa.ColumnElement[str], table: sa.Table, names: Mapping[str, str]
+) -> Any:
+    if dialect == "postgresql":
+        typed = [sa.column(key, table.c[column].type) for key, column in names.items()]
+        rows_of = sa.func.json_to_recordset(sa.cast(text, postgresql.JSON))
+        return rows_of.table_valued(*typed, name="given").render_derived(with_types=True)
+    row = sa.func.json_each(text).table_valued("value").c.value
+    values = (
+        sa.func.json_extract(row, f"$.{key}", type_=table.c[column].type).label(key)
+        for key, column in names.items()
+    )
+    # With an offset, the text is parsed once, whatever the order of a join.
+    return sa.select(*values).offset(0).subquery("given")
 
 
-# Given rows in a statement that is made once.
+# The text of rows in a statement that is made once.
 _GIVEN_ROWS = sa.bindparam("given_rows", type_=sa.Text)
 Names = tuple[tuple[str, str], ...]
 
@@ -101,6 +116,10 @@ def _bound(table: sa.Table, names: Names) -> dict[str, sa.ColumnElement[Any]]:
 
 def _bind_of(kind: TypeEngine[Any], dialect: Dialect) -> Callable[[Any], Any] | None:
     """Return the function that makes a value of a type storable; None if values need none."""
+    if dialect.name == "sqlite":
+        bind = kind.dialect_impl(dialect).bind_processor(dialect)
+        # Many rows share few instants, and each takes a microsecond to format.
+        return lru_cache(bind) if bind and isinstance(kind, UTCDateTime) else bind
     binds = getattr(type(kind), "process_bind_param", None)
     if isinstance(kind, TypeDecorator) and binds is not TypeDecorator.process_bind_param:
         return partial(kind.process_bind_param, dialect=dialect)
@@ -125,17 +144,15 @@ def update_each(
 
     The statement is made once for a `change` that is the same object each time.
     `names` maps the keys of a row to the columns of `table` that have their types; the primary key
-    is one of them. PostgreSQL gets all rows in one statement that looks up each by itself and locks
-    it, in the order of the key: so no two deadlock. The plan of an ordinary join depends on
-    statistics: those of a quiet moment say that nothing is unstarted.
+    is one of them. PostgreSQL looks up each row by itself and locks it, in the order of the key: so
+    no two deadlock. The plan of an ordinary join depends on statistics: those of a quiet moment say
+    that nothing is unstarted.
     """
     if not rows:
         return 0
     statement = _updates(connection.dialect.name, table, tuple(names.items()), change)
-    if connection.dialect.name == "postgresql":
-        text = _as_text(connection, table, rows, names)
-        return connection.execute(statement, {"given_rows": text}).rowcount
-    return connection.execute(statement, [dict(row) for row in rows]).rowcount
+    text = _as_text(connection, table, rows, names)
+    return connection.execute(statement, {"given_rows": text}).rowcount
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +165,12 @@ class Change:
 
 @lru_cache(maxsize=128)
 def _updates(dialect: str, table: sa.Table, names: Names, change: Change) -> sa.Update:
+    given = _rows_in(dialect, _GIVEN_ROWS, table, dict(names))
     if dialect != "postgresql":
-        one = _bound(table, names)
-        return sa.update(table).where(*change.where(table.c, one)).values(change.values(one))
+        return (
+            sa.update(table).where(*change.where(table.c, given.c)).values(change.values(given.c))
+        )
     (key,) = table.primary_key
-    given = _rows_in(_GIVEN_ROWS, table, dict(names))
     its_key = next(name for name, column in names if column == key.name)
     given = sa.select(given).order_by(given.c[its_key]).subquery("given")
     found = _found(table, given, change.where)
@@ -194,16 +212,20 @@ def read_each(
     rows: Sequence[Mapping[str, Any]],
     names: Mapping[str, str],
     query: Callable[[Columns], sa.Select[Any]],
+    *,
+    is_ordered: bool = True,
 ) -> list[sa.Row[Any]]:
-    """Return what `query` finds for each of `rows`, in their order.
+    """Return what `query` finds for each of `rows`, in their order, or without `is_ordered` in any.
 
-    `names` maps the keys of a row to the columns of `table` that have their types. PostgreSQL gets
-    all rows in one statement, which is made once for a `query` that is the same object each time.
+    `names` maps the keys of a row to the columns of `table` that have their types. The statement is
+    made once for a `query` that is the same object each time. SQLite runs it for each row, unless
+    their order does not matter; then `query` must not have a limit.
     """
     if not rows:
         return []
-    asked = _reads(connection.dialect.name, table, tuple(names.items()), query)
-    if connection.dialect.name == "postgresql":
+    is_one = not is_ordered or _is_postgresql(connection)
+    asked = _reads(connection.dialect.name, table, tuple(names.items()), query, is_one=is_one)
+    if is_one:
         text = _as_text(connection, table, rows, names)
         return list(connection.execute(asked, {"given_rows": text}))
     return [row for given in rows for row in connection.execute(asked, dict(given))]
@@ -211,10 +233,17 @@ def read_each(
 
 @lru_cache(maxsize=128)
 def _reads(
-    dialect: str, table: sa.Table, names: Names, query: Callable[[Columns], sa.Select[Any]]
+    dialect: str,
+    table: sa.Table,
+    names: Names,
+    query: Callable[[Columns], sa.Select[Any]],
+    *,
+    is_one: bool,
 ) -> sa.Select[Any]:
-    if dialect != "postgresql":
+    if not is_one:
         return query(_bound(table, names))
-    given = _rows_in(_GIVEN_ROWS, table, dict(names))
+    given = _rows_in(dialect, _GIVEN_ROWS, table, dict(names))
+    if dialect != "postgresql":
+        return query(given.c)
     found = query(given.c).lateral("found")
     return sa.select(found).select_from(given).join(found, sa.true())

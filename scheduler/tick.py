@@ -26,9 +26,10 @@ from scheduler import downtime
 from scheduler.changes.adoption import adopt_edit, has_to_be_adopted, reason_of, set_aside
 from scheduler.changes.revisions import action_ref
 from scheduler.clock_guard import look
+from scheduler.decided_once import DecidedOnce
 from scheduler.decision import MOST_SENT, Decision
 from scheduler.events.tick import EventTick
-from scheduler.from_end import Ends, decide_next, ends_for
+from scheduler.from_end import Ends, ends_for
 from scheduler.kernel_release import OtherRelease, hold_release, why_not_decide
 from scheduler.record import Decided, Recorded, advance, new_room, record
 from scheduler.service_manager import ALIVE, notify
@@ -106,6 +107,10 @@ class Tick:
     room: Room = field(default_factory=new_room)
     # What intervals from the end of this batch count from.
     ends: Ends = field(default_factory=dict)
+    decisions: DecidedOnce = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.decisions = DecidedOnce(self.now)
 
     def decide_if_due(self, found: ticks.Found) -> None:
         """Decide what was found, unless a newer release decides in this database."""
@@ -244,7 +249,7 @@ class Tick:
             with connection.begin_nested():
                 return adopt_edit(connection, row, self.now, self.steps)
         plan = sound(row.plan)
-        decision = decide_next((plan, row.action_uid), row.watermark, self.now, self.ends)
+        decision = self.decisions.of(plan, row.action_uid, row.watermark, self.ends)
         return NOTHING, Decided(action_ref(row), plan, decision)
 
     def _holds(self, connection: sa.Connection, uid: UUID) -> bool:

@@ -403,7 +403,7 @@ sa.Table(
     _partial("operations_unstarted", "action_uid", "occurrence_at", where=UNSTARTED),
     sa.Index("operations_of_action", "action_uid", "occurrence_at"),
     sa.Index("operations_recent", "small_app_id", "recorded_at"),
-    sa.Index("operations_finished", "finished_at"),
+    _partial("operations_finished", "finished_at", where="finished_at IS NOT NULL"),
     _partial(
         "operations_troubled",
         "finished_at",

@@ -88,6 +88,11 @@ class Plan:
             return False
         return not event.id or self.counts(event)
 
+    @property
+    def is_of_each(self) -> bool:
+        """Whether its instants depend on the action: its uid, or the ends of its operations."""
+        return any(one.is_of_each for one in self.rules) or self.from_end is not None
+
     def schedules(self, uid: UUID) -> list[Schedule]:
         """Return the schedules of the rules for the action `uid`, within the bounds."""
         return [

@@ -42,6 +42,11 @@ class RuleModel(Document):
     has_years: ClassVar[bool] = False
 
     @property
+    def is_of_each(self) -> bool:
+        """Whether its instants depend on the uid of its action."""
+        return False
+
+    @property
     def look_back(self) -> timedelta:
         """The look-back of an action whose policy has none: five minutes, unless a kind differs."""
         return LOOK_BACK
@@ -121,6 +126,11 @@ class Jittered(RuleModel):
 
     jitter: Spread = NOTHING
     jitter_each: Flag = False
+
+    @property
+    def is_of_each(self) -> bool:
+        """Whether it has a jitter, whose offset is that of the action."""
+        return bool(self.jitter)
 
     @classmethod
     def contradictions(cls, raw: Mapping[str, Any], reading: Reading, /) -> list[InitErrorDetails]:

@@ -63,6 +63,11 @@ class CronModel(Jittered):
     timezone: Zone
     except_: Except = Field(None, alias="except")
 
+    @property
+    def is_of_each(self) -> bool:
+        """Whether it has a jitter, or an `H` that the action fixes."""
+        return super().is_of_each or has_hash(self.cron_rule)
+
     @classmethod
     def completed(cls, raw: dict[str, Any], reading: Reading, /) -> dict[str, Any]:
         """Return `raw` with the small app's zone if it has none."""

@@ -108,7 +108,7 @@ def overtake(connection: sa.Connection, newest: Sequence[tuple[UUID, datetime]])
     """
     rows = [{"its_action": uid, "its_newest": at} for uid, at in newest]
     names = {"its_action": "action_uid", "its_newest": "occurrence_at"}
-    found = read_each(connection, operations, rows, names, _before_newest)
+    found = read_each(connection, operations, rows, names, _before_newest, is_ordered=False)
     if not found:
         return 0
     by, busy = dict(newest), _longest_running(connection)
