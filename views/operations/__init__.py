@@ -254,11 +254,12 @@ def show(installation: Installation, id: str) -> Operation:
             attempts=_attempts(attempts_of(connection, row["id"])),
             notices=tuple(_notice(one) for one in notices.of_operation(connection, row["id"])),
             waits=waited_for(connection, row, installation.settings) if is_unstarted else None,
-            task=_task(plan),
+            task=sent_task(plan),
         )
 
 
-def _task(plan: Plan | Broken | None) -> SentTask | None:
+def sent_task(plan: Plan | Broken | None) -> SentTask | None:
+    """Return the task that a plan sends; None if it runs steps or a job."""
     handed = plan.hand_over if isinstance(plan, Plan) else None
     if handed is None:
         return None

@@ -9,7 +9,7 @@ from models.operation import Cause, OperationState
 from models.roles import Permission
 from views import operations, runs
 from views.installation import Installation
-from views.operations import many
+from views.operations import comparison, many
 from views.operations.filter import Filter
 from web.access import in_app
 from web.paging import PAGE, Cursor, Limit
@@ -81,4 +81,4 @@ def _asked(opened: Installation, id: str) -> Asked:
     return (opened.app_name if opened.is_bound else None), id
 
 
-serve(router, operations, many, runs.cancel, runs.retry, runs.rerun)
+serve(router, operations, comparison, many, runs.cancel, runs.retry, runs.rerun)

@@ -42,6 +42,7 @@ from views.explanation import Explanation
 from views.installation import Migrated, Started, StoppedUp
 from views.jobs import AddedJob, DeletedJob, ImportedJobs, Jobs
 from views.operations import Log, Operation, Operations, OperationStateView
+from views.operations.comparison import Comparison
 from views.operations.many import Bulk
 from views.runs import CancelledAll, Ran, RanAll, RepeatedAll, RunPlan
 from views.simulation import Simulation
@@ -108,6 +109,7 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("action delete", ("--owner", "shop"), DeletedActions),
     ("operation list", (), Operations),
     ("operation show", ("{id}",), Operation),
+    ("operation compare", ("{failed}",), Comparison),
     ("operation state", ("{id}",), OperationStateView),
     ("operation logs", ("{id}",), Log),
     ("operation rerun", ("{missed}",), RepeatedAll),
@@ -311,6 +313,7 @@ def test_no_text_has_a_control_character(call: Call, filled: Callable[[str], str
         ("operation list", ()),
         ("operation show", ("{failed}",)),
         ("operation logs", ("{id}",)),
+        ("operation compare", ("{failed}",)),
         ("action show", ("nightly",)),
         ("action list", ()),
         ("app show", ("default",)),

@@ -15,7 +15,15 @@ from benchmarks.filling import analyze, bulk_insert, instant
 from models.fingerprint import operation_id
 from models.operation import OperationState
 from models.sql import read_clock
-from models.store import actions, clock_steps, facts, notices, overview, tenants
+from models.store import (
+    actions,
+    clock_steps,
+    facts,
+    notices,
+    operations,
+    overview,
+    tenants,
+)
 from models.store.actions import cursors, search
 from models.store.matters import matters_of
 from models.store.notices import overdue
@@ -401,6 +409,17 @@ def test_documents_that_name_a_program_a_calendar_or_a_summary_are_found(
     if filled.engine.dialect.name == "postgresql":
         searches = {"actions_with_command", "actions_with_calendar", "actions_with_execsum"}
         assert searches <= statements.indexes()
+
+
+def test_the_last_success_is_looked_for_among_the_operations_of_its_action(
+    filled: Filled, statements: Statements
+) -> None:
+    action, _, _ = make(filled, "compared")
+
+    with statements.captured(), reading(filled.engine) as connection:
+        operations.last_success(connection, action.uid, filled.now)
+
+    assert_indexed(statements, "operations_of_action")
 
 
 @pytest.mark.parametrize("scope", [Scope(1), WHOLE_INSTALLATION], ids=["one", "all"])

@@ -107,7 +107,7 @@
   count();
   // A chart that is wider than the screen begins at the present, and stays where it is moved to.
   const begun = new WeakSet();
-  const scrollToNow = () => document.querySelectorAll(".scroll:has(svg:not(.way))").forEach((box) => {
+  const scrollToNow = () => document.querySelectorAll(".scroll:has(svg)").forEach((box) => {
     if (begun.has(box)) return;
     begun.add(box);
     const now = box.querySelector(".now");

@@ -1,9 +1,13 @@
 """The pages of runs: one run, and the list with its filters."""
 
-from datetime import UTC, datetime
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
 
 import sqlalchemy as sa
 
+from models.roles import Role
 from models.tables import operation_logs
 from tests.celery_messages import TASK, celery_action
 from tests.factories import make_operation, update_operation
@@ -12,6 +16,7 @@ from tests.integration.web.dashboard.conftest import Browse, csrf_of
 from views.runs import run
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
 
 
 def test_the_log_of_a_run_is_on_the_clock_of_the_viewer(web_on_sqlite: Web, browse: Browse) -> None:
@@ -68,3 +73,60 @@ def test_a_run_of_a_task_shows_the_task_and_why_no_more_is_known(
     assert "minutebook.follow(app)" in page
     assert "It reported no steps" not in page
     assert "logged nothing" not in page
+
+
+def ended(web: Web, id: UUID, state: str, seconds: float, **known: Any) -> None:
+    """Let a run have begun at noon and ended after so many seconds."""
+    its: dict[str, Any] = {"worker": "w", "started_at": NOON, "first_started_at": NOON}
+    update_operation(web.engine, id, state="running", heartbeat_at=NOON, **its)
+    finished_at = NOON + timedelta(seconds=seconds)
+    update_operation(web.engine, id, state=state, finished_at=finished_at, **its, **known)
+
+
+def test_a_failed_run_is_compared_with_the_last_success(web: Web, browse: Browse) -> None:
+    action = celery_action(web.engine, step={"kwargs": {"limit": 5}})
+    first, last = (make_operation(web.engine, action, NOON + hour * HOUR) for hour in range(2))
+    changed = celery_action(web.engine, step={"kwargs": {"limit": 9}})
+    bad = make_operation(web.engine, changed, NOON + 2 * HOUR)
+    for id in (first, last):
+        ended(web, id, "success", 10)
+    ended(web, bad, "failed", 2, error="no")
+    browser, client = browse(web), web.client(Role.ADMIN)
+
+    page = browser.get(f"/operations/{bad}").text
+    found = client.get(f"/api/operations/{bad}/comparison").json()
+
+    assert "Compared with the last success" in page
+    assert f'/operations/{last}"' in page
+    assert f"?before={changed.revision + 1}#document" in page
+    assert (found["last_success_id"], found["duration_s"]) == (str(last), 2)
+    assert found["differences"][0] == {"what": "kwargs.limit", "this": 9, "last_success": 5}
+    assert client.get(f"/api/operations/{first}/comparison").json()["last_success_id"] is None
+    assert "Compared with" not in browser.get(f"/operations/{last}").text
+
+
+def test_a_success_is_compared_only_if_it_took_much_longer(web: Web, browse: Browse) -> None:
+    action = celery_action(web.engine)
+    ids = [make_operation(web.engine, action, NOON + hour * HOUR) for hour in range(3)]
+    for id, seconds in zip(ids, (10, 15, 31), strict=True):
+        ended(web, id, "success", seconds)
+    browser = browse(web)
+
+    pages = [browser.get(f"/operations/{id}").text for id in ids]
+
+    assert ["Compared with" in page for page in pages] == [False, False, True]
+
+
+def test_the_chart_of_a_run_is_text_with_bars(web_on_sqlite: Web, browse: Browse) -> None:
+    shop = web_on_sqlite.opened.for_request(APP, is_bound=True, bearer="tests")
+    id = run(shop, "nightly").id
+    until = (NOON + timedelta(seconds=4)).isoformat()
+    step = {"name": "own_step", "started_at": NOON.isoformat(), "finished_at": until}
+    ended(web_on_sqlite, id, "failed", 4, steps=[{**step, "state": "failed"}])
+
+    page = browse(web_on_sqlite).get(f"/operations/{id}").text
+
+    chart = page.partition('<ol class="gantt">')[2].partition("</ol>")[0]
+    texts = [re.sub(r"<svg.*?</svg>|<.*?>", " ", one) for one in chart.split("</li>")]
+    assert "own step failed 4.0 s" in [" ".join(one.split()) for one in texts]
+    assert chart.count("<svg aria-hidden") == chart.count("<li")

@@ -21,8 +21,9 @@ from views.installation import Installation
 from views.operations import many as bulk
 from views.operations.filter import Filter
 from views.view import LARGEST_PAGE
-from web.dashboard import drawing
+from web.dashboard.drawing.gantt import gantt
 from web.dashboard.fields import in_zone, one_of
+from web.dashboard.operations.compared import comparison_of, lines_of
 from web.dashboard.rendering import Page, render, render_part, see
 from web.dashboard.session import Operator, Viewer, Visitor
 from web.dashboard.texts import say
@@ -148,7 +149,7 @@ def change_many(request: Request, visitor: Operator) -> Response:
 @router.get("/operations/{id}")
 def show_operation(request: Request, visitor: Viewer, id: str) -> HTMLResponse:
     """Show an operation."""
-    return render(request, "operation.html", _values(visitor, id))
+    return render(request, "operation.html", _values(request, visitor, id))
 
 
 async def _uid(visitor: Viewer, id: str) -> UUID:
@@ -169,7 +170,7 @@ async def watch_operation(
             yield ServerSentEvent(event="over", raw_data="")
         if event.id is None:
             return
-        values = await anyio.to_thread.run_sync(_values, visitor, str(uid))
+        values = await anyio.to_thread.run_sync(_values, request, visitor, str(uid))
         text = render_part(request, "operation_live.html", values)
         yield ServerSentEvent(id=event.id, raw_data=text)
         if values["is_over"]:
@@ -216,8 +217,8 @@ def _told(done: bulk.Bulk) -> str:
     return told
 
 
-def _values(visitor: Visitor, id: str) -> dict[str, Any]:
-    opened = visitor.opened
+def _values(request: Request, visitor: Visitor, id: str) -> dict[str, Any]:
+    opened, page = visitor.opened, Page(request)
     shown = operations.show(opened, id)
     begun = shown.attempts[0].started_at if shown.attempts else shown.started_at
     instants = (
@@ -227,8 +228,11 @@ def _values(visitor: Visitor, id: str) -> dict[str, Any]:
         ("started", begun),
         ("ended", shown.finished_at),
     )
+    last = comparison_of(visitor, shown)
     return {
         "app": shown.app,
+        "last": last,
+        "compared": lines_of(last) if last else (),
         "shown": shown,
         "is_over": shown.state in ENDED,
         "known_states": STATES,
@@ -236,7 +240,7 @@ def _values(visitor: Visitor, id: str) -> dict[str, Any]:
         "log": operations.log(opened, id).root,
         "result": json.dumps(shown.result, indent=2, ensure_ascii=False, default=str),
         "instants": instants,
-        "stages": drawing.waterfall(instants),
+        "bars": gantt(shown, page.now, page.zone),
     }
 
 
