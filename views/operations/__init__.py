@@ -71,6 +71,7 @@ class OperationRow(View):
     recorded_at: Instant = Field(description="When it was recorded.")
     not_before: Instant | None = Field(description="It is not sent before.")
     queued_at: Instant | None = Field(description="When the broker first took it.")
+    first_started_at: Instant | None = Field(description="Start of its first attempt.")
     started_at: Instant | None = Field(description="Start of the current attempt.")
     heartbeat_at: Instant | None = Field(description="When its worker last renewed the lease.")
     finished_at: Instant | None = Field(description="When it ended.")
@@ -205,28 +206,6 @@ def list_operations(  # noqa: PLR0913, PLR0917 - the filters, in the order they 
         newest = pages.newest if asked.uid is None else pages.newest_of_one
         rows = newest(connection, asked, limit)
     return Operations(views_of(rows))
-
-
-def page(
-    installation: Installation,
-    wanted: Filter,
-    limit: int,
-    cursor: str | None,
-    *,
-    all_apps: bool = False,
-) -> OperationPage:
-    """Return a page of the operations of a small app, or of all; raises NotFound and Refused.
-
-    Rows that are recorded meanwhile stand before the first page, so that none is shown twice.
-    """
-    with reading(installation.engine) as connection:
-        asked = filter_of(connection, installation, wanted, cursor, all_apps=all_apps)
-        rows = pages.page(connection, asked, limit + 1)
-    shown = rows[:limit]
-    return OperationPage(
-        items=views_of(shown),
-        next=str(shown[-1]["id"]) if len(rows) > limit else None,
-    )
 
 
 def with_id(installation: Installation, text: str) -> UUID | None:

@@ -33,6 +33,7 @@ from models.store.operations.admission import NotClaimed
 from models.store.operations.claims import Claim
 from models.store.operations.finish import Ending, end
 from models.store.operations.outbox import Message
+from models.store.operations.pages import ranking
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.store.tenants import app_overview, app_status
 from models.tables import action_cursor
@@ -433,6 +434,24 @@ def test_the_newest_operations_are_read_by_when_they_were_recorded(
         )
 
     assert len(found) == 20
+    assert_indexed(statements, "operations_recent")
+
+
+@pytest.mark.parametrize("scope", [Scope(1), WHOLE_INSTALLATION], ids=["one", "all"])
+@pytest.mark.parametrize(
+    "order", [ranking.OperationOrder.DURATION, ranking.OperationOrder.LATENESS]
+)
+def test_sorted_runs_are_the_newest_and_no_more(
+    filled: Filled, statements: Statements, scope: Scope, order: ranking.OperationOrder
+) -> None:
+    # Each is asked once for a page.
+    statements.is_repeated = False
+    later = filled.now + timedelta(days=1)
+
+    with statements.captured(), reading(filled.engine) as connection:
+        found = ranking.ranks(connection, pages.OperationFilter(scope), order, later)
+
+    assert len(found) == ranking.MOST_SORTED
     assert_indexed(statements, "operations_recent")
 
 
