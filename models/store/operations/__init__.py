@@ -147,13 +147,15 @@ def _one(scope: Scope) -> sa.Select[Any]:
     return with_names().where(its_id, scope.has(operations.c.small_app_id))
 
 
-def beginning_with(connection: sa.Connection, digits: str, scope: Scope) -> list[UUID]:
-    """Return at most two ids of the scope that begin with these hexadecimal digits."""
+def beginning_with(
+    connection: sa.Connection, digits: str, scope: Scope, limit: int = 2
+) -> list[UUID]:
+    """Return up to `limit` ids of the scope that begin with these hexadecimal digits."""
     first, last = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
     query = sa.select(operations.c.id).where(
         operations.c.id.between(first, last), scope.has(operations.c.small_app_id)
     )
-    return list(connection.execute(query.limit(2)).scalars())
+    return list(connection.execute(query.limit(limit)).scalars())
 
 
 def by_ids(connection: sa.Connection, ids: Collection[UUID]) -> list[dict[str, Any]]:

@@ -45,6 +45,7 @@ from views.operations import Log, Operation, Operations, OperationStateView
 from views.operations.comparison import Comparison
 from views.operations.many import Bulk
 from views.runs import CancelledAll, Ran, RanAll, RepeatedAll, RunPlan
+from views.search import Found
 from views.simulation import Simulation
 from views.status import Status
 from views.status.holds import Pause, Queues
@@ -123,6 +124,7 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("app resume", ("default",), Pause),
     ("app add", ("{app}",), AppliedApp),
     ("app apply", ("{app}",), AppliedApps),
+    ("search", ("nightly",), Found),
     ("pause", ("--all", "--until", "PT30M"), QuietPeriod),
     ("resume", ("--all",), QuietPeriod),
     ("app calendar", ("{ics}",), CalendarEntries),
@@ -318,6 +320,7 @@ def test_no_text_has_a_control_character(call: Call, filled: Callable[[str], str
         ("action list", ()),
         ("app show", ("default",)),
         ("status", ()),
+        ("search", ("a",)),
     ]
 
     texts = [call(*command.split(), *map(filled, rest)).out for command, rest in looks]

@@ -25,6 +25,7 @@ EVERY_PAGE = (
     "/operations",
     "/operations?app=shop",
     "/apps",
+    "/search?q=n",
     "/apps/shop",
     "/apps/shop/new-action",
     "/apps/shop/summary",
@@ -412,9 +413,10 @@ def test_the_keyboard_is_enough(chromium: Chromium, web_on_sqlite: Web) -> None:
         tab.page.wait_for_load_state()
         keyboard.press("?")
         keyboard.press("/")
+        expect(tab.page.locator("#everywhere")).to_be_focused()
         keyboard.type("nightly")
         expect(tab.page).to_have_url(re.compile("q=nightly"))
-        expect(tab.page.locator("tbody tr")).to_have_count(1)
+        expect(tab.page.locator("[data-row]")).to_have_count(1)
         keyboard.press("ArrowDown")
         keyboard.press("Enter")
         expect(tab.page.locator("h1")).to_have_text("nightly")
