@@ -9,7 +9,6 @@ from uuid import UUID
 from pydantic import BeforeValidator, Field
 
 from models.action.hooks import Target
-from models.action.plan import Broken, Plan
 from models.errors import NotFound, Refused
 from models.notices import shown_target
 from models.operation import UNSTARTED, OperationState
@@ -22,6 +21,7 @@ from scheduler.explain import waited_for
 from views.finding import operation_of
 from views.installation import Installation
 from views.operations.filter import Filter, filter_of
+from views.operations.sent import SentTask, sent_task
 from views.verbs import READ, Verb
 from views.view import Instant, Listing, Page, View
 
@@ -127,16 +127,6 @@ class Notice(View):
     to: str = Field(description="An address, or a webhook's host: its URL is a secret.")
 
 
-# A field called `kwargs` collides with the **kwargs that mypy's plugin gives to __init__.
-class SentTask(View):  # type: ignore[no-redef]
-    """The task of an application that an operation sends."""
-
-    name: str = Field(description="Its name, as the application registers it.")
-    args: tuple[Any, ...] = Field(description="Its arguments by position.")
-    kwargs: Any = Field(description="Its arguments by name.")
-    application: str | None = Field(description="Its application; null for the default one.")
-
-
 class Operation(OperationRow):
     """An operation with its attempts and its notices."""
 
@@ -233,17 +223,8 @@ def show(installation: Installation, id: str) -> Operation:
             attempts=_attempts(attempts_of(connection, row["id"])),
             notices=tuple(_notice(one) for one in notices.of_operation(connection, row["id"])),
             waits=waited_for(connection, row, installation.settings) if is_unstarted else None,
-            task=sent_task(plan),
+            task=sent_task(plan, installation.settings.celery),
         )
-
-
-def sent_task(plan: Plan | Broken | None) -> SentTask | None:
-    """Return the task that a plan sends; None if it runs steps or a job."""
-    handed = plan.hand_over if isinstance(plan, Plan) else None
-    if handed is None:
-        return None
-    its = {"args": handed.args, "kwargs": handed.kwargs, "application": handed.application}
-    return SentTask(name=handed.task, **its)
 
 
 def rows_of(installation: Installation, ids: Collection[UUID]) -> dict[UUID, OperationRow]:

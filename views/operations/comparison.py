@@ -10,7 +10,7 @@ from models.store import actions, operations
 from runtime.database import reading
 from views.finding import operation_of
 from views.installation import Installation
-from views.operations import SentTask, sent_task
+from views.operations.sent import SentTask, sent_task
 from views.verbs import READ, Verb
 from views.view import Instant, View
 
@@ -55,7 +55,9 @@ def compare(installation: Installation, id: str) -> Comparison:
         numbers = set() if last is None else {row["revision"], last["revision"]}
         # Operations of one revision have the same task.
         asked = numbers if len(numbers) > 1 else ()
-        tasks = {n: sent_task(actions.plan_at(connection, row["action_uid"], n)) for n in asked}
+        plans = {n: actions.plan_at(connection, row["action_uid"], n) for n in asked}
+    celery = installation.settings.celery
+    tasks = {number: sent_task(plan, celery) for number, plan in plans.items()}
     return compared(row, last, tasks)
 
 

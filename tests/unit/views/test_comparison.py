@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from views.operations import SentTask
 from views.operations.comparison import MOST_DIFFERENCES, compared
+from views.operations.sent import SentTask
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 
