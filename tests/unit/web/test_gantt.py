@@ -97,8 +97,8 @@ def test_an_attempt_that_was_put_back_is_followed_by_the_wait_for_the_next() -> 
     ]
 
 
-@pytest.mark.parametrize("cause", ["rerun", "backfill"])
-def test_an_instant_of_the_past_that_a_person_chose_is_no_wait(cause: str) -> None:
+@pytest.mark.parametrize("cause", ["manual", "rerun", "retry", "backfill"])
+def test_an_instant_that_a_person_chose_is_no_wait_for_the_tick(cause: str) -> None:
     chosen = operation(occurrence_at=DUE - timedelta(days=300), cause=cause)
 
     bars = gantt(chosen, at(3), "UTC")

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise, zip_longest
 from typing import Any
 
-from models.operation import OF_THE_PAST, UNSTARTED
+from models.operation import TICKED, UNSTARTED
 from models.stored import instant_in
 from models.values.zones import in_zone
 from views.operations import Attempt, Operation
@@ -76,7 +76,8 @@ def _waits(shown: Operation, now: datetime) -> Iterator[_Part]:
     """Return the waits up to the first start; up to the end, or to now, if there was none."""
     begun = shown.attempts[0].started_at if shown.attempts else shown.started_at
     end = begun or shown.finished_at or now
-    due = None if shown.cause in OF_THE_PAST else shown.occurrence_at
+    # Whoever asked for another one waited for no tick.
+    due = shown.occurrence_at if shown.cause in TICKED else None
     named = (("due", due), ("recorded", shown.recorded_at), ("sent", shown.queued_at))
     known = [(name, at) for name, at in named if at is not None and at <= end]
     for (name, since), (_, until) in pairwise([*known, ("", end)]):
