@@ -177,3 +177,20 @@ def test_runs_are_found_by_their_error_in_the_last_days(web_on_sqlite: Web, brow
     assert not any(f'href="/operations/{id}"' in page for id in (old, other))
     assert "in the runs of the last 7 days" in page
     assert f'href="/operations/{old}"' in browser.get("/operations?reason=host&since=P9D").text
+
+
+def test_a_run_that_ended_in_part_says_first_which_step_did_not(
+    web_on_sqlite: Web, browse: Browse
+) -> None:
+    shop = web_on_sqlite.opened.for_request(APP, is_bound=True, bearer="tests")
+    id = run(shop, "nightly").id
+    steps = [
+        {"name": "own_step", "state": "success", "message": "all is well"},
+        {"name": "other_step", "state": "partial", "message": "a.csv is gone"},
+    ]
+    ended(web_on_sqlite, id, "partial", 4, steps=steps)
+
+    page = browse(web_on_sqlite).get(f"/operations/{id}").text
+
+    verdict = page.partition('<section class="verdict')[2].partition("</section>")[0]
+    assert "other step: a.csv is gone" in verdict
