@@ -42,6 +42,8 @@ class Cause(StrEnum):
 # Requested by occurrence. Such operations wait for their turn, in order: no policy skips, drops or
 # replaces them.
 REQUESTED = frozenset({Cause.RERUN, Cause.RETRY, Cause.BACKFILL})
+# Their occurrence was chosen, and may be one of last year: that they begin late says nothing.
+OF_THE_PAST = frozenset({Cause.RERUN, Cause.BACKFILL})
 # States that did not go well; the condition of the index operations_troubled.
 TROUBLED = frozenset({OperationState.FAILED, OperationState.PARTIAL, OperationState.MISSED})
 # States of what was due and did not run; the condition of the index operations_unrun.

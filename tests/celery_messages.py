@@ -12,7 +12,7 @@ from models.celery_task import CeleryRules
 from models.store import presence
 from runtime.config import Settings
 from runtime.sections.celery import CelerySettings
-from scheduler.changes.change import Changed, create_all
+from scheduler.changes.change import Changed, apply_all
 from tests.factories import author, make_document, set_back
 from tests.servers import Broker
 
@@ -42,10 +42,10 @@ def celery_action(
     rules: CeleryRules = RULES,
     **changes: Any,
 ) -> Changed:
-    """Store an action that sends a task of the user's own."""
+    """Store an action that sends a task of the user's own, or its next revision."""
     operations = {"celery_task": {"task": TASK, **(step or {})}}
     document = make_document(**{"name": "close the day", "operations": operations, **changes})
-    changed = create_all(engine, [document], replace(author(), celery=rules))[0]
+    changed = apply_all(engine, [document], replace(author(), celery=rules))[0]
     if since is not None:
         set_back(engine, changed.uid, since)
     return changed

@@ -18,6 +18,8 @@ from runtime.sections.named import Named, object_of
 from runtime.urls import check_broker_url
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
+# What stands in the place of a secret.
+HIDDEN = "***"
 # How people read the name of the application that needs none.
 _DEFAULT = "default"
 
@@ -103,7 +105,8 @@ class CelerySettings(ApplicationSettings):
         r"(?i)(?:passw(?:or)?d|secret|token|api[_-]?key|authorization)['\"]?\s*[=:]\s*"
         r"(?:['\"]?(?:bearer|basic)\s+)?\S+"
         r"|(?<=://)[^/\s:@]*:[^/\s@]+(?=@)",
-        description="a regular expression: what it finds in these is shown as ***",
+        description="a regular expression: what it finds in these, and in the arguments that a run "
+        "shows, is shown as ***",
     )
     brokers: Applications = Field(
         Named(),
@@ -129,6 +132,11 @@ class CelerySettings(ApplicationSettings):
             f"application {self.application!r} is not among the brokers ({known}); set "
             f"SCHED_CELERY_BROKERS_{self.application.upper()} too"
         )
+
+    @property
+    def secret(self) -> re.Pattern[str] | None:
+        """What finds secrets in texts; None if nothing is hidden."""
+        return re.compile(self.hide) if self.hide else None
 
     def of(self, name: str | None) -> ApplicationSettings:
         """Return the settings of an application: the default one for None; raises KeyError."""

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from runtime.clock import utc_now
-from runtime.sections.celery import CelerySettings
+from runtime.sections.celery import HIDDEN, CelerySettings
 
 MOST_LINES = 100
 LONGEST_LINE = 1_000
-HIDDEN = "***"
 _SAID = ("traceback", "returned")
 
 
@@ -24,7 +23,7 @@ class Details:
     @classmethod
     def by(cls, settings: CelerySettings) -> "Details":
         """Return what the settings say."""
-        return cls(settings.keep_details, re.compile(settings.hide) if settings.hide else None)
+        return cls(settings.keep_details, settings.secret)
 
     def in_lines(self, report: Mapping[str, Any]) -> dict[str, Any]:
         """Return a report with log lines in place of what the task said of its end."""

@@ -1,6 +1,8 @@
 """Actions a page at a time, as a search finds them."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -11,9 +13,10 @@ from models.action.schedule import NO_UID
 from models.sql import read_clock
 from models.store import tenants
 from models.store.actions import search as found_in
-from models.store.actions.search import ActionFilter, Standing
+from models.store.actions.search import ActionFilter, ActionOrder, Place, Standing
 from models.store.operations.durations import last_runs
-from models.stored import document_in
+from models.store.scope import Scope
+from models.stored import document_in, instant_in
 from runtime.database import reading
 from views.actions import ActionRow, Actions, StoredAction, StoredActions, row_of
 from views.finding import number_in, scope_of, wrong_cursor
@@ -35,7 +38,7 @@ class FoundAction(ActionRow):
 
 
 class FoundActions(Page[FoundAction]):
-    """Actions that a search found, by name."""
+    """Actions that a search found, in the order that was asked for."""
 
 
 @Verb("list_actions", "GET /api/actions", READ, pages=Actions)
@@ -80,20 +83,32 @@ def list_documents(
     return Page[StoredAction](items=items, next=following)
 
 
-def search(
-    installation: Installation,
-    words: str = "",
-    owner: str | None = None,
-    standing: Standing | None = None,
-    limit: int = 50,
-    cursor: str | None = None,
-) -> FoundActions:
-    """Return a page of the actions in the request's scope; raises Refused for a wrong cursor.
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Which actions to find, in which order; without a value, all, by name.
 
     Each word is in the name or in the owner. `troubled` are those that are not healthy.
     """
-    in_words = words.split()[:MOST_WORDS]
-    asked = ActionFilter(installation.scope, in_words, owner, standing, _place(cursor))
+
+    words: str = ""
+    owner: str | None = None
+    standing: Standing | None = None
+    order: ActionOrder = ActionOrder.NAME
+
+    def within(self, scope: Scope, after: Place | None = None) -> ActionFilter:
+        """Return the same for a page of a scope that begins after a place."""
+        words = self.words.split()[:MOST_WORDS]
+        return ActionFilter(scope, words, self.owner, self.standing, after, self.order)
+
+
+def search(
+    installation: Installation, wanted: Search, limit: int = 50, cursor: str | None = None
+) -> FoundActions:
+    """Return a page of the actions in the request's scope; raises Refused for a wrong cursor.
+
+    Another order than by name is refused if too many match.
+    """
+    asked = wanted.within(installation.scope, _place(cursor, wanted.order))
     with reading(installation.engine) as connection:
         found, following = _page(connection, installation, asked, limit)
         uids = [row["uid"] for _, row, _ in found if row["uid"] is not None]
@@ -110,6 +125,15 @@ def search(
     return FoundActions(items=tuple(items), next=following)
 
 
+def count(installation: Installation, wanted: Search, most: int) -> int | None:
+    """Return how many actions a search finds, up to `most`; None if their health decides."""
+    if wanted.standing is Standing.TROUBLED:
+        return None
+    asked, overdue = wanted.within(installation.scope), installation.settings.alert.overdue
+    with reading(installation.engine) as connection:
+        return found_in.count(connection, asked, most, overdue)
+
+
 def _when(row: Mapping[str, Any], zone: str) -> tuple[str, ...]:
     plan = row["plan"]
     return () if isinstance(plan, Broken) else rules_in_words(plan, row["uid"] or NO_UID, zone)
@@ -121,7 +145,7 @@ def _page(
     """Return up to `limit` actions with their rows and zones, and the cursor of the next page."""
     alert = installation.settings.alert
     rows = found_in.page(connection, asked, limit + 1, alert.overdue)
-    shown, following = first_of(rows, limit, _cursor_at)
+    shown, following = first_of(rows, limit, partial(_cursor_at, order=asked.order))
     now = read_clock(connection)
     apps = tenants.by_ids(connection, {row["small_app_id"] for row in shown})
     found = []
@@ -133,17 +157,25 @@ def _page(
     return found, following
 
 
-def _cursor_at(row: Mapping[str, Any]) -> str:
-    return f"{row['small_app_id']}_{row['name']}"
+def _cursor_at(row: Mapping[str, Any], order: ActionOrder = ActionOrder.NAME) -> str:
+    place = found_in.place_of(row, order)
+    at = "" if place.at is None else f"{place.at.isoformat()}_"
+    return f"{at}{place.small_app_id}_{place.name}"
 
 
-def _place(cursor: str | None) -> tuple[str, int] | None:
+def _place(cursor: str | None, order: ActionOrder = ActionOrder.NAME) -> Place | None:
     if cursor is None:
         return None
-    app_id, separator, name = cursor.partition("_")
+    at, rest = None, cursor
+    if order is not ActionOrder.NAME:
+        text, _, rest = cursor.partition("_")
+        at = instant_in(text)
+        if at is None:
+            raise wrong_cursor(cursor)
+    app_id, separator, name = rest.partition("_")
     if not separator:
         raise wrong_cursor(cursor)
-    return name, number_in(app_id)
+    return Place(name, number_in(app_id), at)
 
 
 def names_like(installation: Installation, start: str, limit: int) -> list[str]:

@@ -9,7 +9,6 @@ from uuid import UUID
 from pydantic import BeforeValidator, Field
 
 from models.action.hooks import Target
-from models.action.plan import Broken, Plan
 from models.errors import NotFound, Refused
 from models.notices import shown_target
 from models.operation import UNSTARTED, OperationState
@@ -22,6 +21,7 @@ from scheduler.explain import waited_for
 from views.finding import operation_of
 from views.installation import Installation
 from views.operations.filter import Filter, filter_of
+from views.operations.sent import SentTask, sent_task
 from views.verbs import READ, Verb
 from views.view import Instant, Listing, Page, View
 
@@ -71,6 +71,7 @@ class OperationRow(View):
     recorded_at: Instant = Field(description="When it was recorded.")
     not_before: Instant | None = Field(description="It is not sent before.")
     queued_at: Instant | None = Field(description="When the broker first took it.")
+    first_started_at: Instant | None = Field(description="Start of its first attempt.")
     started_at: Instant | None = Field(description="Start of the current attempt.")
     heartbeat_at: Instant | None = Field(description="When its worker last renewed the lease.")
     finished_at: Instant | None = Field(description="When it ended.")
@@ -124,16 +125,6 @@ class Notice(View):
     finished_at: Instant | None = Field(description="When it was delivered, or given up.")
     error: str | None = Field(description="Why the last try failed.")
     to: str = Field(description="An address, or a webhook's host: its URL is a secret.")
-
-
-# A field called `kwargs` collides with the **kwargs that mypy's plugin gives to __init__.
-class SentTask(View):  # type: ignore[no-redef]
-    """The task of an application that an operation sends."""
-
-    name: str = Field(description="Its name, as the application registers it.")
-    args: tuple[Any, ...] = Field(description="Its arguments by position.")
-    kwargs: Any = Field(description="Its arguments by name.")
-    application: str | None = Field(description="Its application; null for the default one.")
 
 
 class Operation(OperationRow):
@@ -207,28 +198,6 @@ def list_operations(  # noqa: PLR0913, PLR0917 - the filters, in the order they 
     return Operations(views_of(rows))
 
 
-def page(
-    installation: Installation,
-    wanted: Filter,
-    limit: int,
-    cursor: str | None,
-    *,
-    all_apps: bool = False,
-) -> OperationPage:
-    """Return a page of the operations of a small app, or of all; raises NotFound and Refused.
-
-    Rows that are recorded meanwhile stand before the first page, so that none is shown twice.
-    """
-    with reading(installation.engine) as connection:
-        asked = filter_of(connection, installation, wanted, cursor, all_apps=all_apps)
-        rows = pages.page(connection, asked, limit + 1)
-    shown = rows[:limit]
-    return OperationPage(
-        items=views_of(shown),
-        next=str(shown[-1]["id"]) if len(rows) > limit else None,
-    )
-
-
 def with_id(installation: Installation, text: str) -> UUID | None:
     """Return the id of the one operation that a text is the id of, or its first digits."""
     if not _ID.fullmatch(text):
@@ -254,16 +223,8 @@ def show(installation: Installation, id: str) -> Operation:
             attempts=_attempts(attempts_of(connection, row["id"])),
             notices=tuple(_notice(one) for one in notices.of_operation(connection, row["id"])),
             waits=waited_for(connection, row, installation.settings) if is_unstarted else None,
-            task=_task(plan),
+            task=sent_task(plan, installation.settings.celery),
         )
-
-
-def _task(plan: Plan | Broken | None) -> SentTask | None:
-    handed = plan.hand_over if isinstance(plan, Plan) else None
-    if handed is None:
-        return None
-    its = {"args": handed.args, "kwargs": handed.kwargs, "application": handed.application}
-    return SentTask(name=handed.task, **its)
 
 
 def rows_of(installation: Installation, ids: Collection[UUID]) -> dict[UUID, OperationRow]:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from fastapi import Depends, Query, Response
 
 from models.roles import Permission
-from models.store.actions.search import Standing
+from models.store.actions.search import ActionOrder, Standing
 from views import actions, backfills, changes, explanation, runs
 from views.actions import history, search
 from views.changes import deleting, plan, switching
@@ -54,9 +54,13 @@ def search_actions(
     standing: Standing | None = None,
     limit: Limit = PAGE,
     cursor: Cursor = None,
+    sort: Annotated[
+        ActionOrder,
+        Query(description="`next` and `last`, by their runs, are for up to 20,000 actions."),
+    ] = ActionOrder.NAME,
 ) -> search.FoundActions:
     """Return a page of the actions that a search finds, by name; of all apps without `app`."""
-    return search.search(opened, words, owner, standing, limit, cursor)
+    return search.search(opened, search.Search(words, owner, standing, sort), limit, cursor)
 
 
 @router.post("/api/actions", status_code=201, openapi_extra=reads(ACTION))

@@ -7,9 +7,10 @@ from fastapi import Query, Request, Response
 
 from models.operation import Cause, OperationState
 from models.roles import Permission
+from models.store.operations.pages.ranking import OperationOrder
 from views import operations, runs
 from views.installation import Installation
-from views.operations import many
+from views.operations import comparison, many, paged
 from views.operations.filter import Filter
 from web.access import in_app
 from web.paging import PAGE, Cursor, Limit
@@ -38,6 +39,10 @@ def list_operations(
     task: Annotated[str | None, Query(description="Of this Celery task.")] = None,
     limit: Limit = PAGE,
     cursor: Cursor = None,
+    sort: Annotated[
+        OperationOrder,
+        Query(description="`duration` and `lateness` are of the newest thousand that match."),
+    ] = OperationOrder.TIME,
     all_apps: bool = False,
 ) -> operations.OperationPage:
     """Return a page of the operations of a small app, or of all; the last recorded first."""
@@ -50,7 +55,7 @@ def list_operations(
         reason=reason,
         task=task,
     )
-    return operations.page(opened, wanted, limit, cursor, all_apps=all_apps)
+    return paged.page(opened, wanted, limit, cursor, sort, all_apps=all_apps)
 
 
 @answers(shared, operations.show, response_model=operations.Operation)
@@ -81,4 +86,4 @@ def _asked(opened: Installation, id: str) -> Asked:
     return (opened.app_name if opened.is_bound else None), id
 
 
-serve(router, operations, many, runs.cancel, runs.retry, runs.rerun)
+serve(router, operations, comparison, many, runs.cancel, runs.retry, runs.rerun)

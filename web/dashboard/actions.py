@@ -1,13 +1,17 @@
 """The search for actions, and what can be done with several of them."""
 
-from fastapi import APIRouter, Request
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, Response
+from pydantic import BaseModel
 
 from models.errors import InvalidDocument, NotFound, Refused
 from models.roles import Permission
-from models.store.actions.search import Standing
+from models.store.actions.search import ActionOrder, Standing
 from views import apps, runs
 from views.actions import search, whole
+from views.actions.search import Search
 from views.changes import deleting, switching
 from views.installation import Installation
 from views.view import LARGEST_PAGE
@@ -43,42 +47,52 @@ STANDINGS = {
 MOST_UNDONE = 50
 
 
+class ListQuery(BaseModel):
+    """The fields of the form above the list; an empty one admits all."""
+
+    q: str = ""
+    owner: str = ""
+    standing: str = ""
+    sort: str = ""
+    cursor: str | None = None
+
+    @property
+    def search(self) -> Search:
+        """What to find; raises Refused for a status or an order that does not exist."""
+        standing = next(iter(one_of(Standing, "standing", self.standing)), None)
+        order = next(iter(one_of(ActionOrder, "sort", self.sort)), ActionOrder.NAME)
+        return Search(self.q, self.owner or None, standing, order)
+
+
+Asked = Annotated[ListQuery, Query()]
+
+
 @router.get("/actions")
-def list_actions(
-    request: Request,
-    visitor: Viewer,
-    q: str = "",
-    owner: str = "",
-    standing: str = "",
-    cursor: str | None = None,
-) -> HTMLResponse:
+def list_actions(request: Request, visitor: Viewer, asked: Asked) -> HTMLResponse:
     """Show a page of the actions that a search finds; htmx asks only for the rows."""
-    asked = next(iter(one_of(Standing, "standing", standing)), None)
-    found = search.search(visitor.opened, q, owner or None, asked, PAGE, cursor)
-    return render(
-        request,
-        "actions_found.html" if is_fragment(request) else "actions.html",
-        {
-            "found": found,
-            "q": q,
-            "owner": owner,
-            "standing": standing,
-            "standings": list(Standing),
-            "apps": apps.app_names(visitor.whole),
-            "app": visitor.opened.app_name if visitor.opened.is_bound else "",
-            "spark": drawing.spark,
-        },
-    )
+    opened, wanted = visitor.opened, asked.search
+    found = search.search(opened, wanted, PAGE, asked.cursor)
+    is_whole = asked.cursor is None and found.next is None
+    count = len(found.items) if is_whole else search.count(opened, wanted, MOST_CHOSEN + 1)
+    values = {
+        "found": found,
+        "asked": asked,
+        "standings": list(Standing),
+        "orders": [(one, say(f"actions.by_{one}")) for one in ActionOrder],
+        "count": count,
+        "most": MOST_CHOSEN,
+        "apps": apps.app_names(visitor.whole),
+        "app": opened.app_name if opened.is_bound else "",
+        "spark": drawing.spark,
+    }
+    return render(request, "actions_found.html" if is_fragment(request) else "actions.html", values)
 
 
 @router.get("/actions.csv")
 @router.get("/actions.json")
-def export_actions(
-    request: Request, visitor: Viewer, q: str = "", owner: str = "", standing: str = ""
-) -> Response:
+def export_actions(request: Request, visitor: Viewer, asked: Asked) -> Response:
     """Return the first thousand actions that a search finds as a file."""
-    asked = next(iter(one_of(Standing, "standing", standing)), None)
-    found = search.search(visitor.opened, q, owner or None, asked, LARGEST_PAGE)
+    found = search.search(visitor.opened, asked.search, LARGEST_PAGE)
     return file_of(found.items, "actions", request.url.path.rpartition(".")[2], COLUMNS)
 
 
@@ -122,9 +136,8 @@ def _check(visitor: Visitor, verb: str) -> None:
 def _ask_for_all(request: Request, visitor: Visitor, verb: str) -> Response:
     """Return the plan of a change of all actions that match, and how many it leaves out."""
     form = visitor.form
-    standing = one_of(Standing, "standing", form.one("standing"))
-    wanted = (form.one("q"), form.one("owner") or None, next(iter(standing), None))
-    found = search.search(visitor.opened, *wanted, MOST_CHOSEN)
+    asked = ListQuery(**{name: form.one(name) for name in ("q", "owner", "standing")})
+    found = search.search(visitor.opened, asked.search, MOST_CHOSEN)
     takes = STANDINGS.get(verb, frozenset(Standing))
     chosen = [one for one in found.items if one.standing in takes]
     names = [one.name for one in chosen[:MOST_NAMED]]

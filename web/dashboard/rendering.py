@@ -18,6 +18,8 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from models.action.schedule import ONE_SECOND
+from models.operation import OF_THE_PAST
 from models.store.operations.eta import left_of
 from models.values import format_instant
 from models.values.durations import lasting
@@ -141,6 +143,13 @@ class Page:
     def ending(self, one: OperationRow) -> str:
         """Return when a running operation should end: `ends in 40 s`, `longer than usual`."""
         return ending_of(left_of(usual_end(one), self.now))
+
+    def late(self, one: OperationRow) -> str:
+        """Return how late an operation began; nothing if in time, or if its past was chosen."""
+        if one.cause in OF_THE_PAST or one.first_started_at is None:
+            return ""
+        late = one.first_started_at - one.occurrence_at
+        return brief(late.total_seconds()) if late >= ONE_SECOND else ""
 
     def lasting(self, since: datetime | None, until: datetime | None) -> str:
         """Return how long something took, or takes until now."""

@@ -40,6 +40,7 @@ from tests.statements import executed
 from views import apps, audit, jobs, metrics, operations, users
 from views.actions import search, show
 from views.doctor.database import check_database
+from views.operations import paged
 from views.operations.filter import Filter
 from views.overview import overview_of
 from views.overview.vitals import vitals_of
@@ -204,7 +205,7 @@ class Furnished:
         seen = self.installation
         listed = search.list_actions(seen, MOST, all_apps=True).items
         assert "healthy" in {one.name for one in listed}
-        operations.page(seen, Filter(), MOST, None, all_apps=True)
+        paged.page(seen, Filter(), MOST, None, all_apps=True)
         assert status(seen).actions.total >= 1
         assert list(check_database(self.engine, self.settings))
         overview_of(seen)

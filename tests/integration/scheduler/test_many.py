@@ -32,10 +32,10 @@ from tests.factories import (
     update_operation,
 )
 from tests.servers import Broker
-from views import operations
 from views.changes import deleting, switching
 from views.installation import Installation
 from views.operations import many as bulk
+from views.operations import paged
 from views.operations.many import Selection
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -141,7 +141,7 @@ def test_a_filter_chooses_for_a_change_what_it_lists(
     }  # fmt: skip
     selection = Selection(**wanted)
 
-    listed = operations.page(opened, selection, 50, None).items
+    listed = paged.page(opened, selection, 50, None).items
     plan = bulk.retry(opened, selection, dry_run=True)
 
     assert {one.id for one in listed} == set(plan.ids) == sets[chosen]

@@ -11,7 +11,7 @@
     if (zone !== "UTC" && document.cookie.includes("mb_zone=") && document.querySelector("time")) location.reload();
   }
 
-  // Keys: `g a` and the like go to a page, `/` to the search, `?` lists them, `j` and `k` move.
+  // Keys: `g a` and the like go to a page, `/` searches everywhere, `?` lists them, `j` and `k` move.
   const pages = { o: "/", a: "/actions", r: "/operations", s: "/apps", h: "/health" };
   const help = document.getElementById("keys");
   let went = 0;
@@ -36,13 +36,12 @@
     else if (event.key === "k") move(-1);
     else if (event.key === "/") {
       help?.close();
-      const search = document.querySelector("input[type=search]");
+      const search = document.getElementById("everywhere");
       if (search) search.focus();
-      else location.href = `${root}/actions#search`;
+      else location.href = `${root}/search`;
       event.preventDefault();
     }
   });
-  if (location.hash === "#search") document.querySelector("input[type=search]")?.focus();
 
   document.addEventListener("click", (event) => {
     const target = event.target;
@@ -107,7 +106,7 @@
   count();
   // A chart that is wider than the screen begins at the present, and stays where it is moved to.
   const begun = new WeakSet();
-  const scrollToNow = () => document.querySelectorAll(".scroll:has(svg:not(.way))").forEach((box) => {
+  const scrollToNow = () => document.querySelectorAll(".scroll:has(svg)").forEach((box) => {
     if (begun.has(box)) return;
     begun.add(box);
     const now = box.querySelector(".now");

@@ -25,6 +25,7 @@ EVERY_PAGE = (
     "/operations",
     "/operations?app=shop",
     "/apps",
+    "/search?q=n",
     "/apps/shop",
     "/apps/shop/new-action",
     "/apps/shop/summary",
@@ -412,9 +413,10 @@ def test_the_keyboard_is_enough(chromium: Chromium, web_on_sqlite: Web) -> None:
         tab.page.wait_for_load_state()
         keyboard.press("?")
         keyboard.press("/")
+        expect(tab.page.locator("#everywhere")).to_be_focused()
         keyboard.type("nightly")
         expect(tab.page).to_have_url(re.compile("q=nightly"))
-        expect(tab.page.locator("tbody tr")).to_have_count(1)
+        expect(tab.page.locator("[data-row]")).to_have_count(1)
         keyboard.press("ArrowDown")
         keyboard.press("Enter")
         expect(tab.page.locator("h1")).to_have_text("nightly")
@@ -464,3 +466,45 @@ def test_without_a_script_a_deletion_asks_first(
         page.click("main button.danger:text-is('Delete')")
         page.click("text=Yes, do it")
         expect(page.locator(".notice span")).to_have_text("Deleted.")
+
+
+def test_a_list_is_sorted_by_its_headings_or_on_a_phone_by_a_field(
+    chromium: Chromium, web_on_sqlite: Web
+) -> None:
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
+        page = tab.page
+        page.goto("/actions?q=n")
+        page.click("th >> text=Next run")
+        expect(page).to_have_url(re.compile(r"q=n&.*sort=next|sort=next.*&q=n"))
+        expect(page.locator("th[aria-sort=ascending]")).to_have_text("Next run")
+        page.set_viewport_size({"width": 390, "height": 900})
+        expect(page.locator("select[name=sort]")).to_have_value("next")
+        page.select_option("select[name=sort]", "last")
+        expect(page).to_have_url(re.compile("sort=last"))
+        page.goto("/operations")
+        page.select_option("select[name=sort]", "duration")
+        expect(page).to_have_url(re.compile("sort=duration"))
+        expect(page.locator("text=Sorted among the newest")).to_be_visible()
+
+    assert tab.faults == []
+
+
+def test_the_bars_of_a_run_stand_beside_their_names_and_below_them_on_a_phone(
+    chromium: Chromium, web_on_sqlite: Web
+) -> None:
+    shop = web_on_sqlite.opened.for_request(APP, is_bound=True, bearer="tests")
+    id = run(shop, "nightly").id
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
+        page = tab.page
+        page.goto(f"/operations/{id}")
+        row = page.locator(".gantt li").first
+        places = "one => [...one.children].map(part => part.getBoundingClientRect().toJSON())"
+        name, bar, length = row.evaluate(places)
+        assert name["right"] <= bar["left"]
+        assert bar["right"] <= length["left"]
+        page.set_viewport_size({"width": 390, "height": 900})
+        name, bar, length = row.evaluate(places)
+        assert max(name["bottom"], length["bottom"]) <= bar["top"]
+        assert bar["right"] <= 390
+
+    assert tab.faults == []

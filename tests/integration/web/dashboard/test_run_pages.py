@@ -1,17 +1,24 @@
 """The pages of runs: one run, and the list with its filters."""
 
-from datetime import UTC, datetime
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
 
 import sqlalchemy as sa
 
+from models.roles import Role
 from models.tables import operation_logs
 from tests.celery_messages import TASK, celery_action
 from tests.factories import make_operation, update_operation
 from tests.integration.web.conftest import APP, Web
 from tests.integration.web.dashboard.conftest import Browse, csrf_of
+from tests.integration.web.test_overview import now_of
 from views.runs import run
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+BEGAN = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
 
 def test_the_log_of_a_run_is_on_the_clock_of_the_viewer(web_on_sqlite: Web, browse: Browse) -> None:
@@ -68,3 +75,122 @@ def test_a_run_of_a_task_shows_the_task_and_why_no_more_is_known(
     assert "minutebook.follow(app)" in page
     assert "It reported no steps" not in page
     assert "logged nothing" not in page
+
+
+def ended(web: Web, id: UUID, state: str, seconds: float, **known: Any) -> None:
+    """Let a run have begun in the past and ended after so many seconds."""
+    its: dict[str, Any] = {"worker": "w", "started_at": BEGAN, "first_started_at": BEGAN}
+    update_operation(web.engine, id, state="running", heartbeat_at=BEGAN, **its)
+    finished_at = BEGAN + timedelta(seconds=seconds)
+    update_operation(web.engine, id, state=state, finished_at=finished_at, **its, **known)
+
+
+def test_a_failed_run_is_compared_with_the_last_success(web: Web, browse: Browse) -> None:
+    action = celery_action(web.engine, step={"kwargs": {"limit": 5}})
+    first, last = (make_operation(web.engine, action, NOON + hour * HOUR) for hour in range(2))
+    changed = celery_action(web.engine, step={"kwargs": {"limit": 9}})
+    bad = make_operation(web.engine, changed, NOON + 2 * HOUR)
+    for id in (first, last):
+        ended(web, id, "success", 10)
+    ended(web, bad, "failed", 2, error="no")
+    browser, client = browse(web), web.client(Role.ADMIN)
+
+    page = browser.get(f"/operations/{bad}").text
+    found = client.get(f"/api/operations/{bad}/comparison").json()
+
+    assert "Compared with the last success" in page
+    assert f'/operations/{last}"' in page
+    assert f"?before={changed.revision + 1}#document" in page
+    assert (found["last_success_id"], found["duration_s"]) == (str(last), 2)
+    assert found["differences"][0] == {"what": "kwargs.limit", "this": 9, "last_success": 5}
+    assert client.get(f"/api/operations/{first}/comparison").json()["last_success_id"] is None
+    assert "Compared with" not in browser.get(f"/operations/{last}").text
+
+
+def test_a_success_is_compared_only_if_it_took_much_longer(web: Web, browse: Browse) -> None:
+    action = celery_action(web.engine)
+    ids = [make_operation(web.engine, action, NOON + hour * HOUR) for hour in range(3)]
+    for id, seconds in zip(ids, (10, 15, 31), strict=True):
+        ended(web, id, "success", seconds)
+    browser = browse(web)
+
+    pages = [browser.get(f"/operations/{id}").text for id in ids]
+
+    assert ["Compared with" in page for page in pages] == [False, False, True]
+
+
+def test_the_chart_of_a_run_is_text_with_bars(web_on_sqlite: Web, browse: Browse) -> None:
+    shop = web_on_sqlite.opened.for_request(APP, is_bound=True, bearer="tests")
+    id = run(shop, "nightly").id
+    until = (BEGAN + timedelta(seconds=4)).isoformat()
+    step = {"name": "own_step", "started_at": BEGAN.isoformat(), "finished_at": until}
+    ended(web_on_sqlite, id, "failed", 4, steps=[{**step, "state": "failed"}])
+
+    page = browse(web_on_sqlite).get(f"/operations/{id}").text
+
+    chart = page.partition('<ol class="gantt">')[2].partition("</ol>")[0]
+    texts = [re.sub(r"<svg.*?</svg>|<.*?>", " ", one) for one in chart.split("</li>")]
+    assert "own step failed 4.0 s" in [" ".join(one.split()) for one in texts]
+    assert chart.count("<svg aria-hidden") == chart.count("<li")
+
+
+def test_a_list_says_in_its_address_how_it_is_sorted(web_on_sqlite: Web, browse: Browse) -> None:
+    web = web_on_sqlite
+    action = celery_action(web.engine)
+    ids = [make_operation(web.engine, action, NOON + hour * HOUR) for hour in range(2)]
+    for id, seconds in zip(ids, (30, 20), strict=True):
+        ended(web, id, "failed", seconds, error="no such host")
+    update_operation(web.engine, ids[0], first_started_at=NOON + timedelta(minutes=3))
+    browser = browse(web)
+
+    page = browser.get("/operations?sort=duration&state=failed").text
+    places = [page.index(f'href="/operations/{id}"') for id in ids]
+    rows = browser.get("/operations.csv?sort=duration&state=failed").text.splitlines()
+
+    assert places == sorted(places)
+    assert "2 runs" in page
+    assert "Sorted among the newest 1,000" in page
+    assert (
+        '<th aria-sort="descending"><a class="sort" href="/operations?state=failed&amp;sort=dur'
+        in page
+    )
+    assert "3 min" in page
+    assert [row.partition(",")[0] for row in rows[1:]] == [str(id) for id in ids]
+    assert browser.get("/operations?sort=size").status_code == 422
+    assert browser.get("/actions?sort=size").status_code == 409
+
+
+def test_runs_are_found_by_their_error_in_the_last_days(web_on_sqlite: Web, browse: Browse) -> None:
+    web = web_on_sqlite
+    action = celery_action(web.engine)
+    found, old, other = (
+        make_operation(web.engine, action, NOON + hour * HOUR) for hour in range(3)
+    )
+    for id in (found, old, other):
+        ended(web, id, "failed", 1, error="b" if id == other else "no such host")
+    update_operation(web.engine, old, recorded_at=now_of(web) - timedelta(days=8))
+    browser = browse(web)
+
+    page = browser.get("/operations?reason=such+host").text
+
+    assert f'href="/operations/{found}"' in page
+    assert not any(f'href="/operations/{id}"' in page for id in (old, other))
+    assert "in the runs of the last 7 days" in page
+    assert f'href="/operations/{old}"' in browser.get("/operations?reason=host&since=P9D").text
+
+
+def test_a_run_that_ended_in_part_says_first_which_step_did_not(
+    web_on_sqlite: Web, browse: Browse
+) -> None:
+    shop = web_on_sqlite.opened.for_request(APP, is_bound=True, bearer="tests")
+    id = run(shop, "nightly").id
+    steps = [
+        {"name": "own_step", "state": "success", "message": "all is well"},
+        {"name": "other_step", "state": "partial", "message": "a.csv is gone"},
+    ]
+    ended(web_on_sqlite, id, "partial", 4, steps=steps)
+
+    page = browse(web_on_sqlite).get(f"/operations/{id}").text
+
+    verdict = page.partition('<section class="verdict')[2].partition("</section>")[0]
+    assert "other step: a.csv is gone" in verdict

@@ -14,18 +14,21 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import BaseModel
 
 from models.errors import NotFound, Refused, SchedulerError
-from models.operation import ENDED, Cause, OperationState
+from models.operation import ENDED, Cause, OperationState, StepState
+from models.store.operations.pages.ranking import OperationOrder
 from scheduler.on_demand.many import TAKES, USUALLY, ManyVerb
 from views import apps, operations, runs
 from views.installation import Installation
 from views.operations import many as bulk
+from views.operations import paged
 from views.operations.filter import Filter
 from views.view import LARGEST_PAGE
-from web.dashboard import drawing
+from web.dashboard.drawing.gantt import gantt
 from web.dashboard.fields import in_zone, one_of
+from web.dashboard.operations.compared import comparison_of, lines_of
 from web.dashboard.rendering import Page, render, render_part, see
 from web.dashboard.session import Operator, Viewer, Visitor
-from web.dashboard.texts import say
+from web.dashboard.texts import say, step_name
 from web.live import UNAUTHORIZED
 from web.paging import file_of
 from web.routing import ByTurns, heavy
@@ -33,7 +36,9 @@ from web.routing import ByTurns, heavy
 router = APIRouter(include_in_schema=False, route_class=ByTurns)
 PAGE = 50
 # The filters that a change of many keeps.
-FIELDS = ("action", "name", "state", "cause", "since", "until")
+FIELDS = ("action", "name", "state", "cause", "reason", "since", "until")
+# How far back errors are searched, unless the address says: they have no index.
+ERRORS_SINCE = "P7D"
 # Of a file in CSV.
 COLUMNS = (
     "id", "app", "action_name", "occurrence_at", "state", "reason", "cause", "triggerer", "subject",
@@ -51,18 +56,32 @@ class OperationQuery(BaseModel):
     name: str = ""
     state: str = ""
     cause: str = ""
+    reason: str = ""
     since: str = ""
     until: str = ""
+    sort: str = ""
     cursor: str | None = None
+
+    @property
+    def order(self) -> OperationOrder:
+        """The order to list them in; raises Refused for one that does not exist."""
+        return next(iter(one_of(OperationOrder, "sort", self.sort)), OperationOrder.TIME)
+
+    @property
+    def is_of_week(self) -> bool:
+        """Whether an error is searched without an instant from which on."""
+        return bool(self.reason and not self.since)
 
     def filter(self, zone: str) -> Filter:
         """Return what to list; raises Refused for a state or a cause that does not exist."""
+        since = ERRORS_SINCE if self.is_of_week else in_zone(self.since, zone)
         return Filter(
             action=self.action or None,
             words=self.name,
             states=one_of(OperationState, "state", self.state),
             causes=one_of(Cause, "cause", self.cause),
-            since=in_zone(self.since, zone) or None,
+            reason=self.reason or None,
+            since=since or None,
             until=in_zone(self.until, zone) or None,
         )
 
@@ -76,22 +95,27 @@ def list_operations(
     A name that is an id, or begins one, leads to that operation.
     """
     found, fault, status = None, "", 200
-    opened, wanted, verbs, matching = visitor.opened, Filter(), list(MANY), 0
+    opened, wanted = visitor.opened, Filter()
     id = operations.with_id(opened, asked.name.strip())
     if id is not None:
         return RedirectResponse(Page(request).url(f"/operations/{id}"), 303)
     all_apps = not opened.is_bound
     try:
         wanted = asked.filter(Page(request).zone)
-        found = operations.page(opened, wanted, PAGE, asked.cursor, all_apps=all_apps)
+        given = (wanted, PAGE, asked.cursor, asked.order)
+        found = paged.page(opened, *given, all_apps=all_apps)
     except SchedulerError as error:
         fault, status = error.on_page, 404 if isinstance(error, NotFound) else 422
-    if found and wanted.states and visitor.may("operate"):
-        verbs = [verb for verb in MANY if _takes(verb, wanted)]
-        matching = bulk.matching(opened, wanted, all_apps=all_apps) if verbs else 0
+    verbs = [verb for verb in MANY if not wanted.states or _takes(verb, wanted)]
+    matching = (
+        bulk.matching(opened, wanted, all_apps=all_apps) if found and verbs and wanted.states else 0
+    )
+    is_whole = found is not None and asked.cursor is None and found.next is None
     names = apps.app_names(visitor.whole)
     values = {
         "matching": matching,
+        "count": len(found.items) if found and is_whole else matching,
+        "orders": [(one, say(f"operations.by_{one}")) for one in OperationOrder],
         "verbs": verbs,
         "most": bulk.MOST,
         "found": found,
@@ -114,7 +138,8 @@ def export_operations(
     """Return the first thousand runs that match, from that page on, as a file."""
     opened, wanted = visitor.opened, asked.filter(Page(request).zone)
     all_apps = not opened.is_bound
-    found = operations.page(opened, wanted, LARGEST_PAGE, asked.cursor, all_apps=all_apps)
+    given = (wanted, LARGEST_PAGE, asked.cursor, asked.order)
+    found = paged.page(opened, *given, all_apps=all_apps)
     return file_of(found.items, "runs", request.url.path.rpartition(".")[2], COLUMNS)
 
 
@@ -148,7 +173,7 @@ def change_many(request: Request, visitor: Operator) -> Response:
 @router.get("/operations/{id}")
 def show_operation(request: Request, visitor: Viewer, id: str) -> HTMLResponse:
     """Show an operation."""
-    return render(request, "operation.html", _values(visitor, id))
+    return render(request, "operation.html", _values(request, visitor, id))
 
 
 async def _uid(visitor: Viewer, id: str) -> UUID:
@@ -169,7 +194,7 @@ async def watch_operation(
             yield ServerSentEvent(event="over", raw_data="")
         if event.id is None:
             return
-        values = await anyio.to_thread.run_sync(_values, visitor, str(uid))
+        values = await anyio.to_thread.run_sync(_values, request, visitor, str(uid))
         text = render_part(request, "operation_live.html", values)
         yield ServerSentEvent(id=event.id, raw_data=text)
         if values["is_over"]:
@@ -216,8 +241,8 @@ def _told(done: bulk.Bulk) -> str:
     return told
 
 
-def _values(visitor: Visitor, id: str) -> dict[str, Any]:
-    opened = visitor.opened
+def _values(request: Request, visitor: Visitor, id: str) -> dict[str, Any]:
+    opened, page = visitor.opened, Page(request)
     shown = operations.show(opened, id)
     begun = shown.attempts[0].started_at if shown.attempts else shown.started_at
     instants = (
@@ -227,17 +252,30 @@ def _values(visitor: Visitor, id: str) -> dict[str, Any]:
         ("started", begun),
         ("ended", shown.finished_at),
     )
+    last = comparison_of(visitor, shown)
     return {
         "app": shown.app,
+        "last": last,
+        "compared": lines_of(last) if last else (),
         "shown": shown,
         "is_over": shown.state in ENDED,
+        "why": shown.waits or shown.error or shown.reason or _told_by_step(shown.steps),
         "known_states": STATES,
         "steps": [_step(one) for one in shown.steps] if isinstance(shown.steps, list) else [],
         "log": operations.log(opened, id).root,
         "result": json.dumps(shown.result, indent=2, ensure_ascii=False, default=str),
         "instants": instants,
-        "stages": drawing.waterfall(instants),
+        "bars": gantt(shown, page.now, page.zone),
     }
+
+
+def _told_by_step(steps: Any) -> str:
+    """Return what the first step without success says of it; empty if none says anything."""
+    for one in map(_step, steps if isinstance(steps, list) else ()):
+        said = one["error"] or one["message"]
+        if said and one["state"] in {StepState.FAILED, StepState.PARTIAL}:
+            return f"{step_name(str(one['name']))}: {said}"
+    return ""
 
 
 def _step(stored: Any) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 from models.values.zones import in_zone
@@ -302,35 +301,3 @@ def durations(history: ActionHistory, zone: str) -> Durations | None:
         ):
             lines.append((y(seconds), say(f"action.{name}", span=brief(seconds))))
     return Durations(BARS_WIDTH, BARS_HEIGHT, marks, tuple(lines))
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """A part of an operation's way, as a share of the whole: from `left` on, `width` wide."""
-
-    name: str
-    left: float
-    width: float
-    span: str
-
-
-def waterfall(stages: Sequence[tuple[str, datetime | None]]) -> tuple[Stage, ...]:
-    """Return the parts between instants that follow each other; each has the name of its start."""
-    known = [(name, at) for name, at in stages if at is not None]
-    if len(known) < 2:
-        return ()
-    begin = min(at for _, at in known)
-    whole = max((max(at for _, at in known) - begin).total_seconds(), 1e-6)
-    made = []
-    for (name, at), (_, until) in pairwise(known):
-        seconds = max(0.0, (until - at).total_seconds())
-        left = (at - begin).total_seconds() / whole
-        made.append(
-            Stage(
-                name,
-                round(600 * left, 1),
-                round(max(2.0, 600 * seconds / whole), 1),
-                brief(seconds),
-            )
-        )
-    return tuple(made)

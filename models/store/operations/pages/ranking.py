@@ -1,0 +1,69 @@
+"""Operations by how long they took, or how late they began: the newest that match, sorted.
+
+No index has these orders, so they are made of a bounded number of the newest operations.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.operation import OF_THE_PAST
+from models.sql import is_among
+from models.store.operations.pages import OperationFilter, ids_of_page
+from models.tables import operations
+
+MOST_SORTED = 1_000
+
+
+class OperationOrder(StrEnum):
+    """The order of a list: the last recorded first, the longest, or the latest to begin."""
+
+    TIME = "time"
+    DURATION = "duration"
+    LATENESS = "lateness"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Rank:
+    """Where an operation stands in an order: the highest comes first."""
+
+    seconds: float
+    id: UUID
+
+
+def ranks(
+    connection: sa.Connection, wanted: OperationFilter, order: OperationOrder, now: datetime
+) -> list[Rank]:
+    """Return the places of the newest operations that match, in order.
+
+    `now` is the instant of the first page: later pages see what was recorded until then, and what
+    ran then lasts until then, so that none moves to another page.
+    """
+    until = now if wanted.until is None else min(now, wanted.until)
+    ids = ids_of_page(connection, replace(wanted, until=until, after=None), MOST_SORTED)
+    return sorted(_ranks(connection, ids, order, now), reverse=True)
+
+
+def _ranks(
+    connection: sa.Connection, ids: list[UUID], order: OperationOrder, now: datetime
+) -> Iterator[Rank]:
+    named = ("id", "cause", "occurrence_at", "first_started_at", "started_at", "finished_at")
+    read = sa.select(*(operations.c[name] for name in named))
+    for row in connection.execute(read.where(is_among(connection, operations.c.id, ids))):
+        if order is OperationOrder.LATENESS:
+            since = None if row.cause in OF_THE_PAST else row.occurrence_at
+            until = row.first_started_at
+        else:
+            since, until = row.started_at, row.finished_at or now
+        yield Rank(_between(since, until and min(until, now)), row.id)
+
+
+def _between(since: datetime | None, until: datetime | None) -> float:
+    """Return the seconds between two instants; -1 for what never began, which comes last."""
+    if since is None or until is None:
+        return -1.0
+    return max(0.0, (until - since).total_seconds())
