@@ -161,12 +161,14 @@ class Change:
 
     where: Callable[[Columns, Columns], Sequence[sa.ColumnElement[bool]]]
     values: Callable[[Columns], Mapping[str, Any]]
+    # Whether the caller has locked the rows: they are then joined, not locked once more.
+    is_locked: bool = False
 
 
 @lru_cache(maxsize=128)
 def _updates(dialect: str, table: sa.Table, names: Names, change: Change) -> sa.Update:
     given = _rows_in(dialect, _GIVEN_ROWS, table, dict(names))
-    if dialect != "postgresql":
+    if dialect != "postgresql" or change.is_locked:
         return (
             sa.update(table).where(*change.where(table.c, given.c)).values(change.values(given.c))
         )

@@ -187,11 +187,12 @@ _ADVANCED = Change(
         "next_occurrence_at": given["next_at"],
         "edited_at": None,
     },
+    is_locked=True,
 )
 
 
 def advance(connection: sa.Connection, moves: Sequence[dict[str, Any]]) -> None:
-    """Write watermark and next_occurrence_at of many actions.
+    """Write watermark and next_occurrence_at of many actions, whose cursors the caller has locked.
 
     Each move has `uid`, `until` (the watermark) and `next_at`. Pending edits are cleared.
     """
