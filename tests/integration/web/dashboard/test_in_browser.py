@@ -219,8 +219,8 @@ def test_the_form_writes_weeks_weekdays_of_a_month_and_intervals_from_the_end(
         page.click("summary:text-is('As JSON')")
         page.fill("[name=name]", "sprint")
         page.check("[data-step=maintenance]")
-        page.select_option("[name=rhythm]", "weeks")
-        page.select_option("[name=weekday]", "mon")
+        page.select_option("[name=rhythm]", "calendar")
+        page.check("[name=byday][value=MO]")
         page.fill("[name=time]", "09:00")
         page.fill("[name=since]", "2126-11-25")
         found = _written(page)["when"]
@@ -232,7 +232,7 @@ def test_the_form_writes_weeks_weekdays_of_a_month_and_intervals_from_the_end(
         }
         expect(page.locator("#meaning")).to_contain_text("every second Monday at 09:00")
         page.fill("#text", page.input_value("#text").replace("INTERVAL=2", "INTERVAL=3"))
-        expect(page.locator("[name=weeks]")).to_have_value("3")
+        expect(page.locator("[name=interval]")).to_have_value("3")
         _write_a_weekday_of_the_month(page)
         _write_an_interval_from_the_end(page)
 
