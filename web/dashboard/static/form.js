@@ -9,6 +9,7 @@
   const placed = [...form.querySelectorAll("[data-path]")];
   const rules = formRules(form);
   const hooks = formHooks(form);
+  const task = formTask(form);
   const json = document.getElementById("as-json");
   const kindOf = (one) => formKinds[one.dataset.kind ?? "text"];
 
@@ -58,6 +59,7 @@
       if (one !== document.activeElement) one.value = kindOf(one).show(at(found, one.dataset.path)) ?? "";
     }
     hooks.show(found);
+    task.show(found);
     shape(found);
   };
 
@@ -104,7 +106,8 @@
       else delete found[path[0]];
       if (path[0] === "name") found.name = changed.value;
       suggest(found, changed);
-    } else if (changed.dataset.step) choose(found, changed);
+    } else if (changed.dataset.argument) task.write(found, changed);
+    else if (changed.dataset.step) choose(found, changed);
     else if (hooks.list.contains(changed)) {
       found.hooks = hooks.written(found);
       if (isEmpty(found.hooks)) delete found.hooks;
