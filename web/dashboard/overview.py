@@ -1,4 +1,4 @@
-"""The first page: whether all is well."""
+"""The first page: whether all is well. And the page of the looks of all pages."""
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
@@ -16,6 +16,13 @@ router = APIRouter(include_in_schema=False)
 # pages ask the database no more often than one.
 FRESH_S = 2.0
 KEPT_S = 15.0
+# The names of custom properties in static/minutebook.css.
+LOOKS = {
+    "sizes": ("h1", "h2", "text", "small", "tiny"),
+    "gaps": ("1", "2", "3", "4"),
+    "tones": ("good", "busy", "warn", "bad", "idle"),
+    "grounds": ("ground", "surface", "sunken"),
+}
 
 
 @router.get("/")
@@ -29,3 +36,9 @@ def overview(request: Request, visitor: Viewer, zoom: str = "") -> HTMLResponse:
     template = "overview_live.html" if is_part else "overview.html"
     values = {"shown": shown, "drawn": drawn, "zoom": near, "zooms": tuple(Zoom)}
     return render(request, template, values)
+
+
+@router.get("/looks")
+def looks(request: Request, visitor: Viewer) -> HTMLResponse:  # noqa: ARG001 - a session
+    """Show the sizes, gaps, colours and icons that all pages are made of."""
+    return render(request, "looks.html", LOOKS)

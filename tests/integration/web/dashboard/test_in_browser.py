@@ -32,6 +32,15 @@ EVERY_PAGE = (
     "/apps/shop/templates/hello",
     "/health",
     "/sessions",
+    "/looks",
+    "/?zoom=hour",
+    "/?zoom=week",
+)
+# A phone, a tablet, two screens, each also at a zoom of 200 %; then with text twice as large.
+SIZES = (
+    *((width, "100%") for width in (320, 360, 390, 512, 720, 960, 1024, 1440, 1920)),
+    (1280, "200%"),
+    (720, "200%"),
 )
 # Ends when the live part of a page has come anew.
 SWAPPED = """
@@ -114,7 +123,7 @@ def test_no_page_loses_what_it_shows(
         wide, lost = [], []
         for path in pages:
             tab.page.goto(path)
-            for width, text in ((360, "100%"), (1280, "200%"), (720, "200%")):
+            for width, text in SIZES:
                 tab.page.set_viewport_size({"width": width, "height": 900})
                 tab.page.evaluate(
                     "size => { document.documentElement.style.fontSize = size }", text
