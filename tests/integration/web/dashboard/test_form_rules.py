@@ -2,11 +2,14 @@
 
 import json
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from runtime.clock import utc_now
 from tests import browser
 from tests.browser import Chromium
 from tests.integration.web.conftest import APP, Web
@@ -168,3 +171,20 @@ def test_words_become_the_rule_that_the_fields_show(chromium: Chromium, web_on_s
     } | zone  # fmt: skip
     assert kept == {"cron_rule": "30 7 * * mon-fri"} | zone
     assert tab.faults == []
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Pacific/Pago_Pago"])
+def test_words_begin_on_the_next_day_of_the_rules_own_zone(
+    chromium: Chromium, web_on_sqlite: Web, zone: str
+) -> None:
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
+        page = tab.page
+        _start(page)
+        page.fill("[name=zone]", zone)
+        before = utc_now().astimezone(ZoneInfo(zone)).date()
+        page.fill("[name=phrase]", "every other day at 23:59")
+        expect(page.locator("[name=rhythm]")).to_have_value("calendar")
+        when = _written(page)["when"]
+
+    assert when["timezone"] == zone
+    assert when["starting_at"] in {str(before), str(before + timedelta(days=1))}
