@@ -194,11 +194,23 @@ def test_a_task_has_a_field_for_each_parameter_that_its_worker_reports(
         shown = parameters.evaluate_all(
             "all => all.map(one => [one.innerText.trim(), one.querySelector('input').placeholder])"
         )
+        assert tab.serious() == []
         page.fill("[data-argument=city]", "Paris, 5e")
         page.fill("[data-argument=dry_run]", "true")
         expect(meaning).not_to_contain_text("missing a required argument")
         named = _written(page)["operations"]["celery_task"]
-        page.fill("[data-argument=dry_run]", "")
+
+    assert shown == [["city", "required"], ["limit", "5"], ["dry_run", "False"]]
+    assert named == {"task": SHOWN, "kwargs": {"city": "Paris, 5e", "dry_run": True}}
+    assert tab.faults == []
+
+
+def test_arguments_that_no_parameter_has_are_left_to_the_arguments_as_a_whole(
+    chromium: Chromium, shop: Web
+) -> None:
+    with chromium.tab(shop.url, shop.token()) as tab:
+        page = tab.page
+        page.goto(f"/apps/{APP}/new-action")
         _write(page, {"operations": {"celery_task": {"task": SHOWN, "args": ["Lyon", 3]}}})
         expect(page.locator("[data-argument=limit]")).to_have_value("3")
         page.fill("[data-argument=limit]", "")
@@ -207,8 +219,6 @@ def test_a_task_has_a_field_for_each_parameter_that_its_worker_reports(
         expect(page.locator("[data-parameters]")).to_be_hidden()
         expect(page.locator("[data-path='operations.celery_task.kwargs']")).to_have_value("more=1")
 
-    assert shown == [["city", "required"], ["limit", "5"], ["dry_run", "False"]]
-    assert named == {"task": SHOWN, "kwargs": {"city": "Paris, 5e", "dry_run": True}}
     assert emptied == {"task": SHOWN, "kwargs": {"city": "Lyon"}}
     assert tab.faults == []
 

@@ -110,6 +110,7 @@ def test_a_rule_of_the_calendar_is_built_without_a_text(
         page.fill("[name=count]", "12")
         meaning = page.locator("#meaning")
         expect(meaning).to_contain_text("the last Friday of each month at 17:00, 12 times")
+        assert tab.serious() == []
         page.click("button:text-is('Save')")
         expect(page.locator(".notice span")).to_have_text("tidy is saved.")
         page.click("text=Edit")
@@ -163,6 +164,7 @@ def test_words_become_the_rule_that_the_fields_show(chromium: Chromium, web_on_s
         expect(page.locator("#meaning")).to_contain_text("at 07:30 on Monday to Friday")
         page.fill("[name=phrase]", "third friday at 9")
         expect(page.locator("#phrase-read")).to_contain_text("could mean two rules")
+        assert tab.serious() == []
         kept = _written(page)["when"]
 
     zone = {"timezone": "Europe/Paris"}
