@@ -21,7 +21,7 @@ from minutebook.agents import Agent
 from minutebook.channel import AgentAway, Channel
 from minutebook.continued import noted, replacing
 from minutebook.discarded import headers_of, note_discarded, ours
-from minutebook.error_text import text_of, traceback_of, value_of
+from minutebook.error_text import signatures_of, text_of, traceback_of, value_of
 from minutebook.followed import (
     HEADER,
     FollowedOperation,
@@ -77,6 +77,7 @@ def _described(app: Celery, worker: Any, application: str | None) -> dict[str, A
         "name": worker.hostname + (f" of {application}" if application else ""),
         "queues": sorted(app.amqp.queues.consume_from),
         "follows": sorted(_followed(app)),
+        "signatures": signatures_of(_followed(app)),
         "pid": os.getpid(),
         "application": application,
     }

@@ -1,15 +1,28 @@
-"""Errors and values as text, for Minutebook's workers and the user's."""
+"""Errors, values and parameters of tasks as text, for Minutebook's workers and the user's."""
 
 from __future__ import annotations
 
+import inspect
 import os
+import re
 import reprlib
 import traceback
+from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
+from typing import Any
 
 MOST_LINES = 80
 LONGEST_LINE = 500
 LONGEST_VALUE = 1_000
+# A worker says them every two seconds.
+MOST_TEXT = 16_000
+MOST_PARAMETERS = 30
+LONGEST_NAME = 60
+LONGEST_DEFAULT = 40
+# Other values have a `repr` of their own, which is not called.
+_PLAIN = (bool, int, float, str, type(None))
+_SECRET = re.compile("pass|secret|token|key|credential", re.IGNORECASE)
+_HIDDEN = "…"
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 _short = reprlib.Repr()
@@ -51,3 +64,47 @@ def _of_the_task(at: TracebackType | None) -> TracebackType | None:
     while first is not None and first.tb_frame.f_code.co_filename.startswith(_OURS):
         first = first.tb_next
     return first or at
+
+
+def signatures_of(tasks: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the parameters of each task by its name; without those that are too long for all."""
+    found: dict[str, list[str]] = {}
+    left = MOST_TEXT
+    for name in sorted(tasks):
+        texts = _parameters(tasks[name].run)
+        left -= 0 if texts is None else sum(map(len, [name, *texts]))
+        if texts is not None and left >= 0:
+            found[name] = texts
+    return found
+
+
+def _parameters(run: Callable[..., Any]) -> list[str] | None:
+    try:
+        parameters = [*inspect.signature(run).parameters.values()]
+    except Exception:  # a user's callable may have a signature of its own, and break
+        return None
+    is_short = len(parameters) <= MOST_PARAMETERS
+    is_short = is_short and all(len(one.name) <= LONGEST_NAME for one in parameters)
+    return [*_texts(parameters)] if is_short else None
+
+
+def _texts(parameters: list[inspect.Parameter]) -> Iterator[str]:
+    """Yield the parameters as Python writes them, with its marks `/` and `*`."""
+    before = None
+    for one in parameters:
+        if before is one.POSITIONAL_ONLY and one.kind is not before:
+            yield "/"
+        if one.kind is one.KEYWORD_ONLY and before not in (one.KEYWORD_ONLY, one.VAR_POSITIONAL):
+            yield "*"
+        stars = "*" * (one.kind is one.VAR_POSITIONAL) + "**" * (one.kind is one.VAR_KEYWORD)
+        yield stars + one.name + ("" if one.default is one.empty else f"={_default(one)}")
+        before = one.kind
+    if before is inspect.Parameter.POSITIONAL_ONLY:
+        yield "/"
+
+
+def _default(one: inspect.Parameter) -> str:
+    if type(one.default) not in _PLAIN or _SECRET.search(one.name):
+        return _HIDDEN
+    text = repr(one.default)
+    return text if len(text) <= LONGEST_DEFAULT else text[: LONGEST_DEFAULT - 1] + _HIDDEN

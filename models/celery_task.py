@@ -1,9 +1,10 @@
-"""Tasks of the user's Celery application: what is sent, and what may be."""
+"""Tasks of the user's Celery application: what is sent, what may be, and what they take."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from fnmatch import fnmatchcase
+from inspect import Parameter, Signature
 from typing import Any, Literal
 
 from pydantic import JsonValue
@@ -21,6 +22,8 @@ DEFAULT_QUEUE = "celery"
 EXCHANGE_PREFIXES = ("minutebook", "reply.minutebook")
 # What the text of a plan has that hands over a task.
 HANDED_OVER = '"hand_over":{'
+# The parameters of tasks with their applications; None where no worker says them.
+Signatures = Mapping[tuple[str, str | None], tuple[str, ...] | None]
 SETTING = "SCHED_CELERY_TASKS"
 BROKERS = "SCHED_CELERY_BROKERS"
 
@@ -205,3 +208,42 @@ def _policy_queue(document: object) -> object:
     policy = document.get("policy") if isinstance(document, Mapping) else None
     queue = policy.get("queue") if isinstance(policy, Mapping) else None
     return queue if isinstance(queue, str) else None
+
+
+def reported_by(
+    signatures: Signatures, task: str, application: str | None
+) -> tuple[str, ...] | None:
+    """Return the parameters of a task; None if no worker reports them."""
+    found = signatures.get((task, application))
+    return signatures.get((task, None)) if found is None else found
+
+
+def misfit(parameters: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    """Return why a call does not fit parameters such as `city`, `limit=5`; empty if it fits."""
+    try:
+        _signature(parameters).bind(*args, **kwargs)
+    except TypeError as error:
+        return str(error)
+    except ValueError:
+        # A worker may report what is no signature.
+        return ""
+    return ""
+
+
+def _signature(parameters: Sequence[str]) -> Signature:
+    """Return the signature that texts write; raises ValueError for texts that write none."""
+    made: list[Parameter] = []
+    is_named_only = False
+    for text in parameters:
+        name, has_default, _ = text.partition("=")
+        if name == "/":
+            made = [one.replace(kind=Parameter.POSITIONAL_ONLY) for one in made]
+        elif name.startswith("**"):
+            made.append(Parameter(name[2:], Parameter.VAR_KEYWORD))
+        elif name.startswith("*"):
+            made += [Parameter(name[1:], Parameter.VAR_POSITIONAL)] if name != "*" else []
+            is_named_only = True
+        else:
+            kind = Parameter.KEYWORD_ONLY if is_named_only else Parameter.POSITIONAL_OR_KEYWORD
+            made.append(Parameter(name, kind, default=None if has_default else Parameter.empty))
+    return Signature(made)

@@ -608,6 +608,8 @@ workers = sa.Table(
     sa.Column("skew_s", Number),
     # The tasks of a user's own Celery application that this worker follows: a list of names.
     sa.Column("follows", Json(list)),
+    # The parameters of these tasks, each a list of texts such as `limit=5`; null if unknown.
+    sa.Column("signatures", Json(dict)),
     # The application of a worker that follows; null if it does not say, or for the default one.
     sa.Column("application", StorableText),
     # The modules of steps that it could not load, each with the reason.

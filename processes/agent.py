@@ -89,5 +89,5 @@ def _is_being_made(engine: sa.Engine) -> bool:
 def _worker(line: str) -> Seen:
     try:
         return described_worker(json.loads(line))
-    except (ValueError, KeyError, TypeError, OverflowError):
+    except (AttributeError, ValueError, KeyError, TypeError, OverflowError):
         raise Refused("the agent is started by minutebook.follow(app) in a worker") from None

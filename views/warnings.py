@@ -8,12 +8,14 @@ import sqlalchemy as sa
 
 from minutebook.readers import registered_readers
 from minutebook.steps import SmallApp
-from models.action import ScheduledActionModel
+from models.action import ScheduledActionModel, handed_over
 from models.action.recipients import EVERYBODY, RecipientFilterModel
 from models.action.warnings import KnownNames, warnings_of
 from models.store import actions as store
+from models.store.operations.handing import FOLLOWED_WITHIN
 from models.store.people import selection, users
 from models.store.people.users import User
+from models.store.presence import task_signatures
 from models.store.tenants import app_overview
 from models.tenant import SmallAppModel
 from models.tenant.sources import warnings_of_domains
@@ -46,6 +48,8 @@ def action_warnings(
         has_mail_server=bool(settings.smtp_url.get_secret_value()),
     )
     keeps = _keeping(connection, app, people)
+    if any(handed_over(one.operations)[0] is not None for one in models):
+        known = replace(known, signatures=task_signatures(connection, FOLLOWED_WITHIN))
     watched = {name for one in models if (name := one.when.watched) is not None}
     if watched:
         there = store.names_among(connection, app.id, watched)

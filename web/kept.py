@@ -1,6 +1,6 @@
 """Recent results, shared by all requests: many ask the database no more often than one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Generic, TypeVar
@@ -26,16 +26,16 @@ class _Made(Generic[T]):
 class Kept(Generic[T]):
     """The last result of each scope, shared by all requests; no scope waits for another."""
 
-    _make: Callable[[Installation], T]
-    _kept: dict[int | None, _Made[T]] = field(default_factory=dict)
+    _make: Callable[..., T]
+    _kept: dict[tuple[Hashable, ...], _Made[T]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
-    def of(self, opened: Installation, oldest_s: float) -> T:
-        """Return the result of a scope, at most `oldest_s` old."""
-        made = self._of(opened.scope.small_app_id)
+    def of(self, opened: Installation, oldest_s: float, *asked: Hashable) -> T:
+        """Return the result of a scope for what is asked of it, at most `oldest_s` old."""
+        made = self._of((opened.scope.small_app_id, *asked))
         with made.lock:
             if made.last is None or monotonic() - made.last[0] >= oldest_s:
-                value = self._make(opened)
+                value = self._make(opened, *asked)
                 made.last = (monotonic(), value)
             return made.last[1]
 
@@ -44,7 +44,7 @@ class Kept(Generic[T]):
         with self._lock:
             self._kept.clear()
 
-    def _of(self, key: int | None) -> _Made[T]:
+    def _of(self, key: tuple[Hashable, ...]) -> _Made[T]:
         with self._lock:
             made = self._kept.pop(key, None) or _Made()
             self._kept[key] = made

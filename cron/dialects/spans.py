@@ -61,11 +61,16 @@ def _plain_seconds(text: str) -> int | None:
 
 
 def _spoken(text: str) -> int | None:
+    found = spoken_span(text)
+    return None if found is None else found[0] * UNIT_S[found[1]]
+
+
+def spoken_span(text: str) -> tuple[int, str] | None:
+    """Return the count and the unit of a span in words, such as 2 and `hour`."""
     found = _SPOKEN.fullmatch(text)
     if found is None:
         return None
-    count = int(found[2]) if found[2] else 2 if found[3] else 1
-    return count * UNIT_S[_WORDS[found[5]]]
+    return int(found[2]) if found[2] else 2 if found[3] else 1, _WORDS[found[5]]
 
 
 _READERS = (

@@ -628,6 +628,7 @@ sa.Table(
     sa.Column("slots", sa.Integer),
     sa.Column("skew_s", FLOAT),
     sa.Column("follows", LIST),
+    sa.Column("signatures", OBJECT),
     sa.Column("application", sa.Text),
     sa.Column("step_failures", OBJECT),
 )

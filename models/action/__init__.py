@@ -31,6 +31,7 @@ __all__ = [
     "ParseContext",
     "ScheduledActionModel",
     "document_hash",
+    "handed_over",
     "load_action",
     "parse_action",
     "plan_of",
@@ -147,7 +148,7 @@ def plan_of(action: ScheduledActionModel) -> Plan:
     """Return what the tick and the claim need of `action`."""
     policy = action.policy
     is_heavy = action.operations.is_heavy
-    hand_over, task_queue = _hand_over(action.operations)
+    hand_over, task_queue = handed_over(action.operations)
     return Plan(
         active=action.active,
         rules=action.when.resolved,
@@ -168,7 +169,7 @@ def _queue(action: ScheduledActionModel, hand_over: HandOver | None, task_queue:
     return hand_over.listed(task_queue or action.policy.queue or DEFAULT_QUEUE)
 
 
-def _hand_over(operations: OperationModel) -> tuple[HandOver | None, str | None]:
+def handed_over(operations: OperationModel) -> tuple[HandOver | None, str | None]:
     """Return the task to send to the user's Celery application, and its queue, or two None."""
     for step in operations.steps:
         if step.spec is not None and step.spec.hand_over is not None:

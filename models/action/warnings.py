@@ -5,15 +5,16 @@ operation.
 """
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 
 from pydantic import BaseModel
 
 from cron.near_zones import FIXED
-from models.action import ScheduledActionModel
+from models.action import ScheduledActionModel, handed_over
 from models.action.recipients import EVERYBODY, RecipientFilterModel
 from models.action.when import WhenModel
+from models.celery_task import Signatures, misfit, reported_by
 from models.problems import few_compared, nearest
 from models.values import NameOf
 
@@ -39,6 +40,8 @@ class KnownNames:
     permissions: Collection[str] | None = None
     actions: Collection[str] | None = None
     kept_recipients: int | None = None
+    # The parameters of Celery tasks, as their workers report them.
+    signatures: Signatures = field(default_factory=dict)
     zone: str = "UTC"
     has_mail_server: bool = True
 
@@ -55,6 +58,7 @@ def warnings_of(action: ScheduledActionModel, known: KnownNames) -> list[str]:
         *unknown,
         *_no_recipients(action, known),
         *_unsent_mail(action, known),
+        *_misfits(action, known),
         *_left_out(action),
         *(warning for rule in action.when.rules for warning in rule.warnings(known.zone)),
         *_fixed_zones(action.when),
@@ -68,6 +72,17 @@ def _unsent_mail(action: ScheduledActionModel, known: KnownNames) -> Iterator[st
     mails = bool(action.operations.sending) or any(one.kind == "mail" for one in targets)
     if mails and not known.has_mail_server:
         yield UNSENT
+
+
+def _misfits(action: ScheduledActionModel, known: KnownNames) -> Iterator[str]:
+    """Yield a warning about arguments that a task does not take in the release that runs now."""
+    handed, _ = handed_over(action.operations)
+    if handed is None:
+        return
+    parameters = reported_by(known.signatures, handed.task, handed.application)
+    if parameters is not None and (why := misfit(parameters, handed.args, handed.kwargs)):
+        written = f"{handed.task}({', '.join(parameters)})"
+        yield f"operations.celery_task: {why}; a worker that runs now has {written}"
 
 
 def _fixed_zones(when: WhenModel) -> Iterator[str]:

@@ -1,13 +1,14 @@
 """Store which workers live, the queues that they read, and the tasks that they follow."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
 import sqlalchemy as sa
 
 from models.carriers import CELERY, OURS, at_application
+from models.celery_task import Signatures
 from models.sql import database_now, dicts, insert_ignoring
 from models.tables import workers
 
@@ -29,6 +30,8 @@ class Seen:
     slots: int | None = None
     # The Celery application of a worker that follows; None if it does not say, or the default one.
     application: str | None = None
+    # The parameters of the tasks that it follows, as far as it says them.
+    signatures: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def worker_seen(connection: sa.Connection, worker: Seen) -> None:
@@ -55,6 +58,7 @@ def _seen(connection: sa.Connection, worker: Seen, its_row: sa.ColumnElement[boo
         "slots": worker.slots,
         "application": worker.application,
         "follows": sa.null() if worker.follows is None else list(worker.follows),
+        "signatures": dict(worker.signatures) or sa.null(),
     }
     seen = sa.update(workers).where(its_row).values(values)
     if connection.execute(seen).rowcount == 0:
@@ -106,10 +110,32 @@ def followed_tasks(connection: sa.Connection, within: timedelta) -> Followed:
         frozenset(
             (name, row.application)
             for row in connection.execute(query)
-            for name in row.follows or ()
-            if isinstance(name, str)
+            for name in filter(_is_text, row.follows or ())
         )
     )
+
+
+def task_signatures(connection: sa.Connection, within: timedelta) -> Signatures:
+    """Return the tasks that workers seen within that span follow, with their parameters.
+
+    Of a task that two of them report, those of the worker that was seen last.
+    """
+    query = (
+        sa.select(workers.c.follows, workers.c.signatures, workers.c.application)
+        .where(workers.c.seen_at.between(database_now(-within), database_now(within)))
+        .where(workers.c.follows.is_not(None))
+        .order_by(workers.c.seen_at)
+    )
+    found: dict[tuple[str, str | None], tuple[str, ...] | None] = {}
+    for row in connection.execute(query):
+        for task in filter(_is_text, row.follows or ()):
+            key, texts = (task, row.application), (row.signatures or {}).get(task)
+            found[key] = tuple(map(str, texts)) if isinstance(texts, list) else found.get(key)
+    return found
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def listened_queues(connection: sa.Connection, within: timedelta) -> frozenset[str]:
@@ -133,7 +159,7 @@ def _listed(worker: Mapping[str, Any], queue: str) -> str:
 def live_workers(connection: sa.Connection, within: timedelta) -> list[dict[str, Any]]:
     """Return the workers seen within that span that have not stopped, by name."""
     query = (
-        sa.select(workers)
+        sa.select(*(one for one in workers.c if one is not workers.c.signatures))
         .where(workers.c.seen_at.between(database_now(-within), database_now(within)))
         .where(workers.c.stopped_at.is_(None))
         .order_by(workers.c.name)

@@ -113,7 +113,7 @@ class Session:
     def _heard(self, asked: dict[str, Any]) -> dict[str, Any]:
         try:
             self.worker = described_worker(asked)
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
             reason = f"this release of the agent does not understand it ({text_of(error)})"
             return {"state": "refused", "reason": reason}
         if self.agent.workers.is_news(self.worker):

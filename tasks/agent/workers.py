@@ -27,7 +27,7 @@ LARGEST_PID = 2**31 - 1
 def described_worker(given: Mapping[str, Any]) -> Seen:
     """Return the worker that a client describes.
 
-    Raises KeyError, TypeError, ValueError or OverflowError.
+    Raises KeyError, TypeError, ValueError, AttributeError or OverflowError.
     """
     follows = tuple(str(name) for name in given["follows"])
     queues = ",".join(str(name) for name in given["queues"])
@@ -37,7 +37,12 @@ def described_worker(given: Mapping[str, Any]) -> Seen:
     # A worker with an older release of the client does not say it.
     application = given.get("application")
     name = None if application is None else str(application)
-    return Seen(str(given["name"]), queues, pid, follows=follows, application=name)
+    seen = Seen(str(given["name"]), queues, pid, follows=follows, application=name)
+    return replace(seen, signatures=_signatures(given.get("signatures") or {}))
+
+
+def _signatures(given: Mapping[str, Any]) -> dict[str, list[str]]:
+    return {str(task): [str(one) for one in texts] for task, texts in given.items()}
 
 
 class Workers:
@@ -69,7 +74,8 @@ class Workers:
         """Return a worker as it is recorded: it follows what the agent serves, and no more."""
         follows = self._bounds.within(worker.follows or ())
         application = None if worker.application == self._bounds.default else worker.application
-        return replace(worker, follows=follows, application=application)
+        signatures = {task: its for task, its in worker.signatures.items() if task in follows}
+        return replace(worker, follows=follows, application=application, signatures=signatures)
 
     def is_news(self, worker: Seen) -> bool:
         """Note that a worker is alive; return whether that has to be recorded at once."""

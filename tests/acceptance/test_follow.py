@@ -1,8 +1,10 @@
 """The shop's own worker follows: each occurrence runs once, or the record says why not."""
 
+from datetime import timedelta
+
 import pytest
 
-from models.store import operations
+from models.store import operations, presence
 from runtime.database import reading
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import python
@@ -28,6 +30,17 @@ def test_a_followed_task_runs_once_and_ends_on_record(shop: Shop, pool: str) -> 
     assert shop.said() == RAN_ONCE
     assert (row["attempt"], row["sendings"], row["progress"]) == (1, 1, 1.0)
     assert [(one["name"], one["state"]) for one in row["steps"]] == [("celery_task", "success")]
+
+
+@ON_SQLITE
+def test_a_worker_reports_what_its_tasks_take(shop: Shop) -> None:
+    shop.worker(pool="solo")
+    shop.is_followed()
+
+    with reading(shop.installation.engine) as connection:
+        known = presence.task_signatures(connection, timedelta(minutes=1))
+
+    assert known["tasks.close_day", None] == ("shop", "tills=None")
 
 
 @ON_SQLITE

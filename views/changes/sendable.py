@@ -1,8 +1,9 @@
 """The Celery tasks that actions of a small app may send, as far as they are known."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from models.celery_task import NO_TASKS, CeleryRules
+from models.celery_task import NO_TASKS, CeleryRules, reported_by
 from models.store import presence
 from models.store.operations.handing import FOLLOWED_WITHIN
 from models.store.tenants import app_overview
@@ -17,7 +18,8 @@ MOST_ACTIONS = 500
 class Sendable:
     """What fields may offer, by name."""
 
-    tasks: tuple[str, ...]
+    # Each with its parameters; None if no worker reports them.
+    tasks: Mapping[str, Sequence[str] | None]
     queues: tuple[str, ...]
     applications: tuple[str, ...]
 
@@ -29,11 +31,15 @@ def sendable(installation: Installation, author: ChangeContext) -> Sendable:
     """
     rules = (author.celery or NO_TASKS).granted(author.grants)
     with reading(installation.engine) as connection:
-        followed = presence.followed_tasks(connection, FOLLOWED_WITHIN).tasks
+        signatures = presence.task_signatures(connection, FOLLOWED_WITHIN)
         sent = app_overview.handed_over(connection, author.small_app.id, MOST_ACTIONS)
-    known = followed | {(one.task, one.application) for one, _ in sent}
+    known = signatures.keys() | {(one.task, one.application) for one, _ in sent}
     return Sendable(
-        tasks=tuple(sorted({task for task, its in known if _may_send(rules, task, its)})),
+        tasks={
+            task: reported_by(signatures, task, its)
+            for task, its in sorted(known, key=lambda one: (one[0], one[1] or ""))
+            if _may_send(rules, task, its)
+        },
         queues=tuple(sorted({queue for one, queue in sent if one.exchange is None})),
         applications=tuple(
             sorted(name for name in rules.applications if not rules.why_no_application(name))

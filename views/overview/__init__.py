@@ -17,7 +17,7 @@ from views.daemon import Daemon
 from views.installation import Installation
 from views.operations import OperationRow, views_of
 from views.overview.attention import MOST, Attention, attention_in
-from views.overview.timeline import Timeline, timeline_of
+from views.overview.timeline import Timeline, Zoom, timeline_of
 from views.verbs import READ, Verb
 from views.verdict import State, Verdict, look
 from views.view import Instant, View
@@ -57,13 +57,13 @@ class Overview(View):
 
 
 @Verb("show_overview", "GET /api/overview", READ)
-def overview_of(installation: Installation) -> Overview:
+def overview_of(installation: Installation, zoom: Zoom = Zoom.DAY) -> Overview:
     """Show whether all is well, what runs, what needs attention, and what comes next."""
     with reading(installation.engine) as connection:
-        return _overview(connection, installation)
+        return _overview(connection, installation, zoom)
 
 
-def _overview(connection: sa.Connection, installation: Installation) -> Overview:
+def _overview(connection: sa.Connection, installation: Installation, zoom: Zoom) -> Overview:
     scope, settings = installation.scope, installation.settings
     apps = {one.id: one.name for one in tenants.listed(connection)}
     now, daemon, verdict, _ = look(connection, settings, scope, apps)
@@ -81,6 +81,7 @@ def _overview(connection: sa.Connection, installation: Installation) -> Overview
         + [row["uid"] for _, row in coming]
         + [one.action_uid for one in matters.ended]
     )
+    timeline = timeline_of(connection, list(lanes)[:SHOWN], now, apps, settings, zoom)
     return Overview(
         now=now,
         tone=tone,
@@ -92,14 +93,10 @@ def _overview(connection: sa.Connection, installation: Installation) -> Overview
         running_count=count,
         attention=tuple(attention[:SHOWN]),
         coming=tuple(_shown(at, row, apps) for at, row in coming),
-        timeline=timeline_of(
-            connection,
-            list(lanes)[:SHOWN],
-            now,
-            apps,
-            settings,
-            has_load=scope.small_app_id is None,
-        ),
+        # The load is that of other small apps, too.
+        timeline=timeline
+        if scope.small_app_id is None
+        else timeline.model_copy(update={"load": ()}),
     )
 
 

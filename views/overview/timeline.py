@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from itertools import pairwise
 from typing import Any
 from uuid import UUID
@@ -18,13 +19,34 @@ from runtime.config import Settings
 from scheduler.occurrence import next_occurrences
 from views.view import Instant, Seconds, View
 
-BACK = timedelta(hours=24)
-AHEAD = timedelta(hours=12)
-SPAN = timedelta(minutes=15)
+
+class Zoom(StrEnum):
+    """How far a timeline reaches back; it reaches half as far ahead."""
+
+    HOUR = "hour"
+    DAY = "day"
+    WEEK = "week"
+
+    @property
+    def back(self) -> timedelta:
+        """How far it reaches back."""
+        return {Zoom.HOUR: timedelta(hours=1), Zoom.DAY: A_DAY, Zoom.WEEK: 7 * A_DAY}[self]
+
+    @property
+    def span(self) -> timedelta:
+        """How long the span of a bar is."""
+        return {
+            Zoom.HOUR: timedelta(minutes=1),
+            Zoom.DAY: timedelta(minutes=15),
+            Zoom.WEEK: timedelta(hours=2),
+        }[self]
+
+
+A_DAY = timedelta(days=1)
 
 
 class Bar(View):
-    """The operations of an action in a quarter of an hour."""
+    """The operations of an action in a span."""
 
     at: Instant = Field(description="Start of the span.")
     state: str = Field(description="Their worst state.")
@@ -38,12 +60,12 @@ class Lane(View):
     app: str = Field(description="Its small app.")
     action: str = Field(description="Name of the action.")
     uid: UUID = Field(description="Uid of the action.")
-    bars: tuple[Bar, ...] = Field(description="What it ran, in spans of a quarter of an hour.")
+    bars: tuple[Bar, ...] = Field(description="What it ran, in spans of `span_s`.")
     coming: tuple[Instant, ...] = Field(description="To come: its first of each span.")
 
 
 class Load(View):
-    """How many operations the ticks of a quarter of an hour recorded."""
+    """How many operations the ticks of a span recorded."""
 
     at: Instant = Field(description="Start of the span.")
     recorded: int = Field(description="How many operations were recorded.")
@@ -67,14 +89,17 @@ class Ticked(View):
 
 
 class Timeline(View):
-    """The last 24 hours and the next 12."""
+    """The last hour, day or week, and half as much to come."""
 
     since: Instant = Field(description="Its beginning.")
     now: Instant = Field(description="The database's clock when it was read.")
     until: Instant = Field(description="Its end.")
+    span_s: Seconds = Field(description="Seconds of the span of a bar.")
     lanes: tuple[Lane, ...] = Field(description="One for each action.")
-    load: tuple[Load, ...] = Field(description="Of all small apps; empty for one of them.")
-    outages: tuple[Outage, ...] = Field(description="When no daemon ticked.")
+    load: tuple[Load, ...] = Field(
+        description="Of all small apps; empty for one of them, or a week."
+    )
+    outages: tuple[Outage, ...] = Field(description="When no daemon ticked; empty for a week.")
 
 
 def timeline_of(
@@ -83,30 +108,31 @@ def timeline_of(
     now: datetime,
     apps: Mapping[int, str],
     settings: Settings,
-    *,
-    has_load: bool,
+    zoom: Zoom,
 ) -> Timeline:
-    """Return the timeline of some actions, in their order; `has_load` only for all small apps."""
-    since, until = now - BACK, now + AHEAD
+    """Return the timeline of some actions, in their order, with the load of all small apps."""
+    since, until, span = now - zoom.back, now + zoom.back / 2, zoom.span
     found = {row["uid"]: row for row in (overview.named(connection, uids) if uids else ())}
-    bars = _bars(overview.counted(connection, list(found), since, SPAN) if found else ())
-    ticked = overview.ticked(connection, since)
+    bars = _bars(overview.counted(connection, list(found), since, span) if found else (), span)
+    # A week has too many ticks to read.
+    ticked = [] if zoom is Zoom.WEEK else overview.ticked(connection, since)
     return Timeline(
         since=since,
         now=now,
         until=until,
+        span_s=span.total_seconds(),
         lanes=tuple(
             Lane(
                 app=apps.get(found[uid]["small_app_id"], ""),
                 action=found[uid]["name"],
                 uid=uid,
                 bars=bars.get(uid, ()),
-                coming=_coming(found[uid], now, until),
+                coming=_coming(found[uid], (now, until), span),
             )
             for uid in uids
             if uid in found
         ),
-        load=tuple(_load(ticked)) if has_load else (),
+        load=tuple(_load(ticked, span)),
         outages=tuple(_outages(ticked, now, settings.scheduler.tick)),
     )
 
@@ -128,7 +154,7 @@ def _recorded(row: Mapping[str, Any]) -> int:
     return recorded if isinstance(recorded, int) else 0
 
 
-def _bars(rows: Iterable[Mapping[str, Any]]) -> dict[UUID, tuple[Bar, ...]]:
+def _bars(rows: Iterable[Mapping[str, Any]], span: timedelta) -> dict[UUID, tuple[Bar, ...]]:
     spans: dict[tuple[UUID, int], list[Mapping[str, Any]]] = {}
     for row in rows:
         spans.setdefault((row["action_uid"], row["span"]), []).append(row)
@@ -137,7 +163,7 @@ def _bars(rows: Iterable[Mapping[str, Any]]) -> dict[UUID, tuple[Bar, ...]]:
         counts = {row["state"]: row["count"] for row in some}
         is_one = sum(counts.values()) == 1
         bar = Bar(
-            at=datetime.fromtimestamp(number * SPAN.total_seconds(), UTC),
+            at=datetime.fromtimestamp(number * span.total_seconds(), UTC),
             state=worst(counts),
             counts=counts,
             operation_id=uuid_in(some[0]["id"]) if is_one else None,
@@ -146,30 +172,34 @@ def _bars(rows: Iterable[Mapping[str, Any]]) -> dict[UUID, tuple[Bar, ...]]:
     return made
 
 
-def _coming(row: Mapping[str, Any], now: datetime, until: datetime) -> tuple[datetime, ...]:
+def _coming(
+    row: Mapping[str, Any], within: tuple[datetime, datetime], span: timedelta
+) -> tuple[datetime, ...]:
     plan = row["plan"]
     if isinstance(plan, Broken) or not plan.active:
         return ()
-    return tuple(_first_of_spans(plan, row["uid"], now, until))
+    return tuple(_first_of_spans(plan, row["uid"], within, span))
 
 
-def _first_of_spans(plan: Plan, uid: UUID, since: datetime, until: datetime) -> Iterator[datetime]:
+def _first_of_spans(
+    plan: Plan, uid: UUID, within: tuple[datetime, datetime], span: timedelta
+) -> Iterator[datetime]:
     """Yield the first occurrence in (since, until] of each span, ascending."""
+    since, until = within
     while (found := next_occurrences(plan, uid, since, 1)) and found[0] <= until:
         yield found[0]
-        number = found[0].timestamp() // SPAN.total_seconds()
-        since = datetime.fromtimestamp((number + 1) * SPAN.total_seconds(), UTC) - ONE_SECOND
+        number = found[0].timestamp() // span.total_seconds()
+        since = datetime.fromtimestamp((number + 1) * span.total_seconds(), UTC) - ONE_SECOND
 
 
-def _load(ticked: Iterable[Mapping[str, Any]]) -> Iterable[Load]:
+def _load(ticked: Iterable[Mapping[str, Any]], span: timedelta) -> Iterable[Load]:
     spans: dict[int, list[int]] = {}
     for row in ticked:
         if recorded := _recorded(row):
-            spans.setdefault(int(row["now"].timestamp() // SPAN.total_seconds()), []).append(
-                recorded
-            )
+            number = int(row["now"].timestamp() // span.total_seconds())
+            spans.setdefault(number, []).append(recorded)
     for number, counts in sorted(spans.items()):
-        at = datetime.fromtimestamp(number * SPAN.total_seconds(), UTC)
+        at = datetime.fromtimestamp(number * span.total_seconds(), UTC)
         yield Load(at=at, recorded=sum(counts), busiest=max(counts))
 
 

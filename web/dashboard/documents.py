@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, get_args
 
+from cron.words import MONTH_NAMES
 from models.action.hooks import TargetKind
 from models.action.policy import CatchUp, Overlap
 from models.events import ENDS, EVENTS
@@ -13,11 +14,13 @@ from web.dashboard.rendering import ZONES
 
 # The rules that the form can write; static/form-rules.js knows them by these names.
 RHYTHMS = (
-    *("minutes", "hours", "interval", "hour", "day", "weekdays", "week", "weeks", "nth", "month"),
-    *("cron", "date", "event", "end", "own"),
+    *("minutes", "hours", "interval", "hour", "day", "weekdays", "week", "nth", "month"),
+    *("calendar", "cron", "rrule", "date", "event", "end", "own"),
 )
 # Which weekday of a month, as a cron rule writes it after #.
 NTHS = ("1", "2", "3", "4", "5", "L")
+# What a rule of the calendar counts; static/form-calendar.js knows them by these names.
+UNITS = ("days", "weeks", "months", "years")
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 # A field of the document: its place, what it holds (static/form-kinds.js), and what it offers: the
 # name of a list, or choices; of a number, the least and the most.
@@ -60,6 +63,8 @@ CHOICES: Mapping[str, Any] = {
     "rhythms": RHYTHMS,
     "nths": NTHS,
     "weekdays": WEEKDAYS,
+    "units": UNITS,
+    "months": MONTH_NAMES,
     "events": EVENTS,
     "ends": ENDS,
     "zones": ZONES,

@@ -3,14 +3,19 @@
 import re
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
+from zoneinfo import ZoneInfo
 
+import pytz
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 
+from cron import InvalidRule
+from cron.phrases import rule_of_phrase
 from models.action.hooks import Target
 from models.errors import InvalidDocument, Outdated, Problem, Refused, SchedulerError
 from models.json_text import read_json
 from models.roles import Permission
+from runtime.clock import utc_now
 from views import actions, apps, changes, hooks, steps
 from views.actions import whole
 from views.changes.plan import preview
@@ -99,6 +104,21 @@ def continue_draft(request: Request, visitor: Editor, app: str) -> HTMLResponse:
 def check_document(request: Request, visitor: Editor, app: str) -> HTMLResponse:
     """Show what a document means and what storing it would do; nothing is stored."""
     return render(request, "meaning.html", _meaning(visitor, app, Draft.of(visitor.form)))
+
+
+@router.post("/apps/{app}/phrase")
+def read_phrase(request: Request, visitor: Editor) -> HTMLResponse:
+    """Show whether a phrase is a rule; the page then writes it into the document."""
+    phrase, zone = visitor.form.one("phrase"), visitor.form.one("zone")
+    if zone not in pytz.all_timezones_set:
+        zone = visitor.opened.small_app.zone
+    values: dict[str, Any] = {"rule": None, "error": ""}
+    try:
+        if phrase.strip():
+            values["rule"] = rule_of_phrase(phrase, utc_now().astimezone(ZoneInfo(zone)))
+    except InvalidRule as error:
+        values["error"] = error.problem
+    return render(request, "phrase.html", values)
 
 
 @router.post("/apps/{app}/try-hook")

@@ -33,7 +33,7 @@ from web.dashboard.texts import say
 router = APIRouter(include_in_schema=False)
 ENTRIES = 20
 SLOW_MS = 5_000
-WIDTH, HEIGHT = 1200, 90
+HEIGHT = 6.0
 OfInstallation = Annotated[Visitor, changing(Permission.OPERATE, is_of_installation=True)]
 # The kind of what is paused that stands for everything.
 ALL = "all"
@@ -67,9 +67,9 @@ def show_health(
 def _ticks(ticked: Sequence[Ticked], zone: str) -> Iterator[Mark]:
     """Return a bar for each tick, as high as the tick was long."""
     most = max((one.duration_ms for one in ticked), default=0.0) or 1.0
-    step = WIDTH / TICKS
+    step = 100 / TICKS
     for place, one in enumerate(ticked):
-        height = round(max(2.0, (HEIGHT - 4) * one.duration_ms / most), 1)
+        height = round(max(0.15, (HEIGHT - 0.3) * one.duration_ms / most), 2)
         tip = say(
             "health.tick",
             at=in_zone(one.at, zone),
@@ -78,7 +78,8 @@ def _ticks(ticked: Sequence[Ticked], zone: str) -> Iterator[Mark]:
             lag=f"{one.lag_s:.1f}",
         )
         look = "warn" if one.duration_ms > SLOW_MS else "busy" if one.recorded else "idle"
-        yield Mark(round(place * step, 1), HEIGHT - height, round(step - 2, 1), height, look, tip)
+        x, width = round(place * step, 2), round(step * 0.8, 2)
+        yield Mark(x, round(HEIGHT - height, 2), width, height, look, tip)
 
 
 @router.post("/pause")

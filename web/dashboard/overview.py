@@ -1,10 +1,12 @@
-"""The first page: whether all is well."""
+"""The first page: whether all is well. And the page of the looks of all pages."""
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
 from views.overview import Overview
+from views.overview.timeline import Zoom
 from web.dashboard import drawing
+from web.dashboard.fields import one_of
 from web.dashboard.rendering import Page, render
 from web.dashboard.session import Viewer, is_fragment
 from web.kept import Kept
@@ -14,14 +16,29 @@ router = APIRouter(include_in_schema=False)
 # pages ask the database no more often than one.
 FRESH_S = 2.0
 KEPT_S = 15.0
+# The names of custom properties in static/minutebook.css.
+LOOKS = {
+    "sizes": ("h1", "h2", "text", "small", "tiny"),
+    "gaps": ("1", "2", "3", "4"),
+    "tones": ("good", "busy", "warn", "bad", "idle"),
+    "grounds": ("ground", "surface", "sunken"),
+}
 
 
 @router.get("/")
-def overview(request: Request, visitor: Viewer) -> HTMLResponse:
+def overview(request: Request, visitor: Viewer, zoom: str = "") -> HTMLResponse:
     """Show the overview; htmx asks only for its live part."""
     is_part = is_fragment(request)
+    (near,) = one_of(Zoom, "zoom", zoom) or (Zoom.DAY,)
     overviews: Kept[Overview] = request.app.state.overviews
-    shown = overviews.of(visitor.opened, KEPT_S if is_part else FRESH_S)
+    shown = overviews.of(visitor.opened, KEPT_S if is_part else FRESH_S, near)
     drawn = drawing.timeline(shown.timeline, Page(request).zone)
     template = "overview_live.html" if is_part else "overview.html"
-    return render(request, template, {"shown": shown, "drawn": drawn})
+    values = {"shown": shown, "drawn": drawn, "zoom": near, "zooms": tuple(Zoom)}
+    return render(request, template, values)
+
+
+@router.get("/looks")
+def looks(request: Request, visitor: Viewer) -> HTMLResponse:  # noqa: ARG001 - a session
+    """Show the sizes, gaps, colours and icons that all pages are made of."""
+    return render(request, "looks.html", LOOKS)

@@ -6,13 +6,16 @@ from typing import Any
 import pytest
 
 from models.roles import Role
+from models.store.presence import Seen, follower_seen
 from runtime.config import Settings
 from tests.integration.web.conftest import APP, NIGHTLY, SHOP, Serve, Web, with_shop
 from tests.statements import rows_read
 from views import changes, users
+from views.apps import grants
 
 MAIL = {**NIGHTLY, "name": "mail", "operations": {"send_email": {"template": "hello"}}}
 COUNT = 30
+TASK = "shop.tasks.close_day"
 
 
 def crowded(web: Web) -> Web:
@@ -79,3 +82,34 @@ def test_a_check_reads_what_the_document_names(
     assert checked.reach.count == COUNT + len(SHOP["users"])
     assert len(checked.reach.first) == 10
     assert max(read) == 10
+
+
+def test_arguments_that_a_task_does_not_take_are_a_remark_and_no_refusal(
+    settings: Settings, serve: Serve
+) -> None:
+    celery = settings.celery.model_copy(update={"tasks": ("shop.*",)})
+    web = with_shop(serve(settings.model_copy(update={"celery": celery})))
+    grants.grant(web.opened, APP, {"tasks": ["shop.*"]}, all_=False)
+    takes = {TASK: ["city", "limit=5"]}
+    with web.engine.begin() as connection:
+        follower_seen(
+            connection, Seen("celery@shop", "celery", 1, follows=(TASK,), signatures=takes)
+        )
+    client = web.client(Role.EDITOR, APP)
+
+    def remarks(**task: Any) -> list[str]:
+        document = {**NIGHTLY, "name": "close", "operations": {"celery_task": task}}
+        answer = client.post("/api/actions:validate", json=document)
+        assert answer.status_code == 200, answer.text
+        return list(answer.json()[0]["warnings"])
+
+    fits, unknown, missing = (
+        remarks(task=TASK, args=["Paris"]),
+        remarks(task=TASK, args=["Paris"], kwargs={"limt": 1}),
+        remarks(task=TASK),
+    )
+
+    known = f"; a worker that runs now has {TASK}(city, limit=5)"
+    assert fits == remarks(task="shop.tasks.other", kwargs={"x": 1}) == []
+    assert unknown == [f"operations.celery_task: got an unexpected keyword argument 'limt'{known}"]
+    assert missing == [f"operations.celery_task: missing a required argument: 'city'{known}"]

@@ -13,7 +13,7 @@ from models.action import ParseContext, parse_action, plan_of
 from models.action.plan import Plan
 from models.action.policy import NO_TIME_LIMIT
 from models.carriers import OWN_TASKS, application_in
-from models.celery_task import CeleryRules, HandOver, refusals
+from models.celery_task import CeleryRules, HandOver, misfit, refusals, reported_by
 from models.json_text import read_json
 from tests.factories import STEPS, make_document
 
@@ -146,3 +146,42 @@ def test_a_routing_key_names_no_application(application: str | None, key: str) -
     listed = handed.listed(handed.route)
 
     assert (application_in(listed), handed.in_broker(listed)) == (application, handed.route)
+
+
+TAKES = ("city", "limit=5", "*", "dry_run=False")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "args", "kwargs", "why"),
+    [
+        pytest.param(TAKES, ["Paris"], {}, "", id="required_by_place"),
+        pytest.param(TAKES, [], {"city": "Paris", "dry_run": True}, "", id="by_name"),
+        pytest.param(TAKES, [], {}, "missing a required argument: 'city'", id="missing"),
+        pytest.param(
+            TAKES, ["x"], {"limt": 1}, "got an unexpected keyword argument 'limt'", id="unknown"
+        ),
+        pytest.param(TAKES, [1, 2, 3], {}, "too many positional arguments", id="too_many"),
+        pytest.param(TAKES, [1], {"city": 2}, "multiple values for argument 'city'", id="twice"),
+        pytest.param((), [], {}, "", id="none_taken"),
+        pytest.param(
+            ("a", "/"), [], {"a": 1}, "'a' parameter is positional only", id="by_place_only"
+        ),
+        pytest.param(("*args", "**kwargs"), [1, 2], {"x": 3}, "", id="anything"),
+        pytest.param(("not a name",), [1], {}, "", id="what_is_no_signature_says_nothing"),
+    ],
+)
+def test_arguments_fit_or_the_reason_is_named(
+    parameters: tuple[str, ...], args: list[Any], kwargs: dict[str, Any], why: str
+) -> None:
+    found = misfit(parameters, args, kwargs)
+
+    assert found.startswith(why)
+    assert bool(found) == bool(why)
+
+
+def test_a_worker_that_names_no_application_speaks_for_each() -> None:
+    signatures = {("t", None): ("a",), ("u", "shop"): ()}
+
+    found = [reported_by(signatures, *one) for one in [("t", "shop"), ("u", "shop"), ("u", None)]]
+
+    assert found == [("a",), (), None]

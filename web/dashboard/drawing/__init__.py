@@ -1,32 +1,37 @@
 """Draw charts as the numbers of an SVG; templates write them, without a style or a script."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from models.values.zones import in_zone
 from views.actions.history import AHEAD, BACK, ActionHistory, Day
-from views.overview.timeline import SPAN, Bar, Lane, Timeline
+from views.overview.timeline import Bar, Lane, Outage, Timeline
 from views.words import brief
 from web.dashboard.rendering import tone
 from web.dashboard.texts import say
 
-WIDTH = 1200
-# The names of the lanes stand left of it.
-LEFT = 160
-LANE = 26
-TOP = 44
-LOAD = 18
+# Charts are not scaled: along the time they are as wide as the page, in percent; all else is in
+# `rem`, so that their words are as large as the page's.
+LANE = 1.75
+TOP = 2.9
+LOAD = 1.2
 LONGEST_NAME = 20
-# Half of the longest label of an hour: nearer to an edge, it would be cut off.
-LABEL_SPACE = 32
+# Half of the longest label of an hour, in percent: nearer to an edge, it would be cut off.
+LABEL_SPACE = 4.0
+# How far apart the labels are, by the length of the timeline.
+LABELS = (
+    (timedelta(hours=2), timedelta(minutes=15)),
+    (timedelta(days=2), timedelta(hours=3)),
+    (timedelta.max, timedelta(days=1)),
+)
 SPARK_WIDTH, SPARK_HEIGHT = 96, 22
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A rectangle; `tip` is read out and shown under the pointer."""
+    """A rectangle in `rem`, along the time in percent; `tip` is read out and shown as a hint."""
 
     x: float
     y: float
@@ -59,11 +64,9 @@ class DrawnLane:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A timeline as it is drawn: names up to `left`, then the marks."""
+    """A timeline as it is drawn: names beside the marks."""
 
-    left: int
-    width: int
-    height: int
+    height: float
     now: float
     hours: tuple[Label, ...]
     lanes: tuple[DrawnLane, ...]
@@ -73,11 +76,9 @@ class Drawing:
 
 def timeline(shown: Timeline, zone: str) -> Drawing:
     """Return the drawing of a timeline, with hours on the clock of a zone."""
-    scale = _Scale(shown.since, shown.until)
-    height = TOP + LANE * len(shown.lanes) + 6
+    scale = _Scale(shown.since, shown.until, timedelta(seconds=shown.span_s))
+    height = TOP + LANE * len(shown.lanes)
     return Drawing(
-        left=LEFT,
-        width=WIDTH,
         height=height,
         now=scale.x(shown.now),
         hours=tuple(_hours(shown, scale, zone)),
@@ -85,49 +86,55 @@ def timeline(shown: Timeline, zone: str) -> Drawing:
             _lane(lane, TOP + LANE * place, scale, zone) for place, lane in enumerate(shown.lanes)
         ),
         load=tuple(_load(shown, scale, zone)),
-        outages=tuple(
-            Mark(
-                scale.x(one.since),
-                TOP - 4,
-                max(2.0, scale.x(one.until) - scale.x(one.since)),
-                height - TOP + 4,
-                tip=say(
-                    "overview.outage",
-                    since=in_zone(one.since, zone),
-                    until=in_zone(one.until, zone),
-                ),
-            )
-            for one in shown.outages
-        ),
+        outages=tuple(_outage(one, scale, zone, height) for one in shown.outages),
     )
+
+
+def _outage(one: Outage, scale: "_Scale", zone: str, height: float) -> Mark:
+    x = scale.x(one.since)
+    since, until = in_zone(one.since, zone), in_zone(one.until, zone)
+    tip = say("overview.outage", since=since, until=until)
+    return Mark(x, TOP - 0.3, max(0.2, scale.x(one.until) - x), height - TOP + 0.3, tip=tip)
 
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
     since: datetime
     until: datetime
+    span: timedelta
 
     def x(self, at: datetime) -> float:
-        """Return where an instant stands, within the chart."""
+        """Return where an instant stands, in percent."""
         part = (at - self.since) / (self.until - self.since)
-        return round(LEFT + (WIDTH - LEFT) * min(1.0, max(0.0, part)), 1)
+        return round(100 * min(1.0, max(0.0, part)), 2)
 
-    def width(self, span: timedelta) -> float:
-        """Return the width of a span."""
-        return (WIDTH - LEFT) * (span / (self.until - self.since))
+    @property
+    def bar(self) -> float:
+        """The width of a bar: that of its span, with a gap, but never too narrow to be seen."""
+        return round(max(0.3, 100 * (self.span / (self.until - self.since)) - 0.1), 2)
 
 
 def _hours(shown: Timeline, scale: _Scale, zone: str) -> Iterator[Label]:
-    """Return a label at each third hour on the zone's clock; without text at an edge."""
-    at = shown.since.astimezone(ZoneInfo(zone)).replace(minute=0, second=0, microsecond=0)
-    while (
-        at := (at.astimezone(shown.since.tzinfo) + timedelta(hours=1)).astimezone(at.tzinfo)
-    ) <= shown.until:
-        if at.hour % 3 == 0:
+    """Return a label at each third hour, quarter or day of the zone's clock.
+
+    Near an edge it is without a text.
+    """
+    step = next(step for longest, step in LABELS if shown.until - shown.since <= longest)
+    local = shown.since.astimezone(ZoneInfo(zone))
+    at = local.replace(minute=0, second=0, microsecond=0).astimezone(UTC)
+    while (at := at + min(step, timedelta(hours=1))) <= shown.until:
+        local = at.astimezone(ZoneInfo(zone))
+        minutes = timedelta(hours=local.hour, minutes=local.minute)
+        if at >= shown.since and not minutes % step:
             x = scale.x(at)
-            day = at.strftime("%a ") if at.hour == 0 else ""
-            fits = LEFT + LABEL_SPACE <= x <= WIDTH - LABEL_SPACE
-            yield Label(x, 12, f"{day}{at:%H:%M}" if fits else "")
+            fits = LABEL_SPACE <= x <= 100 - LABEL_SPACE
+            yield Label(x, 0.9, _hour(local, step) if fits else "")
+
+
+def _hour(local: datetime, step: timedelta) -> str:
+    if step >= timedelta(days=1):
+        return f"{local:%a %d}"
+    return f"{local:%a %H:%M}" if local.hour == local.minute == 0 else f"{local:%H:%M}"
 
 
 def _lane(lane: Lane, y: float, scale: _Scale, zone: str) -> DrawnLane:
@@ -136,12 +143,12 @@ def _lane(lane: Lane, y: float, scale: _Scale, zone: str) -> DrawnLane:
     )
     href = f"/apps/{lane.app}/actions/{lane.uid}"
     return DrawnLane(
-        name=Label(LEFT - 12, y + 16, name),
+        name=Label(100, y + 1.15, name),
         title=f"{lane.app} · {lane.action}",
         href=href,
         marks=tuple(_bar(bar, lane, y, scale, zone) for bar in lane.bars),
         coming=tuple(
-            Mark(scale.x(at), y + 8, 1, 9, tip=f"{lane.action}: {in_zone(at, zone)}")
+            Mark(scale.x(at), y + 0.55, 0.1, 0.6, tip=f"{lane.action}: {in_zone(at, zone)}")
             for at in lane.coming
         ),
     )
@@ -158,9 +165,9 @@ def _bar(bar: Bar, lane: Lane, y: float, scale: _Scale, zone: str) -> Mark:
     )
     return Mark(
         x=scale.x(bar.at),
-        y=y + 4,
-        width=round(max(3.0, scale.width(SPAN) - 1), 1),
-        height=17,
+        y=y + 0.3,
+        width=scale.bar,
+        height=1.15,
         tone=tone(bar.state),
         tip=f"{lane.action}, {in_zone(bar.at, zone)}: {counts}",
         href=href,
@@ -170,12 +177,11 @@ def _bar(bar: Bar, lane: Lane, y: float, scale: _Scale, zone: str) -> Mark:
 def _load(shown: Timeline, scale: _Scale, zone: str) -> Iterator[Mark]:
     most = max((one.busiest for one in shown.load), default=0)
     for one in shown.load:
-        height = round(max(1.0, LOAD * one.busiest / most), 1)
+        height = round(max(0.1, LOAD * one.busiest / most), 2)
         tip = say(
             "overview.load", at=in_zone(one.at, zone), recorded=one.recorded, busiest=one.busiest
         )
-        width = round(max(2.0, scale.width(SPAN) - 1), 1)
-        yield Mark(scale.x(one.at), 18 + LOAD - height, width, height, tip=tip)
+        yield Mark(scale.x(one.at), 1.2 + LOAD - height, scale.bar, height, tip=tip)
 
 
 def spark(seconds: Sequence[float]) -> str:
@@ -190,19 +196,18 @@ def spark(seconds: Sequence[float]) -> str:
     )
 
 
-CELL = 13
+CELL = 1.05
 WEEK_ROWS = 7
-BARS_WIDTH, BARS_HEIGHT = 720, 130
-# The names of the lines stand right of the bars.
-RIGHT = 110
+BARS_HEIGHT = 9.0
+# The names of the lines stand right of the bars; in percent.
+RIGHT = 18.0
 
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
-    """A year as weeks of seven days, Monday first."""
+    """A year as weeks of seven days, Monday first; the names of the days stand beside it."""
 
-    width: int
-    height: int
+    height: float
     days: tuple[Mark, ...]
     months: tuple[Label, ...]
     weekdays: tuple[Label, ...]
@@ -212,51 +217,55 @@ def calendar(history: ActionHistory, page: str) -> Calendar:
     """Return the drawing of a year; a day leads to the runs of that day at `page`."""
     known = {one.date: one for one in history.days}
     today = history.now.astimezone(ZoneInfo(history.zone)).date()
-    first = today - BACK
+    first, last = today - BACK, today + AHEAD
     monday = first - timedelta(days=first.weekday())
-    last = today + AHEAD
-    days, months = [], []
-    at, month = monday, 0
-    while at <= last:
-        week, row = divmod((at - monday).days, WEEK_ROWS)
-        x, y = 30 + week * CELL, 16 + row * CELL
+    count = (last - monday).days + 1
+    week = 100 / ((count - 1) // WEEK_ROWS + 1)
+    days, months, month = [], [], 0
+    for number in range(count):
+        at = monday + timedelta(days=number)
+        column, row = divmod(number, WEEK_ROWS)
         if row == 0 and at.month != month:
             month = at.month
-            months.append(Label(x, 10, f"{at:%b}"))
-        days.append(_day(at, known.get(at.isoformat()), history, (x, y), page))
-        at += timedelta(days=1)
+            months.append(Label(round(column * week, 2), 0.9, f"{at:%b}"))
+        place = Mark(
+            x=round(column * week, 2),
+            y=round(_day_top(row), 2),
+            width=round(week * 0.86, 2),
+            height=round(CELL * 0.86, 2),
+        )
+        days.append(_day(at, known.get(at.isoformat()), history, place, page))
     weekdays = tuple(
-        Label(24, 26 + row * CELL, f"{monday + timedelta(days=row):%a}") for row in (0, 2, 4, 6)
+        Label(100, round(_day_top(row) + 0.85, 2), f"{monday + timedelta(days=row):%a}")
+        for row in (0, 2, 4, 6)
     )
-    weeks = (last - monday).days // WEEK_ROWS + 1
-    return Calendar(30 + weeks * CELL, 18 + WEEK_ROWS * CELL, tuple(days), tuple(months), weekdays)
+    return Calendar(round(_day_top(WEEK_ROWS), 2), tuple(days), tuple(months), weekdays)
 
 
-def _day(
-    at: date, known: Day | None, history: ActionHistory, place: tuple[int, int], page: str
-) -> Mark:
-    x, y = place
-    size = CELL - 2
+def _day_top(row: int) -> float:
+    return 1.3 + row * CELL
+
+
+def _day(at: date, known: Day | None, history: ActionHistory, place: Mark, page: str) -> Mark:
+    named = f"{at:%a} {at}"
     if known is not None:
         counts = ", ".join(
             f"{count} {say(f'state.{state}')}" for state, count in sorted(known.counts.items())
         )
         until = at + timedelta(days=1)
         href = f"{page}&since={at}T00:00:00&until={until}T00:00:00"
-        return Mark(x, y, size, size, tone(known.state), f"{at:%a} {at}: {counts}", href)
-    coming = history.coming.get(at.isoformat(), 0)
-    if coming:
-        tip = say("action.coming_on", day=f"{at:%a} {at}", count=coming)
-        return Mark(x + 1, y + 1, size - 2, size - 2, "coming", tip)
-    return Mark(x, y, size, size, "none", say("action.nothing_on", day=f"{at:%a} {at}"))
+        return replace(place, tone=tone(known.state), tip=f"{named}: {counts}", href=href)
+    if coming := history.coming.get(at.isoformat(), 0):
+        tip = say("action.coming_on", day=named, count=coming)
+        return replace(place, tone="coming", tip=tip)
+    return replace(place, tip=say("action.nothing_on", day=named))
 
 
 @dataclass(frozen=True, slots=True)
 class Durations:
     """Bars of how long runs took, and the heights of the lines to compare them with."""
 
-    width: int
-    height: int
+    height: float
     bars: tuple[Mark, ...]
     lines: tuple[tuple[float, str], ...]
 
@@ -268,18 +277,18 @@ def durations(history: ActionHistory, zone: str) -> Durations | None:
     most = max(1e-3, *(one.seconds for one in history.runs))
     if history.limit_s is not None and history.limit_s < 3 * most:
         most = max(most, history.limit_s)
-    high = BARS_HEIGHT - 14
-    step = min(24.0, (BARS_WIDTH - RIGHT) / len(history.runs))
+    high = BARS_HEIGHT - 1.2
+    step = min(4.0, (100 - RIGHT) / len(history.runs))
 
     def y(seconds: float) -> float:
-        return round(12 + high * (1 - seconds / most), 1)
+        return round(1 + high * (1 - seconds / most), 2)
 
     marks = tuple(
         Mark(
-            x=round(place * step, 1),
-            y=min(y(one.seconds), BARS_HEIGHT - 4),
-            width=round(max(2.0, step - 2), 1),
-            height=round(max(2.0, BARS_HEIGHT - 2 - y(one.seconds)), 1),
+            x=round(place * step, 2),
+            y=min(y(one.seconds), BARS_HEIGHT - 0.3),
+            width=round(step * 0.75, 2),
+            height=round(max(0.2, BARS_HEIGHT - 0.1 - y(one.seconds)), 2),
             tone=tone(one.state),
             tip=f"{in_zone(one.at, zone)}: {say(f'state.{one.state}')}, {brief(one.seconds)}",
             href=f"/operations/{one.id}",
@@ -297,7 +306,7 @@ def durations(history: ActionHistory, zone: str) -> Durations | None:
         if (
             seconds is not None
             and seconds <= most
-            and all(abs(y(seconds) - at) > 12 for at, _ in lines)
+            and all(abs(y(seconds) - at) > 1 for at, _ in lines)
         ):
             lines.append((y(seconds), say(f"action.{name}", span=brief(seconds))))
-    return Durations(BARS_WIDTH, BARS_HEIGHT, marks, tuple(lines))
+    return Durations(BARS_HEIGHT, marks, tuple(lines))

@@ -73,6 +73,8 @@ const formKinds = (() => {
         ...words(value).map((calendar) => ({ calendar })),
       ],
     },
+    // One argument: a text is written as it is, unless JSON would read it as another value.
+    value: { show: (value) => (typeof value === "string" && toScalar(value) === value ? value : JSON.stringify(value)), read: toScalar },
     values: { show: (value) => (Array.isArray(value) ? shown(value, value.map(fromScalar).join(", "), toValues) : value), read: toValues },
     named: {
       show: (value) => (isObject(value) ? shown(value, Object.entries(value).map(([name, one]) => `${name}=${fromScalar(one)}`).join(", "), toNamed) : value),

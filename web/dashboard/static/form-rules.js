@@ -3,6 +3,8 @@
 const formRules = (form) => {
   const field = (name) => form.querySelector(`[name="${name}"]`);
   const valueOf = (name) => field(name).value.trim();
+  const boxes = [...form.querySelectorAll("[name=byday]")];
+  const ticked = () => boxes.filter((one) => one.checked).map((one) => one.value);
   const ends = [...field("ends").options].map((one) => one.value);
   const days = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
   const two = (number) => String(number).padStart(2, "0");
@@ -11,7 +13,7 @@ const formRules = (form) => {
   const kept = ["except", "jitter", "jitter_each"];
   const ofInterval = ["timezone", "starting_at", "skip_first", "tolerance"];
   // The fields that write a part of a rule.
-  const parts = ["time", "every", "hours", "span", "weekday", "day", "nth", "weeks", "since", "counts", "event", "delay", "action", "ends", "cron", "due"];
+  const parts = ["time", "every", "hours", "span", "weekday", "day", "nth", "since", "interval", "unit", "byday", "which", "kind", "dates", "month", "stop", "count", "until", "rrule", "times", "counts", "event", "delay", "action", "ends", "cron", "due"];
 
   // Seconds, or a duration of days, hours, minutes and seconds.
   const secondsOf = (value) => {
@@ -30,14 +32,21 @@ const formRules = (form) => {
     return { rhythm: "interval", span: duration.show(when.every), counts };
   };
 
-  // Every so many weeks, on one weekday at one time.
-  const weeksOf = (when) => {
-    const found = Object.fromEntries(when.rrule.toUpperCase().split(";").map((part) => part.split("=")));
-    const named = days.find((day) => day.slice(0, 2).toUpperCase() === found.BYDAY);
-    const isPlain = found.FREQ === "WEEKLY" && Object.keys(found).every((key) => ["FREQ", "INTERVAL", "BYDAY"].includes(key));
-    if (!isPlain || !named || typeof when.at !== "string") return null;
-    const since = typeof when.starting_at === "string" ? when.starting_at.slice(0, 10) : "";
-    return { rhythm: "weeks", weeks: found.INTERVAL ?? "1", weekday: named, time: when.at, since };
+  // The first day, in the zone of the rule: a stored document writes the instant.
+  const dayOf = ({ starting_at: at, timezone: timeZone }) => {
+    if (typeof at !== "string" || !/[zZ]|[+-]\d\d:\d\d$/.test(at)) return typeof at === "string" ? at.slice(0, 10) : "";
+    try { return new Intl.DateTimeFormat("sv-SE", { timeZone }).format(new Date(at)); } catch { return at.slice(0, 10); }
+  };
+
+  // The fields of the calendar where they can say all of the rule; else its text.
+  const calendarOf = (when) => {
+    const since = dayOf(when);
+    const isKnown = Object.keys(when).every((key) => ["rrule", "at", "timezone", "starting_at", ...kept].includes(key));
+    const text = { rhythm: "rrule", rrule: when.rrule, times: [].concat(when.at ?? []).join(", "), since, isBeyond: true };
+    const said = formCalendar.show(when.rrule);
+    if (!isKnown || !said || typeof when.at !== "string") return text;
+    const { unit, interval, weekdays = [], month, nth: which, kind, dates, end: stop, count, until } = said;
+    return { ...text, rhythm: "calendar", unit, interval, byday: weekdays, month, which, kind, dates, stop, count, until, time: when.at, isBeyond: false };
   };
 
   const ofEvents = (when) => {
@@ -78,7 +87,7 @@ const formRules = (form) => {
     let found = null;
     if ("every" in when) found = everyOf(when);
     else if ("after" in when || "on" in when) found = ofEvents(when);
-    else if (typeof when.rrule === "string") found = weeksOf(when);
+    else if (typeof when.rrule === "string") found = calendarOf(when);
     else if (isLocal.test(when.due_date)) found = { rhythm: "date", due: when.due_date };
     else if (typeof when.cron_rule === "string") found = cronOf(when.cron_rule);
     return found ?? { rhythm: "own" };
@@ -98,15 +107,25 @@ const formRules = (form) => {
     const after = valueOf("ends") === "success" ? { action } : { action, ends: valueOf("ends") };
     return action && (delayed(after) ?? { after });
   };
-  const weeks = (number) => {
-    if (!isCount(number, 999)) return null;
-    const rrule = `FREQ=WEEKLY;INTERVAL=${number};BYDAY=${valueOf("weekday").slice(0, 2).toUpperCase()}`;
+  // The same first day stays the instant that it is.
+  const begun = (rule, before) => {
     const since = valueOf("since");
-    return { rrule, at: valueOf("time") || "07:00", ...(since ? { starting_at: since } : {}) };
+    if (!since) return rule;
+    return { ...rule, starting_at: before?.starting_at && dayOf(before) === since ? before.starting_at : since };
+  };
+  const calendar = (before) => {
+    if (!isCount(Number(valueOf("interval")), 9999)) return null;
+    const said = { weekdays: ticked(), month: valueOf("month"), nth: valueOf("which"), kind: valueOf("kind"), dates: valueOf("dates"), end: valueOf("stop") };
+    const rrule = formCalendar.read({ ...said, unit: valueOf("unit"), interval: valueOf("interval"), count: valueOf("count"), until: valueOf("until") });
+    return begun({ rrule, at: valueOf("time") || "07:00" }, before);
+  };
+  const ofText = (before) => {
+    const times = valueOf("times").split(",").map((one) => one.trim()).filter(Boolean);
+    return valueOf("rrule") && begun({ rrule: valueOf("rrule"), ...(times.length ? { at: times.length > 1 ? times : times[0] } : {}) }, before);
   };
 
   // The rule that the fields write; nothing while a part of it is missing.
-  const ruleOf = () => {
+  const ruleOf = (before) => {
     const [hour, minute] = (valueOf("time") || "07:00").split(":").map(Number);
     const cron = (rule) => ({ cron_rule: `${minute} ${hour} ${rule}` });
     switch (valueOf("rhythm")) {
@@ -122,22 +141,26 @@ const formRules = (form) => {
       case "weekdays": return cron("* * mon-fri");
       case "week": return cron(`* * ${valueOf("weekday")}`);
       case "nth": return cron(`* * ${valueOf("weekday")}#${valueOf("nth")}`);
-      case "weeks": return weeks(Number(valueOf("weeks")));
+      case "calendar": return calendar(before);
+      case "rrule": return ofText(before);
       case "month": return cron(`${valueOf("day")} * *`);
       default: return null;
     }
   };
 
-  // With what the rule before had, and this one may have too.
-  const written = (before) => {
-    const rule = ruleOf();
-    if (!rule) return null;
+  // A rule with what the one before had, and this one may have too.
+  const dressed = (rule, before) => {
     const zone = before?.timezone ?? valueOf("zone");
     const isOnEvent = "on" in rule || "after" in rule;
     const mayKeep = [...(isOnEvent || rule.due_date ? [] : kept), ...(rule.every && before?.every ? ofInterval : [])];
     const left = Object.fromEntries(mayKeep.filter((key) => before?.[key] !== undefined).map((key) => [key, before[key]]));
     return { ...rule, ...(zone && !isOnEvent && !rule.every ? { timezone: zone } : {}), ...left };
   };
+  const written = (before) => {
+    const rule = ruleOf(before);
+    return rule ? dressed(rule, before) : null;
+  };
+  const tick = (weekdays) => { for (const one of boxes) one.checked = weekdays.includes(one.value); };
 
-  return { known, parts, written };
+  return { dressed, known, parts, tick, written };
 };

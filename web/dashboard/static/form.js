@@ -9,6 +9,7 @@
   const placed = [...form.querySelectorAll("[data-path]")];
   const rules = formRules(form);
   const hooks = formHooks(form);
+  const task = formTask(form);
   const json = document.getElementById("as-json");
   const kindOf = (one) => formKinds[one.dataset.kind ?? "text"];
 
@@ -33,16 +34,18 @@
   const stepsByName = Object.fromEntries(steps.map((one) => [one.dataset.step, one]));
   const chosen = () => steps.filter((one) => one.checked).map((one) => one.dataset.step);
 
-  // A person who chose to write a cron rule goes on, even if another field could write it.
-  let writesCron = false;
+  // A person who chose to write a rule as text goes on, even if other fields could write it.
+  let asText = "";
   const showRule = (when) => {
     const set = (name, value) => { if (field(name) !== document.activeElement) field(name).value = value ?? ""; };
     const known = rules.known(when);
-    if (writesCron && known.cron !== undefined) known.rhythm = "cron";
+    if (asText && known[asText] !== undefined) known.rhythm = asText;
+    form.querySelector("[data-beyond]").hidden = !known.isBeyond;
     // While a person types a part of the rule, an unfinished part does not change the rhythm.
     if (!rules.parts.includes(document.activeElement?.name)) set("rhythm", known.rhythm);
     set("counts", known.counts);
-    for (const name of rules.parts) if (known[name] !== undefined) set(name, known[name]);
+    if (known.byday) rules.tick(known.byday);
+    for (const name of rules.parts) if (known[name] !== undefined && name !== "byday") set(name, known[name]);
     set("zone", when?.timezone);
   };
 
@@ -56,6 +59,7 @@
       if (one !== document.activeElement) one.value = kindOf(one).show(at(found, one.dataset.path)) ?? "";
     }
     hooks.show(found);
+    task.show(found);
     shape(found);
   };
 
@@ -63,6 +67,10 @@
   const shape = (found) => {
     const rhythm = field("rhythm").value;
     for (const one of form.querySelectorAll("[data-for]")) one.hidden = !one.dataset.for.split(" ").includes(rhythm);
+    for (const one of form.querySelectorAll("[data-if]")) {
+      const [name, ...values] = one.dataset.if.split(" ");
+      one.hidden = rhythm !== "calendar" || !values.includes(field(name).value || "none");
+    }
     const names = chosen();
     for (const one of form.querySelectorAll("[data-of-step]")) one.hidden = !names.includes(one.dataset.ofStep);
     const sends = steps.some((one) => one.checked && "sends" in one.dataset) || rhythm === "event";
@@ -90,7 +98,7 @@
 
   const write = (changed) => {
     const found = read();
-    if (!found) return;
+    if (!found || changed.name === "phrase") return;
     if (changed.dataset.path) {
       const path = changed.dataset.path.split(".");
       const made = putAt(found, path, kindOf(changed).read(changed.value.trim(), at(found, changed.dataset.path)));
@@ -98,7 +106,8 @@
       else delete found[path[0]];
       if (path[0] === "name") found.name = changed.value;
       suggest(found, changed);
-    } else if (changed.dataset.step) choose(found, changed);
+    } else if (changed.dataset.argument) task.write(found, changed);
+    else if (changed.dataset.step) choose(found, changed);
     else if (hooks.list.contains(changed)) {
       found.hooks = hooks.written(found);
       if (isEmpty(found.hooks)) delete found.hooks;
@@ -106,7 +115,7 @@
       found.when = { ...found.when, timezone: changed.value };
       if (!changed.value) delete found.when.timezone;
     } else {
-      if (changed.name === "rhythm") writesCron = changed.value === "cron";
+      if (changed.name === "rhythm") asText = ["cron", "rrule"].includes(changed.value) ? changed.value : "";
       shape(found);
       const rule = rules.written(found.when);
       if (!rule) return;
@@ -124,6 +133,16 @@
     const { put: path, value } = event.target.closest("[data-put]")?.dataset ?? {};
     const found = path && read();
     if (found) put(putAt(found, path.split("."), value));
+  });
+  // What a phrase says is written once.
+  document.addEventListener("htmx:after:swap", () => {
+    const said = form.querySelector("[data-rule]");
+    const found = said && read();
+    if (!found) return;
+    const rule = rules.dressed(JSON.parse(said.dataset.rule), found.when);
+    delete said.dataset.rule;
+    asText = "";
+    put({ ...found, when: rule });
   });
   form.closest("[hidden]")?.removeAttribute("hidden");
   form.addEventListener("input", (event) => { event.stopPropagation(); write(event.target); });

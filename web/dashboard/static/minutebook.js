@@ -111,7 +111,7 @@
     begun.add(box);
     const now = box.querySelector(".now");
     const spare = box.scrollWidth - box.clientWidth;
-    if (spare > 0) box.scrollLeft = now ? spare * now.getAttribute("x1") / 1200 : spare;
+    if (spare > 0) box.scrollLeft = now ? spare * parseFloat(now.getAttribute("x1")) / 100 : spare;
   });
   scrollToNow();
   document.addEventListener("htmx:after:swap", scrollToNow);

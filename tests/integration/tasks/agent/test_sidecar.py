@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import sqlalchemy as sa
 
 from minutebook.agents import AgentBeside
 from models.errors import Refused
+from models.store import presence
 from models.tables import workers
 from runtime.clock import wait_for
 from runtime.config import Settings
@@ -66,6 +68,23 @@ def test_workers_are_on_record_once_they_have_started_and_until_they_leave(
     assert wait_for(lambda: not recorded(engine)["shop@host"], 10)
     assert recorded(engine)["other@host"]
     second.stop()
+
+
+def test_the_parameters_of_followed_tasks_are_on_record(
+    engine: sa.Engine, sidecar: Agent, path: Path
+) -> None:
+    takes = {TASK: ["city", "limit=5"], "celery.backend_cleanup": []}
+    beside(path, signatures=takes).start()
+    beside(path, name="older@host").start()
+    beside(path, name="nothing@host", signatures=None).start()
+    beside(path, name="broken@host", signatures=[5]).start()
+
+    with reading(engine) as connection:
+        known = presence.task_signatures(connection, timedelta(minutes=1))
+        live = presence.live_workers(connection, timedelta(minutes=1))
+
+    assert known == {(TASK, None): ("city", "limit=5")}
+    assert {one["name"] for one in live} == {"shop@host", "older@host", "nothing@host"}
 
 
 def test_a_task_runs_through_a_sidecar(

@@ -18,6 +18,8 @@ from views import changes
 from views.apps import grants
 
 TASK = "shop.tasks.close_day"
+# A worker reports its parameters.
+SHOWN = "shop.tasks.export"
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +35,9 @@ def shop(home_of: Callable[[str], Settings], serve: Serve) -> Web:
     celery = settings.celery.model_copy(update={"tasks": ("shop.*",)})
     web = with_shop(serve(settings.model_copy(update={"celery": celery})))
     grants.grant(web.opened, APP, {"tasks": ["shop.*"], "mail": ["ann@example.com"]}, all_=False)
-    worker = Seen("celery@shop", "celery", 1, follows=(TASK, "other.tasks.secret"))
+    takes = {SHOWN: ["city", "limit=5", "*", "dry_run=False", "**rest"]}
+    follows = (TASK, SHOWN, "other.tasks.secret")
+    worker = Seen("celery@shop", "celery", 1, follows=follows, signatures=takes)
     with web.engine.begin() as connection:
         follower_seen(connection, worker)
     return web
@@ -165,7 +169,7 @@ def test_a_task_has_fields_for_its_arguments_its_queue_and_what_is_known(
         page.fill("[data-path='operations.celery_task.task']", "shop.tasks.other")
         name = _written(page)["name"]
 
-    assert offered == [TASK]
+    assert offered == [TASK, SHOWN]
     assert task == {
         "task": TASK,
         "args": ["Paris", 5, True, "5"],
@@ -173,6 +177,49 @@ def test_a_task_has_fields_for_its_arguments_its_queue_and_what_is_known(
         "queue": "night",
     }
     assert (nested, name) == ([["a, b"], {"c": 1}], "kept")
+    assert tab.faults == []
+
+
+def test_a_task_has_a_field_for_each_parameter_that_its_worker_reports(
+    chromium: Chromium, shop: Web
+) -> None:
+    with chromium.tab(shop.url, shop.token()) as tab:
+        page = tab.page
+        page.goto(f"/apps/{APP}/new-action")
+        page.check("[data-step=celery_task]")
+        page.fill("[data-path='operations.celery_task.task']", SHOWN)
+        meaning = page.locator("#meaning")
+        expect(meaning).to_contain_text("missing a required argument: 'city'")
+        parameters = page.locator("[data-parameters] label")
+        shown = parameters.evaluate_all(
+            "all => all.map(one => [one.innerText.trim(), one.querySelector('input').placeholder])"
+        )
+        assert tab.serious() == []
+        page.fill("[data-argument=city]", "Paris, 5e")
+        page.fill("[data-argument=dry_run]", "true")
+        expect(meaning).not_to_contain_text("missing a required argument")
+        named = _written(page)["operations"]["celery_task"]
+
+    assert shown == [["city", "required"], ["limit", "5"], ["dry_run", "False"]]
+    assert named == {"task": SHOWN, "kwargs": {"city": "Paris, 5e", "dry_run": True}}
+    assert tab.faults == []
+
+
+def test_arguments_that_no_parameter_has_are_left_to_the_arguments_as_a_whole(
+    chromium: Chromium, shop: Web
+) -> None:
+    with chromium.tab(shop.url, shop.token()) as tab:
+        page = tab.page
+        page.goto(f"/apps/{APP}/new-action")
+        _write(page, {"operations": {"celery_task": {"task": SHOWN, "args": ["Lyon", 3]}}})
+        expect(page.locator("[data-argument=limit]")).to_have_value("3")
+        page.fill("[data-argument=limit]", "")
+        emptied = _written(page)["operations"]["celery_task"]
+        _write(page, {"operations": {"celery_task": {"task": SHOWN, "kwargs": {"more": 1}}}})
+        expect(page.locator("[data-parameters]")).to_be_hidden()
+        expect(page.locator("[data-path='operations.celery_task.kwargs']")).to_have_value("more=1")
+
+    assert emptied == {"task": SHOWN, "kwargs": {"city": "Lyon"}}
     assert tab.faults == []
 
 
@@ -189,6 +236,9 @@ KINDS = [
     pytest.param("argv", "./a \"b c\" 'd \"e' f=\"g\"", ["./a", "b c", 'd "e', "f=g"], id="quotes"),
     pytest.param("values", 'a, 1.5, null, "true"', ["a", 1.5, None, "true"], id="values"),
     pytest.param("values", '[["a", "b"]]', [["a", "b"]], id="values_as_json"),
+    pytest.param("value", "a, b=c", "a, b=c", id="a_text_is_one_value"),
+    pytest.param("value", '"5"', "5", id="a_text_of_a_number"),
+    pytest.param("value", '{"a": [1]}', {"a": [1]}, id="a_value_as_json"),
     pytest.param("named", "a=1, b=x", {"a": 1, "b": "x"}, id="named"),
     pytest.param("named", '{"a=b": [1]}', {"a=b": [1]}, id="named_as_json"),
     pytest.param("named", "oops", "oops", id="no_pair_stays"),

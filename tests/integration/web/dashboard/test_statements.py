@@ -46,6 +46,7 @@ PAGES = {
     "/apps/{app}/summary/html": "/apps/shop/summary/html",
     "/health": "/health",
     "/sessions": "/sessions",
+    "/looks": "/looks",
     "/sign-in": "/sign-in",
     "/sign-in/{link}": "/sign-in/mbl_0",
     "/static/{name}": "/static/icon.svg",

@@ -1,0 +1,108 @@
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from cron import InvalidRule
+from cron.phrases import EXAMPLES, rule_of_phrase
+
+# A Thursday, on the clock of the rule's zone.
+NOW = datetime(2026, 11, 26, 10, 0)  # noqa: DTZ001 - a clock on the wall
+CRON = {
+    "weekdays 7:30": "30 7 * * mon-fri",
+    "Every Monday at 9.": "0 9 * * mon",
+    "mondays and fridays at midnight": "0 0 * * mon,fri",
+    "at 9": "0 9 * * *",
+    "noon": "0 12 * * *",
+    "every day at 9am": "0 9 * * *",
+    "at 9, 12 and 17 on weekdays": "0 9,12,17 * * mon-fri",
+    "on the 1st and 15th at noon": "0 12 1,15 * *",
+    "every month on the 15th at 9": "0 9 15 * *",
+    "last Friday of the month 17:00": "0 17 * * friL",
+    "last friday at 5 pm": "0 17 * * friL",
+    "second monday of each month at 9": "0 9 * * mon#2",
+    "last working day of the month at 17:00": "0 17 LW * *",
+    "first weekday of the month at 8": "0 8 1W * *",
+    "25 december at 8": "0 8 25 dec *",
+    "every year on December 25th at 8": "0 8 25 dec *",
+    "1st of january and july at 8": "0 8 1 jan,jul *",
+    "hourly": "0 * * * *",
+    "every minute": "* * * * *",
+    "every 15 minutes": "*/15 * * * *",
+    "every 15 minutes on weekdays": "*/15 * * * mon-fri",
+}
+EVERY = {"every 7 minutes": "PT7M", "every 90 minutes": "PT90M", "every 2 hours": "PT2H"}
+CALENDAR = {
+    "every second Monday at 9": ("FREQ=WEEKLY;INTERVAL=2;BYDAY=MO", "09:00", "2026-11-30"),
+    "every other thursday at 10": ("FREQ=WEEKLY;INTERVAL=2;BYDAY=TH", "10:00", "2026-12-03"),
+    "every other thursday at 11": ("FREQ=WEEKLY;INTERVAL=2;BYDAY=TH", "11:00", "2026-11-26"),
+    "every third friday at 9": ("FREQ=WEEKLY;INTERVAL=3;BYDAY=FR", "09:00", "2026-11-27"),
+    "every 2 weeks on monday and thursday at 9": (
+        "FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,TH", "09:00", "2026-11-30",
+    ),
+    "every other day at 6": ("FREQ=DAILY;INTERVAL=2", "06:00", "2026-11-27"),
+    "at 9 and 17:30": ("FREQ=DAILY", ["09:00", "17:30"], "2026-11-26"),
+    "weekdays at 9 from 2027-01-01 until 2027-12-31": (
+        "FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR;UNTIL=20271231", "09:00", "2027-01-01",
+    ),
+    "every other month on the 1st at 9 from 2027-01-01": (
+        "FREQ=MONTHLY;INTERVAL=2;BYMONTHDAY=1", "09:00", "2027-01-01",
+    ),
+    "every 3 months on the second tuesday at 8:15, starting 2027-01-01": (
+        "FREQ=MONTHLY;INTERVAL=3;BYDAY=2TU", "08:15", "2027-01-01",
+    ),
+    "last day of every second month at 18:00 from 2027-01-31": (
+        "FREQ=MONTHLY;INTERVAL=2;BYMONTHDAY=-1", "18:00", "2027-01-31",
+    ),
+    "last friday at 17:00 from 2027-01-01": ("FREQ=MONTHLY;BYDAY=-1FR", "17:00", "2027-01-01"),
+    "every 2 years on 1 march at 8 from 2027-03-01": (
+        "FREQ=YEARLY;INTERVAL=2;BYMONTH=3;BYMONTHDAY=1", "08:00", "2027-03-01",
+    ),
+}  # fmt: skip
+REFUSED = {
+    "whenever I like": EXAMPLES,
+    "": EXAMPLES,
+    "9": EXAMPLES,
+    "monday 9": EXAMPLES,
+    "at 25:00": EXAMPLES,
+    "every 0 days at 9": EXAMPLES,
+    "every second weekday at 9": EXAMPLES,
+    "x" * 200: "is longer than 120 characters",
+    "every monday": "names no time of the day; write one, such as 'every monday at 9'",
+    "weekly at 9": "names no day; write 'every Monday at 9'",
+    "every other month": "names no day; write 'on the 1st at 9'",
+    "every other month on the 1st at 9": "leaves open in which month it begins; add its first day",
+    "third friday at 9": (
+        "could mean two rules; write 'every third friday at 9' or 'third friday of the month at 9'"
+    ),
+    "daily at 9 from 2027-13-01": "names no date",
+}
+
+
+@pytest.mark.parametrize(("phrase", "rule"), CRON.items())
+def test_a_phrase_is_a_cron_rule(phrase: str, rule: str) -> None:
+    assert rule_of_phrase(phrase, NOW) == {"cron_rule": rule}
+
+
+@pytest.mark.parametrize(("phrase", "every"), EVERY.items())
+def test_what_does_not_divide_an_hour_is_an_interval(phrase: str, every: str) -> None:
+    assert rule_of_phrase(phrase, NOW) == {"every": every}
+
+
+@pytest.mark.parametrize(("phrase", "expected"), CALENDAR.items())
+def test_what_cron_cannot_say_is_a_rule_of_the_calendar(
+    phrase: str, expected: tuple[str, Any, str]
+) -> None:
+    rrule, at, since = expected
+
+    assert rule_of_phrase(phrase, NOW) == {"rrule": rrule, "at": at, "starting_at": since}
+
+
+@pytest.mark.parametrize(("phrase", "problem"), REFUSED.items())
+def test_a_phrase_that_is_not_understood_is_refused_with_what_to_write(
+    phrase: str, problem: str
+) -> None:
+    with pytest.raises(InvalidRule) as error:
+        rule_of_phrase(phrase, NOW)
+
+    assert problem in str(error.value)

@@ -1,0 +1,64 @@
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from minutebook.error_text import MOST_TEXT, signatures_of
+
+
+class Loud:
+    def __repr__(self) -> str:
+        raise AssertionError("a default was asked for its text")
+
+
+LOUD = Loud()
+
+
+class Broken:
+    __signature__ = "none"
+
+    def __call__(self) -> None: ...
+
+
+def plain(city: str, limit: int = 5) -> None: ...
+def nothing() -> None: ...
+def named(*, dry_run: bool = False, **rest: Any) -> None: ...
+def listed(first: int, *rest: int, last: int) -> None: ...
+def placed(a: int, /, b: int) -> None: ...
+def only_placed(a: int, /) -> None: ...
+def hidden(password: str = "hunter2", when: Any = LOUD, text: str = "x" * 99) -> None: ...
+def many(**_: Any) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("run", "expected"),
+    [
+        (plain, ["city", "limit=5"]),
+        (nothing, []),
+        (named, ["*", "dry_run=False", "**rest"]),
+        (listed, ["first", "*rest", "last"]),
+        (placed, ["a", "/", "b"]),
+        (only_placed, ["a", "/"]),
+        (hidden, ["password=…", "when=…", f"text='{'x' * 38}…"]),
+    ],
+)
+def test_a_signature_is_said_in_short_texts(run: Any, expected: list[str]) -> None:
+    assert signatures_of({"t": SimpleNamespace(run=run)}) == {"t": expected}
+
+
+def test_what_has_no_signature_or_a_long_one_is_left_out() -> None:
+    long = eval(f"lambda {', '.join(f'p{n}' for n in range(31))}: None")
+    tasks = {"broken": Broken(), "long": long, "short": plain}
+
+    found = signatures_of({name: SimpleNamespace(run=run) for name, run in tasks.items()})
+
+    assert found == {"short": ["city", "limit=5"]}
+
+
+def test_all_signatures_together_are_bounded() -> None:
+    tasks = {f"shop.tasks.number_{number:05}": SimpleNamespace(run=plain) for number in range(5000)}
+
+    found = signatures_of(tasks)
+
+    assert sum(len(name) + sum(map(len, one)) for name, one in found.items()) <= MOST_TEXT
+    assert len(found) > 400

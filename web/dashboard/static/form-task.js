@@ -1,0 +1,68 @@
+// The arguments of a task as fields, where a worker reports its parameters: `city`, `limit=5`.
+"use strict";
+const formTask = (form) => {
+  const box = form.querySelector("[data-parameters]");
+  const blank = box.querySelector("template");
+  const given = ["args", "kwargs"].map((one) => form.querySelector(`[data-path="operations.celery_task.${one}"]`));
+  const { show: shown, read } = formKinds.value;
+  const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
+
+  // The parameters of a task, each with its place among the arguments without a name, or without one.
+  const parametersOf = (task) => {
+    const option = [...form.querySelectorAll("#tasks option")].find((one) => one.value === task);
+    const texts = option?.dataset.takes ? JSON.parse(option.dataset.takes) : [];
+    const marks = ["/", "*"];
+    const star = texts.findIndex((one) => one.startsWith("*"));
+    // A parameter that has no name for callers is written among the arguments.
+    if (texts.includes("/")) return [];
+    return texts.filter((one) => !marks.includes(one) && !one.startsWith("*")).map((one) => {
+      const [name, ...rest] = one.split("=");
+      const place = texts.indexOf(one);
+      return { name, place: star < 0 || place < star ? place : undefined, byDefault: rest.length ? rest.join("=") : null };
+    });
+  };
+  const ofStep = (found) => found?.operations?.celery_task;
+  // What fields cannot show is left to the arguments as a whole.
+  const isCovered = ({ args = [], kwargs = {} }, parameters) => Array.isArray(args) && isObject(kwargs)
+    && args.length <= parameters.filter(({ place }) => place !== undefined).length
+    && Object.keys(kwargs).every((name) => parameters.some((one) => one.name === name && !(one.place < args.length)));
+
+  const draw = (parameters) => {
+    box.querySelectorAll("label").forEach((one) => one.remove());
+    for (const { name, place, byDefault } of parameters) {
+      const label = blank.content.firstElementChild.cloneNode(true);
+      const input = label.querySelector("input");
+      label.querySelector("span").textContent = name;
+      input.placeholder = byDefault ?? input.dataset.required;
+      Object.assign(input.dataset, { argument: name, ...(place === undefined ? {} : { place }) });
+      box.append(label);
+    }
+  };
+
+  let drawn = "";
+  const show = (found) => {
+    const task = ofStep(found);
+    const parameters = isObject(task) ? parametersOf(task.task) : [];
+    const fits = parameters.length > 0 && isCovered(task, parameters);
+    if (drawn !== JSON.stringify(parameters)) draw(parameters);
+    drawn = JSON.stringify(parameters);
+    box.hidden = !fits;
+    for (const one of given) one.closest("label").hidden = fits;
+    for (const one of box.querySelectorAll("input")) {
+      const { argument, place } = one.dataset;
+      const value = task.args?.length > place ? task.args[place] : task.kwargs?.[argument];
+      if (one !== document.activeElement) one.value = value === undefined ? "" : shown(value);
+    }
+  };
+
+  // The fields write every argument with its name.
+  const write = (found, { dataset: { argument }, value }) => {
+    const { args = [], kwargs = {}, ...task } = ofStep(found);
+    const placed = parametersOf(task.task).filter(({ place }) => place < args.length).map(({ name, place }) => [name, args[place]]);
+    const named = { ...Object.fromEntries(placed), ...kwargs, [argument]: read(value.trim()) };
+    if (!value.trim()) delete named[argument];
+    found.operations.celery_task = { ...task, ...(Object.keys(named).length ? { kwargs: named } : {}) };
+  };
+
+  return { show, write };
+};
