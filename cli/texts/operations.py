@@ -17,7 +17,7 @@ COLUMNS = {
     "action_name": "ACTION",
     "occurrence_at": "OCCURRENCE",
     "state": "STATE",
-    "reason": "REASON",
+    "why": "REASON",
     "attempt": "ATTEMPT",
 }
 RARE = {"priority": "PRIORITY"}

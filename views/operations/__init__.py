@@ -25,6 +25,8 @@ from views.operations.sent import SentTask, sent_task
 from views.verbs import READ, Verb
 from views.view import Instant, Listing, Page, View
 
+# Characters of a reason or an error in a list.
+SHORT = 60
 # Without what proves to us which worker holds the operation.
 ShownSteps = Annotated[Any, BeforeValidator(shown)]
 
@@ -92,6 +94,12 @@ class OperationRow(View):
     eta_latest_at: Instant | None = Field(description="Latest usual end; later: longer than usual.")
     result: Any = Field(description="The figures of its steps, by name.")
     error: str | None = Field(description="Why it failed, or failed in part.")
+
+    @property
+    def why(self) -> str | None:
+        """Why it is in its state, or failed, in short: lists have little room."""
+        said = self.reason or self.error
+        return said if said is None or len(said) <= SHORT else f"{said[: SHORT - 1]}…"
 
 
 class Operations(Listing[OperationRow]):

@@ -36,13 +36,13 @@
 
   // A person who chose to write a rule as text goes on, even if other fields could write it.
   let asText = "";
-  const showRule = (when) => {
-    const set = (name, value) => { if (field(name) !== document.activeElement) field(name).value = value ?? ""; };
+  const showRule = (when, active = document.activeElement) => {
+    const set = (name, value) => { if (field(name) !== active) field(name).value = value ?? ""; };
     const known = rules.known(when);
     if (asText && known[asText] !== undefined) known.rhythm = asText;
     form.querySelector("[data-beyond]").hidden = !known.isBeyond;
     // While a person types a part of the rule, an unfinished part does not change the rhythm.
-    if (!rules.parts.includes(document.activeElement?.name)) set("rhythm", known.rhythm);
+    if (!rules.parts.includes(active?.name)) set("rhythm", known.rhythm);
     set("counts", known.counts);
     if (known.byday) rules.tick(known.byday);
     for (const name of rules.parts) if (known[name] !== undefined && name !== "byday") set(name, known[name]);
@@ -142,7 +142,11 @@
     const rule = rules.dressed(JSON.parse(said.dataset.rule), found.when);
     delete said.dataset.rule;
     asText = "";
-    put({ ...found, when: rule });
+    found.when = rule;
+    put(found);
+    // Also in the field that a person has gone on to: they have changed none since.
+    showRule(rule, null);
+    shape(found);
   });
   form.closest("[hidden]")?.removeAttribute("hidden");
   form.addEventListener("input", (event) => { event.stopPropagation(); write(event.target); });

@@ -175,6 +175,24 @@ def test_words_become_the_rule_that_the_fields_show(chromium: Chromium, web_on_s
     assert tab.faults == []
 
 
+@pytest.mark.parametrize("name", ["rhythm", "weekday", "at"])
+def test_words_change_the_field_that_has_the_focus_too(
+    chromium: Chromium, web_on_sqlite: Web, name: str
+) -> None:
+    """Else the next change of a field would write the rule of before."""
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
+        page = tab.page
+        _start(page)
+        page.fill("[name=phrase]", "every second Friday at 9 from 2126-11-25")
+        page.focus(f"[name={name}]")
+        expect(page.locator("[name=rhythm]")).to_have_value("calendar")
+        expect(page.locator("[name=byday][value=FR]")).to_be_checked()
+        page.fill("[name=interval]", "3")
+        changed = _written(page)["when"]
+
+    assert changed["rrule"] == "FREQ=WEEKLY;INTERVAL=3;BYDAY=FR"
+
+
 @pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Pacific/Pago_Pago"])
 def test_words_begin_on_the_next_day_of_the_rules_own_zone(
     chromium: Chromium, web_on_sqlite: Web, zone: str
