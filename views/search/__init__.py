@@ -9,6 +9,7 @@ from uuid import UUID
 import sqlalchemy as sa
 from pydantic import Field
 
+from models.column_types import storable
 from models.errors import Refused
 from models.sql import read_clock
 from models.store import operations
@@ -92,7 +93,7 @@ def search(
     text: Annotated[str, Field(description="A part of a name, an error or an id.")],
 ) -> Found:
     """Find actions, runs, tasks, owners, users and errors by a text, in all small apps or one."""
-    asked = text.strip()
+    asked = storable(text.strip())
     if not 0 < len(asked) <= LONGEST_TEXT:
         raise Refused(f"text has {len(asked)} characters; write 1 to {LONGEST_TEXT}")
     scope, limit = installation.scope, MOST_FOUND + 1

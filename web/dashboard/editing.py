@@ -107,6 +107,7 @@ def check_document(request: Request, visitor: Editor, app: str) -> HTMLResponse:
 
 
 @router.post("/apps/{app}/phrase")
+@heavy
 def read_phrase(request: Request, visitor: Editor) -> HTMLResponse:
     """Show whether a phrase is a rule; the page then writes it into the document."""
     phrase, zone = visitor.form.one("phrase"), visitor.form.one("zone")
