@@ -175,7 +175,7 @@ def test_words_become_the_rule_that_the_fields_show(chromium: Chromium, web_on_s
     assert tab.faults == []
 
 
-@pytest.mark.parametrize("name", ["rhythm", "weekday", "at"])
+@pytest.mark.parametrize("name", ["rhythm", "weekday", "zone"])
 def test_words_change_the_field_that_has_the_focus_too(
     chromium: Chromium, web_on_sqlite: Web, name: str
 ) -> None:
