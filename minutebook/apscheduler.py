@@ -15,9 +15,10 @@ import inspect
 import os
 import signal
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from types import ModuleType
+from types import FrameType, ModuleType, TracebackType
 from typing import Any
 
 from minutebook.apscheduler_fires import is_asked, next_fires, utc_now
@@ -32,6 +33,10 @@ IN_A_FUNCTION = (
 )
 # In seconds: how long a module may take to be imported after it has started its scheduler.
 WAITS_S = 5.0
+# Windows has no such alarm.
+CAN_INTERRUPT = hasattr(signal, "setitimer")
+# Not empty once the module was interrupted.
+_interrupts: list[bool] = []
 MINUTE = dt.timedelta(minutes=1)
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 POSITIONS = ("1st", "2nd", "3rd", "4th", "5th", "last")
@@ -58,7 +63,16 @@ def main(arguments: Sequence[str]) -> int:
         kind = type(scheduler).__name__
         parser.error(f"{asked.scheduler} is a {kind}, not a scheduler; {IN_A_FUNCTION}")
     output.write(jobs_of(scheduler))
+    _leave_threads()
     return 0
+
+
+def _leave_threads() -> None:
+    """End now if a thread of the application goes on: Python would wait for it."""
+    others = (one for one in threading.enumerate() if one is not threading.current_thread())
+    if any(not one.daemon for one in others):
+        sys.stderr.flush()
+        os._exit(0)
 
 
 def _scheduler(module: str, attribute: str) -> Any:
@@ -71,35 +85,60 @@ def _scheduler(module: str, attribute: str) -> Any:
         raise SystemExit(f"error: {error}; {IN_A_FUNCTION}") from None
 
 
+class _Interrupted(KeyboardInterrupt):
+    """Ends a module that waits for its scheduler, as Ctrl-C would."""
+
+
+class _Stopped(BaseException):
+    """Ends a module that goes on waiting after that."""
+
+
 def _names_of(module: str) -> ModuleType:
     """Return a module; of one that waits for its scheduler to end, what it had by then."""
-    signal.signal(signal.SIGALRM, _interrupt)
+    if CAN_INTERRUPT:
+        signal.signal(signal.SIGALRM, _interrupt)
     try:
         return importlib.import_module(module)
-    except KeyboardInterrupt as error:
-        trace = error.__traceback__
-        while trace is not None:
-            if trace.tb_frame.f_globals.get("__name__") == module:
-                found = ModuleType(module)
-                vars(found).update(trace.tb_frame.f_globals)
-                # Its functions are looked up there.
-                sys.modules[module] = found
-                return found
-            trace = trace.tb_next
-        raise
+    except (_Interrupted, _Stopped, SystemExit) as error:
+        own = _frame_of(module, error.__traceback__)
+        if own is None or not _is_interrupted(error):
+            raise
+        found = ModuleType(module)
+        vars(found).update(own.f_globals)
+        # Its functions are looked up there.
+        sys.modules[module] = found
+        return found
     finally:
         _wait(0)
 
 
+def _is_interrupted(error: BaseException | None) -> bool:
+    """Return whether an error is ours, or of a module that ends because of it."""
+    while error is not None and not isinstance(error, (_Interrupted, _Stopped)):
+        error = error.__context__
+    return error is not None
+
+
+def _frame_of(module: str, trace: TracebackType | None) -> FrameType | None:
+    while trace is not None and trace.tb_frame.f_globals.get("__name__") != module:
+        trace = trace.tb_next
+    return None if trace is None else trace.tb_frame
+
+
 def _wait(seconds: float) -> None:
-    """Interrupt the module after so many seconds; 0 is for never."""
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    """Interrupt the module after so many seconds, and again after as many; 0 is for never."""
+    _interrupts.clear()
+    if CAN_INTERRUPT:
+        signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
 
 
 def _interrupt(_number: int, _frame: Any) -> None:
+    if _interrupts:
+        raise _Stopped
+    _interrupts.append(True)
     said = "note: the module went on after it had started its scheduler, and was interrupted; jobs"
     sys.stderr.write(f"{said} that it adds later are not in the file\n")
-    raise KeyboardInterrupt
+    raise _Interrupted
 
 
 def _keep_from_starting() -> None:

@@ -5,7 +5,7 @@ its action; an entry of a list is left out. Other rows are not affected.
 """
 
 from dataclasses import asdict
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -94,9 +94,9 @@ def uuid_in(text: object) -> UUID | None:
 
 
 def instant_in(text: object) -> datetime | None:
-    """Return the aware instant of a stored text; None for an unreadable one."""
+    """Return the aware instant of a stored text, in UTC; None for an unreadable one."""
     try:
         at = datetime.fromisoformat(text) if isinstance(text, str) else None
-    except ValueError:
+        return None if at is None or at.tzinfo is None else at.astimezone(UTC)
+    except (ValueError, OverflowError):
         return None
-    return None if at is None or at.tzinfo is None else at

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 commands = group("Import the schedules of other schedulers.")
 
 Apply = Annotated[bool, typer.Option("--apply", help="Store the actions.")]
-Source = Annotated[
+_FROM = "Where the entries come from: part of the actions' owner (default: {}name of the file{})."
+Source = Annotated[str | None, typer.Option(help=_FROM.format("the ", ""), metavar="NAME")]
+SourceOfTasks = Annotated[
     str | None,
     typer.Option(
-        help="Where the entries come from: part of the actions' owner (default: NAME of"
-        " --application, or the name of the file, table or database).",
-        metavar="NAME",
+        help=_FROM.format("NAME of --application, or the ", ", table or database"), metavar="NAME"
     ),
 ]
 CutOver = Annotated[
@@ -51,7 +51,7 @@ Queue = Annotated[str, typer.Option(help="Queue of tasks without one: task_defau
 def beat(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(help="From `python -m minutebook export`; - is stdin.")],
-    source: Source = None,
+    source: SourceOfTasks = None,
     application: Application = None,
     apply: Apply = False,
     cut_over: CutOver = None,
@@ -85,7 +85,7 @@ def django_celery_beat(
     zone: Annotated[
         str | None, typer.Option(help="Django's TIME_ZONE, if it runs with USE_TZ = False.")
     ] = None,
-    source: Source = None,
+    source: SourceOfTasks = None,
     application: Application = None,
     apply: Apply = False,
     cut_over: CutOver = None,
@@ -109,7 +109,7 @@ def redbeat(
     zone: Annotated[str, typer.Option(help="The application's `timezone`.")] = "UTC",
     queue: Queue = "celery",
     prefix: Annotated[str, typer.Option(help="Its redbeat_key_prefix.")] = "redbeat:",
-    source: Source = None,
+    source: SourceOfTasks = None,
     application: Application = None,
     apply: Apply = False,
     cut_over: CutOver = None,
@@ -185,7 +185,7 @@ def apscheduler(
         typer.Option(help="Run functions that are not Celery tasks as commands of this Python."),
     ] = None,
     queue: Queue = "celery",
-    source: Source = None,
+    source: SourceOfTasks = None,
     application: Application = None,
     apply: Apply = False,
     cut_over: CutOver = None,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from functools import partial
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -95,10 +95,10 @@ def _entry(
         fires = None
     else:
         when, fires = _recurrence(rule.to_ical().decode(), wall, zone)
-        remarks = tuple(_of_begin(fires, now))
         if excepted := _excepted(event, zone, wall, "BYHOUR" in when["rrule"]):
             when["except"] = sorted(one.isoformat() for one in excepted)
             fires = replace(fires, excepted=frozenset(excepted))
+        remarks = tuple(_of_begin(fires, now))
     return Entry(
         name=named[0],
         where=named[1],
@@ -114,7 +114,7 @@ def _entry(
 def _of_begin(fires: RecurrenceFires, now: datetime) -> Iterator[str]:
     """Yield what to say of a begin that is ahead and not one of the rule's (RFC 5545, 3.8.5.3)."""
     begin = instant_of(fires.first, fires.zone)
-    if begin > now and fires.next(begin - timedelta(seconds=1)) != begin:
+    if begin > now and fires.begins_off:
         at = format_instant(begin)
         yield f"calendars also show it at its DTSTART, {at}, which its RRULE leaves out"
 

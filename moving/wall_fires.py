@@ -120,13 +120,23 @@ class RecurrenceFires:
         """Return the first instant after another, None if there is none."""
         return next(dropwhile(lambda at: at <= after, self._all()), None)
 
+    @property
+    def begins_off(self) -> bool:
+        """Whether the first instant is left out by the rule, and not by an exception."""
+        is_excepted = self.first.date() in self.excepted
+        return not is_excepted and next(self._walls(), None) != self.first
+
     def _all(self) -> Iterator[datetime]:
+        zone = ZoneInfo(canonical_name(self.zone))
+        for wall in self._walls():
+            if wall.date() not in self.excepted:
+                yield wall.replace(tzinfo=zone).astimezone(UTC)
+
+    def _walls(self) -> Iterator[datetime]:
         from dateutil.rrule import rrulestr
 
         zone = ZoneInfo(canonical_name(self.zone))
-        for wall in rrulestr(_local(self.rule, zone), dtstart=self.first):
-            if wall.date() not in self.excepted:
-                yield wall.replace(tzinfo=zone).astimezone(UTC)
+        return iter(rrulestr(_local(self.rule, zone), dtstart=self.first))
 
 
 def _local(rule: str, zone: ZoneInfo) -> str:

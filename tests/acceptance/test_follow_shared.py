@@ -2,6 +2,7 @@
 
 import os
 import signal
+from contextlib import suppress
 
 import psutil
 import pytest
@@ -25,7 +26,14 @@ def shop(installation: Installation) -> Shop:
 
 def agents(shop: Shop) -> list[psutil.Process]:
     """Return the agents that stem from this test and still run."""
-    return [one for one in shop.installation.processes.left() if "agent" in one.cmdline()]
+    return [one for one in shop.installation.processes.left() if _is_agent(one)]
+
+
+def _is_agent(process: psutil.Process) -> bool:
+    # One that ends meanwhile has no command line.
+    with suppress(psutil.NoSuchProcess):
+        return "agent" in process.cmdline()
+    return False
 
 
 def two_workers(shop: Shop, **second: str) -> list[Process]:

@@ -25,7 +25,7 @@ from views.operations.sent import SentTask, sent_task
 from views.verbs import READ, Verb
 from views.view import Instant, Listing, Page, View
 
-# Characters of a reason or an error in a list.
+# Characters of an error in a list.
 SHORT = 60
 # Without what proves to us which worker holds the operation.
 ShownSteps = Annotated[Any, BeforeValidator(shown)]
@@ -97,9 +97,9 @@ class OperationRow(View):
 
     @property
     def why(self) -> str | None:
-        """Why it is in its state, or failed, in short: lists have little room."""
-        said = self.reason or self.error
-        return said if said is None or len(said) <= SHORT else f"{said[: SHORT - 1]}…"
+        """Why it is in its state, or the beginning of its error."""
+        error = self.error or ""
+        return self.reason or (error if len(error) <= SHORT else f"{error[: SHORT - 1]}…") or None
 
 
 class Operations(Listing[OperationRow]):

@@ -99,15 +99,17 @@ def search(
     scope, limit = installation.scope, MOST_FOUND + 1
     with reading(installation.engine) as connection:
         since = read_clock(connection) - ERRORS_BACK
+        tasks, may_be_more = lookup.sending(connection, scope, asked, limit)
         found: dict[str, Sequence[Any]] = {
             "runs": _beginning(connection, installation, asked),
             "actions": lookup.named(connection, scope, asked.split()[:MOST_WORDS], limit),
-            "tasks": lookup.sending(connection, scope, asked, limit),
+            "tasks": tasks,
             "owners": lookup.owners(connection, scope, asked, limit),
             "users": people.like(connection, scope, asked, limit),
             "errors": with_error(connection, scope, asked, since, limit),
         }
         rows = _rows(connection, found["runs"], found["errors"])
+    more = {kind for kind, some in found.items() if len(some) > MOST_FOUND}
     return Found(
         text=asked,
         runs=_shown(rows, found["runs"]),
@@ -117,7 +119,7 @@ def search(
         users=tuple(map(FoundUser.of, found["users"][:MOST_FOUND])),
         errors=_shown(rows, found["errors"]),
         errors_since=since,
-        more=tuple(kind for kind, some in found.items() if len(some) > MOST_FOUND),
+        more=tuple(kind for kind in found if kind in more | ({"tasks"} if may_be_more else set())),
     )
 
 

