@@ -173,12 +173,17 @@ def _parts(days: _Days) -> dict[str, str] | None:
 
 def _weekdays(field: str) -> list[str]:
     flags, signs = parted(WEEKDAY, field)
-    plain = [name[:2].upper() for name, flag in zip(WEEKDAYS, flags, strict=False) if flag]
+    plain = [name[:2].upper() for n, name in enumerate(WEEKDAYS) if _is_meant(flags, n)]
     numbered = [one for one in signs if isinstance(one, NthWeekday)]
     return plain + [
         f"{-1 if one.nth == LAST else one.nth}{WEEKDAYS[one.weekday][:2].upper()}"
         for one in numbered
     ]
+
+
+def _is_meant(flags: bytes, weekday: int) -> bool:
+    """Return whether flags mean a weekday (0 is Sunday, which ends a range as 7)."""
+    return bool(flags[weekday] or (weekday == 0 and flags[7]))
 
 
 def _next(days: _Days, times: Sequence[int], now: datetime) -> date | None:
@@ -189,7 +194,7 @@ def _next(days: _Days, times: Sequence[int], now: datetime) -> date | None:
     first = now.date() + timedelta(days=is_over)
     flags = parted(WEEKDAY, days.fields.split()[2]).flags
     coming = (first + timedelta(days=one) for one in range(7))
-    return next(day for day in coming if flags[day.isoweekday() % 7])
+    return next(day for day in coming if _is_meant(flags, day.isoweekday() % 7))
 
 
 def _refused(phrase: str, days: str) -> InvalidRule:

@@ -1,9 +1,11 @@
+import re
 from datetime import datetime
 from typing import Any
 
 import pytest
 
 from cron import InvalidRule
+from cron.fields import WEEKDAYS
 from cron.phrases import EXAMPLES, rule_of_phrase
 
 # A Thursday, on the clock of the rule's zone.
@@ -96,6 +98,34 @@ def test_what_cron_cannot_say_is_a_rule_of_the_calendar(
     rrule, at, since = expected
 
     assert rule_of_phrase(phrase, NOW) == {"rrule": rrule, "at": at, "starting_at": since}
+
+
+# The days of a calendar's rule are in the order of a week that begins on Sunday.
+CODES = ("SU", "MO", "TU", "WE", "TH", "FR", "SA")
+
+
+@pytest.mark.parametrize("range", ["{} to sunday", "{}-sun", "{} through sunday"])
+@pytest.mark.parametrize("first", range(1, 7))
+def test_a_range_that_ends_on_sunday_has_sunday(first: int, range: str) -> None:
+    days = range.format(WEEKDAYS[first])
+    expected = ",".join(("SU", *CODES[first:]))
+
+    rules = [
+        rule_of_phrase(f"{days} at 9 from 2027-01-01", NOW),
+        rule_of_phrase(f"{days} at 9 until 2027-01-01", NOW),
+        rule_of_phrase(f"{days} at 9:00 and 10:30", NOW),
+        rule_of_phrase(f"every 2 weeks on {days} at 9", NOW),
+    ]
+
+    assert [re.findall("BYDAY=([A-Z,]+)", one["rrule"]) for one in rules] == [[expected]] * 4
+
+
+def test_a_range_that_ends_on_sunday_begins_on_a_sunday() -> None:
+    saturday = NOW.replace(day=28)
+
+    rule = rule_of_phrase("every 2 weeks on thursday-sunday at 9", saturday)
+
+    assert rule["starting_at"] == "2026-11-29"
 
 
 @pytest.mark.parametrize(("phrase", "problem"), REFUSED.items())
