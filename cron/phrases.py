@@ -67,6 +67,9 @@ def rule_of_phrase(phrase: str, now: datetime) -> dict[str, Any]:
     if bounds == (None, None) and (often := _within_a_day(said)) is not None:
         return often
     ways = tuple(parted_phrase(said))
+    if said and not ways:
+        problem = f"{quote(text)} could mean several rules; write am or pm after each time"
+        raise InvalidRule("phrase", f"{problem}, such as 'at 7 am and 9 pm'")
     for times, days in ways:
         if times and (rule := _at(times, days, bounds, now)) is not None:
             return rule

@@ -64,20 +64,34 @@ def _rule(text: str) -> str | None:
 
 
 def parted_phrase(text: str) -> Iterator[tuple[tuple[int, ...], str]]:
-    """Yield the ways to part a phrase: its times, in minutes of the day, and its days."""
+    """Yield the ways to part a phrase: its times, in minutes of the day, and its days.
+
+    None for a phrase such as `at 7 and 9 pm`, whose 7 may be in the morning or in the evening.
+    """
     for pattern in (_BEHIND, _BEFORE):
         found = pattern.fullmatch(text)
         # A number alone is no time.
-        if found is not None and (found["at"] or _is_clock(found["times"])):
-            times = [_minutes(one) for one in _EACH_TIME.finditer(found["times"])]
-            if None not in times:
-                yield tuple(one for one in times if one is not None), found["days"].strip(" ,")
+        if found is None or not (found["at"] or _is_clock(found["times"])):
+            continue
+        read = [*_EACH_TIME.finditer(found["times"])]
+        if _is_mixed(read):
+            return
+        times = [_minutes(one) for one in read]
+        if None not in times:
+            yield tuple(one for one in times if one is not None), found["days"].strip(" ,")
     if text:
         yield (), text
 
 
 def _is_clock(times: str) -> bool:
     return any(any(one.groups()[1:]) for one in _EACH_TIME.finditer(times))
+
+
+def _is_mixed(times: Sequence[re.Match[str]]) -> bool:
+    """Return whether one time has am or pm, and another of an hour from 1 to 12 has none."""
+    return any(one[3] for one in times) and any(
+        one[1] and not one[3] and 1 <= int(one[1]) <= 12 for one in times
+    )
 
 
 def _minutes(found: re.Match[str]) -> int | None:

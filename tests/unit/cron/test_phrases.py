@@ -17,6 +17,10 @@ CRON = {
     "at 9": "0 9 * * *",
     "noon": "0 12 * * *",
     "every day at 9am": "0 9 * * *",
+    "at 7 am and 9 pm": "0 7,21 * * *",
+    "at 7 pm and 9 pm on mondays": "0 19,21 * * mon",
+    "noon and 9 pm": "0 12,21 * * *",
+    "at 17 and 9 pm": "0 17,21 * * *",
     "at 9, 12 and 17 on weekdays": "0 9,12,17 * * mon-fri",
     "on the 1st and 15th at noon": "0 12 1,15 * *",
     "every month on the 15th at 9": "0 9 15 * *",
@@ -98,6 +102,24 @@ def test_what_cron_cannot_say_is_a_rule_of_the_calendar(
     rrule, at, since = expected
 
     assert rule_of_phrase(phrase, NOW) == {"rrule": rrule, "at": at, "starting_at": since}
+
+
+MIXED = [
+    "at 7 and 9 pm",
+    "monday at 1 and 2 and 3pm",
+    "at 12 and 6 am",
+    "at 9pm and 7",
+    "at 7:30, 9 p.m. on weekdays",
+    "7 and 9 pm on mondays",
+    "at 7 o'clock and 9 pm",
+    "every other friday at 7 and 9 pm from 2027-01-01",
+]
+
+
+@pytest.mark.parametrize("phrase", MIXED)
+def test_am_or_pm_behind_one_of_several_times_is_refused(phrase: str) -> None:
+    with pytest.raises(InvalidRule, match="write am or pm after each time"):
+        rule_of_phrase(phrase, NOW)
 
 
 # The days of a calendar's rule are in the order of a week that begins on Sunday.
