@@ -142,6 +142,9 @@ def _days(text: str) -> _Days | None:
     else:
         return None
     number = _NUMBERS.get(nth) or int(re.sub(r"\D", "", nth or "1"))
+    # The 1st one is no interval: `every 1st day` is not each of them.
+    if number == 1 and nth and not nth.isdecimal():
+        return None
     fields = day_fields(rest) or day_fields(f"{rest} of the month")
     is_whole = fields is not None and number and _unit_of(fields) == unit
     return _Days(number, unit, fields) if fields is not None and is_whole else None
@@ -207,10 +210,11 @@ def _refused(phrase: str, days: str) -> InvalidRule:
     if (example := _ON_A_DAY.get(unit or "")) is not None:
         return InvalidRule("phrase", f"{quote(phrase)} names no day; write {example}")
     if (either := _EITHER.fullmatch(days)) is not None:
-        problem = f"{quote(phrase)} could mean two rules; write"
-        return InvalidRule(
-            "phrase", f"{problem} 'every {either[1]} at 9' or '{either[1]} of the month at 9'"
-        )
+        forms = (f"every {either[1]}", f"{either[1]} of the month")
+        understood = " or ".join(f"'{one} at 9'" for one in forms if _days(one) is not None)
+        if understood:
+            problem = f"{quote(phrase)} could mean two rules; write {understood}"
+            return InvalidRule("phrase", problem)
     if days and _days(days) is not None:
         remedy = f"write one, such as {quote(f'{days} at 9')}"
         return InvalidRule("phrase", f"{quote(phrase)} names no time of the day; {remedy}")

@@ -29,6 +29,13 @@ CRON = {
     "second monday of each month at 9": "0 9 * * mon#2",
     "last working day of the month at 17:00": "0 17 LW * *",
     "first weekday of the month at 8": "0 8 1W * *",
+    "1st monday at 9": "0 9 * * mon#1",
+    "every 1st monday at 9": "0 9 * * mon#1",
+    "each 1st friday at 9": "0 9 * * fri#1",
+    "every first monday at 9": "0 9 * * mon#1",
+    "every 1st at 9": "0 9 1 * *",
+    "1st working day of the month at 8": "0 8 1W * *",
+    "every 1 week on monday at 9": "0 9 * * mon",
     "25 december at 8": "0 8 25 dec *",
     "every year on December 25th at 8": "0 8 25 dec *",
     "1st of january and july at 8": "0 8 1 jan,jul *",
@@ -81,6 +88,15 @@ REFUSED = {
     "third friday at 9": (
         "could mean two rules; write 'every third friday at 9' or 'third friday of the month at 9'"
     ),
+    "every 1st week on monday at 9": EXAMPLES,
+    "monday of every 1st week at 9": EXAMPLES,
+    "every 1st day at 9": EXAMPLES,
+    "every 1st month on the 15th at 9": EXAMPLES,
+    "every 1st monday and friday at 9": EXAMPLES,
+    "1st monday and friday at 9": EXAMPLES,
+    "last monday and friday at 9": EXAMPLES,
+    "third monday and friday at 9": "write 'every third monday and friday at 9'",
+    "2nd friday at 9": "write 'every 2nd friday at 9' or '2nd friday of the month at 9'",
     "daily at 9 from 2027-13-01": "names no date",
 }
 
@@ -102,6 +118,15 @@ def test_what_cron_cannot_say_is_a_rule_of_the_calendar(
     rrule, at, since = expected
 
     assert rule_of_phrase(phrase, NOW) == {"rrule": rrule, "at": at, "starting_at": since}
+
+
+@pytest.mark.parametrize("phrase", [*REFUSED, "every second sunday to tuesday", "1st monday"])
+def test_a_refusal_proposes_phrases_that_are_understood(phrase: str) -> None:
+    with pytest.raises(InvalidRule) as error:
+        rule_of_phrase(phrase, NOW)
+
+    proposed = re.findall("'([^']*)'", str(error.value).partition("write")[2])
+    assert all(rule_of_phrase(one, NOW) for one in proposed if not one.startswith("from "))
 
 
 MIXED = [
