@@ -123,6 +123,9 @@ def _at(times: Sequence[int], text: str, bounds: _Bounds, now: datetime) -> dict
             f"{quote(text)} leaves open in which {days.unit} it begins; "
             f"add its first day, such as 'from {now.year + 1}-01-01'",
         )
+    if bounds.until is not None and bounds.until < since:
+        problem = f"ends on {bounds.until}, before it begins on {since}; write a later day after"
+        raise InvalidRule("phrase", f"{quote(text)} {problem} 'until'")
     until = {} if bounds.until is None else {"UNTIL": f"{bounds.until:%Y%m%d}"}
     rrule = ";".join(f"{key}={value}" for key, value in (parts | until).items())
     at = [f"{time // 60:02}:{time % 60:02}" for time in sorted(set(times))]

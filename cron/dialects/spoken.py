@@ -7,7 +7,7 @@ from cron.dialects.fields import is_rule, unwrapped
 from cron.fields import MONTH, NAMES, WEEKDAY
 
 _TIME = (
-    r"(?:(\d{1,2})(?:[:.h](\d{2}))?(?: ?(am|pm|a\.m\.|p\.m\.)|( ?o'clock|h\b))?|(noon|midnight))"
+    r"(?:(\d{1,2})(?:[:.h](\d{2}))?(?: ?(am|pm|a\.m\.?|p\.m\.?)|( ?o'clock|h\b))?|(noon|midnight))"
 )
 _EACH_TIME = re.compile(_TIME, re.ASCII)
 _TIMES = rf"(?P<at>at |@ ?)?(?P<times>{_TIME}(?:(?:,? and |, ?)(?:at )?{_TIME})*)"
