@@ -7,7 +7,7 @@ import os
 import re
 import reprlib
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -19,6 +19,7 @@ MOST_TEXT = 16_000
 MOST_PARAMETERS = 30
 LONGEST_NAME = 60
 LONGEST_DEFAULT = 40
+_MARKS = ("/", "*")
 # Other values have a `repr` of their own, which is not called.
 _PLAIN = (bool, int, float, str, type(None))
 _SECRET = re.compile("pass|secret|token|key|credential", re.IGNORECASE)
@@ -68,14 +69,34 @@ def _of_the_task(at: TracebackType | None) -> TracebackType | None:
 
 def signatures_of(tasks: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return the parameters of each task by its name; without those that are too long for all."""
+    known = ((name, _parameters(tasks[name].run)) for name in sorted(tasks))
+    return bounded((name, texts) for name, texts in known if texts is not None)
+
+
+def bounded(signatures: Iterable[tuple[str, list[str]]]) -> dict[str, list[str]]:
+    """Return the parameters of tasks by name; without those that are too long for all."""
     found: dict[str, list[str]] = {}
     left = MOST_TEXT
-    for name in sorted(tasks):
-        texts = _parameters(tasks[name].run)
-        left -= 0 if texts is None else sum(map(len, [name, *texts]))
-        if texts is not None and left >= 0:
+    for name, texts in signatures:
+        left -= sum(map(len, [name, *texts]))
+        if left >= 0:
             found[name] = texts
     return found
+
+
+def are_parameters(texts: Sequence[str]) -> bool:
+    """Return whether these are as short and as few as a worker says them, and parameters each."""
+    # The marks are no parameters.
+    named = [one for one in texts if one not in _MARKS]
+    is_short = len(named) <= MOST_PARAMETERS and len(texts) <= MOST_PARAMETERS + len(_MARKS)
+    return is_short and all(map(_is_parameter, named))
+
+
+def _is_parameter(text: str) -> bool:
+    name, _, default = text.partition("=")
+    bare = re.sub(r"^\*{1,2}", "", name)
+    is_short = len(bare) <= LONGEST_NAME and len(default) <= LONGEST_DEFAULT
+    return is_short and bare.isidentifier()
 
 
 def _parameters(run: Callable[..., Any]) -> list[str] | None:

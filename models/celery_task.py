@@ -224,8 +224,8 @@ def misfit(parameters: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, 
         _signature(parameters).bind(*args, **kwargs)
     except TypeError as error:
         return str(error)
-    except ValueError:
-        # A worker may report what is no signature.
+    except (ValueError, IndexError):
+        # A worker may report what is no signature; Python 3.11 raises IndexError for an empty name.
         return ""
     return ""
 

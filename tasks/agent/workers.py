@@ -7,6 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from minutebook.error_text import are_parameters, bounded
 from models.store import presence
 from models.store.clocks import read_both
 from models.store.presence import Seen
@@ -42,7 +43,12 @@ def described_worker(given: Mapping[str, Any]) -> Seen:
 
 
 def _signatures(given: Mapping[str, Any]) -> dict[str, list[str]]:
-    return {str(task): [str(one) for one in texts] for task, texts in given.items()}
+    """Return the parameters of tasks, within the bounds of the client.
+
+    A task with a text that is no parameter is left out: the other texts are not all that it takes.
+    """
+    read = ((str(task), [str(one) for one in texts]) for task, texts in given.items())
+    return bounded((task, texts) for task, texts in read if are_parameters(texts))
 
 
 class Workers:

@@ -167,7 +167,11 @@ TAKES = ("city", "limit=5", "*", "dry_run=False")
             ("a", "/"), [], {"a": 1}, "'a' parameter is positional only", id="by_place_only"
         ),
         pytest.param(("*args", "**kwargs"), [1, 2], {"x": 3}, "", id="anything"),
-        pytest.param(("not a name",), [1], {}, "", id="what_is_no_signature_says_nothing"),
+        *(
+            pytest.param((text,), [1], {}, "", id=f"no_signature_says_nothing_{text}")
+            for text in ("not a name", "", "**", "***", "=5", "class", "1", ".0")
+        ),
+        pytest.param(("a", "a"), [1], {}, "", id="no_signature_of_one_name_twice"),
     ],
 )
 def test_arguments_fit_or_the_reason_is_named(
