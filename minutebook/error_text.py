@@ -22,7 +22,10 @@ LONGEST_DEFAULT = 40
 _MARKS = ("/", "*")
 # Other values have a `repr` of their own, which is not called.
 _PLAIN = (bool, int, float, str, type(None))
-_SECRET = re.compile("pass|secret|token|key|credential", re.IGNORECASE)
+_WORDS = "pass|pwd|secret|token|key|credential|auth(?!or)"
+_SECRET = re.compile(f"{_WORDS}|authori[sz]", re.IGNORECASE)
+# A URL with credentials, or a text such as `host=db password=sesame`.
+_SECRET_TEXT = re.compile(rf"://.*@|(?:{_WORDS})\w*['\"]?\s*[=:]", re.IGNORECASE | re.DOTALL)
 _HIDDEN = "…"
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -124,8 +127,15 @@ def _texts(parameters: list[inspect.Parameter]) -> Iterator[str]:
         yield "/"
 
 
+def is_secret_name(name: str) -> bool:
+    """Return whether the name of a parameter says that its value is secret: `db_password_ro`."""
+    return _SECRET.search(name) is not None
+
+
 def _default(one: inspect.Parameter) -> str:
-    if type(one.default) not in _PLAIN or _SECRET.search(one.name):
+    if type(one.default) not in _PLAIN or is_secret_name(one.name):
         return _HIDDEN
     text = repr(one.default)
+    if _SECRET_TEXT.search(text):
+        return _HIDDEN
     return text if len(text) <= LONGEST_DEFAULT else text[: LONGEST_DEFAULT - 1] + _HIDDEN

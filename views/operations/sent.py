@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
+from minutebook.error_text import is_secret_name
 from models.action.plan import Broken, Plan
 from runtime.sections.celery import HIDDEN, CelerySettings
 from views.view import View
@@ -47,5 +48,8 @@ def _without(secret: re.Pattern[str], value: Any) -> Any:
 
 def _named(secret: re.Pattern[str], name: str, value: Any) -> Any:
     """Return a named value; its name may say that it is secret: `password=…`."""
+    if is_secret_name(name):
+        return HIDDEN
+    # The expression of an installation may name more.
     found = secret.search(f"{name}={value}")
     return HIDDEN if found and found.start() < len(name) else _without(secret, value)

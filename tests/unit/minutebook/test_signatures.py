@@ -46,6 +46,31 @@ def test_a_signature_is_said_in_short_texts(run: Any, expected: list[str]) -> No
     assert signatures_of({"t": SimpleNamespace(run=run)}) == {"t": expected}
 
 
+@pytest.mark.parametrize(
+    "default",
+    [
+        "amqp://user:secret@h",
+        "redis://:sesame@h/0",
+        "https://user@example.com",
+        "postgresql://me:a/b@c@db/shop?connect_timeout=" + "9" * 50,
+        "a\nhttps://me:x\ny@h",
+        "host=db user=me password=sesame",
+        "{'api_token': 'sesame'}",
+    ],
+)
+def test_a_default_with_credentials_is_hidden(default: str) -> None:
+    def run(x: int, dsn: str = default) -> None: ...
+
+    assert signatures_of({"t": SimpleNamespace(run=run)}) == {"t": ["x", "dsn=…"]}
+
+
+@pytest.mark.parametrize("default", ["https://example.com/x", "me@example.com", "the password"])
+def test_a_default_without_credentials_is_said(default: str) -> None:
+    def run(text: str = default) -> None: ...
+
+    assert signatures_of({"t": SimpleNamespace(run=run)}) == {"t": [f"text={default!r}"]}
+
+
 def test_what_has_no_signature_or_a_long_one_is_left_out() -> None:
     long = eval(f"lambda {', '.join(f'p{n}' for n in range(31))}: None")
     tasks = {"broken": Broken(), "long": long, "short": plain}

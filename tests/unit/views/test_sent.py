@@ -37,6 +37,32 @@ def test_what_looks_secret_in_an_argument_is_hidden(
     assert shown(kwargs=kwargs).kwargs == expected
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "passwords", "secret_key", "private_key", "credentials", "db_password_ro", "auth",
+        "token_value", "Authorization", "pwd", "api-keys", "basicAuth",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("value", ["sesame", ["sesame"], {"a": "sesame"}, None])
+def test_an_argument_whose_name_has_a_word_of_secrets_is_hidden(name: str, value: Any) -> None:
+    found = shown(kwargs={name: value, "deep": [{name: value}]})
+
+    assert found.kwargs == {name: "***", "deep": [{name: "***"}]}
+
+
+@pytest.mark.parametrize("name", ["author", "authors", "order_id", "when"])
+def test_an_argument_of_another_name_is_shown(name: str) -> None:
+    assert shown(kwargs={name: "x"}).kwargs == {name: "x"}
+
+
+def test_an_expression_of_an_installation_hides_further_names() -> None:
+    assert shown("iban=", kwargs={"iban": "DE1", "password": "x"}).kwargs == {
+        "iban": "***",
+        "password": "***",
+    }
+
+
 def test_arguments_by_position_are_hidden_by_their_texts_alone() -> None:
     found = shown(args=("token=abc", 3, None, [{"secret": "x"}]))
 
