@@ -213,9 +213,11 @@ def _policy_queue(document: object) -> object:
 def reported_by(
     signatures: Signatures, task: str, application: str | None
 ) -> tuple[str, ...] | None:
-    """Return the parameters of a task; None if no worker reports them."""
-    found = signatures.get((task, application))
-    return signatures.get((task, None)) if found is None else found
+    """Return the parameters of a task; None if no worker reports them.
+
+    A worker that names no application speaks for one of which no worker has the task.
+    """
+    return signatures.get((task, application), signatures.get((task, None)))
 
 
 def misfit(parameters: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:

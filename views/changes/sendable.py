@@ -18,8 +18,8 @@ MOST_ACTIONS = 500
 class Sendable:
     """What fields may offer, by name."""
 
-    # Each with its parameters; None if no worker reports them.
-    tasks: Mapping[str, Sequence[str] | None]
+    # Each by its application, with its parameters; None if no worker reports them.
+    tasks: Mapping[tuple[str, str | None], Sequence[str] | None]
     queues: tuple[str, ...]
     applications: tuple[str, ...]
 
@@ -36,7 +36,7 @@ def sendable(installation: Installation, author: ChangeContext) -> Sendable:
     known = signatures.keys() | {(one.task, one.application) for one, _ in sent}
     return Sendable(
         tasks={
-            task: reported_by(signatures, task, its)
+            (task, its): reported_by(signatures, task, its)
             for task, its in sorted(known, key=lambda one: (one[0], one[1] or ""))
             if _may_send(rules, task, its)
         },

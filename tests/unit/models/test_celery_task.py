@@ -189,3 +189,9 @@ def test_a_worker_that_names_no_application_speaks_for_each() -> None:
     found = [reported_by(signatures, *one) for one in [("t", "shop"), ("u", "shop"), ("u", None)]]
 
     assert found == [("a",), (), None]
+
+
+def test_a_worker_that_names_its_application_and_no_parameters_leaves_them_unknown() -> None:
+    signatures = {("t", None): ("a",), ("t", "billing"): None}
+
+    assert reported_by(signatures, "t", "billing") is None

@@ -8,8 +8,11 @@ const formTask = (form) => {
   const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
 
   // The parameters of a task, each with its place among the arguments without a name, or without one.
-  const parametersOf = (task) => {
-    const option = [...form.querySelectorAll("#tasks option")].find((one) => one.value === task);
+  const parametersOf = ({ task, application }) => {
+    const known = [...form.querySelectorAll("#tasks option")].filter((one) => one.value === task);
+    const of = (name) => known.find((one) => one.dataset.application === name);
+    // A worker that names no application speaks for each that has none of its own.
+    const option = of(application ?? "") ?? of("");
     const texts = option?.dataset.takes ? JSON.parse(option.dataset.takes) : [];
     const marks = ["/", "*"];
     const star = texts.findIndex((one) => one.startsWith("*"));
@@ -42,7 +45,7 @@ const formTask = (form) => {
   let drawn = "";
   const show = (found) => {
     const task = ofStep(found);
-    const parameters = isObject(task) ? parametersOf(task.task) : [];
+    const parameters = isObject(task) ? parametersOf(task) : [];
     const fits = parameters.length > 0 && isCovered(task, parameters);
     if (drawn !== JSON.stringify(parameters)) draw(parameters);
     drawn = JSON.stringify(parameters);
@@ -58,7 +61,7 @@ const formTask = (form) => {
   // The fields write every argument with its name.
   const write = (found, { dataset: { argument }, value }) => {
     const { args = [], kwargs = {}, ...task } = ofStep(found);
-    const placed = parametersOf(task.task).filter(({ place }) => place < args.length).map(({ name, place }) => [name, args[place]]);
+    const placed = parametersOf(task).filter(({ place }) => place < args.length).map(({ name, place }) => [name, args[place]]);
     const named = { ...Object.fromEntries(placed), ...kwargs, [argument]: read(value.trim()) };
     if (!value.trim()) delete named[argument];
     found.operations.celery_task = { ...task, ...(Object.keys(named).length ? { kwargs: named } : {}) };
