@@ -266,7 +266,7 @@ def _reads(
     if dialect != "postgresql":
         asked = query(given.c)
         # An outer join keeps the order of both: by the statistics of a quiet moment, SQLite would
-        # begin with the index of what waits. What has no match is left out by the caller.
+        # begin with the index of what waits. `read_each` leaves out what has no match.
         both = given.outerjoin(table, asked.whereclause)
         return sa.select(*asked.selected_columns).select_from(both)
     found = query(given.c).lateral("found")

@@ -225,5 +225,9 @@ def test_a_begin_ahead_that_its_rule_leaves_out_is_named(
     made = moved(f"DTSTART;TZID=Europe/Paris:{begin}", f"RRULE:{rule}")
 
     said = "calendars also show it at its DTSTART, 2026-12-01T08:00:00Z, which its RRULE leaves out"
-    assert made.remarks == ((said,) if is_off else ())
-    assert made.kind == "differs" or not is_off
+    # An action runs a time that the clocks skip once, at the end of the gap.
+    is_same = not is_off and "T0230" not in begin
+    assert (made.kind, made.remarks) == (
+        "same" if is_same else "differs",
+        (said,) if is_off else (),
+    )

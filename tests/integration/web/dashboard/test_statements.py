@@ -20,8 +20,8 @@ from views.runs import run
 from web.dashboard.mounting import pages
 
 MOST = 15
-# What a verdict asks; one more if a run has waited for some seconds, as on a busy machine.
-VERDICT = 7
+# What a verdict asks.
+VERDICT = 6
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 TEMPLATE = {"text": "Hello {{ recipient.name }}", "subject": "Hello", "html": "<p>Hello</p>"}
 # Each page of the dashboard, as a browser asks for it; the addresses that it continues with too.
