@@ -91,6 +91,9 @@ def test_no_page_asks_more_often_the_more_there_is(web: Web, browse: Browse) -> 
         browser.get(path.format(id=id))
         # Two seconds and more after the last one, an overview is made anew.
         web.app.state.overviews.forget()
+        # What is paused is read once in two seconds, whatever the pages are: on a slow machine,
+        # by one that is counted.
+        web.app.state.pauses.of(opened, 0.0)
         with executed(web.engine) as statements:
             assert browser.get(path.format(id=id)).status_code in {200, 303}
         asked[path] = number_of(web.engine, statements)
