@@ -217,7 +217,7 @@ def select_each(
     PostgreSQL looks up each value by itself: the plan of a list, an array or a join depends on
     statistics, and a table that was just filled has none.
     """
-    if connection.dialect.name != "postgresql":
+    if not _is_postgresql(connection):
         return query.where(column.in_(values))
     rows = [{"value": value} for value in values]
     given = _given(connection, column.table, rows, {"value": column.name})

@@ -109,7 +109,8 @@ def search(
             "errors": with_error(connection, scope, asked, since, limit),
         }
         rows = _rows(connection, found["runs"], found["errors"])
-    more = {kind for kind, some in found.items() if len(some) > MOST_FOUND}
+    is_cut = {kind: len(some) > MOST_FOUND for kind, some in found.items()}
+    is_cut["tasks"] |= may_be_more
     return Found(
         text=asked,
         runs=_shown(rows, found["runs"]),
@@ -119,7 +120,7 @@ def search(
         users=tuple(map(FoundUser.of, found["users"][:MOST_FOUND])),
         errors=_shown(rows, found["errors"]),
         errors_since=since,
-        more=tuple(kind for kind in found if kind in more | ({"tasks"} if may_be_more else set())),
+        more=tuple(kind for kind in found if is_cut[kind]),
     )
 
 

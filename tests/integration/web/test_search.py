@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from models.roles import Role
+from models.store.actions import lookup
 from models.store.operations.pages import errors
 from models.store.people import lookup as people
 from tests.celery_messages import TASK, celery_action
@@ -89,6 +90,19 @@ def test_ten_of_each_kind_are_shown_and_that_there_are_more(web: Web, client: ht
     assert [one["name"] for one in answer["actions"]] == [one["name"] for one in documents[:10]]
     assert answer["owners"] == [{"name": "a-b", "actions": 11}]
     assert answer["more"] == ["actions"]
+
+
+def test_a_search_of_tasks_says_that_it_read_only_so_many(
+    web: Web, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(2):
+        celery_action(web.engine, name=f"a{number}", step={"kwargs": {"city": "Lutetia"}})
+    answers = []
+    for most in (3, 2):
+        monkeypatch.setattr(lookup, "MOST_PLANS", most)
+        answers.append(client.get("/api/search", params={"text": "Lutetia"}).json())
+
+    assert [(one["tasks"], one["more"]) for one in answers] == [([], []), ([], ["tasks"])]
 
 
 def test_errors_are_those_of_the_last_days_the_newest_first(

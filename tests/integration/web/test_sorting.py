@@ -162,6 +162,28 @@ def test_what_is_recorded_or_ends_meanwhile_moves_no_run_to_another_page(
     assert {one["id"] for one in second["items"]} == {ids[one] for one in (0, 2, 3, 4, 5)}
 
 
+@pytest.mark.parametrize("sort", ["duration", "lateness"])
+def test_what_begins_meanwhile_is_shown_where_it_was(
+    web: Web, client: httpx.Client, sort: str
+) -> None:
+    app = web.opened.for_request(APP, is_bound=True, bearer="tests").small_app
+    waits = make_action(web.engine, app=app, name="waits")
+    waiting = make_operation(web.engine, waits, now_of(web) - HOUR, app=app)
+    ids = [*make_runs(web), str(waiting)]
+    first = client.get(RUNS, params={"sort": sort, "limit": 2}).json()
+
+    later = now_of(web) + HOUR
+    running = {"state": "running", "worker": "w", "heartbeat_at": later}
+    began = {"started_at": later, "first_started_at": later}
+    update_operation(web.engine, waiting, **running, **began)
+    asked = {"sort": sort, "limit": 9, "cursor": first["next"]}
+    second = client.get(RUNS, params=asked).json()
+
+    shown = [one["id"] for one in first["items"] + second["items"]]
+    assert sorted(shown) == sorted(ids)
+    assert str(waiting) in shown[-2:]
+
+
 def test_the_newest_runs_alone_are_sorted(
     web: Web, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,6 +204,8 @@ def test_the_newest_runs_alone_are_sorted(
         (RUNS, "2026-11-23T06:00:00+00:00_x_y"),
         (RUNS, "2026-11-23T06:00:00+00:00_1.0_y"),
         (RUNS, "2026-11-23T06:00:00_1.0_00000000-0000-0000-0000-000000000000"),
+        # Before the first instant of UTC.
+        (RUNS, "0001-01-01T00:00:00+14:00_1.0_00000000-0000-0000-0000-000000000000"),
     ],
 )
 def test_the_place_of_another_order_is_refused(web_on_sqlite: Web, path: str, cursor: str) -> None:

@@ -17,6 +17,8 @@ from models.store.operations.pages import OperationFilter, ids_of_page
 from models.tables import operations
 
 MOST_SORTED = 1_000
+# In place of seconds: it comes last.
+NEVER_BEGAN = -1.0
 
 
 class OperationOrder(StrEnum):
@@ -57,14 +59,14 @@ def _ranks(
     for row in connection.execute(read.where(is_among(connection, operations.c.id, ids))):
         if order is OperationOrder.LATENESS:
             since = None if row.cause in OF_THE_PAST else row.occurrence_at
-            until = row.first_started_at
-            is_begun = until is not None and until <= now
+            begun_at = until = row.first_started_at
         else:
-            since, until = row.started_at, row.finished_at or now
-            is_begun = since is not None and since <= now
-        yield Rank(_between(since, min(until, now)) if is_begun and until else -1.0, row.id)
+            begun_at = since = row.started_at
+            until = min(row.finished_at or now, now)
+        is_begun = begun_at is not None and begun_at <= now
+        yield Rank(_between(since, until) if is_begun else NEVER_BEGAN, row.id)
 
 
 def _between(since: datetime | None, until: datetime) -> float:
-    """Return the seconds between two instants; -1 for what was never due, which comes last."""
-    return -1.0 if since is None else max(0.0, (until - since).total_seconds())
+    """Return the seconds between two instants; as for what never began without the first."""
+    return NEVER_BEGAN if since is None else max(0.0, (until - since).total_seconds())
