@@ -263,7 +263,7 @@ def no_process_idles_beside_a_waiting_operation(history: History) -> Iterator[st
     since: dict[str, datetime] = {}
     for look in (line for line in history.facts.journal if line["what"] == "look"):
         at: datetime = look["at"]
-        waiting = look["waiting"] if look["running"] < look["processes"] else ()
+        waiting = look["waiting"] if look["held"] < look["processes"] else ()
         since = {id: since.get(id, at) for id in waiting}
         for id in [id for id, first in since.items() if at - first > LONGEST_IDLE]:
             yield f"operation {id}: waits beside an idle process since {since.pop(id)}"

@@ -131,7 +131,7 @@ def idle(facts: Facts) -> None:
     """Let an operation wait beside an idle process for six seconds."""
     for second in range(7):
         at, waiting = minute(8) + second * SECOND, [id_of(minute(7))]
-        look = {"what": "look", "at": at, "waiting": waiting, "running": 1, "processes": 2}
+        look = {"what": "look", "at": at, "waiting": waiting, "held": 1, "processes": 2}
         facts.journal.append(look)
 
 

@@ -29,13 +29,23 @@ _WAITING = sa.select(operations.c.id).where(
         sa.and_(operations.c.state == "pending", operations.c.turn == "waits"),
     ),
 )
-_RUNNING = sa.select(sa.func.count()).where(operations.c.state == "running")
+# What the storm saw sent holds its turn, and so a process, until its message is sent again.
+_HOLD_A_PROCESS = sa.select(sa.func.count()).where(
+    sa.or_(
+        operations.c.state == "running",
+        sa.and_(
+            operations.c.state == "queued",
+            operations.c.turn == "taken",
+            operations.c.queued_at <= sa.bindparam("since"),
+        ),
+    )
+)
 
 
 def look_on(
     installation: Installation, journal: Journal, seconds: float, tend: Callable[[], None]
 ) -> None:
-    """Note for so long what waits beside how many processes that run something."""
+    """Note for so long what waits beside how many processes that something holds."""
     until = monotonic() + SETTLES_S
     while monotonic() < until:
         tend()
@@ -46,12 +56,12 @@ def look_on(
         tend()
         with reading(installation.engine) as connection:
             waiting = connection.execute(_WAITING, {"since": since}).scalars().all()
-            running = connection.execute(_RUNNING).scalar_one()
+            held = connection.execute(_HOLD_A_PROCESS, {"since": since}).scalar_one()
         journal.note(
             "look",
             at=utc_now().timestamp(),
             waiting=[str(id) for id in waiting],
-            running=running,
+            held=held,
             processes=PROCESSES,
         )
         Event().wait(LOOK_S)

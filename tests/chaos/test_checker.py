@@ -114,10 +114,10 @@ def test_an_interrupted_run_may_overlap_the_next() -> None:
     assert violations(facts) == []
 
 
-def test_an_operation_may_wait_while_all_processes_run_something() -> None:
+def test_an_operation_may_wait_while_all_processes_are_held() -> None:
     facts = kept()
     idle(facts)
-    facts.journal[3].update(running=2)
+    facts.journal[3].update(held=2)
 
     assert violations(facts) == []
 
