@@ -94,9 +94,12 @@ class Page:
 
 def next_page(connection: sa.Connection) -> Page:
     """Return what ended since the last count and is settled, at most `PAGE` rows of a kind."""
-    until, seen = connection.execute(_COUNTED_TO).one()
+    until, seen, last_end, *last_others = connection.execute(_COUNTED_TO).one()
     place = Place.of(seen, until)
     found = Totals()
+    ends = ((place.at, last_end), *((place.others_at, one) for one in last_others))
+    if all(last is None or last < at for at, last in ends):
+        return Page(found, seen, Place(until, FIRST_ID, until), is_last=True)
     given = {"at": place.at, "id": place.id, "until": until, "most": PAGE}
     rows = connection.execute(_ENDED, given).all()
     found.add_ended(rows)
@@ -147,9 +150,20 @@ def _page(query: sa.Select[Any], at: sa.Column[Any], id: sa.Column[Any]) -> sa.S
 # Each tick asks these: made once.
 _AT, _UNTIL = (sa.bindparam(one, type_=notices.c.finished_at.type) for one in ("at", "until"))
 _TIMES = sa.func.count().label("times")
+
+
+def _last(at: sa.Column[Any]) -> sa.ScalarSelect[Any]:
+    """Return the query of the last settled instant of a column, by the end of its index."""
+    return sa.select(sa.func.max(at)).where(at < database_now(-SETTLED_AFTER_S)).scalar_subquery()
+
+
+# When nothing ended, this one statement shows it.
 _COUNTED_TO = sa.select(
     database_now(-SETTLED_AFTER_S),
     fact_query(COUNTED_TO).scalar_subquery(),
+    _last(operations.c.finished_at),
+    _last(missed_spans.c.recorded_at),
+    _last(notices.c.finished_at),
 )
 _ENDED = _page(sa.select(*_COUNTED), operations.c.finished_at, operations.c.id)
 _NOTICES = (
