@@ -49,6 +49,10 @@ def _strict_name(kind: _Written, _compiler: object, **_kw: object) -> str:
     return kind.written
 
 
+def _in_utc(value: datetime | None) -> datetime | None:
+    return None if value is None else value.astimezone(UTC)
+
+
 class UTCDateTime(TypeDecorator[datetime]):
     """An aware UTC instant on both stores; a naive one is refused."""
 
@@ -79,6 +83,12 @@ class UTCDateTime(TypeDecorator[datetime]):
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Any:
+        """Return what is called for each value: on PostgreSQL the only step, as a tick has many."""
+        if dialect.name == "postgresql":
+            return _in_utc
+        return super().result_processor(dialect, coltype)
 
 
 class LargeNumber(TypeDecorator[int]):
@@ -209,6 +219,10 @@ class HyphenatedUuid(TypeDecorator[UUID]):
     def process_result_value(self, value: UUID | str | None, dialect: Dialect) -> UUID | None:
         """Return the stored value as a UUID."""
         return UUID(value) if isinstance(value, str) else value
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Any:
+        """Return nothing on PostgreSQL, whose driver makes UUIDs."""
+        return None if dialect.name == "postgresql" else super().result_processor(dialect, coltype)
 
 
 def guard(metadata: sa.MetaData) -> None:

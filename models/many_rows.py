@@ -14,7 +14,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-from models.column_types import JsonText, UTCDateTime
+from models.column_types import HyphenatedUuid, JsonText, UTCDateTime
 
 
 def insert_all(
@@ -99,6 +99,8 @@ def _as_text(
     bound = {
         key: _bind_of(table.c[column].type, connection.dialect) for key, column in names.items()
     }
+    if bound.keys() == rows[0].keys() and not any(bound.values()):
+        return to_json(rows).decode()
     given = [
         {key: bind(row[key]) if bind else row[key] for key, bind in bound.items()} for row in rows
     ]
@@ -137,6 +139,9 @@ def _bind_of(kind: TypeEngine[Any], dialect: Dialect) -> Callable[[Any], Any] | 
         bind = kind.dialect_impl(dialect).bind_processor(dialect)
         # Many rows share few instants, and each takes a microsecond to format.
         return lru_cache(bind) if bind and isinstance(kind, UTCDateTime) else bind
+    if isinstance(kind, HyphenatedUuid):
+        # As it stands in JSON.
+        return None
     binds = getattr(type(kind), "process_bind_param", None)
     if isinstance(kind, TypeDecorator) and binds is not TypeDecorator.process_bind_param:
         return partial(kind.process_bind_param, dialect=dialect)

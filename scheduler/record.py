@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -28,8 +28,8 @@ Rows = Sequence[dict[str, Any]]
 CLOCK = Cause.SCHEDULE.value
 
 
-@dataclass(frozen=True, slots=True)
-class ActionRef:
+# A tick makes one of each kind for every due action: as frozen dataclasses they take longer.
+class ActionRef(NamedTuple):
     """An action and the revision that decides its operations."""
 
     uid: UUID
@@ -47,8 +47,7 @@ class State:
     effective_from: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
+class Decided(NamedTuple):
     """One action's decision, ready to be recorded."""
 
     action: ActionRef

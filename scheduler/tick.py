@@ -37,8 +37,9 @@ from scheduler.sweep import Sweeper
 
 logger = EventLog("minutebook.tick")
 
-# Batches start small and double: the first message leaves soon.
+# Batches start small and grow: the first message leaves soon.
 FIRST_BATCH = 125
+GROWTH = 3
 # After a downtime an action may have a thousand: a batch ends at so many.
 MOST_RECORDED = 10_000
 UNKNOWN_HOLDER = "a session that the database does not name"
@@ -204,7 +205,7 @@ class Tick:
         return count
 
     def _next_size(self) -> int:
-        return min(self.batch_size, max(FIRST_BATCH, self.report.decided))
+        return min(self.batch_size, max(FIRST_BATCH, GROWTH * self.report.decided))
 
     def _decide(self, connection: sa.Connection, rows: Any) -> tuple[Recorded, int]:
         """Decide and record actions; return what was recorded, and of how many actions.

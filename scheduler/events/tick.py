@@ -80,7 +80,7 @@ class EventTick:
             late = replace(one.decision, due=())
             known = self.late.get(one.action)
             total = late if known is None else known.decision + late
-            self.late[one.action] = replace(one, decision=total)
+            self.late[one.action] = one._replace(decision=total)
 
     def _note(self, seen: str | None) -> None:
         """Store the instant up to which all is decided, and record late occurrences with it."""
@@ -165,14 +165,14 @@ class EventTick:
 
 def _sent(one: Decided) -> Decided:
     """Return what a decision sends: it is recorded at once, without what is too late."""
-    return replace(one, decision=replace(one.decision, missed=(), missed_span=None))
+    return one._replace(decision=replace(one.decision, missed=(), missed_span=None))
 
 
 def _parted(decided: Sequence[Decided]) -> Iterator[Decided]:
     """Yield one decision for each occurrence that is due, to find the one that is broken."""
     for one in decided:
         for due in one.decision.due:
-            yield replace(one, decision=replace(one.decision, due=(due,)))
+            yield one._replace(decision=replace(one.decision, due=(due,)))
 
 
 def withdraw_what_lies_ahead(connection: sa.Connection, now: datetime) -> None:

@@ -5,9 +5,8 @@ happens outside these transactions.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -29,8 +28,7 @@ LONGEST_RESEND = timedelta(hours=1)
 Place = tuple[datetime, UUID]
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(NamedTuple):
     """What Celery gets: (id, attempt) as arguments, the id as task id."""
 
     id: UUID

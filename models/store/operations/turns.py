@@ -41,9 +41,9 @@ def sharing(connection: sa.Connection) -> Sharing:
 
     The actions that every small app gets do not count.
     """
-    if len(connection.execute(_BUSY_APPS).all()) > 1:
+    busy_apps, has_priority = connection.execute(_SHARED).one()
+    if busy_apps > 1:
         return Sharing.APPS
-    has_priority = connection.execute(_A_PRIORITY).first() is not None
     return Sharing.PRIORITY if has_priority else Sharing.NONE
 
 
@@ -64,6 +64,11 @@ _A_PRIORITY = (
     # Written exactly as in the index actions_with_priority.
     .where(sa.text(WITH_PRIORITY), actions.c.active)
     .limit(1)
+)
+# One statement: each batch that is sent asks it.
+_SHARED = sa.select(
+    sa.select(sa.func.count()).select_from(_BUSY_APPS.subquery()).scalar_subquery(),
+    _A_PRIORITY.exists(),
 )
 # The order among those that wait: that of the index operations_waiting_turn.
 IN_ORDER = (
