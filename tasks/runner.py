@@ -91,6 +91,7 @@ class Runner:
 
     def _run_all(self, steps: tuple[StepModel, ...], context: WorkContext) -> Ending:
         states: dict[str, StepOutcome] = {}
+        partly: list[str] = []
         for index, step in enumerate(steps):
             story = self.script.stories[index]
             if story["state"] == StepState.SUCCESS:
@@ -108,11 +109,13 @@ class Runner:
                 result = self._run_step(index, step, context)
             states[step.name] = result.outcome
             asked = self.lease.asked_to_end()
-            if result.outcome is StepOutcome.PARTIAL and self.lease.stop_was_seen and asked:
+            if result.outcome is not StepOutcome.PARTIAL:
+                continue
+            if self.lease.stop_was_seen and asked:
                 return asked
-        is_partial = StepOutcome.PARTIAL in states.values()
-        state = OperationState.PARTIAL if is_partial else OperationState.SUCCESS
-        return Ending(state, result=self.results)
+            partly.append(f"{step.name}: {result.message or 'ended partial'}")
+        state = OperationState.PARTIAL if partly else OperationState.SUCCESS
+        return Ending(state, error="; ".join(partly) or None, result=self.results)
 
     def _run_step(self, index: int, step: StepModel, context: WorkContext) -> StepResult:
         function = self.registry.function(step.name)

@@ -192,8 +192,9 @@ def test_a_partial_step_does_not_stop_the_next(engine: sa.Engine, settings: Sett
     operation = make_operation(engine, action, NOON)
 
     assert run_one(engine, settings, operation) == "partial"
-    steps = row_of(engine, operation)["steps"]
-    assert [step["state"] for step in steps] == ["partial", "success"]
+    row = row_of(engine, operation)
+    assert [step["state"] for step in row["steps"]] == ["partial", "success"]
+    assert row["error"] == "some: one domain failed"
 
 
 def test_what_an_action_knows_is_kept_between_operations(

@@ -14,7 +14,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import BaseModel
 
 from models.errors import NotFound, Refused, SchedulerError
-from models.operation import ENDED, Cause, OperationState, StepState
+from models.operation import ENDED, Cause, OperationState
 from models.store.operations.pages.ranking import OperationOrder
 from scheduler.on_demand.many import TAKES, USUALLY, ManyVerb
 from views import apps, operations, runs
@@ -28,7 +28,7 @@ from web.dashboard.fields import in_zone, one_of
 from web.dashboard.operations.compared import comparison_of, lines_of
 from web.dashboard.rendering import Page, render, render_part, see
 from web.dashboard.session import Operator, Viewer, Visitor
-from web.dashboard.texts import say, step_name
+from web.dashboard.texts import say
 from web.live import UNAUTHORIZED
 from web.paging import file_of
 from web.routing import ByTurns, heavy
@@ -259,7 +259,7 @@ def _values(request: Request, visitor: Visitor, id: str) -> dict[str, Any]:
         "compared": lines_of(last) if last else (),
         "shown": shown,
         "is_over": shown.state in ENDED,
-        "why": shown.waits or shown.error or shown.reason or _told_by_step(shown.steps),
+        "why": shown.waits or shown.error or shown.reason,
         "known_states": STATES,
         "steps": [_step(one) for one in shown.steps] if isinstance(shown.steps, list) else [],
         "log": operations.log(opened, id).root,
@@ -267,15 +267,6 @@ def _values(request: Request, visitor: Visitor, id: str) -> dict[str, Any]:
         "instants": instants,
         "bars": gantt(shown, page.now, page.zone),
     }
-
-
-def _told_by_step(steps: Any) -> str:
-    """Return what the first step without success says of it; empty if none says anything."""
-    for one in map(_step, steps if isinstance(steps, list) else ()):
-        said = one["error"] or one["message"]
-        if said and one["state"] in {StepState.FAILED, StepState.PARTIAL}:
-            return f"{step_name(str(one['name']))}: {said}"
-    return ""
 
 
 def _step(stored: Any) -> dict[str, Any]:

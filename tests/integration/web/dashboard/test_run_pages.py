@@ -184,13 +184,9 @@ def test_a_run_that_ended_in_part_says_first_which_step_did_not(
 ) -> None:
     shop = web_on_sqlite.opened.for_request(APP, is_bound=True, bearer="tests")
     id = run(shop, "nightly").id
-    steps = [
-        {"name": "own_step", "state": "success", "message": "all is well"},
-        {"name": "other_step", "state": "partial", "message": "a.csv is gone"},
-    ]
-    ended(web_on_sqlite, id, "partial", 4, steps=steps)
+    ended(web_on_sqlite, id, "partial", 4, error="other_step: a.csv is gone")
 
     page = browse(web_on_sqlite).get(f"/operations/{id}").text
 
     verdict = page.partition('<section class="verdict')[2].partition("</section>")[0]
-    assert "other step: a.csv is gone" in verdict
+    assert "other_step: a.csv is gone" in verdict
