@@ -34,7 +34,7 @@ def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
     as_text = _created_as_text(stack, sizes)
     what = f"`action apply`, {sizes.applied:,} actions"
     return [
-        Figure(f"{what}: created", round(created.wall_s, 3), "s", "15"),
+        Figure(f"{what}: created", round(created.wall_s, 3), "s", "8"),
         Figure(f"{what}: created, CPU", round(created.cpu_s, 3), "s"),
         Figure(
             f"{what}: created, text over JSON",
@@ -42,7 +42,7 @@ def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
             "x",
             "1.2",
         ),
-        Figure(f"{what}: again, unchanged", round(again.wall_s, 3), "s", "15"),
+        Figure(f"{what}: again, unchanged", round(again.wall_s, 3), "s", "5"),
         Figure(f"{what}: again, unchanged, CPU", round(again.cpu_s, 3), "s"),
         Figure(f"{what}: 1 % changed", round(edited.wall_s, 3), "s", "15"),
         Figure(f"{what}: 1 % changed, CPU", round(edited.cpu_s, 3), "s"),

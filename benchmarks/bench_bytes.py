@@ -53,7 +53,7 @@ def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
     details = {} if stack.server is None else _details(database, stored)
     stack.drop(database)
     what = f"bytes of an operation, among {stored:,}"
-    return [Figure(what, round(taken), "bytes", "1,000", details)]
+    return [Figure(what, round(taken), "bytes", "600", details)]
 
 
 def _recorded(database: Database, made: Sequence[Changed], size: int) -> Iterator[list[UUID]]:

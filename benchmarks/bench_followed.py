@@ -39,9 +39,11 @@ def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
     for _ in range(sizes.repeats):
         plain.append(_run(stack, sizes.messages, is_followed=False))
         followed.append(_run(stack, sizes.messages, is_followed=True))
+    times = middle([own[0] / other[0] for own, other in zip(followed, plain, strict=True)])
     return [
         Figure("followed: CPU of a plain Celery task", middle([cpu for cpu, _ in plain]), "ms"),
-        Figure("followed: CPU of a followed task", middle([cpu for cpu, _ in followed]), "ms", "4"),
+        Figure("followed: CPU of a followed task", middle([cpu for cpu, _ in followed]), "ms"),
+        Figure("followed: times the CPU of a plain one", times, "x", "2"),
         Figure("followed: plain tasks per second", middle([rate for _, rate in plain]), "/s"),
         Figure("followed: tasks per second", middle([rate for _, rate in followed]), "/s", "200"),
     ]

@@ -13,6 +13,8 @@ from benchmarks.harness import Database, Figure, Sizes, Stack, main, process, un
 
 # Due actions must be set before the full minute: this much of the minute must be left.
 TIME_TO_RELEASE = 0.3
+# Seconds until the last message, by the number of daemons.
+AIMS = {1: "5", 2: "3"}
 # Constant polling would take a core from the daemons.
 LOOK_S = 0.01
 
@@ -21,12 +23,12 @@ def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
     """Return the seconds from the full minute to the first and last message."""
     database = stack.filled(sizes.actions, sizes.many_due)
     figures = []
-    for daemons in (1, 2):
+    for daemons, aim in AIMS.items():
         first, last = _one_minute(stack, database, daemons, sizes.tick_seconds)
         what = f"{len(database.due):,} due at once, daemons: {daemons}"
         figures += [
             Figure(f"{what}: first message", round(first, 3), "s"),
-            Figure(f"{what}: last message", round(last, 3), "s"),
+            Figure(f"{what}: last message", round(last, 3), "s", aim),
         ]
     return figures
 

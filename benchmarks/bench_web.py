@@ -24,7 +24,6 @@ from models.tables import actions
 from models.tables import operations as operations_table
 from scheduler.record import ActionRef, operation_row
 
-ACTIONS = 100
 AT_ONCE = 32
 LONGEST_S = 60
 RATE = re.compile(r"Requests/sec:\s+([\d.]+)")
@@ -36,7 +35,7 @@ IN_MS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
     """Return the figures of reads and of listeners."""
     database = stack.empty()
-    fill_actions(database.engine, Filling(ACTIONS, database.now))
+    fill_actions(database.engine, Filling(sizes.paged_actions, database.now))
     id = _record_one(database)
     analyze(database.engine)
     with web_process(database, SCHED_LOG_LEVEL="WARNING") as server:
@@ -68,7 +67,7 @@ def _reads(server: Server, id: str, sizes: Sizes) -> list[Figure]:
         f"/api/operations/{id}/state": "1,000",
         f"/api/operations/{id}": "1,000",
         "/api/apps/default/status": "1,000",
-        "/api/actions": "",
+        "/api/actions?limit=100": "600",
     }
     return [
         figure

@@ -10,6 +10,7 @@ from pathlib import Path
 from benchmarks import (
     bench_apply,
     bench_bytes,
+    bench_commands,
     bench_downtime,
     bench_due,
     bench_events,
@@ -30,8 +31,9 @@ from benchmarks import (
 )
 from benchmarks.harness import ROOT, Measure, arguments, machine, run
 
-# The first five share one filled database.
+# From the second to the sixth they share one filled database.
 MEASURES: tuple[Measure, ...] = (
+    bench_commands.measure,
     bench_start.measure,
     bench_idle.measure,
     bench_due.measure,
