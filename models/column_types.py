@@ -226,9 +226,14 @@ class HyphenatedUuid(TypeDecorator[UUID]):
 
 
 def guard(metadata: sa.MetaData) -> None:
-    """Let the database refuse what a column's type does not hold: strict tables, and checks."""
+    """Let the database refuse what a column's type does not hold: strict tables, and checks.
+
+    Partial indexes of SQLite get their condition on PostgreSQL, too. That loads both dialects.
+    """
     for table in metadata.tables.values():
         table.dialect_kwargs["sqlite_strict"] = True
+        for index in table.indexes:
+            index.dialect_kwargs["postgresql_where"] = index.dialect_kwargs.get("sqlite_where")
         for name, dialect, condition in [*_checks_of(table)]:
             check = sa.CheckConstraint(condition, name=name, info={"only": dialect})
             table.append_constraint(check.ddl_if(dialect=dialect))

@@ -10,11 +10,11 @@ from typing import Any, Protocol
 
 import sqlalchemy as sa
 from pydantic_core import to_json
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from models.column_types import HyphenatedUuid, JsonText, UTCDateTime
+from models.sql import insert_into
 
 
 def insert_all(
@@ -30,13 +30,13 @@ def insert_all(
     key = next(iter(table.primary_key))
     if not _is_postgresql(connection) and _is_long(table, rows[0]):
         once = {name: _converted(value, connection.dialect) for name, value in same.items()}
-        one = sqlite.insert(table).on_conflict_do_nothing().values(**once).returning(key)
+        one = insert_into("sqlite", table).on_conflict_do_nothing().values(**once).returning(key)
         return list(connection.execute(one, list(rows)).scalars())
     common = _common(connection, table, rows)
     names = {name: name for name in rows[0] if name not in common}
     source = _given(connection, table, rows, names)
     columns = {**{column.name: column for column in source.c}, **common, **same}
-    insert = (postgresql if _is_postgresql(connection) else sqlite).insert(table)
+    insert = insert_into(connection.dialect.name, table)
     # Without a condition, SQLite would take ON CONFLICT for that of a join.
     chosen = sa.select(*columns.values()).where(sa.true())
     new = insert.from_select(list(columns), chosen).on_conflict_do_nothing().returning(key)
@@ -112,7 +112,7 @@ def _rows_in(
 ) -> Any:
     if dialect == "postgresql":
         typed = [sa.column(key, table.c[column].type) for key, column in names.items()]
-        rows_of = sa.func.json_to_recordset(sa.cast(text, postgresql.JSON))
+        rows_of = sa.func.json_to_recordset(sa.cast(text, sa.JSON))
         return rows_of.table_valued(*typed, name="given").render_derived(with_types=True)
     row = sa.func.json_each(text).table_valued("value").c.value
     values = (

@@ -3,10 +3,10 @@
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
+from importlib import import_module
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
@@ -89,9 +89,15 @@ def is_still(column: sa.ColumnElement[str], values: Collection[str]) -> sa.Colum
 
 def insert_ignoring(connection: sa.Connection, table: sa.Table) -> Any:
     """Return an insert into `table` that ignores rows with an existing key."""
-    if connection.dialect.name == "postgresql":
-        return postgresql.insert(table).on_conflict_do_nothing()
-    return sqlite.insert(table).on_conflict_do_nothing()
+    return insert_into(connection.dialect.name, table).on_conflict_do_nothing()
+
+
+def insert_into(dialect: str, table: sa.Table) -> Any:
+    """Return an insert into `table` that takes the ON CONFLICT of a dialect.
+
+    SQLAlchemy's part for PostgreSQL is long to load: only an engine for PostgreSQL loads it.
+    """
+    return import_module(f"sqlalchemy.dialects.{dialect}").insert(table)
 
 
 def follows(columns: Sequence[sa.Column[Any]], values: Sequence[Any]) -> sa.ColumnElement[bool]:
@@ -125,7 +131,7 @@ def is_among(
 ) -> sa.ColumnElement[bool]:
     """Return `column IN (values)` for many keys: PostgreSQL gets them as one array."""
     if connection.dialect.name == "postgresql":
-        return column == sa.any_(sa.cast(list(values), postgresql.ARRAY(column.type)))
+        return column == sa.any_(sa.cast(list(values), sa.ARRAY(column.type)))
     return column.in_(values)
 
 
@@ -181,8 +187,7 @@ def _upsert(
     added: tuple[str, ...],
     latest: tuple[str, ...],
 ) -> Any:
-    insert = postgresql.insert if dialect == "postgresql" else sqlite.insert
-    statement = insert(table)
+    statement = insert_into(dialect, table)
     given = statement.excluded
     key = [column.name for column in table.primary_key]
     changed: dict[str, Any] = {name: given[name] for name in names if name not in key}

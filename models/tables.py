@@ -6,6 +6,7 @@ others. Indexes are named after their reader.
 """
 
 from collections.abc import Iterable
+from functools import cache
 
 import sqlalchemy as sa
 
@@ -67,7 +68,7 @@ def _flag(name: str) -> sa.Column[bool]:
 
 def _partial(name: str, *columns: str, where: str, unique: bool = False) -> sa.Index:
     only = sa.text(where)
-    return sa.Index(name, *columns, unique=unique, sqlite_where=only, postgresql_where=only)
+    return sa.Index(name, *columns, unique=unique, sqlite_where=only)
 
 
 def _one_of(column: str, values: Iterable[str]) -> sa.CheckConstraint:
@@ -684,4 +685,9 @@ totals = sa.Table(
     sa.Column("amount", Number, nullable=False),
 )
 
-guard(metadata)
+
+@cache
+def schema() -> sa.MetaData:
+    """Return the tables with what migrations give them, and no statement needs."""
+    guard(metadata)
+    return metadata

@@ -13,9 +13,8 @@ from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
-from models.sql import database_now
+from models.sql import database_now, insert_into
 from models.tables import deliveries
 
 
@@ -83,8 +82,7 @@ def reserve(
 # Cached, because it runs for each mail.
 @cache
 def _reserving(dialect: str) -> Any:
-    insert = postgresql.insert if dialect == "postgresql" else sqlite.insert
-    proposed = insert(deliveries).values(state="sending", updated_at=database_now())
+    proposed = insert_into(dialect, deliveries).values(state="sending", updated_at=database_now())
     again = proposed.on_conflict_do_update(
         index_elements=list(deliveries.primary_key),
         set_={

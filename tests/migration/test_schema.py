@@ -23,7 +23,7 @@ from models.store.schema import (
     current_revision,
     migrate,
 )
-from models.tables import metadata, operations, small_apps
+from models.tables import operations, schema, small_apps
 from runtime.config import Settings
 from runtime.database import reading
 from tests.factories import make_action, make_operation
@@ -40,7 +40,7 @@ def differences(connection: sa.Connection) -> list[object]:
         "compare_type": True, "include_object": belongs, "version_table": VERSION_TABLE
     }  # fmt: skip
     context = MigrationContext.configure(connection, opts=opts)
-    return list(compare_metadata(context, metadata))
+    return list(compare_metadata(context, schema()))
 
 
 def test_the_migrated_schema_equals_the_tables(engine: sa.Engine) -> None:
@@ -58,7 +58,7 @@ def test_the_newest_migration_is_the_one_that_this_release_needs() -> None:
 
 def test_every_constraint_and_index_has_its_name(engine: sa.Engine) -> None:
     inspector = sa.inspect(engine)
-    for table in metadata.sorted_tables:
+    for table in schema().sorted_tables:
         found = {index["name"] for index in inspector.get_indexes(table.name)}
         assert {index.name for index in table.indexes} <= found
         checks = {check["name"] for check in inspector.get_check_constraints(table.name)}
@@ -75,8 +75,8 @@ def test_the_migrated_checks_are_those_of_the_tables(empty: sa.Engine) -> None:
     migrate(empty)
     migrated = _checks(empty)
     with empty.begin() as connection:
-        metadata.drop_all(connection)
-        metadata.create_all(connection)
+        schema().drop_all(connection)
+        schema().create_all(connection)
 
     assert migrated == _checks(empty)
 
@@ -87,7 +87,7 @@ def _checks(engine: sa.Engine) -> dict[str, set[tuple[object, str]]]:
         table.name: {
             (one["name"], one["sqltext"]) for one in inspector.get_check_constraints(table.name)
         }
-        for table in metadata.sorted_tables
+        for table in schema().sorted_tables
     }
 
 

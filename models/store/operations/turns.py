@@ -13,7 +13,6 @@ from uuid import UUID
 from zlib import crc32
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql
 
 from models.carriers import HTTP, carrier_of
 from models.many_rows import Columns, read_each
@@ -294,7 +293,7 @@ def _lock(connection: sa.Connection, queues: Iterable[str]) -> None:
         return
     # As signed numbers, which the lock takes.
     keys = {crc32(queue.encode()) - 2**31 for queue in queues}
-    given = sa.cast(sorted(keys), postgresql.ARRAY(sa.Integer))
+    given = sa.cast(sorted(keys), sa.ARRAY(sa.Integer))
     ordered = sa.select(sa.func.unnest(given, type_=sa.Integer).label("queue"))
     those = ordered.order_by(sa.text("1")).subquery("those")
     connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK, those.c.queue)))

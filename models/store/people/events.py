@@ -9,7 +9,6 @@ from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql
 
 from models.column_types import UTCDateTime
 from models.events import ACTIVATED, CREATED, LAST_SEEN, Happened, ended_action
@@ -206,7 +205,7 @@ def _asking(dialect: str, kind: str) -> sa.Select[Any]:
             sa.column("event", sa.Text),
             *(sa.column(name, UTCDateTime()) for name in ("since", "until")),
         ]
-        text = sa.cast(sa.bindparam("ranges", type_=sa.Text), postgresql.JSON)
+        text = sa.cast(sa.bindparam("ranges", type_=sa.Text), sa.JSON)
         rows = sa.func.json_to_recordset(text).table_valued(*typed, name="given")
         given: Any = rows.render_derived(with_types=True)
         each = _one_range(kind, given.c).offset(sa.literal_column("0")).lateral("each")
