@@ -38,6 +38,8 @@ def use_pinned_zones() -> None:
 
     `zoneinfo` prefers the system's, which may be older or newer.
     """
+    # Otherwise pytz, which knows the names, opens the files of all 600 zones before it answers.
+    os.environ.setdefault("PYTZ_SKIPEXISTSCHECK", "1")
     zoneinfo.reset_tzpath(to=())
     zoneinfo.ZoneInfo.clear_cache()
 
