@@ -1,7 +1,6 @@
 """The daemon's own command line: `python scheduler_server.py`."""
 
 import argparse
-import gc
 import os
 import signal
 import sys
@@ -16,6 +15,7 @@ from broker.app import configure
 from models.errors import Refused, SchedulerError
 from models.store import ticks
 from models.values import parse_instant
+from processes.garbage import keep_what_is_loaded
 from runtime.account import account_name
 from runtime.clock import use_pinned_zones
 from runtime.config import InvalidSetting, load_settings
@@ -90,9 +90,7 @@ def _serve(daemon: Daemon, *, once: bool, at: datetime | None) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: daemon.stop.set())
     end_with_parent()
-    # Objects made at the start stay: the collector need not scan them at each tick.
-    gc.collect()
-    gc.freeze()
+    keep_what_is_loaded()
     logger.info(
         "daemon_started",
         "daemon {daemon} started on {database}",

@@ -1,6 +1,5 @@
 """Run the HTTP door: one process, stopped in order within ten seconds."""
 
-import gc
 import logging
 import os
 import resource
@@ -16,6 +15,7 @@ from fastapi import FastAPI
 
 from models.store.schema import refuse_unreleased
 from processes import watch
+from processes.garbage import keep_what_is_loaded
 from processes.http_protocol import bounded
 from processes.listening import listening
 from runtime.database import make_engine
@@ -96,9 +96,7 @@ def serve(
         end_with_parent()
         watch.start(settings)
         _open_as_many_as_allowed()
-        # Objects that live as long as the process need not be scanned at each collection.
-        gc.collect()
-        gc.freeze()
+        keep_what_is_loaded()
         server.run(sockets=[own])
 
 

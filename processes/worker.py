@@ -33,6 +33,7 @@ from models.store import presence
 from models.store.clocks import read_both
 from models.store.notices.alerting import alert_targets
 from models.store.schema import refuse_unreleased
+from processes.garbage import keep_what_is_loaded
 from runtime.config import Settings
 from runtime.database import make_engine, reason_of
 from runtime.folders import make_home
@@ -174,6 +175,8 @@ def serve(settings: Settings, queues: str, concurrency: int, name: str) -> int:
         optimization="fair",
         quiet=True,
     )
+    # Before the pool forks: what is not looked at is shared with its processes.
+    keep_what_is_loaded()
     try:
         worker.start()
     finally:
