@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from benchmarks.harness import Figure, Sizes, Stack, main, middle, timed
-from models.action import ParseContext, parse_action, plan_of
+from models.action.document import ParseContext, parse_action, plan_of
 from scheduler.simulate import Simulated, Timetable, simulate
 from tasks.built_in import built_in_steps
 

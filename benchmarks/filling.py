@@ -15,7 +15,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.action import ParseContext, document_hash
+from models.action.document import ParseContext, document_hash
 from models.action.plan import Plan
 from models.fingerprint import operation_id
 from models.operation import by_action

@@ -17,7 +17,7 @@ from views.door import Door
 from views.operations import comparison
 
 if TYPE_CHECKING:
-    from views.operations.many import Bulk
+    from views.runs.many import Bulk
 
 commands = group("Operations: the runs of actions.")
 
@@ -184,13 +184,13 @@ class _How:
 def _change(context: typer.Context, verb: str, wanted: _Wanted, how: _How) -> None:
     """Retry, rerun or cancel operations: each by a request of its own, or those of filters."""
     from views import runs
-    from views.operations import many as many_of
+    from views.runs import many as bulk
     from views.waiting import all_awaited, each
 
     one, many, kind, good = {
-        "rerun": (runs.rerun, many_of.rerun, runs.RepeatedAll, WENT_WELL),
-        "retry": (runs.retry, many_of.retry, runs.RepeatedAll, WENT_WELL),
-        "cancel": (runs.cancel, many_of.cancel, runs.CancelledAll, GONE),
+        "rerun": (runs.rerun, bulk.rerun, runs.RepeatedAll, WENT_WELL),
+        "retry": (runs.retry, bulk.retry, runs.RepeatedAll, WENT_WELL),
+        "cancel": (runs.cancel, bulk.cancel, runs.CancelledAll, GONE),
     }[verb]
     opened = existing(context)
     if not wanted.ids or how.key is not None or how.dry_run:
@@ -208,7 +208,7 @@ def _change(context: typer.Context, verb: str, wanted: _Wanted, how: _How) -> No
 
 def _many(door: Door, verb: "Callable[..., Bulk]", wanted: _Wanted, how: _How) -> "Bulk":
     """Change the operations that filters admit, or plan it."""
-    from views.operations.many import Selection
+    from views.runs.many import Selection
     from views.waiting import all_of
 
     if wanted.ids and wanted.filters:

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from models.action import ScheduledActionModel
+    from models.action.document import ScheduledActionModel
     from models.action.event_rules import AfterEventModel, OnEventModel
     from models.action.recipients import RecipientFilterModel
     from models.action.steps import OperationModel
@@ -28,7 +28,7 @@ _PLACES = {
     "OnEventModel": "models.action.event_rules",
     "OperationModel": "models.action.steps",
     "RecipientFilterModel": "models.action.recipients",
-    "ScheduledActionModel": "models.action",
+    "ScheduledActionModel": "models.action.document",
     "WhenModel": "models.action.when",
 }
 

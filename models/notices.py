@@ -1,20 +1,54 @@
 """Notices of an action: their kinds, recipients, ids and delays."""
 
 import json
-from dataclasses import asdict
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, time, timedelta
 from enum import StrEnum
+from typing import TYPE_CHECKING, Literal, Protocol, get_args
 from urllib.parse import urlsplit
 from uuid import NAMESPACE_OID, UUID, uuid5
 from zoneinfo import ZoneInfo
 
-from models.action.hooks import EACH, FIRST, HooksModel, Target, targets
 from models.operation import OperationState
 from models.references import is_reference
 
+if TYPE_CHECKING:
+    from models.action.hooks import HooksModel
+
 TIME_BOX = "time box"
+# Of which failures a hook hears: each, or the first of several in a row.
+EACH, FIRST = "each", "first"
+TargetKind = Literal["mail", "webhook", "notify", "monitor"]
+KINDS: tuple[str, ...] = get_args(TargetKind)
 # Pauses between the attempts of one delivery; the last repeats.
 BACKOFF = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 15, 30, 60, 120, 240))
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a notice goes: an address, a URL, the name of a channel, or that of a monitor.
+
+    "" stands for the monitor of the action.
+    """
+
+    kind: TargetKind
+    to: str
+
+
+class Hook(Protocol):
+    """One notice of an action, as its document has it."""
+
+    @property
+    def when(self) -> str: ...
+    @property
+    def target(self) -> Target: ...
+
+
+def targets(hooks: Iterable[Hook], when: str | None = None) -> tuple[Target, ...]:
+    """Return the targets of these hooks, each once; `when` is what they have to say, None any."""
+    its = (hook for hook in hooks if when in {None, hook.when})
+    return tuple(dict.fromkeys(hook.target for hook in its))
 
 
 class NoticeKind(StrEnum):
@@ -71,14 +105,16 @@ def hook_kind(state: OperationState, reason: str | None) -> NoticeKind | None:
 
 
 def targets_of(
-    kind: NoticeKind, hooks: HooksModel | None, installation: tuple[Target, ...]
+    kind: NoticeKind, hooks: "HooksModel | None", installation: tuple[Target, ...]
 ) -> tuple[Target, ...]:
     """Return the targets, each once; alerts go to those of failure and of the installation.
 
     What was missed goes to those of `on_missed` in place of failure, if the action has that key.
     Hooks of first failures alone are apart: `first_targets`.
     """
-    hooks = hooks or HooksModel()
+    if hooks is None:
+        is_an_end = kind in {NoticeKind.SUCCESS, NoticeKind.FAILURE}
+        return () if is_an_end else tuple(dict.fromkeys(installation))
     match kind:
         case NoticeKind.SUCCESS:
             return targets(hooks.on_success)
@@ -89,7 +125,7 @@ def targets_of(
     return tuple(dict.fromkeys((*targets(hooks.on_failure, EACH), *installation)))
 
 
-def first_targets(hooks: HooksModel | None) -> tuple[Target, ...]:
+def first_targets(hooks: "HooksModel | None") -> tuple[Target, ...]:
     """Return the targets that hear of the first failure in a row, and of the recovery."""
     return () if hooks is None else targets(hooks.on_failure, FIRST)
 

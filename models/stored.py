@@ -6,7 +6,7 @@ its action; an entry of a list is left out. Other rows are not affected.
 
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -14,13 +14,18 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
 
 from minutebook.grants import EVERYTHING, Grants, stored_grants
-from models.action.plan import Broken, Plan, read_plan
 from models.column_types import Json, JsonText, shown
 from runtime.database import read_stored
 
+if TYPE_CHECKING:
+    from models.action.plan import Broken, Plan
 
-class StoredPlan(TypeDecorator[Plan | Broken]):
-    """A plan's text; read as a `Plan`, or as `Broken` with the reason."""
+
+class StoredPlan(TypeDecorator["Plan | Broken"]):
+    """A plan's text; read as a `Plan`, or as `Broken` with the reason.
+
+    The grammar of documents is loaded when the first plan is read: most commands read none.
+    """
 
     impl = sa.Text
     cache_ok = True
@@ -28,11 +33,15 @@ class StoredPlan(TypeDecorator[Plan | Broken]):
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
         """Return the value to store: a plan as its JSON, a text unchanged."""
-        return value.to_json() if isinstance(value, Plan) else value
+        return value if value is None or isinstance(value, str) else value.to_json()
 
-    def process_result_value(self, value: Any, dialect: Dialect) -> Plan | Broken | None:
+    def process_result_value(self, value: Any, dialect: Dialect) -> "Plan | Broken | None":
         """Return the plan of the stored text."""
-        return None if value is None else read_plan(value)
+        if value is None:
+            return None
+        from models.action.plan import read_plan
+
+        return read_plan(value)
 
 
 class StoredList(Json):

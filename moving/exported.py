@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from models.action import ScheduledActionModel, plan_of
+from models.action.document import ScheduledActionModel, plan_of
 from models.action.intervals import IntervalModel
 from models.action.plan import Plan
 from models.action.rule import RuleModel

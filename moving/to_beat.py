@@ -6,7 +6,7 @@ from datetime import datetime
 from pprint import pformat
 
 from cron.fields import DAY, FIELDS, WEEKDAY
-from models.action import ScheduledActionModel, plan_of
+from models.action.document import ScheduledActionModel, plan_of
 from models.action.intervals import FromEndModel, IntervalModel
 from models.action.plan import Plan
 from models.action.recurrence import RecurrenceModel

@@ -4,9 +4,9 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from models.store import tenants
 from models.store.people import users
-from models.tenant import parse_small_app
+from models.store.tenants import storing
+from models.tenant.document import parse_small_app
 from models.users import parse_users, read_user_rows
 from runtime.logs.events import EventLog
 from scheduler.changes import change
@@ -33,7 +33,7 @@ def load(installation: Installation) -> None:
     shutil.copytree(FOLDER / "data", data, dirs_exist_ok=True)
     rows = read_user_rows(read_text(FOLDER / "users.json"), ".json")
     with installation.engine.begin() as connection:
-        app, _ = tenants.apply(connection, model)
+        app, _ = storing.apply(connection, model)
         give_maintenance(connection, app, built_in_steps())
         users.import_users(connection, app.id, parse_users(rows, zone=app.zone))
     files = sorted((FOLDER / "actions").glob("*.json"))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from models.action import ScheduledActionModel, plan_of
+from models.action.document import ScheduledActionModel, plan_of
 from models.action.plan import Plan
 from models.action.rules import cron_schedule
 from models.action.schedule import BEGINNING, END, NO_UID, ONE_SECOND, Schedule

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from pydantic import ValidationError
 
 from minutebook.steps import NoParameters, Recipient, StepFailed, StepOutcome, StepResult
-from models.action import ScheduledActionModel
+from models.action.document import ScheduledActionModel
 from models.action.granted import refused_to
 from models.action.steps import StepModel
 from models.operation import Cause, OperationState, StepState

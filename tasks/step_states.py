@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from minutebook.steps import Steps
-from models.action import ScheduledActionModel, load_action
+from models.action.document import ScheduledActionModel, load_action
 from models.action.steps import StepModel
 from models.operation import StepState
 from models.store.operations import one_step

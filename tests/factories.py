@@ -10,7 +10,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from minutebook.steps import SmallApp, Steps
-from models.action import ParseContext
+from models.action.document import ParseContext
 from models.action.plan import Plan
 from models.action.rule import RuleModel
 from models.action.when import WhenModel
@@ -18,15 +18,16 @@ from models.fingerprint import operation_id
 from models.operation import Cause, CausedBy
 from models.parsing import Reading
 from models.sql import read_clock
-from models.store import actions, operations, tenants
+from models.store import actions, operations
 from models.store.actions import cursors, missed
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.admission import KeptBack
 from models.store.operations.claims import Claim, claim
 from models.store.scope import WHOLE_INSTALLATION
+from models.store.tenants import storing
 from models.tables import action_cursor, revisions
 from models.tables import operations as operations_table
-from models.tenant import parse_small_app
+from models.tenant.document import parse_small_app
 from runtime.config import Settings
 from runtime.database import reading
 from scheduler.changes.change import Changed, create_all
@@ -48,7 +49,7 @@ def author(steps: Steps | None = None, app: SmallApp = DEFAULT_APP, **known: Any
 def make_app(engine: sa.Engine, name: str, **changes: Any) -> SmallApp:
     """Store a small app."""
     with engine.begin() as connection:
-        return tenants.apply(connection, parse_small_app({"name": name, **changes}))[0]
+        return storing.apply(connection, parse_small_app({"name": name, **changes}))[0]
 
 
 def make_document(**changes: Any) -> dict[str, Any]:

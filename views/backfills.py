@@ -8,16 +8,17 @@ from uuid import UUID
 from pydantic import Field
 
 from models.operation import ENDED, WENT_WELL
+from models.store.actions.status import plan_in
 from models.store.operations import backfills
 from models.values import counted
 from runtime.database import reading
 from scheduler.on_demand import backfill as filling
 from scheduler.on_demand.backfill_range import BackfillRequest, Mode, parse_pace
+from views.actions.rules import zone_of
 from views.finding import app_of, find, past_instant_of
 from views.installation import Installation
 from views.verbs import OPERATE, READ, Verb
 from views.view import Instant, Listing, View
-from views.words import zone_of
 
 ACTIVE = "active"
 DONE = "done"
@@ -200,7 +201,7 @@ def cancel(installation: Installation, action: str) -> CancelledBackfills:
 def _wanted(installation: Installation, asked: Range) -> tuple[dict[str, Any], BackfillRequest]:
     with reading(installation.engine) as connection:
         row = find(connection, installation, asked.action)
-        zone = zone_of(row["plan"], app_of(connection, installation, row).zone)
+        zone = zone_of(plan_in(row), app_of(connection, installation, row).zone)
         first = past_instant_of(connection, "the start", asked.first, zone)
         last = past_instant_of(connection, "the end", asked.last, zone)
     mode = Mode(asked.only) if asked.only else Mode.ALL

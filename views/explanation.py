@@ -4,14 +4,15 @@ from uuid import UUID
 
 from pydantic import Field
 
+from models.store.actions.status import plan_in
 from runtime.database import reading
 from scheduler.explain import explain as explained
 from tasks.built_in import built_in_steps
+from views.actions.rules import zone_of
 from views.finding import app_of, find_ever, instant_of
 from views.installation import Installation
 from views.verbs import READ, Verb
 from views.view import Instant, View
-from views.words import zone_of
 
 
 class ExplainedOperation(View):
@@ -53,7 +54,7 @@ def explain(
     """
     with reading(installation.engine) as connection:
         row = find_ever(connection, installation, action)
-        zone = zone_of(row["plan"], app_of(connection, installation, row).zone)
+        zone = zone_of(plan_in(row), app_of(connection, installation, row).zone)
         wanted, settings = instant_of("the instant", at, zone), installation.settings
         found = explained(row["uid"], wanted, connection, settings, subject, built_in_steps())
     return Explanation.of(found, zone=zone)

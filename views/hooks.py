@@ -4,10 +4,9 @@ from uuid import uuid4
 
 from pydantic import Field
 
-from models.action.hooks import Target
 from models.errors import Refused
 from models.limits import tested_enough
-from models.notices import NoticeKind, shown_target
+from models.notices import NoticeKind, Target, shown_target
 from models.sql import read_clock
 from models.store import tenants
 from models.store.notices import Notice

@@ -7,22 +7,23 @@ from pathlib import Path
 
 from pydantic import Field
 
-from models.action import ParseContext, parse_action, plan_of
+from models.action.document import ParseContext, parse_action, plan_of
 from models.action.plan import Plan
 from models.action.schedule import BEGINNING
 from models.errors import InvalidAction, InvalidDocument, Problem, Refused
 from models.json_text import InvalidJson, read_json
-from models.tenant import DEFAULT_APP, SmallAppModel, parse_small_app
+from models.tenant.document import DEFAULT_APP, SmallAppModel, parse_small_app
 from runtime.clock import utc_now
 from scheduler.simulate import SENT, SUCCESS, Fate, Simulated, Timetable, busiest, simulate
 from scheduler.simulate.assertions import differences
 from scheduler.simulate.expectations import parse_expectations
+from views.actions.rules import daylight_notes, zone_of
 from views.changes.plan import BusyMinute
 from views.files import EXPECTATIONS, located, read_documents, read_text
 from views.finding import instant_if_any, instant_of
 from views.installation import Installation
 from views.view import Instant, View
-from views.words import daylight_notes, instant, zone_of
+from views.words import instant
 
 SECOND = timedelta(seconds=1)
 WEEK = timedelta(days=7)

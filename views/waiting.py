@@ -12,8 +12,8 @@ from runtime.clock import monotonic, wait_for
 from views import operations
 from views.door import Door
 from views.operations import LogLine, Operation
-from views.operations.many import FIRST_LEFT_OUT, Bulk, LeftOut, Selection, by_action
 from views.runs import Done, Outcomes, Ran, Refusal
+from views.runs.many import FIRST_LEFT_OUT, Bulk, LeftOut, Selection, by_action
 
 if TYPE_CHECKING:
     from views.backfills import StartedBackfill

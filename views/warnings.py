@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from minutebook.readers import registered_readers
 from minutebook.steps import SmallApp
-from models.action import ScheduledActionModel, handed_over
+from models.action.document import ScheduledActionModel, handed_over
 from models.action.recipients import EVERYBODY, RecipientFilterModel
 from models.action.warnings import KnownNames, warnings_of
 from models.store import actions as store
@@ -17,7 +17,7 @@ from models.store.people import selection, users
 from models.store.people.users import User
 from models.store.presence import task_signatures
 from models.store.tenants import app_overview
-from models.tenant import SmallAppModel
+from models.tenant.document import SmallAppModel
 from models.tenant.sources import warnings_of_domains
 from runtime.config import Settings
 from views.installation import Installation

@@ -179,7 +179,9 @@ def list_actions(
 @commands.command("show")
 def show_action(context: typer.Context, action: Name) -> None:
     """Show an action: its document, its status, and its last operations."""
-    show(context, existing(context).ask(actions.show, action))
+    from views import upcoming
+
+    show(context, existing(context).ask(upcoming.show, action))
 
 
 @commands.command("next")
@@ -189,7 +191,9 @@ def next_command(
     count: Annotated[int, typer.Option(min=1, max=1000, help="How many to show.")] = 5,
 ) -> None:
     """Show the next occurrences, in the action's zone and in UTC."""
-    show(context, existing(context).ask(actions.next_of, action, count))
+    from views import upcoming
+
+    show(context, existing(context).ask(upcoming.next_of, action, count))
 
 
 @commands.command("explain")

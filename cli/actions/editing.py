@@ -14,7 +14,7 @@ from pathlib import Path
 from cli.render import print_warning
 from models.errors import InvalidDocument, Refused
 from models.json_text import LONGEST_DOCUMENT, read_json
-from views import actions, changes
+from views import changes, upcoming
 from views.changes.plan import ChangePlan, plan_put
 from views.door import Door
 from views.files import read_text
@@ -33,7 +33,7 @@ def edit(
     `agreed` raises if the user rejects the plan. If `is_repeatable`, a faulty document goes
     back to the editor. Raises Outdated if another change came first.
     """
-    found = door.ask(actions.show, name)
+    found = door.ask(upcoming.show, name)
     named = str(found.uid or name)
     with _draft_of(found) as draft:
         edited = _valid(door, named, draft, is_repeatable=is_repeatable)
@@ -73,7 +73,7 @@ class _Draft:
 
 
 @contextmanager
-def _draft_of(found: actions.Action) -> Iterator[_Draft]:
+def _draft_of(found: upcoming.Action) -> Iterator[_Draft]:
     """Yield the draft of an action's document; if it was changed but not stored, its file stays."""
     document = found.document
     is_text = isinstance(document, str)

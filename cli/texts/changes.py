@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from cli.render import sentence
-from cli.texts.actions import described, valid
+from cli.texts.upcoming import described, valid
 from models.values import counted
 from models.values.zones import in_zone
 from views.changes import Changed, Changes, Checked, Renamed

@@ -6,10 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from cli.render import listing, sentence
-from scheduler.on_demand.many import ManyVerb
 from views.operations import Attempt, Log, Operation, Operations, OperationStateView
 from views.operations.comparison import Comparison
-from views.operations.many import Bulk, left_out_in_words
 from views.words import both_clocks, brief, instant
 
 COLUMNS = {
@@ -115,39 +113,10 @@ def _log(log: Log) -> Iterator[str]:
         yield f"{line.at} {line.level:<7} {line.message}"
 
 
-# What was done, and what would be.
-WORDS = {
-    ManyVerb.RETRY: ("retried", "retry"),
-    ManyVerb.RERUN: ("ran", "run"),
-    ManyVerb.CANCEL: ("cancelled", "cancel"),
-}
-MOST_ACTIONS = 20
-
-
-def _bulk(done: Bulk) -> Iterator[str]:
-    did, would = WORDS[done.verb]
-    noun = "operation" if done.count == 1 else "operations"
-    if done.dry_run:
-        yield f"would {would} {done.count:,} {noun}; nothing was changed"
-    else:
-        yield f"{did} {done.count:,} {noun}"
-    for one in done.actions[:MOST_ACTIONS]:
-        yield f"  {one.count:>5,} of {one.name} ({one.app})"
-    if done.actions[MOST_ACTIONS:]:
-        yield f"  and of {len(done.actions) - MOST_ACTIONS:,} more actions"
-    for first in done.first if done.dry_run else ():
-        yield f"  {first.id} {first.action} {instant(first.occurrence_at)} {first.state}"
-    if done.dry_run and done.count > len(done.first):
-        yield f"  and {done.count - len(done.first):,} more"
-    if done.dry_run:
-        yield from (f"  {left_out_in_words(one)}" for one in done.left_out)
-
-
 FORMS = {
     Operations: listing(COLUMNS, RARE),
     Operation: _operation,
     OperationStateView: sentence("{state}"),
     Comparison: _comparison,
     Log: _log,
-    Bulk: _bulk,
 }

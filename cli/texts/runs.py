@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from scheduler.on_demand.many import ManyVerb
 from views.runs import (
     Cancelled,
     CancelledAll,
@@ -16,6 +17,8 @@ from views.runs import (
     RepeatedAll,
     RunPlan,
 )
+from views.runs.many import Bulk, left_out_in_words
+from views.words import instant
 
 Many = Callable[..., Iterator[str]]
 
@@ -67,7 +70,36 @@ def _plan(plan: RunPlan) -> Iterator[str]:
     yield from (f"  warning: {warning}" for warning in plan.warnings)
 
 
+# What was done, and what would be.
+WORDS = {
+    ManyVerb.RETRY: ("retried", "retry"),
+    ManyVerb.RERUN: ("ran", "run"),
+    ManyVerb.CANCEL: ("cancelled", "cancel"),
+}
+MOST_ACTIONS = 20
+
+
+def _bulk(done: Bulk) -> Iterator[str]:
+    did, would = WORDS[done.verb]
+    noun = "operation" if done.count == 1 else "operations"
+    if done.dry_run:
+        yield f"would {would} {done.count:,} {noun}; nothing was changed"
+    else:
+        yield f"{did} {done.count:,} {noun}"
+    for one in done.actions[:MOST_ACTIONS]:
+        yield f"  {one.count:>5,} of {one.name} ({one.app})"
+    if done.actions[MOST_ACTIONS:]:
+        yield f"  and of {len(done.actions) - MOST_ACTIONS:,} more actions"
+    for first in done.first if done.dry_run else ():
+        yield f"  {first.id} {first.action} {instant(first.occurrence_at)} {first.state}"
+    if done.dry_run and done.count > len(done.first):
+        yield f"  and {done.count - len(done.first):,} more"
+    if done.dry_run:
+        yield from (f"  {left_out_in_words(one)}" for one in done.left_out)
+
+
 FORMS = {
+    Bulk: _bulk,
     Ran: _ran,
     RanAll: _each(_of_all),
     RepeatedAll: _each(_repeated),

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from cli.render import listing
+from models.store.actions.downtime import in_words
 from models.values import counted
 from models.values.durations import lasting
-from scheduler.downtime import in_words
 from views.daemon import Daemon
 from views.doctor.disk import Disk
 from views.doctor.disk import in_words as in_words_of_disk

@@ -3,15 +3,15 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator
 from pydantic_core import InitErrorDetails
 
 from models.document import Document
+from models.notices import EACH, FIRST, Target, targets
 from models.parsing import Reading
 from models.problems import line_error
 from models.references import is_reference, parse_reference
@@ -26,26 +26,9 @@ from models.values import (
 )
 
 MOST_HOOKS = 20
-# Of which failures a hook hears: each, or the first of several in a row.
-EACH, FIRST = "each", "first"
 # Sentry refuses digits alone.
 _SLUG = re.compile(r"(?![0-9]+$)[a-z0-9_-]{1,50}")
 BY_REFERENCE = 'write "env:NAME" or "file:/absolute/path", and store the URL there'
-
-
-TargetKind = Literal["mail", "webhook", "notify", "monitor"]
-KINDS: tuple[str, ...] = get_args(TargetKind)
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Where a notice goes: an address, a URL, the name of a channel, or that of a monitor.
-
-    "" stands for the monitor of the action.
-    """
-
-    kind: TargetKind
-    to: str
 
 
 def _hooks(value: object) -> object:
@@ -180,9 +163,3 @@ class HooksModel(Document):
     def targets(self) -> tuple[Target, ...]:
         """The targets of all its notices, each once."""
         return targets((*self.on_success, *self.on_failure, *(self.on_missed or ())))
-
-
-def targets(hooks: Hooks, when: str | None = None) -> tuple[Target, ...]:
-    """Return the targets of these hooks, each once; `when` is what they have to say, None any."""
-    its = (hook for hook in hooks if when in {None, hook.when})
-    return tuple(dict.fromkeys(hook.target for hook in its))

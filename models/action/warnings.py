@@ -11,7 +11,7 @@ from functools import cache
 from pydantic import BaseModel
 
 from cron.near_zones import FIXED
-from models.action import ScheduledActionModel, handed_over
+from models.action.document import ScheduledActionModel, handed_over
 from models.action.recipients import EVERYBODY, RecipientFilterModel
 from models.action.when import WhenModel
 from models.celery_task import Signatures, misfit, reported_by

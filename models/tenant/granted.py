@@ -6,7 +6,7 @@ from typing import Any
 from minutebook.grants import Grants, Kind, not_granted
 from models.errors import Problem
 from models.references import is_reference
-from models.tenant import SmallAppModel
+from models.tenant.document import SmallAppModel
 from models.tenant.sources import SourceModel
 
 

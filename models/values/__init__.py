@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
-from dateutil.parser import isoparse
 from pydantic import (
     AfterValidator,
     AwareDatetime,
@@ -218,6 +217,8 @@ def parse_instant(
     """
     if not isinstance(value, str) or _INSTANT.fullmatch(value) is None:
         raise ValueError(f"is not an instant; {INSTANT_EXAMPLE}")
+    from dateutil.parser import isoparse
+
     try:
         written = isoparse(value.upper())
         found = instant_of(written, zone) if written.tzinfo is None else written.astimezone(UTC)

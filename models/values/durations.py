@@ -5,8 +5,10 @@ pydantic's parser is not used: it reads P1M as 30 days, P1Y as 365, and "00:10:0
 
 import re
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
-from dateutil.relativedelta import relativedelta
+if TYPE_CHECKING:
+    from dateutil.relativedelta import relativedelta
 
 _NUMBER = "[0-9]{1,9}"
 _PATTERN = re.compile(
@@ -55,7 +57,7 @@ def parse_span(
     return span
 
 
-def parse_delay(value: object) -> tuple[relativedelta, timedelta]:
+def parse_delay(value: object) -> "tuple[relativedelta, timedelta]":
     """Return the calendar part (years and months) and the exact part of an event's delay.
 
     The calendar part is added first, on the wall clock. Raises ValueError with what to write
@@ -68,6 +70,8 @@ def parse_delay(value: object) -> tuple[relativedelta, timedelta]:
         raise ValueError('is too long; write "P100Y" or less')
     if not months and not exact:
         raise ValueError('is not a delay; write {"on": …} for an action at the event itself')
+    from dateutil.relativedelta import relativedelta
+
     return relativedelta(months=months), exact
 
 
@@ -92,7 +96,7 @@ def lasting(span: timedelta) -> str:
     return " ".join(parts[:2]) or "0 s"
 
 
-def format_delay(calendar: relativedelta, exact: timedelta) -> str:
+def format_delay(calendar: "relativedelta", exact: timedelta) -> str:
     """Return a delay in canonical ISO 8601, of years to seconds (`P1Y2MT30S`)."""
     if not exact and not calendar:
         return "PT0S"

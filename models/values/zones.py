@@ -1,11 +1,11 @@
-"""Zone names in documents, and wall-clock times as instants."""
+"""Zone names in documents, and wall-clock times as instants.
+
+The rules of cron are loaded with the first zone: most commands only show instants in UTC.
+"""
 
 from bisect import bisect_right
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
-
-from cron import InvalidRule
-from cron.zone import canonical_name, zone_named
 
 # Wall clocks of stretches count from here (cron/zone.py).
 _WALL_ORIGIN = datetime(1969, 1, 1)  # noqa: DTZ001 - a wall clock has no zone
@@ -19,6 +19,9 @@ def parse_zone(value: object) -> str:
     """
     if not isinstance(value, str):
         raise ValueError('is not a zone; write an IANA name such as "Europe/Paris"')
+    from cron.errors import InvalidRule
+    from cron.zone import canonical_name
+
     try:
         return canonical_name(value)
     except InvalidRule as error:
@@ -28,6 +31,8 @@ def parse_zone(value: object) -> str:
 
 def offsets_of(zone: str, since: datetime, until: datetime) -> list[tuple[datetime, timedelta]]:
     """Return the offsets of a zone in [since, until], each with the instant at which it ends."""
+    from cron.zone import zone_named
+
     first, last = since.timestamp(), until.timestamp()
     origin = int((_EPOCH.replace(tzinfo=None) - _WALL_ORIGIN).total_seconds())
     return [
@@ -43,6 +48,8 @@ def instant_of(wall: datetime, zone: str) -> datetime:
     A skipped time is the end of its gap; a repeated time is the first of the two.
     Raises ValueError for a time outside 1970 to 2199.
     """
+    from cron.zone import zone_named
+
     shown = int((wall - _WALL_ORIGIN).total_seconds())
     known = zone_named(zone)
     # A zone's clock is less than two days from UTC.

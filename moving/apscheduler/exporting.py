@@ -6,7 +6,7 @@ from pprint import pformat
 from typing import Any
 
 from cron.fields import FIELDS, WEEKDAY, Field
-from models.action import ScheduledActionModel, plan_of
+from models.action.document import ScheduledActionModel, plan_of
 from models.action.intervals import FromEndModel, IntervalModel
 from models.action.plan import Plan
 from models.action.recurrence import RecurrenceModel

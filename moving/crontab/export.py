@@ -7,10 +7,10 @@ from shlex import join, quote
 from typing import Any
 
 from cron import CronSchedule
-from models.action import ScheduledActionModel, plan_of
-from models.action.hooks import targets
+from models.action.document import ScheduledActionModel, plan_of
 from models.action.plan import Plan
 from models.action.policy import LONGEST_TIME_LIMIT
+from models.notices import targets
 from moving.crontab.programs import Program, crontab_of, program_of
 from moving.entries import CannotMove
 from moving.exported import Exported, compared, lost, only_rule

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from models.action import ScheduledActionModel
+from models.action.document import ScheduledActionModel
 from models.action.intervals import FromEndModel, IntervalModel
 from models.action.plan import Plan
 from models.action.recurrence import RecurrenceModel

@@ -10,11 +10,11 @@ from pydantic import Field
 
 from cron import has_hash
 from cron.signs import signs_in
-from models.action import ScheduledActionModel, load_action, plan_of
+from models.action.document import ScheduledActionModel, load_action, plan_of
 from models.action.rules import CronModel
 from models.errors import InvalidAction
 from models.problems import listed
-from models.tenant import GIVEN
+from models.tenant.document import GIVEN
 from moving import to_beat
 from moving.apscheduler import exporting as to_apscheduler
 from moving.crontab import export as to_crontab

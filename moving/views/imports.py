@@ -9,7 +9,7 @@ from pydantic import Field
 
 from broker.celery_rules import rules_of
 from minutebook.grants import is_command_among, with_variables
-from models.action import ParseContext
+from models.action.document import ParseContext
 from models.action.remedies import with_one_tick
 from models.celery_task import CeleryRules
 from models.errors import Refused

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from pydantic import BaseModel
 
 from minutebook.steps import Steps, StepSpec
-from models.action import (
+from models.action.document import (
     ParseContext,
     document_hash,
 )

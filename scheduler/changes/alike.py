@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from minutebook.steps import Steps
-from models.action import DUE_DATE, ParseContext, document_hash
+from models.action.document import DUE_DATE, ParseContext, document_hash
 from models.values import composed, parse_name
 from scheduler.changes.revisions import Revision, revision_of
 

@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 import sqlalchemy as sa
 
 from broker.sending import send_reserved
-from models.action import ScheduledActionModel
+from models.action.document import ScheduledActionModel
 from models.action.plan import Plan
 from models.errors import Hint, Outdated, Refused
 from models.sql import parts_of, read_clock

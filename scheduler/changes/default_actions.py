@@ -11,11 +11,11 @@ from uuid import uuid4
 import sqlalchemy as sa
 
 from minutebook.steps import SmallApp, Steps
-from models.action import ParseContext
+from models.action.document import ParseContext
 from models.errors import InvalidAction
 from models.sql import read_clock
 from models.store import actions, audit, schema, tenants
-from models.tenant import GIVEN
+from models.tenant.document import GIVEN
 from runtime.logs.events import EventLog
 from scheduler.changes.revisions import revision_of
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from models.action import document_hash
+from models.action.document import document_hash
 from models.action.plan import Plan
 from models.action.when import WhenModel
 from models.errors import Refused

@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from models.action import (
+from models.action.document import (
     ParseContext,
     ScheduledActionModel,
     document_hash,

@@ -13,8 +13,8 @@ import sqlalchemy as sa
 
 from broker.sending import send_ended
 from models.errors import LeaseLost
+from models.operation import SEED
 from models.store.operations.finish import Ended
-from models.store.operations.one_step import SEED
 from runtime.clock import monotonic
 from runtime.logs.events import EventLog
 from runtime.sections import AlertSettings

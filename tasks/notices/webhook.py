@@ -12,8 +12,7 @@ from uuid import UUID
 import httpx
 
 from minutebook.grants import EVERYTHING
-from models.action.hooks import Target
-from models.notices import shown_target
+from models.notices import Target, shown_target
 from models.references import is_reference
 from runtime.clock import utc_now
 from runtime.config import Settings

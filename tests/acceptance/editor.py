@@ -21,7 +21,7 @@ from models.sql import read_clock
 from models.store import actions as actions_store
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import actions
-from models.tenant import GIVEN
+from models.tenant.document import GIVEN
 from runtime.config import load_settings
 from runtime.database import make_engine, reading
 from scheduler.changes.change import apply_all

@@ -8,10 +8,10 @@ import psutil
 import pytest
 import sqlalchemy as sa
 
-from models.store import tenants
 from models.store.people.users import import_users
+from models.store.tenants import storing
 from models.tables import deliveries
-from models.tenant import parse_small_app
+from models.tenant.document import parse_small_app
 from models.users import parse_users
 from runtime.database import reading
 from tests.acceptance.installation import Installation
@@ -26,7 +26,7 @@ def _prepare(installation: Installation) -> UUID:
     """Store people and a template; return a recorded operation that mails it to them."""
     model = parse_small_app({"name": "default", "templates": TEMPLATES})
     with installation.engine.begin() as connection:
-        app, _applied = tenants.apply(connection, model)
+        app, _applied = storing.apply(connection, model)
         import_users(connection, app.id, parse_users(PEOPLE))
     action = installation.action(
         operations={"send_email": {"template": "news"}},

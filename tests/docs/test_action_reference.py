@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from data.steps.publish import PublishParameters
 from data.steps.refresh import RefreshParameters
-from models.action import ParseContext, ScheduledActionModel, parse_action, plan_of
+from models.action.document import ParseContext, ScheduledActionModel, parse_action, plan_of
 from models.action.hooks import HooksModel
 from models.action.policy import PolicyModel, RetryModel
 from models.action.recipients import RecipientFilterModel

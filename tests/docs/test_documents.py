@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from models.action import ParseContext, parse_action
+from models.action.document import ParseContext, parse_action
 from models.celery_task import CeleryRules
-from models.tenant import parse_small_app
+from models.tenant.document import parse_small_app
 from models.users import parse_users
 from scheduler.simulate.expectations import parse_expectations
 from tests.factories import STEPS

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from models.action import ParseContext, parse_action
+from models.action.document import ParseContext, parse_action
 from models.errors import InvalidAction
 from tests.factories import STEPS
 

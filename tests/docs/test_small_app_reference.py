@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from models.problems import known_keys
-from models.tenant import SmallAppModel, parse_small_app
+from models.tenant.document import SmallAppModel, parse_small_app
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "small-app.md"
 TEXT = PAGE.read_text(encoding="utf-8")

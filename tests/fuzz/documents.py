@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from time import process_time
 
 from minutebook.grants import grants_of_new
-from models.action import (
+from models.action.document import (
     ParseContext,
     document_hash,
     load_action,
@@ -17,7 +17,7 @@ from models.action import (
 )
 from models.errors import InvalidDocument
 from models.json_text import read_json
-from models.tenant import parse_small_app, stored_small_app
+from models.tenant.document import parse_small_app, stored_small_app
 from models.users import parse_users, read_user_rows
 from runtime.documents import InvalidYaml, read_yaml
 from tests.factories import STEPS

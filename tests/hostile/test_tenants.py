@@ -11,8 +11,9 @@ import minutebook
 from minutebook.grants import Grants
 from minutebook.steps import StepResult
 from models.store import tenants
+from models.store.tenants import storing
 from models.tables import notices
-from models.tenant import parse_small_app
+from models.tenant.document import parse_small_app
 from runtime.config import Settings
 from runtime.database import reading
 from runtime.sections import AlertSettings
@@ -69,7 +70,7 @@ def test_a_source_that_is_not_granted_is_not_read(
     _write_files(settings.effective_data_root)
     domain = {"source": source, **({"format": "csv"} if "url" in source else {})}
     with engine.begin() as connection:
-        tenants.apply(connection, parse_small_app({"name": "default", "domains": {"a": domain}}))
+        storing.apply(connection, parse_small_app({"name": "default", "domains": {"a": domain}}))
 
     row = ended(engine, settings, {"refresh": True})
 

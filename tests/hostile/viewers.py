@@ -16,8 +16,8 @@ from data.snapshots import Place
 from data.store import snapshots
 from data.store.snapshots import Snapshot
 from models.sql import read_clock
-from models.store import tenants
-from models.tenant import parse_small_app
+from models.store.tenants import storing
+from models.tenant.document import parse_small_app
 from runtime.config import Settings
 from tests.factories import make_action, make_operation
 
@@ -72,7 +72,7 @@ def _record(engine: sa.Engine, app: str, place: Place, rows: int, file: Path) ->
     snapshot = Snapshot(place.id, "big", place.path, rows, file.stat().st_size, "", {}, {})
     with engine.begin() as connection:
         now = read_clock(connection)
-        its, _applied = tenants.apply(connection, parse_small_app(document))
+        its, _applied = storing.apply(connection, parse_small_app(document))
     id = make_operation(engine, make_action(engine, name="big", app=its), now, app=its)
     with engine.begin() as connection:
         snapshots.stage(connection, its.id, snapshot, id, now)

@@ -14,6 +14,7 @@ from models.action.schedule import ONE_SECOND
 from models.operation import worst
 from models.sql import read_clock
 from models.store import overview
+from models.store.actions.status import plan_in
 from models.store.operations.durations import last_runs
 from models.values.zones import instant_of, offsets_of
 from runtime.database import reading
@@ -82,7 +83,7 @@ def history_in(
     uid = row["uid"]
     runs = [Run(**one) for one in last_runs(connection, [uid], MOST_RUNS).get(uid, ())]
     seconds = sorted(one.seconds for one in runs)
-    plan = row["plan"]
+    plan = plan_in(row)
     limit = None if isinstance(plan, Broken) else plan.time_limit
     return ActionHistory(
         now=now,

@@ -8,12 +8,11 @@ from typing import Any
 import sqlalchemy as sa
 from pydantic import Field
 
-from models.action.plan import Broken
-from models.action.schedule import NO_UID
 from models.sql import read_clock
 from models.store import tenants
 from models.store.actions import search as found_in
 from models.store.actions.search import ActionFilter, ActionOrder, Place, Standing
+from models.store.actions.status import plan_in
 from models.store.operations.durations import last_runs
 from models.store.scope import Scope
 from models.stored import document_in, instant_in
@@ -23,7 +22,6 @@ from views.finding import number_in, scope_of, wrong_cursor
 from views.installation import Installation
 from views.verbs import READ, Verb
 from views.view import Page, first_of, fitting
-from views.words import rules_in_words, zone_of
 
 MOST_DURATIONS = 20
 MOST_WORDS = 10
@@ -116,8 +114,7 @@ def search(
     items = (
         FoundAction.of(
             one,
-            when=_when(row, zone),
-            zone=zone,
+            **_schedule(row, zone),
             durations_s=tuple(run["seconds"] for run in runs.get(row["uid"], ())),
         )
         for one, row, zone in found
@@ -134,15 +131,23 @@ def count(installation: Installation, wanted: Search, most: int) -> int | None:
         return found_in.count(connection, asked, most, overdue)
 
 
-def _when(row: Mapping[str, Any], zone: str) -> tuple[str, ...]:
-    plan = row["plan"]
-    return () if isinstance(plan, Broken) else rules_in_words(plan, row["uid"] or NO_UID, zone)
+def _schedule(row: Mapping[str, Any], zone: str) -> dict[str, Any]:
+    """Return a listed action's rules in words, and their zone; that loads the grammar of rules."""
+    from models.action.plan import Broken
+    from models.action.schedule import NO_UID
+    from views.actions.rules import rules_in_words, zone_of
+
+    plan = plan_in(row)
+    if isinstance(plan, Broken):
+        return {"when": (), "zone": zone}
+    zone = zone_of(plan, zone)
+    return {"when": rules_in_words(plan, row["uid"] or NO_UID, zone), "zone": zone}
 
 
 def _page(
     connection: sa.Connection, installation: Installation, asked: ActionFilter, limit: int
 ) -> tuple[list[tuple[ActionRow, dict[str, Any], str]], str | None]:
-    """Return up to `limit` actions with their rows and zones, and the cursor of the next page."""
+    """Return up to `limit` actions, their rows and apps' zones, and the cursor of the next page."""
     alert = installation.settings.alert
     rows = found_in.page(connection, asked, limit + 1, alert.overdue)
     shown, following = first_of(rows, limit, partial(_cursor_at, order=asked.order))
@@ -153,7 +158,7 @@ def _page(
         app = apps.get(row["small_app_id"])
         one = row_of(row, now, alert.after, None if app is None else app.name)
         if asked.standing is not Standing.TROUBLED or not one.is_healthy:
-            found.append((one, row, zone_of(row["plan"], "UTC" if app is None else app.zone)))
+            found.append((one, row, "UTC" if app is None else app.zone))
     return found, following
 
 

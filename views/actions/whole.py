@@ -11,11 +11,12 @@ from models.errors import NotFound
 from models.sql import read_clock
 from models.store import actions
 from runtime.database import reading
-from views.actions import Action, Occurrence, Revision, shown_in
+from views.actions import Revision
 from views.actions.history import ActionHistory, history_in
 from views.changes import Stored, add
 from views.finding import app_of, find, find_ever
 from views.installation import Installation
+from views.upcoming import Action, Occurrence, shown_in
 
 # A page compares each with the one before.
 MOST_REVISIONS = 20

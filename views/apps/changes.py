@@ -8,8 +8,8 @@ from pydantic import Field
 from models.errors import Hint, InvalidDocument, Outdated, Problem, Refused
 from models.problems import listed
 from models.store import tenants
-from models.store.tenants import app_apply, app_overview
-from models.tenant import DEFAULT_APP, InvalidSmallApp, SmallAppModel, parse_small_app
+from models.store.tenants import app_apply, app_overview, storing
+from models.tenant.document import DEFAULT_APP, InvalidSmallApp, SmallAppModel, parse_small_app
 from runtime.database import reading
 from runtime.plug_ins import added
 from scheduler.changes.calendars import replan
@@ -63,7 +63,7 @@ def create(installation: Installation, document: Document) -> AppliedApp:
     models = _parsed(installation, [document])
     with installation.engine.begin() as connection:
         name = models[0][1].name
-        if tenants.has_document(connection, name):
+        if storing.has_document(connection, name):
             raise Refused(
                 f'small app "{name}" already exists; use `minutebook app apply` to change it'
             )

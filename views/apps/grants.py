@@ -8,7 +8,8 @@ from pydantic import Field
 from minutebook.grants import EVERYTHING, why_no_command
 from models.errors import Refused
 from models.store import tenants
-from models.tenant import parse_small_app
+from models.store.tenants import storing
+from models.tenant.document import parse_small_app
 from runtime.database import reading
 from runtime.references import SecretMissing
 from views.apps.granted import ShownGrants
@@ -67,7 +68,7 @@ def grant(
     _check(changes)
     with installation.engine.begin() as connection:
         if (all_ or changes) and not installation.is_bound:
-            tenants.ensure(connection, parse_small_app({"name": name}))
+            storing.ensure(connection, parse_small_app({"name": name}))
         app = find_app(connection, installation, name)
         tenants.lock(connection, app.id)
         before = tenants.grants_of(connection, app.id)

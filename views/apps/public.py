@@ -6,7 +6,7 @@ from pydantic import Field
 
 from models.sql import read_clock
 from models.store.tenants import app_status
-from models.tenant import APP_NAME
+from models.tenant.document import APP_NAME
 from runtime.database import glancing
 from views.installation import Installation
 from views.view import Instant, View

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from minutebook.steps import SmallApp
-from models.action import ScheduledActionModel
+from models.action.document import ScheduledActionModel
 from models.action.schedule import NO_UID
 from models.errors import InvalidAction, NotFound, Outdated, Problem
 from models.sql import read_clock
@@ -21,11 +21,11 @@ from scheduler.changes.change import StoreAll
 from scheduler.changes.circles import check_circles
 from scheduler.changes.revisions import dependencies_of
 from scheduler.changes.validation import ChangeContext, Watch, context_of, revisions_of, unwatched
-from views.actions import SHOWN as FORESEEN
-from views.actions import Described, Reach, Upcoming, upcoming_of
 from views.changes import pruning
 from views.finding import app_of, find
 from views.installation import Installation
+from views.upcoming import SHOWN as FORESEEN
+from views.upcoming import Described, Reach, Upcoming, upcoming_of
 from views.verbs import ACTION, EDIT, Verb
 from views.view import Listing, View
 from views.warnings import action_warnings

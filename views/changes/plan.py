@@ -12,13 +12,13 @@ from models.sql import read_clock
 from runtime.database import reading
 from scheduler.changes import plan
 from scheduler.changes.change import switched_by
+from views.actions.rules import YEAR, daylight_notes, rules_in_words, zone_of
 from views.changes import Author, Prune, author_now, pruning
 from views.changes.pruning import Pruned
 from views.finding import app_of, find
 from views.installation import Installation
 from views.verbs import ACTION, EDIT, Verb
 from views.view import Instant, View
-from views.words import YEAR, daylight_notes, rules_in_words, zone_of
 
 
 class PlannedChange(View):

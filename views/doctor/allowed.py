@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from minutebook.grants import Grants
-from models.action import load_action
+from models.action.document import load_action
 from models.action.granted import SETTING, problems_of_hooks, problems_of_steps
 from models.celery_task import CeleryRules, refusals
 from models.errors import InvalidAction, Problem

@@ -6,18 +6,16 @@ from contextlib import suppress
 from typing import Annotated, Any
 from uuid import UUID
 
+import sqlalchemy as sa
 from pydantic import BeforeValidator, Field
 
-from models.action.hooks import Target
 from models.errors import NotFound, Refused
-from models.notices import shown_target
-from models.operation import UNSTARTED, OperationState
+from models.notices import Target, shown_target
+from models.operation import UNSTARTED, OperationState, shown_steps
 from models.store import actions, notices, operations
 from models.store.operations import pages
 from models.store.operations.attempts import attempts_of
-from models.store.operations.one_step import shown
 from runtime.database import glancing, reading
-from scheduler.explain import waited_for
 from views.finding import operation_of
 from views.installation import Installation
 from views.operations.filter import Filter, filter_of
@@ -28,7 +26,7 @@ from views.view import Instant, Listing, Page, View
 # Characters of an error in a list.
 SHORT = 60
 # Without what proves to us which worker holds the operation.
-ShownSteps = Annotated[Any, BeforeValidator(shown)]
+ShownSteps = Annotated[Any, BeforeValidator(shown_steps)]
 
 
 # Eight hexadecimal digits or more: a name rarely is that.
@@ -230,9 +228,18 @@ def show(installation: Installation, id: str) -> Operation:
             row,
             attempts=_attempts(attempts_of(connection, row["id"])),
             notices=tuple(_notice(one) for one in notices.of_operation(connection, row["id"])),
-            waits=waited_for(connection, row, installation.settings) if is_unstarted else None,
+            waits=_waits(connection, installation, row) if is_unstarted else None,
             task=sent_task(plan, installation.settings.celery),
         )
+
+
+def _waits(
+    connection: sa.Connection, installation: Installation, row: Mapping[str, Any]
+) -> str | None:
+    """Return what an operation waits for; that loads the scheduler, which a list does not need."""
+    from scheduler.explain import waited_for
+
+    return waited_for(connection, row, installation.settings)
 
 
 def rows_of(installation: Installation, ids: Collection[UUID]) -> dict[UUID, OperationRow]:

@@ -2,14 +2,16 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
 from minutebook.error_text import is_secret_name
-from models.action.plan import Broken, Plan
 from runtime.sections.celery import HIDDEN, CelerySettings
 from views.view import View
+
+if TYPE_CHECKING:
+    from models.action.plan import Broken, Plan
 
 
 # A field called `kwargs` collides with the **kwargs that mypy's plugin gives to __init__.
@@ -22,9 +24,10 @@ class SentTask(View):  # type: ignore[no-redef]
     application: str | None = Field(description="Its application; null for the default one.")
 
 
-def sent_task(plan: Plan | Broken | None, settings: CelerySettings) -> SentTask | None:
+def sent_task(plan: "Plan | Broken | None", settings: CelerySettings) -> SentTask | None:
     """Return the task that a plan sends; None if it runs steps or a job."""
-    handed = plan.hand_over if isinstance(plan, Plan) else None
+    # A broken plan hands over nothing.
+    handed = getattr(plan, "hand_over", None)
     if handed is None:
         return None
     secret = settings.secret

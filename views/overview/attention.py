@@ -10,9 +10,8 @@ from pydantic import Field
 
 from models.operation import TROUBLED
 from models.store import operations
-from models.store.actions.status import with_status
+from models.store.actions.status import health_in, with_status
 from models.store.matters import DAY, Matters
-from views.actions import health_in
 from views.installation import Installation
 from views.view import Instant, View
 

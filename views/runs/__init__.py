@@ -7,12 +7,13 @@ from uuid import UUID
 from pydantic import Field
 
 from broker.sending import Sent
-from models.action import load_action
+from models.action.document import load_action
 from models.action.plan import hooks_of, sound
 from models.errors import NotFound
 from models.operation import OperationState
 from models.sql import read_clock
 from models.store import operations
+from models.store.actions.status import plan_in
 from models.store.notices.alerting import alert_targets
 from models.store.people import users
 from models.store.tenants.readers import readers_of
@@ -268,7 +269,7 @@ def plan(
             name=row["name"],
             now=read_clock(connection),
             active=row["active"],
-            queue=sound(row["plan"]).queue,
+            queue=sound(plan_in(row)).queue,
             steps=tuple(map(PlannedStep.of, model.operations.steps)),
             recipients=tuple(map(Reached.of, reached)),
             warnings=action_warnings(connection, app, [model], installation.settings)[0],
@@ -276,7 +277,7 @@ def plan(
             sends=rule is not None,
             outgoing=outgoing_of(
                 Outbound(model, list(reached), readers_of(connection, app.id), notify),
-                hooks_of(row["plan"]),
+                hooks_of(plan_in(row)),
                 alert_targets(alert),
                 alert.after,
             ),

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pydantic import Field
 
 from minutebook.steps import Recipient
-from models.action import ScheduledActionModel
-from models.action.hooks import HooksModel, Target
-from models.notices import NoticeKind, shown_target, targets_of
+from models.action.document import ScheduledActionModel
+from models.action.hooks import HooksModel
+from models.notices import NoticeKind, Target, shown_target, targets_of
 from models.store.tenants.readers import Readers
 from models.values import flag_of
 from views.view import View

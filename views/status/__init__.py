@@ -10,10 +10,10 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from models.store import actions, facts, operations, presence, ticks
+from models.store.actions.downtime import last_downtime
 from runtime.config import Settings
 from runtime.database import reading
 from runtime.sections.web import WebSettings
-from scheduler.downtime import last_downtime
 from views.daemon import Daemon
 from views.doctor.disk import Disk, disk_of
 from views.installation import Installation

@@ -16,12 +16,11 @@ from pydantic import Field
 from models.action.health import Trouble
 from models.problems import listed
 from models.store import overview, standing, tenants
-from models.store.actions.status import perhaps_unhealthy
+from models.store.actions.status import health_in, perhaps_unhealthy
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.store.standing import DAY
 from runtime.config import Settings
 from runtime.database import reading
-from views.actions import health_in
 from views.daemon import Daemon, daemon_in
 from views.doctor.disk import disk_of
 from views.finding import find_app

@@ -6,7 +6,7 @@ from fastapi import Depends, Query, Response
 
 from models.roles import Permission
 from models.store.actions.search import ActionOrder, Standing
-from views import actions, backfills, changes, explanation, runs
+from views import actions, backfills, changes, explanation, runs, upcoming
 from views.actions import history, search
 from views.changes import deleting, plan, switching
 from views.installation import Installation
@@ -72,10 +72,10 @@ def create_action(opened: Editor, body: Body, response: Response) -> changes.Cha
     return made
 
 
-@answers(router, actions.show)
-def show_action(opened: Installation, action: str, response: Response) -> actions.Action:
+@answers(router, upcoming.show)
+def show_action(opened: Installation, action: str, response: Response) -> upcoming.Action:
     """Show an action, by its name or uid; its ETag is its revision."""
-    found = actions.show(opened, action)
+    found = upcoming.show(opened, action)
     response.headers.update(etag(found.revision))
     return found
 
@@ -111,5 +111,6 @@ def start_backfill(asked: Range, opened: Installation) -> backfills.StartedBackf
     return backfills.start(opened, asked)
 
 
-serve(router, actions, search, history, explanation, changes, switching, deleting, plan, backfills)
+serve(router, actions, upcoming, search, history, explanation)
+serve(router, changes, switching, deleting, plan, backfills)
 serve(router, runs.run, runs.run_all, runs.plan)

@@ -10,8 +10,9 @@ from models.roles import Permission
 from models.store.operations.pages.ranking import OperationOrder
 from views import operations, runs
 from views.installation import Installation
-from views.operations import comparison, many, paged
+from views.operations import comparison, paged
 from views.operations.filter import Filter
+from views.runs import many
 from web.access import in_app
 from web.paging import PAGE, Cursor, Limit
 from web.routing import SharedRead, endpoints

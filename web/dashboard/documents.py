@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from cron.words import MONTH_NAMES
-from models.action.hooks import TargetKind
 from models.action.policy import CatchUp, Overlap
 from models.events import ENDS, EVENTS
+from models.notices import TargetKind
 from models.turns import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from web.dashboard.rendering import ZONES
 

@@ -11,9 +11,9 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 
 from cron import InvalidRule
 from cron.phrases import rule_of_phrase
-from models.action.hooks import Target
 from models.errors import InvalidDocument, Outdated, Problem, Refused, SchedulerError
 from models.json_text import read_json
+from models.notices import Target
 from models.roles import Permission
 from runtime.clock import utc_now
 from views import actions, apps, changes, hooks, steps

@@ -3,12 +3,11 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.action.plan import Broken, Plan
 from models.column_types import UTCDateTime
 from models.errors import Hint, NotFound
 from models.events import END_OF, end_event
@@ -21,6 +20,9 @@ from models.store.scope import Scope
 from models.stored import document_in, uuid_in
 from models.tables import action_cursor, actions, revisions
 from models.values import composed
+
+if TYPE_CHECKING:
+    from models.action.plan import Broken, Plan
 
 OVERDUE = timedelta(minutes=15)
 # The most seconds that the column of look-backs takes on PostgreSQL.
@@ -293,7 +295,7 @@ def revision_document(connection: sa.Connection, uid: UUID, number: int) -> dict
     return None if text is None else document_in(text)
 
 
-def plan_at(connection: sa.Connection, uid: UUID, number: int | None) -> Plan | Broken | None:
+def plan_at(connection: sa.Connection, uid: UUID, number: int | None) -> "Plan | Broken | None":
     """Return the plan of a revision, None if it is missing."""
     its = (revisions.c.action_uid == uid, revisions.c.number == number)
     found: Plan | Broken | None = connection.execute(

@@ -11,16 +11,18 @@ again move their occurrences. That count also stands in for a plan that cannot b
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.action.plan import Plan
 from models.fingerprint import operation_id
 from models.sql import is_among
 from models.store.conditions import NOT_DELETED
 from models.tables import actions, missed_spans, operations, revisions
+
+if TYPE_CHECKING:
+    from models.action.plan import Plan
 
 SECOND = timedelta(seconds=1)
 # A long downtime of many actions leaves many.
@@ -84,6 +86,8 @@ def count(connection: sa.Connection, span: sa.RowMapping, since: datetime | None
 
     It is unknown how many events lie after `since`: then none count.
     """
+    from models.action.plan import Plan
+
     plan, first, last = span["plan"], span["first_at"], span["last_at"]
     begins_before = since is not None and first <= since
     if not isinstance(plan, Plan) or plan.on_event is not None:
@@ -142,7 +146,7 @@ def _recorded_around(
     return found
 
 
-def due_among(plan: Plan, uid: UUID, recorded: Mapping[UUID, datetime]) -> int:
+def due_among(plan: "Plan", uid: UUID, recorded: Mapping[UUID, datetime]) -> int:
     """Return how many of these operations are of occurrences of `plan`.
 
     Manual runs and occurrences of other revisions do not count: their ids or instants differ.

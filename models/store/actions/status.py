@@ -1,19 +1,22 @@
 """The status of actions as every list shows it: what a tick knows of them, and their health."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.action.health import RETRY
+from models.action.health import RETRY, Health, health_of
 from models.operation import TROUBLED, UNRUN, UNSTARTED, OperationState
 from models.sql import database_now, dicts, is_among, stands_in
 from models.store.conditions import IS_EXPECTED, NOT_DELETED, state_of
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.tables import action_cursor, action_state, actions, operations
+
+if TYPE_CHECKING:
+    from models.action.plan import Broken, Plan
 
 # How long a missed occurrence needs attention if the action does nothing meanwhile.
 MISSED_MATTERS = timedelta(days=7)
@@ -22,19 +25,24 @@ NO_UID = UUID(int=0)
 
 
 # No rule of the clock names another instant, and no event makes it due.
+_STORED = [one for one in actions.c if one is not actions.c.plan]
 _IS_OVER = (action_cursor.c.next_occurrence_at.is_(None), actions.c.event.is_(None))
 
 
 @lru_cache
 def listing(overdue: timedelta) -> sa.Select[Any]:
-    """Return the query of actions with their cursors and their status, built once."""
+    """Return the query of actions with their cursors and their status, built once.
+
+    The plans are texts, for `plan_in`: a list shows nothing of most of them.
+    """
     its_own = operations.c.action_uid == actions.c.uid
     is_late = operations.c.recorded_at < database_now(-overdue)
     # If each operation replaces the one before, none grows old.
     late = _expected().where(its_own, is_late | action_state.c.overdue_alerted_at.is_not(None))
     return (
         sa.select(
-            actions,
+            *_STORED,
+            sa.type_coerce(actions.c.plan, sa.Text).label("plan"),
             action_cursor.c.next_occurrence_at,
             action_cursor.c.watermark,
             action_state.c.last_state,
@@ -60,6 +68,25 @@ def listing(overdue: timedelta) -> sa.Select[Any]:
         .join(action_cursor, action_cursor.c.action_uid == actions.c.uid)
         .outerjoin(action_state, state_of(actions.c.uid))
     )
+
+
+def plan_in(row: Mapping[str, Any]) -> "Plan | Broken":
+    """Return the plan of a row, whether the query read it or has only its text."""
+    plan: Plan | Broken | str = row["plan"]
+    if not isinstance(plan, str):
+        return plan
+    from models.action.plan import read_plan
+
+    return read_plan(plan)
+
+
+def health_in(row: Mapping[str, Any], alert_after: int) -> Health:
+    """Return the health of a listed action; `alert_after` holds unless its hooks have a number."""
+    if row["troubles_in_row"]:
+        # A broken plan has no hooks.
+        hooks = getattr(plan_in(row), "hooks", None)
+        alert_after = (hooks and hooks.alert_after) or alert_after
+    return health_of(row, alert_after)
 
 
 def with_status(

@@ -12,8 +12,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from minutebook.grants import Grants
-from models.action.hooks import KINDS, Target
-from models.notices import NoticeKind, backoff, notice_id
+from models.notices import KINDS, NoticeKind, Target, backoff, notice_id
 from models.sql import database_now, insert_ignoring, is_still
 from models.store.conditions import IS_OWED
 from models.store.operations import RESERVED_FOR, outbox

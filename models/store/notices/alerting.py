@@ -7,12 +7,13 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.action.hooks import HooksModel, Target
+from models.action.hooks import HooksModel
 from models.action.plan import Broken, Plan, hooks_of
 from models.notices import (
     OF_HOOKS,
     OPPOSITE,
     NoticeKind,
+    Target,
     first_targets,
     hook_kind,
     quiet_until,

@@ -6,10 +6,10 @@ from uuid import UUID, uuid5
 
 import sqlalchemy as sa
 
-from models.action.hooks import HooksModel, Target
+from models.action.hooks import HooksModel
 from models.action.monitors import config_of, slug_of
 from models.action.plan import Broken, Plan
-from models.notices import NoticeKind
+from models.notices import NoticeKind, Target
 from models.operation import OperationState
 from models.sql import database_now
 from models.store import notices as store

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from models.carriers import Carrier
 from models.json_text import is_too_large
-from models.operation import OperationState, StepState
+from models.operation import SEED, OperationState, StepState, without_seed
 from models.store.operations import running
 from models.store.operations.admission import KeptBack, Recorded
 from models.store.operations.claims import Claim, Claimant, Taking, claim
@@ -25,8 +25,6 @@ from runtime.clock import utc_now
 from runtime.sections import AlertSettings
 
 Step = dict[str, Any]
-# The random text that proves which worker holds an operation: no list, page or answer shows it.
-SEED = "seed"
 _COLUMNS = {
     "done": "processed",
     "total": "total",
@@ -131,18 +129,7 @@ def ended(step: Step, ending: Ending, message: str | None = None) -> Step:
     state = done.get(ending.state, ending.cut_off_step)
     error = ending.error or (ending.reason if state is StepState.FAILED else None)
     said = {key: one for key, one in (("message", message), ("error", error)) if one}
-    return {**_without_seed(step), "state": state, "finished_at": utc_now().isoformat(), **said}
-
-
-def shown(steps: object) -> object:
-    """Return the stored steps of an operation as anybody may see them."""
-    if not isinstance(steps, list):
-        return steps
-    return [_without_seed(one) if isinstance(one, Mapping) else one for one in steps]
-
-
-def _without_seed(step: Mapping[str, Any]) -> Step:
-    return {key: one for key, one in step.items() if key != SEED}
+    return {**without_seed(step), "state": state, "finished_at": utc_now().isoformat(), **said}
 
 
 def progress_columns(progress: Mapping[str, Any]) -> dict[str, Any]:

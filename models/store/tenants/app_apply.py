@@ -11,9 +11,10 @@ from models.errors import InvalidDocument, Problem, Refused
 from models.limits import too_many
 from models.store import audit, tenants
 from models.store.people import users
-from models.store.tenants import Applied
-from models.tenant import SmallAppModel, stored_small_app
+from models.store.tenants import storing
+from models.store.tenants.storing import Applied
 from models.tenant.changes import changes_between
+from models.tenant.document import SmallAppModel, stored_small_app
 from models.tenant.granted import problems_of_sources
 from models.tenant.people import People, plan_people, unknown_members
 from runtime.sections.limits import LimitSettings
@@ -65,7 +66,7 @@ def _apply(
     if limits.domains and len(model.domains) > max(limits.domains, known):
         text = too_many("domains", limits.domains, "leave some out")
         raise InvalidDocument([Problem("domains", None, text)])
-    app, applied = tenants.apply(connection, model)
+    app, applied = storing.apply(connection, model)
     refused = list(problems_of_sources(model, tenants.grants_of(connection, app.id)))
     if refused:
         raise InvalidDocument(refused)

@@ -4,7 +4,6 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from models.action.plan import Plan
 from models.celery_task import HANDED_OVER, HandOver
 from models.column_types import StorableText
 from models.operation import OperationState
@@ -25,8 +24,8 @@ from models.tables import (
     templates,
     users,
 )
-from models.tenant import GIVEN
 from models.tenant.staged import KINDS
+from models.turns import GIVEN_OWNER
 
 
 def overview(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
@@ -77,7 +76,8 @@ def handed_over(
     return [
         (plan.hand_over, plan.queue)
         for plan in plans
-        if isinstance(plan, Plan) and plan.hand_over is not None
+        # A broken plan hands over nothing.
+        if getattr(plan, "hand_over", None) is not None
     ]
 
 
@@ -91,7 +91,7 @@ def _active_names(small_app_id: int, limit: int) -> sa.Select[Any]:
         actions.c.small_app_id == small_app_id,
         actions.c.active,
         actions.c.deleted_at.is_(None),
-        actions.c.owner.is_distinct_from(GIVEN),
+        actions.c.owner.is_distinct_from(GIVEN_OWNER),
     )
     return query.order_by(actions.c.name).limit(limit)
 

@@ -11,7 +11,7 @@ from minutebook.steps import StepFailed, StepOutcome, StepResult
 from models.action.policy import kept_too_short
 from models.store import actions, retention, tenants
 from models.store.operations import running
-from models.tenant import DEFAULT_APP
+from models.tenant.document import DEFAULT_APP
 from models.values.durations import format_span
 from runtime.database import reading
 from runtime.plug_ins import added

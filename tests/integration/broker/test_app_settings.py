@@ -9,10 +9,10 @@ from pydantic import BaseModel
 
 import minutebook
 from minutebook.steps import StepResult
-from models.store import tenants
 from models.store.people import users
+from models.store.tenants import storing
 from models.tables import actions
-from models.tenant import parse_small_app
+from models.tenant.document import parse_small_app
 from models.users import parse_users
 from runtime.config import Settings
 from scheduler.changes.change import Changed, create_all
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.usefixtures("own_steps")
 
 def set_up(engine: sa.Engine, **changes: object) -> Changed:
     with engine.begin() as connection:
-        app, _ = tenants.apply(connection, parse_small_app(APP))
+        app, _ = storing.apply(connection, parse_small_app(APP))
         ann = {"id": "ann@example.com", "activated_at": "2026-01-01T00:00:00Z"}
         users.import_users(connection, app.id, parse_users([ann]))
     return create_all(engine, [make_document(**changes)], author(Registry().steps))[0]

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from models.operation import OperationState
 from models.sql import read_clock
-from models.store.actions.status import perhaps_unhealthy
+from models.store.actions.status import health_in, perhaps_unhealthy
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.claims import claim
 from models.store.operations.finish import Ending, end
@@ -23,9 +23,9 @@ from tests.factories import author, make_action, make_document, make_operation
 from tests.integration.cli.conftest import Call, Write
 from tests.statements import executed
 from views import changes
-from views.actions import health_in, show
 from views.changes import switching
 from views.installation import Installation
+from views.upcoming import show
 
 HOURLY = {"cron_rule": "0 * * * *", "timezone": "UTC"}
 

@@ -26,7 +26,7 @@ from runtime.visible import visible_line
 from tests.factories import make_document
 from tests.integration.cli.conftest import Call, Write
 from tests.servers import Broker
-from views.actions import Action, Actions, Occurrences
+from views.actions import Actions
 from views.apps import App, Apps
 from views.apps.changes import AppliedApp, AppliedApps, DeletedApp
 from views.apps.grants import GrantedTo, HookSecret
@@ -43,8 +43,8 @@ from views.installation import Migrated, Started, StoppedUp
 from views.jobs import AddedJob, DeletedJob, ImportedJobs, Jobs
 from views.operations import Log, Operation, Operations, OperationStateView
 from views.operations.comparison import Comparison
-from views.operations.many import Bulk
 from views.runs import CancelledAll, Ran, RanAll, RepeatedAll, RunPlan
+from views.runs.many import Bulk
 from views.search import Found
 from views.simulation import Simulation
 from views.status import Status
@@ -53,6 +53,7 @@ from views.status.quiet import QuietPeriod
 from views.steps import Steps
 from views.tokens import NewToken, RevokedToken, Tokens
 from views.tokens.sessions import NewLink
+from views.upcoming import Action, Occurrences
 from views.users import AddedUser, DeletedUser, ImportedUsers, User, Users
 from views.users.events import SentEvent
 from views.view import Listing, View

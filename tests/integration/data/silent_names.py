@@ -14,7 +14,7 @@ from uuid import UUID
 from data.failures import SourceFailed, Stopped
 from data.fetch.downloads import Request, download
 from data.watch import Watch
-from models.action.hooks import Target
+from models.notices import Target
 from runtime.config import load_settings
 from runtime.sections.data import FetchSettings
 from tasks.notices.undelivered import Undelivered

@@ -19,7 +19,7 @@ from models.store import usage
 from models.store.tenants import app_apply, app_limits
 from models.store.usage import Used
 from models.tables import app_usage
-from models.tenant import parse_small_app
+from models.tenant.document import parse_small_app
 from runtime.database import reading
 from runtime.sections.limits import LimitSettings
 from scheduler.changes import change

@@ -23,7 +23,7 @@ from apscheduler.triggers.interval import IntervalTrigger
 from celery import Celery
 
 from minutebook.apscheduler import jobs_of
-from models.action import ParseContext
+from models.action.document import ParseContext
 from models.errors import InvalidDocument, Refused
 from moving.apscheduler import jobs as apscheduler_jobs
 from moving.apscheduler.jobs import Work, entries_of, stored_jobs, written_jobs

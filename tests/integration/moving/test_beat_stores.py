@@ -19,7 +19,7 @@ from redis import Redis
 
 from minutebook.beat.entries import NOT_STORED, OTHERWISE
 from minutebook.beat.stores import stored_entries
-from models.action import ParseContext
+from models.action.document import ParseContext
 from moving import django_beat
 from moving.beat_file import entries_of
 from moving.django_beat.tables import read_tables

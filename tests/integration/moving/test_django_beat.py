@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from models.action import ParseContext
+from models.action.document import ParseContext
 from models.errors import Refused
 from moving.django_beat import entries_of
 from moving.django_beat.tables import Tables, read_tables

@@ -12,7 +12,7 @@ from dateutil.rrule import FR, MO, SU
 from redbeat import RedBeatSchedulerEntry
 from redbeat.schedules import rrule
 
-from models.action import ParseContext
+from models.action.document import ParseContext
 from models.errors import Refused
 from models.values import format_instant
 from moving.outcomes import Outcome, outcomes

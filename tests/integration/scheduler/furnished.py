@@ -38,7 +38,7 @@ from tests.integration.data.steps.conftest import Progress
 from tests.integration.scheduler.rubbish import Cell, Key, cells_of, write
 from tests.statements import executed
 from views import apps, audit, jobs, metrics, operations, users
-from views.actions import search, show
+from views.actions import search
 from views.doctor.database import check_database
 from views.operations import paged
 from views.operations.filter import Filter
@@ -46,6 +46,7 @@ from views.overview import overview_of
 from views.overview.vitals import vitals_of
 from views.status import status
 from views.tokens import list_tokens, sessions
+from views.upcoming import show
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 ONE = NOON + timedelta(hours=1)

@@ -9,12 +9,13 @@ import sqlalchemy as sa
 
 from minutebook.steps import SmallApp
 from models.sql import database_now
-from models.store import actions, tenants
+from models.store import actions
 from models.store.notices.alerting import NO_ALERTS
+from models.store.tenants import storing
 from models.tables import actions as actions_table
 from models.tables import audit, operations
 from models.tables import small_apps as small_apps_table
-from models.tenant import parse_small_app
+from models.tenant.document import parse_small_app
 from runtime.database import reading
 from scheduler.changes import change, default_actions, deletion, editing
 from scheduler.changes.validation import ChangeContext
@@ -32,7 +33,7 @@ def maintenance_of(engine: sa.Engine, app: SmallApp = DEFAULT_APP) -> list[dict[
 def made_app(engine: sa.Engine, **document: Any) -> SmallApp:
     """Make a small app as `app add` does."""
     with engine.begin() as connection:
-        app, _ = tenants.apply(connection, parse_small_app({"name": "shop", **document}))
+        app, _ = storing.apply(connection, parse_small_app({"name": "shop", **document}))
         default_actions.give_maintenance(connection, app, STEPS)
     return app
 
@@ -42,7 +43,7 @@ def test_migrate_gives_each_small_app_its_maintenance_at_four_in_its_zone(
 ) -> None:
     with engine.begin() as connection:
         model = parse_small_app({"name": "shop", "zone": "Europe/Paris"})
-        shop, _ = tenants.apply(connection, model)
+        shop, _ = storing.apply(connection, model)
 
     migrated = default_actions.migrate(engine, STEPS)
 
@@ -136,7 +137,7 @@ def test_a_small_app_that_comes_back_is_maintained_anew(engine: sa.Engine) -> No
 def test_a_zone_that_nobody_knows_any_more_stops_no_other_small_app(engine: sa.Engine) -> None:
     with engine.begin() as connection:
         model = parse_small_app({"name": "away"})
-        tenants.apply(connection, model)
+        storing.apply(connection, model)
         its_row = sa.update(small_apps_table).where(small_apps_table.c.name == "away")
         connection.execute(its_row.values(zone="Mars/Olympus"))
 

@@ -21,8 +21,9 @@ from models.store.actions import cursors
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import backfills
 from models.store.scope import WHOLE_INSTALLATION
+from models.store.tenants import storing
 from models.tables import actions, audit, operations, revisions
-from models.tenant import parse_small_app
+from models.tenant.document import parse_small_app
 from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.database import reading
@@ -49,7 +50,7 @@ from tests.factories import (
 def shop(engine: sa.Engine) -> ChangeContext:
     """The change context of a small app `shop`."""
     with engine.begin() as connection:
-        app, _ = tenants.apply(connection, parse_small_app({"name": "shop"}))
+        app, _ = storing.apply(connection, parse_small_app({"name": "shop"}))
     return ChangeContext("tests", app, STEPS)
 
 
@@ -211,7 +212,7 @@ def test_a_small_app_that_comes_back_has_none_of_its_actions(
     delete_app(engine, shop)
 
     with engine.begin() as connection:
-        tenants.apply(connection, parse_small_app({"name": "shop"}))
+        storing.apply(connection, parse_small_app({"name": "shop"}))
 
     assert left(engine) == []
     make(engine, shop, 1)

@@ -10,12 +10,12 @@ import sqlalchemy as sa
 from cli.render import text_of
 from models.sql import read_clock
 from models.store import facts, ticks
+from models.store.actions.downtime import in_words, last_downtime
 from models.store.notices.alerting import NO_ALERTS
 from models.tables import operations
 from runtime.config import Settings
 from runtime.database import reading
 from scheduler import downtime
-from scheduler.downtime import in_words
 from scheduler.loop import Daemon
 from scheduler.on_demand import backfill
 from scheduler.on_demand.backfill_range import BackfillRequest
@@ -147,7 +147,7 @@ def test_one_that_died_while_catching_up_leaves_word(engine: sa.Engine) -> None:
     run_tick(engine, now + timedelta(seconds=3))
 
     with reading(engine) as connection:
-        later = downtime.last_downtime(connection)
+        later = last_downtime(connection)
     assert later is not None
     assert (later["occurrences"], later["sent"], later["missed"]) == in_tables(engine)
 

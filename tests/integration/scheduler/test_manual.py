@@ -2,9 +2,9 @@
 
 import sqlalchemy as sa
 
-from models.store import tenants
+from models.store.tenants import storing
 from models.tables import actions as actions_table
-from models.tenant import parse_small_app
+from models.tenant.document import parse_small_app
 from scheduler.changes.change import create_all
 from scheduler.changes.validation import ChangeContext
 from scheduler.on_demand import manual
@@ -30,7 +30,7 @@ def test_each_is_recorded_as_a_manual_run_and_all_are_sent(
 
 def test_those_of_other_small_apps_are_run_only_with_all_of_them(engine: sa.Engine) -> None:
     with engine.begin() as connection:
-        other, _ = tenants.apply(connection, parse_small_app({"name": "other"}))
+        other, _ = storing.apply(connection, parse_small_app({"name": "other"}))
     create_all(engine, [make_document(name="theirs")], ChangeContext("tests", other, STEPS))
     make_action(engine, name="ours")
 

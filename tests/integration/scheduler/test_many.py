@@ -34,9 +34,9 @@ from tests.factories import (
 from tests.servers import Broker
 from views.changes import deleting, switching
 from views.installation import Installation
-from views.operations import many as bulk
 from views.operations import paged
-from views.operations.many import Selection
+from views.runs import many as bulk
+from views.runs.many import Selection
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

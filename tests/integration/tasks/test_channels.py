@@ -15,9 +15,8 @@ from pydantic import SecretStr
 
 from broker.app import configure
 from minutebook.grants import Grants
-from models.action.hooks import Target
 from models.errors import InvalidDocument, NotFound, Refused
-from models.notices import NoticeKind
+from models.notices import NoticeKind, Target
 from models.store.notices import Notice
 from models.store.notices.alerting import NO_ALERTS
 from models.tables import action_state

@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import minutebook
 from broker.app import configure
-from models.action.hooks import Target
+from models.notices import Target
 from runtime import tracing
 from runtime.config import Settings
 from scheduler.changes.change import create_all

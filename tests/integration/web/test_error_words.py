@@ -5,7 +5,7 @@ import pytest
 from cli.remote.server import Server
 from models.errors import NotFound, Refused
 from tests.integration.web.conftest import APP, NIGHTLY, Web
-from views import actions, runs
+from views import runs, upcoming
 from views.apps import changes as app_changes
 
 FUTURE = "2199-01-01T00:00:00Z"
@@ -45,7 +45,7 @@ def test_a_command_line_elsewhere_says_what_it_would_say_here(web_on_sqlite: Web
     server = Server(web_on_sqlite.url, web_on_sqlite.token())
 
     with pytest.raises(NotFound, match=f"add --app {APP}"):
-        server.ask(actions.show, "nightly")
+        server.ask(upcoming.show, "nightly")
     with pytest.raises(Refused, match="run it without --user"):
         server.seen_in(APP).ask(runs.run, "nightly", "ann@example.com")
     with pytest.raises(Refused, match="add --yes"):

@@ -11,11 +11,13 @@ import sqlalchemy as sa
 from pydantic import ValidationError
 
 from cli.main import run
+from models.action.plan import sound
 from models.errors import InvalidDocument, NotFound, Refused
 from models.job import id_of
 from models.roles import Role
 from models.sql import read_clock
 from models.store import actions
+from models.store.actions.status import plan_in
 from runtime.config import Settings
 from runtime.database import reading
 from scheduler.occurrence import next_occurrences
@@ -63,7 +65,7 @@ def test_an_added_job_is_an_action_that_runs_at_once_and_every_five_minutes(
     assert listed.next_run_at >= row["created_at"]
     assert (listed.url, listed.interval_s, listed.meta) == (URL, 300, {"depth": "2"})
     made = row["created_at"]
-    first, second = next_occurrences(row["plan"], row["uid"], made, 2)
+    first, second = next_occurrences(sound(plan_in(row)), row["uid"], made, 2)
     assert first - made < timedelta(seconds=5)
     assert second - first == timedelta(seconds=300)
 
@@ -77,7 +79,7 @@ def test_adding_a_job_again_changes_it_and_keeps_its_policy(opened: Installation
 
     assert (changed.change, again.change) == ("changed", "unchanged")
     with reading(opened.engine) as connection:
-        plan = actions.find(connection, 1, id_of(URL), opened.scope)["plan"]
+        plan = sound(plan_in(actions.find(connection, 1, id_of(URL), opened.scope)))
     assert (plan.policy.retry.max_attempts, plan.every) == (3, timedelta(minutes=1))
 
 
@@ -89,7 +91,7 @@ def test_a_job_has_the_priority_that_it_was_given_last(opened: Installation) -> 
     other = jobs.add(opened, NewJob(url=f"{URL}/other"))
 
     with reading(opened.engine) as connection:
-        plan = actions.find(connection, 1, id_of(URL), opened.scope)["plan"]
+        plan = sound(plan_in(actions.find(connection, 1, id_of(URL), opened.scope)))
     assert (kept.change, plan.policy.priority, plan.policy.retry.max_attempts) == (
         "unchanged",
         7,

@@ -6,12 +6,12 @@ from uuid import UUID
 
 from cli.render import Table, listing, sentence
 from cli.texts import operations, search
-from cli.texts.actions import described
 from cli.texts.operations import step_lines
+from cli.texts.upcoming import described
 from data.views.templates import WrittenPart
-from views.actions import Upcoming
 from views.operations.comparison import Comparison, Difference
 from views.search import Found, FoundOwner, FoundUser
+from views.upcoming import Upcoming
 
 
 def test_a_step_says_what_it_did_and_not_what_it_did_not() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from models.action import ParseContext, parse_action
-from models.tenant import parse_small_app
+from models.action.document import ParseContext, parse_action
+from models.tenant.document import parse_small_app
 from models.users import parse_users
 from runtime.clock import utc_now
 from tests.factories import STEPS

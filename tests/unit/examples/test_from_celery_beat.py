@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from models.action import ParseContext, parse_action, plan_of
+from models.action.document import ParseContext, parse_action, plan_of
 from models.action.intervals import IntervalModel
 from models.action.plan import Plan
 from models.action.rules import CronModel

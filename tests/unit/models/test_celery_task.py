@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from minutebook.grants import Grants
-from models.action import ParseContext, parse_action, plan_of
+from models.action.document import ParseContext, parse_action, plan_of
 from models.action.plan import Plan
 from models.action.policy import NO_TIME_LIMIT
 from models.carriers import OWN_TASKS, application_in

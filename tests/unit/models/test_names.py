@@ -10,7 +10,7 @@ import pytest
 import models
 import scheduler
 import tasks
-from models.action import parse_action
+from models.action.document import parse_action
 from models.parsing import ParseContext
 from tests.factories import STEPS
 from tests.unit.scheduler.test_occurrence import SEVEN

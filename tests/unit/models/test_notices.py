@@ -5,10 +5,11 @@ from uuid import UUID
 
 import pytest
 
-from models.action.hooks import HookModel, HooksModel, Target
+from models.action.hooks import HookModel, HooksModel
 from models.action.plan import Plan, hooks_of, read_plan
 from models.notices import (
     NoticeKind,
+    Target,
     backoff,
     hook_kind,
     notice_id,

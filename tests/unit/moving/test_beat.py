@@ -9,7 +9,7 @@ from celery import Celery
 from celery.schedules import crontab, schedule
 
 from minutebook import beat
-from models.action import ParseContext
+from models.action.document import ParseContext
 from models.errors import InvalidDocument
 from moving.beat_file import entries_of
 from moving.celery_work import ROUTES_UNREAD, check_exchange, with_unknown_route, work_of

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from models.action import ParseContext, parse_action, plan_of
+from models.action.document import ParseContext, parse_action, plan_of
 from models.action.plan import Plan
 from moving.crontab import (
     ANOTHER_LINE,

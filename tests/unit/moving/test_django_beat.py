@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from models.action import ParseContext
+from models.action.document import ParseContext
 from models.errors import Refused as RefusedCommand
 from moving.django_beat import entries_of
 from moving.django_beat.tables import Tables, in_zone

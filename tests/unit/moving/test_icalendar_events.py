@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from models.action import ParseContext
+from models.action.document import ParseContext
 from models.errors import Refused as RefusedCommand
 from moving.icalendar_events import entries_of
 from moving.outcomes import Outcome, outcomes

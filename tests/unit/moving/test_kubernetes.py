@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from models.action import ParseContext
+from models.action.document import ParseContext
 from models.errors import InvalidDocument
 from models.errors import Refused as RefusedCommand
 from moving.entries import Entry, Refused

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from models.action import ParseContext
+from models.action.document import ParseContext
 from models.values import format_instant
 from moving.beat_file import entries_of
 from moving.outcomes import Outcome, outcomes

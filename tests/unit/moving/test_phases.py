@@ -10,7 +10,7 @@ from celery import Celery
 from celery.schedules import schedule
 
 from minutebook.beat import schedule_of
-from models.action import ParseContext
+from models.action.document import ParseContext
 from moving.apscheduler.jobs import Work, written_jobs
 from moving.apscheduler.jobs import entries_of as jobs_entries
 from moving.beat_file import entries_of

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cron import CronSchedule
-from models.action import ScheduledActionModel, load_action, plan_of
+from models.action.document import ScheduledActionModel, load_action, plan_of
 from models.action.schedule import NO_UID
 from moving.crontab.export import exported
 from moving.crontab.programs import crontab_of, program_of

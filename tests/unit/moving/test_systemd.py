@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cron import CronSchedule
-from models.action import ParseContext
+from models.action.document import ParseContext
 from moving.entries import Entry, Refused
 from moving.outcomes import outcomes
 from moving.systemd import STORED_IS_DUE, entries_of

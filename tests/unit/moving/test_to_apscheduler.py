@@ -8,7 +8,7 @@ import pytest
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from minutebook.apscheduler import jobs_of
-from models.action import ParseContext, ScheduledActionModel, parse_action, plan_of
+from models.action.document import ParseContext, ScheduledActionModel, parse_action, plan_of
 from models.action.schedule import NO_UID
 from moving.apscheduler.exporting import exported, text_of
 from moving.apscheduler.jobs import Work, entries_of, written_jobs

@@ -9,7 +9,7 @@ import pytest
 from celery.schedules import crontab, schedule
 
 from cron import CronSchedule
-from models.action import ParseContext, parse_action
+from models.action.document import ParseContext, parse_action
 from moving.exported import Exported
 from moving.to_beat import exported, text_of
 from tasks.built_in import built_in_steps

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from models.action import ParseContext
+from models.action.document import ParseContext
 from models.errors import InvalidAction
 from scheduler.changes.alike import AlikeDocuments
 from scheduler.changes.revisions import Revision, revision_of

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from models.action import ParseContext, parse_action, plan_of
+from models.action.document import ParseContext, parse_action, plan_of
 from scheduler.decision import decide
 from scheduler.simulate import Fate, Simulated, Timetable, busiest, simulate
 from scheduler.simulate.assertions import differences

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from models.action import parse_action, plan_of
+from models.action.document import parse_action, plan_of
 from models.parsing import ParseContext
 from scheduler.simulate import Simulated, Timetable, simulate
 from tests.factories import STEPS, make_document

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from minutebook.steps import registered_steps
-from models.action import ParseContext, parse_action
+from models.action.document import ParseContext, parse_action
 from models.errors import InvalidAction, UnknownStep
 from tasks.registry import Registry
 from tests.factories import STEPS, make_document

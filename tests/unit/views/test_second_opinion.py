@@ -7,8 +7,8 @@ import pytest
 from cron import CronSchedule, clock_changes
 from models.action.schedule import NO_UID
 from tests.factories import make_plan, make_rule
+from views.actions.rules import YEAR, daylight_notes
 from views.second_opinion import AROUND, second_opinion
-from views.words import YEAR, daylight_notes
 
 NOW = datetime(2026, 11, 25, tzinfo=UTC)
 

@@ -7,7 +7,7 @@ import pytest
 from models.action.plan import Plan
 from models.action.schedule import NO_UID
 from tests.factories import make_plan, make_rule
-from views.words import rules_in_words, zone_of
+from views.actions.rules import rules_in_words, zone_of
 
 AT = "2026-12-01T14:00:00Z"
 

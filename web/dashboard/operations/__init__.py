@@ -19,9 +19,9 @@ from models.store.operations.pages.ranking import OperationOrder
 from scheduler.on_demand.many import TAKES, USUALLY, ManyVerb
 from views import apps, operations, runs
 from views.installation import Installation
-from views.operations import many as bulk
 from views.operations import paged
 from views.operations.filter import Filter
+from views.runs import many as bulk
 from views.view import LARGEST_PAGE
 from web.dashboard.drawing.gantt import gantt
 from web.dashboard.fields import in_zone, one_of

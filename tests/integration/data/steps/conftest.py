@@ -16,8 +16,9 @@ from data.store.snapshots import Domain, domains_of
 from minutebook.steps import Recipient, SmallApp
 from models.sql import database_now
 from models.store import tenants
+from models.store.tenants import storing
 from models.tables import actions, operations
-from models.tenant import parse_small_app
+from models.tenant.document import parse_small_app
 from runtime.config import Settings
 from runtime.database import reading
 from tasks.registry import registry_of
@@ -79,7 +80,7 @@ class Work:
         """Apply the document to the small app."""
         model = parse_small_app({"name": "shop", "zone": "Europe/Paris", **document})
         with self.engine.begin() as connection:
-            self.app, _applied = tenants.apply(connection, model)
+            self.app, _applied = storing.apply(connection, model)
 
     def become_default(self) -> None:
         """Work for the small app `default`, whose maintenance is the installation's too."""

@@ -11,7 +11,7 @@ from models.store import tenants
 from models.store.people import users
 from models.store.tenants import app_apply
 from models.tables import audit
-from models.tenant import parse_small_app
+from models.tenant.document import parse_small_app
 from runtime.clock import wait_for
 from tests.factories import waits_for_lock
 

@@ -6,10 +6,9 @@ from uuid import UUID, uuid4
 import pytest
 import sqlalchemy as sa
 
-from models.store import tenants
-from models.store.tenants import app_documents
+from models.store.tenants import app_documents, storing
 from models.tables import app_documents as table
-from models.tenant import parse_small_app
+from models.tenant.document import parse_small_app
 from runtime.database import reading
 
 PUBLISHER = UUID(int=7)
@@ -23,7 +22,7 @@ def app(engine: sa.Engine) -> int:
 def applied(engine: sa.Engine, **document: Any) -> int:
     """Apply the small app `shop`; return its id."""
     with engine.begin() as connection:
-        return tenants.apply(connection, parse_small_app({"name": "shop", **document}))[0].id
+        return storing.apply(connection, parse_small_app({"name": "shop", **document}))[0].id
 
 
 def published(engine: sa.Engine, app: int, *names: str, by: UUID = PUBLISHER) -> list[str]:

@@ -4,9 +4,10 @@ import sqlalchemy as sa
 from data.store.snapshots import domains_of
 from models.errors import NotFound
 from models.store import tenants
-from models.store.tenants import Applied
+from models.store.tenants import storing
+from models.store.tenants.storing import Applied
 from models.tables import small_apps as table
-from models.tenant import parse_small_app
+from models.tenant.document import parse_small_app
 
 DOCUMENT = {
     "name": "shop",
@@ -24,7 +25,7 @@ def applied(engine: sa.Engine, **changes: object) -> Applied:
     """Apply the document with changes; return the result."""
     with engine.begin() as connection:
         model = parse_small_app({**DOCUMENT, **changes})
-        return tenants.apply(connection, model)[1]
+        return storing.apply(connection, model)[1]
 
 
 def test_a_document_makes_app_domains_and_templates(engine: sa.Engine) -> None:

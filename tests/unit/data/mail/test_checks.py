@@ -7,7 +7,7 @@ import pytest
 from data.mail import checks
 from data.mail.checks import problems_of_template, template_problems
 from data.mail.templates import MailTemplate
-from models.tenant import InvalidSmallApp
+from models.tenant.document import InvalidSmallApp
 from views.apps.changes import checked_small_app
 
 

@@ -11,7 +11,7 @@ from celery.beat import ScheduleEntry
 from celery.schedules import BaseSchedule, crontab, schedule
 
 from minutebook.beat import schedule_of
-from models.action import ParseContext
+from models.action.document import ParseContext
 from models.json_text import read_json
 from moving.beat_file import entries_of
 from moving.outcomes import Outcome, outcomes

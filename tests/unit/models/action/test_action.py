@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from minutebook.steps import StepSpec
-from models.action import (
+from models.action.document import (
     ParseContext,
     ScheduledActionModel,
     document_hash,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from models.action import load_action, parse_action, plan_of, stored_document
+from models.action.document import load_action, parse_action, plan_of, stored_document
 from models.action.warnings import KnownNames, warnings_of
 from models.errors import InvalidAction
 from models.parsing import ParseContext

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from models.action import ParseContext, load_action, parse_action, plan_of, stored_document
+from models.action.document import ParseContext, load_action, parse_action, plan_of, stored_document
 from models.action.plan import Plan
 from models.errors import InvalidAction
 from tests.factories import STEPS

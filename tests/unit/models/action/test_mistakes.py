@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from models.action import ParseContext, parse_action
+from models.action.document import ParseContext, parse_action
 from models.action.warnings import KnownNames, warnings_of
 from models.celery_task import CeleryRules
 from models.errors import InvalidAction

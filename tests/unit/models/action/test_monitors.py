@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from models.action import ParseContext, parse_action, plan_of
+from models.action.document import ParseContext, parse_action, plan_of
 from models.action.monitors import config_of, slug_of
 from tests.factories import STEPS, make_document
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cron import CronSchedule
-from models.action import ParseContext, parse_action
+from models.action.document import ParseContext, parse_action
 from models.action.intervals import IntervalModel
 from models.action.rules import CronModel
 from models.errors import InvalidAction

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from models.action import ParseContext, parse_action, plan_of
+from models.action.document import ParseContext, parse_action, plan_of
 from models.action.plan import Plan
 from models.action.policy import PolicyModel
 from tests.factories import STEPS

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from models.action import ParseContext, parse_action, plan_of, stored_document
+from models.action.document import ParseContext, parse_action, plan_of, stored_document
 from models.action.plan import Plan
 from models.action.schedule import NO_UID
 from models.errors import InvalidAction

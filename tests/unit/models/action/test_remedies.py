@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from minutebook.steps import StepSpec
-from models.action import ParseContext, parse_action
+from models.action.document import ParseContext, parse_action
 from models.action.remedies import with_one_tick
 from models.errors import InvalidAction
 from models.parsing import DEFAULT_TICK, KnownSteps

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from models.action import ParseContext, load_action, parse_action
+from models.action.document import ParseContext, load_action, parse_action
 from models.action.warnings import UNSENT, KnownNames, warnings_of
 from models.celery_task import CeleryRules
 from tests.factories import STEPS

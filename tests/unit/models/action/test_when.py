@@ -7,7 +7,7 @@ from dateutil.relativedelta import relativedelta
 from pydantic import ValidationError
 
 from cron import SolarEvent
-from models.action import ParseContext, parse_action, plan_of, stored_document
+from models.action.document import ParseContext, parse_action, plan_of, stored_document
 from models.action.event_rules import AfterEventModel, EventRule, OnEventModel
 from models.action.intervals import FromEndModel
 from models.action.rules import CronModel, DueDateModel

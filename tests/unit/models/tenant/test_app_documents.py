@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from models.tenant import InvalidSmallApp, parse_small_app
+from models.tenant.document import InvalidSmallApp, parse_small_app
 from models.tenant.staged import LONGEST, MOST, written
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from models.tenant import InvalidSmallApp, SmallAppModel, parse_small_app, stored_small_app
+from models.tenant.document import InvalidSmallApp, SmallAppModel, parse_small_app, stored_small_app
 from models.tenant.people import PeoplePlan, plan_people, unknown_members
 
 SEEN = datetime(2026, 1, 5, 8, tzinfo=UTC)

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from models.tenant import InvalidSmallApp, parse_small_app, stored_small_app
+from models.tenant.document import InvalidSmallApp, parse_small_app, stored_small_app
 from models.tenant.sources import stored_source, warnings_of_domains
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from models.action import ParseContext, parse_action, plan_of, stored_document
+from models.action.document import ParseContext, parse_action, plan_of, stored_document
 from models.errors import InvalidAction
 from tests.factories import STEPS, make_document
 
