@@ -2,7 +2,6 @@
 
 import ast
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -28,7 +27,6 @@ from runtime.config import load_settings
 from runtime.database import make_engine, reading
 from tests.factories import make_document
 from tests.integration.cli.conftest import Call, Result, Write
-from tests.servers import Broker
 from tests.unit.models.action.wrong_documents import WRONG_DOCUMENTS
 
 DEMO = Path(__file__).parents[3] / "examples" / "demo"
@@ -540,61 +538,6 @@ def test_help_loads_no_command(tmp_path: Path) -> None:
     loaded = set(ast.literal_eval(done.stdout.splitlines()[-1]))
     assert re.search(r"^ +action +Scheduled actions", done.stdout, re.M)
     assert not {"sqlalchemy", "celery", "pydantic", "duckdb", "rich.console"} & loaded
-
-
-@pytest.mark.only_here
-@pytest.mark.parametrize("command", [["status"], ["action", "list"], ["operation", "list"]])
-def test_a_command_that_shows_loads_nothing_that_sends_or_changes(
-    command: list[str], home: Path
-) -> None:
-    """Loading is most of what a command costs."""
-    text = (
-        "import sys; from cli.main import run;"
-        f" code = run({command!r}); print(code, *sys.modules, file=sys.stderr)"
-    )
-
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", text], capture_output=True, text=True, check=True
-    )
-
-    code, *loaded = done.stderr.splitlines()[-1].split()
-    heavy = {"celery", "kombu", "redis", "amqp", "httpx", "alembic", "fastapi", "duckdb", "jinja2"}
-    assert code == "0"
-    assert not {*heavy, "yaml", "rich.console", "email_validator", "matplotlib"} & set(loaded)
-    assert not {"scheduler.changes.change", "scheduler.changes.default_actions"} & set(loaded)
-
-
-WORKER_THAT_TELLS = """
-import sys
-from celery import signals
-from cli.main import run
-
-@signals.worker_ready.connect
-def tell(**_):
-    print("loaded", *sys.modules, file=sys.stderr, flush=True)
-
-sys.exit(run(["worker", "--concurrency", "1"]))
-"""
-
-
-@pytest.mark.only_here
-def test_a_worker_is_ready_before_anything_that_only_steps_need_is_loaded(
-    home: Path, broker: Broker
-) -> None:
-    """Loading is most of what a start costs; the processes of its pool load what a step needs."""
-    environment = {**os.environ, "SCHED_BROKER_URL": broker.url}
-    command = [sys.executable, "-P", "-c", WORKER_THAT_TELLS]
-    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as worker:
-        assert worker.stderr is not None
-        told = next((line for line in worker.stderr if line.startswith("loaded ")), "")
-        worker.terminate()
-        worker.communicate(timeout=120)
-
-    loaded = set(told.split())
-    heavy = {"alembic", "duckdb", "fastapi", "fsspec", "httpx", "jinja2", "matplotlib", "numpy"}
-    assert "celery.worker.worker" in loaded
-    assert not {*heavy, "email_validator", "icalendar", "rich.console", "uvicorn"} & loaded
-    assert not {"scheduler", "data.steps", "web.app", "views.actions"} & loaded
 
 
 @pytest.mark.only_here
