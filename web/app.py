@@ -74,10 +74,7 @@ def make_app(opened: Installation) -> FastAPI:
     )
     app.state.installation = opened
     app.state.failures = Failures(settings.web.failures)
-    app.state.bearers = Together(_reading(app, bearers_of), lambda _: None)
-    app.state.states = Together(_reading(app, operations.read_states), itemgetter(0))
-    app.state.shown = Together(_reading(app, operations.read_shown), itemgetter(0, 1))
-    app.state.statuses = Together(_reading(app, app_endpoints.read_status), str)
+    _read_together(app)
     app.state.public_statuses = PublicStatuses(_reading(app, public_statuses))
     app.state.live_operations = Live("operation", partial(rows_of, opened), valid_of)
     app.state.live_statuses = Live("status", partial(apps.statuses, opened), valid_of)
@@ -101,6 +98,15 @@ def make_app(opened: Installation) -> FastAPI:
 def api_routers() -> tuple[APIRouter, ...]:
     """Return the routers of the HTTP API."""
     return (*ROUTERS, *added("endpoints"))
+
+
+def _read_together(app: FastAPI) -> None:
+    """Give the application the reads that requests of the same moment share."""
+    app.state.bearers = Together(_reading(app, bearers_of), lambda _: None)
+    app.state.states = Together(_reading(app, operations.read_states), itemgetter(0))
+    app.state.shown = Together(_reading(app, operations.read_shown), itemgetter(0, 1))
+    app.state.listed = Together(_reading(app, actions.read_listed), lambda page: page)
+    app.state.statuses = Together(_reading(app, app_endpoints.read_status), str)
 
 
 def _reading(

@@ -39,10 +39,15 @@ class LinkedPage:
 
     def items(self, page: Page[Item]) -> tuple[Item, ...]:
         """Return the items of the page; the next one is named relative to this one."""
-        if page.next is not None:
-            following = self._request.url.include_query_params(cursor=page.next)
-            self._response.headers["Link"] = f'<?{following.query}>; rel="next"'
+        self.linked(self._response, page.next)
         return page.items
+
+    def linked(self, response: Response, following: str | None) -> Response:
+        """Return a response that names the next page, if there is one."""
+        if following is not None:
+            address = self._request.url.include_query_params(cursor=following)
+            response.headers["Link"] = f'<?{address.query}>; rel="next"'
+        return response
 
 
 Linked = Annotated[LinkedPage, Depends()]

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 import anyio.to_thread
 from fastapi import Response
 
-from views.view import View
+from views.view import Shown
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -63,7 +63,7 @@ def _fail(answers: Collection[asyncio.Future[Value | None]], error: Exception) -
         answer.exception()
 
 
-def json_of(view: View) -> bytes:
+def json_of(view: Shown) -> bytes:
     """Return the body of an answer, written once for all requests that asked for it."""
     return view.model_dump_json(by_alias=True).encode()
 

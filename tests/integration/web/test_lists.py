@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -102,6 +103,29 @@ def test_a_walk_over_the_pages_meets_each_once(web: Web) -> None:
         assert met == expected[kind]
         assert {len(page) for page in pages[:-1]} == {3}
         assert pages[-1]
+
+
+def test_lists_that_are_asked_for_at_once_are_each_what_was_asked(web: Web) -> None:
+    fill(web)
+    own, whole = web.client(Role.VIEWER, APP), web.client(Role.VIEWER)
+    asked: list[tuple[httpx.Client, dict[str, Any]]] = [
+        (own, {}),
+        (whole, {}),
+        (whole, {"all_apps": True}),
+        (own, {"limit": 2}),
+        (own, {"cursor": "x"}),
+    ]
+
+    def ask(one: tuple[httpx.Client, dict[str, Any]]) -> tuple[int, bytes, str | None]:
+        answer = one[0].get("/api/actions", params=one[1])
+        return answer.status_code, answer.content, answer.headers.get("Link")
+
+    expected = [*map(ask, asked)]
+    with ThreadPoolExecutor(12) as threads:
+        answers = [*threads.map(ask, asked * 10)]
+
+    assert answers == expected * 10
+    assert len({*expected}) == len(asked)
 
 
 def test_a_token_of_one_small_app_lists_that_one_alone(web: Web) -> None:
