@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import accumulate
 from typing import Any
 
@@ -48,22 +48,14 @@ def read_json(text: str | bytes, *, longest: int | None = LONGEST_DOCUMENT) -> o
     than 32, and more than `longest` bytes (None: any size).
     """
     written = _decoded(text, longest)
-    if _depth(written) > DEEPEST:
+    if _may_be_deep(written) and _depth(written) > DEEPEST:
         raise _refused(ROOT, None, TOO_DEEP)
-    repeated: list[str] = []
     try:
-        value = json.loads(
-            written,
-            object_pairs_hook=lambda pairs: _object(pairs, repeated),
-            parse_constant=_no_constant,
-            parse_int=_whole,
-            parse_float=_finite,
-        )
+        return _READ.decode(written)
     except json.JSONDecodeError as error:
         raise _not_json(written, error) from None
-    if repeated:
-        raise InvalidJson([_twice(key) for key in dict.fromkeys(repeated)])
-    return value
+    except _KeyTwice:
+        raise _of_keys_twice(written) from None
 
 
 def is_too_large(value: object) -> bool:
@@ -143,17 +135,40 @@ def _decoded(text: str | bytes, longest: int | None) -> str:
     return written
 
 
+def _may_be_deep(text: str) -> bool:
+    """Return whether a text has so many brackets, those in its strings included."""
+    return text.count("{") + text.count("[") > DEEPEST
+
+
 def _depth(text: str) -> int:
     brackets = _BETWEEN_BRACKETS.sub("", _STRING.sub("", text))
     return max(accumulate(map(_STEPS.__getitem__, brackets)), default=0)
 
 
-def _object(pairs: list[tuple[str, Any]], repeated: list[str]) -> dict[str, Any]:
+class _KeyTwice(Exception):
+    """A key occurs twice in one object."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        counts = Counter(key for key, _ in pairs)
-        repeated.extend(key for key, count in counts.items() if count > 1)
+        raise _KeyTwice
     return found
+
+
+def _of_keys_twice(text: str) -> InvalidJson:
+    """Return the error of a text with a key twice in one object, all such keys in it."""
+    repeated: dict[str, None] = {}
+
+    def note(pairs: list[tuple[str, Any]]) -> None:
+        counts = Counter(key for key, _ in pairs)
+        repeated.update((key, None) for key, count in counts.items() if count > 1)
+
+    try:
+        _decoder(note).decode(text)
+    except json.JSONDecodeError as error:
+        return _not_json(text, error)
+    return InvalidJson([_twice(key) for key in repeated])
 
 
 def _twice(key: str) -> Problem:
@@ -176,6 +191,19 @@ def _finite(digits: str) -> float:
     if not math.isfinite(number):
         raise _refused(ROOT, digits[:40], "is too large a number; write it as a text")
     return number
+
+
+def _decoder(object_of: Callable[[list[tuple[str, Any]]], Any]) -> json.JSONDecoder:
+    return json.JSONDecoder(
+        object_pairs_hook=object_of,
+        parse_constant=_no_constant,
+        parse_int=_whole,
+        parse_float=_finite,
+    )
+
+
+# Made once: it takes as long to make as to read a short document.
+_READ = _decoder(_object)
 
 
 def _not_json(text: str, error: json.JSONDecodeError) -> InvalidJson:

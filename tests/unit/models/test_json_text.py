@@ -15,6 +15,8 @@ from models.json_text import DEEPEST, LARGEST_NUMBER, InvalidJson, read_json, un
     [
         pytest.param('{"a": 1, "a": 2}', "a", "twice", id="key_twice"),
         pytest.param('{"x": [{"a": 1, "a": 1}]}', "a", "twice", id="key_twice_inside"),
+        pytest.param('{"a": 1, "a": 2} x', "line 1, column 18", "remove", id="key_twice_not_json"),
+        pytest.param('{"a": 1, "a": NaN}', "document", "NaN", id="key_twice_nan"),
         pytest.param('{"a": 1,}', "line 1, column 8", "comma after the last", id="comma_in_object"),
         pytest.param("[1, 2, ]", "line 1, column 6", "comma after the last", id="comma_in_list"),
         pytest.param('{\n  "a": 1,\n}', "line 2, column 9", "comma after", id="comma_on_a_line"),
@@ -164,3 +166,14 @@ def test_a_hostile_text_is_refused_in_linear_time(text: str) -> None:
 
     assert process_time() - began < 1
     assert len(str(refused.value)) < 10_000
+
+
+def test_each_key_that_occurs_twice_is_named() -> None:
+    with pytest.raises(InvalidJson) as refused:
+        read_json('[{"a": 1, "a": 2}, {"b": {"c": 1, "c": 2}, "b": 1}, {"a": 1, "a": 2}]')
+
+    assert [one.path for one in refused.value.problems] == ["a", "c", "b"]
+
+
+def test_brackets_in_a_text_are_no_nesting() -> None:
+    assert read_json('["' + "[" * 100 + '"]') == ["[" * 100]
