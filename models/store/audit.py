@@ -7,6 +7,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from models.many_rows import append_all
 from models.sql import database_now
 from models.store.scope import Scope
 from models.tables import actions, audit, operations, small_apps, tokens
@@ -23,9 +24,10 @@ def write(
     objects: Mapping[str, dict[str, Any] | None],
 ) -> None:
     """Record an action by `actor` on objects, with details of each, at the database's clock."""
-    same = {"small_app_id": small_app_id, "at": database_now(), "actor": actor, "verb": verb}
+    given = {"small_app_id": small_app_id, "actor": actor, "verb": verb}
+    same = {name: sa.literal(value, audit.c[name].type) for name, value in given.items()}
     rows = [{"object": name, "details": details} for name, details in objects.items()]
-    connection.execute(sa.insert(audit).values(same), rows)
+    append_all(connection, audit, rows, {**same, "at": database_now()})
 
 
 def listed(

@@ -47,8 +47,8 @@ def insert(
     if not revisions_of:
         return True
     at = sa.literal(now, UTCDateTime())
-    authors = {uid: one.pop("author") for uid, one in revisions_of.items()}
     rows = [{"uid": uid, **one} for uid, one in revisions_of.items()]
+    authors = {one.pop("author") for one in rows}
     stored = insert_all(
         connection,
         actions,
@@ -62,37 +62,28 @@ def insert(
     )
     if len(stored) < len(rows):
         return False
-    _begin(connection, rows, authors, at)
+    (author,) = authors
+    _begin(connection, stored, author, at)
     return True
 
 
 def _begin(
-    connection: sa.Connection,
-    rows: Sequence[Mapping[str, Any]],
-    authors: Mapping[UUID, str],
-    at: sa.ColumnElement[datetime],
+    connection: sa.Connection, uids: Sequence[UUID], author: str, at: sa.ColumnElement[datetime]
 ) -> None:
-    """Store the first revisions and the cursors of new actions."""
-    firsts = [
-        {
-            "action_uid": row["uid"],
-            "document": row["document"],
-            "plan": row["plan"],
-            "author": authors[row["uid"]],
-        }
-        for row in rows
-    ]
-    insert_all(connection, revisions, firsts, {"number": sa.literal(1), "effective_from": at})
-    insert_all(
-        connection,
-        action_cursor,
-        [{"action_uid": row["uid"]} for row in rows],
-        {
-            "watermark": at,
-            "effective_from": at,
-            "next_occurrence_at": sa.literal(UNSCHEDULED, UTCDateTime()),
-        },
-    )
+    """Store the first revisions and the cursors of new actions, from their rows."""
+    first = {
+        "document": actions.c.document,
+        "plan": actions.c.plan,
+        "number": sa.literal(1),
+        "author": sa.literal(author),
+        "effective_from": at,
+    }
+    unscheduled = sa.literal(UNSCHEDULED, UTCDateTime())
+    began = {"watermark": at, "effective_from": at, "next_occurrence_at": unscheduled}
+    its = is_among(connection, actions.c.uid, uids)
+    for table, columns in ((revisions, first), (action_cursor, began)):
+        of_each = sa.select(actions.c.uid, *columns.values()).where(its)
+        connection.execute(sa.insert(table).from_select(["action_uid", *columns], of_each))
 
 
 def replace_all(
