@@ -188,7 +188,12 @@ def _job(operations: OperationModel) -> Job | None:
 
 
 def document_hash(document: Mapping[str, Any], steps: Steps) -> str:
-    """Return the SHA-256 of the document's canonical JSON, in hex.
+    """Return the SHA-256 of the document's canonical JSON, in hex."""
+    return hash_of(canonical(document, steps))
+
+
+def canonical(document: Mapping[str, Any], steps: Steps) -> str:
+    """Return the text by which documents are compared.
 
     The order of keys does not count, except that of user-defined steps: all but the built-in ones
     of `steps`.
@@ -197,8 +202,12 @@ def document_hash(document: Mapping[str, Any], steps: Steps) -> str:
     names = operations if isinstance(operations, Mapping) else ()
     user_steps = [name for name in names if name not in steps or not steps[name].is_built_in]
     text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    order = json.dumps(user_steps) if len(user_steps) > 1 else ""
-    return hashlib.sha256((text + order).encode()).hexdigest()
+    return text + (json.dumps(user_steps) if len(user_steps) > 1 else "")
+
+
+def hash_of(canonical_text: str) -> str:
+    """Return the SHA-256 of a text, in hex."""
+    return hashlib.sha256(canonical_text.encode()).hexdigest()
 
 
 def _strict(context: ParseContext) -> Reading:

@@ -94,7 +94,7 @@ def revisions_of(
             if first != number:
                 remedy = f"is already in document [{first}]; give each its own name"
                 raise InvalidAction([Problem("name", revision.columns["name"], remedy)])
-            _check_look_back(revision.plan, author.kept_for)
+            _check_look_back(revision.columns["look_back_s"], author.kept_for)
             revisions.append(revision)
         except InvalidAction as error:
             where = f"[{number}] " if len(documents) > 1 else ""
@@ -107,8 +107,8 @@ def revisions_of(
     return revisions
 
 
-def _check_look_back(plan: Plan, kept_for: timedelta | None) -> None:
-    longest = timedelta(seconds=plan.longest_look_back_s)
+def _check_look_back(longest_s: int, kept_for: timedelta | None) -> None:
+    longest = timedelta(seconds=longest_s)
     if kept_for is not None and longest > kept_for:
         remedy = kept_too_short(longest, kept_for)
         raise InvalidAction([Problem("policy.look_back", format_span(longest), remedy)])
@@ -122,10 +122,18 @@ def contexts_of(
     since: datetime | None = None,
 ) -> list[ParseContext]:
     """Return the parse context of each document, by its stored action, if any; see `context_of`."""
-    return [
-        context_of(row, author, now, None if row is None else _previous(connection, row), since)
-        for row in rows
-    ]
+    of_new = context_of(None, author, now, since=since)
+    alike: dict[tuple[datetime, bool], ParseContext] = {}
+    found = []
+    for row in rows:
+        if row is None:
+            found.append(of_new)
+        elif (previous := _previous(connection, row)) is not None:
+            found.append(context_of(row, author, now, previous))
+        else:
+            key = (row.created_at, row.active)
+            found.append(alike.get(key) or alike.setdefault(key, context_of(row, author, now)))
+    return found
 
 
 def context_of(
@@ -163,7 +171,7 @@ def _previous(connection: sa.Connection, row: Stored) -> Mapping[str, object] | 
     """
     if row.set_aside is not None or row.edited_at is not None:
         return actions.revision_document(connection, row.action_uid, row.revision)
-    if DUE_DATE not in row.document:
+    if row.document is None or DUE_DATE not in row.document:
         return None
     try:
         document = read_json(row.document)

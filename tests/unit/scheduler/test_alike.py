@@ -1,5 +1,6 @@
 """A document that differs from another in its name alone makes the revision that it makes alone."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -43,6 +44,34 @@ def test_the_revision_is_that_of_the_document_alone(changes: dict[str, Any]) -> 
 def test_actions_made_at_other_instants_have_other_grids() -> None:
     document = make_document(when={"every": "PT1H"})
     later = ParseContext("UTC", NOW, STEPS, created_at=NOW - timedelta(minutes=7))
+
+    revisions = made((document, CONTEXT), ({**document, "name": "later"}, later))
+
+    assert revision_of({**document, "name": "later"}, later, "tests") == revisions[1]
+
+
+def test_actions_made_at_other_instants_share_all_but_a_grid() -> None:
+    document = make_document()
+    later = replace(CONTEXT, created_at=NOW - timedelta(minutes=7))
+
+    revisions = made((document, CONTEXT), ({**document, "name": "later"}, later))
+
+    assert revision_of({**document, "name": "later"}, later, "tests") == revisions[1]
+    assert revisions[0].plan is revisions[1].plan
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        pytest.param({"every": "PT1H"}, id="interval"),
+        pytest.param({"rrule": "FREQ=DAILY", "at": "09:00"}, id="recurrence"),
+        pytest.param([{"rrule": "FREQ=DAILY;INTERVAL=2", "at": "09:00"}], id="one_of_several"),
+        pytest.param({"every": "PT1H", "from": "end"}, id="from_end"),
+    ],
+)
+def test_a_rule_that_begins_with_its_action_has_its_own_beginning(when: object) -> None:
+    document = make_document(when=when)
+    later = replace(CONTEXT, created_at=NOW - timedelta(days=9, minutes=7))
 
     revisions = made((document, CONTEXT), ({**document, "name": "later"}, later))
 
