@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from uuid import UUID, uuid4
 
 import sqlalchemy as sa
@@ -17,21 +18,26 @@ from models.action.plan import Plan
 from models.errors import Hint, Outdated, Refused
 from models.sql import parts_of, read_clock
 from models.store import actions, audit, tenants
-from models.store.actions import cursors
 from models.store.operations.outbox import Message
 from models.store.tenants.app_limits import check_actions
-from models.values import composed
 from runtime.db_retry import in_transaction
 from scheduler.changes.adoption import settle
 from scheduler.changes.circles import check_circles
 from scheduler.changes.dependencies import follow_name
+from scheduler.changes.drafts import (
+    ChangedMeanwhile,
+    Drafts,
+    Rows,
+    locked,
+    rows_seen,
+    validate_again,
+)
 from scheduler.changes.revisions import (
     Next,
     Revision,
     begin_all,
     conclude,
     dependencies_of,
-    revision_of,
 )
 from scheduler.changes.validation import (
     ChangeContext,
@@ -39,15 +45,11 @@ from scheduler.changes.validation import (
     Watch,
     check_revision,
     contexts_of,
-    has_due_date_in,
     in_halves,
     revisions_of,
     unwatched,
 )
 from scheduler.kernel_release import hold_release
-
-# The stored action of each document, None where there is none.
-Rows = Sequence[Stored | None]
 
 ACTIONS_AT_ONCE = 1_000
 
@@ -120,58 +122,30 @@ def _store_all(
     *,
     creates: bool,
 ) -> list[Changed]:
-    def stored(connection: sa.Connection, *, locks: bool) -> Rows:
-        if creates:
-            return [None] * len(documents)
-        return rows_named(connection, documents, author, locks=locks)
-
     validated, is_stored = in_halves(watch)
     # Validated outside a transaction: many documents would hold locks, or idle, for too long.
     with engine.begin() as connection:
-        seen = stored(connection, locks=False)
+        seen = [None] * len(documents) if creates else rows_seen(connection, documents, author)
         since = read_clock(connection)
         contexts = contexts_of(connection, seen, author, since)
     revisions = revisions_of(documents, contexts, author, validated)
 
-    def store(connection: sa.Connection) -> tuple[list[Changed], list[Message]]:
+    def store(connection: sa.Connection, *, locks_all: bool) -> tuple[list[Changed], list[Message]]:
         hold_release(connection)
+        drafts = Drafts(documents, seen, list(revisions), since)
         # Locked before the clock is read: a tick that decides later minutes has to wait.
-        rows = stored(connection, locks=True)
+        rows = seen if creates else locked(connection, drafts, author, locks_all=locks_all)
         now = read_clock(connection)
-        drafts = Drafts(documents, seen, revisions, since)
-        _validate_again(connection, drafts, rows, author, now)
-        check_changes(connection, author.small_app.id, rows, revisions)
+        validate_again(connection, drafts, rows, author, now)
+        check_changes(connection, author.small_app.id, rows, drafts.revisions)
         return _store(connection, rows, drafts, author, now, is_stored)
 
-    changes, messages = in_transaction(engine, store)
+    try:
+        changes, messages = in_transaction(engine, partial(store, locks_all=False))
+    except ChangedMeanwhile:
+        changes, messages = in_transaction(engine, partial(store, locks_all=True))
     send_reserved(engine, messages)
     return changes
-
-
-@dataclass(frozen=True, slots=True)
-class Drafts:
-    """Documents, the stored actions as read at `since`, and the resulting revisions."""
-
-    documents: Sequence[object]
-    seen: Rows
-    revisions: list[Revision]
-    since: datetime
-
-
-def _validate_again(
-    connection: sa.Connection, drafts: Drafts, rows: Rows, author: ChangeContext, now: datetime
-) -> None:
-    """Validate documents again if their action changed, or their due date came, since."""
-    for number, (seen, row) in enumerate(zip(drafts.seen, rows, strict=True)):
-        has_come = has_due_date_in(drafts.revisions[number].plan, drafts.since, now)
-        if has_come or _basis(seen) != _basis(row):
-            context = contexts_of(connection, [row], author, now, drafts.since)[0]
-            document = drafts.documents[number]
-            drafts.revisions[number] = revision_of(document, context, author.name)
-
-
-def _basis(row: Stored | None) -> tuple[object, ...] | None:
-    return None if row is None else (row.action_uid, row.document, row.set_aside)
 
 
 def _store(
@@ -194,11 +168,15 @@ def _store(
     changes |= zip(new, inserted, strict=True)
     following: list[Next] = []
     for number, (row, revision) in enumerate(zip(rows, revisions, strict=True)):
-        if row is not None:
+        if row is None:
+            continue
+        if drafts.stays(number, row):
+            changes[number] = _unchanged(row, revision, author)
+        else:
             changes[number], due, begun = conclude_one(connection, row, revision, author, now)
             messages += due
             following += begun
-            watch(len(changes), total)
+        watch(len(changes), total)
     begin_changes(connection, following, author, now)
     return [changes[number] for number in range(total)], messages
 
@@ -208,11 +186,10 @@ def conclude_one(
 ) -> tuple[Changed, tuple[Message, ...], tuple[Next, ...]]:
     """Decide a locked action up to `now`; return what `revision` changes, which is to be stored."""
     row, recorded = settle(connection, row, now, author.steps)
-    check_revision(row, author)
     uid, name = row.action_uid, revision.columns["name"]
     if row.set_aside is None and revision.columns["document_hash"] == row.document_hash:
-        unchanged = _changed(uid, revision, Change.UNCHANGED, row.revision)
-        return unchanged, recorded.messages, ()
+        return _unchanged(row, revision, author), recorded.messages, ()
+    check_revision(row, author)
     check_name(connection, row, name)
     _check_calendars(connection, [revision], author)
     if name != row.name:
@@ -223,6 +200,11 @@ def conclude_one(
     changed = _changed(uid, revision, Change.CHANGED, row.revision + 1)
     switched = switched_by(row.active, revision.plan.active)
     return replace(changed, switched=switched), recorded.messages, (following,)
+
+
+def _unchanged(row: Stored, revision: Revision, author: ChangeContext) -> Changed:
+    check_revision(row, author)
+    return _changed(row.action_uid, revision, Change.UNCHANGED, row.revision)
 
 
 def begin_changes(
@@ -251,17 +233,6 @@ def check_name(connection: sa.Connection, row: Stored, name: str) -> None:
 
 def _changed(uid: UUID, made: Revision, what: Change, number: int) -> Changed:
     return Changed(uid, made.columns["name"], made.model, made.plan, what, number)
-
-
-def rows_named(
-    connection: sa.Connection, documents: Sequence[object], author: ChangeContext, *, locks: bool
-) -> Rows:
-    """Return the stored action of each document's name, or None."""
-    names = [document.get("name") if isinstance(document, dict) else None for document in documents]
-    spelled = [composed(name) if isinstance(name, str) else None for name in names]
-    texts = [name for name in spelled if name is not None]
-    rows = cursors.named(connection, author.small_app.id, texts, locks=locks)
-    return [None if name is None else rows.get(name) for name in spelled]
 
 
 def _insert_all(

@@ -16,8 +16,9 @@ from models.store import actions
 from models.store.actions import cursors, missed
 from models.store.tenants.app_limits import check_actions
 from scheduler.changes.adoption import edit_of
-from scheduler.changes.change import Change, check_name, rows_named
+from scheduler.changes.change import Change, check_name
 from scheduler.changes.circles import check_circles
+from scheduler.changes.drafts import rows_named
 from scheduler.changes.revisions import Revision, dependencies_of, state_of
 from scheduler.changes.validation import ChangeContext, Stored, contexts_of, revisions_of
 from scheduler.decision import Occurrence, Window

@@ -12,8 +12,8 @@ from models.problems import listed
 from models.store.actions import deletion
 from models.values import composed
 from runtime.database import reading
-from scheduler.changes.change import rows_named
 from scheduler.changes.deletion import delete_each
+from scheduler.changes.drafts import rows_named
 from views.installation import Installation
 from views.view import View
 

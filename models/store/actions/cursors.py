@@ -1,16 +1,18 @@
 """Read, lock and advance the cursors of actions."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
+from models.action import DUE_DATE
 from models.column_types import UTCDateTime
 from models.many_rows import Change, select_each, update_each
 from models.sql import is_among, parts_of
-from models.store.conditions import of_app
+from models.store.conditions import NOT_DELETED
 from models.tables import action_cursor, actions
 
 # A cursor with its action.
@@ -115,14 +117,71 @@ def named(
 
     Locks are taken in the order of the uids, so that two callers never deadlock.
     """
-    uids = sorted(
-        uid for some in parts_of(names, AT_ONCE) for uid in _uids(connection, small_app_id, some)
-    )
+    there = _each_named(connection, small_app_id, names, sa.select(actions.c.uid))
+    uids = sorted((row.uid for row in there), key=attrgetter("int"))
     found: dict[str, sa.Row[Any]] = {}
     for part in parts_of(uids, AT_ONCE):
         rows = lock_all(connection, part) if locks else _read_locked(connection, part)
         found |= {row.name: row for row in rows if row.deleted_at is None}
     return found
+
+
+# What a new document of an action is validated by, and compared with. Only one with a due date is
+# validated by the document before.
+_SEEN = sa.select(
+    action_cursor.c.action_uid,
+    action_cursor.c.edited_at,
+    actions.c.name,
+    actions.c.revision,
+    actions.c.document_hash,
+    actions.c.active,
+    actions.c.set_aside,
+    actions.c.created_at,
+    sa.case((actions.c.document.contains(DUE_DATE), actions.c.document)).label("document"),
+).join(actions, actions.c.uid == action_cursor.c.action_uid)
+
+
+def seen_named(
+    connection: sa.Connection, small_app_id: int, names: Sequence[str]
+) -> dict[str, sa.Row[Any]]:
+    """Return what documents of these names are compared with, by name, without a lock."""
+    return {row.name: row for row in _each_named(connection, small_app_id, names, _SEEN)}
+
+
+def are_as_seen(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> bool:
+    """Return whether these actions, as `seen_named` returned them, have been left alone since."""
+    return all(
+        _revisions(connection, some) == {row.action_uid: row.revision for row in some}
+        for some in parts_of(rows, AT_ONCE)
+    )
+
+
+def _revisions(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> dict[UUID, int]:
+    """Return the revisions of those of these actions that are there, sound and not edited."""
+    is_left_alone = (
+        NOT_DELETED, actions.c.set_aside.is_(None), action_cursor.c.edited_at.is_(None)
+    )  # fmt: skip
+    query = (
+        sa.select(actions.c.uid, actions.c.revision)
+        .join(action_cursor, actions.c.uid == action_cursor.c.action_uid)
+        .where(is_among(connection, actions.c.uid, [row.action_uid for row in rows]))
+        .where(*is_left_alone)
+    )
+    return {row.uid: row.revision for row in connection.execute(query)}
+
+
+def _each_named(
+    connection: sa.Connection, small_app_id: int, names: Sequence[str], query: sa.Select[Any]
+) -> Iterator[sa.Row[Any]]:
+    """Yield what a query finds of the small app's actions of these names.
+
+    Its conditions are in words that no partial index has: until its first analysis, PostgreSQL
+    takes those for empty, and would read all actions of the small app for each name.
+    """
+    is_there = sa.case((NOT_DELETED, 1)) == 1
+    wanted = query.where(actions.c.small_app_id == small_app_id, is_there)
+    for some in parts_of(names, AT_ONCE):
+        yield from connection.execute(select_each(connection, wanted, actions.c.name, some))
 
 
 def lock_all(connection: sa.Connection, uids: Sequence[UUID]) -> Sequence[sa.Row[Any]]:
@@ -137,11 +196,6 @@ def lock_all(connection: sa.Connection, uids: Sequence[UUID]) -> Sequence[sa.Row
 def seen(connection: sa.Connection, uids: Sequence[UUID]) -> dict[UUID, sa.Row[Any]]:
     """Return these actions' cursors as they are, by uid, without a lock."""
     return {row.action_uid: row for row in _read_locked(connection, uids)}
-
-
-def _uids(connection: sa.Connection, small_app_id: int, names: Sequence[str]) -> Sequence[UUID]:
-    query = sa.select(actions.c.uid).where(of_app(small_app_id))
-    return connection.execute(select_each(connection, query, actions.c.name, names)).scalars().all()
 
 
 def hold_action(connection: sa.Connection, uid: UUID) -> bool:

@@ -11,7 +11,7 @@ from minutebook.steps import Steps, StepSpec
 from models.action.rules import DueDateModel
 from models.errors import InvalidAction, NotFound, Refused
 from models.sql import read_clock
-from models.store.actions import find
+from models.store.actions import cursors, find
 from models.store.notices.alerting import NO_ALERTS
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_cursor, actions, audit, revisions
@@ -34,6 +34,7 @@ from tests.factories import (
     set_back,
     spans_of,
 )
+from tests.integration.statements.plans import Statements
 from tests.servers import Broker
 from tests.statements import executed
 
@@ -207,6 +208,19 @@ def test_every_change_is_audited(engine: sa.Engine) -> None:
     assert verbs == ["action.create", "action.change", "action.delete"]
 
 
+def test_many_changes_are_audited_in_their_order(engine: sa.Engine) -> None:
+    names = [f"number {number}" for number in range(30, 0, -1)]
+
+    create_all(engine, [make_document(name=name) for name in names], author())
+
+    with reading(engine) as connection:
+        rows = connection.execute(sa.select(audit).order_by(audit.c.id)).all()
+    assert [row.details for row in rows] == [{"name": name} for name in names]
+    assert {(row.small_app_id, row.actor, row.verb) for row in rows} == {
+        (DEFAULT_APP.id, author().name, "action.create")
+    }
+
+
 def test_a_manual_run_is_sent_at_once_and_refused_while_active(
     engine: sa.Engine, broker: Broker
 ) -> None:
@@ -346,6 +360,66 @@ def test_who_validates_many_documents_holds_up_nobody(engine: sa.Engine) -> None
     changed = apply_all(engine, [make_document(description="ours")], author(steps))[0]
 
     assert (changed.uid, changed.revision) == (action.uid, 3)
+
+
+def test_a_document_that_was_the_same_wins_over_a_change_that_came_between(
+    engine: sa.Engine,
+) -> None:
+    ours = [make_document(name=name) for name in ("first", "second")]
+    apply_all(engine, ours, author())
+    theirs = [one | {"description": "theirs"} for one in ours]
+    steps = WhileValidating(lambda: apply_all(engine, theirs, author()))
+    now_ours = [ours[0], ours[1] | {"description": "ours"}]
+
+    changed = apply_all(engine, now_ours, author(steps))
+
+    assert [(one.change, one.revision) for one in changed] == [(Change.CHANGED, 3)] * 2
+    with reading(engine) as connection:
+        stored = [find(connection, 1, one["name"], WHOLE_INSTALLATION) for one in ours]
+    assert ["theirs" in row["document"] for row in stored] == [False, False]
+
+
+def test_an_edit_by_sql_that_came_between_is_undone_by_the_document_that_was_the_same(
+    engine: sa.Engine,
+) -> None:
+    action = make_action(engine)
+
+    def edit() -> None:
+        with engine.begin() as connection:
+            edited = sa.func.replace(actions.c.document, '"name"', '"description": "x", "name"')
+            connection.execute(sa.update(actions).values(document=edited))
+
+    changed = apply_all(engine, [make_document()], author(WhileValidating(edit)))[0]
+
+    assert (changed.uid, changed.change, changed.revision) == (action.uid, Change.CHANGED, 3)
+
+
+@pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
+def test_an_action_that_stays_is_not_waited_for(engine: sa.Engine) -> None:
+    """A tick that decides it, or a hand, may keep it locked; and no tick waits for this change."""
+    action = make_action(engine)
+    with engine.begin() as connection:
+        cursors.lock(connection, action.uid)
+
+        same = apply_all(engine, [make_document()], author())[0]
+
+    assert (same.uid, same.change) == (action.uid, Change.UNCHANGED)
+
+
+@pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
+def test_a_name_is_looked_up_by_itself_before_the_first_analysis(engine: sa.Engine) -> None:
+    """PostgreSQL takes an index with a condition for empty until then, and would read it whole."""
+    documents = [make_document(name=f"number {number}") for number in range(1_000)]
+    create_all(engine, documents, author())
+    asked = Statements(engine, is_repeated=False)
+
+    with asked.captured():
+        apply_all(engine, documents, author())
+        apply_all(engine, [one | {"description": "new"} for one in documents], author())
+
+    by_name = {text: reads for text, reads in asked.reads().items() if "name = " in text}
+    used = [{one.index for one in reads if one.table == "actions"} for reads in by_name.values()]
+    assert used == [{"actions_by_name"}] * 2
 
 
 def test_a_due_date_that_was_stored_and_came_while_its_edit_was_validated_stands(
