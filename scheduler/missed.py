@@ -1,7 +1,8 @@
 """Record missed occurrences with their cause, and enqueue the notices about them."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -37,11 +38,11 @@ def record_missed(
     last_at = max([*(row["occurrence_at"] for row in rows), *(one["last_at"] for one in spans)])
     settings = settings_in_use()
     outage = outage_at(connection, last_at, settings.scheduler.longest_gap)
-    parts = [*map(_of_row, rows), *map(_of_span, spans)]
-    episodes = _episodes(parts, outage, last_at)
-    rows = [row | {"reason": _why(_of_row(row), outage)} for row in rows]
-    spans = [span | {"reason": _why(_of_span(span), outage)} for span in spans]
+    judged = _Judged(outage, last_at)
+    rows = [row | {"reason": judged.add(row["action_uid"], _of_row(row))} for row in rows]
+    spans = [span | {"reason": judged.add(span["action_uid"], _of_span(span))} for span in spans]
     count = operations.record_missed(connection, rows, spans)
+    episodes = judged.episodes
     # In one order, so that two daemons never deadlock.
     for episode, missed in sorted(episodes.items(), key=lambda one: one[0].key) if count else ():
         for uid, one in missed.items():
@@ -50,54 +51,57 @@ def record_missed(
     return count
 
 
-# Uid, reason, count and ends of missed occurrences of an action.
-Part = tuple[UUID, str, int, datetime, datetime]
+# Reason, count and ends of missed occurrences of an action.
+What = tuple[str, int, datetime, datetime]
 
 
-def _of_row(row: Mapping[str, Any]) -> Part:
+def _of_row(row: Mapping[str, Any]) -> What:
     at = row["occurrence_at"]
-    return row["action_uid"], row["reason"], 1, at, at
+    return row["reason"], 1, at, at
 
 
-def _of_span(span: Mapping[str, Any]) -> Part:
-    its = (span["first_at"], span["last_at"])
-    return span["action_uid"], span["reason"], span["count"], *its
+def _of_span(span: Mapping[str, Any]) -> What:
+    return span["reason"], span["count"], span["first_at"], span["last_at"]
 
 
-def _is_of(outage: Outage | None, part: Part) -> bool:
-    _, reason, _, first_at, last_at = part
-    is_by_time = reason.startswith((TOO_LATE, OVERTAKEN))
-    return is_by_time and outage is not None and outage.covers(first_at, last_at)
-
-
-def _why(part: Part, outage: Outage | None) -> str:
-    """Return the reason with its cause: the outage, if the occurrences lie in it."""
-    _, reason, count, _, _ = part
-    if outage is None or not _is_of(outage, part):
-        return reason
-    is_overtaken = count == 1 and reason.startswith(OVERTAKEN)
-    return f"{reason}: {outage.text}" if is_overtaken else outage.text
-
-
-def _episodes(
-    parts: Iterable[Part], outage: Outage | None, last_at: datetime
-) -> dict[Episode, dict[UUID, Missed]]:
-    """Return what each action missed in each episode.
+@dataclass
+class _Judged:
+    """What each action missed in each episode.
 
     What was overtaken without an outage has none: `catch_up: latest` asks for the newest alone.
     """
-    found: dict[Episode, dict[UUID, Missed]] = defaultdict(dict)
-    for part in parts:
-        uid, reason, count, first_at, until = part
-        if outage is not None and _is_of(outage, part):
-            episode = outage.episode
-        elif reason.startswith(OVERTAKEN):
-            continue
-        else:
-            episode = Episode(f"{last_at.date()} | {reason}", reason)
-        one = found[episode].setdefault(uid, Missed(0, first_at, until))
-        one.add(count, first_at, until)
-    return found
+
+    outage: Outage | None
+    last_at: datetime
+    episodes: dict[Episode, dict[UUID, Missed]] = field(default_factory=lambda: defaultdict(dict))
+    # Actions that are alike missed the same: what is known of a reason, a count and both ends.
+    _known: dict[What, tuple[Episode | None, str]] = field(default_factory=dict)
+
+    def add(self, uid: UUID, what: What) -> str:
+        """Add what an action missed; return the reason with its cause."""
+        if what not in self._known:
+            self._known[what] = self._judge(*what)
+        episode, why = self._known[what]
+        if episode is not None:
+            _, count, first_at, last_at = what
+            of_episode = self.episodes[episode]
+            if uid not in of_episode:
+                of_episode[uid] = Missed(0, first_at, last_at)
+            of_episode[uid].add(count, first_at, last_at)
+        return why
+
+    def _judge(
+        self, reason: str, count: int, first_at: datetime, last_at: datetime
+    ) -> tuple[Episode | None, str]:
+        """Return the episode, and the reason with its cause: the outage, if it was missed in it."""
+        outage = self.outage
+        is_by_time = reason.startswith((TOO_LATE, OVERTAKEN))
+        if outage is not None and is_by_time and outage.covers(first_at, last_at):
+            is_one_overtaken = count == 1 and reason.startswith(OVERTAKEN)
+            return outage.episode, f"{reason}: {outage.text}" if is_one_overtaken else outage.text
+        if reason.startswith(OVERTAKEN):
+            return None, reason
+        return Episode(f"{self.last_at.date()} | {reason}", reason), reason
 
 
 def reason_within(span_reason: str, reason: str) -> str:

@@ -1,6 +1,6 @@
 """Record decisions before sending: operations, missed occurrences and cursors."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -110,8 +110,8 @@ def record(
     A duplicate is a no-op. Operations for which there is no room are recorded as missed.
     """
     room = room or new_room()
-    due = [_row(one, at) for one in decided for at in one.decision.due]
-    missed = [_missed_row(one, each) for one in decided for each in one.decision.missed]
+    due = [row for one in decided for row in _rows(one, one.decision.due)]
+    missed = [row for one in decided for row in _missed_rows(one)]
     kept, beyond = room.within(connection, due)
     new = operations.record(connection, kept)
     if beyond:
@@ -170,9 +170,12 @@ def advance(connection: sa.Connection, decided: Sequence[Decided]) -> None:
     last_ends.keep(connection, ends)
 
 
-def _missed_row(one: Decided, missed: Missed) -> dict[str, Any]:
-    why = {"state": OperationState.MISSED.value, "reason": _why(one, missed)}
-    return _row(one, missed.occurrence) | why
+def _missed_rows(one: Decided) -> Iterator[dict[str, Any]]:
+    found = one.decision.missed
+    rows = _rows(one, [missed.occurrence for missed in found])
+    for row, missed in zip(rows, found, strict=True):
+        row["state"], row["reason"] = OperationState.MISSED.value, _why(one, missed)
+        yield row
 
 
 def _why(one: Decided, missed: Missed) -> str:
@@ -182,13 +185,27 @@ def _why(one: Decided, missed: Missed) -> str:
     return f"{OVERTAKEN} by {format_instant(one.decision.due[-1].at)}"
 
 
-def _row(one: Decided, occurrence: Occurrence) -> dict[str, Any]:
-    action, event = one.action, occurrence.event
-    id = occurrence.id_of(action.uid)
+def _rows(one: Decided, occurrences: Sequence[Occurrence]) -> Iterator[dict[str, Any]]:
+    """Yield occurrences of a decision, all by the clock or all of events, as pending operations."""
+    if not occurrences:
+        return
+    ids, first = [each.id_of(one.action.uid) for each in occurrences], occurrences[0]
+    row = operation_row(one.action, one.plan, ids[0], first.at, _cause(one, first))
+    for id, occurrence in zip(ids, occurrences, strict=True):
+        yield row | {"id": id, "occurrence_at": occurrence.at} | _of_event(occurrence)
+
+
+def _cause(one: Decided, occurrence: Occurrence) -> CausedBy:
+    if occurrence.event is None:
+        return by_action(one.action.name)
+    return by_action(one.action.name, Cause.EVENT, one.plan.watched)
+
+
+def _of_event(occurrence: Occurrence) -> dict[str, Any]:
+    event = occurrence.event
     if event is None:
-        return operation_row(action, one.plan, id, occurrence.at, by_action(action.name))
-    by = by_action(action.name, Cause.EVENT, one.plan.watched)
-    return operation_row(action, one.plan, id, occurrence.at, by) | {
+        return {}
+    return {
         "subject": event.subject,
         "event_id": event.event_id,
         "event_at": event.at,

@@ -9,7 +9,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.errors import Hint, NotFound
-from models.many_rows import Columns, append_all, insert_all
+from models.many_rows import Columns, append_all, insert_all, insert_new
 from models.operation import REQUESTED, TROUBLED, UNSTARTED, OperationState
 from models.sql import database_now, dicts, is_among, stands_in
 from models.store.scope import WHOLE_INSTALLATION, Scope
@@ -67,7 +67,7 @@ def record_missed(
     count = 0
     if rows:
         ended = {name: database_now() for name in ("recorded_at", "not_before", "finished_at")}
-        count = len(insert_all(connection, operations, rows, ended))
+        count = insert_new(connection, operations, rows, ended)
     if spans:
         append_all(connection, missed_spans, spans, {"recorded_at": database_now()})
         count += sum(span["count"] for span in spans)
