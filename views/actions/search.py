@@ -75,7 +75,7 @@ def list_documents(
     overdue = installation.settings.alert.overdue
     with reading(installation.engine) as connection:
         fit = fitting(found_in.document_lengths(connection, asked, limit, overdue))
-        rows = found_in.page(connection, asked, fit + 1, overdue)
+        rows = found_in.page(connection, asked, fit + 1, overdue, has_documents=True)
     shown, following = first_of(rows, fit, _cursor_at)
     items = tuple(StoredAction.of(row, document=document_in(row["document"])) for row in shown)
     return Page[StoredAction](items=items, next=following)

@@ -78,17 +78,24 @@ def place_of(row: Mapping[str, Any], order: ActionOrder) -> Place:
 
 
 def page(
-    connection: sa.Connection, wanted: ActionFilter, limit: int, overdue: timedelta
+    connection: sa.Connection,
+    wanted: ActionFilter,
+    limit: int,
+    overdue: timedelta,
+    *,
+    has_documents: bool = False,
 ) -> list[dict[str, Any]]:
     """Return up to `limit` actions with their status, in their order, then by name and small app.
 
-    Raises Refused if an order that no index has is asked of more than MOST_SORTED.
+    They have their documents only if asked for. Raises Refused if an order that no index has is
+    asked of more than MOST_SORTED.
     """
     if wanted.order is not ActionOrder.NAME:
         _check_number(connection, wanted, overdue)
     # Only the status of those on the page is read.
     chosen = _among(connection, _chosen(wanted, overdue).limit(limit))
-    return dicts(connection, listing(overdue).where(chosen).order_by(*_in_order(wanted.order)))
+    found = listing(overdue, has_documents=has_documents).where(chosen)
+    return dicts(connection, found.order_by(*_in_order(wanted.order)))
 
 
 def count(connection: sa.Connection, wanted: ActionFilter, most: int, overdue: timedelta) -> int:

@@ -30,10 +30,11 @@ _IS_OVER = (action_cursor.c.next_occurrence_at.is_(None), actions.c.event.is_(No
 
 
 @lru_cache
-def listing(overdue: timedelta) -> sa.Select[Any]:
+def listing(overdue: timedelta, *, has_documents: bool = True) -> sa.Select[Any]:
     """Return the query of actions with their cursors and their status, built once.
 
-    The plans are texts, for `plan_in`: a list shows nothing of most of them.
+    A list that shows no documents does not read them: they can be long. The plans are texts, for
+    `plan_in`: a list shows nothing of most of them.
     """
     its_own = operations.c.action_uid == actions.c.uid
     is_late = operations.c.recorded_at < database_now(-overdue)
@@ -41,7 +42,7 @@ def listing(overdue: timedelta) -> sa.Select[Any]:
     late = _expected().where(its_own, is_late | action_state.c.overdue_alerted_at.is_not(None))
     return (
         sa.select(
-            *_STORED,
+            *(one for one in _STORED if has_documents or one is not actions.c.document),
             sa.type_coerce(actions.c.plan, sa.Text).label("plan"),
             action_cursor.c.next_occurrence_at,
             action_cursor.c.watermark,

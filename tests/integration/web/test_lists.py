@@ -18,7 +18,7 @@ from models.roles import Role
 from models.tables import actions, revisions
 from runtime.config import Settings
 from tests.integration.web.conftest import APP, NIGHTLY, SHOP, Serve, Web, with_shop
-from tests.statements import rows_read
+from tests.statements import executed, rows_read
 from views import apps, changes, door, jobs, tokens, users
 from views.actions import search
 from views.apps import changes as app_changes
@@ -126,6 +126,15 @@ def test_lists_that_are_asked_for_at_once_are_each_what_was_asked(web: Web) -> N
 
     assert answers == expected * 10
     assert len({*expected}) == len(asked)
+
+
+def test_a_list_of_actions_reads_none_of_their_documents(web: Web) -> None:
+    """A page has up to a thousand, each of up to 256 KiB."""
+    with executed(web.engine) as statements:
+        shown = web.client().get("/api/actions", params={"app": APP}).json()
+
+    assert len(shown) == 2
+    assert not [one for one in statements if "actions.document," in one]
 
 
 def test_a_token_of_one_small_app_lists_that_one_alone(web: Web) -> None:
