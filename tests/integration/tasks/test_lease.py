@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from models.operation import OperationState
 from models.store.operations.claims import Claim
 from models.store.operations.finish import Ending
+from runtime.clock import wait_for
 from runtime.config import Settings
 from tasks import lease
 from tasks.lease import GIVEN_BACK, STOPPING, Lease
@@ -21,6 +22,19 @@ def make_lease(engine: sa.Engine, settings: Settings) -> Lease:
     return Lease(engine, claim, settings.worker, settings.alert)
 
 
+def beats() -> threading.Thread | None:
+    """Return the thread that keeps a lease, if there is one."""
+    its = (each for each in threading.enumerate() if each.name == "minutebook lease")
+    return next(its, None)
+
+
+def test_an_operation_that_is_over_at_once_needs_no_thread(
+    engine: sa.Engine, settings: Settings
+) -> None:
+    with make_lease(engine, settings).held():
+        assert beats() is None
+
+
 def test_an_end_that_is_not_recorded_for_too_long_leaves_the_lease_to_run_out(
     engine: sa.Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -28,11 +42,10 @@ def test_an_end_that_is_not_recorded_for_too_long_leaves_the_lease_to_run_out(
     one = make_lease(engine, settings)
 
     with one.held():
-        beats = next(each for each in threading.enumerate() if each.name == "minutebook lease")
         one.steps_are_over()
-        beats.join(10)
+        assert wait_for(lambda: beats() is not None, 10)
 
-        assert not beats.is_alive()
+        assert wait_for(lambda: beats() is None, 10)
 
 
 CUT_OFF = Ending(
