@@ -39,15 +39,19 @@ def _sqlite_now(element: DatabaseNow, compiler: SQLCompiler, **kw: Any) -> str:
     return f"(strftime('%Y-%m-%d %H:%M:%f000', 'now', ({seconds}) || ' seconds'))"
 
 
+# Most statements ask for the clock itself: one value less to send, several times in each.
+_NO_SECONDS = sa.literal_column("0.0", sa.Float)
+
+
 def database_now(
     offset: timedelta | float | sa.ColumnElement[float] = 0.0,
 ) -> sa.ColumnElement[datetime]:
     """Return the SQL expression of the database's clock plus `offset` (seconds or a span)."""
     if isinstance(offset, timedelta):
         offset = offset.total_seconds()
-    return DatabaseNow(
-        offset if isinstance(offset, sa.ColumnElement) else sa.literal(float(offset), sa.Float)
-    )
+    if isinstance(offset, sa.ColumnElement):
+        return DatabaseNow(offset)
+    return DatabaseNow(sa.literal(float(offset), sa.Float) if offset else _NO_SECONDS)
 
 
 def read_clock(connection: sa.Connection) -> datetime:
@@ -165,7 +169,7 @@ def upsert_one(
     connection: sa.Connection,
     table: sa.Table,
     row: dict[str, Any],
-    returning: Sequence[sa.ColumnElement[Any]],
+    returning: tuple[sa.ColumnElement[Any], ...],
     added: tuple[str, ...] = (),
     latest: tuple[str, ...] = (),
 ) -> sa.Row[Any]:
@@ -174,9 +178,14 @@ def upsert_one(
     A key that is not a column of the table is a parameter of `returning`.
     """
     names = tuple(name for name in row if name in table.c)
-    changed = _upsert(connection.dialect.name, table, names, added, latest)
-    found: sa.Row[Any] = connection.execute(changed.returning(*returning), row).one()
+    how = (connection.dialect.name, table, names, added, latest)
+    found: sa.Row[Any] = connection.execute(_upsert_returning(how, returning), row).one()
     return found
+
+
+@lru_cache(maxsize=64)
+def _upsert_returning(how: tuple[Any, ...], returning: tuple[sa.ColumnElement[Any], ...]) -> Any:
+    return _upsert(*how).returning(*returning)
 
 
 @lru_cache(maxsize=64)

@@ -17,13 +17,14 @@ RUNNING = frozenset({_S.RUNNING})
 PENDING = frozenset({_S.PENDING})
 
 # What holds only while an attempt runs; a lost one may have left it.
-_OF_RUNNING: dict[str, Any] = dict.fromkeys(
-    ("is_blocking", "eta_earliest_at", "eta_at", "eta_latest_at")
-)
+_OF_RUNNING: dict[str, Any] = {
+    "is_blocking": None,
+    **dict.fromkeys(("eta_earliest_at", "eta_at", "eta_latest_at"), sa.null()),
+}
 _ENDED: dict[str, Any] = {
     "finished_at": database_now(),
-    "waiting_for": None,
-    "turn": None,
+    "waiting_for": sa.null(),
+    "turn": sa.null(),
     **_OF_RUNNING,
 }
 _WRITES: dict[OperationState, dict[str, Any]] = {
@@ -47,12 +48,12 @@ _WRITES: dict[OperationState, dict[str, Any]] = {
         "first_started_at": sa.func.coalesce(operations.c.first_started_at, database_now()),
         "heartbeat_at": database_now(),
         **_OF_RUNNING,
-        "run_type": None,
-        "waiting_for": None,
+        "run_type": sa.null(),
+        "waiting_for": sa.null(),
         # Its message may arrive while it waits for its turn.
         "turn": sa.case((operations.c.turn.is_not(None), Turn.TAKEN.value)),
-        "reason": None,
-        "error": None,
+        "reason": sa.null(),
+        "error": sa.null(),
     },
     **dict.fromkeys(ENDED, _ENDED),
     _S.HANDED_OVER: {

@@ -60,7 +60,7 @@ def _remember(web: Web, id: UUID, state: str, now: datetime) -> None:
         uid = sa.select(operations.c.action_uid).where(operations.c.id == id).scalar_subquery()
         known = known_after(OperationState(state), now)
         key = {"action_uid": connection.execute(sa.select(uid)).scalar_one(), "subject": ""}
-        upsert_one(connection, action_state, {**key, **known}, [action_state.c.action_uid])
+        upsert_one(connection, action_state, {**key, **known}, (action_state.c.action_uid,))
 
 
 def missed(web: Web) -> UUID:
