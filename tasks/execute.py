@@ -173,7 +173,7 @@ def _run_steps(runner: Runner) -> Ending:
         }
         or ending.is_put_back
     )
-    if not keeps_checkpoint:
+    if not (keeps_checkpoint and runner.has_checkpoint):
         return ending
     try:
         if not isinstance(runner.checkpoint, dict):

@@ -17,7 +17,7 @@ from models.operation import Cause, OperationState, StepState
 from models.problems import problems_of
 from models.store import tenants
 from models.store.operations.finish import Ending
-from models.store.operations.running import Story
+from models.store.operations.running import Memory, Story, memory
 from models.store.people import users
 from runtime.config import Settings
 from runtime.db_retry import persist
@@ -57,9 +57,14 @@ class Runner:
         self._given: WorkContext | None = None
 
     @property
+    def has_checkpoint(self) -> bool:
+        """Whether a step asked for the checkpoint or set it: else the stored one stays."""
+        return self._given is not None and self._given.has_checkpoint
+
+    @property
     def checkpoint(self) -> dict[str, Any]:
         """What the steps keep for the next operation; a step changes or replaces it."""
-        return (self._given or self.lease.claim.memory).checkpoint
+        return self._given.checkpoint if self._given is not None else {}
 
     @property
     def runs_step_of_users(self) -> bool:
@@ -73,8 +78,10 @@ class Runner:
         self._given = context = self._context(action)
         handler = LineHandler(self.lease.news)
         logger = logging.getLogger(STEP_LOGGER)
-        # The row keeps INFO lines, whatever the terminal's level is.
-        logger.setLevel(logging.INFO)
+        # The row keeps INFO lines, whatever the terminal's level is. Setting a level makes all
+        # loggers forget theirs.
+        if logger.level != logging.INFO:
+            logger.setLevel(logging.INFO)
         logger.addHandler(handler)
         try:
             return self._run_all(action.operations.steps, context)
@@ -168,6 +175,11 @@ class Runner:
             return []
         return persist(self.engine, lambda c: users.recipients_of(c, app.id, rule))
 
+    def _memory(self) -> Memory:
+        # No other operation of the action can end while this one runs.
+        its = (self.lease.claim.action_uid, self.lease.claim.subject)
+        return persist(self.engine, lambda c: memory(c, *its))
+
     def _context(self, action: ScheduledActionModel) -> WorkContext:
         claim = self.lease.claim
         return WorkContext(
@@ -179,9 +191,7 @@ class Runner:
             parameters=NoParameters(),
             small_app=claim.small_app,
             recipients=self._recipients(action),
-            run_number=claim.memory.run_number + 1,
-            last_success_at=claim.memory.last_success_at,
-            checkpoint=claim.memory.checkpoint,
+            memory_source=self._memory,
             logger=logging.getLogger(STEP_LOGGER),
             engine=self.engine,
             settings=self.settings.granted(claim.grants),

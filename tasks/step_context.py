@@ -2,14 +2,17 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, Protocol
 
 import sqlalchemy as sa
 
 from minutebook.steps import StepContext
+from models.store.operations.running import Memory
 from runtime.config import Settings
+
+_REMEMBERED = ("run_number", "last_success_at", "checkpoint")
 
 
 class LazySettings(Mapping[str, Any]):
@@ -55,6 +58,11 @@ class Reporter(Protocol):
 class WorkContext(StepContext):
     """The StepContext of a running operation; built-in steps use `engine` and `settings`."""
 
+    # Read by `memory_source` when a step first asks for one of them: few steps do.
+    run_number: int = field(init=False)
+    last_success_at: datetime | None = field(init=False)
+    checkpoint: dict[str, Any] = field(init=False)
+    memory_source: Callable[[], Memory]
     engine: sa.Engine
     settings: Settings
     is_manual: bool
@@ -69,6 +77,20 @@ class WorkContext(StepContext):
     failed_modules: Mapping[str, str] = field(default_factory=dict)
     # The module, or `module:object`, that registered each reader.
     reader_modules: Mapping[str, str] = field(default_factory=dict)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _REMEMBERED:
+            raise AttributeError(f"the context of a step has no {name!r}")
+        known = self.memory_source()
+        values = (known.run_number + 1, known.last_success_at, known.checkpoint)
+        # What the step has set stays.
+        vars(self).update(dict(zip(_REMEMBERED, values, strict=True)) | vars(self))
+        return vars(self)[name]
+
+    @property
+    def has_checkpoint(self) -> bool:
+        """Whether a step has read or set the checkpoint: else the stored one stays."""
+        return "checkpoint" in vars(self)
 
     def progress(
         self,

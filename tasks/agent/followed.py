@@ -14,7 +14,7 @@ from models.operation import UNSTARTED, OperationState
 from models.sql import is_still
 from models.store.operations import handed_over, handing, one_step, restart, running, unstarted
 from models.store.operations.admission import EXPIRED, TAKEN, KeptBack, Recorded
-from models.store.operations.claims import Claim, Taking, claim_of, recorded_of
+from models.store.operations.claims import Claim, Taking, recorded_of
 from models.store.operations.finish import Ended, Ending, end
 from models.store.operations.handed_over import hand_over
 from models.store.operations.move import RUNNING
@@ -49,6 +49,8 @@ class Held:
 
     claim: Claim
     step: one_step.Step
+    # What the action knows of its operations before.
+    memory: running.Memory
     # Whether its task may have begun; before that, no work can be lost.
     has_started: bool = False
     # When Celery's own time limit ends its process, by the machine's monotonic clock.
@@ -81,7 +83,7 @@ def take(
     handed_over.take_up(connection, *its)
     found = one_step.take(connection, Taking(*its, worker), CELERY, step, alerts)
     if isinstance(found, Claim):
-        return Held(found, step)
+        return _held(connection, found, step)
     is_known = found is not TAKEN or recorded_of(connection, *its) is not None
     return found if is_known else UNKNOWN
 
@@ -99,7 +101,13 @@ def take_known(
     step = one_step.begun(STEP, repeatable=repeatable, seed=delivery)
     wanted = Taking(recorded.id, recorded.attempt, worker)
     found = one_step.take(connection, wanted, CELERY, step, alerts, recorded)
-    return Held(found, step) if isinstance(found, Claim) else found
+    return _held(connection, found, step) if isinstance(found, Claim) else found
+
+
+def _held(connection: sa.Connection, claimed: Claim, step: one_step.Step) -> Held:
+    # Read after the start: no other operation of the action can end any more.
+    known = running.memory(connection, claimed.action_uid, claimed.subject)
+    return Held(claimed, step, known)
 
 
 def _comes_early(connection: sa.Connection, its: tuple[UUID, int]) -> bool:
@@ -145,16 +153,16 @@ def _end_revoked(connection: sa.Connection, id: UUID, reason: str) -> Ended | No
     return None
 
 
-def described(found: Claim) -> dict[str, Any]:
+def described(held: Held) -> dict[str, Any]:
     """Return what a task may read of its operation, as JSON."""
-    last = found.memory.last_success_at
+    found, last = held.claim, held.memory.last_success_at
     return {
         "operation_id": str(found.id),
         "attempt": found.attempt,
         "occurrence_at": found.occurrence_at.isoformat(),
         "subject": found.subject,
         "triggerer": found.triggerer,
-        "run_number": found.memory.run_number + 1,
+        "run_number": held.memory.run_number + 1,
         "last_success_at": None if last is None else last.isoformat(),
     }
 
@@ -170,7 +178,7 @@ def resume(connection: sa.Connection, its: tuple[UUID, int], delivery: str) -> H
     if recorded is None or not (is_its_own and one_step.is_held_by(step, delivery)):
         raise LeaseLost(f"operation {its[0]} attempt {its[1]} was not claimed by this call")
     running.beat(connection, *its)
-    return Held(claim_of(connection, recorded), step, has_started=True)
+    return replace(_held(connection, Claim(**vars(recorded)), step), has_started=True)
 
 
 def claimed_before(connection: sa.Connection, its: tuple[UUID, int], delivery: str) -> Held | None:

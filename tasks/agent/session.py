@@ -151,7 +151,7 @@ class Session:
         )
         send_begun(self.agent.engine, claimed.owed)
         limits = self.agent.settings.worker.limits(claimed.plan.time_limit)
-        return {"state": "taken", **followed.described(claimed), "limits": vars(limits)}
+        return {"state": "taken", **followed.described(found), "limits": vars(limits)}
 
     def _resume(self, asked: dict[str, Any]) -> dict[str, Any]:
         its, delivery = (UUID(asked["id"]), int(asked["attempt"])), str(asked.get("delivery", ""))

@@ -24,8 +24,8 @@ MISSED_MATTERS = timedelta(days=7)
 NO_UID = UUID(int=0)
 
 
-# No rule of the clock names another instant, and no event makes it due.
 _STORED = [one for one in actions.c if one is not actions.c.plan]
+# No rule of the clock names another instant, and no event makes it due.
 _IS_OVER = (action_cursor.c.next_occurrence_at.is_(None), actions.c.event.is_(None))
 
 

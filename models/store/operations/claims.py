@@ -1,7 +1,7 @@
 """Claim an operation by changing exactly one row, or return why it does not start."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
@@ -26,7 +26,6 @@ from models.store.operations.admission import (
 )
 from models.store.operations.finish import Ending, end
 from models.store.operations.move import becomes, move
-from models.store.operations.running import Memory, memory
 from models.tables import actions, operations, revisions, small_apps
 from runtime.sections import AlertSettings
 
@@ -54,8 +53,6 @@ ANY_KIND = Claimant()
 class Claim(Recorded):
     """An attempt that this worker owns, and what it runs."""
 
-    # What the action knew when the attempt started.
-    memory: Memory
     # The notices of its start, reserved for the caller to send.
     owed: tuple[Owed, ...] = ()
 
@@ -93,17 +90,9 @@ def claim(
     if recorded.broken is not None:
         fault = Ending(OperationState.FAILED, recorded.broken, "broken plan", is_failure=True)
         return KeptBack(NotClaimed.BROKEN, end(connection, *its, fault, alerts=alerts))
-    # Read after the start: no other operation of the action can end any more.
-    claimed = claim_of(connection, recorded)
     is_first = recorded.first_started_at is None
     owed = checkins.began(connection, recorded.id, recorded.plan, alerts) if is_first else ()
-    return replace(claimed, owed=tuple(owed)) if owed else claimed
-
-
-def claim_of(connection: sa.Connection, recorded: Recorded) -> Claim:
-    """Return the claim of an attempt that has started."""
-    known = memory(connection, recorded.action_uid, recorded.subject)
-    return Claim(**vars(recorded), memory=known)
+    return Claim(**vars(recorded), owed=tuple(owed))
 
 
 def is_wanted(row: Columns) -> sa.ColumnElement[bool]:

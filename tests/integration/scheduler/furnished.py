@@ -20,6 +20,7 @@ from models.store import actions, facts, tokens
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
+from models.store.operations.running import Memory
 from models.store.scope import WHOLE_INSTALLATION
 from models.store.totals import COUNTED_TO, FIRST_ID
 from models.tables import action_cursor, metadata
@@ -260,9 +261,7 @@ class Furnished:
             parameters=None,  # type: ignore[arg-type]
             small_app=DEFAULT_APP,
             recipients=(),
-            run_number=1,
-            last_success_at=None,
-            checkpoint={},
+            memory_source=lambda: Memory(0, None, {}),
             logger=logging.getLogger("tests"),
             engine=self.engine,
             settings=self.settings.model_copy(update={"retention": retention}),

@@ -24,6 +24,7 @@ from tasks.execute import run_attempt
 from tasks.registry import Registry
 from tests.factories import author, make_document, make_operation, row_of, rows_of
 from tests.servers import Broker
+from tests.statements import executed
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -219,6 +220,39 @@ def test_what_an_action_knows_is_kept_between_operations(
     with reading(engine) as connection:
         state = connection.execute(sa.select(action_state)).one()
     assert (state.run_number, state.failures_in_row, state.last_state) == (3, 0, "success")
+
+
+def test_an_operation_whose_step_asks_for_nothing_takes_four_statements(
+    engine: sa.Engine, settings: Settings
+) -> None:
+    @minutebook.step("nothing")
+    def nothing(context: minutebook.StepContext) -> None: ...
+
+    action = make_running_action(engine, Registry(), operations={"nothing": True})
+    operation = make_operation(engine, action, NOON)
+
+    with executed(engine) as statements:
+        assert run_one(engine, settings, operation) == "success"
+
+    verbs = [one.split(maxsplit=1)[0] for one in statements]
+    assert verbs == ["SELECT", "UPDATE", "UPDATE", "INSERT"]
+
+
+def test_a_checkpoint_that_no_step_asks_for_stays(engine: sa.Engine, settings: Settings) -> None:
+    seen: list[dict[str, object]] = []
+
+    @minutebook.step("seldom")
+    def seldom(context: minutebook.StepContext) -> None:
+        if context.occurrence_at == NOON:
+            context.checkpoint["last"] = 5
+        if context.occurrence_at == NOON + 2 * MINUTE:
+            seen.append(context.checkpoint)
+
+    action = make_running_action(engine, Registry(), operations={"seldom": True})
+    for number in range(3):
+        run_one(engine, settings, make_operation(engine, action, NOON + number * MINUTE))
+
+    assert seen == [{"last": 5}]
 
 
 def test_a_failed_attempt_keeps_no_checkpoint_though_it_is_retried(

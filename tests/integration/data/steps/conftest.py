@@ -16,6 +16,7 @@ from data.store.snapshots import Domain, domains_of
 from minutebook.steps import Recipient, SmallApp
 from models.sql import database_now
 from models.store import tenants
+from models.store.operations.running import Memory
 from models.store.tenants import storing
 from models.tables import actions, operations
 from models.tenant.document import parse_small_app
@@ -141,9 +142,7 @@ class Work:
             parameters=parameters,
             small_app=self.app,
             recipients=recipients,
-            run_number=1,
-            last_success_at=None,
-            checkpoint=self.checkpoint,
+            memory_source=lambda: Memory(0, None, self.checkpoint),
             logger=logging.getLogger("test"),
             engine=self.engine,
             settings=changed,
