@@ -37,9 +37,6 @@ AMQP = ("amqp", "pyamqp", "amqps")
 ANSWER_S = 5
 # Proxies close a connection that is idle for longer.
 PING_AFTER_IDLE_S = 5.0
-# Above the longest time limit of an operation: Redis redelivers a message that takes longer. A
-# repeated message finds the operation claimed.
-VISIBILITY_TIMEOUT_S = 8 * 24 * 3600
 
 TRANSPORT_ALIASES["amqps"] = "broker.amqps:NamedServer"
 
@@ -97,13 +94,8 @@ def transport_options(url: str) -> dict[str, object]:
     _, master_name = split_sentinel(url)
     return {
         **({"master_name": master_name, "sentinel_kwargs": _SENTINEL} if master_name else {}),
-        "visibility_timeout": VISIBILITY_TIMEOUT_S,
-        # Keys of our own: an application's workers redeliver the messages in theirs after an hour.
-        "unacked_key": "minutebook.unacked",
-        "unacked_index_key": "minutebook.unacked_index",
-        "unacked_mutex_key": "minutebook.unacked_mutex",
-        "unacked_restore_interval": 5,
-        "unacked_restore_throttle": 1,
+        # A worker keeps what it has taken to itself: what it loses is sent again, by our tables.
+        "ack_emulation": False,
         "socket_timeout": 5,
         "socket_connect_timeout": 2,
         # A worker may send only at every other check, and proxies close connections idle for 30 s.

@@ -20,9 +20,9 @@ _loads = transport.loads
 def survive_the_broker() -> None:
     """Let the workers of this process survive lost connections and broken items.
 
-    To reject or acknowledge a message of a lost connection, kombu (5.7) asks a closed one for its
-    host. The AttributeError would end the worker; Celery survives the driver's own error. The
-    broker keeps the message as unacknowledged.
+    To put back a message of a lost connection, kombu (5.7) asks a closed one for its host. The
+    AttributeError would end the worker; Celery survives the driver's own error. The operation is
+    sent again.
 
     An item that is not a JSON message would end the worker too, again after each restart. It
     arrives as a message of the content type `application/data`, which the consumer sets aside.

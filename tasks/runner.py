@@ -176,7 +176,7 @@ class Runner:
         return persist(self.engine, lambda c: users.recipients_of(c, app.id, rule))
 
     def _memory(self) -> Memory:
-        # No other operation of the action can end while this one runs.
+        # Not read by the claim: unless its operations may overlap, no other one ends meanwhile.
         its = (self.lease.claim.action_uid, self.lease.claim.subject)
         return persist(self.engine, lambda c: memory(c, *its))
 

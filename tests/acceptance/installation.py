@@ -314,9 +314,8 @@ class Installation:
             return list(client.lrange(queue, 0, -1))
 
     def queue_is_empty(self, queue: str = "minutebook.quick") -> bool:
-        """Whether nothing waits in a queue, nor is held by a worker."""
-        with self.broker.client() as client:
-            return bool(client.llen(queue) + client.hlen("minutebook.unacked") == 0)
+        """Whether nothing waits in a queue."""
+        return not self.kept_messages(queue)
 
     def _told(self, id: UUID) -> str:
         row = self.row(id)

@@ -17,6 +17,8 @@ from tests.acceptance.proxy import Proxy
 from tests.acceptance.standstill import freeze_in_a_transaction, slow_down
 
 QUEUES = (QUICK, HEAVY)
+# What a worker logs of a second message of an operation.
+PASSED_OVER = "not started, taken"
 FROZEN_S = 2
 # Holds the transaction of whoever records an operation of the action "frozen", as long as the test
 # holds the advisory lock; its idle time-out is shortened, from the 30 s of every connection.
@@ -85,10 +87,10 @@ def test_a_daemon_killed_between_sending_and_marking_sends_twice_and_runs_once(
     installation.make_sendable(*ids)
     installation.tick()
     assert len(installation.kept_messages()) == 20
-    installation.worker(concurrency=2)
+    worker = installation.worker(concurrency=2)
 
     assert installation.all_end(ids) == ["success"] * 10
-    until(installation.queue_is_empty, "all messages are taken")
+    worker.said(PASSED_OVER, times=10)
     assert sorted(line.operation for line in installation.trace.starts()) == sorted(ids)
 
 
@@ -174,11 +176,6 @@ def kept(installation: Installation) -> int:
     return sum(len(installation.kept_messages(f"minutebook.{queue}")) for queue in QUEUES)
 
 
-def all_are_taken(installation: Installation) -> bool:
-    """Whether nothing waits in the two queues, nor is held by a worker."""
-    return all(installation.queue_is_empty(f"minutebook.{queue}") for queue in QUEUES)
-
-
 @pytest.mark.parametrize("breaks", [False], ids=["stands_still"])
 def test_a_daemon_killed_in_the_middle_of_a_batch_sends_the_rest_and_runs_each_once(
     installation: Installation, cut_way: Proxy
@@ -196,11 +193,11 @@ def test_a_daemon_killed_in_the_middle_of_a_batch_sends_the_rest_and_runs_each_o
     installation.make_sendable(*(row["id"] for row in half))
     installation.tick()
     assert kept(installation) == before + 40
-    installation.worker(",".join(QUEUES), concurrency=2)
+    worker = installation.worker(",".join(QUEUES), concurrency=2)
 
     ids = [row["id"] for row in installation.rows()]
     assert installation.all_end(ids) == ["success"] * 40
-    until(lambda: all_are_taken(installation), "all messages are taken")
+    worker.said(PASSED_OVER, times=before)
     assert sorted(line.operation for line in installation.trace.starts()) == sorted(ids)
 
 
@@ -214,11 +211,11 @@ def test_a_connection_that_breaks_in_the_middle_of_a_batch_costs_no_message_and_
 
     daemon.said("broker unavailable, 20 operations wait")
     until(lambda: kept(installation) == 30, "what was uncertain is sent again")
-    installation.worker(",".join(QUEUES), concurrency=2)
+    worker = installation.worker(",".join(QUEUES), concurrency=2)
 
     ids = [row["id"] for row in installation.rows()]
     assert installation.all_end(ids) == ["success"] * 20
-    until(lambda: all_are_taken(installation), "all messages are taken")
+    worker.said(PASSED_OVER, times=10)
     assert sorted(line.operation for line in installation.trace.starts()) == sorted(ids)
     assert daemon.is_alive
 
