@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from pydantic_core import InitErrorDetails
 
 from minutebook.steps import Steps
+from models.action import DUE_DATE
 from models.action.granted import problems_of_hooks, problems_of_steps
 from models.action.hooks import HooksModel
 from models.action.intervals import IntervalModel
@@ -38,7 +39,6 @@ __all__ = [
     "stored_document",
 ]
 
-DUE_DATE = "due_date"
 QUEUES = {True: "heavy", False: "quick"}
 
 

@@ -8,7 +8,8 @@ from typing import TypeAlias
 from uuid import uuid4
 
 from minutebook.steps import Steps
-from models.action.document import DUE_DATE, ParseContext, canonical, hash_of
+from models.action import DUE_DATE
+from models.action.document import ParseContext, canonical, hash_of
 from models.values import composed, parse_name
 from scheduler.changes.revisions import Revision, revision_of
 

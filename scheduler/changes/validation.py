@@ -9,7 +9,8 @@ import sqlalchemy as sa
 
 from minutebook.grants import EVERYTHING, Grants
 from minutebook.steps import SmallApp, Steps
-from models.action.document import DUE_DATE, ParseContext
+from models.action import DUE_DATE
+from models.action.document import ParseContext
 from models.action.plan import Plan
 from models.action.policy import kept_too_short
 from models.action.remedies import with_one_tick
