@@ -7,6 +7,7 @@ from collections import Counter
 from datetime import timedelta
 from uuid import UUID
 
+from benchmarks.bench_due import settle
 from benchmarks.harness import Database, Figure, Sizes, Stack, main, timed
 from models.action.plan import Plan
 from scheduler.loop import Daemon
@@ -21,6 +22,7 @@ def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
     database = stack.filled(sizes.slept, sizes.slept // 1000, behind=MONTH, is_parked=False)
     daemon = Daemon(database.engine, database.settings, steps=built_in_steps())
     daemon.prepare()
+    settle()
     at = database.now
     watch = timed(lambda: daemon.tick_once(at))
     expected = _occurrences(database)
