@@ -15,6 +15,7 @@ transport: Any = redis  # its stubs know none of what is patched
 _connection_parameters = transport.Channel._connparams
 _deliver = transport.Transport._deliver
 _loads = transport.loads
+_restore_unacked = transport.virtual.QoS.restore_unacked
 
 
 def survive_the_broker() -> None:
@@ -26,11 +27,14 @@ def survive_the_broker() -> None:
 
     An item that is not a JSON message would end the worker too, again after each restart. It
     arrives as a message of the content type `application/data`, which the consumer sets aside.
+
+    What cannot be put back, kombu would call lost, and write to a new file each time.
     """
     transport.Channel._connparams = _parameters_of_an_open_one
     transport.bytes_to_str = _text_of
     transport.loads = _loaded
     transport.Transport._deliver = _deliver_any
+    transport.virtual.QoS.restore_unacked = _put_back
 
 
 def _parameters_of_an_open_one(channel: Any, asynchronous: bool = False) -> dict[str, Any]:
@@ -38,6 +42,12 @@ def _parameters_of_an_open_one(channel: Any, asynchronous: bool = False) -> dict
         raise LostConnection("the connection to the broker is closed")
     parameters: dict[str, Any] = _connection_parameters(channel, asynchronous=asynchronous)
     return parameters
+
+
+def _put_back(taken: Any) -> list[Any]:
+    """Put back what was taken; return nothing as lost: the tables send it again."""
+    _restore_unacked(taken)
+    return []
 
 
 def _text_of(item: Any) -> Any:

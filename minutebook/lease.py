@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from time import monotonic
@@ -124,8 +124,8 @@ class Keeper:
     def held(self) -> Iterator[None]:
         """Renew the lease while the block runs."""
         previous = _set_handler(self._on_signal)
-        _KEEPING.add(self)
         try:
+            _KEEPING.add(self)
             yield
         finally:
             self.is_over = True
@@ -236,10 +236,11 @@ class _Keeping:
             if not keeper.is_short:
                 self._start(keeper)
                 return
-            self._since[keeper] = monotonic()
             if not self._is_looking:
+                # First: without a free thread, the work does not begin.
                 threading.Thread(target=self._look, name="minutebook leases", daemon=True).start()
                 self._is_looking = True
+            self._since[keeper] = monotonic()
 
     def remove(self, keeper: Keeper) -> threading.Thread | None:
         """Forget work that is over; return its thread, if it has one."""
@@ -259,17 +260,23 @@ class _Keeping:
             with self._lock:
                 now = monotonic()
                 idle_since = now if self._since else idle_since
-                self._start_those_of(now - CHECK_S / 2)
-                if now - idle_since >= LOOK_ON_S:
+                left = self._start_those_of(now - CHECK_S / 2)
+                if left is not None or now - idle_since >= LOOK_ON_S:
                     self._is_looking = False
-                    return
+                    break
+        if left is not None:
+            left.keep()
 
-    def _start_those_of(self, before: float) -> None:
+    def _start_those_of(self, before: float) -> Keeper | None:
+        """Return what this thread must keep itself, because no other one is free; usually None."""
         for keeper in [one for one, since in self._since.items() if since <= before]:
-            # Without a free thread, the next look tries again.
-            with suppress(RuntimeError):
+            del self._since[keeper]
+            try:
                 self._start(keeper)
-                del self._since[keeper]
+            except RuntimeError:
+                self._threads[keeper] = threading.current_thread()
+                return keeper
+        return None
 
 
 _KEEPING = _Keeping()

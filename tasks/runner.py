@@ -176,7 +176,8 @@ class Runner:
         return persist(self.engine, lambda c: users.recipients_of(c, app.id, rule))
 
     def _memory(self) -> Memory:
-        # Not read by the claim: unless its operations may overlap, no other one ends meanwhile.
+        # Not read by the claim. Meanwhile another operation ends only if both may run at once: that
+        # of an event, or with the overlap policy `allow`.
         its = (self.lease.claim.action_uid, self.lease.claim.subject)
         return persist(self.engine, lambda c: memory(c, *its))
 

@@ -81,11 +81,15 @@ class WorkContext(StepContext):
     def __getattr__(self, name: str) -> Any:
         if name not in _REMEMBERED:
             raise AttributeError(f"the context of a step has no {name!r}")
-        known = self.memory_source()
+        known = self._memory
         values = (known.run_number + 1, known.last_success_at, known.checkpoint)
-        # What the step has set stays.
-        vars(self).update(dict(zip(_REMEMBERED, values, strict=True)) | vars(self))
-        return vars(self)[name]
+        # What a step has set meanwhile stays. Only what was asked for is kept: an end writes the
+        # checkpoint if it is.
+        return vars(self).setdefault(name, dict(zip(_REMEMBERED, values, strict=True))[name])
+
+    @cached_property
+    def _memory(self) -> Memory:
+        return self.memory_source()
 
     @property
     def has_checkpoint(self) -> bool:

@@ -28,6 +28,7 @@ from scheduler.changes.drafts import (
     ChangedMeanwhile,
     Drafts,
     Rows,
+    check_same,
     locked,
     rows_seen,
     validate_again,
@@ -137,7 +138,9 @@ def _store_all(
         rows = seen if creates else locked(connection, drafts, author, locks_all=locks_all)
         now = read_clock(connection)
         validate_again(connection, drafts, rows, author, now)
-        check_changes(connection, author.small_app.id, rows, drafts.revisions)
+        if not all(drafts.stays(number, row) for number, row in enumerate(rows)):
+            check_changes(connection, author.small_app.id, rows, drafts.revisions)
+        check_same(connection, drafts, rows)
         return _store(connection, rows, drafts, author, now, is_stored)
 
     try:

@@ -78,16 +78,24 @@ def locked(
 ) -> Rows:
     """Return the stored action of each document, locked; as it was seen if it stays the same.
 
-    A tick waits for what is locked: not for thousands that stay. These are compared again once the
-    others are locked, so that the result is that of one instant; raises ChangedMeanwhile. With
-    `locks_all`, all are locked.
+    A tick waits for what is locked: not for thousands that stay, which `check_same` compares again.
+    With `locks_all`, all are locked.
     """
     same = {} if locks_all else drafts.same
     others = [None if number in same else one for number, one in enumerate(drafts.documents)]
     rows = rows_named(connection, others, author, locks=True)
-    if not cursors.are_as_seen(connection, list(same.values())):
-        raise ChangedMeanwhile
     return [same.get(number, row) for number, row in enumerate(rows)]
+
+
+def check_same(connection: sa.Connection, drafts: Drafts, rows: Rows) -> None:
+    """Raise ChangedMeanwhile unless what stays the same is as it was seen.
+
+    To be called once all else is locked, and dependencies with it if there are some: the result is
+    then that of one instant.
+    """
+    same = [row for number, row in enumerate(rows) if row and drafts.stays(number, row)]
+    if not cursors.are_as_seen(connection, same):
+        raise ChangedMeanwhile
 
 
 def validate_again(

@@ -70,13 +70,15 @@ def read_listed(
     opened: Installation, asked: Collection[Asked]
 ) -> dict[Asked, tuple[bytes, str | None]]:
     """Return a page, and the place of the next, for the requests that asked at the same time."""
-    return {one: _listed(opened.seen_in(one[0]), one) for one in asked}
+    return {one: _listed(opened, one) for one in asked}
 
 
 def _listed(opened: Installation, asked: Asked) -> tuple[bytes, str | None]:
-    _, limit, cursor, owner, unhealthy, all_apps = asked
+    app, limit, cursor, owner, unhealthy, all_apps = asked
+    # Made anew: the process keeps what it knows of its own small app.
+    seen = opened.for_request(app, is_bound=app is not None, bearer="")
     page = search.list_actions(
-        opened, limit, cursor, owner=owner, unhealthy=unhealthy, all_apps=all_apps
+        seen, limit, cursor, owner=owner, unhealthy=unhealthy, all_apps=all_apps
     )
     return json_of(actions.Actions(page.items)), page.next
 

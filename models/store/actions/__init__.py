@@ -75,7 +75,7 @@ def _begin(
         "document": actions.c.document,
         "plan": actions.c.plan,
         "number": sa.literal(1),
-        "author": sa.literal(author),
+        "author": sa.literal(author, revisions.c.author.type),
         "effective_from": at,
     }
     unscheduled = sa.literal(UNSCHEDULED, UTCDateTime())

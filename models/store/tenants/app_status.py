@@ -183,6 +183,9 @@ def _error(last: sa.Row[Any] | None) -> str | None:
         return None
     failed: dict[str, str] = _details(last).get("failed", {})
     text = "; ".join(f"{name}: {error}" for name, error in failed.items())
+    if last.state == OperationState.PARTIAL:
+        # The operation's error also tells of its other steps.
+        return text or None
     return last.error or text or None
 
 

@@ -1,6 +1,8 @@
 """A change of an action loses no due minute and runs none of the past."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,7 +13,8 @@ from minutebook.steps import Steps, StepSpec
 from models.action.rules import DueDateModel
 from models.errors import InvalidAction, NotFound, Refused
 from models.sql import read_clock
-from models.store.actions import cursors, find
+from models.store import tenants
+from models.store.actions import cursors, find, watched_by_name
 from models.store.notices.alerting import NO_ALERTS
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_cursor, actions, audit, revisions
@@ -28,6 +31,7 @@ from tests.factories import (
     STEPS,
     author,
     cursor_of,
+    locks_waited_for,
     make_action,
     make_document,
     rows_of,
@@ -480,3 +484,51 @@ def test_two_spellings_of_an_accent_name_one_action(engine: sa.Engine) -> None:
     assert found["uid"] == made.uid
     with pytest.raises(Refused):
         create_all(engine, [make_document(name=decomposed)], author())
+
+
+@pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
+def test_what_stays_is_compared_once_no_dependency_can_change(engine: sa.Engine) -> None:
+    yearly = {"cron_rule": "0 0 1 1 *", "timezone": "UTC"}
+    apply_all(engine, [make_document(name=name, when=yearly) for name in "xz"], author())
+    apply_all(engine, [make_document(name="y", when={"on": {"action": "x"}})], author())
+    theirs = [make_document(name="x", when={"on": {"action": "z"}})]
+    ours = [
+        make_document(name="x", when=yearly),
+        make_document(name="z", when={"on": {"action": "y"}}),
+    ]
+
+    with ThreadPoolExecutor(2) as side_by_side:
+        with engine.begin() as connection:
+            tenants.lock(connection, DEFAULT_APP.id)
+            first = side_by_side.submit(apply_all, engine, theirs, author())
+            assert wait_for(lambda: locks_waited_for(engine) == 1, 10)
+            second = side_by_side.submit(apply_all, engine, ours, author())
+            assert wait_for(lambda: locks_waited_for(engine) == 2, 10)
+        first.result()
+        changed = second.result()
+
+    assert [one.change for one in changed] == [Change.CHANGED] * 2
+    with reading(engine) as connection:
+        assert watched_by_name(connection, DEFAULT_APP.id) == {"y": "x", "z": "y"}
+
+
+@pytest.mark.parametrize("name", ["b\udcfcb", "a\0b"], ids=["latin-1", "nul"])
+def test_an_author_is_stored_as_any_text(engine: sa.Engine, name: str) -> None:
+    who = replace(author(), name=name)
+    apply_all(engine, [make_document()], who)
+    apply_all(engine, [make_document(policy={"overlap": "queue"})], who)
+
+    with reading(engine) as connection:
+        first, second = connection.execute(sa.select(revisions.c.author)).scalars()
+    assert first == second
+
+
+def test_documents_that_all_stay_lock_no_dependencies(engine: sa.Engine) -> None:
+    first = make_document()
+    documents = [first, make_document(name="after", when={"on": {"action": first["name"]}})]
+    apply_all(engine, documents, author())
+
+    with executed(engine) as statements:
+        apply_all(engine, documents, author())
+
+    assert not [one for one in statements if "small_apps" in one and "FOR " in one]

@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 import minutebook
+from broker.app import configure
 from cli.remote.server import Server
 from data.views import templates
 from models.job import id_of
@@ -19,10 +20,13 @@ from models.tables import actions, revisions
 from runtime.config import Settings
 from tests.integration.web.conftest import APP, NIGHTLY, SHOP, Serve, Web, with_shop
 from tests.statements import executed, rows_read
+from tests.web_server import serving
 from views import apps, changes, door, jobs, tokens, users
 from views.actions import search
 from views.apps import changes as app_changes
+from views.installation import Installation
 from views.view import LARGEST_DOCUMENTS
+from web.app import make_app
 
 COUNT = 7
 JOBS = [f"https://example.com/{number}" for number in range(COUNT)]
@@ -270,3 +274,21 @@ def test_a_page_reads_what_it_shows(home_of: Callable[[str], Settings], serve: S
             clients[kind].get(path, params={"limit": 3}).raise_for_status()
         # One more says whether there is another page.
         assert max(read) == 4
+
+
+def test_a_list_is_that_of_the_small_app_as_it_is_now(settings: Settings) -> None:
+    """A web process of a small app outlives it."""
+    configure(settings)
+    opened = Installation(settings.home, APP)
+    opened.__dict__["settings"] = settings
+    with serving(make_app(opened), settings.web) as url:
+        asker = opened.for_request(None, is_bound=False, bearer="tests")
+        bearer = {"Authorization": f"Bearer {tokens.create(asker, Role.ADMIN, None).token}"}
+        with httpx.Client(base_url=url, headers=bearer) as client:
+            client.post("/api/apps", json=SHOP)
+            listed = client.get("/api/actions")
+            deleted = client.delete(f"/api/apps/{APP}")
+            gone = client.get("/api/actions")
+
+    assert (listed.status_code, deleted.status_code, gone.status_code) == (200, 200, 404)
+    opened.engine.dispose()

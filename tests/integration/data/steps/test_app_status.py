@@ -143,6 +143,12 @@ def test_a_refresh_that_failed_says_why(work: Work) -> None:
     assert (status(work)["status"], status(work)["last_error"]) == ("failed", "a: gone")
 
 
+def test_what_failed_beside_a_refresh_is_not_its_error(work: Work) -> None:
+    make(work, "partial", "success", error="send_execsum: 1 of 3 mails failed", finished_at=NOON)
+
+    assert status(work)["last_error"] is None
+
+
 def test_failed_domains_are_reported_beside_others(work: Work) -> None:
     make(work, "partial", "partial", {"failed": {"a": "gone"}}, finished_at=NOON)
 

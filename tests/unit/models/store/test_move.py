@@ -93,7 +93,7 @@ def test_every_end_has_an_instant_and_waits_for_nothing(state: OperationState) -
     written = becomes(state, origins)
 
     assert isinstance(written["finished_at"], sa.ColumnElement)
-    assert written["waiting_for"] is None
+    assert isinstance(written["waiting_for"], sa.Null)
 
 
 def test_a_new_attempt_has_no_worker_and_no_message() -> None:
