@@ -111,7 +111,7 @@ def _work_off(
         def left() -> int:
             if worker.poll() is not None:
                 raise RuntimeError(log.read_text())
-            held = client.hlen("unacked") + client.hlen("minutebook.unacked")
+            held = client.hlen("unacked")
             return int(client.llen("minutebook.quick")) + int(held)
 
         pause = Event()

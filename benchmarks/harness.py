@@ -32,7 +32,7 @@ from models.sql import read_clock
 from models.store.schema import migrate
 from runtime.clock import utc_now, wait_for
 from runtime.config import Settings, load_settings
-from runtime.database import make_engine, reading
+from runtime.database import make_engine, plan_each_time, reading
 from tests.servers import Broker, PostgreSQL, free_port, temporary_folder
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -160,6 +160,8 @@ class Stack:
         settings = load_settings(home, environ)
         configure(settings)
         engine = make_engine(settings)
+        # As the daemon does.
+        plan_each_time(engine)
         self._engines.append(engine)
         migrate(engine)
         self.flush()

@@ -188,16 +188,29 @@ def always_wait_briefly(engine: sa.Engine) -> None:
 
     A session by a pooler, which others use too, stays as it is.
     """
+    _set_in_each(engine, f"lock_timeout = '{LOCKED_ROWS_WAIT}'")
+
+
+def plan_each_time(engine: sa.Engine) -> None:
+    """Let PostgreSQL plan each statement of new connections by the tables as they are then.
+
+    A plan that it keeps for a prepared statement is of the moment when it was made, perhaps of a
+    table that was still empty, and knows no values. With such plans, a tick with 10,000 due takes a
+    tenth longer.
+    """
+    _set_in_each(engine, "plan_cache_mode = force_custom_plan")
+
+
+def _set_in_each(engine: sa.Engine, setting: str) -> None:
+    def set_it(connection: Any, _record: object) -> None:
+        if connection.prepare_threshold is None:
+            return
+        connection.autocommit = True
+        connection.execute(f"SET {setting}")
+        connection.autocommit = False
+
     if engine.dialect.name == "postgresql":
-        event.listen(engine, "connect", _set_lock_timeout)
-
-
-def _set_lock_timeout(connection: Any, _record: object) -> None:
-    if connection.prepare_threshold is None:
-        return
-    connection.autocommit = True
-    connection.execute(f"SET lock_timeout = '{LOCKED_ROWS_WAIT}'")
-    connection.autocommit = False
+        event.listen(engine, "connect", set_it)
 
 
 def is_locked(error: BaseException) -> bool:

@@ -19,7 +19,7 @@ from models.values import format_instant
 from models.values.durations import format_span
 from runtime.clock import monotonic, utc_now
 from runtime.config import Settings
-from runtime.database import DATABASE_AWAY, reading, unhurried
+from runtime.database import DATABASE_AWAY, plan_each_time, reading, unhurried
 from runtime.logs.events import EventLog
 from runtime.skew import SkewWatch
 from runtime.stopping import Stop
@@ -64,6 +64,7 @@ class Daemon:
     at_start: Callable[[], None] = lambda: None
 
     def __post_init__(self) -> None:
+        plan_each_time(self.engine)
         self.sweeper = Sweeper(self.settings.worker.lease, self.settings.alert)
         # Often enough to detect every database outage that ages a healthy lease.
         self._longest_wait_s = min(LONGEST_WAIT_S, self.settings.worker.lease_s / 4)

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import pytest
 import sqlalchemy as sa
 
 from models.sql import read_clock
@@ -31,3 +32,20 @@ def test_a_daemon_that_was_frozen_at_its_clock_does_not_take_it_for_set_back(
     other.dispose()
 
     assert report.clock_set_back_s == 0
+
+
+@pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
+def test_no_plan_is_kept_from_a_tick_whose_tables_were_still_empty(settings: Settings) -> None:
+    engine = make_engine(settings, connections=1)
+    daemon = Daemon(engine, settings, STEPS)
+    daemon.prepare()
+
+    for _ in range(10):
+        daemon.tick_once()
+
+    kept = "SELECT sum(generic_plans), sum(custom_plans) FROM pg_prepared_statements"
+    with reading(engine) as connection:
+        generic, custom = connection.exec_driver_sql(kept).one()
+    engine.dispose()
+    assert generic == 0
+    assert custom > 0
