@@ -1,0 +1,50 @@
+"""Many given rows are written as they are, whatever is in them, on both stores."""
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.many_rows import insert_all
+from models.tables import revisions
+from runtime.database import reading
+from tests.factories import make_action
+from tests.statements import executed
+
+NOON = datetime(2026, 11, 26, 12, tzinfo=UTC)
+SINCE = {"effective_from": sa.literal(NOON, revisions.c.effective_from.type)}
+# Each of these breaks a text that is written by hand.
+DOCUMENT = '{"name": "\\"é\\\\ \\u2028", "note": "' + "x" * 100_000 + '"}'
+
+
+def rows_of(engine: sa.Engine, uid: UUID) -> list[dict[str, Any]]:
+    """Return two revisions with long documents."""
+    with reading(engine) as connection:
+        plan = connection.execute(sa.select(revisions.c.plan)).scalar_one()
+    same = {"action_uid": uid, "document": DOCUMENT, "plan": plan, "author": "tests"}
+    return [same | {"number": number} for number in (2, 3)]
+
+
+def test_long_documents_are_stored_as_they_are(engine: sa.Engine) -> None:
+    rows = rows_of(engine, make_action(engine).uid)
+
+    with engine.begin() as connection:
+        insert_all(connection, revisions, rows, SINCE)
+
+    with reading(engine) as connection:
+        query = sa.select(revisions.c.document, revisions.c.effective_from)
+        found = connection.execute(query.where(revisions.c.number > 1)).all()
+    assert found == [(DOCUMENT, NOON)] * 2
+
+
+def test_sqlite_does_not_read_a_text_of_all_documents_once_for_each_column(
+    engine: sa.Engine,
+) -> None:
+    rows = rows_of(engine, make_action(engine).uid)
+
+    with engine.begin() as connection, executed(engine) as statements:
+        insert_all(connection, revisions, rows, SINCE)
+
+    assert statements
+    assert not any("json_each" in statement for statement in statements)
