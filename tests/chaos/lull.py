@@ -29,14 +29,20 @@ _WAITING = sa.select(operations.c.id).where(
         sa.and_(operations.c.state == "pending", operations.c.turn == "waits"),
     ),
 )
-# What the storm saw sent holds its turn, and so a process, until its message is sent again.
+# A turn is a process. What the storm saw sent has one until its message is sent again, and what a
+# killed daemon was sending, until its reservation ends.
 _HOLD_A_PROCESS = sa.select(sa.func.count()).where(
     sa.or_(
         operations.c.state == "running",
         sa.and_(
-            operations.c.state == "queued",
             operations.c.turn == "taken",
-            operations.c.queued_at <= sa.bindparam("since"),
+            sa.or_(
+                operations.c.state == "pending",
+                sa.and_(
+                    operations.c.state == "queued",
+                    operations.c.queued_at <= sa.bindparam("since"),
+                ),
+            ),
         ),
     )
 )
