@@ -167,6 +167,9 @@ WITH_PRIORITY = "priority <> 0 AND deleted_at IS NULL"
 _MAIL_STEPS = """(document LIKE '%"send_email"%' OR document LIKE '%"send_execsum"%'"""
 WANTS_MAIL = f"""{_MAIL_STEPS} OR document LIKE '%"mail"%') AND deleted_at IS NULL"""
 IS_JOB = "job_id IS NOT NULL AND deleted_at IS NULL"
+# How a plan that sends a task of a Celery application begins to name it.
+SENDS_TASK = """plan LIKE '%"hand_over":{%'"""
+_SENDS_TASK = f"{SENDS_TASK} AND deleted_at IS NULL"
 
 actions = sa.Table(
     "actions",
@@ -206,6 +209,7 @@ actions = sa.Table(
     sa.Index("actions_look_back", "look_back_s"),
     _partial("actions_set_aside", "updated_at", where="set_aside IS NOT NULL"),
     _partial("actions_jobs", "small_app_id", "job_id", "name", where=IS_JOB),
+    _partial("actions_sending_tasks", "small_app_id", "name", where=_SENDS_TASK),
 )
 
 revisions = sa.Table(

@@ -4,7 +4,7 @@ import sqlalchemy as sa
 
 from models.store import totals
 from models.store.totals.amounts import Totals
-from runtime.database import DATABASE_AWAY, reading, unhurried
+from runtime.database import DATABASE_AWAY, glancing, unhurried
 from runtime.logs.events import EventLog
 from scheduler.tick import TickReport
 
@@ -36,7 +36,7 @@ def count_ended(engine: sa.Engine) -> None:
     """
     try:
         for _ in range(MOST_PAGES):
-            with reading(engine) as connection:
+            with glancing(engine) as connection:
                 page = totals.next_page(connection)
             if page.is_empty:
                 return

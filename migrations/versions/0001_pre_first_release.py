@@ -266,6 +266,12 @@ sa.Table(
     _partial(
         "actions_jobs", "small_app_id", "job_id", "name", where=f"job_id IS NOT NULL AND {THERE}"
     ),
+    _partial(
+        "actions_sending_tasks",
+        "small_app_id",
+        "name",
+        where=f"""plan LIKE '%"hand_over":{{%' AND {THERE}""",
+    ),
 )
 
 sa.Table(

@@ -9,12 +9,10 @@ from models.action.plan import Plan
 from models.sql import dicts
 from models.store.conditions import NOT_DELETED
 from models.store.scope import Scope
-from models.tables import actions, small_apps
+from models.tables import SENDS_TASK, actions, small_apps
 
 # Plans that may send such a task are read up to so many.
 MOST_PLANS = 500
-# How a plan that sends a task begins to name it.
-_SENDS = '"hand_over":{"task":"'
 
 
 def named(
@@ -46,9 +44,9 @@ def sending(
     Also return whether there may be more, since only so many plans with the text are read.
     """
     plan = sa.type_coerce(actions.c.plan, sa.Text)
-    query = _of(scope, actions.c.uid, actions.c.name, actions.c.plan)
+    query = _of(scope, actions.c.uid, actions.c.name, actions.c.plan).where(sa.text(SENDS_TASK))
     # The text may also stand in the arguments: the plan itself is asked below.
-    query = query.where(plan.contains(_SENDS), plan.icontains(text, autoescape=True))
+    query = query.where(plan.icontains(text, autoescape=True))
     ordered = query.order_by(actions.c.name, small_apps.c.name).limit(MOST_PLANS)
     rows = [_sent(row) for row in dicts(connection, ordered)]
     its = [row for row in rows if text.casefold() in row["task"].casefold()]

@@ -4,13 +4,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from models.celery_task import HANDED_OVER, HandOver
-from models.column_types import StorableText
+from models.celery_task import HandOver
 from models.operation import OperationState
 from models.sql import dicts, stands_in
 from models.store.actions.cursors import UNSCHEDULED
+from models.store.conditions import NOT_DELETED
 from models.stored import document_in
 from models.tables import (
+    SENDS_TASK,
     action_cursor,
     action_state,
     actions,
@@ -66,11 +67,8 @@ def handed_over(
     connection: sa.Connection, small_app_id: int, limit: int
 ) -> list[tuple[HandOver, str]]:
     """Return the Celery tasks that up to `limit` actions of a small app send, with their queues."""
-    text = sa.type_coerce(actions.c.plan, StorableText)
     query = sa.select(actions.c.plan).where(
-        actions.c.small_app_id == small_app_id,
-        actions.c.deleted_at.is_(None),
-        text.contains(HANDED_OVER, autoescape=True),
+        actions.c.small_app_id == small_app_id, NOT_DELETED, sa.text(SENDS_TASK)
     )
     plans = connection.execute(query.order_by(actions.c.name).limit(limit)).scalars()
     return [

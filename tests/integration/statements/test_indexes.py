@@ -400,16 +400,17 @@ def test_documents_that_name_a_program_a_calendar_or_a_summary_are_found(
 
     with statements.captured(), filled.engine.begin() as connection:
         summary = app_overview.action_with(connection, app.id, "send_execsum")
+        tasks = app_overview.handed_over(connection, app.id, 1)
         calendars.replan(connection, app, {}, "tests", STEPS)
     scans = [one for one in statements.scans() if one.startswith("actions ")]
     # It reads the actions of small apps with grants as well.
     with statements.captured(), reading(filled.engine) as connection:
         findings = list(check_allowed(connection, settings))
 
-    assert (summary, findings, scans) == (None, [], [])
+    assert (summary, tasks, findings, scans) == (None, [], [], [])
     if filled.engine.dialect.name == "postgresql":
         searches = {"actions_with_command", "actions_with_calendar", "actions_with_execsum"}
-        assert searches <= statements.indexes()
+        assert searches | {"actions_sending_tasks"} <= statements.indexes()
 
 
 def test_the_last_success_is_looked_for_among_the_operations_of_its_action(
