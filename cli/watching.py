@@ -42,12 +42,12 @@ def show_list(
 def watch(context: typer.Context, door: Door, id: str) -> None:
     """Print a line at each change of an operation until it ends; exit with 1 if it went wrong."""
     from cli.texts.operations import in_one_line
-    from views.view import json_text
+    from views.view import json_line
     from views.waiting import changes
 
     as_json = of(context).as_json
     for one in changes(door, id):
-        print_line(json_text(one, None) if as_json else in_one_line(one), is_safe=as_json)
+        print_line(json_line(one) if as_json else in_one_line(one), is_safe=as_json)
         # In a pipe, a line must not wait in the buffer.
         sys.stdout.flush()
     if one.state not in WENT_WELL:

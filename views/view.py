@@ -13,6 +13,7 @@ from itertools import accumulate
 from typing import Annotated, Any, Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, RootModel, WithJsonSchema
+from pydantic_core import PydanticSerializationError
 
 from models.values import format_instant
 from runtime.visible import visible_json
@@ -72,7 +73,7 @@ class View(BaseModel):
 
     def _said_in(self, name: str) -> tuple[str, ...]:
         """Return what a field says; nothing if the view has none, or it is empty."""
-        said: str | None = getattr(self, name, None)
+        said: str | None = self.__dict__.get(name)
         return (said,) if said else ()
 
     @property
@@ -141,6 +142,16 @@ def as_json(view: Shown) -> Any:
     return view.model_dump(mode="json", by_alias=True)
 
 
-def json_text(view: Shown, indent: int | None = 2) -> str:
-    """Return a view as JSON text with control characters escaped, on one line for no indent."""
-    return visible_json(json.dumps(as_json(view), indent=indent, ensure_ascii=False))
+def json_text(view: Shown) -> str:
+    """Return a view as indented JSON text with control characters escaped."""
+    try:
+        text = view.model_dump_json(by_alias=True, indent=2)
+    except PydanticSerializationError:
+        # Half a character, as in the name of a file: only Python's own encoder writes it.
+        text = json.dumps(as_json(view), indent=2, ensure_ascii=False)
+    return visible_json(text)
+
+
+def json_line(view: Shown) -> str:
+    """Return a view as `json_text` does, on one line."""
+    return visible_json(json.dumps(as_json(view), ensure_ascii=False))

@@ -11,7 +11,7 @@ import anyio.to_thread
 from fastapi.sse import ServerSentEvent
 
 from runtime.clock import monotonic
-from views.view import View, json_text
+from views.view import View, json_line
 from web.looks import Looks
 
 INTERVAL_S = 0.5
@@ -95,7 +95,7 @@ class Live(Generic[Key]):
         keys = tuple(self._watched)
         found = await anyio.to_thread.run_sync(self._read, keys)
         for key, view in found.items():
-            text = json_text(view, indent=None)
+            text = json_line(view)
             version = sha256(text.encode()).hexdigest()[:16]
             if self._seen.get(key, ("",))[0] != version and key in self._watched:
                 self._seen[key] = (version, text)

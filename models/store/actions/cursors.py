@@ -149,25 +149,28 @@ def seen_named(
 
 
 def are_as_seen(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> bool:
-    """Return whether these actions, as `seen_named` returned them, have been left alone since."""
+    """Return whether these actions, as `seen_named` returned them, have been left alone since.
+
+    A revision never falls, so the sum shows a change of any.
+    """
     return all(
-        _revisions(connection, some) == {row.action_uid: row.revision for row in some}
+        _left_alone(connection, [row.action_uid for row in some])
+        == (len(some), sum(row.revision for row in some))
         for some in parts_of(rows, AT_ONCE)
     )
 
 
-def _revisions(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> dict[UUID, int]:
-    """Return the revisions of those of these actions that are there, sound and not edited."""
+def _left_alone(connection: sa.Connection, uids: Sequence[UUID]) -> tuple[int, ...]:
+    """Return how many of these actions are there, sound and not edited; add up their revisions."""
     is_left_alone = (
         NOT_DELETED, actions.c.set_aside.is_(None), action_cursor.c.edited_at.is_(None)
     )  # fmt: skip
     query = (
-        sa.select(actions.c.uid, actions.c.revision)
+        sa.select(sa.func.count(), sa.func.sum(actions.c.revision))
         .join(action_cursor, actions.c.uid == action_cursor.c.action_uid)
-        .where(is_among(connection, actions.c.uid, [row.action_uid for row in rows]))
-        .where(*is_left_alone)
+        .where(is_among(connection, actions.c.uid, uids), *is_left_alone)
     )
-    return {row.uid: row.revision for row in connection.execute(query)}
+    return tuple(connection.execute(query).one())
 
 
 def _each_named(
