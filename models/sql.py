@@ -153,7 +153,7 @@ def upsert(
     back.
     """
     if rows:
-        changed = _upsert(connection.dialect.name, table, tuple(rows[0]), added, latest)
+        changed = upserting(connection.dialect.name, table, tuple(rows[0]), added, latest)
         connection.execute(changed, rows)
 
 
@@ -161,7 +161,7 @@ def upsert_from(
     connection: sa.Connection, table: sa.Table, names: tuple[str, ...], source: sa.Select[Any]
 ) -> None:
     """Upsert the rows of a query, whose columns are `names`; see `upsert`."""
-    changed = _upsert(connection.dialect.name, table, names, (), ())
+    changed = upserting(connection.dialect.name, table, names)
     connection.execute(changed.from_select(list(names), source))
 
 
@@ -185,17 +185,18 @@ def upsert_one(
 
 @lru_cache(maxsize=64)
 def _upsert_returning(how: tuple[Any, ...], returning: tuple[sa.ColumnElement[Any], ...]) -> Any:
-    return _upsert(*how).returning(*returning)
+    return upserting(*how).returning(*returning)
 
 
 @lru_cache(maxsize=64)
-def _upsert(
+def upserting(
     dialect: str,
     table: sa.Table,
     names: tuple[str, ...],
-    added: tuple[str, ...],
-    latest: tuple[str, ...],
+    added: tuple[str, ...] = (),
+    latest: tuple[str, ...] = (),
 ) -> Any:
+    """Return the statement of `upsert` for rows with the columns `names`."""
     statement = insert_into(dialect, table)
     given = statement.excluded
     key = [column.name for column in table.primary_key]

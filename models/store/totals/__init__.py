@@ -9,7 +9,8 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.sql import database_now, is_among, upsert
+from models.many_rows import add_all
+from models.sql import database_now, is_among
 from models.store.actions import missed
 from models.store.facts import fact_query, move_fact
 from models.store.totals.amounts import NO_APP, Key, Totals
@@ -189,7 +190,7 @@ def store_page(connection: sa.Connection, page: Page) -> bool:
 def add(connection: sa.Connection, found: Totals) -> None:
     """Add amounts to the stored totals, always in the same order, so that no two deadlock."""
     rows = [{**key._asdict(), "amount": by} for key, by in sorted(found.amounts.items())]
-    upsert(connection, totals, rows, added=("amount",))
+    add_all(connection, totals, rows, "amount")
 
 
 def all_of(connection: sa.Connection) -> Iterable[tuple[Key, float]]:
