@@ -4,6 +4,8 @@ The server's own limit does not help where its answer never arrives: a peer that
 it gets, such as a proxy that hangs, keeps a connection alive for ever.
 """
 
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, TypeVar
 
 import psycopg
@@ -18,8 +20,44 @@ T = TypeVar("T")
 ANSWER_WITHIN_S = STATEMENT_TIMEOUT_S + 15
 
 
+class LaterColumns(Sequence[psycopg.Column]):
+    """The columns of a cursor's result, made once they are read.
+
+    SQLAlchemy asks for them after each statement, and reads them after the first of its kind.
+    """
+
+    def __init__(self, made: Callable[[], Sequence[psycopg.Column]]) -> None:
+        self._made = made
+
+    @cached_property
+    def _columns(self) -> Sequence[psycopg.Column]:
+        return self._made()
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._columns[index]
+
+
+class Cursor(psycopg.Cursor[Any]):
+    """A cursor whose description costs nothing as long as it is not read."""
+
+    @property
+    def description(self) -> Any:
+        """Return the columns of the result, None if it has no rows."""
+        result = self.pgresult
+        if result is None or result.status != psycopg.pq.ExecStatus.TUPLES_OK:
+            return super().description
+        return LaterColumns(lambda: super(Cursor, self).description or ())
+
+
 class AnsweringConnection(psycopg.Connection[Any]):
     """A connection that is closed once a statement gets no sign of an answer for so long."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.cursor_factory = Cursor
 
     def wait(self, gen: PQGen[T], *given: Any, **named: Any) -> T:
         return super().wait(self._in_time(gen), *given, **named)

@@ -68,3 +68,30 @@ def test_a_result_that_keeps_coming_may_take_longer(engine: sa.Engine) -> None:
     rows = f"SELECT repeat('x', 65536), pg_sleep({pause_s}) FROM generate_series(1, 8)"
     with engine.connect() as connection:
         assert len(connection.exec_driver_sql(rows).all()) == 8
+
+
+def test_a_result_is_described_when_its_columns_are_read(settings: Settings) -> None:
+    engine = make_engine(settings)
+    with engine.connect() as connection:
+        cursor = connection.connection.cursor()
+        cursor.execute("SELECT 1 AS first, 'x' AS second")
+        described = cursor.description
+        cursor.execute("SET LOCAL lock_timeout = 0")
+        of_none = cursor.description
+        cursor.execute("SELECT 1 AS third")
+        names = [column.name for column in cursor.description or ()]
+    engine.dispose()
+
+    assert (described is not None, of_none, names) == (True, None, ["third"])
+
+
+def test_a_column_that_was_renamed_has_its_new_name_in_the_next_result(settings: Settings) -> None:
+    engine = make_engine(settings)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TEMPORARY TABLE named (before INTEGER)")
+        before = list(connection.exec_driver_sql("SELECT * FROM named").keys())
+        connection.exec_driver_sql("ALTER TABLE named RENAME before TO after")
+        after = list(connection.exec_driver_sql("SELECT * FROM named").keys())
+    engine.dispose()
+
+    assert (before, after) == (["before"], ["after"])
