@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -73,13 +74,13 @@ def test_a_result_that_keeps_coming_may_take_longer(engine: sa.Engine) -> None:
 def test_a_result_is_described_when_its_columns_are_read(settings: Settings) -> None:
     engine = make_engine(settings)
     with engine.connect() as connection:
-        cursor = connection.connection.cursor()
+        cursor: Any = connection.connection.cursor()
         cursor.execute("SELECT 1 AS first, 'x' AS second")
         described = cursor.description
         cursor.execute("SET LOCAL lock_timeout = 0")
         of_none = cursor.description
         cursor.execute("SELECT 1 AS third")
-        names = [column.name for column in cursor.description or ()]
+        names = [column.name for column in cursor.description]
     engine.dispose()
 
     assert (described is not None, of_none, names) == (True, None, ["third"])
