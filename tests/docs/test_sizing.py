@@ -67,7 +67,7 @@ def test_the_table_of_how_far_it_goes_follows_from_its_formulas() -> None:
         shown = [float(re.match(r"[\d.]+", cell)[0]) for cell in cells.split(" | ")]  # type: ignore[index]
         assert shown == pytest.approx(
             [
-                *(a_second, a_second * 0.006, a_second * 0.01, a_second * 2),
+                *(a_second, a_second * 0.004, a_second * 0.01, a_second * 2),
                 *(gb * 2_400, gb * 7 * 800 * 1.3, gb * 90 * 800 * 1.3),
             ],
             rel=0.08,
