@@ -124,7 +124,7 @@ def test_a_kept_end_of_an_attempt_that_was_given_away_does_not_win(
 
 
 def test_a_retry_that_is_kept_lets_the_next_attempt_wait_and_run(
-    engine: sa.Engine, settings: Settings, route: Route, task: Asked
+    engine: sa.Engine, settings: Settings, route: Route, agent: Agent, task: Asked
 ) -> None:
     id = make_sent(engine, settings)
     task.start(id)
@@ -138,9 +138,8 @@ def test_a_retry_that_is_kept_lets_the_next_attempt_wait_and_run(
         wait_for(lambda: row_of(engine, id)["attempt"] == 2, 0.5)
 
     assert states[-1] == "taken"
-    # An end that takes long is kept for a moment.
-    end(task, id, attempt=2)
-    assert wait_for(lambda: row_of(engine, id)["state"] == "success", SOON_S)
+    assert wait_for(agent.desk.is_free, SOON_S)
+    assert end(task, id, attempt=2) == {"state": "success"}
 
 
 def test_what_an_agent_kept_that_is_gone_the_next_one_writes(
