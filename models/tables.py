@@ -10,6 +10,7 @@ from functools import cache
 
 import sqlalchemy as sa
 
+from models.celery_task import HANDED_OVER
 from models.column_types import (
     HyphenatedUuid,
     Json,
@@ -167,8 +168,7 @@ WITH_PRIORITY = "priority <> 0 AND deleted_at IS NULL"
 _MAIL_STEPS = """(document LIKE '%"send_email"%' OR document LIKE '%"send_execsum"%'"""
 WANTS_MAIL = f"""{_MAIL_STEPS} OR document LIKE '%"mail"%') AND deleted_at IS NULL"""
 IS_JOB = "job_id IS NOT NULL AND deleted_at IS NULL"
-# How a plan that sends a task of a Celery application begins to name it.
-SENDS_TASK = """plan LIKE '%"hand_over":{%'"""
+SENDS_TASK = f"plan LIKE '%{HANDED_OVER}%'"
 _SENDS_TASK = f"{SENDS_TASK} AND deleted_at IS NULL"
 
 actions = sa.Table(

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL whose statements fail if the server stays silent.
+"""Connections to PostgreSQL whose statements fail if the server stays silent, and their cursors.
 
 The server's own limit does not help where its answer never arrives: a peer that acknowledges what
 it gets, such as a proxy that hangs, keeps a connection alive for ever.
@@ -54,10 +54,6 @@ class Cursor(psycopg.Cursor[Any]):
 
 class AnsweringConnection(psycopg.Connection[Any]):
     """A connection that is closed once a statement gets no sign of an answer for so long."""
-
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
-        self.cursor_factory = Cursor
 
     def wait(self, gen: PQGen[T], *given: Any, **named: Any) -> T:
         return super().wait(self._in_time(gen), *given, **named)

@@ -102,9 +102,9 @@ def _connect(
     _dialect: object, _record: object, arguments: list[Any], named: dict[str, Any]
 ) -> "psycopg.Connection[Any]":
     # Loaded with the driver, which a process without a database server does not need.
-    from runtime.answers import AnsweringConnection
+    from runtime.answers import AnsweringConnection, Cursor
 
-    return AnsweringConnection.connect(*arguments, **named)
+    return AnsweringConnection.connect(*arguments, cursor_factory=Cursor, **named)
 
 
 def _set_up(connection: "psycopg.Connection[object]", _record: object) -> None:
