@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from runtime.gone import COMMANDS as GONE
+
 # In a group of commands, if it has the second and not the first.
 IN_GROUPS: Mapping[str, str] = {
     "create": "add",
@@ -43,6 +45,11 @@ OF_GROUPS: Mapping[str, str] = {
 
 
 def advice_for(name: str) -> str | None:
-    """Return what to write instead of a command that is not there; None if nothing is meant."""
+    """Return what to write instead of a command that is not there; None if nothing is meant.
+
+    `name` has the command's group before it, if it has one.
+    """
+    if name in GONE:
+        return f"No such command '{name}'; {GONE[name]}."
     meant = OF_GROUPS.get(name)
     return None if meant is None else f"No such command '{name}'; write 'minutebook {meant}'."

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from cli.other_words import IN_GROUPS, advice_for
+from cli.other_words import GONE, IN_GROUPS, advice_for
 from runtime.plug_ins import loaded, plug_ins
 
 # Global options may stand before or after the command.
@@ -68,6 +68,13 @@ class Group(TyperGroup):
         """Return a command by its name, or by one that other tools have for it."""
         found = super().get_command(ctx, cmd_name)
         return found or super().get_command(ctx, IN_GROUPS.get(cmd_name, cmd_name))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return a command and its arguments; fail with advice for one that is gone."""
+        name = f"{ctx.info_name} {args[0]}"
+        if name in GONE and super().get_command(ctx, args[0]) is None:
+            ctx.fail(str(advice_for(name)))
+        return super().resolve_command(ctx, args)
 
 
 class Tree(TyperGroup):

@@ -15,6 +15,7 @@ from pydantic_core import ErrorDetails, InitErrorDetails
 
 from models.errors import MOST_PROBLEMS, Problem
 from models.parsing import meant_by, place_of
+from runtime.gone import KEYS
 
 ROOT = "document"
 # Names that may be compared for the hints of one document, which may have thousands of wrong ones;
@@ -142,6 +143,8 @@ def listed(names: Iterable[str]) -> str:
 
 def unknown_name(what: str, name: object, known: Iterable[str], hint: str = "") -> str:
     """Return the remedy for an unknown name: the nearest known one, else all of them and `hint`."""
+    if what == "key" and str(name) in KEYS:
+        return f"is not a known key; {KEYS[str(name)]}"
     names = list(known)
     is_meant = what in {"key", "step"}
     near = (meant_by(name, names) if is_meant else None) or nearest(name, names)

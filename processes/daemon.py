@@ -16,11 +16,10 @@ from models.errors import Refused, SchedulerError
 from models.store import ticks
 from models.values import parse_instant
 from processes.garbage import keep_what_is_loaded
-from runtime.account import account_name
 from runtime.clock import use_pinned_zones
 from runtime.config import InvalidSetting, load_settings
 from runtime.database import make_engine, not_usable, reason_of
-from runtime.folders import PRIVATE_UMASK, make_home
+from runtime.folders import PRIVATE_UMASK, account_name, make_home
 from runtime.logs import set_up_logs
 from runtime.logs.events import EventLog
 from runtime.supervisor import end_with_parent

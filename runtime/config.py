@@ -28,6 +28,7 @@ from pydantic import (
 
 from minutebook.grants import EVERYTHING, Grants, why_no_command
 from runtime.folders import fault_of
+from runtime.gone import SETTINGS
 from runtime.logs.events import EventLog
 from runtime.references import resolved_setting
 from runtime.remedies import explained
@@ -313,6 +314,8 @@ def unknown_variables(environ: Mapping[str, str]) -> list[str]:
     for variable in sorted(environ):
         if variable in COUNTERPARTS:
             hint = f"; {COUNTERPARTS[variable]}"
+        elif variable in SETTINGS:
+            hint = f"; {SETTINGS[variable]}"
         elif (
             not variable.startswith(PREFIX)
             or variable in (*known, *NO_SETTINGS)

@@ -1,5 +1,6 @@
-"""Folders private to this account."""
+"""The account that runs this process, and the folders that are private to it."""
 
+import getpass
 import os
 import stat
 from pathlib import Path
@@ -16,6 +17,14 @@ PRIVATE_FILE = 0o600
 
 # The umask of the process that started this one.
 _umasks: list[int] = []
+
+
+def account_name() -> str:
+    """Return the name of this process's account; `unknown` for one without a name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"
 
 
 def work_privately() -> None:

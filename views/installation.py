@@ -21,10 +21,9 @@ from models.store.schema import (
 )
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.store.tenants.app_limits import limits_of
-from runtime.account import account_name
 from runtime.config import Settings, load_settings
 from runtime.database import CONNECTIONS, make_engine, reading
-from runtime.folders import make_private
+from runtime.folders import account_name, make_private
 from views.view import Listing, View
 
 T = TypeVar("T")
