@@ -74,8 +74,7 @@ def _apply(database: Database, file: Path, *, as_json: bool = True) -> Stopwatch
     format = ["--json"] if as_json else []
     command = [sys.executable, "-m", "minutebook", *format, "action", "apply", str(file)]
     before, started = _children_cpu_s(), perf_counter()
-    # As many as an installation may have, not a small app by default.
-    environment = database.environment(SCHED_LIMITS_ACTIONS="0")
+    environment = database.environment()
     done = subprocess.run(command, env=environment, cwd=ROOT, check=False, capture_output=True)
     if done.returncode:
         raise RuntimeError(done.stderr.decode())

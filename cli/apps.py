@@ -2,16 +2,18 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from cli.arguments import DryRun, Until, door, existing, existing_here
 from cli.render import show
 from cli.tree import group
-from models.errors import InvalidDocument, Problem, Refused
+from models.errors import Hint, InvalidDocument, Problem, Refused
+from models.tenant.document import APP_NAME
 from views import apps
-from views.apps import changes, grants, limits
+from views.apps import changes, trust
+from views.apps.trust import TrustChange
 from views.door import Door, every
 from views.files import Document, read_all, read_documents
 from views.status import holds
@@ -24,17 +26,47 @@ Name = Annotated[str, typer.Argument(help="Name of a small app.", metavar="APP")
 @commands.command("add")
 def add(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="A JSON or YAML file; - is stdin.")],
+    name: Annotated[str, typer.Argument(help="A name, or a JSON or YAML file.", metavar="NAME")],
+    trusted: Annotated[
+        bool | None,
+        typer.Option(
+            "--trusted/--restricted",
+            help="Let it name whatever the settings allow, or take that back.",
+            show_default=False,
+        ),
+    ] = None,
+    queues: Annotated[
+        list[str] | None, typer.Option("--queue", help="A queue that it may use; repeat for more.")
+    ] = None,
+    tasks: Annotated[
+        list[str] | None,
+        typer.Option("--tasks", help="Celery tasks that it may send: a name or a pattern."),
+    ] = None,
 ) -> None:
-    """Store a new small app with its domains, templates and people; refuse a name that is taken.
+    """Add a small app by its name, or change how far one is trusted.
 
-    `default`, and a small app that was only granted something, are taken once they have a document.
+    A new one is restricted: it reaches its own folder, public addresses and its own people. A file
+    holds the document of a new one; - is stdin.
     """
+    change = TrustChange(trusted=trusted, queues=tuple(queues or ()), tasks=tuple(tasks or ()))
+    if APP_NAME.fullmatch(name) is None:
+        _add_document(context, Path(name), change)
+        return
+    opened = door(context)
+    if change == TrustChange() and name in {one.name for one in every(opened, apps.list_apps)}:
+        raise Refused(f'small app "{name}" already exists', Hint("add --trusted or --restricted"))
+    show(context, opened.ask(trust.trust_app, name, change))
+
+
+def _add_document(context: typer.Context, file: Path, change: TrustChange) -> None:
+    """Store a new small app by its document; refuse a name that is taken."""
     documents = read_documents(file, changes.LONGEST_APP)
     if len(documents) != 1:
         raise Refused(
             f"{file} holds {len(documents)} documents; write one small app, or use `app apply`"
         )
+    if change != TrustChange():
+        raise Refused("a file does not make a small app trusted; add it by its name first")
     show(context, door(context).ask(changes.create, documents[0]))
 
 
@@ -61,85 +93,10 @@ def show_app(context: typer.Context, name: Name) -> None:
     show(context, existing(context).ask(apps.show, name))
 
 
-def _granting(what: str, *names: str) -> Any:
-    """Return the option of one kind of grants."""
-    return typer.Option(*names, help=f"{what}; repeat for more, '' for none.", show_default=False)
-
-
-Given = list[str] | None
-
-
-@commands.command("grant")
-def grant(  # noqa: PLR0917 - typer passes them by name
-    context: typer.Context,
-    name: Name,
-    files: Annotated[Given, _granting("Folder beneath the data root")] = None,
-    connections: Annotated[Given, _granting("Connection, or a pattern")] = None,
-    readers: Annotated[Given, _granting("Reader, or a pattern")] = None,
-    env: Annotated[Given, _granting("Variable or file of a secret, or a pattern")] = None,
-    mail: Annotated[Given, _granting("Mail address of hooks, or a pattern")] = None,
-    notify: Annotated[Given, _granting("Channel of hooks, or a pattern")] = None,
-    tasks: Annotated[Given, _granting("Task of your Celery application, or a pattern")] = None,
-    queues: Annotated[Given, _granting("Queue beside quick, heavy and default")] = None,
-    exchanges: Annotated[
-        Given, _granting("Exchange of your application's broker, or a pattern")
-    ] = None,
-    applications: Annotated[
-        Given, _granting("Celery application beside the default one, or a pattern")
-    ] = None,
-    steps: Annotated[Given, _granting("Step of your own, or a pattern")] = None,
-    programs: Annotated[
-        Given,
-        _granting("Program, with variables as x(DAY T_*), or shell", "--commands"),
-    ] = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Grant all that the settings allow, but no commands.")
-    ] = False,
-) -> None:
-    """Set what a small app may reach; without options, show it.
-
-    Each option replaces the list of its kind. Documents are checked when they are saved, and
-    operations when they run.
-    """
-    kinds = {
-        "files": files, "connections": connections, "readers": readers, "env": env, "mail": mail,
-        "notify": notify, "tasks": tasks, "queues": queues, "exchanges": exchanges,
-        "applications": applications, "steps": steps, "commands": programs,
-    }  # fmt: skip
-    lists = {kind: names for kind, names in kinds.items() if names is not None}
-    opened = existing(context)
-    if lists or everything:
-        show(context, opened.ask(grants.grant, name, lists, all_=everything))
-    else:
-        show(context, opened.ask(grants.granted, name))
-
-
-@commands.command("limit")
-def limit(
-    context: typer.Context,
-    name: Name,
-    actions: Annotated[int | None, typer.Option(min=-1, help="How many actions.")] = None,
-    disk_mb: Annotated[
-        int | None, typer.Option(min=-1, help="MiB of its snapshots and downloads.")
-    ] = None,
-) -> None:
-    """Set what a small app may use; without options, show it.
-
-    0 is no limit, -1 is the installation's limit again.
-    """
-    given = {"actions": actions, "disk_mb": disk_mb}
-    changes = {what: most for what, most in given.items() if most is not None}
-    opened = existing(context)
-    if changes:
-        show(context, opened.ask(limits.limit, name, changes))
-    else:
-        show(context, opened.ask(limits.limits, name))
-
-
 @commands.command("hook-secret")
 def hook_secret(context: typer.Context, name: Name) -> None:
     """Print the secret that signs the webhooks of a small app, for their receivers."""
-    show(context, grants.hook_secret(existing_here(context), name))
+    show(context, trust.hook_secret(existing_here(context), name))
 
 
 @commands.command("delete")

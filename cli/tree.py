@@ -11,7 +11,8 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from cli.other_words import GONE, IN_GROUPS, advice_for
+from cli.other_words import IN_GROUPS, advice_for
+from runtime.gone import COMMANDS as GONE
 from runtime.plug_ins import loaded, plug_ins
 
 # Global options may stand before or after the command.

@@ -150,8 +150,8 @@ class StepSpec:
     and may change: they run by `order`; `if_true` holds the parameters that a bare `true` stands
     for; `alone` allows no other step beside it; `hand_over` returns, from the parameters, the task
     to send in place of ours and its queue; `job` returns the job that a worker takes over HTTP in
-    place of a message; `reaches` yields, from the parameters, the kinds and names of what has to be
-    granted; `builds_on` names the step after which, if it ended partial, this one is left out
+    place of a message; `program` returns, from the parameters, the program that the settings have
+    to allow; `builds_on` names the step after which, if it ended partial, this one is left out
     unless its parameter `after_partial` is true; `extra` names the optional part of an installation
     that it needs, such as `data`; `example` holds parameters to start from.
     """
@@ -168,7 +168,7 @@ class StepSpec:
     alone: bool = False
     hand_over: Callable[[Mapping[str, Any]], Any] | None = None
     job: Callable[[Mapping[str, Any]], Any] | None = None
-    reaches: Callable[[Mapping[str, Any]], Any] | None = None
+    program: Callable[[Mapping[str, Any]], str] | None = None
     builds_on: str | None = None
     extra: str = ""
     example: Any = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """Tasks of the user's Celery application: what is sent, what may be, and what they take."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from fnmatch import fnmatchcase
@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from pydantic import JsonValue
 
-from minutebook.grants import EVERYTHING, Grants, not_granted
 from models.carriers import AT_APPLICATION, BY_EXCHANGE, OWN_TASKS, QUEUE_PREFIX, at_application
 from models.errors import Problem
+from models.trust import TRUSTED, Trust
 
 InDoubt = Literal["leave", "send_again"]
 # How people read the name of the application that needs none.
@@ -71,22 +71,22 @@ class CeleryRules:
     tasks: tuple[str, ...] = ()
     # Whether the application's broker is one of AMQP.
     has_exchanges: bool = True
-    # The grants of the small app, which narrow the above.
-    grants: Grants = EVERYTHING
+    # How far the small app is trusted, which narrows the above.
+    trust: Trust = TRUSTED
     # The rules of the applications that actions name; those above are the default one's.
     applications: Mapping[str, "CeleryRules"] = field(default_factory=dict, hash=False)
     # The name of the default one, if it has any.
     default: str | None = None
 
-    def granted(self, grants: Grants) -> "CeleryRules":
-        """Return the rules for a small app with these grants."""
-        return self if grants is self.grants else replace(self, grants=grants)
+    def within(self, trust: Trust) -> "CeleryRules":
+        """Return the rules for a small app that is trusted so far."""
+        return self if trust is self.trust else replace(self, trust=trust)
 
     def at(self, application: str | None) -> "CeleryRules":
         """Return the rules of an application; raises KeyError if the installation has none such."""
         if application is None:
             return self
-        return self.applications[application].granted(self.grants)
+        return self.applications[application].within(self.trust)
 
     def canonical(self, application: str | None) -> str | None:
         """Return None for the default application, whether it is named or not."""
@@ -103,26 +103,29 @@ class CeleryRules:
                 f"is not among the applications of this installation ({known}); write one of them"
                 f"{add}"
             )
-        is_granted = self.grants.allows("applications", application)
-        return None if is_granted else not_granted("applications", application)
+        return None if self.trust.is_trusted else self.trust.why_not()
 
     def allows(self, task: str) -> bool:
         """Return whether a task of that name may be sent; no pattern allows one of ours."""
-        is_granted = self.grants.allows("tasks", task)
         allowed = any(fnmatchcase(task, pattern) for pattern in self.tasks)
-        return allowed and is_granted and task not in OWN_TASKS
+        return allowed and self.trust.allows_task(task) and task not in OWN_TASKS
 
     def why_not(self, task: str) -> str:
         """Return why the task is not allowed, and what to change."""
         if task in OWN_TASKS:
             return "is a task of Minutebook's own workers; name one of your application"
         if any(fnmatchcase(task, pattern) for pattern in self.tasks):
-            return not_granted("tasks", task)
+            return self.trust.why_not(option=f"--tasks {task}")
         what = f"allows {', '.join(self.tasks)} only" if self.tasks else "allows no task"
         return f"{SETTING} {what}; add the name, or a pattern such as shop.tasks.*, to that setting"
 
-    def why_not_sent(self, handed: HandOver) -> str | None:
-        """Return why a task may not be sent as its plan says, None if it may."""
+    def why_not_sent(self, handed: HandOver, queue: str) -> str | None:
+        """Return why a task may not be sent as its plan says, None if it may.
+
+        `queue` is the name that its queue has in the broker.
+        """
+        if handed.exchange is None and not self.allows_queue(queue):
+            return f"its queue {queue!r} {self.trust.why_not(option=f'--queue {queue}')}"
         if handed.application is not None and (why := self.why_no_application(handed.application)):
             return f"its application {handed.application!r} {why}"
         return self.at(handed.application)._why_not_sent(handed)
@@ -139,8 +142,11 @@ class CeleryRules:
             return NO_EXCHANGES
         if exchange.startswith(EXCHANGE_PREFIXES):
             return "is one of Minutebook's own; name one of your application"
-        is_granted = self.grants.allows("exchanges", exchange)
-        return None if is_granted else not_granted("exchanges", exchange)
+        return None if self.trust.is_trusted else self.trust.why_not()
+
+    def allows_queue(self, queue: str) -> bool:
+        """Return whether the small app may name a queue of the application's broker."""
+        return self.trust.allows_queue(queue, frozenset({DEFAULT_QUEUE}))
 
     def reserves(self, queue: object) -> bool:
         """Return whether `queue` is the name of a queue of Minutebook's own workers."""
@@ -180,11 +186,17 @@ def _refusals(
         why, other = rules.why_not_by(exchange), _policy_queue(document)
         found += [Problem(f"{path}.exchange", exchange, why)] if why else []
         found += [Problem("policy.queue", other, BESIDE_EXCHANGE)] if other is not None else []
-    elif rules.reserves(queue):
-        found.append(Problem(f"{path}.queue", queue, OURS))
-    elif queue is None and rules.reserves(other := _policy_queue(document)):
-        found.append(Problem("policy.queue", other, OURS))
+    else:
+        named = "policy.queue" if queue is None else f"{path}.queue"
+        found += _refused_queue(named, _policy_queue(document) if queue is None else queue, rules)
     return found
+
+
+def _refused_queue(path: str, queue: object, rules: CeleryRules) -> Iterator[Problem]:
+    if rules.reserves(queue):
+        yield Problem(path, queue, OURS)
+    elif isinstance(queue, str) and not rules.allows_queue(queue):
+        yield Problem(path, queue, rules.trust.why_not(option=f"--queue {queue}"))
 
 
 NO_EXCHANGES = (

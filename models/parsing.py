@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from pydantic import ValidationInfo
 
 from minutebook import steps as declared
-from minutebook.grants import EVERYTHING, Grants
 from minutebook.steps import Steps, StepSpec
 from models.celery_task import NO_TASKS, CeleryRules
+from models.trust import TRUSTED, Trust
 
 DEFAULT_TICK = timedelta(minutes=1)
 # The shortest tick a daemon may have; an edit by plain SQL is read without its settings.
@@ -61,8 +61,8 @@ class ParseContext:
     is_paused: bool = False
     tick: timedelta = DEFAULT_TICK
     celery: CeleryRules | None = NO_TASKS
-    # What the small app may reach; checked again at run.
-    grants: Grants = EVERYTHING
+    # How far the small app is trusted; checked again at run.
+    trust: Trust = TRUSTED
     # Programs that the settings allow; None leaves that check to the worker.
     commands: tuple[str, ...] | None = ()
     # Channels that the settings name; None leaves that check to the worker.

@@ -4,7 +4,6 @@ A hand or another release may have written it. A plan is then read as `Broken`, 
 its action; an entry of a list is left out. Other rows are not affected.
 """
 
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -13,8 +12,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
 
-from minutebook.grants import EVERYTHING, Grants, stored_grants
 from models.column_types import Json, JsonText, shown
+from models.trust import Trust, stored_trust
 from runtime.database import read_stored
 
 if TYPE_CHECKING:
@@ -68,8 +67,8 @@ class StoredList(Json):
         return all(isinstance(one.get(text), str) for text in self.texts)
 
 
-class StoredGrants(TypeDecorator[Grants]):
-    """The grants of a small app; null is everything, and an unreadable value is nothing."""
+class StoredTrust(TypeDecorator[Trust]):
+    """How far a small app is trusted; null is a trusted one, what cannot be read allows nothing."""
 
     impl = Json(dict)
     cache_ok = True
@@ -77,11 +76,11 @@ class StoredGrants(TypeDecorator[Grants]):
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
         """Return the value to store."""
-        return None if value is None or value == EVERYTHING else asdict(value)
+        return None if value is None else value.stored
 
-    def process_result_value(self, value: Any, dialect: Dialect) -> Grants:
-        """Return the grants of a stored value."""
-        return stored_grants(value)
+    def process_result_value(self, value: Any, dialect: Dialect) -> Trust:
+        """Return the trust of a stored value."""
+        return stored_trust(value)
 
 
 def _shown_in(entry: dict[str, Any]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from models.column_types import (
 from models.notices import NoticeKind
 from models.operation import Cause, OperationState
 from models.roles import Role, TokenKind
-from models.stored import StoredGrants, StoredList, StoredPlan
+from models.stored import StoredList, StoredPlan, StoredTrust
 from models.turns import Turn
 
 metadata = sa.MetaData(
@@ -88,21 +88,9 @@ small_apps = sa.Table(
     _at("deleted_at"),
     # Since when it has had an action `maintenance`: the default one is made only once.
     _at("maintained_at"),
-    # What it may reach; null for all that the settings allow.
-    sa.Column("grants", StoredGrants, nullable=True),
-    # Its own limits by their settings; the installation's hold for the others.
-    sa.Column("limits", Json(dict), nullable=True),
+    # How far it is trusted: the queues and tasks of a restricted one, null for a trusted one.
+    sa.Column("trust", StoredTrust, nullable=True),
     sa.UniqueConstraint("name"),
-)
-
-# What it has used of its limits of a day or a minute, which begins at `starts_at`.
-app_usage = sa.Table(
-    "app_usage",
-    metadata,
-    sa.Column("small_app_id", sa.ForeignKey("small_apps.id"), primary_key=True),
-    sa.Column("what", sa.Text, primary_key=True),
-    _at("starts_at", optional=False),
-    sa.Column("amount", LargeNumber, nullable=False),
 )
 
 domains = sa.Table(
@@ -584,6 +572,7 @@ deliveries = sa.Table(
     _flag("is_permanent"),
     _at("updated_at", optional=False),
     _one_of("state", ["sending", "sent", "failed"]),
+    sa.Index("deliveries_recent", "updated_at"),
 )
 
 ticks = sa.Table(

@@ -16,7 +16,6 @@ from uuid import uuid4
 
 import sqlalchemy as sa
 
-from minutebook.grants import Grants
 from models.notices import NoticeKind, quiet_until, shown_target
 from models.store import facts
 from models.store.notices import Notice, Owed
@@ -136,7 +135,7 @@ class Watcher:
         payload = _payload(kind, [Alarm("database", now, text, START_DATABASE)])
         is_sent = False
         for target in alert_targets(self.settings.alert):
-            notice = Notice(uuid4(), 1, kind, target, payload, now, Grants())
+            notice = Notice(uuid4(), 1, kind, target, payload, now)
             try:
                 hand_over(notice, self.settings)
                 is_sent = True

@@ -26,7 +26,6 @@ from pydantic import (
     model_validator,
 )
 
-from minutebook.grants import EVERYTHING, Grants, why_no_command
 from runtime.folders import fault_of
 from runtime.gone import SETTINGS
 from runtime.logs.events import EventLog
@@ -41,6 +40,7 @@ from runtime.sections import (
     Section,
 )
 from runtime.sections.celery import CelerySettings
+from runtime.sections.commands import why_no_command
 from runtime.sections.counterparts import COUNTERPARTS
 from runtime.sections.data import Channels, Connections, FetchSettings, SnapshotSettings
 from runtime.sections.limits import LimitSettings
@@ -148,18 +148,31 @@ class Settings(Section):
                 )
         return self
 
-    # What the small app that these settings serve may reach.
-    _grants: Grants = PrivateAttr(EVERYTHING)
+    # The only folder beneath the data root that may be read; empty for all of it.
+    _folder: str = PrivateAttr("")
 
     @property
-    def grants(self) -> Grants:
-        """What may be reached of what the settings allow: all, unless `granted` narrowed it."""
-        return self._grants
+    def folder(self) -> str:
+        """The folder beneath the data root that sources may read; empty for all of it."""
+        return self._folder
 
-    def granted(self, grants: Grants) -> Self:
-        """Return the same settings for the work of a small app with these grants."""
-        copy = self.model_copy()
-        copy._grants = grants
+    def restricted_to(self, folder: str) -> Self:
+        """Return the settings for the work of a restricted small app with this folder.
+
+        They have no secrets, connections, channels and programs, and no private addresses.
+        """
+        public = {"allow_private": False}
+        copy = self.model_copy(
+            update={
+                "secrets": SecretSettings(),
+                "connections": Named(),
+                "notify": Named(),
+                "commands": (),
+                "fetch": self.fetch.model_copy(update=public),
+                "hook": self.hook.model_copy(update=public),
+            }
+        )
+        copy._folder = folder
         return copy
 
     @property

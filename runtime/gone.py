@@ -10,7 +10,12 @@ from collections.abc import Mapping
 KEYS: Mapping[str, str] = {}
 
 # Commands, as they are typed after `minutebook`.
-COMMANDS: Mapping[str, str] = {}
+COMMANDS: Mapping[str, str] = {
+    "app grant": "write `minutebook app add NAME --trusted`, or give it --queue and --tasks",
+    "app limit": "set SCHED_LIMITS_ACTIONS and SCHED_LIMITS_DISK_MB for all restricted small apps",
+}
 
 # Settings, by their variable.
-SETTINGS: Mapping[str, str] = {}
+SETTINGS: Mapping[str, str] = {
+    "SCHED_LIMITS_MESSAGES": "set SCHED_LIMITS_MAILS, for 24 hours",
+}

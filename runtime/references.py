@@ -6,7 +6,6 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from urllib.parse import quote, quote_plus
 
-from minutebook.grants import EVERYTHING, Grants, not_granted
 from runtime.sections import SecretSettings
 
 LARGEST_SECRET = 65_536
@@ -34,18 +33,17 @@ def resolved(
     settings: SecretSettings,
     environ: Mapping[str, str] | None = None,
     *,
-    grants: Grants = EVERYTHING,
     host: str | None = None,
 ) -> str:
     """Return the secret that `env:NAME` or `file:PATH` refers to; any other text unchanged.
 
     A file's last line break is dropped. `host` is where it will be sent. Raises SecretMissing for
-    what the settings or the `grants` of a small app do not allow, also for Minutebook's own
-    settings: a source could send them anywhere.
+    what the settings do not allow, also for Minutebook's own settings: a source could send them
+    anywhere.
     """
     kind, _, name = text.partition(":")
     if kind in ("env", "file"):
-        _check(text, kind, name, settings, grants, host)
+        _check(text, kind, name, settings, host)
     if kind == "env":
         return _of_environment(name, os.environ if environ is None else environ)
     return _of_file(Path(name), settings) if kind == "file" else text
@@ -59,15 +57,10 @@ def hidden(text: str, secrets: Iterable[str]) -> str:
     return text
 
 
-def _check(
-    text: str, kind: str, name: str, settings: SecretSettings, grants: Grants, host: str | None
-) -> None:
+def _check(text: str, kind: str, name: str, settings: SecretSettings, host: str | None) -> None:
     is_allowed = kind == "file" or any(fnmatchcase(name, pattern) for pattern in settings.env)
     if not is_allowed or name.startswith(OWN_PREFIX):
         raise SecretMissing(f"{text} is not allowed by SCHED_SECRETS_ENV; add the name there")
-    if not grants.allows("env", name if kind == "env" else text):
-        why = not_granted("env", name if kind == "env" else text)
-        raise SecretMissing(f"{text} {why}")
     bound = [to for one, _, to in (pair.partition("@") for pair in settings.hosts) if one == name]
     if host is not None and bound and host.lower() not in bound:
         raise SecretMissing(f"{text} may be sent to {', '.join(bound)} only (SCHED_SECRETS_HOSTS)")

@@ -8,18 +8,15 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from broker.in_use import settings_in_use
 from models.action.plan import Plan
 from models.carriers import EXECUTE_HEAVY, EXECUTE_QUICK
 from models.job import JOB
-from models.limits import too_many_wait
 from models.operation import Cause, CausedBy, OperationState, by_action
-from models.store import operations, quiet
+from models.store import operations
 from models.store.actions import cursors, last_ends
 from models.store.actions.missed import due_among, recorded_in
 from models.store.operations import unstarted
 from models.store.operations.outbox import Message
-from models.store.operations.waiting import Room
 from models.values import format_instant
 from scheduler.decision import OVERTAKEN, Decision, Missed, MissedSpan, Occurrence
 from scheduler.missed import record_missed
@@ -102,53 +99,32 @@ def _task(plan: Plan) -> str:
     return EXECUTE_HEAVY if plan.is_heavy else EXECUTE_QUICK
 
 
-def record(
-    connection: sa.Connection, decided: Sequence[Decided], room: Room | None = None
-) -> Recorded:
+def record(connection: sa.Connection, decided: Sequence[Decided]) -> Recorded:
     """Record decisions in the caller's transaction, with messages reserved for the caller.
 
-    A duplicate is a no-op. Operations for which there is no room are recorded as missed.
+    A duplicate is a no-op.
     """
-    room = room or new_room()
     due = [row for one in decided for row in _rows(one, one.decision.due)]
     missed = [row for one in decided for row in _missed_rows(one)]
-    kept, beyond = room.within(connection, due)
-    new = operations.record(connection, kept)
-    if beyond:
-        too_many = {"state": OperationState.MISSED.value, "reason": _no_room(connection, room)}
-        missed += [row | too_many for row in beyond]
-    count = _record_missed(connection, decided, missed, kept)
-    sent = [row for row in kept if row["id"] in new]
+    new = operations.record(connection, due)
+    count = _record_missed(connection, decided, missed, due)
+    sent = [row for row in due if row["id"] in new]
     uids = {row["action_uid"] for row in sent}
     messages = tuple(Message(row["id"], 1, row["task"], row["queue"]) for row in sent)
     return Recorded(messages, count, _overtake(connection, decided, uids))
 
 
 def _record_missed(
-    connection: sa.Connection, decided: Sequence[Decided], missed: Rows, kept: Rows
+    connection: sa.Connection, decided: Sequence[Decided], missed: Rows, due: Rows
 ) -> int:
-    """Record what decisions miss; return how many are new. `kept` are recorded beside them."""
+    """Record what decisions miss; return how many are new. `due` are recorded beside them."""
     spans = _span_rows(connection, decided)
     if not missed and not spans:
         return 0
     hooks = {one.action.uid: one.plan.hooks for one in decided if one.plan.hooks is not None}
     # No event runs in place of another.
-    newest = {row["action_uid"]: row["occurrence_at"] for row in kept if row["cause"] == CLOCK}
+    newest = {row["action_uid"]: row["occurrence_at"] for row in due if row["cause"] == CLOCK}
     return record_missed(connection, missed, spans, hooks, newest)
-
-
-def _no_room(connection: sa.Connection, room: Room) -> str:
-    """Return why an operation is not recorded to run: the limit, and the quiet period if one is."""
-    remedy = "raise the limit or start more workers, then rerun it"
-    until = quiet.until(connection)
-    if until is not None:
-        remedy = f"the quiet period until {format_instant(until)} holds them; {remedy}"
-    return too_many_wait(room.most, remedy)
-
-
-def new_room() -> Room:
-    """Return the room for operations that wait, by the limit of this process's settings."""
-    return Room(settings_in_use().limits.waiting)
 
 
 def advance(connection: sa.Connection, decided: Sequence[Decided]) -> None:

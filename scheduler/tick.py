@@ -17,7 +17,6 @@ from models.store import actions, ticks
 from models.store.actions import cursors
 from models.store.operations import outbox
 from models.store.operations.outbox import Message
-from models.store.operations.waiting import Room
 from models.store.ticks import CLOCK_WAS_WRONG
 from runtime.clock import monotonic
 from runtime.database import is_locked, is_of_no_row, reading, wait_briefly
@@ -31,7 +30,7 @@ from scheduler.decision import MOST_SENT, Decision
 from scheduler.events.tick import EventTick
 from scheduler.from_end import Ends, ends_for
 from scheduler.kernel_release import OtherRelease, hold_release, why_not_decide
-from scheduler.record import Decided, Recorded, advance, new_room, record
+from scheduler.record import Decided, Recorded, advance, record
 from scheduler.service_manager import ALIVE, notify
 from scheduler.sweep import Sweeper
 
@@ -105,7 +104,6 @@ class Tick:
     left: set[UUID] = field(default_factory=set)
     # Actions locked by a change; claimed once more at the end.
     busy: set[UUID] = field(default_factory=set)
-    room: Room = field(default_factory=new_room)
     # What intervals from the end of this batch count from.
     ends: Ends = field(default_factory=dict)
     decisions: DecidedOnce = field(init=False)
@@ -263,7 +261,7 @@ class Tick:
         """Record a batch; if the database refuses it, record one by one to find the broken row."""
         try:
             with connection.begin_nested():
-                recorded = record(connection, decided, self.room)
+                recorded = record(connection, decided)
                 advance(connection, decided)
             return recorded
         except Exception as error:  # one broken action must not stop the tick

@@ -24,7 +24,7 @@ from models.operation import CausedBy, by_backfill
 from models.sql import read_clock
 from models.store import operations
 from models.store.actions import cursors
-from models.store.operations import backfills, waiting
+from models.store.operations import backfills
 from models.store.operations.backfills import Turn
 from models.store.operations.outbox import Message
 from runtime.database import DATABASE_AWAY, reason_of
@@ -103,9 +103,6 @@ def _fill(connection: sa.Connection, row: sa.Row[Any]) -> Batch:
         backfills.finish(connection, row.id, "failed", str(error))
         return Batch(reason="failed")
     room = MOST_UNSTARTED - backfills.count_unstarted(connection, row.action_uid)
-    most_of_app = settings_in_use().limits.waiting
-    if most_of_app:
-        room = min(room, waiting.room(connection, action.small_app_id, most_of_app))
     most = min(BATCH, row.pace or BATCH, room)
     if most <= 0:
         return _put_off(connection, row, "too many wait")

@@ -10,8 +10,8 @@ import sqlalchemy as sa
 from pydantic import ValidationError
 
 from minutebook.steps import NoParameters, Recipient, StepFailed, StepOutcome, StepResult
+from models.action.allowed import refused_to
 from models.action.document import ScheduledActionModel
-from models.action.granted import refused_to
 from models.action.steps import StepModel
 from models.operation import Cause, OperationState, StepState
 from models.problems import problems_of
@@ -70,7 +70,10 @@ class Runner:
     def runs_step_of_users(self) -> bool:
         """Whether a step runs that is not built in."""
         running = self._running
-        return running is not None and self.script.action.operations.steps[running].is_of_users
+        if running is None:
+            return False
+        spec = self.script.action.operations.steps[running].spec
+        return spec is not None and not spec.is_built_in
 
     def run(self) -> Ending:
         """Run the steps; return how the attempt ends. Raises what a step raises."""
@@ -141,14 +144,14 @@ class Runner:
         self.script.end(index, state, message=result.message, details=result.details)
         return result
 
-    def _check_granted(self, step: StepModel) -> None:
-        for name, why in refused_to(step, self.lease.claim.grants, self.settings.commands):
+    def _check_allowed(self, step: StepModel) -> None:
+        for name, why in refused_to(step, self.lease.claim.trust, self.settings.commands):
             what = step.name if name == step.name else f"{step.name}: {name!r}"
             raise StepFailed(f"step {what} {why}", permanent=True)
 
     def _prepare(self, step: StepModel, context: WorkContext) -> None:
         """Set the step's parameters and the settings of its small app; raises StepFailed."""
-        self._check_granted(step)
+        self._check_allowed(step)
         spec = step.spec
         if spec is None:
             return
@@ -195,7 +198,11 @@ class Runner:
             memory_source=self._memory,
             logger=logging.getLogger(STEP_LOGGER),
             engine=self.engine,
-            settings=self.settings.granted(claim.grants),
+            settings=(
+                self.settings
+                if claim.trust.is_trusted
+                else self.settings.restricted_to(claim.app_name)
+            ),
             is_manual=claim.cause in BY_USERS,
             notify=claim.notify,
             reporter=self.progress,

@@ -5,12 +5,12 @@ from uuid import uuid4
 from pydantic import Field
 
 from models.errors import Refused
-from models.limits import tested_enough
 from models.notices import NoticeKind, Target, shown_target
 from models.sql import read_clock
 from models.store import tenants
 from models.store.notices import Notice
-from models.store.usage import Used, spend
+from models.store.tenants import ceilings
+from models.store.tenants.ceilings import Ceiling
 from runtime.database import reading
 from tasks.notices import hand_over
 from tasks.notices.undelivered import Undelivered
@@ -29,16 +29,16 @@ class TriedHook(View):
 def send_test(installation: Installation, action: str, target: Target) -> TriedHook:
     """Tell a target of a success of an action that did not run, from this machine.
 
-    It needs the grants that the hook would need, counts towards the small app's messages a minute,
-    and stands in the audit trail. Raises Refused with why it was not taken.
+    The small app needs the trust that the hook would need; the test counts towards its ceiling of
+    mails, and stands in the audit trail. Raises Refused with why it was not taken.
     """
     app, shown = installation.small_app, shown_target(target)
     with reading(installation.engine) as connection:
-        grants, now = tenants.grants_of(connection, app.id), read_clock(connection)
+        trust, now = tenants.trust_of(connection, app.id), read_clock(connection)
     _note(installation, shown)
     told = {"kind": NoticeKind.SUCCESS, "action": action, "small_app": app.name, "reason": REASON}
     payload = {**told, "state": "success", "test": True}
-    notice = Notice(uuid4(), 1, NoticeKind.SUCCESS, target, payload, now, grants)
+    notice = Notice(uuid4(), 1, NoticeKind.SUCCESS, target, payload, now, app.id, trust)
     try:
         hand_over(notice, installation.settings)
     except Undelivered as error:
@@ -47,9 +47,8 @@ def send_test(installation: Installation, action: str, target: Target) -> TriedH
 
 
 def _note(installation: Installation, shown: str) -> None:
-    """Count a test and write it to the audit trail; raises Refused beyond the limit."""
-    app, most = installation.small_app, installation.settings.limits.messages
+    """Write a test to the audit trail; raises Refused beyond the small app's ceiling of mails."""
+    app, limits = installation.small_app, installation.settings.limits
     with installation.engine.begin() as connection:
-        if not spend(connection, app.id, Used.MESSAGES, 1, most):
-            raise Refused(tested_enough(most))
+        ceilings.left(connection, app.id, Ceiling.MAILS, limits)
         installation.audit(connection, app.id, "hook.test", {shown: None})

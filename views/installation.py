@@ -20,7 +20,6 @@ from models.store.schema import (
     refuse_unreleased_home,
 )
 from models.store.scope import WHOLE_INSTALLATION, Scope
-from models.store.tenants.app_limits import limits_of
 from runtime.config import Settings, load_settings
 from runtime.database import CONNECTIONS, make_engine, reading
 from runtime.folders import account_name, make_private
@@ -193,9 +192,8 @@ class Installation:
         from scheduler.changes.validation import ChangeContext
 
         with reading(self.engine) as connection:
-            grants = tenants.grants_of(connection, app.id)
+            trust = tenants.trust_of(connection, app.id)
             calendars = tenants.calendars_of(connection, app.id)
-            limits = limits_of(connection, self.settings.limits, app.id)
         return ChangeContext(
             self.actor,
             app,
@@ -203,12 +201,12 @@ class Installation:
             self.settings.scheduler.tick,
             self.settings.retention.kept_for,
             rules_of(self.settings),
-            grants,
+            trust,
             expects,
             self.settings.commands,
             tuple(self.settings.notify),
             calendars,
-            limits.actions,
+            self.settings.limits,
         )
 
     def remover_in(self, app: SmallApp, expects: int | None = None) -> "ChangeContext":

@@ -1,15 +1,12 @@
 """Small apps in words."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
 
 from cli.render import Line, Table, document_lines, listing, rows_of, sentence, text_of
-from minutebook.grants import EVERYTHING, Grants
 from models.values import counted
 from views.apps import App, Apps, DataStatus, InEachApp
 from views.apps.changes import AppliedApp, AppliedApps, DeletedApp
-from views.apps.grants import GrantedTo, HookSecret
-from views.apps.limits import LimitsOf
+from views.apps.trust import HookSecret, TrustInApp
 from views.words import both_clocks, instant
 
 COLUMNS = {"name": "NAME", "zone": "ZONE", "owner": "OWNER", "domains": "DOMAINS"}
@@ -41,9 +38,7 @@ def _app(app: App) -> Iterator[Line]:
     if app.next is not None:
         yield f"next        {both_clocks(app.next.at, app.zone)}  {app.next.action}"
     yield f"people      {counted(app.users, 'user')}, {counted(app.groups, 'group')}"
-    yield f"may reach   {_granted(app.grants)}"
-    for limit in app.limits:
-        yield f"limit       {limit.used:,} of {limit.most:,} ({limit.setting})"
+    yield f"may reach   {_reach(app)}"
     if app.domains:
         yield f"data        {_data(app.data)}"
         yield rows_of(app.domains, DOMAIN_COLUMNS)
@@ -52,25 +47,17 @@ def _app(app: App) -> Iterator[Line]:
     yield from document_lines(app.document)
 
 
-def _granted(grants: Grants) -> str:
-    """Return what a small app may reach, in one line."""
-    if grants == EVERYTHING:
-        return "all that the settings allow"
-    lists = asdict(grants).items()
-    return "; ".join(f"{kind} {', '.join(names)}" for kind, names in lists if names) or "nothing"
+def _reach(found: App | TrustInApp) -> str:
+    """Return how far a small app is trusted, in a few words."""
+    if found.trusted:
+        return "trusted: all that the settings allow"
+    lists = {"queues": found.queues, "tasks": found.tasks}
+    given = [f"{what} {', '.join(names)}" for what, names in lists.items() if names]
+    return "; ".join(["restricted", *given])
 
 
-def _limits(found: LimitsOf) -> Iterator[str]:
-    shown = {"actions": f"{found.actions:,}", "disk_mb": f"{found.disk_mb:,} MiB of disk"}
-    for what, most in shown.items():
-        text = most if what == "disk_mb" else f"{most} {what}"
-        if getattr(found, what) == 0:
-            text = f"no limit of {what.removesuffix('_mb')}"
-        yield f"{found.name}: {text}{'' if what in found.own else ' (as the installation)'}"
-
-
-def _grant(granted: GrantedTo) -> Iterator[str]:
-    yield f"{granted.name} may reach: {_granted(granted.grants)}"
+def _trust(found: TrustInApp) -> Iterator[str]:
+    yield f"small app {found.name} is {_reach(found)}"
 
 
 def _data(data: DataStatus) -> str:
@@ -113,7 +100,6 @@ FORMS = {
     AppliedApp: _applied,
     AppliedApps: _applied_all,
     DeletedApp: _deleted,
-    GrantedTo: _grant,
-    LimitsOf: _limits,
+    TrustInApp: _trust,
     HookSecret: sentence("{secret}"),
 }

@@ -7,7 +7,7 @@ from data.beneath import opened_beneath
 from data.failures import SourceFailed
 from data.fetch import downloads
 from data.fetch.downloads import Answer
-from data.fetch.sources import Source, file_validators, granted_place, wanted_of
+from data.fetch.sources import Source, allowed_place, file_validators, wanted_of
 from runtime.config import Settings
 
 
@@ -25,7 +25,7 @@ def probe(source: Source, settings: Settings) -> dict[str, str] | None:
             return None
         return {"source": source.key, **answer.validators}
     try:
-        with opened_beneath(*granted_place(str(source.file), settings)) as stream:
+        with opened_beneath(*allowed_place(str(source.file), settings)) as stream:
             return file_validators(source, os.fstat(stream.fileno()))
     except SourceFailed:
         return None

@@ -16,7 +16,6 @@ from data.fetch.rows import Bounds, write_rows
 from data.importing.bad_rows import BadRows
 from data.importing.in_child import reading_limits
 from data.watch import Watch
-from minutebook.grants import not_granted
 from models.problems import unknown_name
 from runtime.clock import monotonic
 from runtime.config import Settings
@@ -78,13 +77,7 @@ def _written(
 
 def _url(name: str, settings: Settings) -> str:
     """Return the URL of a connection, its reference resolved. Raises SourceFailed."""
-    known = {
-        one: url
-        for one, url in settings.connections.items()
-        if settings.grants.allows("connections", one)
-    }
-    if name in settings.connections and name not in known:
-        raise SourceFailed(f"connection {name} {not_granted('connections', name)}", permanent=True)
+    known = settings.connections
     if name not in known:
         text = unknown_name("connection", name, known)
         raise SourceFailed(f'connection "{name}" {text}', permanent=True)

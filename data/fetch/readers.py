@@ -10,7 +10,6 @@ from data.failures import SourceFailed
 from data.importing.bad_rows import BadRows
 from data.importing.in_child import reading_limits
 from data.watch import Watch
-from minutebook.grants import not_granted
 from minutebook.readers import RegisteredReader, registered_readers
 from minutebook.steps import StepContext
 from models.problems import unknown_name
@@ -34,8 +33,6 @@ def read(
     `given` are its parameters, with unresolved references. The reader's progress, log lines and
     checkpoint come into `context`. Raises SourceFailed for any error of the reader, and Stopped.
     """
-    if not settings.grants.allows("readers", name):
-        raise SourceFailed(f"reader {name} {not_granted('readers', name)}", permanent=True)
     found = _registered(name)
     secrets = _secrets(found, given, settings)
     arguments = {
@@ -111,7 +108,7 @@ def _secrets(
     """Return the values of the references among the parameters."""
     try:
         return {
-            key: resolved(value, settings.secrets, grants=settings.grants)
+            key: resolved(value, settings.secrets)
             for key, value in given.items()
             if is_reference(value)
         }

@@ -15,10 +15,11 @@ from data.fetch.downloads import Request
 from data.fetch.query import query
 from data.importing import OF_LINES, Data, Rules
 from data.watch import Watch
-from minutebook.grants import not_granted
 from minutebook.steps import StepContext
 from models.references import is_reference
+from models.tenant.allowed import is_beneath, outside
 from models.tenant.sources import PLACES, format_of_name
+from models.trust import not_for_restricted
 from runtime.config import Settings
 from runtime.references import SecretMissing, resolved
 from runtime.urls import check_web_url
@@ -131,23 +132,22 @@ def wanted_of(source: Source, settings: Settings) -> Request:
 
 
 def _secret(text: object, settings: Settings, host: str | None = None) -> str:
-    return resolved(str(text), settings.secrets, grants=settings.grants, host=host)
+    return resolved(str(text), settings.secrets, host=host)
 
 
 def _may_be_sent(text: str) -> bool:
     return text.isascii() and text.isprintable() and text == text.strip()
 
 
-def granted_place(name: str, settings: Settings) -> tuple[Path, str]:
-    """Return the granted folder that holds a file of the data root, and its path in there.
+def allowed_place(name: str, settings: Settings) -> tuple[Path, str]:
+    """Return the folder that may be read, and the path of a file of the data root in there.
 
-    Raises SourceFailed for a file that is not granted. Links must not lead out of the folder.
+    Raises SourceFailed for a file outside that folder. Links must not lead out of it.
     """
-    folder = settings.grants.folder_of(name)
-    if folder is None:
-        raise SourceFailed(f"{name} {not_granted('files', name)}", permanent=True)
-    path = PurePosixPath(name).relative_to(folder)
-    return settings.effective_data_root / folder, str(path)
+    folder = settings.folder
+    if folder and not is_beneath(name, folder):
+        raise SourceFailed(f"{name} {outside(folder)}", permanent=True)
+    return settings.effective_data_root / folder, str(PurePosixPath(name).relative_to(folder))
 
 
 def file_validators(source: Source, state: os.stat_result) -> dict[str, str]:
@@ -171,6 +171,9 @@ def fetch(
     A download becomes `kept` only after it was read, because two refreshes may run at once. A
     reader gets the `context`. Raises SourceFailed and Stopped.
     """
+    if settings.folder and _reaches_beyond(source):
+        why = not_for_restricted(settings.folder)
+        raise SourceFailed(f"{source.shown} {why}", permanent=True)
     if source.file is not None:
         return _local(source, settings, watch)
     private = downloads.private_part(kept)
@@ -182,6 +185,12 @@ def fetch(
     except BaseException:
         private.unlink(missing_ok=True)
         raise
+
+
+def _reaches_beyond(source: Source) -> bool:
+    """Return whether a source is one of trusted small apps alone."""
+    texts = (source.url, *source.headers.values(), *source.parameters.values())
+    return source.sql is not None or source.reader is not None or any(map(is_reference, texts))
 
 
 def _downloaded(
@@ -227,7 +236,7 @@ def fetch_again(source: Source, kept: Path, settings: Settings, watch: Watch) ->
 
 def _local(source: Source, settings: Settings, watch: Watch) -> Fetched:
     name = str(source.file)
-    root, path = granted_place(name, settings)
+    root, path = allowed_place(name, settings)
     with opened_beneath(root, path) as stream:
         state = os.fstat(stream.fileno())
     check_size(f"{name} is larger", state.st_size, settings.fetch.max_bytes)

@@ -7,7 +7,7 @@ from hashlib import sha256
 
 from data.bounded.limits import OverLimit
 from data.mail.delivery_report import Report, result_of
-from data.mail.rates import AppRate, Pace
+from data.mail.rates import MailCeiling, Pace
 from data.mail.templates import InvalidTemplate
 from data.store import deliveries
 from data.store.deliveries import Delivery, Reserved
@@ -141,14 +141,15 @@ class _Sending:
 
 def _send_all(sending: _Sending, waiting: Sequence[Recipient], report: Report) -> None:
     context = sending.context
-    pace, rate = Pace(context.settings.mail.rate), AppRate(context)
+    pace, ceiling = Pace(context.settings.mail.rate), MailCeiling(context)
     for done, recipient in enumerate(waiting):
         context.progress(done, len(waiting), phase="send")
         if not pace.is_due:
             sending.record()
-        if not (pace.wait(context.should_stop) and rate.wait(sending.record)):
+        if not pace.wait(context.should_stop):
             report.stopped = True
             return
+        ceiling.check(done)
         try:
             is_new = sending.send(recipient)
         except (InvalidTemplate, OverLimit) as error:

@@ -1,21 +1,21 @@
-"""The rates of sent messages: of one operation, and of a small app over all of its workers."""
+"""The pace of an operation's messages, and the ceiling of its small app."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Event
 
-from models.limits import sent_enough
-from models.store import usage
-from models.store.usage import Used
+from minutebook.steps import StepFailed
+from models.errors import Refused
+from models.store.tenants import ceilings
+from models.store.tenants.ceilings import Ceiling
 from runtime.clock import monotonic
+from runtime.database import reading
 from tasks.step_context import WorkContext
 
 # The delay until a wait notices a stop.
 STOP_POLL_S = 0.1
-# How often a message that waits for its small app asks again.
-POLL_S = 1.0
-# Counted at once, so that not every message needs a transaction more.
-MOST_AT_ONCE = 20
+# Messages between two looks at the ceiling: operations at once may exceed it by as many each.
+MOST_BETWEEN = 100
 
 
 @dataclass
@@ -44,40 +44,20 @@ class Pace:
 
 
 @dataclass
-class AppRate:
-    """Lets a message wait until its small app may send one more; a rate of 0 is no limit."""
+class MailCeiling:
+    """Stops a step whose restricted small app has sent its mails of the last 24 hours."""
 
     context: WorkContext
-    poll_s: float = POLL_S
-    _left: int = field(default=0, init=False)
+    _asked_after: int = field(default=0, init=False)
 
-    def wait(self, before: Callable[[], None]) -> bool:
-        """Wait for one message; return False if the step should stop. `before` precedes a wait."""
-        if self._is_granted():
-            return True
-        before()
-        self.context.logger.info(sent_enough(self._rate))
-        pause = Event()
-        while not self.context.should_stop():
-            if self._is_granted():
-                return True
-            self.context.progress(message=sent_enough(self._rate))
-            pause.wait(self.poll_s)
-        return False
-
-    @property
-    def _rate(self) -> int:
-        return self.context.settings.limits.messages
-
-    def _is_granted(self) -> bool:
-        if self._rate == 0:
-            return True
-        if self._left == 0:
-            some = min(MOST_AT_ONCE, max(1, self._rate // 10))
-            with self.context.engine.begin() as connection:
-                its = (self.context.small_app.id, Used.MESSAGES)
-                self._left = usage.spend(connection, *its, some, self._rate)
-        if self._left == 0:
-            return False
-        self._left -= 1
-        return True
+    def check(self, sent: int) -> None:
+        """Raise StepFailed if no more may be sent, after `sent` messages; ask now and then."""
+        if sent < self._asked_after:
+            return
+        app, limits = self.context.small_app, self.context.settings.limits
+        try:
+            with reading(self.context.engine) as connection:
+                some = ceilings.left(connection, app.id, Ceiling.MAILS, limits)
+        except Refused as error:
+            raise StepFailed(str(error), permanent=False) from None
+        self._asked_after = sent + min(some, MOST_BETWEEN)

@@ -15,12 +15,12 @@ from data.mail.templates import InvalidTemplate, MailTemplate
 from data.mail.values import own_values, sample_of, shared_values
 from minutebook.steps import Recipient
 from models.errors import Hint, InvalidDocument, NotFound, Refused, SchedulerError
-from models.limits import tested_enough
 from models.problems import MOST_COMPARED, unknown_name
 from models.sql import read_clock
-from models.store import tenants, usage
+from models.store import tenants
 from models.store.people import selection, users
-from models.store.usage import Used
+from models.store.tenants import ceilings
+from models.store.tenants.ceilings import Ceiling
 from models.values import counted
 from runtime.database import reading
 from tasks.outgoing.mail.failures import MailRefused, MailServerFailed
@@ -242,12 +242,11 @@ def send_test(
 
 
 def _note_test(installation: Installation, name: str, to: str) -> None:
-    """Count a test mail and write it to the audit trail; raises Refused beyond the limit.
+    """Write a test mail to the audit trail; raises Refused beyond the small app's ceiling.
 
     Noted before it is sent: a mail may have arrived even if its server's answer did not.
     """
-    app, most = installation.small_app, installation.settings.limits.messages
+    app, limits = installation.small_app, installation.settings.limits
     with installation.engine.begin() as connection:
-        if not usage.spend(connection, app.id, Used.MESSAGES, 1, most):
-            raise Refused(tested_enough(most))
+        ceilings.left(connection, app.id, Ceiling.MAILS, limits)
         installation.audit(connection, app.id, "template.send_test", {name: {"to": to}})

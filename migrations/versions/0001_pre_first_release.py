@@ -171,18 +171,8 @@ sa.Table(
     _at("created_at", optional=False),
     _at("deleted_at"),
     _at("maintained_at"),
-    sa.Column("grants", OBJECT, nullable=True),
-    sa.Column("limits", OBJECT, nullable=True),
+    sa.Column("trust", OBJECT, nullable=True),
     sa.UniqueConstraint("name"),
-)
-
-sa.Table(
-    "app_usage",
-    metadata,
-    sa.Column("small_app_id", sa.ForeignKey("small_apps.id"), primary_key=True),
-    sa.Column("what", sa.Text, primary_key=True),
-    _at("starts_at", optional=False),
-    sa.Column("amount", BIG, nullable=False),
 )
 
 sa.Table(
@@ -608,6 +598,7 @@ sa.Table(
     _flag("is_permanent"),
     _at("updated_at", optional=False),
     _one_of("state", ("sending", "sent", "failed")),
+    sa.Index("deliveries_recent", "updated_at"),
 )
 
 sa.Table(

@@ -11,7 +11,7 @@ from pydantic_core import InitErrorDetails
 
 from minutebook.steps import Steps
 from models.action import DUE_DATE
-from models.action.granted import problems_of_hooks, problems_of_steps
+from models.action.allowed import problems_of_hooks, problems_of_steps
 from models.action.hooks import HooksModel
 from models.action.intervals import IntervalModel
 from models.action.plan import Plan
@@ -91,14 +91,14 @@ def parse_action(document: object, context: ParseContext) -> ScheduledActionMode
         raise InvalidAction([Problem(ROOT, None, FOR_AN_APP)])
     action, problems = read_document(ScheduledActionModel, document, _strict(context))
     if context.celery is not None:
-        rules = context.celery.granted(context.grants)
+        rules = context.celery.within(context.trust)
         handing_over = (name for name, spec in context.steps.items() if spec.hand_over is not None)
         for name in handing_over:
             problems += refusals(document, rules, name)
     if action is not None:
         queue = action.policy.queue
-        problems += problems_of_steps(action.operations, queue, context.grants, context.commands)
-        problems += problems_of_hooks(action.hooks, context.grants, context.channels)
+        problems += problems_of_steps(action.operations, queue, context.trust, context.commands)
+        problems += problems_of_hooks(action.hooks, context.trust, context.channels)
         problems += _problem_of_tolerance(action)
     if action is None or problems:
         raise InvalidAction(problems)

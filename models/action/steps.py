@@ -48,11 +48,6 @@ class StepModel(BaseModel):
     parameters: dict[str, Any]
     spec: StepSpec | None = None
 
-    @property
-    def is_of_users(self) -> bool:
-        """Whether it is a known step that is not built in: it has to be granted."""
-        return self.spec is not None and not self.spec.is_built_in
-
 
 class OperationModel(BaseModel):
     """The steps of an action in the order in which they run.

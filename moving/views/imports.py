@@ -8,7 +8,6 @@ from typing import Any, Literal
 from pydantic import Field
 
 from broker.celery_rules import rules_of
-from minutebook.grants import is_command_among, with_variables
 from models.action.document import ParseContext
 from models.action.remedies import with_one_tick
 from models.celery_task import CeleryRules
@@ -20,6 +19,7 @@ from moving.entries import Entry
 from moving.entries import Refused as RefusedEntry
 from moving.outcomes import COMPARED, Outcome, outcomes
 from runtime.clock import utc_now
+from runtime.sections.commands import is_command_among, with_variables
 from tasks.steps.command import STEP as COMMAND
 from tasks.steps.command import CommandParameters
 from views import changes

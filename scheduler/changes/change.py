@@ -19,7 +19,8 @@ from models.errors import Hint, Outdated, Refused
 from models.sql import parts_of, read_clock
 from models.store import actions, audit, tenants
 from models.store.operations.outbox import Message
-from models.store.tenants.app_limits import check_actions
+from models.store.tenants import ceilings
+from models.store.tenants.ceilings import Ceiling
 from runtime.db_retry import in_transaction
 from scheduler.changes.adoption import settle
 from scheduler.changes.circles import check_circles
@@ -249,7 +250,8 @@ def _insert_all(
     """Store new actions, many per statement; their documents were validated at `since`."""
     if revisions:
         tenants.hold(connection, author.small_app.id)
-        check_actions(connection, author.small_app, len(revisions), author.most_actions)
+        new = len(revisions)
+        ceilings.check(connection, author.small_app.id, Ceiling.ACTIONS, author.limits, new)
         _check_calendars(connection, revisions, author)
     made = [_changed(uuid4(), one, Change.CREATED, 1) for one in revisions]
     done = 0

@@ -14,7 +14,8 @@ from models.fingerprint import str_to_uuid
 from models.sql import parts_of
 from models.store import actions
 from models.store.actions import cursors, missed
-from models.store.tenants.app_limits import check_actions
+from models.store.tenants import ceilings
+from models.store.tenants.ceilings import Ceiling
 from scheduler.changes.adoption import edit_of
 from scheduler.changes.change import Change, check_name
 from scheduler.changes.circles import check_circles
@@ -102,7 +103,7 @@ def _planned(
     check_circles(connection, author.small_app.id, changes, holds=False)
     new = sum(row is None for row in rows)
     if new:
-        check_actions(connection, author.small_app, new, author.most_actions)
+        ceilings.check(connection, author.small_app.id, Ceiling.ACTIONS, author.limits, new)
     stored = _StoredNow(connection, now, author.steps, _recorded(connection, rows, now))
     return [
         _created(revision, now) if row is None else _changed(stored, row, revision)

@@ -7,7 +7,6 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from minutebook.grants import EVERYTHING, Grants
 from minutebook.steps import SmallApp, Steps
 from models.action import DUE_DATE
 from models.action.document import ParseContext
@@ -20,7 +19,9 @@ from models.errors import InvalidAction, Outdated, Problem
 from models.json_text import read_json
 from models.parsing import DEFAULT_TICK
 from models.store import actions
+from models.trust import TRUSTED, Trust
 from models.values.durations import format_span
+from runtime.sections.limits import LimitSettings
 from scheduler.changes.alike import AlikeDocuments
 from scheduler.changes.revisions import Revision
 
@@ -33,8 +34,9 @@ class ChangeContext:
     """The author of a change, the small app, the known steps, and relevant settings.
 
     `kept_for` is the retention of operations (None: forever), `celery` the allowed tasks,
-    `commands` the allowed programs, `channels` those of hooks, `grants` what the small app may
-    reach. With `expects`, the change is made only to that revision.
+    `commands` the allowed programs, `channels` those of hooks, `trust` how far the small app is
+    trusted, `limits` its ceilings if it is not. With `expects`, the change is made only to that
+    revision.
     """
 
     name: str
@@ -43,13 +45,12 @@ class ChangeContext:
     tick: timedelta = DEFAULT_TICK
     kept_for: timedelta | None = None
     celery: CeleryRules | None = NO_TASKS
-    grants: Grants = EVERYTHING
+    trust: Trust = TRUSTED
     expects: int | None = None
     commands: tuple[str, ...] | None = ()
     channels: tuple[str, ...] | None = ()
     calendars: Mapping[str, Sequence[object]] = field(default_factory=dict)
-    # 0 is no limit.
-    most_actions: int = 0
+    limits: LimitSettings = field(default_factory=LimitSettings)
 
 
 def check_revision(row: Stored, author: ChangeContext) -> None:
@@ -157,7 +158,7 @@ def context_of(
         is_paused=row is not None and not row.active,
         tick=author.tick,
         celery=author.celery,
-        grants=author.grants,
+        trust=author.trust,
         commands=author.commands,
         channels=author.channels,
         calendars=author.calendars,

@@ -7,17 +7,14 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from broker.in_use import settings_in_use
 from broker.sending import Sent, send_reserved
 from models.action.plan import Plan
 from models.errors import Hint, NotFound, Refused
 from models.fingerprint import fingerprint, keyed_run_id, str_to_uuid
-from models.limits import too_many_wait
 from models.operation import Cause, by_person
 from models.sql import read_clock
 from models.store import actions, audit, operations
 from models.store.actions import cursors
-from models.store.operations import waiting
 from models.store.operations.outbox import Message
 from models.store.people import users
 from runtime.database import reading
@@ -102,7 +99,6 @@ def _record(
         plan = _runnable_plan(connection, row)
         now = read_clock(connection).replace(microsecond=0)
         _check_subject(connection, row, plan, subject)
-        _check_room(connection, row.small_app_id)
         id = keyed or str_to_uuid(fingerprint(uid, now, subject=subject, manual=token_hex(8)))
         operation = operation_row(action_ref(row), plan, id, now, by_person(Cause.MANUAL, actor))
         operation["notify"] = notify
@@ -129,12 +125,6 @@ def _runnable_plan(connection: sa.Connection, row: sa.Row[Any]) -> Plan:
         one = active[0]
         raise Refused(f"{row.name!r} is already active: operation {one['id']} is {one['state']}")
     return plan
-
-
-def _check_room(connection: sa.Connection, small_app_id: int) -> None:
-    most = settings_in_use().limits.waiting
-    if most and waiting.room(connection, small_app_id, most) <= 0:
-        raise Refused(too_many_wait(most, "cancel some, start more workers, or raise the limit"))
 
 
 def _check_subject(

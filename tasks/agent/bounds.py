@@ -4,10 +4,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from minutebook.grants import not_granted
 from models.carriers import CELERY, OWN_TASKS
 from models.celery_task import SETTING
 from models.store.operations.admission import Recorded
+from models.trust import not_for_restricted
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class Bounds:
     """The tasks and small apps of one agent.
 
     An agent without patterns of tasks, such as a worker's child that has no SCHED_CELERY_TASKS, is
-    bound by the grants of the small app alone; one without `apps` acts for all of them.
+    bound by the tasks of the small app alone; one without `apps` acts for all of them.
     """
 
     tasks: tuple[str, ...] = ()
@@ -36,8 +36,9 @@ class Bounds:
             return f"small app {recorded.app_name!r} is not one of --apps of this agent"
         if not self.allows(recorded.task):
             return f"{SETTING} of this agent does not allow {recorded.task!r}"
-        if not recorded.grants.allows("tasks", recorded.task):
-            return f"{recorded.task!r} {not_granted('tasks', recorded.task, recorded.app_name)}"
+        if not recorded.trust.allows_task(recorded.task):
+            why = not_for_restricted(recorded.app_name, f"--tasks {recorded.task}")
+            return f"{recorded.task!r} {why}"
         return None
 
     def within(self, tasks: Collection[str]) -> tuple[str, ...]:

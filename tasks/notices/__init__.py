@@ -11,12 +11,14 @@ import sqlalchemy as sa
 from broker.app import app
 from broker.in_use import settings_in_use
 from minutebook.error_text import text_of
-from minutebook.grants import not_granted
 from models.carriers import DELIVER_NOTICE
+from models.errors import Refused
 from models.notices import shown_target
 from models.store import notices
 from models.store.notices import Notice
 from models.store.notices.alerting import is_of_installation
+from models.store.tenants import ceilings
+from models.store.tenants.ceilings import Ceiling
 from runtime.config import Settings
 from runtime.db_retry import persist
 from runtime.logs.events import EventLog
@@ -47,6 +49,7 @@ def deliver(engine: sa.Engine, settings: Settings, message: tuple[UUID, int]) ->
         return "taken"
     where = f"{notice.kind} to {shown_target(notice.target)}"
     try:
+        _check_ceiling(engine, settings, notice)
         with span("notice", notice.operation_id, kind=str(notice.kind)):
             hand_over(notice, settings)
     except Undelivered as error:
@@ -58,6 +61,18 @@ def deliver(engine: sa.Engine, settings: Settings, message: tuple[UUID, int]) ->
     persist(engine, lambda c: notices.finish(c, notice))
     logger.info("notice_delivered", "notice {notice}: {target} delivered", notice.id, where)
     return "done"
+
+
+def _check_ceiling(engine: sa.Engine, settings: Settings, notice: Notice) -> None:
+    """Raise Undelivered if the mail of a restricted small app would exceed its ceiling."""
+    app = notice.small_app_id
+    is_own = is_of_installation(notice.kind, notice.target, settings.alert)
+    if notice.target.kind != "mail" or app is None or is_own:
+        return
+    try:
+        persist(engine, lambda c: ceilings.left(c, app, Ceiling.MAILS, settings.limits))
+    except Refused as error:
+        raise Undelivered(str(error), permanent=False) from None
 
 
 def _not_delivered(
@@ -101,17 +116,16 @@ def hand_over(notice: Notice, settings: Settings) -> None:
         from tasks.notices.webhook import post
 
         payload = {"id": str(notice.id), **notice.payload}
-        given = settings if is_own else settings.granted(notice.grants)
+        given = settings
+        if not is_own and not notice.trust.is_trusted:
+            given = settings.restricted_to(str(notice.payload.get("small_app", "")))
         post(notice.target, notice.id, payload, given, is_own=is_own)
         return
-    _mail(notice, settings, is_own=is_own)
+    _mail(notice, settings)
 
 
-def _mail(notice: Notice, settings: Settings, *, is_own: bool) -> None:
+def _mail(notice: Notice, settings: Settings) -> None:
     """Send a notice as a mail. Raises Undelivered."""
-    to = notice.target.to
-    if not is_own and not notice.grants.allows("mail", to):
-        raise Undelivered(f"{to} {not_granted('mail', to)}", permanent=True)
     try:
         message = build_message(
             content_of(notice.kind, notice.payload), _envelope(notice, settings)

@@ -12,7 +12,6 @@ from urllib.parse import parse_qsl, urlencode
 
 import httpx
 
-from minutebook.grants import not_granted
 from models.notices import NoticeKind
 from models.store.notices import Notice
 from runtime.config import Settings
@@ -57,8 +56,8 @@ class Message:
 def notify(notice: Notice, settings: Settings, *, is_own: bool) -> None:
     """Send a notice to its channel; raises Undelivered. `is_own`: the installation sends it."""
     name = notice.target.to
-    if not is_own and not notice.grants.allows("notify", name):
-        raise Undelivered(f"{name} {not_granted('notify', name)}", permanent=True)
+    if not is_own and not notice.trust.is_trusted:
+        raise Undelivered(f"{name} {notice.trust.why_not()}", permanent=True)
     send(name, message_of(notice.kind, notice.payload), settings)
 
 

@@ -11,7 +11,6 @@ from uuid import UUID
 
 import httpx
 
-from minutebook.grants import EVERYTHING
 from models.notices import Target, shown_target
 from models.references import is_reference
 from runtime.clock import utc_now
@@ -38,7 +37,7 @@ def post(
 ) -> None:
     """Send the payload; a 2xx answer means delivered, and the answer's body is never read.
 
-    `is_own`: an admin named the target, in the settings; a small app's hooks need their grants.
+    `is_own`: an admin named the target, in the settings; a small app's hooks go where it may.
     Raises Undelivered: permanent for any 4xx but 408 and 429, for private addresses and for a
     reference to something other than a URL. Redirects are not followed. Takes no longer than
     SCHED_HOOK_TIMEOUT_S, whatever the receiver does.
@@ -88,8 +87,7 @@ def _url(target: Target, settings: Settings, *, is_own: bool) -> str:
     if not is_reference(target.to):
         return target.to
     try:
-        allowed = OF_SETTINGS if is_own else settings.secrets
-        url = resolved(target.to, allowed, grants=EVERYTHING if is_own else settings.grants)
+        url = resolved(target.to, OF_SETTINGS if is_own else settings.secrets)
     except SecretMissing as error:
         raise Undelivered(str(error), permanent=False) from None
     try:

@@ -53,7 +53,7 @@ def checked_addresses(
     for address in addresses:
         if not allow_private and not is_public(address):
             raise NoAddress(
-                f"{host} leads to the private address {address}; {setting}=true allows it",
+                f"{host} leads to a private address; {setting}=true allows that to trusted apps",
                 permanent=True,
             )
     return list(dict.fromkeys(addresses))[:MOST_TRIED]

@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from time import process_time
 
-from minutebook.grants import grants_of_new
 from models.action.document import (
     ParseContext,
     document_hash,
@@ -18,6 +17,7 @@ from models.action.document import (
 from models.errors import InvalidDocument
 from models.json_text import read_json
 from models.tenant.document import parse_small_app, stored_small_app
+from models.trust import RESTRICTED
 from models.users import parse_users, read_user_rows
 from runtime.documents import InvalidYaml, read_yaml
 from tests.factories import STEPS
@@ -60,7 +60,7 @@ def _read(given: bytes) -> Iterator[object]:
 
 def _action(document: object) -> None:
     with _refused():
-        parse_action(document, replace(CONTEXT, grants=grants_of_new("shop")))
+        parse_action(document, replace(CONTEXT, trust=RESTRICTED))
     with _refused():
         action = parse_action(document, CONTEXT)
         stored, plan = stored_document(action), plan_of(action)

@@ -23,6 +23,7 @@ import pytest
 import sqlalchemy as sa
 
 from models.tables import domains, ticks
+from runtime.config import load_settings
 from tests.acceptance import test_shared_broker as on_broker
 from tests.acceptance.web_door import start_web
 from tests.factories import make_document
@@ -87,7 +88,7 @@ def _is_named_by_sql(stage: Stage) -> str:
     source = sa.func.replace(domains.c.source, "shop/", "bakery/")
     with stage.installation.engine.begin() as connection:
         connection.execute(sa.update(domains).values(source=source))
-    return failed(stage.ran("shop", "refresh the data", {"refresh": True}), "--files bakery")
+    return failed(stage.ran("shop", "refresh the data", {"refresh": True}), "outside the folder")
 
 
 def _link_leads_out(stage: Stage) -> str:
@@ -99,15 +100,19 @@ def _link_leads_out(stage: Stage) -> str:
 
 
 def _step_of_users(stage: Stage) -> str:
-    return refused(stage.add("shop", name="b", operations={"trace_one": True}), "--steps trace_one")
+    return refused(
+        stage.add("shop", name="b", operations={"trace_one": True}), "app add shop --trusted"
+    )
 
 
 def _task(stage: Stage) -> str:
     celery_tasks.test_our_own_tasks_are_never_allowed()
-    stage.call("app", "grant", "shop", "--tasks", "*")
+    stage.call("app", "add", "shop", "--tasks", "*")
     own = {"celery_task": {"task": "execute_scheduled_action"}}
     refused(stage.add("shop", name="own", operations=own), "own workers")
-    stage.call("app", "grant", "shop", "--tasks", "shop.*")
+    stage.call("app", "add", "shop", "--restricted", "--tasks", "shop.*")
+    theirs = {"celery_task": {"task": "shop.close", "queue": "bakery"}}
+    refused(stage.add("shop", name="queue", operations=theirs), "--queue bakery")
     others = {"celery_task": {"task": "bakery.close"}}
     return refused(stage.add("shop", name="task", operations=others), "--tasks bakery.close")
 
@@ -115,16 +120,14 @@ def _task(stage: Stage) -> str:
 def _command(stage: Stage) -> str:
     programs: list[dict[str, Any]] = [{"run": ["/bin/sh", "-c", "id"]}, {"shell": "id"}]
     for program in programs:
-        refused(stage.add("shop", name="c", operations={"command": program}), "SCHED_COMMANDS")
-    with patch.dict(os.environ, {"SCHED_COMMANDS": "*"}):
-        stage.call("app", "grant", "third", "--all")
+        said = refused(stage.add("shop", name="c", operations={"command": program}), "--trusted")
+    with patch.dict(os.environ, {"SCHED_COMMANDS": "/opt/*"}):
+        stage.call("app", "add", "third", "--trusted")
         shell = {"command": {"shell": "id"}}
-        said = refused(stage.add("third", name="c", operations=shell), "--commands shell")
-        stage.call("app", "grant", "third", "--commands", "/opt/*", "--env", "")
+        refused(stage.add("third", name="c", operations=shell), "the word shell")
         programs = [
             {"run": ["/opt/../bin/sh"]}, {"run": ["./sh"], "cwd": "/bin"},
             {"run": ["/opt/x"], "env": {"LD_PRELOAD": "/tmp/x.so"}},
-            {"run": ["/opt/x"], "env": {"TOKEN": "env:BAKERY_URL"}},
             {"run": ["/opt/x"], "env": {"GNUMAKEFLAGS": "--eval=$(shell id)"}},
             {"run": ["/opt/x"], "env": {"RESTIC_PASSWORD_COMMAND": "id"}},
             {"run": ["/opt/x(DAY)"], "env": {"DAY": "1"}},
@@ -135,7 +138,7 @@ def _command(stage: Stage) -> str:
 
 
 def _headers_for_the_broker(stage: Stage) -> str:
-    stage.call("app", "grant", "shop", "--tasks", "shop.*")
+    stage.call("app", "add", "shop", "--tasks", "shop.*")
     for name in ("BCC", "CC"):
         task = {"task": "shop.sell", "headers": {name: ["bakery"]}}
         said = refused(stage.add("shop", name="copy", operations={"celery_task": task}))
@@ -149,8 +152,8 @@ def _secret_for_another_host(_: Stage) -> str:
 
 
 def _hook(stage: Stage) -> str:
-    for hook in ({"mail": "ann@bakery.example"}, {"webhook": "env:BAKERY_URL"}):
-        said = refused(stage.add("shop", name="hook", hooks={"on_success": [hook]}), "not granted")
+    for hook in ({"notify": "ops"}, {"webhook": "env:BAKERY_URL"}):
+        said = refused(stage.add("shop", name="hook", hooks={"on_success": [hook]}), "--trusted")
     return said
 
 
@@ -263,7 +266,7 @@ def _terminal(stage: Stage) -> str:
 def _inside(stage: Stage) -> str:
     for host in ("169.254.169.254", "127.0.0.1:1", "[::1]", "168.63.129.16", "192.0.0.192"):
         row = stage.refresh("shop", {"url": f"http://{host}/a.csv"})
-        said = failed(row, "leads to the private address")
+        said = failed(row, "leads to a private address")
     for spelt in ("127.1", "2130706433", "0x7f.1"):
         addresses.test_other_spellings_of_this_machine_are_refused(spelt)
     return said
@@ -278,7 +281,7 @@ def _secret_url(_: Stage) -> str:
 
 
 def _asks_over_http(stage: Stage) -> str:
-    """Ask with an editor's token for everything of the other small app, and for grants."""
+    """Ask with an editor's token for everything of the other small app, and for trust."""
     web, address = start_web(stage.installation)
     asked = 0
     try:
@@ -291,14 +294,14 @@ def _asks_over_http(stage: Stage) -> str:
                     assert answer.status_code == 404, (path, answer.text)
                     assert answer.json()["detail"] == f'small app "{other}" is unknown'
                     asked += 1
-                grants = editor.patch(f"/api/apps/{app}/grants", json={"files": ["/"]})
-                assert grants.status_code == 403, grants.text
+                trust = editor.patch(f"/api/apps/{app}/trust", json={"trusted": True})
+                assert trust.status_code == 403, trust.text
                 assert editor.get("/api/status").status_code == 403
                 taken = editor.put(f"/api/apps/{other}", json={"name": other})
                 assert taken.status_code == 404, taken.text
     finally:
         web.kill()
-    return f"404 for {asked} addresses of the other app, 403 for grants and the installation"
+    return f"404 for {asked} addresses of the other app, 403 for trust and the installation"
 
 
 def _broken_items(stage: Stage) -> str:
@@ -521,7 +524,7 @@ def _folder() -> Iterator[Path]:
 
 
 OF_AN_APP = (
-    "/api/apps/{app}", "/api/apps/{app}/status", "/api/apps/{app}/users", "/api/apps/{app}/grants",
+    "/api/apps/{app}", "/api/apps/{app}/status", "/api/apps/{app}/users",
     "/api/apps/{app}/templates", "/api/apps/{app}/data/salaries", "/api/apps/{app}/status/events",
     "/api/actions?app={app}", "/api/operations?app={app}", "/api/steps?app={app}",
 )  # fmt: skip
@@ -536,17 +539,19 @@ def _endless_growth(stage: Stage) -> str:
     file = stage.folder / "many.json"
     file.write_text(json.dumps(many))
     rows = "\n".join(os.urandom(32).hex() for _ in range(2**16))
+    ceilings = {"SCHED_LIMITS_ACTIONS": "100", "SCHED_LIMITS_DISK_MB": "1"}
+    home = stage.installation.settings.home
+    stage.installation.settings = load_settings(home, {**os.environ, **ceilings})
     for app in APPS:
-        done = stage.call("app", "limit", app, "--actions", "100", "--disk-mb", "1")
-        assert done.code == 0, done.err
-        said = refused(stage.call("--app", app, "action", "apply", str(file)), "and may have 100")
-        assert stage.add(app, name="one more").code == 0
+        with patch.dict(os.environ, ceilings):
+            applied = stage.call("--app", app, "action", "apply", str(file))
+            said = refused(applied, "is restricted to 100 actions")
+            assert stage.add(app, name="one more").code == 0
         (stage.data / app / "large.csv").write_text(f"text\n{rows}\n")
         stored = stage.installation.settings.home / "snapshots" / app
         before = {*stored.rglob("*.parquet")}
         failed(stage.refresh(app, {"file": f"{app}/large.csv"}), "SCHED_LIMITS_DISK_MB")
         assert {*stored.rglob("*.parquet")} == before
-        assert stage.call("app", "limit", app, "--actions", "-1", "--disk-mb", "-1").code == 0
     return said
 
 
@@ -557,22 +562,22 @@ ATTACKS = [
         ("test_a_new_small_app_reaches_its_own_folder_alone",), _names_what_is_another_s,
     ),
     Attack(
-        "A2", "the grant was taken back after the save, or the row was written by SQL",
+        "A2", "the trust was taken back after the save, or the row was written by SQL",
         "the operation fails before it reads",
-        ("test_a_source_that_is_not_granted_is_not_read",), _is_named_by_sql,
+        ("test_a_source_beyond_a_restricted_app_is_not_read",), _is_named_by_sql,
     ),
     Attack(
         "A3", "a link inside the app's folder leads out of it", "it is not followed",
-        ("test_a_source_that_is_not_granted_is_not_read",), _link_leads_out,
+        ("test_a_source_beyond_a_restricted_app_is_not_read",), _link_leads_out,
     ),
     Attack(
-        "A4", "a user-defined step that is not granted", "it is refused, and does not run",
-        ("test_a_step_that_is_not_granted_does_not_run",), _step_of_users,
+        "A4", "a user-defined step of a restricted app", "it is refused, and does not run",
+        ("test_a_step_of_users_does_not_run_for_a_restricted_app",), _step_of_users,
     ),
     Attack(
-        "A5", "a Celery task that is not granted, or one of Minutebook's own",
+        "A5", "a Celery task or queue that the app was not given, or a task of Minutebook's own",
         "it is refused, and not sent",
-        ("test_a_task_that_is_no_longer_granted_is_not_sent",
+        ("test_a_task_that_its_small_app_may_no_longer_send_is_not_sent",
          "test_our_own_tasks_are_never_allowed"), _task,
     ),
     Attack(
@@ -581,10 +586,11 @@ ATTACKS = [
         ("test_a_bound_secret_goes_to_its_hosts_alone",), _secret_for_another_host,
     ),
     Attack(
-        "A7", "a hook mails an address that is not granted, or calls a secret URL that is not, "
-        "such as the installation's own", "nothing is sent",
-        ("test_mail_of_a_hook_goes_to_granted_addresses_alone",
-         "test_a_webhook_behind_a_secret_that_is_not_granted_is_not_called",
+        "A7", "a hook of a restricted app calls a secret URL, such as the installation's own, a "
+        "private address or a chat, or mails without end", "nothing is sent",
+        ("test_mail_of_a_hook_stays_below_the_ceiling",
+         "test_a_webhook_behind_a_secret_is_not_called_for_a_restricted_app",
+         "test_a_webhook_goes_to_no_private_address_for_a_restricted_app",
          "test_the_installation_s_own_receiver_is_not_lent_to_a_hook"), _hook,
     ),
     Attack(
@@ -600,16 +606,18 @@ ATTACKS = [
         ("test_a_small_app_prunes_nothing_of_the_installation",), _maintenance,
     ),
     Attack(
-        "A11", "an editor's token asks over HTTP for another app, for grants, for the installation",
-        "the other app does not exist for it, and grants are not its to give",
+        "A11", "an editor's token asks over HTTP for another app, for trust, for the installation",
+        "the other app does not exist for it, and trust is not its to give",
         ("test_a_token_of_another_small_app_learns_nothing",
          "test_each_role_may_do_what_the_table_says",
-         "test_an_editor_cannot_grant_or_make_small_apps"), _asks_over_http,
+         "test_an_editor_cannot_trust_or_make_small_apps"), _asks_over_http,
     ),
     Attack(
-        "A12", "a command that is not allowed or granted, by another path, variable or folder",
-        "it is refused, even to an app that is granted everything, and does not run",
-        ("test_a_program_has_to_be_allowed_and_granted_at_save_and_at_run",
+        "A12", "a command of a restricted app, or one that is not allowed, by another path, "
+        "variable or folder",
+        "it is refused, and does not run",
+        ("test_a_program_has_to_be_allowed_at_save_and_at_run",
+         "test_no_program_runs_for_a_restricted_small_app",
          "test_a_variable_that_replaces_the_program_is_refused",
          "test_no_other_text_allows_a_program_or_a_variable"), _command,
     ),
@@ -621,7 +629,7 @@ ATTACKS = [
         "A14", "a peer of an agent's socket claims, resumes or ends an operation of another app, "
         "task or kind", "it is refused, and nothing changes",
         ("test_a_peer_touches_no_operation_of_another_kind",
-         "test_a_peer_touches_no_task_that_is_not_granted_to_its_small_app",
+         "test_a_peer_touches_no_task_that_its_small_app_may_not_send",
          "test_a_peer_touches_nothing_beyond_the_tasks_and_apps_of_its_agent",
          "test_another_agent_goes_on_where_one_died"), _peer_names_another_s,
     ),
@@ -719,7 +727,7 @@ ATTACKS = [
     Attack(
         "B14", "an editor adds actions, or refreshes data, without end",
         "an app has so many actions and so much disk; a refresh beyond it leaves nothing",
-        ("test_an_app_has_as_many_actions_as_the_limit_says",
+        ("test_an_app_has_as_many_actions_as_the_ceiling_says",
          "test_a_refresh_whose_snapshot_has_no_room_fails_and_leaves_nothing",
          "test_a_download_that_has_no_room_is_cut_off_and_removed"), _endless_growth,
     ),

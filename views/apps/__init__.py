@@ -10,14 +10,12 @@ from uuid import UUID
 import sqlalchemy as sa
 from pydantic import Field, SkipValidation, model_serializer
 
-from models.limits import PREFIX
 from models.sql import read_clock
 from models.store import tenants
 from models.store.operations import pages
 from models.store.scope import Scope
-from models.store.tenants import app_limits, app_overview, app_status
+from models.store.tenants import app_overview, app_status
 from runtime.database import glancing, reading
-from views.apps.granted import ShownGrants
 from views.door import Door, every
 from views.finding import find_app
 from views.installation import Installation
@@ -128,14 +126,6 @@ class OperationOfApp(View):
     error: str | None = Field(description="Why it failed, or failed in part.")
 
 
-class LimitOfApp(View):
-    """A limit that a small app is close to, or has reached."""
-
-    setting: str = Field(description="The variable that sets it.")
-    used: int = Field(description="Minutes today, messages this minute, or a count.")
-    most: int = Field(description="How many or much it may use.")
-
-
 class NamesOfApp(View):
     """What a small app's documents may name."""
 
@@ -149,7 +139,9 @@ class App(View):
 
     name: str = Field(description="Its name, which never changes.")
     zone: str = Field(description="IANA zone of rules and instants that name none.")
-    grants: ShownGrants = Field(description="What it may reach: names or patterns by kind.")
+    trusted: bool = Field(description="Whether it may name whatever the settings allow.")
+    queues: tuple[str, ...] = Field(description="Queues that the admin gave it, if restricted.")
+    tasks: tuple[str, ...] = Field(description="Celery tasks that the admin gave it, or patterns.")
     document: dict[str, Any] = Field(description="As it is stored.")
     document_tag: str = Field(description="Names the document: another one has another tag.")
     domains: tuple[Domain, ...] = Field(description="Its sets of data, by name.")
@@ -158,7 +150,6 @@ class App(View):
     running: int = Field(description="Operations that run now.")
     users: int = Field(description="How many users it has.")
     groups: int = Field(description="How many groups of users it has.")
-    limits: tuple[LimitOfApp, ...] = Field(description="Those that are close or reached.")
     data: DataStatus = Field(description="How fresh its data are.")
     operations: tuple[OperationOfApp, ...] = Field(
         description="Its last operations, the newest first."
@@ -206,10 +197,6 @@ def show(installation: Installation, name: str) -> App:
             zone=app.zone,
             document_tag=tag_of(overview["document"]),
             **overview,
-            limits=tuple(
-                LimitOfApp.of(use, setting=PREFIX + use.limit.upper())
-                for use in app_limits.close(connection, installation.settings.limits, now, app.id)
-            ),
             data=_status_of(connection, installation, app.id, now),
             operations=tuple(OperationOfApp.of(row) for row in recent),
         )

@@ -29,7 +29,7 @@ def sendable(installation: Installation, author: ChangeContext) -> Sendable:
 
     The queues are those to which its actions send. `author` is the context of its changes.
     """
-    rules = (author.celery or NO_TASKS).granted(author.grants)
+    rules = (author.celery or NO_TASKS).within(author.trust)
     with reading(installation.engine) as connection:
         signatures = presence.task_signatures(connection, FOLLOWED_WITHIN)
         sent = app_overview.handed_over(connection, author.small_app.id, MOST_ACTIONS)

@@ -1,4 +1,4 @@
-"""Check that active actions may reach what they name: programs, and what has to be granted."""
+"""Check that the settings, and the trust in small apps, allow what active actions name."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -6,9 +6,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from minutebook.grants import Grants
+from models.action.allowed import SETTING, problems_of_hooks, problems_of_steps
 from models.action.document import load_action
-from models.action.granted import SETTING, problems_of_hooks, problems_of_steps
 from models.celery_task import CeleryRules, refusals
 from models.errors import InvalidAction, Problem
 from models.stored import document_in
@@ -36,15 +35,15 @@ def check_allowed(connection: sa.Connection, settings: Settings) -> Iterator[Che
         if remedy.startswith(SETTING):
             yield warning("commands", f"{names[0]}{more}", f"{remedy}, for the workers too")
         else:
-            yield fault("grants", f"{names[0]}{more}", remedy)
+            yield fault("trust", f"{names[0]}{more}", remedy)
 
 
 # Written exactly as in the index actions_with_command.
 _MAY_NAME_A_PROGRAM = sa.select(actions.c.uid).where(sa.text(naming(COMMAND))).correlate(None)
-_OF_A_LIMITED_APP = (
+_OF_A_RESTRICTED_APP = (
     sa.select(actions.c.uid)
     .join(small_apps, small_apps.c.id == actions.c.small_app_id)
-    .where(small_apps.c.grants.is_not(None))
+    .where(small_apps.c.trust.is_not(None))
     .correlate(None)
 )
 _NAMED = (
@@ -52,11 +51,11 @@ _NAMED = (
         actions.c.name,
         actions.c.document,
         small_apps.c.name.label("app"),
-        small_apps.c.grants,
+        small_apps.c.trust,
     )
     .join(small_apps, small_apps.c.id == actions.c.small_app_id)
     .where(actions.c.active, actions.c.deleted_at.is_(None))
-    .where(actions.c.uid.in_(sa.union_all(_MAY_NAME_A_PROGRAM, _OF_A_LIMITED_APP)))
+    .where(actions.c.uid.in_(sa.union_all(_MAY_NAME_A_PROGRAM, _OF_A_RESTRICTED_APP)))
     .order_by(small_apps.c.name, actions.c.name)
     .limit(MOST_ACTIONS)
 )
@@ -71,12 +70,13 @@ def _any_task(settings: Settings) -> CeleryRules:
 def _problems(row: Any, settings: Settings) -> Iterator[Problem]:
     document = document_in(row.document)
     try:
-        # Steps of users are not loaded: their grants are checked when they run.
+        # Steps of users are not loaded: those of restricted apps are refused when they run.
         action = load_action(document, steps=built_in_steps())
     except InvalidAction:
         # It is set aside, and reported as such.
         return
-    grants: Grants = row.grants
-    yield from problems_of_steps(action.operations, action.policy.queue, grants, settings.commands)
-    yield from problems_of_hooks(action.hooks, grants, settings.notify)
-    yield from refusals(document, _any_task(settings).granted(grants), CELERY_TASK)
+    yield from problems_of_steps(
+        action.operations, action.policy.queue, row.trust, settings.commands
+    )
+    yield from problems_of_hooks(action.hooks, row.trust, settings.notify)
+    yield from refusals(document, _any_task(settings).within(row.trust), CELERY_TASK)

@@ -14,9 +14,7 @@ from models.carriers import OURS
 from models.celery_task import HANDED_OVER
 from models.column_types import StorableText
 from models.job import listed_queue
-from models.limits import PREFIX
-from models.sql import read_clock
-from models.store import actions, facts, measures, presence, tenants
+from models.store import actions, facts, measures, presence
 from models.store.clocks import read_both
 from models.store.facts import TZ_RELEASE
 from models.store.operations import turns
@@ -29,7 +27,6 @@ from models.store.schema import (
     refuse_unreleased,
 )
 from models.store.scope import WHOLE_INSTALLATION
-from models.store.tenants import app_limits
 from models.tables import action_cursor, installation
 from models.tables import actions as table
 from models.turns import Sharing
@@ -130,7 +127,6 @@ def _all_stored(connection: sa.Connection, settings: Settings) -> Iterator[Check
     yield from check_tasks(connection, settings, plans)
     yield from check_allowed(connection, settings)
     yield from _shared_queues(connection)
-    yield from _limits(connection, settings)
     yield _retention(connection, settings)
     yield from _actions(connection, verdict)
 
@@ -261,15 +257,6 @@ def _shared_queues(connection: sa.Connection) -> Iterator[Checked]:
         if count < 2 and queue != DEFAULT:
             text = f"small apps share the one process of queue {queue}: each waits for the others"
             yield warning("workers", text, "give its worker two or more, or start a second worker")
-
-
-def _limits(connection: sa.Connection, settings: Settings) -> Iterator[Checked]:
-    found = app_limits.close(connection, settings.limits, read_clock(connection))
-    names = {app.id: app.name for app in tenants.listed(connection)} if found else {}
-    for use in found:
-        name, setting = names.get(use.small_app_id, "-"), PREFIX + use.limit.upper()
-        text = f"small app {name}: {use.used:,} of {use.most:,} {use.limit.replace('_', ' ')}"
-        yield warning("limits", text, f"see what it does, or raise {setting}")
 
 
 def _retention(connection: sa.Connection, settings: Settings) -> Checked:

@@ -9,6 +9,8 @@ from pydantic import Field
 from models.errors import Refused
 from models.sql import read_clock
 from models.store.people import users
+from models.store.tenants import ceilings
+from models.store.tenants.ceilings import Ceiling
 from models.users import UserModel, parse_user, parse_users
 from runtime.database import reading
 from views.finding import unknown_user
@@ -99,7 +101,7 @@ def add(installation: Installation, new: NewUser) -> AddedUser:
         model = _model(connection, row, new.activated_at, app.zone)
         if not users.add(connection, app.id, model):
             raise Refused(f"user {new.id!r} already exists; use `minutebook user update`")
-        users.check_room(connection, app.id, installation.settings.limits.users)
+        ceilings.check(connection, app.id, Ceiling.USERS, installation.settings.limits)
         installation.audit(connection, app.id, "user.add", {model.id: None})
     return AddedUser.of(model, is_activated=model.activated_at is not None)
 
@@ -179,7 +181,7 @@ def import_rows(
     with installation.engine.begin() as connection:
         done = users.import_users(connection, app.id, models, raises_events=raises_events)
         if done.created:
-            users.check_room(connection, app.id, installation.settings.limits.users)
+            ceilings.check(connection, app.id, Ceiling.USERS, installation.settings.limits)
         inactivated = users.never_activated(connection, app.id, [one.id for one in models])
         counts = {"created": done.created, "updated": done.updated}
         installation.audit(connection, app.id, "user.import", {app.name: counts})

@@ -1,18 +1,15 @@
-"""Endpoints of small apps (tenants): documents, status, grants and limits."""
+"""Endpoints of small apps (tenants): documents, status and trust."""
 
 from collections.abc import Collection
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import Query, Request, Response
-from pydantic import Field, create_model
+from fastapi import Request, Response
 
 from models.roles import Permission
 from views import apps
-from views.apps import changes, grants, limits
-from views.apps.granted import KINDS
+from views.apps import changes, trust
 from views.installation import Installation
 from views.verbs import SMALL_APP
-from views.view import RequestBody
 from web.access import of_app
 from web.bodies import (
     Body,
@@ -21,9 +18,7 @@ from web.bodies import (
     document,
     etag,
     reads,
-    reads_model,
     required_tag,
-    value_of,
 )
 from web.routing import SharedRead, endpoints, heavy
 from web.together import answer, json_of
@@ -33,30 +28,6 @@ router = endpoints("small apps")
 shared = endpoints("small apps", kind=SharedRead)
 Reader = Annotated[Installation, of_app(Permission.READ)]
 Editor = Annotated[Installation, of_app(Permission.EDIT)]
-Everything = Annotated[bool, Query(description="Grant all that the settings allow first.")]
-
-
-def _given(text: str) -> Any:
-    return (tuple[str, ...] | None, Field(None, description=text))
-
-
-GrantChanges = create_model(
-    "GrantChanges",
-    __base__=RequestBody,
-    __doc__="What a small app may reach, by kind; a list that is left out stays as it is.",
-    **{kind: _given(text) for kind, text in KINDS.items()},
-)
-
-
-# True and "5" are no numbers.
-Most = Annotated[int, Field(strict=True, ge=-1, le=2**53)]
-
-
-class LimitChanges(RequestBody):
-    """Limits of a small app: 0 is none, -1 the installation's; one left out stays as it is."""
-
-    actions: Most | None = Field(None, description="How many actions it may have.")
-    disk_mb: Most | None = Field(None, description="How much disk its snapshots may take, in MiB.")
 
 
 @answers(router, changes.create)
@@ -100,22 +71,4 @@ def read_status(opened: Installation, names: Collection[str]) -> dict[str, bytes
     return {name: json_of(apps.status(opened, name)) for name in names}
 
 
-@answers(router, grants.grant, openapi_extra=reads_model(GrantChanges))
-def change_grants(
-    opened: Installation, app: str, body: Body, everything: Everything = False
-) -> grants.GrantedTo:
-    """Change what a small app may reach."""
-    given = value_of(body, GrantChanges).model_dump(exclude_none=True)
-    # An empty text removes all of its kind.
-    lists = {kind: names or ("",) for kind, names in given.items()}
-    return grants.grant(opened, app, lists, all_=everything)
-
-
-@answers(router, limits.limit, openapi_extra=reads_model(LimitChanges))
-def change_limits(opened: Installation, app: str, body: Body) -> limits.LimitsOf:
-    """Change what a small app may use."""
-    given = value_of(body, LimitChanges).model_dump(exclude_none=True)
-    return limits.limit(opened, app, given)
-
-
-serve(router, apps, changes, grants, limits)
+serve(router, apps, changes, trust)

@@ -2,12 +2,10 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
-from minutebook.grants import EVERYTHING
 from runtime.plug_ins import added
 from views import apps, users
 from views.installation import Installation
@@ -60,16 +58,13 @@ def show_app(
         live = {**_shown(found), **_standing(opened, app)}
         return render(request, "app_live.html", live)
     shown = apps.show(opened, app)
-    grants = asdict(shown.grants)
     settings = shown.document.get("settings", {})
     values: dict[str, object] = {
         "shown": shown,
         **_shown(shown),
         "people": _people(opened, user, users_after),
-        "may_all": shown.grants == EVERYTHING,
         # Without data, its cards would be empty ones.
         "has_data": bool(shown.domains) or shown.data.status != "empty",
-        "grants": [(kind, _names(given)) for kind, given in grants.items()],
         "calendars": _calendars(shown.document.get("calendars", {})),
         "document": pretty(shown.document),
         "templates": None,
@@ -110,7 +105,3 @@ def _calendars(found: Mapping[str, Sequence[object]]) -> list[tuple[str, list[st
 
 def _entry(one: object) -> str:
     return one if isinstance(one, str) else json.dumps(one, ensure_ascii=False)
-
-
-def _names(given: object) -> list[str]:
-    return [str(one) for one in given] if isinstance(given, list | tuple) else [str(given)]

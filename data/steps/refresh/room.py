@@ -1,11 +1,10 @@
-"""The disk that the snapshots and downloads of a small app may take."""
+"""The disk that the snapshots and downloads of a restricted small app may take."""
 
 from pathlib import Path
 
 from data.snapshots import downloads_folder
 from minutebook.steps import StepFailed
-from models.limits import disk_is_full
-from models.store.tenants.app_limits import MEBIBYTE, limits_of, stored_bytes
+from models.store.tenants.ceilings import MEBIBYTE, Ceiling, exceeded, most_of, stored_bytes
 from runtime.clock import monotonic
 from runtime.database import reading
 from tasks.step_context import WorkContext
@@ -15,7 +14,7 @@ MEASURED_EVERY_S = 0.2
 
 
 class Room:
-    """What is left of a small app's disk; a limit of 0 is none.
+    """What is left of a small app's disk; a ceiling of 0 is none.
 
     Snapshots are counted in the database, downloads on this machine.
     """
@@ -24,8 +23,8 @@ class Room:
         self._context = context
         self._folder = downloads_folder(context.settings.home, context.small_app.name)
         with reading(context.engine) as connection:
-            limits = limits_of(connection, context.settings.limits, context.small_app.id)
-        self._most_mb = limits.disk_mb
+            its = (context.small_app.id, Ceiling.DISK_MB, context.settings.limits)
+            self._most_mb = most_of(connection, *its)
         self._stored = 0
         self._measured_at = monotonic()
         self.error: str | None = None
@@ -35,8 +34,7 @@ class Room:
         if not self._most_mb:
             return
         with reading(self._context.engine) as connection:
-            app = self._context.small_app.id
-            self._stored = stored_bytes(connection, app).get(app, 0)
+            self._stored = stored_bytes(connection, self._context.small_app.id)
         self._measure(more)
         if self.error is not None:
             raise StepFailed(self.error, permanent=True)
@@ -52,7 +50,8 @@ class Room:
         taken = self._stored + _size_of(self._folder) + more
         if taken > self._most_mb * MEBIBYTE:
             used_mb = -(-taken // MEBIBYTE)
-            self.error = disk_is_full(self._context.small_app.name, used_mb, self._most_mb)
+            app = self._context.small_app.name
+            self.error = exceeded(app, Ceiling.DISK_MB, used_mb, self._most_mb)
 
 
 def _size_of(folder: Path) -> int:

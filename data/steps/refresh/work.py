@@ -19,7 +19,6 @@ from data.fetch import freshness, sources
 from data.fetch.sources import Fetched
 from data.snapshots import Place, Written
 from data.steps.refresh import RefreshParameters
-from data.steps.refresh.budget import Budget
 from data.steps.refresh.parallel import Parallel
 from data.steps.refresh.report import Report
 from data.steps.refresh.room import Room
@@ -48,11 +47,9 @@ def run(context: WorkContext) -> StepResult:
         domains = stored.domains_of(connection, context.small_app.id)
         now = read_clock(connection)
     chosen = _chosen(parameters, domains)
-    budget = Budget(context)
     room = Room(context)
-    refresh = _Refresh(context, parameters, Report(len(chosen)), (budget, room), now)
+    refresh = _Refresh(context, parameters, Report(len(chosen)), room, now)
     try:
-        budget.check()
         room.check()
         changed = refresh.probe(chosen)
         context.announce(refresh.report.run_type(is_read=bool(changed)))
@@ -63,7 +60,6 @@ def run(context: WorkContext) -> StepResult:
         refresh.report.stopped = True
     finally:
         refresh.discard()
-        budget.note()
     return refresh.report.result()
 
 
@@ -99,13 +95,13 @@ class _Refresh:
         context: WorkContext,
         parameters: RefreshParameters,
         report: Report,
-        limits: tuple[Budget, Room],
+        room: Room,
         now: datetime,
     ) -> None:
         self.context = context
         self.parameters = parameters
         self.report = report
-        self.budget, self.room = limits
+        self.room = room
         # By domain, also those that a stop leaves without an import.
         self._fetched: dict[str, Fetched] = {}
         # When the reading of each domain began, by the database's clock.
@@ -268,7 +264,6 @@ class _Refresh:
         def done(name: str, future: Future[T]) -> None:
             self._isolated(known[name], lambda: take(known[name], future.result()))
             self._progress(phase, name)
-            self.budget.check()
             self.room.check()
 
         context = self.context
@@ -289,7 +284,6 @@ class _Refresh:
         self._progress("download", domain.name)
         watch = Watch(self._should_stop, partial(self._note, "download", domain.name))
         self._isolated(domain, lambda: take(domain, self._fetch(domain, watch)))
-        self.budget.check()
         self.room.check()
         if self.report.stopped:
             raise Stopped

@@ -11,23 +11,23 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from minutebook.grants import Grants
 from models.notices import KINDS, NoticeKind, Target, backoff, notice_id
 from models.sql import database_now, insert_ignoring, is_still
 from models.store.conditions import IS_OWED
 from models.store.operations import RESERVED_FOR, outbox
 from models.tables import notices, small_apps
+from models.trust import TRUSTED, Trust
 
 # Longer than a try may take; then another one may begin.
 TRY_FOR = timedelta(minutes=5)
 SENT_FOR = timedelta(minutes=5)
 LONGEST_WAIT = timedelta(days=1)
 UNREADABLE = "its target cannot be read"
-_GRANTS = (
-    sa.select(small_apps.c.grants)
+_TRUST = (
+    sa.select(small_apps.c.trust)
     .where(small_apps.c.id == notices.c.small_app_id)
     .scalar_subquery()
-    .label("grants")
+    .label("trust")
 )
 _IS_STILL_OWED = is_still(notices.c.state, {"owed"})
 
@@ -50,8 +50,9 @@ class Notice:
     target: Target
     payload: dict[str, Any]
     created_at: datetime
-    # What its small app may reach; nothing for a notice about the installation.
-    grants: Grants
+    # The small app that it is about, and how far that is trusted; None for the installation.
+    small_app_id: int | None = None
+    trust: Trust = TRUSTED
 
     @property
     def operation_id(self) -> UUID | None:
@@ -154,7 +155,7 @@ def begin(connection: sa.Connection, id: UUID, number: int) -> Notice | None:
         sa.update(notices)
         .where(notices.c.id == id, notices.c.tries == number - 1, _IS_STILL_OWED)
         .values(tries=number, not_before=database_now(TRY_FOR))
-        .returning(notices, _GRANTS)
+        .returning(notices, _TRUST)
     )
     row = connection.execute(begun).one_or_none()
     if row is None:
@@ -164,10 +165,9 @@ def begin(connection: sa.Connection, id: UUID, number: int) -> Notice | None:
         failed = sa.update(notices).where(notices.c.id == id)
         connection.execute(failed.values(_ended("failed", UNREADABLE)))
         return None
-    grants = row.grants or Grants()
-    return Notice(
-        row.id, row.tries, NoticeKind(row.kind), target, row.payload, row.created_at, grants
-    )
+    its_app = (row.small_app_id, row.trust)
+    kind = NoticeKind(row.kind)
+    return Notice(row.id, row.tries, kind, target, row.payload, row.created_at, *its_app)
 
 
 def finish(connection: sa.Connection, notice: Notice) -> None:

@@ -8,7 +8,6 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from minutebook.grants import Grants
 from minutebook.steps import SmallApp
 from models.action.plan import Plan
 from models.carriers import Carrier, carrier_of
@@ -23,6 +22,7 @@ from models.store.operations.move import fenced, move
 from models.store.operations.running import last_starts
 from models.store.people import users
 from models.tables import operations
+from models.trust import Trust
 from runtime.sections import AlertSettings
 
 # The message waited for longer than its task's `expires`.
@@ -68,7 +68,7 @@ class Recorded:
     small_app_id: int
     app_name: str
     app_zone: str
-    grants: Grants
+    trust: Trust
     action_uid: UUID
     task: str
     occurrence_at: datetime

@@ -122,7 +122,7 @@ def _recorded(id: sa.ColumnElement[UUID], attempt: sa.ColumnElement[int]) -> sa.
         operations.c.small_app_id,
         small_apps.c.name.label("app_name"),
         small_apps.c.zone.label("app_zone"),
-        small_apps.c.grants,
+        small_apps.c.trust,
         operations.c.action_uid,
         operations.c.task,
         operations.c.occurrence_at,

@@ -7,7 +7,7 @@ reservation expires.
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -83,7 +83,7 @@ def begin(
         if row.attempt != wanted[row.id] or not _may_start(connection, row, alerts):
             continue
         handed = row.plan.hand_over if isinstance(row.plan, Plan) else None
-        refused = _refused(handed, rules.granted(row.grants))
+        refused = _refused(handed, row.queue, rules.within(replace(row.trust, app=row.app)))
         if handed is None or refused is not None:
             _fail(connection, (row.id, row.attempt), refused or NO_TASK, alerts)
             continue
@@ -110,7 +110,7 @@ _READY = (
         operations.c.triggerer,
         is_wanted(operations.c).label("is_wanted"),
         revisions.c.plan,
-        small_apps.c.grants,
+        small_apps.c.trust,
         small_apps.c.name.label("app"),
         _named.c.name.label("action"),
     )
@@ -142,8 +142,8 @@ def _may_start(connection: sa.Connection, row: sa.Row[Any], alerts: AlertSetting
     return False
 
 
-def _refused(handed: HandOver | None, rules: CeleryRules) -> str | None:
-    why = None if handed is None else rules.why_not_sent(handed)
+def _refused(handed: HandOver | None, queue: str, rules: CeleryRules) -> str | None:
+    why = None if handed is None else rules.why_not_sent(handed, handed.in_broker(queue))
     if handed is None or why is None:
         return None
     return f"the task {handed.task!r} was not sent: in the process that sends it, {why}"

@@ -9,8 +9,6 @@ import sqlalchemy as sa
 
 from minutebook.steps import Recipient
 from models.action.recipients import RecipientFilterModel
-from models.errors import Refused
-from models.limits import too_many
 from models.sql import database_now, insert_ignoring, parts_of, read_clock, upsert
 from models.store.people.selection import groups_of, is_named
 from models.tables import group_members, groups, users
@@ -105,14 +103,6 @@ def never_activated(connection: sa.Connection, small_app_id: int, ids: Sequence[
         connection.execute(count.where(users.c.id.in_(some))).scalar_one()
         for some in parts_of(ids, BATCH)
     )
-
-
-def check_room(connection: sa.Connection, small_app_id: int, most: int) -> None:
-    """Raise Refused if the small app has more than `most` users; 0 is no limit."""
-    some = sa.select(users.c.id).where(users.c.small_app_id == small_app_id).limit(most + 1)
-    count = sa.select(sa.func.count()).select_from(some.subquery())
-    if most and connection.execute(count).scalar_one() > most:
-        raise Refused(too_many("users", most, "remove some"))
 
 
 def add_groups(connection: sa.Connection, small_app_id: int, names: Sequence[str]) -> None:

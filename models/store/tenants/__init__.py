@@ -1,11 +1,11 @@
 """Small apps, their domains and templates."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
 
-from minutebook.grants import Grants
 from minutebook.steps import SmallApp
 from models.errors import NotFound
 from models.problems import unknown_name
@@ -13,6 +13,7 @@ from models.sql import database_now, is_among
 from models.stored import document_in
 from models.tables import actions, domains, small_apps, templates
 from models.tenant.settings import read_only
+from models.trust import Trust
 
 # The columns of a SmallApp, in its order.
 _COLUMNS = (small_apps.c.id, small_apps.c.name, small_apps.c.zone)
@@ -40,16 +41,17 @@ def by_ids(connection: sa.Connection, ids: Collection[int]) -> dict[int, SmallAp
     return {row.id: SmallApp(*row) for row in found}
 
 
-def grants_of(connection: sa.Connection, small_app_id: int) -> Grants:
-    """Return what the small app may reach. Raises NotFound."""
-    grants: Grants = _its(connection, small_app_id, small_apps.c.grants).grants
-    return grants
+def trust_of(connection: sa.Connection, small_app_id: int) -> Trust:
+    """Return how far the small app is trusted. Raises NotFound."""
+    row = _its(connection, small_app_id, small_apps.c.trust, small_apps.c.name)
+    trust: Trust = replace(row.trust, app=row.name)
+    return trust
 
 
-def set_grants(connection: sa.Connection, small_app_id: int, grants: Grants) -> None:
-    """Store what the small app may reach."""
+def set_trust(connection: sa.Connection, small_app_id: int, trust: Trust) -> None:
+    """Store how far the small app is trusted."""
     its = sa.update(small_apps).where(small_apps.c.id == small_app_id)
-    connection.execute(its.values(grants=grants))
+    connection.execute(its.values(trust=trust))
 
 
 def listed(connection: sa.Connection) -> list[SmallApp]:

@@ -8,14 +8,14 @@ import sqlalchemy as sa
 
 from minutebook.steps import SmallApp
 from models.errors import InvalidDocument, Problem, Refused
-from models.limits import too_many
 from models.store import audit, tenants
 from models.store.people import users
-from models.store.tenants import storing
+from models.store.tenants import ceilings, storing
+from models.store.tenants.ceilings import Ceiling
 from models.store.tenants.storing import Applied
+from models.tenant.allowed import problems_of_sources
 from models.tenant.changes import changes_between
 from models.tenant.document import SmallAppModel, stored_small_app
-from models.tenant.granted import problems_of_sources
 from models.tenant.people import People, plan_people, unknown_members
 from runtime.sections.limits import LimitSettings
 
@@ -61,19 +61,14 @@ def _apply(
     connection: sa.Connection, model: SmallAppModel, actor: str, limits: LimitSettings
 ) -> AppliedApp:
     before = tenants.stored_named(connection, model.name, locked=True)
-    # An app that had more before the limit was set may keep them.
-    known = len((before or {}).get("domains", {}))
-    if limits.domains and len(model.domains) > max(limits.domains, known):
-        text = too_many("domains", limits.domains, "leave some out")
-        raise InvalidDocument([Problem("domains", None, text)])
     app, applied = storing.apply(connection, model)
-    refused = list(problems_of_sources(model, tenants.grants_of(connection, app.id)))
+    refused = list(problems_of_sources(model, tenants.trust_of(connection, app.id)))
     if refused:
         raise InvalidDocument(refused)
     changes = _changes(before, model)
     if before is None and applied is Applied.CHANGED:
         changes = ["restored after deletion"]
-    changes += _apply_people(connection, app.id, model.people, limits)
+    changes += _apply_people(connection, app, model.people, limits)
     if changes and applied is Applied.UNCHANGED:
         applied = Applied.CHANGED
     if applied is not Applied.UNCHANGED:
@@ -95,21 +90,21 @@ def _changes(before: Mapping[str, Any] | None, model: SmallAppModel) -> list[str
 
 
 def _apply_people(
-    connection: sa.Connection, small_app_id: int, people: People, limits: LimitSettings
+    connection: sa.Connection, app: SmallApp, people: People, limits: LimitSettings
 ) -> list[str]:
     if people == People():
         return []
-    stored = users.listed(connection, small_app_id)
+    stored = users.listed(connection, app.id)
     problems = unknown_members(people, (user.id for user in stored))
     if problems:
         raise InvalidDocument(problems)
-    plan = plan_people(people, stored, users.group_names(connection, small_app_id))
-    done = users.import_users(connection, small_app_id, plan.write) if plan.write else None
-    users.add_groups(connection, small_app_id, plan.new_groups)
-    users.remove(connection, small_app_id, plan.removed_users, plan.removed_groups)
+    plan = plan_people(people, stored, users.group_names(connection, app.id))
+    done = users.import_users(connection, app.id, plan.write) if plan.write else None
+    users.add_groups(connection, app.id, plan.new_groups)
+    users.remove(connection, app.id, plan.removed_users, plan.removed_groups)
     if done is not None and done.created:
         try:
-            users.check_room(connection, small_app_id, limits.users)
+            ceilings.check(connection, app.id, Ceiling.USERS, limits)
         except Refused as error:
             raise InvalidDocument([Problem("users", None, str(error))]) from None
     return list(plan.changes)

@@ -26,11 +26,12 @@ from models.tables import (
     users,
 )
 from models.tenant.staged import KINDS
+from models.trust import Trust
 from models.turns import GIVEN_OWNER
 
 
 def overview(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
-    """Return the overview of a small app as JSON, with its document and its grants."""
+    """Return the overview of a small app as JSON, with its document and the trust in it."""
     return {
         **_row(connection, small_app_id),
         "domains": domains_of(connection, small_app_id),
@@ -157,12 +158,12 @@ def _next(connection: sa.Connection, small_app_id: int) -> dict[str, Any] | None
 
 
 def _row(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
-    """Return the stored document, the grants, and the counts."""
+    """Return the stored document, how far the app is trusted, and the counts."""
     there = actions.c.deleted_at.is_(None)
     is_running = stands_in(operations.c.state, {OperationState.RUNNING})
     query = sa.select(
         small_apps.c.document,
-        small_apps.c.grants,
+        small_apps.c.trust,
         _count(actions, there).label("total"),
         _count(actions, there, actions.c.active).label("active"),
         _count(operations, is_running).label("running"),
@@ -171,7 +172,9 @@ def _row(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
     ).where(small_apps.c.id == small_app_id)
     row = dict(connection.execute(query).mappings().one())
     counts = {"total": row.pop("total"), "active": row.pop("active")}
-    return {**row, "actions": counts, "document": document_in(row["document"])}
+    trust: Trust = row.pop("trust")
+    trusted = {"trusted": trust.is_trusted, "queues": trust.queues, "tasks": trust.tasks}
+    return {**row, **trusted, "actions": counts, "document": document_in(row["document"])}
 
 
 def _count(table: sa.Table, *where: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:

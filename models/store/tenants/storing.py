@@ -6,15 +6,15 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from minutebook.grants import EVERYTHING, grants_of_new
 from minutebook.steps import SmallApp
 from models.sql import database_now, insert_ignoring, upsert
 from models.store.tenants import app_documents, stored_named
 from models.tables import domains, small_apps, templates
 from models.tenant.document import DEFAULT_APP, SmallAppModel, stored_small_app
 from models.tenant.sources import stored_source
+from models.trust import RESTRICTED, TRUSTED
 
-# The document of a small app that was granted something before it was added.
+# The document of a small app that was added by its name alone.
 NO_DOCUMENT: dict[str, Any] = {}
 # The document of the small app of a new installation.
 UNTOUCHED = stored_small_app(SmallAppModel(name=DEFAULT_APP, zone="UTC"))
@@ -41,7 +41,7 @@ def apply(connection: sa.Connection, model: SmallAppModel) -> tuple[SmallApp, Ap
         zone=model.zone,
         document=document,
         created_at=database_now(),
-        grants=EVERYTHING if model.name == DEFAULT_APP else grants_of_new(model.name),
+        trust=TRUSTED if model.name == DEFAULT_APP else RESTRICTED,
     )
     is_new = connection.execute(created.returning(small_apps.c.id)).first() is not None
     row = connection.execute(
@@ -65,13 +65,14 @@ def apply(connection: sa.Connection, model: SmallAppModel) -> tuple[SmallApp, Ap
     return app, Applied.CREATED if is_new else Applied.CHANGED
 
 
-def ensure(connection: sa.Connection, model: SmallAppModel) -> None:
-    """Create the small app of `model` without a document, if there is none."""
+def ensure(connection: sa.Connection, model: SmallAppModel) -> bool:
+    """Create the small app of `model` without a document; return False if it exists."""
     if stored_named(connection, model.name) is not None:
-        return
+        return False
     app, _ = apply(connection, model)
     its = sa.update(small_apps).where(small_apps.c.id == app.id)
     connection.execute(its.values(document=_written(NO_DOCUMENT)))
+    return True
 
 
 def has_document(connection: sa.Connection, name: str) -> bool:

@@ -1,7 +1,7 @@
 """The step `command`: runs a program, or a line of shell, on the worker's machine."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from json import dumps
 from posixpath import isabs, join, normpath
@@ -10,13 +10,13 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import InitErrorDetails
 
-from minutebook.grants import SHELL, Kind, with_variables
 from minutebook.steps import StepResult, step
 from models.document import Document
 from models.parsing import Reading
 from models.problems import line_error
 from models.references import is_reference, parse_reference
 from models.values import AS_LIST, Text, parse_list
+from runtime.sections.commands import SHELL, with_variables
 from tasks.step_context import WorkContext
 
 STEP = "command"
@@ -58,7 +58,7 @@ def _program(run: tuple[str, ...]) -> tuple[str, ...]:
     if not run or not run[0].strip():
         raise ValueError('is empty; write the program and its arguments: ["./backup.sh", "--full"]')
     if run[0].endswith(")"):
-        raise ValueError("ends with a bracket, in which grants name variables; rename the program")
+        raise ValueError("ends with a bracket, as variables do in SCHED_COMMANDS; rename it")
     if len(run) == 1 and " " in run[0]:
         raise ValueError(f'is one text; write {dumps(run[0].split())}, or use "shell"')
     return run
@@ -129,7 +129,7 @@ class CommandParameters(Document):
 
     @property
     def program(self) -> str:
-        """What runs, as it is allowed and granted: a path, a name in PATH, or `shell`."""
+        """What runs, as it is allowed: a path, a name in PATH, or `shell`."""
         if self.run is None:
             return SHELL
         name = self.run[0]
@@ -149,20 +149,17 @@ class CommandParameters(Document):
         return tuple(name for name, value in self.env.items() if not _is_system_s(name, value))
 
 
-def reaches(parameters: Mapping[str, Any]) -> Iterator[tuple[Kind, str]]:
-    """Yield what the command reaches beyond its small app: its program, variables, and secrets."""
+def program(parameters: Mapping[str, Any]) -> str:
+    """Return the program with its variables, as SCHED_COMMANDS allows it."""
     read = CommandParameters.model_validate(parameters)
-    yield "commands", with_variables(read.program, read.variables)
-    for value in read.env.values():
-        if is_reference(value):
-            yield "env", value.removeprefix("env:")
+    return with_variables(read.program, read.variables)
 
 
 @step(
     STEP,
     parameters=CommandParameters,
     order=5,
-    reaches=reaches,
+    program=program,
     example={"run": ["./backup.sh"]},
 )
 def run(context: WorkContext) -> StepResult:

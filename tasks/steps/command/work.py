@@ -262,8 +262,7 @@ def _environment(read: CommandParameters, context: WorkContext) -> dict[str, str
     own |= {name: os.environ[name] for name in PASSED_ON if os.environ.get(name)}
     try:
         named = {
-            name: resolved(value, context.settings.secrets, grants=context.settings.grants)
-            for name, value in read.env.items()
+            name: resolved(value, context.settings.secrets) for name, value in read.env.items()
         }
     except SecretMissing as error:
         raise StepFailed(str(error), permanent=True) from None

@@ -42,7 +42,7 @@ class Feeds:
         }
         source = {"reader": "indicators", "parameters": {"collection": collection.url}}
         domain = {"source": source, "mode": "append", "key": ["id"]}
-        installation.cli("app", "grant", "intel", "--readers", "indicators", "--mail", WATCHER)
+        installation.cli("app", "add", "intel", "--trusted")
         app = {"name": "intel", "domains": {"indicators": domain}}
         installation.cli("app", "add", self.file("app", app))
         hooks = {"on_failure": [{"mail": WATCHER}], "alert_after": 3}

@@ -156,7 +156,7 @@ def takes_long_and_is_killed(pipeline: Pipeline, page: PollingPage, table: Table
     gate = pipeline.installation.file("go on")
     steps, once = {"match_import": {"until": str(gate)}}, {"cron_rule": "0 0 1 1 *"}
     document = {"name": "match-import", "operations": steps, "when": once}
-    pipeline.cli("app", "grant", "stops", "--steps", "match_import")
+    pipeline.cli("app", "add", "stops", "--trusted")
     pipeline.cli("action", "add", pipeline.file({**document, "policy": {"expected": "PT1S"}}))
     id = pipeline.begin("match-import")
     until(lambda: page.poll()["is_longer_than_usual"], "it takes long")

@@ -8,12 +8,12 @@ import sqlalchemy as sa
 
 from broker.app import configure
 from broker.celery_rules import rules_of
-from minutebook.grants import Grants
 from models.errors import InvalidDocument
 from models.store import presence
 from models.store.actions.explain_facts import Status
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.turns import Ahead
+from models.trust import Trust
 from runtime.config import Settings, load_settings
 from runtime.database import reading
 from scheduler.changes.change import Changed
@@ -235,15 +235,12 @@ def test_each_application_may_have_a_list_of_tasks_of_its_own(
     assert made.celery.brokers["crm"].broker_options == {"sep": ":"}
 
 
-def test_a_small_app_needs_a_grant_for_an_application_beside_the_default_one(
-    its: Settings,
-) -> None:
-    granted = rules_of(its).granted(Grants(tasks=("*",), applications=("crm",)))
+def test_an_application_beside_the_default_one_is_for_trusted_small_apps(its: Settings) -> None:
+    restricted = rules_of(its).within(Trust(tasks=("*",)))
 
-    why = granted.why_no_application("shop")
+    why = restricted.why_no_application("shop")
 
-    assert why is not None
-    assert "app grant APP --applications shop" in why
+    assert "--trusted" in str(why)
 
 
 def test_doctor_tells_the_tasks_of_applications_apart(

@@ -16,11 +16,11 @@ from broker.app import configure
 from broker.celery_rules import Application, application_of
 from broker.handing import _kept_for, _link
 from broker.in_use import settings_in_use
-from minutebook.grants import Grants
 from models.sql import database_now
 from models.store import tenants
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import handing, outbox
+from models.trust import Trust
 from runtime.config import Settings
 from runtime.database import make_engine
 from scheduler.dispatch import dispatch_ready
@@ -219,16 +219,16 @@ def test_each_thread_sends_over_a_connection_of_its_own(
     assert [here.send(one), is_taken] == [True, True]
 
 
-def test_an_exchange_that_is_granted_no_longer_gets_nothing(
+def test_an_exchange_gets_nothing_of_an_app_that_is_trusted_no_longer(
     engine: sa.Engine, rabbitmq: RabbitMQ
 ) -> None:
     id = due(engine, VIDEO)
     with engine.begin() as connection:
-        tenants.set_grants(connection, 1, Grants(tasks=("*",)))
+        tenants.set_trust(connection, 1, Trust(tasks=("*",)))
 
     dispatch_ready(engine)
 
     row = row_of(engine, id)
     assert (row["state"], row["reason"]) == ("failed", "not allowed")
-    assert "its exchange 'media' is not granted to this small app" in row["error"]
+    assert "its exchange 'media' is not for this restricted small app" in row["error"]
     assert sent(rabbitmq) == []

@@ -10,7 +10,6 @@ import sqlalchemy as sa
 from kombu import Connection
 
 from broker.app import configure
-from minutebook.grants import Grants
 from models.errors import Refused
 from models.operation import Cause, OperationState
 from models.sql import database_now
@@ -26,6 +25,7 @@ from models.store.operations.turns import Ahead
 from models.store.people import users
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_state, notices, workers
+from models.trust import Trust
 from models.users import parse_users
 from runtime.config import Settings
 from runtime.database import reading
@@ -389,16 +389,25 @@ def test_a_task_that_is_no_longer_allowed_fails_where_it_was_to_be_sent(
     assert celery_messages(broker) == []
 
 
-def test_a_task_that_is_no_longer_granted_is_not_sent(engine: sa.Engine, broker: Broker) -> None:
-    id = due(engine, celery_action(engine))
+@pytest.mark.parametrize(
+    ("trust", "option"),
+    [
+        pytest.param(Trust(queues=("shop",)), "--tasks shop.tasks.close_day", id="task"),
+        pytest.param(Trust(tasks=("shop.*",)), "--queue shop", id="queue"),
+    ],
+)
+def test_a_task_that_its_small_app_may_no_longer_send_is_not_sent(
+    engine: sa.Engine, broker: Broker, trust: Trust, option: str
+) -> None:
+    id = due(engine, celery_action(engine, step={"queue": "shop"}))
     with engine.begin() as connection:
-        tenants.set_grants(connection, 1, Grants(tasks=("other.*",)))
+        tenants.set_trust(connection, 1, trust)
 
     dispatch_ready(engine)
 
     row = row_of(engine, id)
     assert (row["state"], row["reason"]) == ("failed", "not allowed")
-    assert "minutebook app grant APP --tasks shop.tasks.close_day" in row["error"]
+    assert f"minutebook app add default {option}`" in row["error"]
     assert celery_messages(broker) == []
 
 

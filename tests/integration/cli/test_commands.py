@@ -218,7 +218,6 @@ def test_a_dry_run_names_every_mail_and_webhook(
     monkeypatch.setenv("SCHED_HOOK_SECRET", "s3cret")
     call("app", "add", str(DEMO / "app.json"))
     call("--app", "demo", "user", "import", str(DEMO / "users.json"))
-    call("app", "grant", "demo", "--mail", "ann@example.com")
     hooks = {
         "on_success": [{"webhook": "https://hooks.example.com/secret"}],
         "on_failure": [{"mail": "ann@example.com"}],

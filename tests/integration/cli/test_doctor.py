@@ -15,10 +15,9 @@ from alembic import command
 from pydantic import SecretStr
 
 from cli.main import run
-from minutebook.grants import Grants
 from models.sql import read_clock
 from models.store import actions as stored_actions
-from models.store import facts, presence, schema, tenants
+from models.store import facts, presence, schema
 from models.tables import action_state, actions
 from runtime.clock import monotonic
 from runtime.config import Settings
@@ -340,22 +339,21 @@ def test_tasks_of_the_user_s_own_are_allowed_and_followed_or_named(
 def test_what_actions_may_not_reach_is_named_once_with_its_remedy(
     engine: sa.Engine, examine: Examine
 ) -> None:
-    shop = make_app(engine, "shop")
     backup = {"command": {"run": ["/srv/backup"], "env": {"KEY": "env:SHOP_KEY"}}}
     documents = [make_document(name=f"backup {n}", operations=backup) for n in range(2)]
-    create_all(engine, documents, replace(author(app=shop), commands=None))
-    with engine.begin() as connection:
-        tenants.set_grants(connection, shop.id, Grants(commands=("/srv/*(KEY)",)))
+    for app in (author().small_app, make_app(engine, "shop")):
+        create_all(engine, documents, replace(author(app=app), commands=None))
 
     _, found = examine()
     _, allowed = examine(SCHED_COMMANDS="/srv/*(K*)")
 
-    (command,), (grant,) = found["commands"], found["grants"]
-    text = "'backup 0' of small app shop: operations.command '/srv/backup(KEY)', and 1 more"
+    (command,), (trust,) = found["commands"], found["trust"]
+    text = "'backup 0' of small app default: operations.command '/srv/backup(KEY)', and 1 more"
     assert (command["level"], command["text"]) == ("warning", text)
     assert command["remedy"].startswith("SCHED_COMMANDS allows no program; add '/srv/backup(KEY)'")
-    assert (grant["level"], "'SHOP_KEY', and 1 more" in grant["text"]) == ("fault", True)
-    assert "minutebook app grant shop --env SHOP_KEY" in grant["remedy"]
+    text = "'backup 0' of small app shop: operations.command 'command', and 1 more"
+    assert (trust["level"], trust["text"]) == ("fault", text)
+    assert "`minutebook app add shop --trusted`" in trust["remedy"]
     assert "commands" not in allowed
 
 
@@ -429,20 +427,6 @@ def test_apps_that_share_one_process_are_named(
     with engine.begin() as connection:
         presence.worker_seen(connection, presence.Seen("quick@here:1", "quick", 1, 0.0, slots=2))
     assert [one["level"] for one in examine()[1]["workers"]] == ["ok"]
-
-
-def test_a_limit_that_is_close_is_a_warning(engine: sa.Engine, examine: Examine) -> None:
-    make_app(
-        engine, "shop", domains={name: {"source": {"file": f"shop/{name}.csv"}} for name in "abcd"}
-    )
-
-    _, far = examine(SCHED_LIMITS_DOMAINS="6")
-    _, near = examine(SCHED_LIMITS_DOMAINS="5")
-
-    assert "limits" not in far
-    (one,) = near["limits"]
-    assert (one["level"], one["text"]) == ("warning", "small app shop: 4 of 5 domains")
-    assert one["remedy"] == "see what it does, or raise SCHED_LIMITS_DOMAINS"
 
 
 def test_a_broker_that_removes_messages_when_it_is_full_is_a_warning(

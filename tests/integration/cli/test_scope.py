@@ -27,7 +27,7 @@ BY_ID = [
     ("operation", "rerun", "{id}"),
     ("app", "show", "default"),
     ("app", "data", "default", "sales"),
-    ("app", "grant", "default", "--all"),
+    ("app", "add", "default", "--trusted"),
     ("app", "hook-secret", "default"),
     ("app", "delete", "default", "--yes"),
     ("app", "apply", "{document}"),
@@ -94,4 +94,4 @@ def _stored(call: Call, theirs: dict[str, str]) -> tuple[str, str, str]:
     kept = {key: action[key] for key in ("revision", "standing", "document", "operations")}
     operation = call("operation", "show", theirs["id"], "--json").json
     app = call("app", "show", "default", "--json").json
-    return json.dumps(kept), operation["state"], json.dumps([app["grants"], app["document"]])
+    return json.dumps(kept), operation["state"], json.dumps([app["trusted"], app["document"]])

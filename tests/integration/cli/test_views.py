@@ -29,8 +29,7 @@ from tests.servers import Broker
 from views.actions import Actions
 from views.apps import App, Apps
 from views.apps.changes import AppliedApp, AppliedApps, DeletedApp
-from views.apps.grants import GrantedTo, HookSecret
-from views.apps.limits import LimitsOf
+from views.apps.trust import HookSecret, TrustInApp
 from views.backfills import BackfillPlan, CancelledBackfills, StartedBackfill
 from views.changes import Changes, Checked, Renamed
 from views.changes.deleting import DeletedAction, DeletedActions
@@ -130,8 +129,7 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("resume", ("--all",), QuietPeriod),
     ("app calendar", ("{ics}",), CalendarEntries),
     ("app hook-secret", ("default",), HookSecret),
-    ("app grant", ("shop", "--env", "SHOP_*"), GrantedTo),
-    ("app limit", ("shop",), LimitsOf),
+    ("app add", ("shop", "--tasks", "shop.*"), TrustInApp),
     ("app list", (), Apps),
     ("app show", ("default",), App),
     ("app delete", ("shop", "--yes"), DeletedApp),

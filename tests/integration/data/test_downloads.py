@@ -84,7 +84,7 @@ def test_a_redirect_to_a_private_address_is_refused(
         addresses, "is_public", lambda address: address == "127.0.0.1" or is_public(address)
     )
 
-    with pytest.raises(SourceFailed, match=r"10\.0\.0\.8 leads to the private address"):
+    with pytest.raises(SourceFailed, match=r"10\.0\.0\.8 leads to a private address"):
         fetched(web, tmp_path, fetch=FetchSettings())
 
 
@@ -102,7 +102,7 @@ def test_a_redirect_to_another_scheme_is_refused(
 def test_a_name_that_leads_to_a_private_address_is_refused(web: WebSource, tmp_path: Path) -> None:
     url = web.url.replace("127.0.0.1", "localhost")
 
-    with pytest.raises(SourceFailed, match="localhost leads to the private address") as failed:
+    with pytest.raises(SourceFailed, match="localhost leads to a private address") as failed:
         download(Request(f"{url}/a"), tmp_path / "a", FetchSettings(), Watch())
 
     assert failed.value.permanent
@@ -349,7 +349,7 @@ def test_the_next_address_of_a_name_is_tried_where_nothing_listens(
     download(Request(f"http://two.test:{port}/a"), tmp_path / "a", OPEN, Watch())
 
     assert [one["host"] for one in web.headers] == [f"two.test:{port}"]
-    with pytest.raises(SourceFailed, match=r"two\.test leads to the private address 127\.0\.0\.2"):
+    with pytest.raises(SourceFailed, match=r"two\.test leads to a private address"):
         download(Request(f"http://two.test:{port}/a"), tmp_path / "a", FetchSettings(), Watch())
 
 

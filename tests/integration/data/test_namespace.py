@@ -42,7 +42,7 @@ def test_neither_a_source_nor_a_redirect_reaches_an_address_of_the_inside() -> N
     assert [line.partition(": ")[0] for line in lines[1:-1]] == [
         f"{way} {address}" for address in HIDDEN for way in ("direct", "redirect")
     ]
-    assert all("leads to the private address" in line for line in lines[1:-1])
+    assert all("leads to a private address" in line for line in lines[1:-1])
     assert lines[-1] == "asked of the hidden addresses: []"
 
 

@@ -14,7 +14,7 @@ from models.column_types import (
     Switch,
     UTCDateTime,
 )
-from models.stored import StoredGrants, StoredPlan
+from models.stored import StoredPlan, StoredTrust
 
 # For texts and documents, and for instants and numbers.
 RUBBISH: tuple[str | bytes | None, ...] = (
@@ -45,7 +45,7 @@ NUMBERS: tuple[str | bytes | None, ...] = (
     str(2**63 - 1),
     b"\xff\x00",
 )
-_CHECKED_TEXTS = (HyphenatedUuid, Json, JsonText, StoredGrants, StoredPlan)
+_CHECKED_TEXTS = (HyphenatedUuid, Json, JsonText, StoredPlan, StoredTrust)
 _OF_NUMBERS = (UTCDateTime, LargeNumber, Number, Switch, sa.Integer)
 Key = dict[str, Any]
 

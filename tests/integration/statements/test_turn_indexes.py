@@ -10,7 +10,7 @@ from minutebook.steps import SmallApp
 from models.operation import OperationState
 from models.store.conditions import WAITS_TURN
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import outbox, turns, waiting
+from models.store.operations import outbox, turns
 from models.store.operations.claims import claim
 from models.store.operations.finish import Ending, end
 from models.tables import actions, operations
@@ -112,15 +112,3 @@ def test_what_goes_before_one_that_waits_is_found_by_its_index(
             assert turns.ahead(connection, row).count == 3
 
     assert_indexed(statements, "operations_waiting_turn")
-
-
-def test_what_waits_is_counted_by_the_index_of_what_is_unstarted(
-    filled: Filled, crowded: list[tuple[SmallApp, Changed]], statements: Statements
-) -> None:
-    rows = [{"small_app_id": app.id} for app, _ in crowded]
-
-    with filled.engine.begin() as connection, statements.captured():
-        kept, beyond = waiting.Room(WAITING // 2).within(connection, rows)
-
-    assert [len(kept), len(beyond)] == [APPS - 1, 1]
-    assert_indexed(statements)

@@ -14,7 +14,6 @@ import sqlalchemy as sa
 from pydantic import SecretStr
 
 from broker.app import configure
-from minutebook.grants import Grants
 from models.errors import InvalidDocument, NotFound, Refused
 from models.notices import NoticeKind, Target
 from models.store.notices import Notice
@@ -153,13 +152,13 @@ def test_what_a_channel_refuses_is_tried_again_and_shows_no_secret(
     assert crew.deliver() == ["done"]
 
 
-def test_a_small_app_needs_a_grant_for_a_channel(crew: Crew, engine: sa.Engine) -> None:
+def test_a_channel_is_for_trusted_small_apps(crew: Crew, engine: sa.Engine) -> None:
     crew.run(make(crew, on_failure=[OPS]), "failed")
     with engine.begin() as connection:
-        connection.execute(sa.text("""UPDATE small_apps SET grants = '{"steps": ["*"]}'"""))
+        connection.execute(sa.text("""UPDATE small_apps SET trust = '{}'"""))
 
     assert crew.deliver() == ["failed"]
-    assert "app grant APP --notify ops" in crew.rows()[0]["error"]
+    assert "--trusted" in crew.rows()[0]["error"]
 
 
 def test_an_unknown_channel_is_refused_when_it_is_saved(crew: Crew) -> None:
@@ -279,9 +278,7 @@ def test_a_text_is_no_markup(settings: Settings, chat: Receiver) -> None:
 
 def test_a_link_to_an_action_can_be_followed_whatever_its_small_app_is_called() -> None:
     told = {"small_app": "R&D #1 / Köln?", "action_uid": "7"}
-    notice = Notice(
-        UUID(int=1), 1, NoticeKind.MISSED, Target("notify", "ops"), told, NOON, Grants()
-    )
+    notice = Notice(UUID(int=1), 1, NoticeKind.MISSED, Target("notify", "ops"), told, NOON)
 
     assert link_of(notice, "https://m.example.com/sub") == {
         "url": "https://m.example.com/sub/apps/R%26D%20%231%20%2F%20K%C3%B6ln%3F/actions/7"

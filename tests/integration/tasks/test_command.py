@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from minutebook.grants import EVERYTHING
 from models.errors import InvalidAction
 from models.store import tenants
 from models.store.operations import log_lines
 from models.tables import operations
+from models.trust import RESTRICTED
 from runtime.config import Settings
 from runtime.database import reading
 from scheduler.changes.change import create_all
@@ -310,21 +310,14 @@ WITH_DAY = {"run": ["/bin/true"], "env": {"DAY": "1"}}
 
 
 @pytest.mark.parametrize(
-    ("allowed", "granted"),
-    [
-        (("/bin/true(DAY)",), ("/bin/true(DAY)",)),
-        (("/bin/*(D*)",), ("/bin/true", "/bin/true(DAY STAGE)")),
-        (("shell", "/bin/true"), ("*",)),
-    ],
+    "allowed",
+    [("/bin/true(DAY)",), ("/bin/*(D*)",), ("shell", "/bin/true")],
     ids=["named", "by_patterns", "with_any_line_of_shell"],
 )
-def test_a_program_gets_the_variables_that_it_is_granted(
-    engine: sa.Engine, settings: Settings, allowed: tuple[str, ...], granted: tuple[str, ...]
+def test_a_program_gets_the_variables_that_are_allowed(
+    engine: sa.Engine, settings: Settings, allowed: tuple[str, ...]
 ) -> None:
     operation = made(engine, WITH_DAY)
-    grants = replace(EVERYTHING, commands=granted)
-    with engine.begin() as connection:
-        tenants.set_grants(connection, DEFAULT_APP.id, grants)
     settings = settings.model_copy(update={"commands": allowed})
 
     run_attempt(engine, settings, Registry(), (operation, 1), "tests")
@@ -333,38 +326,43 @@ def test_a_program_gets_the_variables_that_it_is_granted(
 
 
 @pytest.mark.parametrize(
-    ("allowed", "granted", "parameters", "why"),
+    ("allowed", "parameters", "why"),
     [
-        ((), ALL, {"run": ["/bin/true"]}, "SCHED_COMMANDS allows no program"),
-        (("/opt/*",), ALL, {"run": ["/bin/true"]}, "SCHED_COMMANDS allows /opt/* only"),
-        (("/opt/*",), ALL, {"run": ["/opt/../bin/true"]}, "add '/bin/true', or a pattern"),
-        (("/opt/x",), ALL, {"run": ["./x"], "cwd": "/tmp"}, "add '/tmp/x', or a pattern"),
-        (("true",), ALL, {"shell": "true"}, "add the word shell, for any command"),
-        (ALL, (), {"run": ["true"]}, "minutebook app grant APP --commands true"),
-        (("/bin/true",), ALL, WITH_DAY, "have no variable DAY; add '/bin/true(DAY)' to it"),
-        ((), ALL, WITH_DAY, "allows no program; add '/bin/true(DAY)', or a pattern"),
-        (("/bin/true(STAGE D)",), ALL, WITH_DAY, "lets /bin/true have no variable DAY"),
-        (("/bin/env(DAY)", "/bin/*"), ALL, WITH_DAY, "lets /bin/true have no variable DAY"),
-        (ALL, ("/bin/true",), WITH_DAY, "minutebook app grant APP --commands '/bin/true(DAY)'"),
+        ((), {"run": ["/bin/true"]}, "SCHED_COMMANDS allows no program"),
+        (("/opt/*",), {"run": ["/bin/true"]}, "SCHED_COMMANDS allows /opt/* only"),
+        (("/opt/*",), {"run": ["/opt/../bin/true"]}, "add '/bin/true', or a pattern"),
+        (("/opt/x",), {"run": ["./x"], "cwd": "/tmp"}, "add '/tmp/x', or a pattern"),
+        (("true",), {"shell": "true"}, "add the word shell, for any command"),
+        (("/bin/true",), WITH_DAY, "have no variable DAY; add '/bin/true(DAY)' to it"),
+        ((), WITH_DAY, "allows no program; add '/bin/true(DAY)', or a pattern"),
+        (("/bin/true(STAGE D)",), WITH_DAY, "lets /bin/true have no variable DAY"),
+        (("/bin/env(DAY)", "/bin/*"), WITH_DAY, "lets /bin/true have no variable DAY"),
     ],
 )
-def test_a_program_has_to_be_allowed_and_granted_at_save_and_at_run(
+def test_a_program_has_to_be_allowed_at_save_and_at_run(
     engine: sa.Engine,
     settings: Settings,
     allowed: tuple[str, ...],
-    granted: tuple[str, ...],
     parameters: dict[str, Any],
     why: str,
 ) -> None:
     operation = made(engine, parameters)
-    grants = replace(EVERYTHING, commands=granted)
-    with engine.begin() as connection:
-        tenants.set_grants(connection, DEFAULT_APP.id, grants)
     settings = settings.model_copy(update={"commands": allowed})
     run_attempt(engine, settings, Registry(), (operation, 1), "tests")
 
     assert why in row_of(engine, operation)["error"]
-    saving = replace(author(), commands=allowed, grants=grants)
+    saving = replace(author(), commands=allowed)
     with pytest.raises(InvalidAction) as refused:
         create_all(engine, [make_document(name="b", operations={"command": parameters})], saving)
     assert why in str(refused.value)
+
+
+def test_no_program_runs_for_a_restricted_small_app(engine: sa.Engine, settings: Settings) -> None:
+    operation = made(engine, {"run": ["/bin/true"]})
+    with engine.begin() as connection:
+        tenants.set_trust(connection, DEFAULT_APP.id, RESTRICTED)
+    settings = settings.model_copy(update={"commands": ALL})
+
+    run_attempt(engine, settings, Registry(), (operation, 1), "tests")
+
+    assert "--trusted" in row_of(engine, operation)["error"]

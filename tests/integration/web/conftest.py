@@ -22,7 +22,7 @@ from runtime.sections.web import WorkSettings
 from tests.web_server import serving
 from views import changes, tokens
 from views.apps import changes as app_changes
-from views.apps import grants
+from views.apps import trust
 from views.installation import Installation
 from web.app import make_app
 
@@ -138,8 +138,7 @@ def with_applications(settings: Settings, serve: Serve, task: str) -> Web:
     brokers = Named({"billing": broker, "crm": broker})
     celery = settings.celery.model_copy(update={"tasks": ("shop.*",), "brokers": brokers})
     web = with_shop(serve(settings.model_copy(update={"celery": celery})))
-    granted = {"tasks": ["shop.*"], "applications": ["billing", "crm"]}
-    grants.grant(web.opened, APP, granted, all_=False)
+    trust.trust_app(web.opened, APP, trust.TrustChange(trusted=True))
     takes: dict[str | None, dict[str, list[str]]] = {
         None: {task: ["city"]},
         "billing": {},

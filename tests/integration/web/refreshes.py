@@ -15,7 +15,7 @@ from tasks.registry import Registry
 from tests.integration.web.conftest import APP, Web
 from views import changes
 from views.apps import changes as app_changes
-from views.apps import grants
+from views.apps import trust
 from views.runs import run
 
 LONG_S = 30.0
@@ -56,7 +56,7 @@ class Refreshed:
     def __post_init__(self) -> None:
         opened = self.web.opened
         opened.settings.effective_data_root.mkdir(parents=True, exist_ok=True)
-        grants.grant(opened, APP, {}, all_=True)
+        trust.trust_app(opened, APP, trust.TrustChange(trusted=True))
         app_changes.apply(opened, [("", {"name": APP, "domains": DOMAINS})], dry_run=False)
         self.seen = opened.for_request(APP, is_bound=True, bearer="tests")
         changes.add(self.seen, [UPDATE])

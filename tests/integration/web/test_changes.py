@@ -204,8 +204,6 @@ def test_both_doors_show_the_same(
         ("action", "list"): f"/api/actions?app={APP}",
         ("action", "next", "nightly"): f"/api/actions/nightly/next?app={APP}",
         ("app", "show", APP): f"/api/apps/{APP}",
-        ("app", "grant", APP): f"/api/apps/{APP}/grants",
-        ("app", "limit", APP): f"/api/apps/{APP}/limits",
         ("user", "list"): f"/api/apps/{APP}/users",
         ("template", "list"): f"/api/apps/{APP}/templates",
         ("step", "list"): f"/api/steps?app={APP}",

@@ -158,11 +158,11 @@ def test_the_state_of_another_apps_operation_is_unknown(
     assert web.client(Role.VIEWER, APP).get(path).json()["state"] == "queued"
 
 
-def test_an_editor_cannot_grant_or_make_small_apps(web_on_sqlite: Web) -> None:
+def test_an_editor_cannot_trust_or_make_small_apps(web_on_sqlite: Web) -> None:
     editor = web_on_sqlite.client(Role.EDITOR, APP)
     new = {"If-None-Match": "*"}
 
-    refused = editor.patch(f"/api/apps/{APP}/grants", json={"files": ["/"]})
+    refused = editor.patch(f"/api/apps/{APP}/trust", json={"trusted": True})
     created = editor.put("/api/apps/other", json={"name": "other"}, headers=new)
 
     assert (refused.status_code, created.status_code) == (403, 404)

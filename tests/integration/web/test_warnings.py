@@ -19,7 +19,7 @@ from tests.integration.web.conftest import (
 )
 from tests.statements import rows_read
 from views import changes, users
-from views.apps import grants
+from views.apps import trust
 
 MAIL = {**NIGHTLY, "name": "mail", "operations": {"send_email": {"template": "hello"}}}
 COUNT = 30
@@ -97,7 +97,7 @@ def test_arguments_that_a_task_does_not_take_are_a_remark_and_no_refusal(
 ) -> None:
     celery = settings.celery.model_copy(update={"tasks": ("shop.*",)})
     web = with_shop(serve(settings.model_copy(update={"celery": celery})))
-    grants.grant(web.opened, APP, {"tasks": ["shop.*"]}, all_=False)
+    trust.trust_app(web.opened, APP, trust.TrustChange(tasks=("shop.*",)))
     takes = {TASK: ["city", "limit=5"]}
     with web.engine.begin() as connection:
         follower_seen(

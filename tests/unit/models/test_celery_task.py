@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from minutebook.grants import Grants
 from models.action.document import ParseContext, parse_action, plan_of
 from models.action.plan import Plan
 from models.action.policy import NO_TIME_LIMIT
 from models.carriers import OWN_TASKS, application_in
 from models.celery_task import CeleryRules, HandOver, misfit, refusals, reported_by
 from models.json_text import read_json
+from models.trust import Trust
 from tests.factories import STEPS, make_document
 
 RULES = CeleryRules(("shop.tasks.*", "crm.sync"))
@@ -67,17 +67,14 @@ def test_a_queue_of_our_own_workers_is_refused(queue: str) -> None:
 @pytest.mark.parametrize(
     ("rules", "remedy"),
     [
-        pytest.param(RULES, None, id="granted"),
-        pytest.param(RULES.granted(Grants(tasks=("*",))), "--exchanges media", id="not_granted"),
-        pytest.param(
-            RULES.granted(Grants(tasks=("*",), exchanges=("media*",))), None, id="by_a_pattern"
-        ),
+        pytest.param(RULES, None, id="trusted"),
+        pytest.param(RULES.within(Trust(tasks=("*",))), "--trusted", id="restricted"),
         pytest.param(
             replace(RULES, has_exchanges=False), 'write the queue as "queue"', id="on_redis"
         ),
     ],
 )
-def test_an_exchange_is_for_those_it_is_granted_to_on_a_broker_that_has_some(
+def test_an_exchange_is_for_trusted_small_apps_on_a_broker_that_has_some(
     rules: CeleryRules, remedy: str | None
 ) -> None:
     found = refusals(task(exchange="media", routing_key="video"), rules, "celery_task")

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from minutebook.grants import Grants
 from runtime.references import LARGEST_SECRET, SecretMissing, resolved
 from runtime.sections import SecretSettings
 
@@ -79,18 +78,6 @@ def test_by_default_nothing_is_read(tmp_path: Path) -> None:
     for reference in ("env:TOKEN", f"file:{tmp_path / 'token'}"):
         with pytest.raises(SecretMissing, match="SCHED_SECRETS"):
             resolved(reference, SecretSettings(), {"TOKEN": "s3cret"})
-
-
-def test_a_small_app_reads_what_it_is_granted(tmp_path: Path) -> None:
-    (tmp_path / "token").write_text("s3cret")
-    file, grants = f"file:{tmp_path / 'token'}", Grants(env=("SHOP_*", f"file:{tmp_path}/*"))
-
-    assert resolved("env:SHOP_KEY", ANY, {"SHOP_KEY": "a"}, grants=grants) == "a"
-    assert resolved(file, ANY, grants=grants) == "s3cret"
-    with pytest.raises(SecretMissing, match="--env OTHER"):
-        resolved("env:OTHER", ANY, {"OTHER": "a"}, grants=grants)
-    with pytest.raises(SecretMissing, match="not granted"):
-        resolved(file, ANY, grants=Grants(env=("SHOP_*",)))
 
 
 def test_a_bound_secret_goes_to_its_hosts_alone() -> None:

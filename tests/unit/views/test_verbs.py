@@ -4,7 +4,7 @@ import pytest
 
 from models.roles import Permission
 from views import users
-from views.apps import changes, grants
+from views.apps import changes, trust
 from views.runs import run_all
 from views.users import events
 from views.verbs import VERBS, Verb, arguments_in_body
@@ -26,7 +26,7 @@ def test_a_route_names_parts_and_parameters_other_than_their_arguments() -> None
         pytest.param(users.update, ("changed",), id="a_model"),
         pytest.param(changes.create, ("document",), id="a_document"),
         pytest.param(changes.apply, ("documents",), id="documents"),
-        pytest.param(grants.grant, ("changes",), id="one_that_is_named"),
+        pytest.param(trust.trust_app, ("change",), id="one_that_is_named"),
         pytest.param(events.send, ("event", "user", "id", "at"), id="keys_of_an_object"),
     ],
 )

@@ -6,9 +6,9 @@ from uuid import UUID
 import pytest
 
 import minutebook
-from minutebook.grants import EVERYTHING
 from models.store import operations, tenants
 from models.store.scope import WHOLE_INSTALLATION
+from models.trust import TRUSTED
 from runtime.database import reading
 from scheduler.changes.change import create_all
 from scheduler.on_demand.restart import retry
@@ -27,7 +27,7 @@ def published(work: Work) -> Work:
     """Two domains with one row each, refreshed and published; then `a` gets a second row."""
     work.apply(domains=DOMAINS)
     with work.engine.begin() as connection:
-        tenants.set_grants(connection, work.app.id, EVERYTHING)
+        tenants.set_trust(connection, work.app.id, TRUSTED)
     work.write("a.csv", "id\n1\n")
     work.write("b.csv", "id\n7\n")
     assert ran(work)["state"] == "success"

@@ -313,7 +313,7 @@ def test_what_was_downloaded_from_another_place_is_not_taken_for_this_one_s(
 def test_private_addresses_are_refused_by_default(work: Work, web: WebSource) -> None:
     work.apply(domains={"a": {"source": {"url": f"{web.url}/a.json"}, "format": "json"}})
 
-    with pytest.raises(StepFailed, match=r"private address 127\.0\.0\.1") as failed:
+    with pytest.raises(StepFailed, match=r"private address") as failed:
         ran(work)
 
     assert failed.value.permanent

@@ -9,7 +9,6 @@ from uuid import UUID
 import pytest
 import sqlalchemy as sa
 
-from minutebook.grants import Grants
 from models.carriers import EXECUTE_QUICK, HTTP, OURS, Carrier
 from models.sql import database_now
 from models.store import presence
@@ -17,6 +16,7 @@ from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.admission import KeptBack, NotClaimed
 from models.store.operations.claims import Claimant, claim
 from models.tables import small_apps, workers
+from models.trust import Trust
 from runtime.config import Settings
 from runtime.database import reading
 from tasks.agent import Agent
@@ -98,20 +98,20 @@ def test_a_peer_touches_no_operation_of_another_kind(
     assert answers[0]["reason"] == "it is not of the step celery_task"
 
 
-def take_back_the_grant(engine: sa.Engine) -> None:
+def take_back_the_task(engine: sa.Engine) -> None:
     with engine.begin() as connection:
-        connection.execute(sa.update(small_apps).values(grants=Grants(tasks=("bakery.*",))))
+        connection.execute(sa.update(small_apps).values(trust=Trust(tasks=("bakery.*",))))
 
 
-def test_a_peer_touches_no_task_that_is_not_granted_to_its_small_app(
+def test_a_peer_touches_no_task_that_its_small_app_may_not_send(
     engine: sa.Engine, settings: Settings, agent: Agent, path: Path
 ) -> None:
     id = make_sent(engine, settings)
-    take_back_the_grant(engine)
+    take_back_the_task(engine)
 
     answers = assert_untouched(engine, path, id)
 
-    assert "is not granted to this small app" in answers[0]["reason"]
+    assert "is not for this restricted small app" in answers[0]["reason"]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from runtime.sections.named import Named
 from tests.integration.web.conftest import APP, NIGHTLY, Serve, Web, with_shop
 from tests.integration.web.dashboard.conftest import Browse, csrf_of
 from views import changes
-from views.apps import grants
+from views.apps import trust
 
 FIELDS = re.compile(r'<input type="hidden" name="(uid|revision)" value="([^"]*)">')
 OVERWRITE = re.compile(r'<button name="revision" value="(\d+)"')
@@ -199,12 +199,12 @@ def test_a_test_goes_only_where_the_small_app_may_tell(web_on_sqlite: Web, brows
     sent = {"csrf": csrf_of(browser), "action": "nightly"}
     path = f"/apps/{APP}/try-hook"
 
-    mail = browser.post(path, data={**sent, "kind": "mail", "to": "eve@example.com"})
+    chat = browser.post(path, data={**sent, "kind": "notify", "to": "ops"})
     secret = browser.post(path, data={**sent, "kind": "webhook", "to": "env:SCHED_DB_URL"})
     private = browser.post(path, data={**sent, "kind": "webhook", "to": "http://127.0.0.1:1/"})
     monitor = browser.post(path, data={**sent, "kind": "monitor", "to": "nightly"})
 
-    assert "not granted" in mail.text
+    assert "not for this restricted small app" in chat.text
     assert "the test was not taken" in secret.text
     assert "the test was not taken" in private.text
     assert monitor.status_code == 409
@@ -216,13 +216,12 @@ def test_a_test_goes_only_where_the_small_app_may_tell(web_on_sqlite: Web, brows
 def test_the_form_offers_the_tasks_that_the_small_app_may_send(
     settings: Settings, serve: Serve, browse: Browse
 ) -> None:
-    brokers = {"crm": ApplicationSettings(), "hr": ApplicationSettings()}
+    brokers = {"crm": ApplicationSettings()}
     celery = settings.celery.model_copy(
         update={"tasks": ("shop.*", "crm.*"), "brokers": Named(brokers)}
     )
     web = with_shop(serve(settings.model_copy(update={"celery": celery})))
-    granted = {"tasks": ["shop.*", "crm.*"], "applications": ["crm"]}
-    grants.grant(web.opened, APP, granted, all_=False)
+    trust.trust_app(web.opened, APP, trust.TrustChange(trusted=True))
     shop = web.opened.for_request(APP, is_bound=True, bearer="tests")
     step = {"task": "shop.tasks.sent", "queue": "night"}
     changes.add(shop, [{**NIGHTLY, "name": "sends", "operations": {"celery_task": step}}])
@@ -248,17 +247,16 @@ def offered(page: str, name: str) -> list[str]:
     return re.findall(r'<option value="([^"]*)"', listed)
 
 
-def test_tests_of_hooks_count_as_messages(
+def test_tests_of_hooks_count_as_mails(
     home_of: Callable[[str], Settings], serve: Serve, browse: Browse
 ) -> None:
     settings = home_of("sqlite")
-    limits = settings.limits.model_copy(update={"messages": 1})
+    limits = settings.limits.model_copy(update={"mails": 1})
     web = with_shop(serve(settings.model_copy(update={"limits": limits})))
-    grants.grant(web.opened, APP, {"mail": ["ann@example.com"]}, all_=False)
     browser = browse(web)
     sent = {"csrf": csrf_of(browser), "action": "nightly", "kind": "mail", "to": "ann@example.com"}
 
     first, second = (browser.post(f"/apps/{APP}/try-hook", data=sent).text for _ in range(2))
 
     assert "Sent." in first
-    assert "SCHED_LIMITS_MESSAGES" in second
+    assert "SCHED_LIMITS_MAILS" in second

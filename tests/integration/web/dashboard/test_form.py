@@ -15,7 +15,7 @@ from tests.factories import make_app
 from tests.integration.web.conftest import APP, NIGHTLY, Serve, Web, with_applications, with_shop
 from tests.integration.web.dashboard.conftest import Browse
 from views import changes
-from views.apps import grants
+from views.apps import trust
 
 TASK = "shop.tasks.close_day"
 # A worker reports its parameters.
@@ -34,7 +34,7 @@ def shop(home_of: Callable[[str], Settings], serve: Serve) -> Web:
     settings = home_of("sqlite")
     celery = settings.celery.model_copy(update={"tasks": ("shop.*",)})
     web = with_shop(serve(settings.model_copy(update={"celery": celery})))
-    grants.grant(web.opened, APP, {"tasks": ["shop.*"], "mail": ["ann@example.com"]}, all_=False)
+    trust.trust_app(web.opened, APP, trust.TrustChange(tasks=("shop.*",)))
     takes = {SHOWN: ["city", "limit=5", "*", "dry_run=False", "**rest"]}
     follows = (TASK, SHOWN, "other.tasks.secret")
     worker = Seen("celery@shop", "celery", 1, follows=follows, signatures=takes)

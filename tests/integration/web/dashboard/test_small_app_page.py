@@ -17,7 +17,7 @@ from tests.factories import update_operation
 from tests.integration.web.conftest import APP, NIGHTLY, Web
 from tests.integration.web.dashboard.conftest import Browse
 from tests.integration.web.refreshes import LONG_S, Refreshed
-from views.apps import changes, grants
+from views.apps import changes, trust
 from views.runs import run
 
 SOURCE = {"source": {"file": "sales.csv"}}
@@ -40,7 +40,7 @@ def chromium() -> Iterator[Chromium]:
 def importing(web_on_sqlite: Web) -> UUID:
     """An operation that imports into a small app with one domain."""
     opened = web_on_sqlite.opened
-    grants.grant(opened, APP, {}, all_=True)
+    trust.trust_app(opened, APP, trust.TrustChange(trusted=True))
     changes.apply(opened, [("", {"name": APP, "domains": {"sales": SOURCE}})], dry_run=False)
     id = run(opened.for_request(APP, is_bound=True, bearer="tests"), "nightly").id
     with reading(opened.engine) as connection:

@@ -27,7 +27,7 @@ def parsed(parameters: Any) -> Any:
         ({"run": ["./backup.sh -f"]}, 'is one text; write ["./backup.sh", "-f"], or use "shell"'),
         ({"run": []}, "is empty; write the program and its arguments"),
         ({"shell": "  "}, "is empty; write the line to run"),
-        ({"run": ["/opt/a(LD_PRELOAD)"]}, "ends with a bracket, in which grants name variables"),
+        ({"run": ["/opt/a(LD_PRELOAD)"]}, "ends with a bracket, as variables do in SCHED_COMMANDS"),
         ({"run": ["a"], "cwd": "srv"}, "is not a whole path"),
         ({"run": ["a"], "env": {"A B": "x"}}, "'A B' is not the name of a variable"),
         ({"run": ["a"], "env": {"MINUTEBOOK_X": "x"}}, "is a variable of Minutebook's own"),

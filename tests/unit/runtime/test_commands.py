@@ -2,7 +2,7 @@
 
 import pytest
 
-from minutebook.grants import is_command_among, why_no_command, with_variables
+from runtime.sections.commands import is_command_among, why_no_command, with_variables
 
 
 @pytest.mark.parametrize(

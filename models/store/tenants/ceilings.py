@@ -1,0 +1,145 @@
+"""The four ceilings of a restricted small app; a trusted one has none."""
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from enum import StrEnum
+
+import sqlalchemy as sa
+
+from models.errors import Refused
+from models.sql import database_now
+from models.store import tenants
+from models.store.conditions import of_app
+from models.tables import actions, audit, deliveries, notices, operations, snapshots, users
+from runtime.sections.limits import LimitSettings
+
+MEBIBYTE = 2**20
+DAY = timedelta(days=1)
+# Verbs of the audit trail that may have sent a mail.
+TESTS = ("template.send_test", "hook.test")
+
+
+class Ceiling(StrEnum):
+    """What has a ceiling, by the name of its setting."""
+
+    ACTIONS = "actions"
+    USERS = "users"
+    DISK_MB = "disk_mb"
+    MAILS = "mails"
+
+
+# What is counted, and what an app's editor can do.
+_WORDS: Mapping[Ceiling, tuple[str, str]] = {
+    Ceiling.ACTIONS: ("actions", "delete some"),
+    Ceiling.USERS: ("users", "remove some"),
+    Ceiling.DISK_MB: (
+        "MiB of snapshots and downloads",
+        "refresh less, let `maintenance` remove old snapshots",
+    ),
+    Ceiling.MAILS: ("mails in 24 hours", "send the rest later"),
+}
+
+
+def most_of(
+    connection: sa.Connection, small_app_id: int, what: Ceiling, limits: LimitSettings
+) -> int:
+    """Return a small app's ceiling; 0 for none. Raises NotFound."""
+    is_trusted = tenants.trust_of(connection, small_app_id).is_trusted
+    most: int = getattr(limits, what)
+    return 0 if is_trusted else most
+
+
+def left(connection: sa.Connection, small_app_id: int, what: Ceiling, limits: LimitSettings) -> int:
+    """Return how many more a small app may have, and raise Refused if that is none.
+
+    What has no ceiling counts as a million.
+    """
+    most = most_of(connection, small_app_id, what, limits)
+    used = _USED[what](connection, small_app_id) if most else 0
+    if most and used >= most:
+        raise Refused(_refusal(connection, small_app_id, what, used + 1, most))
+    return most - used or 1_000_000
+
+
+def check(
+    connection: sa.Connection,
+    small_app_id: int,
+    what: Ceiling,
+    limits: LimitSettings,
+    more: int = 0,
+) -> None:
+    """Raise Refused if a small app would exceed a ceiling with `more` than are stored."""
+    most = most_of(connection, small_app_id, what, limits)
+    total = _USED[what](connection, small_app_id) + more if most else 0
+    if total > most:
+        raise Refused(_refusal(connection, small_app_id, what, total, most))
+
+
+def _refusal(
+    connection: sa.Connection, small_app_id: int, what: Ceiling, total: int, most: int
+) -> str:
+    return exceeded(tenants.by_id(connection, small_app_id).name, what, total, most)
+
+
+def exceeded(app: str, what: Ceiling, total: int, most: int) -> str:
+    """Return the error of a small app that would exceed a ceiling."""
+    counted, remedy = _WORDS[what]
+    return (
+        f"small app {app!r} is restricted to {most:,} {counted} (SCHED_LIMITS_{what.upper()}), and "
+        f"this makes {total:,}; {remedy}, or let an admin of the installation raise the ceiling"
+    )
+
+
+def stored_bytes(connection: sa.Connection, small_app_id: int) -> int:
+    """Return how many bytes the snapshots of a small app take, old ones included."""
+    # As a float: a hand may have written more than an integer of the database holds.
+    size = sa.func.sum(sa.cast(snapshots.c.byte_count, sa.Float))
+    query = sa.select(size).where(snapshots.c.small_app_id == small_app_id)
+    return int(connection.execute(query).scalar_one() or 0)
+
+
+def _actions(connection: sa.Connection, small_app_id: int) -> int:
+    return _count(connection, sa.select(actions.c.uid).where(of_app(small_app_id)))
+
+
+def _users(connection: sa.Connection, small_app_id: int) -> int:
+    return _count(connection, sa.select(users.c.id).where(users.c.small_app_id == small_app_id))
+
+
+def _megabytes(connection: sa.Connection, small_app_id: int) -> int:
+    return -(-stored_bytes(connection, small_app_id) // MEBIBYTE)
+
+
+def _mails(connection: sa.Connection, small_app_id: int) -> int:
+    """Count the mails of the last 24 hours: of steps, of hooks, and tests of both."""
+    of_steps = (
+        sa.select(deliveries.c.recipient)
+        .join(operations, operations.c.id == deliveries.c.operation_id)
+        .where(operations.c.small_app_id == small_app_id)
+        .where(deliveries.c.updated_at > database_now(-DAY), deliveries.c.state != "failed")
+    )
+    of_hooks = (
+        sa.select(notices.c.id)
+        .where(notices.c.small_app_id == small_app_id)
+        .where(notices.c.finished_at > database_now(-DAY), notices.c.state == "done")
+        .where(notices.c.target["kind"].as_string() == "mail")
+    )
+    tests = (
+        sa.select(audit.c.id)
+        .where(audit.c.small_app_id == small_app_id)
+        .where(audit.c.at > database_now(-DAY), audit.c.verb.in_(TESTS))
+    )
+    return sum(_count(connection, query) for query in (of_steps, of_hooks, tests))
+
+
+def _count(connection: sa.Connection, query: sa.Select[tuple[object]]) -> int:
+    count = sa.select(sa.func.count()).select_from(query.subquery())
+    return connection.execute(count).scalar_one()
+
+
+_USED: Mapping[Ceiling, Callable[[sa.Connection, int], int]] = {
+    Ceiling.ACTIONS: _actions,
+    Ceiling.USERS: _users,
+    Ceiling.DISK_MB: _megabytes,
+    Ceiling.MAILS: _mails,
+}

@@ -1,0 +1,196 @@
+"""The four ceilings of a restricted small app, each at its edge; a trusted one has none."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+from uuid import uuid4
+
+import pytest
+import sqlalchemy as sa
+
+from data.steps import refresh, send_email
+from data.steps.refresh import RefreshParameters
+from data.steps.send_email import SendEmailParameters
+from minutebook.steps import Recipient, SmallApp, StepFailed
+from models.errors import InvalidDocument, Refused
+from models.notices import NoticeKind, Target
+from models.sql import database_now
+from models.store import audit, notices, tenants
+from models.store.notices import Origin
+from models.store.tenants import app_apply, ceilings
+from models.store.tenants.ceilings import Ceiling
+from models.tables import deliveries, metadata
+from models.tenant.document import parse_small_app
+from models.trust import TRUSTED
+from runtime.database import reading
+from runtime.sections.limits import LimitSettings
+from scheduler.changes import change
+from tests.factories import author, make_app, make_document
+from tests.integration.data.steps.conftest import ANN, BEN, Work
+from tests.web_source import Page, WebSource, web_source
+
+
+@pytest.fixture
+def web() -> Iterator[WebSource]:
+    """A web server of data sources."""
+    with web_source() as source:
+        yield source
+
+
+@pytest.fixture
+def shop(engine: sa.Engine) -> SmallApp:
+    """A restricted small app."""
+    return make_app(engine, "shop")
+
+
+DOMAINS = {name: {"source": {"file": f"{name}.csv"}} for name in "ab"}
+MAIL = {"welcome": {"subject": "Hello", "text": "Dear {{ recipient.name }}"}}
+MANY = [Recipient(f"u{number}", f"u{number}@example.com", None) for number in range(5)]
+
+
+def trust(engine: sa.Engine, app: SmallApp) -> None:
+    with engine.begin() as connection:
+        tenants.set_trust(connection, app.id, TRUSTED)
+
+
+def applied(engine: sa.Engine, limits: LimitSettings, **document: object) -> str:
+    model = parse_small_app({"name": "shop", **document})
+    with engine.begin() as connection:
+        return app_apply.apply_all(connection, [("it", model)], "tests", limits)[0].change
+
+
+def people(count: int) -> list[dict[str, str]]:
+    return [{"id": f"user{number}@example.com"} for number in range(count)]
+
+
+def test_a_document_has_as_many_users_as_the_ceiling_says(
+    engine: sa.Engine, shop: SmallApp
+) -> None:
+    limits = LimitSettings(users=2)
+
+    assert applied(engine, limits, users=people(2)) == "changed"
+    with pytest.raises(InvalidDocument, match=r"restricted to 2 users \(SCHED_LIMITS_USERS"):
+        applied(engine, limits, users=people(3))
+    assert applied(engine, limits, users=people(2), title="Shop") == "changed"
+    trust(engine, shop)
+    assert applied(engine, limits, users=people(3)) == "changed"
+
+
+@pytest.mark.parametrize(("more", "is_refused"), [(2, False), (3, True)])
+def test_an_app_has_as_many_actions_as_the_ceiling_says(
+    engine: sa.Engine, shop: SmallApp, more: int, is_refused: bool
+) -> None:
+    by = replace(author(app=shop), limits=LimitSettings(actions=3))
+    change.create_all(engine, [make_document(name="first")], by)
+    documents = [make_document(name=f"action {number}") for number in range(more)]
+
+    for store in (change.apply_all, change.create_all)[: 2 if is_refused else 1]:
+        if not is_refused:
+            assert len(store(engine, documents, by)) == more
+            continue
+        with pytest.raises(Refused) as refusal:
+            store(engine, documents, by)
+        assert str(refusal.value) == (
+            "small app 'shop' is restricted to 3 actions (SCHED_LIMITS_ACTIONS), and this makes 4; "
+            "delete some, or let an admin of the installation raise the ceiling"
+        )
+    assert change.apply_all(engine, [make_document(name="first", description="new")], by)
+    trust(engine, shop)
+    assert len(change.create_all(engine, [make_document(name="one more")], by)) == 1
+
+
+def test_a_refresh_whose_snapshot_has_no_room_fails_and_leaves_nothing(work: Work) -> None:
+    work.apply(domains=DOMAINS)
+    drawn = Random(7)
+    rows = "".join(f"{number},{drawn.random()}\n" for number in range(60_000))
+    work.write("a.csv", f"id,x\n{rows}")
+    work.write("b.csv", f"id,y\n{rows}")
+    context = work.context(RefreshParameters(), limits=LimitSettings(disk_mb=1))
+
+    with pytest.raises(StepFailed) as failure:
+        refresh.run(context)
+    again = work.context(RefreshParameters(), limits=LimitSettings(disk_mb=1))
+    with pytest.raises(StepFailed):
+        refresh.run(again)
+
+    assert failure.value.permanent
+    assert str(failure.value).startswith(
+        "small app 'shop' is restricted to 1 MiB of snapshots and downloads "
+        "(SCHED_LIMITS_DISK_MB), and this makes 2; "
+    )
+    held = [one.name for one in work.domains().values() if one.staging is not None]
+    files = [*(work.settings.home / "snapshots").rglob("*.parquet")]
+    assert len(files) == len(held) <= 1
+    assert [*(work.settings.home / "scratch").rglob("*.parquet")] == []
+    trust(work.engine, work.app)
+    assert refresh.run(work.context(RefreshParameters(), limits=LimitSettings(disk_mb=1)))
+
+
+def test_a_download_that_has_no_room_is_cut_off_and_removed(work: Work, web: WebSource) -> None:
+    web.pages["/big.csv"] = Page(b"id\n" + b"1\n" * (3 * 2**20))
+    work.apply(domains={"a": {"source": {"url": f"{web.url}/big.csv"}}})
+    inside = work.settings.fetch.model_copy(update={"allow_private": True})
+    limits = LimitSettings(disk_mb=1)
+    context = work.context(RefreshParameters(), limits=limits, fetch=inside)
+
+    with pytest.raises(StepFailed, match="SCHED_LIMITS_DISK_MB") as failure:
+        refresh.run(context)
+
+    assert failure.value.permanent
+    assert [*(work.settings.home / "downloads").rglob("*.*")] == []
+
+
+def sent_to(work: Work, recipients: list[Recipient], mails: int) -> str:
+    context = work.context(
+        SendEmailParameters(template="welcome"),
+        recipients=recipients,
+        limits=LimitSettings(mails=mails),
+    )
+    return str(send_email.run(context).message)
+
+
+def test_an_app_sends_as_many_mails_in_24_hours_as_the_ceiling_says(work: Work) -> None:
+    work.apply(templates=MAIL)
+    sent_to(work, [ANN, BEN], 4)
+
+    with pytest.raises(StepFailed, match="SCHED_LIMITS_MAILS") as failure:
+        sent_to(work, MANY, 4)
+
+    assert not failure.value.permanent
+    with reading(work.engine) as connection:
+        rows = connection.execute(sa.select(deliveries.c.state)).scalars().all()
+    assert rows == ["sent"] * 4
+    with pytest.raises(StepFailed, match=r"restricted to 4 mails in 24 hours .* makes 5"):
+        sent_to(work, [ANN], 4)
+    trust(work.engine, work.app)
+    assert "5" in sent_to(work, MANY, 4)
+
+
+def test_mails_of_the_day_before_count_no_longer(work: Work) -> None:
+    work.apply(templates=MAIL)
+    sent_to(work, [ANN, BEN], 2)
+    with work.engine.begin() as connection:
+        connection.execute(sa.update(deliveries).values(updated_at=database_now(-ceilings.DAY)))
+
+    assert "2" in sent_to(work, [ANN, BEN], 2)
+
+
+def test_mails_of_hooks_and_tests_count_and_other_notices_do_not(work: Work) -> None:
+    owed = {"state": "done", "finished_at": database_now()}
+    with work.engine.begin() as connection:
+        origin = Origin(work.app.id, None, uuid4(), "success")
+        targets = [Target("mail", "a@example.com"), Target("webhook", "https://example.com/")]
+        notices.enqueue(connection, origin, NoticeKind.SUCCESS, targets, {})
+        connection.execute(sa.update(metadata.tables["notices"]).values(owed))
+        audit.write(
+            connection,
+            small_app_id=work.app.id,
+            actor="tests",
+            verb="template.send_test",
+            objects={"welcome": None},
+        )
+
+    with reading(work.engine) as connection:
+        left = ceilings.left(connection, work.app.id, Ceiling.MAILS, LimitSettings(mails=5))
+
+    assert left == 3
