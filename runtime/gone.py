@@ -7,10 +7,14 @@ docs/explanation/scope.md gives the reasons.
 from collections.abc import Mapping
 
 # Keys of documents, by their name alone.
-KEYS: Mapping[str, str] = {}
+KEYS: Mapping[str, str] = {
+    "monitor": 'write a webhook in "on_success" and "on_failure"',
+}
 
 # Commands, as they are typed after `minutebook`.
 COMMANDS: Mapping[str, str] = {}
 
 # Settings, by their variable.
-SETTINGS: Mapping[str, str] = {}
+SETTINGS: Mapping[str, str] = {
+    "SCHED_ALERT_SENTRY_DSN": "write webhooks in the actions' hooks",
+}

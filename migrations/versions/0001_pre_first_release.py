@@ -511,7 +511,7 @@ sa.Table(
         "kind",
         (
             *("success", "failure", "restored", "alert", "recovered", "overdue", "seen", "missed"),
-            *("started", "ended", "broken", "mended"),
+            *("broken", "mended"),
         ),
     ),
     _one_of("state", ("owed", "done", "failed")),
