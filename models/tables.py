@@ -677,18 +677,6 @@ installation = sa.Table(
     _text("value"),
 )
 
-# Totals that only grow: models/store/totals/. A row is one counter, or a part of one histogram.
-totals = sa.Table(
-    "totals",
-    metadata,
-    # 0 for the whole installation; a total outlives its small app.
-    sa.Column("small_app_id", sa.Integer, primary_key=True, autoincrement=False),
-    sa.Column("name", StorableText, primary_key=True),
-    sa.Column("label", StorableText, primary_key=True),
-    sa.Column("part", StorableText, primary_key=True),
-    sa.Column("amount", Number, nullable=False),
-)
-
 
 @cache
 def schema() -> sa.MetaData:

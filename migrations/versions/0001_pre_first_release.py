@@ -687,14 +687,4 @@ sa.Table(
     _text("value"),
 )
 
-sa.Table(
-    "totals",
-    metadata,
-    sa.Column("small_app_id", sa.Integer, primary_key=True, autoincrement=False),
-    sa.Column("name", sa.Text, primary_key=True),
-    sa.Column("label", sa.Text, primary_key=True),
-    sa.Column("part", sa.Text, primary_key=True),
-    sa.Column("amount", FLOAT, nullable=False),
-)
-
 _guard()
