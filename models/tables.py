@@ -634,16 +634,6 @@ audit = sa.Table(
     sa.Index("audit_recent", "at"),
 )
 
-# Bulk requests that their senders may repeat, each by its key: models/store/bulk.py.
-bulk_requests = sa.Table(
-    "bulk_requests",
-    metadata,
-    sa.Column("id", HyphenatedUuid, primary_key=True),
-    _at("made_at", optional=False),
-    # What is left to change, what was changed, and why the others were not.
-    sa.Column("progress", Json(dict, required=True), nullable=False),
-)
-
 # Tokens of the HTTP API. A token of no small app is one of the installation.
 tokens = sa.Table(
     "tokens",

@@ -653,14 +653,6 @@ sa.Table(
 )
 
 sa.Table(
-    "bulk_requests",
-    metadata,
-    sa.Column("id", UUID, primary_key=True),
-    _at("made_at", optional=False),
-    sa.Column("progress", OBJECT, nullable=False),
-)
-
-sa.Table(
     "tokens",
     metadata,
     sa.Column("id", sa.Text, primary_key=True),
