@@ -132,9 +132,7 @@ class HooksModel(Document):
     on_success: Hooks = ()
     on_failure: Hooks = ()
     on_missed: Hooks | None = None
-    alert_after: (
-        Annotated[int, BeforeValidator(partial(parse_whole, least=1, most=1_000))] | None
-    ) = None
+    alert_after: Failures | None = None
 
     @classmethod
     def contradictions(cls, raw: Mapping[str, Any], _reading: Reading, /) -> list[InitErrorDetails]:
