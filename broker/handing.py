@@ -278,7 +278,6 @@ class _Link:
             serializer="json",
             headers={
                 **trace_headers(one.id),
-                **one.watched,
                 **task.headers,
                 **made.headers,
                 HEADER: one.header,

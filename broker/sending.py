@@ -27,7 +27,6 @@ from models.carriers import (
 )
 from models.celery_task import DEFAULT_APPLICATION
 from models.errors import BrokerUnavailable
-from models.operation import OperationState
 from models.store import holds, notices
 from models.store.notices import Owed
 from models.store.operations import backfills, outbox, turns
@@ -198,12 +197,6 @@ def send_ended(engine: sa.Engine, ended: Ended | None) -> None:
             "database unavailable, the next tick sends: {error}",
             reason_of(error),
         )
-
-
-def send_begun(engine: sa.Engine, owed: Sequence[Owed]) -> None:
-    """Send the notices of a start; never raises, as `send_ended`: the attempt is claimed."""
-    if owed:
-        send_ended(engine, Ended(OperationState.RUNNING, [], [*owed]))
 
 
 def send_behind(engine: sa.Engine, operation_id: UUID) -> None:

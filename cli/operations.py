@@ -42,9 +42,6 @@ Reason = Annotated[
     str | None, typer.Option(help="Only with this text in the reason of the state, or the error.")
 ]
 OfTask = Annotated[str | None, typer.Option("--task", help="Only of this Celery task.")]
-Key = Annotated[
-    str | None, typer.Option(help="Do it once, however often the command runs with this key.")
-]
 
 
 @commands.command("list")
@@ -123,13 +120,12 @@ def _changing(verb: str, text: str) -> None:
         until: Until = None,
         reason: Reason = None,
         task: OfTask = None,
-        key: Key = None,
         dry_run: DryRun = False,
         wait: Wait = False,
         timeout: Timeout = 3600.0,
     ) -> None:
         wanted = _Wanted(operation_ids, action, state, since, until, reason, task)
-        how = _How(key, timeout if wait else None, all_apps=all_apps, dry_run=dry_run)
+        how = _How(timeout if wait else None, all_apps=all_apps, dry_run=dry_run)
         _change(context, verb, wanted, how)
 
 
@@ -175,7 +171,6 @@ class _Wanted:
 class _How:
     """The other options of a change; `timeout_s` is None for one that does not wait."""
 
-    key: str | None
     timeout_s: float | None
     all_apps: bool
     dry_run: bool
@@ -193,7 +188,7 @@ def _change(context: typer.Context, verb: str, wanted: _Wanted, how: _How) -> No
         "cancel": (runs.cancel, bulk.cancel, runs.CancelledAll, GONE),
     }[verb]
     opened = existing(context)
-    if not wanted.ids or how.key is not None or how.dry_run:
+    if not wanted.ids or how.dry_run:
         show(context, _many(opened, many, wanted, how))
         return
     if wanted.filters:
@@ -216,4 +211,4 @@ def _many(door: Door, verb: "Callable[..., Bulk]", wanted: _Wanted, how: _How) -
     if how.timeout_s is not None:
         raise Refused("--wait is for ids; follow the others with `minutebook operation list`")
     chosen = Selection(ids=tuple(wanted.ids), **wanted.filters)
-    return all_of(door, verb, chosen, how.key, dry_run=how.dry_run, all_apps=how.all_apps)
+    return all_of(door, verb, chosen, dry_run=how.dry_run, all_apps=how.all_apps)

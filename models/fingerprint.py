@@ -58,11 +58,6 @@ def keyed_run_id(uid: UUID, key: str) -> UUID:
     return str_to_uuid(SEPARATOR.join((str(uid), f"run {key}")))
 
 
-def bulk_request_id(app: str, verb: str, key: str, cursor: str | None) -> UUID:
-    """Return the id of a bulk request that its sender may repeat by `key`; `app` may be empty."""
-    return str_to_uuid(SEPARATOR.join((app, f"{verb} many", key, cursor or "")))
-
-
 def jitter_offset(uid: UUID, spread: timedelta) -> timedelta:
     """Return this action's fixed offset in [0, spread), in whole seconds.
 

@@ -14,7 +14,7 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from models.column_types import HyphenatedUuid, JsonText, StorableText, UTCDateTime
-from models.sql import insert_into, upsert, upserting
+from models.sql import insert_into
 
 
 def insert_all(
@@ -80,26 +80,6 @@ def append_all(
     source = _given(connection, table, rows, {name: name for name in rows[0]})
     columns = {**{column.name: column for column in source.c}, **same}
     connection.execute(sa.insert(table).from_select(list(columns), sa.select(*columns.values())))
-
-
-def add_all(
-    connection: sa.Connection, table: sa.Table, rows: Sequence[dict[str, Any]], added: str
-) -> None:
-    """Insert rows, or add their value of the column `added` to the rows with their keys.
-
-    PostgreSQL gets one statement: the driver would send one for each row.
-    """
-    if not rows or not _is_postgresql(connection):
-        upsert(connection, table, rows, added=(added,))
-        return
-    text = _as_text(connection, table, rows, {name: name for name in rows[0]})
-    connection.execute(_adds(table, tuple(rows[0]), added), {"given_rows": text})
-
-
-@lru_cache(maxsize=8)
-def _adds(table: sa.Table, names: tuple[str, ...], added: str) -> Any:
-    given = _rows_in("postgresql", _GIVEN_ROWS, table, {name: name for name in names})
-    return upserting("postgresql", table, names, (added,)).from_select(names, sa.select(given))
 
 
 def _is_long(table: sa.Table, names: Iterable[str]) -> bool:

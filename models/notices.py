@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 TIME_BOX = "time box"
 # Of which failures a hook hears: each, or the first of several in a row.
 EACH, FIRST = "each", "first"
-TargetKind = Literal["mail", "webhook", "notify", "monitor"]
+TargetKind = Literal["mail", "webhook", "notify"]
 KINDS: tuple[str, ...] = get_args(TargetKind)
 # Pauses between the attempts of one delivery; the last repeats.
 BACKOFF = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 15, 30, 60, 120, 240))
@@ -27,10 +27,7 @@ BACKOFF = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 15, 30, 60, 120
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a notice goes: an address, a URL, the name of a channel, or that of a monitor.
-
-    "" stands for the monitor of the action.
-    """
+    """Where a notice goes: an address, a URL or the name of a channel."""
 
     kind: TargetKind
     to: str
@@ -63,21 +60,13 @@ class NoticeKind(StrEnum):
     OVERDUE = "overdue"
     SEEN = "seen"
     MISSED = "missed"
-    # For monitors only: an operation began, and it ended, in whatever way.
-    STARTED = "started"
-    ENDED = "ended"
     # Of the installation itself: what is broken, and that it is no longer.
     BROKEN = "broken"
     MENDED = "mended"
 
 
 # The kinds for an operation; the others are alerts.
-OF_HOOKS = frozenset(
-    {
-        *(NoticeKind.SUCCESS, NoticeKind.FAILURE, NoticeKind.RESTORED),
-        *(NoticeKind.STARTED, NoticeKind.ENDED),
-    }
-)
+OF_HOOKS = frozenset({NoticeKind.SUCCESS, NoticeKind.FAILURE, NoticeKind.RESTORED})
 # A notice makes its opposite untrue.
 OPPOSITE = {
     NoticeKind.ALERT: NoticeKind.RECOVERED,
@@ -141,9 +130,8 @@ def shown_target(target: Target) -> str:
 
     The rest of a URL is often a secret.
     """
-    if target.kind in {"monitor", "notify"}:
-        word = "monitor" if target.kind == "monitor" else "channel"
-        return f"{word} {target.to}".strip()
+    if target.kind == "notify":
+        return f"channel {target.to}"
     if target.kind == "mail" or is_reference(target.to):
         return target.to
     parts = urlsplit(target.to)

@@ -623,16 +623,6 @@ audit = sa.Table(
     sa.Index("audit_recent", "at"),
 )
 
-# Bulk requests that their senders may repeat, each by its key: models/store/bulk.py.
-bulk_requests = sa.Table(
-    "bulk_requests",
-    metadata,
-    sa.Column("id", HyphenatedUuid, primary_key=True),
-    _at("made_at", optional=False),
-    # What is left to change, what was changed, and why the others were not.
-    sa.Column("progress", Json(dict, required=True), nullable=False),
-)
-
 # Tokens of the HTTP API. A token of no small app is one of the installation.
 tokens = sa.Table(
     "tokens",
@@ -664,18 +654,6 @@ installation = sa.Table(
     metadata,
     sa.Column("key", sa.Text, primary_key=True),
     _text("value"),
-)
-
-# Totals that only grow: models/store/totals/. A row is one counter, or a part of one histogram.
-totals = sa.Table(
-    "totals",
-    metadata,
-    # 0 for the whole installation; a total outlives its small app.
-    sa.Column("small_app_id", sa.Integer, primary_key=True, autoincrement=False),
-    sa.Column("name", StorableText, primary_key=True),
-    sa.Column("label", StorableText, primary_key=True),
-    sa.Column("part", StorableText, primary_key=True),
-    sa.Column("amount", Number, nullable=False),
 )
 
 

@@ -7,7 +7,9 @@ docs/explanation/scope.md gives the reasons.
 from collections.abc import Mapping
 
 # Keys of documents, by their name alone.
-KEYS: Mapping[str, str] = {}
+KEYS: Mapping[str, str] = {
+    "monitor": 'write a webhook in "on_success" and "on_failure"',
+}
 
 # Commands, as they are typed after `minutebook`.
 COMMANDS: Mapping[str, str] = {
@@ -18,4 +20,5 @@ COMMANDS: Mapping[str, str] = {
 # Settings, by their variable.
 SETTINGS: Mapping[str, str] = {
     "SCHED_LIMITS_MESSAGES": "set SCHED_LIMITS_MAILS, for 24 hours",
+    "SCHED_ALERT_SENTRY_DSN": "write webhooks in the actions' hooks",
 }

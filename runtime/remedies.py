@@ -11,7 +11,7 @@ from runtime.sections import Section
 from runtime.sections.variables import NAMED, variable_of
 
 # Errors hide the values of settings whose names end in one of these.
-SECRETS = ("url", "secret", "webhook", "dsn")
+SECRETS = ("url", "secret", "webhook")
 
 _REMEDIES = {
     "extra_forbidden": "is not a setting; remove it",

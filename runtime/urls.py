@@ -94,18 +94,6 @@ def check_web_url(text: str) -> None:
         raise ValueError("write a URL such as https://example.com/hooks")
 
 
-def check_dsn(text: str) -> None:
-    """Raise ValueError unless `text` is the DSN of a Sentry project."""
-    remedy = "write the DSN of a Sentry project, such as https://KEY@sentry.example.com/42"
-    try:
-        check_web_url(text)
-    except ValueError:
-        raise ValueError(remedy) from None
-    url = urlsplit(text)
-    if not url.username or not url.path.rpartition("/")[2].isdigit() or url.query or url.fragment:
-        raise ValueError(remedy)
-
-
 def check_unsubscribe(text: str) -> None:
     """Raise ValueError unless `text` is a List-Unsubscribe URL with known placeholders."""
     remedy = (

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from minutebook.steps import Steps
 from models.action.policy import kept_too_short
-from models.store import actions, ticks, totals
+from models.store import actions, ticks
 from models.store.clocks import read_both
 from models.store.schema import check_schema
 from models.values import format_instant
@@ -25,7 +25,6 @@ from runtime.skew import SkewWatch
 from runtime.stopping import Stop
 from runtime.tracing import span
 from scheduler.changes.default_actions import migrate
-from scheduler.counting import count_ended, tick_totals
 from scheduler.kernel_release import adopt_release
 from scheduler.ping import Ping
 from scheduler.service_manager import ALIVE, READY, notify, status
@@ -123,12 +122,11 @@ class Daemon:
             traced |= {"decided": report.decided, "sent": report.sent, "missed": report.missed}
         if self.machine_clock.is_off:
             report.clock_skew_s = self.machine_clock.skew_s
+        report.lag_s = self._lag_s(report)
         with unhurried(self.engine) as connection:
             ticks.report(connection, self.name, report.now, report.duration_ms, report.figures())
-            totals.add(connection, tick_totals(report, self._lag_s(report)))
             self.sweeper.broker.store(connection)
         notify(status(f"last tick {_log(report)}"))
-        count_ended(self.engine)
         return report
 
     def _lag_s(self, report: TickReport) -> float | None:
@@ -228,8 +226,9 @@ def _first_line(error: sa.exc.SQLAlchemyError) -> str:
 
 def _log(report: TickReport) -> str:
     """Log a tick; return the same line."""
-    # A downtime has its own line.
-    shown = {key: value for key, value in report.figures().items() if key != "downtime"}
+    # A downtime has its own line; `/metrics` shows the durations.
+    left_out = {"downtime", "publish_s", "lag_s"}
+    shown = {key: value for key, value in report.figures().items() if key not in left_out}
     figures = "".join(f"{key}={value} " for key, value in shown.items())
     at = format_instant(report.now)
     logger.info(

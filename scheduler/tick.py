@@ -78,10 +78,12 @@ class TickReport:
     duration_ms: float = 0.0
     # How long the messages that this tick decided took to send.
     publish_s: float = 0.0
+    # How late it began, by the full minute; None at a start of the daemon.
+    lag_s: float | None = None
 
     def figures(self) -> dict[str, Any]:
         """Return all non-zero figures as JSON."""
-        left_out = {"now", "duration_ms", "publish_s"}
+        left_out = {"now", "duration_ms"}
         return {key: value for key, value in vars(self).items() if value and key not in left_out}
 
     def add(self, recorded: Recorded) -> None:

@@ -13,7 +13,7 @@ from celery import Task
 
 from broker.app import app
 from broker.in_use import settings_in_use
-from broker.sending import send_begun, send_behind, send_ended
+from broker.sending import send_behind, send_ended
 from minutebook.error_text import text_of
 from minutebook.lease import Interrupted
 from minutebook.steps import StepFailed
@@ -82,7 +82,6 @@ def run_attempt(
             send_ended(engine, claimed.ended)
             state: str = claimed.why
         else:
-            send_begun(engine, claimed.owed)
             lease = Lease(engine, claimed, settings.worker, settings.alert)
             state = _run_claimed(Runner(engine, settings, registry, lease, script))
         traced["state"] = state

@@ -1,105 +1,67 @@
-"""What `/metrics` shows: a table of metrics, and their samples as the database has them."""
+"""What `/metrics` shows: a table of gauges with their samples, and what ended lately."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
-from enum import StrEnum
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import sqlalchemy as sa
 
-from models.operation import OUTCOMES
 from models.sql import read_clock
-from models.store import measures, presence, ticks, totals
+from models.store import measures, presence, ticks
 from models.store.scope import WHOLE_INSTALLATION
-from models.store.totals.amounts import BUCKETS, INSTALLATION, SUM, Key
 from runtime.database import reading
+from runtime.postgresql import IDLE_TRANSACTION_TIMEOUT_S
 from views.installation import Installation
 from views.verdict import verdict_in
 
-# Counters of each small app that stand at 0 before there is anything to count, with their other
-# label: Prometheus sees no increase in a series that begins with what it should have counted.
-FROM_ZERO: tuple[tuple[str, tuple[str, ...]], ...] = (
-    *(("operations_ended_total", (state.value,)) for state in sorted(OUTCOMES)),
-    ("occurrences_missed_total", ()),
-    ("deliveries_total", ("failed",)),
-    ("notices_total", ("failed",)),
-)
 # Stands for the small apps, queues and steps beyond those that have series of their own.
 OTHER = "(other)"
 MOST_LABELS = 100
 MOST_DUE = 10_000
 TIMEOUT_S = 10
+# What ended is counted once it is older than any transaction that could still hide another end: the
+# database ends transactions that idle for this long.
+SETTLED_AFTER = timedelta(seconds=IDLE_TRANSACTION_TIMEOUT_S)
+# What ended longer than this before a reading is not counted: a server that nobody scraped for a
+# month would read that month.
+LONGEST = timedelta(minutes=10)
 
 
-class Kind(StrEnum):
-    """A type of Prometheus."""
-
-    GAUGE = "gauge"
-    COUNTER = "counter"
-    HISTOGRAM = "histogram"
-
-
-class Metric(NamedTuple):
-    """A metric without its prefix; `total` is the name of what it shows of the totals."""
+class Gauge(NamedTuple):
+    """A gauge without its prefix, which every web process shows alike."""
 
     name: str
-    kind: Kind
     labels: tuple[str, ...]
     help: str
-    total: str | None = None
 
 
-_G, _C, _H = Kind.GAUGE, Kind.COUNTER, Kind.HISTOGRAM
 _APP = ("app",)
-# Metrics that every web process answers alike, because they are in the database.
-METRICS = (
-    Metric("database_up", _G, (), "1 if the database answered this scrape, else 0."),
-    Metric("last_tick_age_seconds", _G, (), "Time since the last tick ended."),
-    Metric("last_tick_duration_seconds", _G, (), "How long the last tick took."),
-    Metric("daemon_up", _G, (), "1 if a daemon ended a tick within the last two, else 0."),
-    Metric("broker_up", _G, (), "1 if the last tick could send, 0 if the broker was unavailable."),
-    Metric("clock_skew_seconds", _G, (), "Largest skew of a machine's clock from the database's."),
-    Metric("workers", _G, ("queue",), "Live workers that consume a queue."),
-    Metric("worker_slots", _G, ("queue",), "Operations that those workers run at once."),
-    Metric("operations", _G, ("app", "queue", "state"), "Operations that wait or run now."),
-    Metric("oldest_waiting_age_seconds", _G, ("queue",), "Age of the oldest unstarted operation."),
-    Metric("findings", _G, ("kind", "severity"), "What the verdict found: `minutebook status`."),
-    Metric("operations_overdue", _G, _APP, "Unstarted after SCHED_ALERT_OVERDUE_MINUTES."),
-    Metric("leases_expired", _G, (), "Running operations whose worker is silent."),
-    Metric("actions", _G, ("app", "state"), "Actions: active, paused or quarantined."),
-    Metric("actions_due", _G, (), "Actions that the next tick decides; at most 10,000."),
-    Metric("alerts_open", _G, ("app", "reason"), "Actions with an open alert: failing or overdue."),
-    Metric("notices_owed", _G, _APP, "Hooks and alerts that are not delivered yet."),
-    Metric("backfills_active", _G, (), "Backfills in progress."),
-    Metric("data_refresh_age_seconds", _G, _APP, "Age of the app's oldest refreshed domain."),
-    Metric("data_publish_age_seconds", _G, _APP, "Age of the app's oldest published domain."),
-    Metric("database_size_bytes", _G, (), "Size of the database on disk."),
-    Metric("operations_ended_total", _C, ("app", "state"), "Operations that ended.", "ended"),
-    Metric("occurrences_missed_total", _C, _APP, "Occurrences too late or overtaken.", "missed"),
-    Metric("deliveries_total", _C, ("app", "state"), "Mails of ended operations.", "deliveries"),
-    Metric("notices_total", _C, ("app", "state"), "Hooks and alerts that ended.", "notices"),
-    Metric("tick_work_total", _C, ("work",), "What ticks did.", "tick_work"),
-    Metric("broker_errors_total", _C, (), "Ticks that could not send.", "broker_errors"),
-    Metric("tick_duration_seconds", _H, (), "How long ticks took.", "tick"),
-    Metric("tick_lag_seconds", _H, (), "From the full minute to the tick's beginning.", "tick_lag"),
-    Metric("publish_duration_seconds", _H, (), "Sending all messages of a tick.", "publish"),
-    Metric("operation_lateness_seconds", _H, (), "From the occurrence to the start.", "lateness"),
-    Metric("operation_wait_seconds", _H, ("queue",), "From the record to the start.", "wait"),
-    Metric("operation_duration_seconds", _H, ("queue",), "Last attempts that ended.", "operation"),
-    Metric("step_duration_seconds", _H, ("step",), "Steps that ended.", "step"),
+GAUGES = (
+    Gauge("database_up", (), "1 if the database answered this scrape, else 0."),
+    Gauge("last_tick_age_seconds", (), "Time since the last tick ended."),
+    Gauge("last_tick_duration_seconds", (), "How long the last tick took."),
+    Gauge("daemon_up", (), "1 if a daemon ended a tick within the last two, else 0."),
+    Gauge("broker_up", (), "1 if the last tick could send, 0 if the broker was unavailable."),
+    Gauge("clock_skew_seconds", (), "Largest skew of a machine's clock from the database's."),
+    Gauge("workers", ("queue",), "Live workers that consume a queue."),
+    Gauge("worker_slots", ("queue",), "Operations that those workers run at once."),
+    Gauge("operations", ("app", "queue", "state"), "Operations that wait or run now."),
+    Gauge("oldest_waiting_age_seconds", ("queue",), "Age of the oldest unstarted operation."),
+    Gauge("findings", ("kind", "severity"), "What the verdict found: `minutebook status`."),
+    Gauge("operations_overdue", _APP, "Unstarted after SCHED_ALERT_OVERDUE_MINUTES."),
+    Gauge("leases_expired", (), "Running operations whose worker is silent."),
+    Gauge("actions", ("app", "state"), "Actions: active, paused or quarantined."),
+    Gauge("actions_due", (), "Actions that the next tick decides; at most 10,000."),
+    Gauge("alerts_open", ("app", "reason"), "Actions with an open alert: failing or overdue."),
+    Gauge("notices_owed", _APP, "Hooks and alerts that are not delivered yet."),
+    Gauge("backfills_active", (), "Backfills in progress."),
+    Gauge("data_refresh_age_seconds", _APP, "Age of the app's oldest refreshed domain."),
+    Gauge("data_publish_age_seconds", _APP, "Age of the app's oldest published domain."),
+    Gauge("database_size_bytes", (), "Size of the database on disk."),
 )
 PREFIX = "minutebook_"
-
-
-@dataclass
-class Histogram:
-    """Counts of single buckets by their upper end, and the sum."""
-
-    counts: dict[float, float] = field(default_factory=lambda: defaultdict(float))
-    sum_s: float = 0.0
 
 
 Labels = tuple[str, ...]
@@ -109,13 +71,10 @@ AppLabels = Mapping[int, str]
 
 @dataclass
 class Samples:
-    """The samples of each metric by their labels; counts under the same labels are added up."""
+    """The samples of each gauge by their labels; counts under the same labels are added up."""
 
     values: dict[str, dict[Labels, float]] = field(
-        default_factory=lambda: {one.name: {} for one in METRICS if one.kind is not _H}
-    )
-    histograms: dict[str, dict[Labels, Histogram]] = field(
-        default_factory=lambda: {one.name: {} for one in METRICS if one.kind is _H}
+        default_factory=lambda: {one.name: {} for one in GAUGES}
     )
 
     def add(self, name: str, value: float, *labels: str) -> None:
@@ -130,7 +89,7 @@ class Samples:
 
 
 def quick_samples(installation: Installation) -> Samples:
-    """Return what changes from second to second, and all totals."""
+    """Return what changes from second to second."""
     found = Samples()
     with _bounded(installation) as (connection, now, apps):
         _add_daemon(connection, found, installation, now)
@@ -145,7 +104,6 @@ def quick_samples(installation: Installation) -> Samples:
         found.add("backfills_active", measures.backfills_active(connection))
         for row in measures.notices_owed(connection):
             found.add("notices_owed", row.times, apps.get(row.small_app_id, OTHER))
-        _add_totals(found, totals.all_of(connection), apps)
     return found
 
 
@@ -166,6 +124,37 @@ def slow_samples(installation: Installation) -> Samples:
                     found.most(f"data_{name}_age_seconds", _age_s(now, at), app)
         found.add("database_size_bytes", measures.database_bytes(connection))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Lately:
+    """What ended up to `until` since an earlier reading, and the labels of small apps."""
+
+    until: datetime
+    ended: measures.Ended
+    apps: AppLabels
+
+
+def ended_since(installation: Installation, counted_to: datetime | None, age_s: float) -> Lately:
+    """Return what ended after `counted_to`, the `until` of the last reading.
+
+    None at the first: then what ended after this process began, `age_s` ago.
+    """
+    with _bounded(installation) as (connection, now, apps):
+        since, until = window(counted_to or now - timedelta(seconds=age_s), now)
+        return Lately(until, measures.ended(connection, since, until), apps)
+
+
+def window(counted_to: datetime, now: datetime) -> tuple[datetime, datetime]:
+    """Return the span (since, until] that is to be read next; it may be empty.
+
+    `now` is the database's clock, by which an end is dated in the transaction that writes it: 30
+    seconds later that transaction is committed, or ended by the database. If the clock was set
+    back, what ended ahead of it is passed over.
+    """
+    settled = now - SETTLED_AFTER
+    since = max(settled if counted_to > now else counted_to, settled - LONGEST)
+    return since, max(since, settled)
 
 
 @contextmanager
@@ -228,38 +217,7 @@ def _add_operations(
             found.most("oldest_waiting_age_seconds", _age_s(now, row.oldest_at), queue)
 
 
-def _add_totals(found: Samples, stored: Iterable[tuple[Key, float]], apps: AppLabels) -> None:
-    by_total = {one.total: one for one in METRICS if one.total is not None}
-    known = [(by_total[key.name], key, by) for key, by in stored if key.name in by_total]
-    shown = _shown(key.label for _, key, _ in known)
-    for metric, key, amount in known:
-        label = shown[key.label]
-        if metric.kind is _H:
-            its = (label,) if metric.labels else ()
-            _observe(found.histograms[metric.name].setdefault(its, Histogram()), key.part, amount)
-        else:
-            is_of_app = key.small_app_id != INSTALLATION
-            app = (apps.get(key.small_app_id, OTHER),) if is_of_app else ()
-            found.add(metric.name, amount, *app, *((label,) if label else ()))
-    for name, labels in FROM_ZERO:
-        for label in apps.values():
-            found.values[name].setdefault((label, *labels), 0.0)
-    found.values["broker_errors_total"].setdefault((), 0.0)
-
-
-def _observe(histogram: Histogram, part: str, amount: float) -> None:
-    if part == SUM:
-        histogram.sum_s += amount
-    else:
-        histogram.counts[float(part)] += amount
-
-
 def _shown(labels: Iterable[str]) -> dict[str, str]:
     """Return each label as it is shown: those beyond the first hundred are one."""
     ordered = sorted(set(labels))
     return {one: one if n < MOST_LABELS else OTHER for n, one in enumerate(ordered)}
-
-
-def buckets_of(metric: Metric) -> tuple[float, ...]:
-    """Return the upper ends of a histogram's buckets."""
-    return BUCKETS[metric.total or ""]

@@ -136,15 +136,13 @@ def _added(before: Sequence[LogLine], now: Sequence[LogLine]) -> Sequence[LogLin
     return now
 
 
-def all_of(
-    door: Door, verb: Callable[..., Bulk], selection: Selection, key: str | None, **options: bool
-) -> Bulk:
+def all_of(door: Door, verb: Callable[..., Bulk], selection: Selection, **options: bool) -> Bulk:
     """Return what was done to all that filters admit, by as many requests as it takes."""
     done: list[Bulk] = []
     cursor: str | None = selection.cursor
     while not done or cursor is not None:
         asked = selection.model_copy(update={"cursor": cursor})
-        done.append(door.ask(verb, asked, key, **options))
+        done.append(door.ask(verb, asked, **options))
         cursor = done[-1].next
     return done[0] if len(done) == 1 else _together(done)
 

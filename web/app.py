@@ -10,6 +10,7 @@ import anyio.to_thread
 from fastapi import APIRouter, FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 
+from runtime.clock import monotonic
 from runtime.config import Settings
 from runtime.plug_ins import added
 from views import apps
@@ -81,7 +82,7 @@ def make_app(opened: Installation) -> FastAPI:
     app.state.handout, app.state.turns = Handout(opened), Turns(HEAVY_AT_ONCE)
     app.state.overviews, app.state.vitals = Kept(overview_of), Kept(vitals_of)
     app.state.pauses, app.state.downloads = Kept(pauses_of), Places(settings.web.downloads)
-    app.state.registry, durations = metrics.registry_of(opened)
+    app.state.registry, durations = metrics.registry_of(opened, monotonic())
     app.openapi = lambda: openapi_of(app)  # type: ignore[method-assign]
     install(app, lambda _, error: as_json(error))
     routers = (*api_routers(), *(router for mount in added("mounts") for router in mount(app)))

@@ -1,17 +1,17 @@
-"""`/metrics`, for Prometheus: what the database knows, and how long this process's answers took."""
+"""`/metrics`, for Prometheus: how it stands, what ended, and how long answers took."""
 
 from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 import sqlalchemy as sa
 from fastapi import Request, Response
-from prometheus_client import CollectorRegistry, Histogram, ProcessCollector
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    Metric,
+from prometheus_client import (
+    CollectorRegistry,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
 )
+from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -21,8 +21,9 @@ from runtime.clock import monotonic
 from runtime.database import DATABASE_AWAY
 from views import metrics
 from views.installation import Installation
-from views.metrics import METRICS, PREFIX, Kind, Samples
+from views.metrics import GAUGES, PREFIX, Samples
 from web.access import of_installation
+from web.counters import Counters
 from web.kept import Kept
 from web.routing import endpoints
 
@@ -35,58 +36,46 @@ NO_ROUTE = "(none)"
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
-class Stored(Collector):
-    """The metrics in the database; only `database_up`, as 0, while the database is unavailable."""
+class Gauges(Collector):
+    """The gauges; only `database_up`, as 0, while the database is unavailable.
 
-    def __init__(self, opened: Installation) -> None:
+    It lets the counters catch up, so it is registered before them.
+    """
+
+    def __init__(self, opened: Installation, registry: CollectorRegistry, began: float) -> None:
+        registry.register(self)
         self._opened = opened
-        self._quick = Kept(metrics.quick_samples)
+        self._counters = Counters(registry, began)
+        self._quick = Kept(self._count_and_look)
         self._slow = Kept(metrics.slow_samples)
+
+    def _count_and_look(self, opened: Installation) -> Samples:
+        self._counters.catch_up(opened)
+        return metrics.quick_samples(opened)
 
     def describe(self) -> Iterable[Metric]:
         """Return nothing: registering must not ask the database."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """Yield every metric of the database."""
+        """Yield every gauge."""
         try:
             samples = self._samples()
         except (*DATABASE_AWAY, sa.exc.ProgrammingError):
-            yield GaugeMetricFamily(f"{PREFIX}database_up", METRICS[0].help, 0)
+            yield GaugeMetricFamily(f"{PREFIX}database_up", GAUGES[0].help, 0)
             return
-        for metric in METRICS:
-            yield _family(metric, samples)
+        for gauge in GAUGES:
+            family = GaugeMetricFamily(f"{PREFIX}{gauge.name}", gauge.help, labels=gauge.labels)
+            for one in samples:
+                for labels, value in one.values[gauge.name].items():
+                    family.add_metric(labels, value)
+            yield family
 
     def _samples(self) -> list[Samples]:
         up = Samples()
         up.add("database_up", 1)
         quick = self._quick.of(self._opened, QUICK_S)
         return [up, quick, self._slow.of(self._opened, SLOW_S)]
-
-
-def _family(metric: metrics.Metric, samples: list[Samples]) -> Metric:
-    name = f"{PREFIX}{metric.name}"
-    if metric.kind is Kind.HISTOGRAM:
-        return _histogram(name, metric, samples)
-    kind = GaugeMetricFamily if metric.kind is Kind.GAUGE else CounterMetricFamily
-    family = kind(name, metric.help, labels=metric.labels)
-    for one in samples:
-        for labels, value in one.values[metric.name].items():
-            family.add_metric(labels, value)
-    return family
-
-
-def _histogram(name: str, metric: metrics.Metric, samples: list[Samples]) -> Metric:
-    family = HistogramMetricFamily(name, metric.help, labels=metric.labels)
-    ends = (*metrics.buckets_of(metric), float("inf"))
-    for one in samples:
-        for labels, found in one.histograms[metric.name].items():
-            reached, buckets = 0.0, []
-            for end in ends:
-                reached += found.counts.get(end, 0.0)
-                buckets.append(("+Inf" if end == ends[-1] else f"{end:g}", reached))
-            family.add_metric(labels, buckets, sum_value=found.sum_s)
-    return family
 
 
 class Timed:
@@ -125,9 +114,15 @@ class Timed:
             raise
 
 
-def registry_of(opened: Installation) -> tuple[CollectorRegistry, Histogram]:
-    """Return the metrics of a web process, and the histogram of its requests."""
+def registry_of(opened: Installation, began: float) -> tuple[CollectorRegistry, Histogram]:
+    """Return the metrics of a web process, and the histogram of its requests.
+
+    `began` is when the process began, on the monotonic clock.
+    """
+    # Another series for each: Prometheus sees by the value that a counter began anew.
+    disable_created_metrics()  # type: ignore[no-untyped-call]
     registry = CollectorRegistry(auto_describe=False)
+    Gauges(opened, registry, began)
     durations = Histogram(
         f"{PREFIX}http_request_duration_seconds",
         "Requests of this process up to the beginning of their answers.",
@@ -135,7 +130,6 @@ def registry_of(opened: Installation) -> tuple[CollectorRegistry, Histogram]:
         registry=registry,
         buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0),
     )
-    registry.register(Stored(opened))
     ProcessCollector(registry=registry)
     return registry, durations
 

@@ -501,7 +501,7 @@ sa.Table(
         "kind",
         (
             *("success", "failure", "restored", "alert", "recovered", "overdue", "seen", "missed"),
-            *("started", "ended", "broken", "mended"),
+            *("broken", "mended"),
         ),
     ),
     _one_of("state", ("owed", "done", "failed")),
@@ -644,14 +644,6 @@ sa.Table(
 )
 
 sa.Table(
-    "bulk_requests",
-    metadata,
-    sa.Column("id", UUID, primary_key=True),
-    _at("made_at", optional=False),
-    sa.Column("progress", OBJECT, nullable=False),
-)
-
-sa.Table(
     "tokens",
     metadata,
     sa.Column("id", sa.Text, primary_key=True),
@@ -676,16 +668,6 @@ sa.Table(
     metadata,
     sa.Column("key", sa.Text, primary_key=True),
     _text("value"),
-)
-
-sa.Table(
-    "totals",
-    metadata,
-    sa.Column("small_app_id", sa.Integer, primary_key=True, autoincrement=False),
-    sa.Column("name", sa.Text, primary_key=True),
-    sa.Column("label", sa.Text, primary_key=True),
-    sa.Column("part", sa.Text, primary_key=True),
-    sa.Column("amount", FLOAT, nullable=False),
 )
 
 _guard()

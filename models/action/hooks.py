@@ -1,7 +1,6 @@
 """The hooks of an action: notices at the end of its operations, and of what was missed."""
 
 import json
-import re
 from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -26,8 +25,6 @@ from models.values import (
 )
 
 MOST_HOOKS = 20
-# Sentry refuses digits alone.
-_SLUG = re.compile(r"(?![0-9]+$)[a-z0-9_-]{1,50}")
 BY_REFERENCE = 'write "env:NAME" or "file:/absolute/path", and store the URL there'
 
 
@@ -125,29 +122,17 @@ def _listed(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def _monitor(value: object) -> object:
-    if isinstance(value, bool) or (isinstance(value, str) and _SLUG.fullmatch(value)):
-        return value
-    raise ValueError(
-        "write true, false, or 1 to 50 of: lowercase letters, digits, _ and -, and not digits alone"
-    )
-
-
 class HooksModel(Document):
     """Notices at the end of an operation; `alert_after` failures in a row raise one alert.
 
     Without `alert_after` the installation's number applies. Without `on_missed` its notices go to
-    the receivers of `on_failure`. `monitor` is the name of a monitor that hears of each start and
-    end; true names it after the action, None leaves it to the installation.
+    the receivers of `on_failure`.
     """
 
     on_success: Hooks = ()
     on_failure: Hooks = ()
     on_missed: Hooks | None = None
-    alert_after: (
-        Annotated[int, BeforeValidator(partial(parse_whole, least=1, most=1_000))] | None
-    ) = None
-    monitor: Annotated[bool | str | None, BeforeValidator(_monitor)] = None
+    alert_after: Failures | None = None
 
     @classmethod
     def contradictions(cls, raw: Mapping[str, Any], _reading: Reading, /) -> list[InitErrorDetails]:

@@ -1,12 +1,17 @@
-"""What `/metrics` asks of the database beside the totals; each query reads the end of an index."""
+"""What `/metrics` asks of the database: how it stands, and what ended lately.
+
+Each query reads a part of an index.
+"""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
 
-from models.sql import database_now
+from models.operation import OUTCOMES
+from models.sql import database_now, stands_in
 from models.store.conditions import (
     IS_ACTIVE_BACKFILL,
     IS_EXPECTED,
@@ -19,14 +24,72 @@ from models.tables import (
     action_cursor,
     action_state,
     actions,
+    deliveries,
     domains,
+    missed_spans,
     notices,
     operations,
     small_apps,
+    ticks,
 )
 
 Rows = Sequence[Any]
 _COUNT = sa.func.count()
+_TIMES = _COUNT.label("times")
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What ended within (since, until]: rows with an app, a state and how many, if no others.
+
+    `missed` are missed occurrences that have no operations, `runs` operations with an outcome that
+    began, and `ticks` the duration and report of each.
+    """
+
+    operations: Rows
+    missed: Rows
+    deliveries: Rows
+    notices: Rows
+    runs: Rows
+    ticks: Rows
+
+
+def ended(connection: sa.Connection, since: datetime, until: datetime) -> Ended:
+    """Return what ended within (since, until]."""
+
+    def within(at: sa.Column[Any]) -> sa.ColumnElement[bool]:
+        return sa.and_(at > since, at <= until)
+
+    has_ended = within(operations.c.finished_at)
+    of_runs = (
+        *("queue", "cause", "attempt", "occurrence_at", "recorded_at"),
+        *("first_started_at", "started_at", "finished_at", "steps"),
+    )
+    has_run = sa.and_(
+        stands_in(operations.c.state, OUTCOMES), operations.c.first_started_at.is_not(None)
+    )
+    app = actions.c.small_app_id
+    queries = (
+        _by_state(operations).where(has_ended),
+        sa.select(app, sa.func.sum(sa.cast(missed_spans.c.count, sa.Float)).label("times"))
+        # An inner join lets SQLite read all actions first.
+        .outerjoin(actions, actions.c.uid == missed_spans.c.action_uid)
+        .where(within(missed_spans.c.recorded_at))
+        .group_by(app),
+        sa.select(operations.c.small_app_id, deliveries.c.state, _TIMES)
+        .join(deliveries, deliveries.c.operation_id == operations.c.id)
+        .where(has_ended)
+        .group_by(operations.c.small_app_id, deliveries.c.state),
+        _by_state(notices).where(within(notices.c.finished_at)),
+        sa.select(*(operations.c[name] for name in of_runs)).where(has_ended, has_run),
+        sa.select(ticks.c.duration_ms, ticks.c.report).where(within(ticks.c.finished_at)),
+    )
+    return Ended(*(connection.execute(query).all() for query in queries))
+
+
+def _by_state(table: sa.Table) -> sa.Select[Any]:
+    grouped = (table.c.small_app_id, table.c.state)
+    return sa.select(*grouped, _TIMES).group_by(*grouped)
 
 
 def app_names(connection: sa.Connection) -> dict[int, str]:
@@ -43,7 +106,7 @@ def operations_now(connection: sa.Connection) -> Rows:
     grouped = (operations.c.small_app_id, operations.c.queue, operations.c.state)
     shown = (
         *grouped,
-        _COUNT.label("times"),
+        _TIMES,
         sa.func.min(operations.c.recorded_at).label("oldest_at"),
         sa.func.min(operations.c.heartbeat_at).label("beaten_at"),
     )
@@ -56,7 +119,7 @@ def operations_now(connection: sa.Connection) -> Rows:
 
 def overdue(connection: sa.Connection, late: timedelta) -> Rows:
     """Return app and count of operations that a tick recorded `late` ago and no worker started."""
-    query = sa.select(operations.c.small_app_id, _COUNT.label("times")).where(
+    query = sa.select(operations.c.small_app_id, _TIMES).where(
         IS_EXPECTED, operations.c.recorded_at < database_now(-late)
     )
     return connection.execute(query.group_by(operations.c.small_app_id)).all()
@@ -77,7 +140,7 @@ def due(connection: sa.Connection, most: int) -> int:
 
 def notices_owed(connection: sa.Connection) -> Rows:
     """Return app and count of the hooks and alerts that are to be delivered."""
-    query = sa.select(notices.c.small_app_id, _COUNT.label("times"))
+    query = sa.select(notices.c.small_app_id, _TIMES)
     return connection.execute(query.where(IS_OWED).group_by(notices.c.small_app_id)).all()
 
 
@@ -93,7 +156,7 @@ def actions_by_app(connection: sa.Connection) -> Rows:
         (actions.c.active, "active"),
         else_="paused",
     ).label("kind")
-    query = sa.select(actions.c.small_app_id, kind, _COUNT.label("times"))
+    query = sa.select(actions.c.small_app_id, kind, _TIMES)
     grouped = query.where(NOT_DELETED).group_by(actions.c.small_app_id, kind)
     return connection.execute(grouped).all()
 

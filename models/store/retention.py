@@ -17,7 +17,6 @@ from models.tables import (
     actions,
     attempts,
     backfills,
-    bulk_requests,
     deliveries,
     events,
     missed_spans,
@@ -194,13 +193,6 @@ def prune_notices(connection: sa.Connection, small_app_id: int, age: timedelta, 
 def prune_ticks(connection: sa.Connection, age: timedelta, limit: int) -> int:
     """Delete tick reports older than `age`, of the whole installation."""
     old = sa.select(ticks.c.id).where(ticks.c.finished_at < database_now(-age)).limit(limit)
-    return _delete(connection, old)
-
-
-def prune_bulk_requests(connection: sa.Connection, age: timedelta, limit: int) -> int:
-    """Delete bulk requests older than `age`, of the whole installation."""
-    made_at = bulk_requests.c.made_at
-    old = sa.select(bulk_requests.c.id).where(made_at < database_now(-age)).limit(limit)
     return _delete(connection, old)
 
 

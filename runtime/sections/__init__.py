@@ -16,7 +16,7 @@ from pydantic import (
     field_validator,
 )
 
-from runtime.urls import check_dsn, check_sender, check_web_url
+from runtime.urls import check_sender, check_web_url
 
 # Documents use the same form: models/references.py.
 _REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:/.+")
@@ -73,13 +73,6 @@ class AlertSettings(Section):
         180, ge=1, le=86_400, description="seconds after which a fault of the installation is told"
     )
     ping_url: SecretStr = Field(SecretStr(""), description="URL that each tick requests")
-    sentry_dsn: SecretStr = Field(
-        SecretStr(""), description="DSN of the Sentry project that hears of monitored actions"
-    )
-    sentry_environment: str = Field("production", description="environment of its check-ins")
-    sentry_all: bool = Field(
-        False, description="whether each action is monitored, unless its hooks say otherwise"
-    )
 
     @field_validator("mail")
     @classmethod
@@ -96,13 +89,6 @@ class AlertSettings(Section):
         is_referred_to = info.field_name == "webhook" and _REFERENCE.fullmatch(text) is not None
         if text and not is_referred_to:
             check_web_url(text)
-        return value
-
-    @field_validator("sentry_dsn")
-    @classmethod
-    def _is_a_dsn(cls, value: SecretStr) -> SecretStr:
-        if value.get_secret_value():
-            check_dsn(value.get_secret_value())
         return value
 
     @field_validator("quiet_hours")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from itertools import takewhile
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -13,9 +13,8 @@ import sqlalchemy as sa
 from broker.sending import Sent, send_ended, send_reserved
 from models.errors import Refused
 from models.operation import RETRIABLE, UNSTARTED, OperationState
-from models.store import bulk, operations
+from models.store import operations
 from models.store.actions import cursors
-from models.store.bulk import Progress
 from models.store.operations.finish import Ended
 from models.store.operations.outbox import Message
 from models.store.scope import Scope
@@ -51,26 +50,35 @@ USUALLY: Mapping[ManyVerb, Collection[OperationState]] = {
 
 @dataclass(frozen=True, slots=True)
 class ManyRequest:
-    """A request of an actor; `id` is that of its key, None for one without a key."""
+    """A request of an actor."""
 
     verb: ManyVerb
     scope: Scope
     actor: str
-    id: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Batch:
-    """What one transaction did, and what to send now that it has ended."""
+class Progress:
+    """What is left of a request: pairs of an action and its operation, those of one together.
 
-    progress: Progress
-    messages: Sequence[Message] = ()
-    ended: Sequence[Ended] = ()
+    `left_out` has the reason of each operation that it did not change. `next` is the last operation
+    that it looked at, if others match as well.
+    """
+
+    rest: tuple[tuple[UUID, UUID], ...]
+    changed: tuple[UUID, ...] = ()
+    left_out: Mapping[UUID, str] = field(default_factory=dict)
+    next: UUID | None = None
+
+    def after(self, count: int, changed: Iterable[UUID], left_out: Mapping[UUID, str]) -> Self:
+        """Return the progress once the first `count` of the rest are worked off."""
+        rest, both = self.rest[count:], {**self.left_out, **left_out}
+        return type(self)(rest, (*self.changed, *changed), both, self.next)
 
 
 @dataclass(slots=True)
 class _Did:
-    """What became of the operations of a batch."""
+    """What one transaction did, and what to send now that it has ended."""
 
     changed: list[UUID] = field(default_factory=list)
     left_out: dict[UUID, str] = field(default_factory=dict)
@@ -103,7 +111,7 @@ def planned(connection: sa.Connection, verb: ManyVerb, progress: Progress) -> Pr
     rows = {row["id"]: row for row in operations.by_ids(connection, ids)}
     found = cursors.seen(connection, list({uid for uid, _ in progress.rest}))
     reasons = {id: why_left_out(verb, rows.get(id), found.get(uid)) for uid, id in progress.rest}
-    changed = tuple(id for id in ids if reasons[id] is None)
+    changed = [id for id in ids if reasons[id] is None]
     return progress.after(len(ids), changed, {id: why for id, why in reasons.items() if why})
 
 
@@ -112,42 +120,34 @@ def change_many(
 ) -> tuple[Progress, Sent]:
     """Work off a request in short transactions, and send what runs again after each.
 
-    Return how it ended, and what was sent. A request with a key goes on where it stopped, whoever
-    sends it, and does nothing if it has ended.
+    Return how it ended, and what was sent.
     """
     count, error = 0, None
     while progress.rest:
-        done = in_transaction(engine, partial(_next, request=request, seen=progress))
-        progress = done.progress
-        sent = send_reserved(engine, done.messages)
+        uid, ids = _next(progress, request.verb)
+        did = in_transaction(engine, partial(_change, request=request, uid=uid, ids=ids))
+        progress = progress.after(len(ids), did.changed, did.left_out)
+        sent = send_reserved(engine, did.messages)
         count, error = count + sent.count, error or sent.error
-        for ended in done.ended:
+        for ended in did.ended:
             send_ended(engine, ended)
     return progress, Sent(count, error)
 
 
-def _next(connection: sa.Connection, request: ManyRequest, seen: Progress) -> _Batch:
-    """Change the next operations of a request, and note them with it."""
-    progress = seen if request.id is None else bulk.hold(connection, request.id) or seen
-    ids = _next_ids(progress, request.verb)
-    if not ids:
-        return _Batch(progress)
-    if request.verb is ManyVerb.CANCEL:
-        did = _cancel(connection, request, ids)
-    else:
-        did = _repeat(connection, request, progress.rest[0][0], ids)
-    progress = progress.after(len(ids), tuple(did.changed), did.left_out)
-    if request.id is not None:
-        bulk.keep(connection, request.id, progress)
-    return _Batch(progress, did.messages, did.ended)
-
-
-def _next_ids(progress: Progress, verb: ManyVerb) -> list[UUID]:
-    """Return the operations to change together: of one action, or one to cancel."""
-    first = progress.rest[:1]
-    its = takewhile(lambda pair: pair[0] == first[0][0], progress.rest)
+def _next(progress: Progress, verb: ManyVerb) -> tuple[UUID, list[UUID]]:
+    """Return the operations to change together, and their action: one to cancel, else several."""
+    uid = progress.rest[0][0]
+    its = takewhile(lambda pair: pair[0] == uid, progress.rest)
     most = 1 if verb is ManyVerb.CANCEL else TOGETHER
-    return [id for _, id in its][:most]
+    return uid, [id for _, id in its][:most]
+
+
+def _change(
+    connection: sa.Connection, request: ManyRequest, uid: UUID, ids: Sequence[UUID]
+) -> _Did:
+    if request.verb is ManyVerb.CANCEL:
+        return _cancel(connection, request, ids)
+    return _repeat(connection, request, uid, ids)
 
 
 def _repeat(

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from broker.sending import send_begun, send_ended
+from broker.sending import send_ended
 from minutebook.error_text import text_of
 from minutebook.lease import CANCELLED
 from models.errors import LeaseLost
@@ -149,7 +149,6 @@ class Session:
             claimed.triggerer,
             *call.its,
         )
-        send_begun(self.agent.engine, claimed.owed)
         limits = self.agent.settings.worker.limits(claimed.plan.time_limit)
         return {"state": "taken", **followed.described(found), "limits": vars(limits)}
 

@@ -100,11 +100,6 @@ def _not_delivered(
 
 def hand_over(notice: Notice, settings: Settings) -> None:
     """Send a notice once, to its target. Raises Undelivered."""
-    if notice.target.kind == "monitor":
-        from tasks.notices.sentry import check_in
-
-        check_in(notice, settings)
-        return
     is_own = is_of_installation(notice.kind, notice.target, settings.alert)
     notice = replace(notice, payload=notice.payload | link_of(notice, settings.web.public_url))
     if notice.target.kind == "notify":

@@ -17,8 +17,6 @@ _HEADINGS = {
     NoticeKind.OVERDUE: "OVERDUE: {action}: {reason}",
     NoticeKind.SEEN: "no longer overdue: {action}",
     NoticeKind.MISSED: "MISSED: {action}: {count}",
-    NoticeKind.STARTED: "started: {action}",
-    NoticeKind.ENDED: "{state}: {action}",
     NoticeKind.BROKEN: "BROKEN: {reason}",
     NoticeKind.MENDED: "mended: {reason}",
 }
@@ -31,8 +29,6 @@ _FIRST = {
     NoticeKind.OVERDUE: "An occurrence of the action is due, and nothing has started it.",
     NoticeKind.SEEN: "The action, which was overdue, has run.",
     NoticeKind.MISSED: "Occurrences were missed: they were due, and did not run.",
-    NoticeKind.STARTED: "An operation of the action has begun.",
-    NoticeKind.ENDED: "An operation of the action has ended.",
     NoticeKind.BROKEN: "Minutebook does not work as it should.",
     NoticeKind.MENDED: "What was broken works again.",
 }

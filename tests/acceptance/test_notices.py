@@ -149,20 +149,20 @@ def test_what_two_daemons_find_missed_is_mailed_once_for_an_action(
     installation: Installation,
 ) -> None:
     hooks = {"on_missed": [{"mail": "ann@example.com"}]}
-    grants = {"SCHED_ALERT_MAIL": "ops@example.com"}
+    told = {"SCHED_ALERT_MAIL": "ops@example.com"}
     for number in range(2):
         when = {"cron_rule": "0 * * * *", "timezone": "UTC"}
         installation.action(f"hourly {number}", when=when, hooks=hooks)
     installation.tick()
     back_in_time(installation, 5)
 
-    daemons = [installation.daemon(grants) for _ in range(2)]
+    daemons = [installation.daemon(told) for _ in range(2)]
     until(lambda: len(owed(installation)) == 4, lambda: f"{owed(installation)}")
     for daemon in daemons:
         daemon.kill()
-    installation.worker(settings=grants)
+    installation.worker(settings=told)
     age(installation)
-    installation.daemon(grants)
+    installation.daemon(told)
     until(lambda: owed(installation) == [("done", 1)] * 4, lambda: f"{owed(installation)}")
 
     texts = [one.read_text() for one in (installation.home / "mail").glob("*.eml")]

@@ -45,7 +45,6 @@ from views.verdict.installation import how_to_read
 SYSTEM_TZ = Path("/usr/share/zoneinfo/tzdata.zi")
 HOOKS = '"hooks":{'
 _JOB = '"job":{'
-_MONITOR = re.compile(r'"monitor":(true|")')
 _QUEUE = re.compile(r'"queue":"([^"]+)"')
 # What doctor calls the check that would find it.
 CHECKS = {
@@ -230,18 +229,11 @@ def _listed(plan: str, queue: str) -> str:
     return listed_queue(queue) if _JOB in plan else queue
 
 
-def _has_sentry(settings: Settings) -> bool:
-    return bool(settings.alert.sentry_dsn.get_secret_value())
-
-
 def _hooks(settings: Settings, plans: list[str]) -> Iterator[Checked]:
     alerts = settings.alert.webhook.get_secret_value()
     has_webhooks = bool(alerts) or any('"webhook":' in plan for plan in plans)
     if has_webhooks and not settings.hook.secret.get_secret_value():
         yield warning("hooks", "webhooks are not signed", "set SCHED_HOOK_SECRET")
-    if any(_MONITOR.search(plan) for plan in plans) and not _has_sentry(settings):
-        remedy = "set SCHED_ALERT_SENTRY_DSN, for the workers too"
-        yield warning("hooks", "actions ask for a monitor, and Sentry is not named", remedy)
     yield from unresolved_settings(settings)
     yield from unresolved(references_in(plans), settings.secrets)
 

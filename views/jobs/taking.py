@@ -8,12 +8,11 @@ from uuid import UUID
 import sqlalchemy as sa
 from pydantic import Field
 
-from broker.sending import send_begun, send_ended
+from broker.sending import send_ended
 from models.carriers import HTTP
 from models.job import JOB, id_of, listed_queue
 from models.operation import OperationState
 from models.store import presence
-from models.store.notices.checkins import monitors
 from models.store.operations import jobs, one_step
 from models.store.operations.admission import TAKEN, KeptBack, NotClaimed, Recorded
 from models.store.operations.claims import Claim, Taking, lock_unstarted, start_all
@@ -22,7 +21,6 @@ from models.store.operations.jobs import Lane, Offer
 from runtime.database import DATABASE_AWAY, reading
 from runtime.db_retry import start
 from runtime.logs.events import EventLog
-from runtime.sections import AlertSettings
 from views.installation import Installation
 from views.jobs.documents import seconds_of
 from views.view import Instant, Seconds, View
@@ -79,7 +77,6 @@ def take(installation: Installation, wanted: Taking) -> JobToDo | None:
         )
         send(installation, found.ended)
         return None
-    send_begun(installation.engine, found.owed)
     return _to_do(found, step, installation.settings.worker.lease_s)
 
 
@@ -116,7 +113,7 @@ def take_all(installation: Installation, wanted: Sequence[Taking]) -> Taken:
     step = one_step.leased(JOB)
     try:
         with installation.engine.begin() as connection:
-            found, started = _start_free(connection, wanted, step, installation.settings.alert)
+            found, started = _start_free(connection, wanted, step)
     except DATABASE_AWAY:
         raise
     except Exception as error:  # caused by one job; the caller then takes each alone
@@ -136,13 +133,12 @@ def _start_free(
     connection: sa.Connection,
     wanted: Sequence[Taking],
     step: one_step.Step,
-    alerts: AlertSettings,
 ) -> tuple[dict[UUID, Recorded], set[UUID]]:
     """Return what is unstarted of these jobs, and which of it started: what no rule keeps back."""
     found = {one.id: one for one in lock_unstarted(connection, wanted)}
     free: dict[str, UUID] = {}
     for one in found.values():
-        if one.is_free and one.plan.job is not None and not monitors(one.plan.hooks, alerts):
+        if one.is_free and one.plan.job is not None:
             free.setdefault(one.overlap_key or str(one.id), one.id)
     ids = set(free.values())
     starts = [one for one in wanted if one.id in ids]

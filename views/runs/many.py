@@ -9,16 +9,14 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from models.errors import Hint, Refused
-from models.fingerprint import bulk_request_id
 from models.operation import OperationState
 from models.problems import listed
-from models.store import bulk, operations
-from models.store.bulk import Progress
+from models.store import operations
 from models.store.operations import pages
 from models.store.scope import Scope
 from runtime.database import reading
 from scheduler.on_demand import many
-from scheduler.on_demand.many import GONE, TAKES, USUALLY, ManyRequest, ManyVerb
+from scheduler.on_demand.many import GONE, TAKES, USUALLY, ManyRequest, ManyVerb, Progress
 from views.finding import operation_of
 from views.installation import Installation
 from views.operations.filter import Filter, filter_of
@@ -110,7 +108,6 @@ def by_action(counts: Mapping[tuple[Any, ...], int]) -> tuple[OfAction, ...]:
 def retry(
     installation: Installation,
     selection: Selection,
-    key: str | None = None,
     *,
     dry_run: bool = False,
     all_apps: bool = False,
@@ -119,14 +116,13 @@ def retry(
 
     Raises NotFound and Refused.
     """
-    return _done(installation, ManyVerb.RETRY, selection, key, (dry_run, all_apps))
+    return _done(installation, ManyVerb.RETRY, selection, dry_run=dry_run, all_apps=all_apps)
 
 
 @Verb("rerun_operations", "POST /api/operations:rerun", OPERATE)
 def rerun(
     installation: Installation,
     selection: Selection,
-    key: str | None = None,
     *,
     dry_run: bool = False,
     all_apps: bool = False,
@@ -135,14 +131,13 @@ def rerun(
 
     Raises NotFound and Refused.
     """
-    return _done(installation, ManyVerb.RERUN, selection, key, (dry_run, all_apps))
+    return _done(installation, ManyVerb.RERUN, selection, dry_run=dry_run, all_apps=all_apps)
 
 
 @Verb("cancel_operations", "POST /api/operations:cancel", OPERATE)
 def cancel(
     installation: Installation,
     selection: Selection,
-    key: str | None = None,
     *,
     dry_run: bool = False,
     all_apps: bool = False,
@@ -151,7 +146,7 @@ def cancel(
 
     Raises NotFound and Refused.
     """
-    return _done(installation, ManyVerb.CANCEL, selection, key, (dry_run, all_apps))
+    return _done(installation, ManyVerb.CANCEL, selection, dry_run=dry_run, all_apps=all_apps)
 
 
 def matching(
@@ -167,10 +162,10 @@ def _done(
     installation: Installation,
     verb: ManyVerb,
     selection: Selection,
-    key: str | None,
-    options: tuple[bool, bool],
+    *,
+    dry_run: bool,
+    all_apps: bool,
 ) -> Bulk:
-    dry_run, all_apps = options
     engine = installation.engine
     with reading(engine) as connection:
         progress = _chosen(connection, installation, verb, selection, all_apps=all_apps)
@@ -178,13 +173,6 @@ def _done(
             return _shown(connection, verb, many.planned(connection, verb, progress), dry_run)
     installation.publish()
     request = ManyRequest(verb, installation.scope, installation.actor)
-    if key is not None:
-        app = "" if all_apps else installation.app_name
-        id = bulk_request_id(app, verb, key, selection.cursor)
-        request = ManyRequest(verb, installation.scope, installation.actor, id)
-        with engine.begin() as connection:
-            bulk.begin(connection, id, progress)
-            progress = bulk.find(connection, id) or progress
     progress, sent = many.change_many(engine, request, progress)
     with reading(engine) as connection:
         shown = _shown(connection, verb, progress, dry_run)

@@ -23,8 +23,7 @@ from models.operation import OperationState
 from models.sql import database_now
 from models.store import notices
 from models.store.conditions import state_of
-from models.store.notices import Origin, Owed, checkins
-from models.store.notices.checkins import check_in_id, hears_of, monitor_in, monitors
+from models.store.notices import Origin, Owed
 from models.store.notices.payload import payload_of
 from models.tables import action_state
 from runtime.sections import AlertSettings
@@ -67,7 +66,7 @@ def alert_targets(alerts: AlertSettings) -> tuple[Target, ...]:
 def is_of_installation(kind: NoticeKind, target: Target, alerts: AlertSettings) -> bool:
     """Return whether the installation itself sends notices of that kind to the target.
 
-    A hook of a small app may name the same target: it needs the app's grants.
+    A hook of a small app may name the same target: it goes where the app may.
     """
     return kind not in OF_HOOKS and target in alert_targets(alerts)
 
@@ -87,8 +86,7 @@ def enqueue(
         if kind is not None and (targets or kind in _CLOSES):
             pending.append((kind, targets))
     pending += _first(connection, end, status, hooks)
-    watchers = monitors(hooks, alerts)
-    if not pending and not watchers:
+    if not pending:
         return []
     payload = payload_of(connection, end.operation_id) | {
         "run_number": status.run_number,
@@ -98,11 +96,6 @@ def enqueue(
     sent: list[Owed] = []
     for kind, targets in pending:
         sent += _enqueue_one(connection, (end, kind), targets, payload, alerts)
-    if watchers and hears_of(end.state, payload):
-        checkins.withdraw_start(connection, end.operation_id)
-        its = {"check_in_id": check_in_id(connection, end.operation_id), **monitor_in(end.plan)}
-        ended = (end, NoticeKind.ENDED)
-        sent += _enqueue_one(connection, ended, watchers, payload | its, alerts)
     return sent
 
 

@@ -19,7 +19,6 @@ from models.store import notices as store
 from models.store.conditions import IS_OWED
 from models.store.notices import Origin
 from models.store.notices.alerting import alert_targets
-from models.store.notices.checkins import monitors
 from models.stored import instant_in
 from models.tables import actions, notices, small_apps
 from models.values import format_instant
@@ -84,7 +83,6 @@ def enqueue(
     They wait a minute, for further actions of the episode. If those are more than ten, one notice
     to the admins stands for all; without admins, only the first ten actions have a notice.
     """
-    _check_in(connection, episode, missed, alerts)
     known = _told(connection, episode)
     if None in known:
         return
@@ -117,25 +115,6 @@ _ACTIONS = (
     .join(small_apps, small_apps.c.id == actions.c.small_app_id)
     .order_by(actions.c.uid)
 )
-
-
-def _check_in(
-    connection: sa.Connection,
-    episode: Episode,
-    missed: Mapping[UUID, Missed],
-    alerts: AlertSettings,
-) -> None:
-    """Enqueue what the monitors of these actions hear, each of its own action, at any hour."""
-    heard = {
-        uid: targets for uid, one in missed.items() if (targets := monitors(one.hooks, alerts))
-    }
-    if not heard:
-        return
-    now = read_clock(connection)
-    for row in connection.execute(_ACTIONS.where(is_among(connection, actions.c.uid, [*heard]))):
-        # Without the episode: these stand for no notice to people.
-        origin = Origin(row.small_app_id, row.uid, row.uid, f"missed {episode.id}", not_before=now)
-        store.enqueue(connection, origin, _KIND, heard[row.uid], _payload(row, episode, missed))
 
 
 def _payload(row: Any, episode: Episode, missed: Mapping[UUID, Missed]) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from models.many_rows import Change, Columns, read_each, update_each
 from models.operation import UNSTARTED, OperationState
 from models.sql import is_among, is_still, stands_in
 from models.store.conditions import IS_LIVE, ITS_REVISION
-from models.store.notices import Owed, checkins
 from models.store.operations.admission import (
     FOREIGN,
     TAKEN,
@@ -53,9 +52,6 @@ ANY_KIND = Claimant()
 class Claim(Recorded):
     """An attempt that this worker owns, and what it runs."""
 
-    # The notices of its start, reserved for the caller to send.
-    owed: tuple[Owed, ...] = ()
-
 
 def claim(
     connection: sa.Connection,
@@ -90,9 +86,7 @@ def claim(
     if recorded.broken is not None:
         fault = Ending(OperationState.FAILED, recorded.broken, "broken plan", is_failure=True)
         return KeptBack(NotClaimed.BROKEN, end(connection, *its, fault, alerts=alerts))
-    is_first = recorded.first_started_at is None
-    owed = checkins.began(connection, recorded.id, recorded.plan, alerts) if is_first else ()
-    return Claim(**vars(recorded), owed=tuple(owed))
+    return Claim(**vars(recorded))
 
 
 def is_wanted(row: Columns) -> sa.ColumnElement[bool]:

@@ -7,7 +7,7 @@ reservation expires.
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -21,7 +21,6 @@ from models.operation import OperationState
 from models.sql import database_now, is_still
 from models.store import notices, presence
 from models.store.conditions import ITS_REVISION
-from models.store.notices import checkins
 from models.store.operations import RESERVED_FOR
 from models.store.operations.admission import give_up, refuse, why_not
 from models.store.operations.claims import is_wanted, recorded_of
@@ -29,7 +28,7 @@ from models.store.operations.finish import Ending, end, end_at_least
 from models.store.operations.handed_over import hand_over
 from models.store.operations.move import PENDING, fenced, move
 from models.store.operations.outbox import SENT_ONCE_MORE, Message
-from models.tables import SENDABLE, actions, operations, revisions, small_apps
+from models.tables import SENDABLE, operations, revisions, small_apps
 from models.values import format_instant
 from runtime.sections import AlertSettings
 
@@ -61,8 +60,6 @@ class Handed:
     header: dict[str, Any]
     # None for the installation's default one.
     application: str | None = None
-    # Headers by which Sentry's integration in the worker checks in.
-    watched: dict[str, Any] = field(default_factory=dict)
 
 
 def begin(
@@ -89,9 +86,7 @@ def begin(
             continue
         queue = handed.in_broker(row.queue)
         application = rules.canonical(handed.application)
-        watched = checkins.headers_of(connection, row, alerts)
-        its = Handed(row.id, row.attempt, queue, handed, _header(row), application, watched)
-        ready.append(its)
+        ready.append(Handed(row.id, row.attempt, queue, handed, _header(row), application))
     begun = sa.update(operations).where(operations.c.id.in_([one.id for one in ready]))
     if ready:
         values = {"handing_at": database_now(), "not_before": database_now(RESERVED_FOR)}
@@ -99,7 +94,6 @@ def begin(
     return ready
 
 
-_named = actions.alias("named")
 _READY = (
     sa.select(
         operations.c.id,
@@ -112,10 +106,8 @@ _READY = (
         revisions.c.plan,
         small_apps.c.trust,
         small_apps.c.name.label("app"),
-        _named.c.name.label("action"),
     )
     .join(small_apps, small_apps.c.id == operations.c.small_app_id)
-    .join(_named, _named.c.uid == operations.c.action_uid)
     .join(revisions, ITS_REVISION)
     .where(is_still(operations.c.state, PENDING))
     .where(operations.c.handing_at.is_(None), operations.c.waiting_for.is_(None))

@@ -82,7 +82,6 @@ def _of_installation(context: WorkContext) -> dict[str, Batch]:
     return {
         "ticks": lambda c, most: retention.prune_ticks(c, age, most),
         "workers": lambda c, most: retention.prune_workers(c, age, most),
-        "bulk_requests": lambda c, most: retention.prune_bulk_requests(c, age, most),
     }
 
 

@@ -1,6 +1,5 @@
 """A database with a row of every table, to break them one by one."""
 
-import json
 import logging
 import re
 from collections.abc import Iterator
@@ -10,24 +9,23 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import sqlalchemy as sa
+from prometheus_client import CollectorRegistry
 
 from models.errors import NotFound
 from models.fingerprint import operation_id
 from models.operation import OperationState
 from models.roles import TokenKind
 from models.sql import database_now
-from models.store import actions, facts, tokens
+from models.store import actions, facts, measures, tokens
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
 from models.store.operations.running import Memory
 from models.store.scope import WHOLE_INSTALLATION
-from models.store.totals import COUNTED_TO, FIRST_ID
 from models.tables import action_cursor, metadata
 from runtime.config import Settings
 from runtime.database import reading
 from scheduler.changes.change import Changed
-from scheduler.counting import count_ended
 from scheduler.explain import explain
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
@@ -48,6 +46,7 @@ from views.overview.vitals import vitals_of
 from views.status import status
 from views.tokens import list_tokens, sessions
 from views.upcoming import show
+from web.counters import Counters
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 ONE = NOON + timedelta(hours=1)
@@ -118,11 +117,8 @@ class Furnished:
                 connection.execute(sa.update(action_cursor).where(its).values(watermark=ONE))
 
     def _set_facts(self) -> None:
-        """Let the last tick have come an hour ahead, and all that ended be uncounted."""
-        began = (NOON - timedelta(days=10_000)).isoformat()
-        place = {"at": began, "others_at": began, "id": str(FIRST_ID)}
+        """Let the last tick have come an hour ahead."""
         with self.engine.begin() as connection:
-            facts.set_fact(connection, COUNTED_TO, json.dumps(place))
             facts.set_fact(connection, facts.LAST_NOW, ONE.isoformat())
 
     def restore(self) -> None:
@@ -196,7 +192,6 @@ class Furnished:
         sweeper._trusted_from = 0.0
         report = tick(self.engine, NOON, sweeper, steps=STEPS)
         assert report.broker_error is None
-        count_ended(self.engine)
         assert not self.given_up.found, self.given_up.found[0]
         self._run_healthy()
         self._look_at_healthy()
@@ -214,6 +209,10 @@ class Furnished:
         vitals_of(seen)
         metrics.quick_samples(seen)
         metrics.slow_samples(seen)
+        with reading(self.engine) as connection:
+            long = timedelta(days=10_000)
+            ended = measures.ended(connection, NOON - long, NOON + long)
+        Counters(CollectorRegistry(), 0.0).add(metrics.Lately(NOON, ended, {}))
         apps.list_apps(seen, MOST)
         jobs.list_jobs(seen, MOST)
         users.list_users(seen, MOST)
@@ -321,8 +320,6 @@ def _rows_of_app(name: str, event: str) -> Rows:
     told = {"id": name, "subject": name, "occurred_at": NOON - MINUTE / 2}
     yield "events", {**OF_APP, "event": event, **told}
     yield "templates", {**OF_APP, "name": name, "subject": "s", "text": "t"}
-    yield "app_usage", {**OF_APP, "what": name, "starts_at": old, "amount": 1}
-    yield "totals", {**OF_APP, "name": "ended", "label": name, "part": "", "amount": 1.0}
 
 
 def _rows_of_operation(id: UUID) -> Rows:

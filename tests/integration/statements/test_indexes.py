@@ -19,6 +19,7 @@ from models.store import (
     actions,
     clock_steps,
     facts,
+    measures,
     notices,
     operations,
     overview,
@@ -41,7 +42,6 @@ from runtime.config import load_settings
 from runtime.database import reading
 from runtime.sections import AlertSettings
 from scheduler.changes import calendars, deletion, editing
-from scheduler.counting import count_ended
 from scheduler.dispatch import dispatch_ready
 from scheduler.on_demand import backfill, cancel, restart
 from scheduler.on_demand.backfill_range import BackfillRequest
@@ -403,7 +403,7 @@ def test_documents_that_name_a_program_a_calendar_or_a_summary_are_found(
         tasks = app_overview.handed_over(connection, app.id, 1)
         calendars.replan(connection, app, {}, "tests", STEPS)
     scans = [one for one in statements.scans() if one.startswith("actions ")]
-    # It reads the actions of small apps with grants as well.
+    # It reads the actions of restricted small apps as well.
     with statements.captured(), reading(filled.engine) as connection:
         findings = list(check_allowed(connection, settings))
 
@@ -483,17 +483,16 @@ def test_a_page_of_runs_in_a_rare_state_reads_no_history(
     assert "operations_troubled" in statements.indexes()
 
 
-def test_what_ended_lately_is_found_to_be_counted(filled: Filled, statements: Statements) -> None:
+def test_what_ended_lately_is_read_by_its_indexes(filled: Filled, statements: Statements) -> None:
     then, count = instant(filled.now - timedelta(days=1)), 20_000
     names = "action_uid revision first_at last_at count reason recorded_at decided_at"
     spans = ((str(filled.due[0]), 1, then, then, 1, "too late", then, then) for _ in range(count))
     bulk_insert(filled.engine, "missed_spans", names, spans)
     analyze(filled.engine)
 
-    with statements.captured():
-        count_ended(filled.engine)
-        count_ended(filled.engine)
+    with statements.captured(), reading(filled.engine) as connection:
+        measures.ended(connection, filled.now + MINUTE, filled.now + 2 * MINUTE)
 
     whole = [one for reads in statements.reads().values() for one in reads if one.is_whole]
-    assert "missed_spans" not in {one.table for one in whole}
+    assert not {one.table for one in whole} & {"missed_spans", "operations", "actions"}
     assert_indexed(statements, "missed_spans_recorded", "operations_finished", "notices_finished")

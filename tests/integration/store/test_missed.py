@@ -7,22 +7,17 @@ from uuid import uuid4
 import pytest
 import sqlalchemy as sa
 
-from models.sql import database_now
-from models.store import facts, operations, totals
+from models.store import operations
 from models.store.actions import missed
 from models.store.notices.alerting import NO_ALERTS
-from models.store.totals import FIRST_ID, Place
-from models.store.totals.amounts import Key
-from models.tables import missed_spans, notices
+from models.tables import missed_spans
 from runtime.database import reading
 from scheduler.changes import change
 from scheduler.changes.change import Changed
-from scheduler.counting import count_ended
 from scheduler.record import ActionRef, operation_row
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
 from tests.factories import (
-    DEFAULT_APP,
     STEPS,
     author,
     caused_by,
@@ -125,65 +120,6 @@ def test_the_stored_count_is_not_read_for_a_rule(engine: sa.Engine, slept: Chang
     set_on(engine, missed_spans, count=7)
 
     assert count_of(engine) == 20
-
-
-def begin_counting(engine: sa.Engine) -> None:
-    with engine.begin() as connection:
-        place = Place(SEVEN - HOUR, FIRST_ID, SEVEN - HOUR)
-        facts.set_fact(connection, totals.COUNTED_TO, place.text())
-
-
-def test_metrics_count_each_span_and_notice_once_a_page_at_a_time(
-    engine: sa.Engine, slept: Changed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The first page counts nothing; spans that were recorded at one instant are on two pages."""
-    monkeypatch.setattr(totals, "PAGE", 2)
-    at = SEVEN - 10 * MINUTE
-    empty = {"recorded_at": at, "first_at": SEVEN + MINUTE, "last_at": SEVEN + 2 * MINUTE}
-    ((span, _),) = spans_of(engine)
-    of_span = {one.name: span[one.name] for one in missed_spans.columns if not one.primary_key}
-    later = [at + n * MINUTE for n in (1, 2, 2, 2, 3)]
-    with engine.begin() as connection:
-        connection.execute(sa.delete(missed_spans))
-        rows = [of_span | empty] * 2 + [of_span | {"recorded_at": one} for one in later]
-        connection.execute(sa.insert(missed_spans), rows)
-        connection.execute(sa.insert(notices), [notice(one) for one in (at, *later)])
-    begin_counting(engine)
-
-    count_ended(engine)
-
-    with reading(engine) as connection:
-        found = dict(totals.all_of(connection))
-    app = DEFAULT_APP.id
-    assert found[Key(app, "missed")] == 5 * 20
-    assert found[Key(app, "notices", "done")] == 6
-
-
-def notice(finished_at: datetime) -> dict[str, Any]:
-    """Return the row of a delivered notice."""
-    return {
-        "id": uuid4(),
-        "small_app_id": DEFAULT_APP.id,
-        "kind": "success",
-        "target": {},
-        "payload": {},
-        "state": "done",
-        "tries": 1,
-        "not_before": finished_at,
-        "created_at": finished_at,
-        "finished_at": finished_at,
-    }
-
-
-def test_metrics_count_as_status_does(engine: sa.Engine, slept: Changed) -> None:
-    """A clock that was set back has cut the span since it was recorded."""
-    set_on(engine, missed_spans, recorded_at=database_now(-3600.0), last_at=SEVEN + 3 * HOUR)
-    begin_counting(engine)
-
-    with reading(engine) as connection:
-        found = totals.next_page(connection).found
-
-    assert found.amounts[Key(DEFAULT_APP.id, "missed")] == count_of(engine) < 20
 
 
 def test_what_is_sent_between_two_missed_ones_is_not_missed(engine: sa.Engine) -> None:

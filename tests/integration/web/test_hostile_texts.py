@@ -25,9 +25,9 @@ def test_a_template_that_makes_half_a_character_is_refused(web: Web, part: str) 
     assert editor.get(f"/api/apps/{APP}/templates").status_code == 200
 
 
-def test_a_grant_that_cannot_be_printed_is_refused(web: Web) -> None:
+def test_a_queue_that_cannot_be_printed_is_refused(web: Web) -> None:
     for text in ("\ud800", "a\u202eb", "a\nb"):
-        granted = json.dumps({"env": [text]})
-        answer = web.client().patch(f"/api/apps/{APP}/grants", content=granted, headers=JSON)
+        given = json.dumps({"queues": [text]})
+        answer = web.client().patch(f"/api/apps/{APP}/trust", content=given, headers=JSON)
         assert answer.status_code == 409, answer.text
-        assert "has a character that cannot be printed" in answer.json()["detail"]
+        assert "write one that can be printed" in answer.json()["detail"]

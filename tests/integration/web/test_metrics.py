@@ -1,31 +1,44 @@
-"""`/metrics`: each figure of the page, true over restarts, pruning and several daemons."""
+"""`/metrics`: each figure of the page; what ended is counted once, and outlives its rows."""
 
 import re
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 import sqlalchemy as sa
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from models.roles import Role
 from models.sql import read_clock
-from models.store import facts, totals
-from models.tables import deliveries, installation, notices, operation_logs, operations
+from models.store import ticks as stored
+from models.tables import (
+    deliveries,
+    missed_spans,
+    notices,
+    operation_logs,
+    operations,
+    ticks,
+)
+from runtime.clock import monotonic
 from runtime.database import reading
-from scheduler.counting import count_ended, tick_totals
 from scheduler.loop import Daemon
 from scheduler.tick import TickReport
 from tests.factories import STEPS, update_operation
 from tests.integration.web.conftest import APP, Web
-from views.metrics import OTHER, Samples, quick_samples, slow_samples
+from views.metrics import LONGEST, OTHER, SETTLED_AFTER, quick_samples, slow_samples, window
 from views.runs import run
+from web.counters import Counters
+from web.metrics import registry_of
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "metrics.md"
 ROW = re.compile(r"^\| `(minutebook_\w+)` \| (\w+) \| (.*?) ?\| (.+?) \|$", re.M)
-SETTLED = timedelta(seconds=totals.SETTLED_AFTER_S + 60)
+SETTLED = SETTLED_AFTER + timedelta(minutes=1)
 
 
 def ended(web: Web, state: str = "success", took_s: float = 2.0) -> None:
@@ -53,32 +66,50 @@ def ended(web: Web, state: str = "success", took_s: float = 2.0) -> None:
         connection.execute(sa.insert(deliveries).values(one | sent))
 
 
-def begin_counting(web: Web) -> None:
-    """Count from an hour ago, as if the installation stood so long."""
-    count_ended(web.engine)
+@dataclass
+class Counting:
+    """The counters of a web process that began some seconds ago."""
+
+    web: Web
+    age_s: float = 300.0
+
+    def __post_init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.counters = Counters(self.registry, monotonic() - self.age_s)
+
+    def catch_up(self) -> None:
+        self.counters.catch_up(self.web.opened)
+
+    def counted(self, name: str) -> dict[tuple[str, ...], float]:
+        """Catch up; return the series of a metric that are not 0, by their labels."""
+        self.catch_up()
+        samples = (one for family in self.registry.collect() for one in family.samples)
+        return {
+            tuple(one.labels.values()): one.value
+            for one in samples
+            if one.name == f"minutebook_{name}" and one.value
+        }
+
+
+@pytest.fixture
+def counting(web: Web) -> Counting:
+    return Counting(web)
+
+
+def filled(web: Web) -> str:
+    """Return the figures of an installation in which something ended, and a daemon ticked."""
+    ended(web)
+    Daemon(web.engine, web.opened.settings, STEPS).tick_once()
     with web.engine.begin() as connection:
-        place = totals.Place.of(facts.fact(connection, totals.COUNTED_TO), read_clock(connection))
-        hour = timedelta(hours=1)
-        back = totals.Place(place.at - hour, place.id, place.others_at - hour)
-        its = sa.update(installation).where(installation.c.key == totals.COUNTED_TO)
-        connection.execute(its.values(value=back.text()))
-
-
-def shown(web: Web) -> Samples:
-    return quick_samples(web.opened)
-
-
-def counted(found: Samples, name: str) -> dict[tuple[str, ...], float]:
-    return {labels: value for labels, value in found.values[name].items() if value}
+        connection.execute(sa.update(ticks).values(finished_at=read_clock(connection) - SETTLED))
+    registry, _ = registry_of(web.opened, monotonic() - 300)
+    return generate_latest(registry).decode()
 
 
 def test_the_page_lists_each_metric_with_its_type_labels_and_text(web: Web) -> None:
-    begin_counting(web)
-    ended(web)
-    Daemon(web.engine, web.opened.settings, STEPS).tick_once()
     response = web.client(Role.VIEWER).get("/metrics")
 
-    families = {one.name: one for one in text_string_to_metric_families(response.text)}
+    families = {one.name: one for one in text_string_to_metric_families(filled(web))}
     for name, kind, labels, text in ROW.findall(PAGE.read_text(encoding="utf-8")):
         family = families.pop(name.removesuffix("_total"))
         assert (kind, text) == (family.type, family.documentation)
@@ -90,10 +121,7 @@ def test_the_page_lists_each_metric_with_its_type_labels_and_text(web: Web) -> N
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool of Prometheus is not here")
 def test_promtool_finds_no_fault_in_the_exposition(web: Web) -> None:
-    begin_counting(web)
-    ended(web)
-    Daemon(web.engine, web.opened.settings, STEPS).tick_once()
-    text = web.client(Role.VIEWER).get("/metrics").content
+    text = filled(web).encode()
 
     checked = subprocess.run(
         ["promtool", "check", "metrics"],
@@ -104,95 +132,132 @@ def test_promtool_finds_no_fault_in_the_exposition(web: Web) -> None:
     assert (checked.returncode, checked.stdout + checked.stderr) == (0, b"")
 
 
-def test_what_ended_is_counted_once_by_two_daemons_and_outlives_its_rows(web: Web) -> None:
-    begin_counting(web)
+def test_what_ended_is_counted_once_and_outlives_its_rows(web: Web, counting: Counting) -> None:
     ended(web)
     ended(web, "failed", took_s=400)
-    with reading(web.engine) as connection:
-        seen_by_both = totals.next_page(connection)
+    counting.catch_up()
+    counting.catch_up()
     with web.engine.begin() as connection:
-        assert totals.store_page(connection, seen_by_both)
-    with web.engine.begin() as connection:
-        assert not totals.store_page(connection, seen_by_both)
         for table in (operation_logs, deliveries, notices, operations):
             connection.execute(sa.delete(table))
-    count_ended(web.engine)
 
-    found = shown(web)
     ends = {(APP, "success"): 1, (APP, "failed"): 1}
-    assert counted(found, "operations_ended_total") == ends
-    assert counted(found, "deliveries_total") == {(APP, "sent"): 2}
-    took = found.histograms["operation_duration_seconds"][("quick",)]
-    assert took.counts == {5.0: 1, 900.0: 1}
-    assert took.sum_s == 402
-    assert set(found.histograms["step_duration_seconds"]) == {("maintenance",)}
+    assert counting.counted("operations_ended_total") == ends
+    assert counting.counted("deliveries_total") == {(APP, "sent"): 2}
+    assert counting.counted("operation_duration_seconds_sum") == {("quick",): 402}
+    took = counting.counted("operation_duration_seconds_bucket")
+    assert (took[("quick", "5.0")], took[("quick", "900.0")]) == (1, 2)
+    assert counting.counted("step_duration_seconds_count") == {("maintenance",): 2}
 
 
-def test_pages_count_each_operation_once(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(totals, "PAGE", 2)
-    begin_counting(web)
-    for _ in range(5):
-        ended(web)
-    count_ended(web.engine)
-    count_ended(web.engine)
+def test_two_scrapes_at_once_count_an_end_once(web: Web, counting: Counting) -> None:
+    ended(web)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: counting.catch_up(), range(8)))
 
-    assert counted(shown(web), "operations_ended_total") == {(APP, "success"): 5}
+    assert counting.counted("operations_ended_total") == {(APP, "success"): 1}
 
 
-def test_what_ended_a_moment_ago_waits_until_no_transaction_can_hide_another(web: Web) -> None:
-    begin_counting(web)
+def test_a_scrape_that_fails_leaves_what_ended_to_the_next(web: Web, counting: Counting) -> None:
+    ended(web)
+    with web.engine.begin() as connection:
+        connection.execute(sa.text("ALTER TABLE notices RENAME TO gone"))
+    with pytest.raises(sa.exc.SQLAlchemyError):
+        counting.catch_up()
+    with web.engine.begin() as connection:
+        connection.execute(sa.text("ALTER TABLE gone RENAME TO notices"))
+
+    assert counting.counted("operations_ended_total") == {(APP, "success"): 1}
+
+
+def test_what_ended_before_this_process_began_is_not_counted(web: Web) -> None:
+    ended(web)
+
+    assert Counting(web, age_s=0).counted("operations_ended_total") == {}
+
+
+def test_what_ended_a_moment_ago_waits_until_no_transaction_can_hide_another(
+    web: Web, counting: Counting
+) -> None:
     ended(web)
     with web.engine.begin() as connection:
         connection.execute(sa.update(operations).values(finished_at=read_clock(connection)))
-    count_ended(web.engine)
 
-    assert counted(shown(web), "operations_ended_total") == {}
+    assert counting.counted("operations_ended_total") == {}
 
 
-def test_a_clock_that_was_set_back_stops_no_counting(web: Web) -> None:
-    begin_counting(web)
-    with web.engine.begin() as connection:
-        ahead = read_clock(connection) + timedelta(days=400)
-        place = totals.Place(ahead, totals.FIRST_ID, ahead)
-        its = sa.update(installation).where(installation.c.key == totals.COUNTED_TO)
-        connection.execute(its.values(value=place.text()))
-    count_ended(web.engine)
-    begin_counting(web)
+def test_missed_occurrences_count_with_and_without_operations(web: Web, counting: Counting) -> None:
     ended(web)
-    count_ended(web.engine)
+    with web.engine.begin() as connection:
+        row = connection.execute(sa.select(operations)).mappings().one()
+        late = {"id": uuid4(), "state": "missed", "reason": "too late", "started_at": None}
+        connection.execute(sa.insert(operations).values({**row, **late}))
+        whose = {"action_uid": row["action_uid"], "revision": row["revision"], "reason": "too late"}
+        span = {"first_at": row["finished_at"], "last_at": row["finished_at"], "count": 4}
+        at = {"recorded_at": row["finished_at"]}
+        connection.execute(sa.insert(missed_spans).values({**whose, **span, **at}))
 
-    assert counted(shown(web), "operations_ended_total") == {(APP, "success"): 1}
+    assert counting.counted("occurrences_missed_total") == {(APP,): 5}
+
+
+NOW = datetime(2027, 1, 4, 12, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("counted_to", "expected"),
+    [
+        pytest.param(NOW - 45 * SECOND, (NOW - 45 * SECOND, NOW - SETTLED_AFTER), id="on_from_it"),
+        pytest.param(NOW - 5 * SECOND, (NOW - 5 * SECOND, NOW - 5 * SECOND), id="nothing_yet"),
+        pytest.param(
+            NOW - timedelta(days=30),
+            (NOW - SETTLED_AFTER - LONGEST, NOW - SETTLED_AFTER),
+            id="not_the_whole_month",
+        ),
+        pytest.param(
+            NOW + timedelta(days=400),
+            (NOW - SETTLED_AFTER, NOW - SETTLED_AFTER),
+            id="the_clock_was_set_back",
+        ),
+    ],
+)
+def test_each_reading_goes_on_where_the_last_one_ended(
+    counted_to: datetime, expected: tuple[datetime, datetime]
+) -> None:
+    assert window(counted_to, NOW) == expected
 
 
 def test_what_alerts_watch_begins_at_zero(web: Web) -> None:
-    found = shown(web).values
+    text = web.client(Role.VIEWER).get("/metrics").text
 
-    assert found["occurrences_missed_total"][(APP,)] == 0
-    assert found["operations_ended_total"][(APP, "failed")] == 0
-    assert found["notices_total"][(APP, "failed")] == 0
-    assert found["broker_errors_total"] == {(): 0}
+    assert f'minutebook_occurrences_missed_total{{app="{APP}"}} 0.0' in text
+    assert f'minutebook_operations_ended_total{{app="{APP}",state="failed"}} 0.0' in text
+    assert f'minutebook_notices_total{{app="{APP}",state="failed"}} 0.0' in text
+    assert "minutebook_broker_errors_total 0.0" in text
 
 
-def test_a_tick_adds_its_figures_in_the_transaction_of_its_report(web: Web) -> None:
+def test_ticks_are_counted_by_what_they_report(web: Web, counting: Counting) -> None:
     daemon = Daemon(web.engine, web.opened.settings, STEPS)
-    daemon.tick_once()
-    daemon.tick_once()
+    report = TickReport(NOW, sent=3, broker_error="away", lag_s=0.02, publish_s=0.3)
+    for one in (daemon.tick_once(), report):
+        with web.engine.begin() as connection:
+            stored.report(connection, "d", one.now, 5.0, one.figures())
+    with web.engine.begin() as connection:
+        connection.execute(sa.update(ticks).values(finished_at=read_clock(connection) - SETTLED))
 
-    found = shown(web)
-    assert sum(found.histograms["tick_duration_seconds"][()].counts.values()) == 2
-    assert found.values["daemon_up"] == {(): 1}
-    assert found.values["last_tick_age_seconds"][()] < 60
-    assert found.values["tick_work_total"][("decided",)] >= 1
+    assert counting.counted("tick_duration_seconds_count") == {(): 3}
+    assert counting.counted("tick_work_total")[("sent",)] >= 3
+    assert counting.counted("broker_errors_total") == {(): 1}
+    assert counting.counted("tick_lag_seconds_sum") == {(): 0.02}
+    assert counting.counted("publish_duration_seconds_sum")[()] >= 0.3
 
 
-def test_a_tick_counts_what_it_sent_and_that_the_broker_was_away() -> None:
-    with_error = TickReport(datetime(2027, 1, 4, tzinfo=UTC), sent=3, broker_error="away")
-    found = tick_totals(with_error, lag_s=0.02).amounts
+def test_the_last_tick_is_shown_at_once(web: Web) -> None:
+    Daemon(web.engine, web.opened.settings, STEPS).tick_once()
 
-    counted = {(key.name, key.label, key.part): by for key, by in found.items()}
-    assert counted[("tick_work", "sent", "")] == 3
-    assert counted[("broker_errors", "", "")] == 1
-    assert counted[("tick_lag", "", "0.025")] == 1
+    found = quick_samples(web.opened).values
+    assert found["daemon_up"] == {(): 1}
+    assert found["last_tick_age_seconds"][()] < 60
 
 
 def test_small_apps_beyond_the_most_share_a_series(web: Web) -> None:
@@ -237,7 +302,7 @@ def test_a_database_that_is_away_shows_so(web_on_sqlite: Web) -> None:
     """A scrape whose statements time out: the token was still checked."""
     client = web_on_sqlite.client(Role.VIEWER)
     with web_on_sqlite.engine.begin() as connection:
-        connection.execute(sa.text("ALTER TABLE totals RENAME TO gone"))
+        connection.execute(sa.text("ALTER TABLE ticks RENAME TO gone"))
     text = client.get("/metrics").text
 
     assert "minutebook_database_up 0.0" in text

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import AsyncIterator
-from secrets import token_hex
 from typing import Annotated, Any
 from urllib.parse import urlencode
 from uuid import UUID
@@ -156,14 +155,13 @@ def change_many(request: Request, visitor: Operator) -> Response:
     if "sure" in form:
         # Exactly those of the plan.
         chosen = bulk.Selection(ids=tuple(form.all("id")))
-        done = change(opened, chosen, form.one("key") or None, all_apps=all_apps)
+        done = change(opened, chosen, all_apps=all_apps)
         return see(request, _list_of(asked, opened), _told(done))
     selection = _selection(verb, asked.filter(Page(request).zone), form.all("id"))
     plan = change(opened, selection, dry_run=True, all_apps=all_apps)
     values = {
         "plan": plan,
         "fields": {name: form.one(name) for name in FIELDS},
-        "key": token_hex(8),
         "back": _list_of(asked, opened),
         "app": opened.app_name if opened.is_bound else "",
     }

@@ -156,25 +156,6 @@ def test_a_task_claims_begins_reports_and_ends(
     assert row_of(engine, id)["steps"][0]["state"] == "success"
 
 
-def test_the_notice_of_a_start_is_sent_at_once(
-    engine: sa.Engine, settings: Settings, path: Path
-) -> None:
-    dsn = SecretStr("http://key@127.0.0.1:1/42")
-    alert = settings.alert.model_copy(update={"sentry_dsn": dsn})
-    its = settings.model_copy(update={"alert": alert})
-    id = make_sent(engine, its, hooks={"monitor": True})
-
-    for _agent in serving(engine, its, path):
-        task = Asked(path)
-        task.start(id)
-        task.channel.close()
-
-    with reading(engine) as connection:
-        row = connection.execute(sa.select(notices).where(notices.c.kind == "started")).one()
-    # The broker took it; else the reservation of the claim would last for half a minute.
-    assert row.not_before - row.created_at > timedelta(minutes=4)
-
-
 def test_an_attempt_is_claimed_once(
     engine: sa.Engine, settings: Settings, task: Asked, path: Path
 ) -> None:

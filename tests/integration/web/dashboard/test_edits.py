@@ -202,12 +202,12 @@ def test_a_test_goes_only_where_the_small_app_may_tell(web_on_sqlite: Web, brows
     chat = browser.post(path, data={**sent, "kind": "notify", "to": "ops"})
     secret = browser.post(path, data={**sent, "kind": "webhook", "to": "env:SCHED_DB_URL"})
     private = browser.post(path, data={**sent, "kind": "webhook", "to": "http://127.0.0.1:1/"})
-    monitor = browser.post(path, data={**sent, "kind": "monitor", "to": "nightly"})
+    unknown = browser.post(path, data={**sent, "kind": "pager", "to": "nightly"})
 
     assert "not for this restricted small app" in chat.text
     assert "the test was not taken" in secret.text
     assert "the test was not taken" in private.text
-    assert monitor.status_code == 409
+    assert unknown.status_code == 409
     operator = browse(web_on_sqlite, role=Role.OPERATOR)
     asked = {**sent, "csrf": csrf_of(operator), "kind": "mail", "to": "eve@example.com"}
     assert operator.post(path, data=asked).status_code == 403
