@@ -1,11 +1,9 @@
 """A rule's text to the local minutes that match it, without zones or instants."""
 
-import difflib
 import re
 from functools import lru_cache
 
 from cron.days import MONTH_LENGTHS, NEVER, DayFields, Days, days_of
-from cron.dialects import in_another_notation, in_other_characters
 from cron.errors import InvalidRule, quote
 from cron.fields import DAY, FIELDS, HOUR, MINUTE, MONTH, WEEKDAY, flags_of
 from cron.hashed import fixed, has_hash, possible
@@ -25,10 +23,9 @@ NICKNAMES = {
 }
 
 _ALLOWED = re.compile(r"[\t -~]*")
-# What else the first field holds is another notation's.
-_MINUTE = re.compile(r"[-+.*,/?#~0-9]*[a-z]?(?:[-(/].*)?")
 _NO_MINUTE = bytes(60)
-_EXAMPLE = "write minute, hour, day of month, month, day of week, such as '0 7 * * 1'"
+_FIVE = "write five fields: minute hour day month weekday, such as '0 7 * * 1'"
+_INTERVAL = 'for seconds or an interval write {"every": "PT30S"} instead of a cron rule'
 
 
 class Rule(Minutes):
@@ -104,7 +101,7 @@ def _fixed(text: str, seed: bytes) -> str:
 
 def _check_length(text: str) -> None:
     if not isinstance(text, str):
-        raise InvalidRule("rule", f"is not text but {type(text).__name__}; {_EXAMPLE}")
+        raise InvalidRule("rule", f"is not text but {type(text).__name__}; {_FIVE}")
     if len(text) > LONGEST_RULE:
         problem = f"{quote(text)} is longer than {LONGEST_RULE} characters; write a shorter one"
         raise InvalidRule("rule", problem)
@@ -126,15 +123,13 @@ def normalised(text: str) -> str:
     Raises InvalidRule.
     """
     if not _ALLOWED.fullmatch(text):
-        remedy = in_other_characters(text, tuple(NICKNAMES))
-        plain = f"contains a character no rule has; {_EXAMPLE}"
-        raise InvalidRule("rule", f"{quote(text)} {remedy or plain}")
+        raise InvalidRule("rule", f"{quote(text)} contains a character no rule has; {_FIVE}")
     lowered = text.lower().replace("\t", " ").strip(" ")
     if lowered in NICKNAMES:
         return NICKNAMES[lowered]
     fields = lowered.split()
-    if len(fields) != 5 or not _MINUTE.fullmatch(fields[0]):
-        _refuse_another_notation(text.strip(), fields)
+    if len(fields) != 5:
+        raise _not_five_fields(text.strip(), len(fields))
     # croniter and Quartz write `?` for any day.
     return " ".join(
         "*" if text == "?" and field in {DAY, WEEKDAY} else with_capitals(field, text)
@@ -142,35 +137,13 @@ def normalised(text: str) -> str:
     )
 
 
-def _refuse_another_notation(text: str, fields: list[str]) -> None:
-    """Raise InvalidRule for a text of another notation, or not of five fields."""
-    found = in_another_notation(text, tuple(NICKNAMES))
-    if found is not None:
-        raise InvalidRule("rule", f"{quote(text)} {found}")
-    if text.startswith("@"):
-        raise _no_nickname(text.lower())
-    if len(fields) != 5:
-        raise InvalidRule("rule", f"{quote(text)} {_wrong_number(len(fields))}; {_EXAMPLE}")
-
-
-def _no_nickname(nickname: str) -> InvalidRule:
-    if nickname.startswith("@every"):
-        remedy = "write five fields such as '*/5 * * * *', or an interval instead of a cron rule"
-    elif nickname == "@reboot":
-        remedy = "it has no time; write a nickname such as '@daily', or five fields"
+def _not_five_fields(rule: str, count: int) -> InvalidRule:
+    if count == 1 and rule.startswith("@"):
+        problem = f"is not a known nickname; write '@daily', '@hourly' or {_FIVE[6:]}"
     else:
-        near = difflib.get_close_matches(nickname[:20], NICKNAMES, 1, 0.0)[0]
-        remedy = f"write '{near}', or five fields such as '{NICKNAMES[near]}'"
-    return InvalidRule("rule", f"{quote(nickname)} is not a known nickname; {remedy}")
-
-
-def _wrong_number(count: int) -> str:
-    if count == 0:
-        return "is empty"
-    if count in {6, 7}:
-        extra = "seconds" if count == 6 else "seconds and years"
-        return f"has {count} fields, and {extra} are not supported"
-    return f"has {count} field{'s' if count > 1 else ''} instead of five"
+        fields = f"has {count} field{'s' if count > 1 else ''}" if count else "is empty"
+        problem = f"{fields}; {_FIVE}; {_INTERVAL}"
+    return InvalidRule("rule", f"{quote(rule)} {problem}")
 
 
 def _longest_month(months: bytes) -> int:
