@@ -6,7 +6,6 @@ from functools import lru_cache
 from cron.days import MONTH_LENGTHS, NEVER, DayFields, Days, days_of
 from cron.errors import InvalidRule, quote
 from cron.fields import DAY, FIELDS, HOUR, MINUTE, MONTH, WEEKDAY, flags_of
-from cron.hashed import fixed, has_hash, possible
 from cron.minutes import Minutes
 from cron.signs import parted, with_capitals
 
@@ -66,37 +65,10 @@ def parse_rule(text: str) -> Rule:
     """Return the rule that `text` writes; raises InvalidRule, which names the field.
 
     The grammar is that of Debian's cron (see fields.py) with nicknames such as `@hourly`, in any
-    case. A rule has at most 200 characters and at least one occurrence in some year. One with `H`
-    becomes a rule by `fixed_rule`.
+    case. A rule has at most 200 characters and at least one occurrence in some year.
     """
     _check_length(text)
     return _parsed(text)
-
-
-def check_rule(text: str) -> None:
-    """Raise InvalidRule unless `text` is a rule, or one with `H` whatever that becomes."""
-    _check_length(text)
-    if not has_hash(text):
-        _parsed(text)
-        return
-    first, *others = possible(normalised(text))
-    _parsed(first)
-    for one in others:
-        try:
-            _parsed(one)
-        except InvalidRule as error:
-            problem = f"may become {quote(one)} by its H: {error.problem}"
-            raise InvalidRule(error.field, problem) from None
-
-
-def fixed_rule(text: str, seed: bytes) -> str:
-    """Return a rule in which each `H` is what `seed` selects: any bytes, such as a uid's."""
-    return _fixed(text, seed) if has_hash(text) else text
-
-
-@lru_cache(maxsize=10_000)
-def _fixed(text: str, seed: bytes) -> str:
-    return fixed(normalised(text), seed)
 
 
 def _check_length(text: str) -> None:
@@ -110,11 +82,7 @@ def _check_length(text: str) -> None:
 # lru_cache keeps no errors, so a refused rule takes no memory.
 @lru_cache(maxsize=2048)
 def _parsed(text: str) -> Rule:
-    rule = normalised(text)
-    if has_hash(rule):
-        problem = f"{quote(rule)} has an H, which an action fixes; write numbers outside of actions"
-        raise InvalidRule("rule", problem)
-    return Rule(rule)
+    return Rule(normalised(text))
 
 
 def normalised(text: str) -> str:
