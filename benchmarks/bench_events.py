@@ -14,7 +14,8 @@ from minutebook.steps import SmallApp
 from models.store import facts
 from models.store.notices.alerting import NO_ALERTS
 from models.tables import action_cursor
-from models.values.delays import Delay, delay_of
+from models.values.delays import events_due
+from models.values.durations import parse_delay
 from scheduler.changes.change import create_all
 from scheduler.changes.validation import ChangeContext
 from scheduler.sweep import Sweeper
@@ -70,7 +71,7 @@ def _filled(stack: Stack, sizes: Sizes) -> Database:
         database.engine,
         "users",
         "small_app_id id email active created_at activated_at last_seen_at",
-        _users(database, sizes, app, [delay_of(one, "UTC") for one in delays]),
+        _users(database, sizes, app, list(map(parse_delay, delays))),
     )
     documents = [
         {
@@ -95,19 +96,21 @@ def _filled(stack: Stack, sizes: Sizes) -> Database:
 
 
 def _delay(number: int) -> str:
-    """Return a unique delay; one in ten needs a calendar."""
-    return f"P1MT{number + 1}H15M" if number % 10 == 5 else f"PT{number + 1}H30S"
+    """Return a unique delay."""
+    return f"PT{number + 1}H30S"
 
 
 def _users(
-    database: Database, sizes: Sizes, app: int, delays: list[Delay]
+    database: Database, sizes: Sizes, app: int, delays: list[timedelta]
 ) -> Iterator[tuple[object, ...]]:
     """Yield users: due ones, and ones seen 25 to 50 minutes before a full hour."""
     then = instant(database.now - 400 * DAY)
     for number in range(sizes.users):
         if number < sizes.subjects:
             delay = delays[number * len(delays) // sizes.subjects]
-            ((_, seen_at),) = delay.instants(database.now - MINUTE, database.now)
+            happened = events_due(database.now - MINUTE, database.now, delay)
+            assert happened is not None
+            seen_at = happened[1]
         else:
             hours, seconds = number % (2 * sizes.event_actions), 1_500 + number % 1_500
             seen_at = database.now - timedelta(seconds=hours * HOUR_S + seconds)

@@ -48,7 +48,6 @@ MARKS = {
     "warning:": "yellow",
     "fault": "red",
     "SET ASIDE": "red",
-    "DIFFERS": "red",
 }
 
 

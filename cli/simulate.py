@@ -1,4 +1,4 @@
-"""`minutebook simulate`: show what would be sent, and check expectations."""
+"""`minutebook simulate`: show what would be sent."""
 
 from pathlib import Path
 from typing import Annotated
@@ -33,11 +33,7 @@ def simulate(
     limit: Annotated[
         int, typer.Option(min=0, help="How many lines of the timeline to show.")
     ] = 100,
-    check: Annotated[
-        bool,
-        typer.Option("--check", help="Fail if no file of expectations (*.expect.json) is found."),
-    ] = False,
 ) -> None:
-    """Show what would be sent in [from, to), and check expectations. Uses no database."""
-    asked = SimulationRequest(files, since, until, down or (), zone, limit, check, small_app)
+    """Show what would be sent in [from, to). Uses no database."""
+    asked = SimulationRequest(files, since, until, down or (), zone, limit, small_app)
     show(context, simulation(here(context), asked))

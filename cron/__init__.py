@@ -3,8 +3,7 @@
 from cron.blackout import Blackout, Span, Window, YearlyDay, blackout
 from cron.daylight import ClockChange, clock_changes
 from cron.errors import InvalidRule
-from cron.hashed import has_hash
-from cron.rule import check_rule, fixed_rule
+from cron.rule import parse_rule
 from cron.schedule import CronSchedule, WallClock
 from cron.steps import oversized_steps
 from cron.sun import SolarEvent, SolarSchedule
@@ -28,11 +27,9 @@ __all__ = [
     "Window",
     "YearlyDay",
     "blackout",
-    "check_rule",
     "clock_changes",
-    "fixed_rule",
-    "has_hash",
     "in_words",
     "oversized_steps",
+    "parse_rule",
     "tz_release",
 ]

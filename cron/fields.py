@@ -62,15 +62,17 @@ NAMES = {
     WEEKDAY: r"(?:sun|mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?)(?:day)?s?",
 }
 
+_RANDOM = (
+    "'H', 'R' and '~' select no value; write the number itself, and \"jitter\" beside the rule to "
+    "spread actions"
+)
 # Characters of other schedulers' dialects, and what to write instead.
 FOREIGN = {
     "?": "'?' stands alone, for a day; write '*'",
     "#": "'#' stands for the nth weekday of a month; write 'mon#2' as day of week, each weekday "
     "by itself",
-    "h": "'H' is a value that the action fixes; write 'H', 'H(3-7)' or 'H/2'",
     "l": "'L' stands for the last; write 'L' or 'L-3' as day of month, or 'friL' as day of week",
-    "r": "'R' (a random time) is not supported; write the number itself",
-    "~": "'~' (a random time) is not supported; write the number itself",
+    **dict.fromkeys("hr~", _RANDOM),
     "w": "'W' stands for the nearest day from Monday to Friday; write '15W' or 'LW' as day of "
     "month",
 }
@@ -204,7 +206,8 @@ def _not_understood(field: Field, item: str) -> InvalidRule:
     foreign = next((FOREIGN[mark] for mark in "?#~" if mark in item), None)
     if foreign is None:
         foreign = next(
-            (FOREIGN[mark] for mark in "hlrw" if re.match(rf"{mark}\b|.*\d{mark}$", item)), None
+            (FOREIGN[mark] for mark in "hlrw" if re.match(rf"{mark}(?![a-z])|.*\d{mark}$", item)),
+            None,
         )
     remedy = foreign or f"write {field.allowed}, '*' or a range such as '1-5', or '*/2' or '1-5/2'"
     return InvalidRule(field.name, f"{quote(item)} is not understood; {remedy}")

@@ -12,9 +12,3 @@ def interval_of(seconds: int) -> str | None:
         return None
     size, text = next((size, text) for size, text in _LETTERS if seconds % size == 0)
     return text.format(seconds // size)
-
-
-def instead_of_a_rule(what: str, seconds: int) -> str | None:
-    """Return what is wrong with a cron rule that writes a span; None for no legal interval."""
-    every = interval_of(seconds)
-    return None if every is None else f'{what}; write {{"every": "{every}"}} instead of a cron rule'

@@ -1,14 +1,11 @@
 """A rule's text to the local minutes that match it, without zones or instants."""
 
-import difflib
 import re
 from functools import lru_cache
 
 from cron.days import MONTH_LENGTHS, NEVER, DayFields, Days, days_of
-from cron.dialects import in_another_notation, in_other_characters
 from cron.errors import InvalidRule, quote
 from cron.fields import DAY, FIELDS, HOUR, MINUTE, MONTH, WEEKDAY, flags_of
-from cron.hashed import fixed, has_hash, possible
 from cron.minutes import Minutes
 from cron.signs import parted, with_capitals
 
@@ -25,10 +22,9 @@ NICKNAMES = {
 }
 
 _ALLOWED = re.compile(r"[\t -~]*")
-# What else the first field holds is another notation's.
-_MINUTE = re.compile(r"[-+.*,/?#~0-9]*[a-z]?(?:[-(/].*)?")
 _NO_MINUTE = bytes(60)
-_EXAMPLE = "write minute, hour, day of month, month, day of week, such as '0 7 * * 1'"
+_FIVE = "write five fields: minute hour day month weekday, such as '0 7 * * 1'"
+_INTERVAL = 'for seconds or an interval write {"every": "PT30S"} instead of a cron rule'
 
 
 class Rule(Minutes):
@@ -69,42 +65,15 @@ def parse_rule(text: str) -> Rule:
     """Return the rule that `text` writes; raises InvalidRule, which names the field.
 
     The grammar is that of Debian's cron (see fields.py) with nicknames such as `@hourly`, in any
-    case. A rule has at most 200 characters and at least one occurrence in some year. One with `H`
-    becomes a rule by `fixed_rule`.
+    case. A rule has at most 200 characters and at least one occurrence in some year.
     """
     _check_length(text)
     return _parsed(text)
 
 
-def check_rule(text: str) -> None:
-    """Raise InvalidRule unless `text` is a rule, or one with `H` whatever that becomes."""
-    _check_length(text)
-    if not has_hash(text):
-        _parsed(text)
-        return
-    first, *others = possible(normalised(text))
-    _parsed(first)
-    for one in others:
-        try:
-            _parsed(one)
-        except InvalidRule as error:
-            problem = f"may become {quote(one)} by its H: {error.problem}"
-            raise InvalidRule(error.field, problem) from None
-
-
-def fixed_rule(text: str, seed: bytes) -> str:
-    """Return a rule in which each `H` is what `seed` selects: any bytes, such as a uid's."""
-    return _fixed(text, seed) if has_hash(text) else text
-
-
-@lru_cache(maxsize=10_000)
-def _fixed(text: str, seed: bytes) -> str:
-    return fixed(normalised(text), seed)
-
-
 def _check_length(text: str) -> None:
     if not isinstance(text, str):
-        raise InvalidRule("rule", f"is not text but {type(text).__name__}; {_EXAMPLE}")
+        raise InvalidRule("rule", f"is not text but {type(text).__name__}; {_FIVE}")
     if len(text) > LONGEST_RULE:
         problem = f"{quote(text)} is longer than {LONGEST_RULE} characters; write a shorter one"
         raise InvalidRule("rule", problem)
@@ -113,11 +82,7 @@ def _check_length(text: str) -> None:
 # lru_cache keeps no errors, so a refused rule takes no memory.
 @lru_cache(maxsize=2048)
 def _parsed(text: str) -> Rule:
-    rule = normalised(text)
-    if has_hash(rule):
-        problem = f"{quote(rule)} has an H, which an action fixes; write numbers outside of actions"
-        raise InvalidRule("rule", problem)
-    return Rule(rule)
+    return Rule(normalised(text))
 
 
 def normalised(text: str) -> str:
@@ -126,15 +91,13 @@ def normalised(text: str) -> str:
     Raises InvalidRule.
     """
     if not _ALLOWED.fullmatch(text):
-        remedy = in_other_characters(text, tuple(NICKNAMES))
-        plain = f"contains a character no rule has; {_EXAMPLE}"
-        raise InvalidRule("rule", f"{quote(text)} {remedy or plain}")
+        raise InvalidRule("rule", f"{quote(text)} contains a character no rule has; {_FIVE}")
     lowered = text.lower().replace("\t", " ").strip(" ")
     if lowered in NICKNAMES:
         return NICKNAMES[lowered]
     fields = lowered.split()
-    if len(fields) != 5 or not _MINUTE.fullmatch(fields[0]):
-        _refuse_another_notation(text.strip(), fields)
+    if len(fields) != 5:
+        raise _not_five_fields(text.strip(), len(fields))
     # croniter and Quartz write `?` for any day.
     return " ".join(
         "*" if text == "?" and field in {DAY, WEEKDAY} else with_capitals(field, text)
@@ -142,35 +105,13 @@ def normalised(text: str) -> str:
     )
 
 
-def _refuse_another_notation(text: str, fields: list[str]) -> None:
-    """Raise InvalidRule for a text of another notation, or not of five fields."""
-    found = in_another_notation(text, tuple(NICKNAMES))
-    if found is not None:
-        raise InvalidRule("rule", f"{quote(text)} {found}")
-    if text.startswith("@"):
-        raise _no_nickname(text.lower())
-    if len(fields) != 5:
-        raise InvalidRule("rule", f"{quote(text)} {_wrong_number(len(fields))}; {_EXAMPLE}")
-
-
-def _no_nickname(nickname: str) -> InvalidRule:
-    if nickname.startswith("@every"):
-        remedy = "write five fields such as '*/5 * * * *', or an interval instead of a cron rule"
-    elif nickname == "@reboot":
-        remedy = "it has no time; write a nickname such as '@daily', or five fields"
+def _not_five_fields(rule: str, count: int) -> InvalidRule:
+    if count == 1 and rule.startswith("@"):
+        problem = f"is not a known nickname; write '@daily', '@hourly' or {_FIVE[6:]}"
     else:
-        near = difflib.get_close_matches(nickname[:20], NICKNAMES, 1, 0.0)[0]
-        remedy = f"write '{near}', or five fields such as '{NICKNAMES[near]}'"
-    return InvalidRule("rule", f"{quote(nickname)} is not a known nickname; {remedy}")
-
-
-def _wrong_number(count: int) -> str:
-    if count == 0:
-        return "is empty"
-    if count in {6, 7}:
-        extra = "seconds" if count == 6 else "seconds and years"
-        return f"has {count} fields, and {extra} are not supported"
-    return f"has {count} field{'s' if count > 1 else ''} instead of five"
+        fields = f"has {count} field{'s' if count > 1 else ''}" if count else "is empty"
+        problem = f"{fields}; {_FIVE}; {_INTERVAL}"
+    return InvalidRule("rule", f"{quote(rule)} {problem}")
 
 
 def _longest_month(months: bytes) -> int:

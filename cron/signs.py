@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from cron.errors import InvalidRule, quote
 from cron.fields import DAY, WEEKDAY, Field, flags_of, number_of
-from cron.hashed import with_capital_h
 
 LAST = -1
 
@@ -100,7 +99,6 @@ def sign_of(field: Field, item: str) -> Sign | None:
 
 def with_capitals(field: Field, text: str) -> str:
     """Return a field in lower case with its signs as capitals: a small L looks like a one."""
-    text = with_capital_h(text)
     if field is DAY:
         items = text.split(",")
         return ",".join(one.upper() if _DAY_SIGN.fullmatch(one) else one for one in items)

@@ -4,7 +4,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from cron.fields import DAY, FIELDS, HOUR, MINUTE, Field, span_of
-from cron.hashed import has_hash
 from cron.intervals import UNIT_S, interval_of
 from cron.rule import normalised
 from cron.signs import sign_of
@@ -34,7 +33,7 @@ def oversized_steps(text: str) -> tuple[OversizedStep, ...]:
     found = []
     for field, items in zip(FIELDS, fields, strict=True):
         for item in items.split(","):
-            if sign_of(field, item) is not None or has_hash(item):
+            if sign_of(field, item) is not None:
                 continue
             first, last, step = span_of(field, item)
             if step > max(last - first, 1):

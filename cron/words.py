@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cron.fields import DAY, FIELDS, HOUR, MINUTE, MONTH, WEEKDAY, Field
-from cron.hashed import has_hash, hashed_of
-from cron.rule import check_rule, normalised, parse_rule
+from cron.fields import FIELDS
+from cron.rule import parse_rule
 from cron.signs import LAST, NthWeekday, Sign, parted
 
 MONTH_NAMES = (
@@ -24,12 +23,8 @@ def in_words(rule: str) -> str:
     """Return a rule in English, such as 'at 07:00 on Monday'; raises InvalidRule.
 
     If both kinds of day are restricted, 'or' and 'only if' show which of Debian's two readings
-    applies. What an `H` is depends on the action: 'at a minute fixed for this action'. The zone is
-    no part of a rule.
+    applies. The zone is no part of a rule.
     """
-    if has_hash(rule):
-        check_rule(rule)
-        return _of_hashed(normalised(rule).split(" "))
     fields = parse_rule(rule).text.split(" ")
     read = [parted(field, text) for field, text in zip(FIELDS, fields, strict=True)]
     minutes, hours, days, months, weekdays = (
@@ -39,42 +34,6 @@ def in_words(rule: str) -> str:
     dates = _Dates(days, read[2].signs)
     week = _Week(sorted({value or 7 for value in weekdays}), read[4].signs)
     return f"{_time(minutes, hours)}{_day(dates, months, week, either)}"
-
-
-def _of_hashed(fields: list[str]) -> str:
-    """Return a rule with `H` in words: what the action fixes, then what the rule says itself."""
-    texts = dict(zip(FIELDS, fields, strict=True))
-    fixed = {field: text for field, text in texts.items() if has_hash(text)}
-    phrases = [_hashed(field, item) for field in fixed for item in fixed[field].split(",")]
-    time = "".join(
-        f", {says} {texts[field]}"
-        for field, says in ((MINUTE, "at minute"), (HOUR, "past hour"))
-        if field not in fixed and texts[field] != "*"
-    )
-    if MINUTE not in fixed and HOUR not in fixed:
-        time = f", {in_words(f'{texts[MINUTE]} {texts[HOUR]} * * *')}"
-    # Days that an action fixes are read as any.
-    known = {field: "*" if field in fixed else text for field, text in texts.items()}
-    days = in_words(f"0 0 {known[DAY]} {known[MONTH]} {known[WEEKDAY]}").removeprefix("at 00:00")
-    return f"at {joined(phrases, 'and')} fixed for this action{time}{days and ','}{days}"
-
-
-def _hashed(field: Field, item: str) -> str:
-    hashed = hashed_of(field, item)
-    if hashed is None:
-        return f"{field.name} {item}"
-    within = f" from {_value(field, hashed.low)} to {_value(field, hashed.high)}"
-    is_whole = "(" not in item
-    if hashed.step is None:
-        article = "an" if field is HOUR else "a"
-        return f"{article} {field.name}{'' if is_whole else within}"
-    return f"every {ordinal(hashed.step)} {field.name}{'' if is_whole else within}"
-
-
-def _value(field: Field, value: int) -> str:
-    if field is MONTH:
-        return MONTH_NAMES[value - 1]
-    return WEEKDAY_NAMES[value - 1] if field is WEEKDAY else str(value)
 
 
 class _Dates(NamedTuple):

@@ -1,5 +1,6 @@
 """Zones as stretches of constant offset, from the tz release of the tzdata wheel."""
 
+import difflib
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from functools import cache, lru_cache
@@ -11,7 +12,6 @@ import tzdata
 
 from cron.days import ORIGIN
 from cron.errors import InvalidRule, quote
-from cron.near_zones import LONGEST_NAME, near_zone
 from cron.tzif import Transition, transitions
 
 # Instants are UTC seconds in [0, END): from 1970-01-01T00:00Z to before 2200-01-01T00:00Z.
@@ -22,6 +22,8 @@ END = int(datetime(2200, 1, 1, tzinfo=UTC).timestamp())
 LONGEST_GAP = 179
 LONGEST_REPEAT = 180
 
+LONGEST_NAME = 80
+_ALIKE = 0.75
 _EXAMPLE = "write an IANA name such as 'Europe/Paris'"
 _ORIGIN_SHIFT = (date(1970, 1, 1) - ORIGIN).days * 86400
 
@@ -80,8 +82,21 @@ def canonical_name(name: str) -> str:
             return str(pytz.timezone(name).zone)
     except pytz.UnknownTimeZoneError:
         pass
-    near = near_zone(name)
-    raise InvalidRule("zone", f"{quote(name)} is unknown; {f'write {near}' if near else _EXAMPLE}")
+    near = _near(name[:LONGEST_NAME])
+    remedy = _EXAMPLE if near is None else f"write '{near}'"
+    raise InvalidRule("zone", f"{quote(name)} is unknown; {remedy}")
+
+
+def _near(name: str) -> str | None:
+    """Return the zone whose city is spelled most like that of `name`; None if none is."""
+    import pytz
+
+    # Only places: UTC is no advice for UTC+2, and Etc/GMT+2 is two hours behind it.
+    zones = [zone for zone in pytz.common_timezones if "/" in zone]
+    cities = {zone.rpartition("/")[2].lower(): zone for zone in zones}
+    city = name.strip().lower().replace(" ", "_").rpartition("/")[2]
+    found = difflib.get_close_matches(city, cities, 1, _ALIKE)
+    return cities[found[0]] if found else None
 
 
 # The tz release bounds this cache: it has some 600 names.

@@ -2,13 +2,12 @@
 
 import re
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from models.fingerprint import SEPARATOR
 from models.operation import OperationState
 from models.problems import listed, nearest
 from models.values import parse_name
-from models.values.durations import format_span
 
 ACTIVATED = "instance.user.activated"
 CREATED = "instance.user.created"
@@ -27,8 +26,6 @@ ENDS = tuple(
         OperationState.HANDED_OVER,
     )
 )
-NOTHING = timedelta(0)
-AT_ONCE = format_span(NOTHING)
 _EVENT = re.compile("[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}")
 
 

@@ -16,6 +16,7 @@ from models.action.plan import Plan
 from models.store import facts
 from models.store.people import events
 from models.store.people.events import Range
+from models.values.delays import due_after, events_due
 from scheduler.decision import (
     Decision,
     EventWindow,
@@ -91,13 +92,16 @@ def _known_in(
     rule = plan.on_event
     if rule is None:
         return
-    for begin, end in rule.lag.instants(window.since, window.until):
-        asked = Range(0, small_app_id, rule.event, begin, end)
-        known = events.next_in(connection, asked, MOST_READ)
-        if known and plan.selects_by_groups:
-            known = events.with_groups(connection, small_app_id, known)
-        due = (occurrence_of((plan, uid), one, rule.lag.due(one.at), window) for one in known)
-        yield from (one for one in due if one is not None)
+    happened = events_due(window.since, window.until, rule.lag)
+    if happened is None:
+        return
+    known = events.next_in(connection, Range(0, small_app_id, rule.event, *happened), MOST_READ)
+    if known and plan.selects_by_groups:
+        known = events.with_groups(connection, small_app_id, known)
+    for one in known:
+        due = occurrence_of((plan, uid), one, due_after(one.at, rule.lag), window)
+        if due is not None:
+            yield due
 
 
 def too_late_for(
@@ -110,7 +114,7 @@ def too_late_for(
             continue
         ref = ActionRef(row.uid, small_app_id, row.name, row.revision)
         watched = watch(connection, State(ref, row.plan, row.effective_from), (now, now, now))
-        due_at = watched.rule.lag.due(at)
+        due_at = due_after(at, watched.rule.lag)
         if due_at and row.effective_from < due_at <= watched.window.late_until:
             names.append(row.name)
     return names

@@ -11,7 +11,6 @@ from models.errors import InvalidDocument, Problem, Refused
 from models.json_text import LONGEST_DOCUMENT, InvalidJson, read_json
 
 # What a simulation of a file expects stands beside it.
-EXPECTATIONS = ".expect.json"
 # Documents in a folder that are read only if they are named.
 OTHER_FORMATS = {".jsonl", ".ndjson", ".yaml", ".yml"}
 # A document with its place: a file, or empty for the body of a request.
@@ -132,7 +131,7 @@ def _is_of_another_format(file: Path) -> bool:
 
 def _is_document(file: Path) -> bool:
     # A dangling link counts as a document, so that reading it is an error.
-    return not file.name.endswith(EXPECTATIONS) and (file.is_file() or file.is_symlink())
+    return file.is_file() or file.is_symlink()
 
 
 @contextmanager

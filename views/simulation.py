@@ -1,7 +1,7 @@
-"""Simulate the daemon's decisions over a range, and check expectations."""
+"""Simulate the daemon's decisions over a range."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -11,15 +11,12 @@ from models.action.document import ParseContext, parse_action, plan_of
 from models.action.plan import Plan
 from models.action.schedule import BEGINNING
 from models.errors import InvalidAction, InvalidDocument, Problem, Refused
-from models.json_text import InvalidJson, read_json
 from models.tenant.document import DEFAULT_APP, SmallAppModel, parse_small_app
 from runtime.clock import utc_now
 from scheduler.simulate import SENT, SUCCESS, Fate, Simulated, Timetable, busiest, simulate
-from scheduler.simulate.assertions import differences
-from scheduler.simulate.expectations import parse_expectations
 from views.actions.rules import daylight_notes, zone_of
 from views.changes.plan import BusyMinute
-from views.files import EXPECTATIONS, located, read_documents, read_text
+from views.files import located, read_documents
 from views.finding import instant_if_any, instant_of
 from views.installation import Installation
 from views.view import Instant, View
@@ -56,11 +53,6 @@ class Simulation(View):
     notes_of_rules: tuple[str, ...] = Field(
         alias="notes", description="Effects of clock changes, and what cannot be simulated."
     )
-    differences: tuple[str, ...] = Field(description="Expectations that do not hold.")
-
-    @property
-    def exit_code(self) -> int:
-        return int(bool(self.differences))
 
 
 @dataclass(frozen=True)
@@ -73,14 +65,13 @@ class SimulationRequest:
     down: Sequence[str] = ()
     zone: str | None = None
     limit: int = 100
-    needs_expectations: bool = False
     # The file of the small app, whose zone and calendars apply.
     small_app: Path | None = None
 
 
 def simulation(installation: Installation, asked: SimulationRequest) -> Simulation:
     """Simulate the actions of files; nothing is stored, and no database is read."""
-    files, app = _documents_among(asked.files), _small_app(asked.small_app)
+    app = _small_app(asked.small_app)
     zone = asked.zone or app.zone
     begin = instant_if_any("--from", asked.since, zone) or utc_now().replace(microsecond=0)
     end = instant_if_any("--to", asked.until, zone) or begin + WEEK
@@ -90,7 +81,7 @@ def simulation(installation: Installation, asked: SimulationRequest) -> Simulati
         raise Refused(f"--from {instant(begin)} is where cron rules begin; write a later instant")
     down = tuple(_span(one, zone) for one in asked.down)
     timetable = Timetable(down, installation.settings.scheduler.tick)
-    actions = _actions(installation, files, app.model_copy(update={"zone": zone}), begin)
+    actions = _actions(installation, asked.files, app.model_copy(update={"zone": zone}), begin)
     fates = list(simulate(actions, begin - SECOND, end - SECOND, timetable))
     zones = {one.name: zone_of(one.plan, zone) for one in actions}
     return Simulation(
@@ -101,7 +92,6 @@ def simulation(installation: Installation, asked: SimulationRequest) -> Simulati
         left_out=max(0, len(fates) - asked.limit),
         busiest=tuple(BusyMinute(at=at, sent=sent) for at, sent in busiest(fates, MOST_BUSY)),
         notes_of_rules=_notes(actions, begin, end),
-        differences=_differences(files, fates, zones, replace(asked, zone=zone)),
     )
 
 
@@ -142,7 +132,7 @@ def _notes(actions: Sequence[Simulated], begin: datetime, end: datetime) -> tupl
             found.append(f"{one.name}: is due by events, which no simulation knows")
         if one.plan.from_end is not None:
             found.append(f"{one.name}: each of its runs is taken to end when it is sent")
-        moved = daylight_notes(one.plan, one.uid, begin - SECOND, end - SECOND)
+        moved = daylight_notes(one.plan, begin - SECOND, end - SECOND)
         found += [f"{one.name}: {note}" for note in moved]
     return tuple(found)
 
@@ -153,39 +143,6 @@ def _note_of_end(name: str, plan: Plan, simulated: Collection[str]) -> str:
     ends = () if plan.on_event is None else plan.on_event.ends
     never = "" if SUCCESS in ends else f", and never ends as {' or '.join(ends)}"
     return f'{name}: each operation of "{plan.watched}" is taken to succeed when it is sent{never}'
-
-
-def _differences(
-    files: Sequence[Path], fates: Sequence[Fate], zones: dict[str, str], asked: SimulationRequest
-) -> tuple[str, ...]:
-    """Return each difference from the expectations beside the files."""
-    beside = [_beside(file) for file in files]
-    found = [file for file in beside if file.exists()]
-    if asked.needs_expectations and not found:
-        raise Refused(f"no expectations: write them to {beside[0]}")
-    wrong: list[str] = []
-    for file in found:
-        try:
-            zone = asked.zone or "UTC"
-            expected = parse_expectations(read_json(read_text(file)), zones, zone)
-        except (InvalidDocument, InvalidJson) as error:
-            raise located(str(file), error) from None
-        for number, one in enumerate(expected):
-            about = f' "{one.action}"' if one.action else ""
-            wrong += [f"{file}[{number}]{about}: {text}" for text in differences(one, fates)]
-    return tuple(wrong)
-
-
-def _documents_among(files: Sequence[Path]) -> list[Path]:
-    """Return `files` without expectations, which `simulate actions/*.json` includes."""
-    documents = [file for file in files if not file.name.endswith(EXPECTATIONS)]
-    if not documents:
-        raise Refused(f"{files[0]} holds expectations; name the files of the actions instead")
-    return documents
-
-
-def _beside(file: Path) -> Path:
-    return file.with_suffix(EXPECTATIONS)
 
 
 def _actions(

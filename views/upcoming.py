@@ -173,7 +173,7 @@ def upcoming_of(
     """
     now, zone = seen[0], zone_of(plan, seen[1])
     return Upcoming(
-        when=rules_in_words(plan, whose[1], zone),
+        when=rules_in_words(plan, zone),
         zone=zone,
         next=tuple(
             Occurrence(
@@ -185,7 +185,7 @@ def upcoming_of(
             )
             for one in coming(connection, whose, plan, now, count)
         ),
-        daylight_saving=daylight_notes(plan, whose[1], now, now + YEAR),
+        daylight_saving=daylight_notes(plan, now, now + YEAR),
         is_about_users=plan.on_event is not None and plan.watched is None,
         after=plan.watched,
         is_from_end=plan.from_end is not None,

@@ -17,7 +17,6 @@ def _simulation(found: Simulation) -> Iterator[str]:
     yield from (f"note        {note}" for note in found.notes_of_rules)
     yield f"total       {', '.join(f'{count} {fate}' for fate, count in found.counts.items())}"
     yield from (f"busy        {instant(one.at)}: {one.sent} sent" for one in found.busiest)
-    yield from (f"DIFFERS     {one}" for one in found.differences)
 
 
 def _fate(one: SimulatedFate) -> str:

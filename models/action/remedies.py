@@ -7,7 +7,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from cron import check_rule
+from cron import parse_rule
 from cron.recurrence import read_recurrence
 from models.document import as_object
 from models.parsing import LEAST_TICK
@@ -17,7 +17,7 @@ from models.values.durations import format_span, parse_span
 _TICK = re.compile(r"(?<=SCHED_SCHEDULER_TICK_SECONDS to )\d+")
 # The kinds of rule that a bare value may stand for, each with its check.
 _BARE: Mapping[str, Callable[[Any], object]] = {
-    "cron_rule": check_rule,
+    "cron_rule": parse_rule,
     "rrule": read_recurrence,
     "due_date": partial(parse_instant, zone="UTC"),
     "every": partial(parse_span, seconds_allowed=True),

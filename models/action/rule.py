@@ -108,10 +108,6 @@ class RuleModel(Document):
         """Return the rule in words; instants without a zone of its own are shown in `zone`."""
         raise NotImplementedError
 
-    def words_for(self, uid: UUID, zone: str) -> str:  # noqa: ARG002 - few kinds need it
-        """Return the rule in words for the action `uid`, NO_UID for one that is not stored."""
-        return self.words(zone)
-
     def warnings(self, zone: str) -> Iterator[str]:  # noqa: ARG002 - few kinds need it
         """Yield what its admin should check; `zone` is the small app's."""
         return iter(())

@@ -13,11 +13,9 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 from cron import (
     CronSchedule,
     InvalidRule,
-    check_rule,
-    fixed_rule,
-    has_hash,
     in_words,
     oversized_steps,
+    parse_rule,
 )
 from cron.rule import normalised
 from models.action.exceptions import Closed, Except
@@ -27,7 +25,7 @@ from models.action.rule import (
     Jittered,
     RuleModel,
 )
-from models.action.schedule import NO_UID, Once, Schedule
+from models.action.schedule import Once, Schedule
 from models.parsing import Reading, reading_of
 from models.values import (
     Zone,
@@ -42,7 +40,7 @@ def _cron_rule(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError('write a text of five fields such as "0 7 * * 1"')
     try:
-        check_rule(value)
+        parse_rule(value)
     except InvalidRule as error:
         raise ValueError(str(error)) from None
     return value
@@ -63,11 +61,6 @@ class CronModel(Jittered):
     timezone: Zone
     except_: Except = Field(None, alias="except")
 
-    @property
-    def is_of_each(self) -> bool:
-        """Whether it has a jitter, or an `H` that the action fixes."""
-        return super().is_of_each or has_hash(self.cron_rule)
-
     @classmethod
     def completed(cls, raw: dict[str, Any], reading: Reading, /) -> dict[str, Any]:
         """Return `raw` with the small app's zone if it has none."""
@@ -83,9 +76,9 @@ class CronModel(Jittered):
         """The times that its `except` leaves out."""
         return None if self.except_ is None else self.except_.closed
 
-    def every_occurrence(self, uid: UUID) -> CronSchedule:
-        """Return the occurrences of the rule, whose `H` are those of the action `uid`."""
-        return cron_schedule(fixed_rule(self.cron_rule, uid.bytes), self.timezone)
+    def every_occurrence(self, uid: UUID) -> CronSchedule:  # noqa: ARG002 - the same for all actions
+        """Return the occurrences of the rule."""
+        return cron_schedule(self.cron_rule, self.timezone)
 
     def resolved(self) -> Self:
         """Return the rule in numbers."""
@@ -94,15 +87,7 @@ class CronModel(Jittered):
     def words(self, zone: str) -> str:  # noqa: ARG002 - it has its own
         """Return the rule in words, as it is, and its zone."""
         rule = normalised(self.cron_rule)
-        example = "; what is shown until it is stored is an example" if has_hash(rule) else ""
-        return f"{in_words(rule)} ({rule}), {self.timezone}{example}"
-
-    def words_for(self, uid: UUID, zone: str) -> str:
-        """Return the rule in words, with its `H` as the action `uid` fixes them."""
-        if uid == NO_UID or not has_hash(self.cron_rule):
-            return self.words(zone)
-        rule = fixed_rule(self.cron_rule, uid.bytes)
-        return f"{in_words(rule)} ({normalised(self.cron_rule)} is {rule}), {self.timezone}"
+        return f"{in_words(rule)} ({rule}), {self.timezone}"
 
     def warnings(self, zone: str) -> Iterator[str]:  # noqa: ARG002 - it has its own
         """Yield warnings about "or" where celery beat means "and", and about oversized steps.

@@ -10,7 +10,6 @@ from functools import cache
 
 from pydantic import BaseModel
 
-from cron.near_zones import FIXED
 from models.action.document import ScheduledActionModel, handed_over
 from models.action.recipients import EVERYBODY, RecipientFilterModel
 from models.action.when import WhenModel
@@ -22,6 +21,8 @@ from models.values import NameOf
 FOR_CLOCKS = {"catch_up", "overlap", "max_waiting"}
 UNSENT = "its mail is written to files, not sent: no mail server is set; set SCHED_SMTP_URL"
 NOT_WRITTEN = RecipientFilterModel()
+# Zones of the winter time of places whose clocks change: their offset, and such a place.
+FIXED = {"EST": ("UTC-5", "America/New_York"), "MST": ("UTC-7", "America/Denver")}
 
 
 @dataclass(frozen=True, slots=True)

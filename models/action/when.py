@@ -17,7 +17,7 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails
 
-from cron import InvalidRule, check_rule
+from cron import InvalidRule, parse_rule
 from models.action.event_rules import (
     AfterEndModel,
     AfterEventModel,
@@ -194,7 +194,7 @@ def _crontab_of(raw: Mapping[str, object]) -> str | None:
         return None
     rule = " ".join(str(raw.get(name, "*")) for name in names)
     try:
-        check_rule(rule)
+        parse_rule(rule)
     except InvalidRule:
         return None
     return rule

@@ -153,8 +153,7 @@ def _kept_for(connection: sa.Connection, small_app_id: int, age: timedelta) -> t
 def _longest_wait(plan: Plan) -> timedelta:
     if plan.on_event is None:
         return timedelta(0)
-    lag, look_back = plan.on_event.lag, plan.look_back_of(plan.on_event)
-    return timedelta(days=31 * lag.months) + lag.exact + look_back + timedelta(days=1)
+    return plan.on_event.lag + plan.look_back_of(plan.on_event) + timedelta(days=1)
 
 
 def prune_missed_spans(

@@ -1,14 +1,10 @@
-"""ISO 8601 durations: exact spans, and delays with months.
+"""ISO 8601 durations: exact spans.
 
 pydantic's parser is not used: it reads P1M as 30 days, P1Y as 365, and "00:10:00" as a span.
 """
 
 import re
 from datetime import timedelta
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from dateutil.relativedelta import relativedelta
 
 _NUMBER = "[0-9]{1,9}"
 _PATTERN = re.compile(
@@ -20,7 +16,6 @@ _PATTERN = re.compile(
 )
 SECOND = timedelta(seconds=1)
 LONGEST = timedelta(days=36_600)
-LONGEST_MONTHS = 1_200
 EXAMPLES = 'write an ISO 8601 duration such as "PT5M", "PT4H" or "P1D"'
 _SHOWN = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -57,22 +52,12 @@ def parse_span(
     return span
 
 
-def parse_delay(value: object) -> "tuple[relativedelta, timedelta]":
-    """Return the calendar part (years and months) and the exact part of an event's delay.
-
-    The calendar part is added first, on the wall clock. Raises ValueError with what to write
-    instead, even for a zero delay.
-    """
-    parts = _parts(value)
-    months = parts.pop("years") * 12 + parts.pop("months")
-    exact = _timedelta(parts)
-    if months > LONGEST_MONTHS or exact > LONGEST:
-        raise ValueError('is too long; write "P100Y" or less')
-    if not months and not exact:
+def parse_delay(value: object) -> timedelta:
+    """Return the delay of an event; raises ValueError as `parse_span`, also for a delay of zero."""
+    delay = parse_span(value, least=timedelta(0))
+    if not delay:
         raise ValueError('is not a delay; write {"on": …} for an action at the event itself')
-    from dateutil.relativedelta import relativedelta
-
-    return relativedelta(months=months), exact
+    return delay
 
 
 def format_span(span: timedelta) -> str:
@@ -94,14 +79,6 @@ def lasting(span: timedelta) -> str:
         elif parts:
             break
     return " ".join(parts[:2]) or "0 s"
-
-
-def format_delay(calendar: "relativedelta", exact: timedelta) -> str:
-    """Return a delay in canonical ISO 8601, of years to seconds (`P1Y2MT30S`)."""
-    if not exact and not calendar:
-        return "PT0S"
-    text = _written(((calendar.years, "Y"), (calendar.months, "M")))
-    return f"P{text}" + (format_span(exact)[1:] if exact else "")
 
 
 def guessed(value: object) -> str | None:
@@ -164,16 +141,14 @@ def _seconds(value: object) -> timedelta:
 def _exact(value: object) -> timedelta:
     parts = _parts(value)
     years, months = parts.pop("years"), parts.pop("months")
-    if years or months:
-        raise ValueError("months and years have no fixed length; write days or weeks (P30D, P4W)")
-    return _timedelta(parts)
-
-
-def _timedelta(parts: dict[str, int]) -> timedelta:
     try:
-        return timedelta(**parts)
+        span = timedelta(**parts)
     except OverflowError:
         raise ValueError(f'is too long; write "{format_span(LONGEST)}" or less') from None
+    if years or months:
+        days = 365 * years + 30 * months + span.days
+        raise ValueError(f'months and years have no fixed length; write days, such as "P{days}D"')
+    return span
 
 
 def _parts(value: object) -> dict[str, int]:

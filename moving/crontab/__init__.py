@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from cron import InvalidRule, check_rule
+from cron import InvalidRule, parse_rule
 from cron.zone import canonical_name
 from moving.crontab.forms import account_before, check_form, may_begin_with_account
 from moving.entries import CannotMove, Entry, Refused, entry_or_refused
@@ -158,7 +158,7 @@ def _rule(text: str) -> str:
     if text == "@reboot":
         raise CannotMove(AT_BOOT, INSTEAD_OF_BOOT)
     try:
-        check_rule(text)
+        parse_rule(text)
     except InvalidRule as error:
         if "~" in text:
             raise CannotMove(

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from cron import has_hash
 from cron.signs import signs_in
 from models.action.document import ScheduledActionModel, load_action, plan_of
 from models.action.rules import CronModel
@@ -103,12 +102,8 @@ def _not_elsewhere(action: ScheduledActionModel, format: str) -> Exported | None
     plan = plan_of(action)
     rules = [one.cron_rule for one in plan.rules if isinstance(one, CronModel)]
     signs = {sign for rule in rules for sign in signs_in(rule)}
-    hashed = [rule for rule in rules if has_hash(rule)]
     if plan.closed:
         error = CannotMove("its rule has an `except`", f"{KEEP}, or remove the exceptions")
-    elif hashed:
-        why = f"the H of its rule {hashed[0]!r} is fixed by the action"
-        error = CannotMove(why, "write the rule that `minutebook action show` says it is")
     elif signs:
         shown = listed(sorted(signs))
         error = CannotMove(f"its rule has {shown}, which {format} does not know", KEEP)

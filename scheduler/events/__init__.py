@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
 from uuid import UUID
 
@@ -14,7 +14,7 @@ from models.events import Happened
 from models.store import operations
 from models.store.people import events
 from models.store.people.events import Range
-from models.values.delays import Delay
+from models.values.delays import due_after, events_due
 from scheduler.decision import EventWindow, Occurrence, decide_events, event_window, occurrence_of
 from scheduler.record import ActionRef, Decided, State
 
@@ -73,8 +73,9 @@ def undecided(connection: sa.Connection, watched: Iterable[Watched]) -> Iterator
     for (app, event, delay), sharing in groups.items():
         since = min(one.window.since for one in sharing)
         until = max(one.window.until for one in sharing)
-        for begin, end in delay.instants(since, until):
-            ranges.append(Range(len(asked), app, event, begin, end))
+        happened_in = events_due(since, until, delay)
+        if happened_in is not None:
+            ranges.append(Range(len(asked), app, event, *happened_in))
             asked.append(sharing)
     for some in events.happened(connection, ranges):
         found = (
@@ -92,15 +93,15 @@ def undecided(connection: sa.Connection, watched: Iterable[Watched]) -> Iterator
 
 
 def _made_due(event: Happened, sharing: Sequence[Watched]) -> Iterator[Found]:
-    due_at = sharing[0].rule.lag.due(event.at)
+    due_at = due_after(event.at, sharing[0].rule.lag)
     for one in sharing:
         occurrence = occurrence_of((one.plan, one.action.uid), event, due_at, one.window)
         if occurrence is not None:
             yield one, occurrence
 
 
-def _groups(watched: Iterable[Watched]) -> dict[tuple[int, str, Delay], list[Watched]]:
-    groups: dict[tuple[int, str, Delay], list[Watched]] = {}
+def _groups(watched: Iterable[Watched]) -> dict[tuple[int, str, timedelta], list[Watched]]:
+    groups: dict[tuple[int, str, timedelta], list[Watched]] = {}
     for one in watched:
         key = (one.action.small_app_id, one.rule.event, one.rule.lag)
         groups.setdefault(key, []).append(one)

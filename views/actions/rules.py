@@ -1,13 +1,12 @@
 """The rules of actions in words."""
 
 from datetime import datetime, timedelta
-from uuid import UUID
 
 from cron import ClockChange, clock_changes
 from models.action.exceptions import Closed
 from models.action.plan import Broken, Plan
 from models.action.recurrence import RecurrenceModel
-from models.action.rules import CronModel
+from models.action.rules import CronModel, cron_schedule
 from models.values.zones import in_zone
 from views.second_opinion import second_opinion
 
@@ -24,11 +23,10 @@ def zone_of(plan: Plan | Broken, zone: str) -> str:
     return next((rule.zone for rule in plan.rules if rule.zone is not None), zone)
 
 
-def rules_in_words(plan: Plan, uid: UUID, zone: str) -> tuple[str, ...]:
-    """Return a plan's rules in words, for the action `uid`."""
+def rules_in_words(plan: Plan, zone: str) -> tuple[str, ...]:
+    """Return a plan's rules in words; instants without a zone of their own are shown in `zone`."""
     return tuple(
-        rule.words_for(uid, zone) + rule.jitter_words + _exceptions(rule.closed)
-        for rule in plan.rules
+        rule.words(zone) + rule.jitter_words + _exceptions(rule.closed) for rule in plan.rules
     )
 
 
@@ -39,12 +37,12 @@ def _exceptions(closed: Closed | None) -> str:
     return f", except {'; '.join(names[:MOST_NAMED])}{more}" if names else ""
 
 
-def daylight_notes(plan: Plan, uid: UUID, since: datetime, until: datetime) -> tuple[str, ...]:
-    """Return the effects of the clock changes in (since, until] on the rules of an action."""
+def daylight_notes(plan: Plan, since: datetime, until: datetime) -> tuple[str, ...]:
+    """Return the effects of the clock changes in (since, until] on the rules of a plan."""
     found: list[str] = []
     for rule in plan.rules:
         if isinstance(rule, CronModel):
-            schedule = rule.every_occurrence(uid)
+            schedule = cron_schedule(rule.cron_rule, rule.timezone)
             changes = clock_changes(schedule, since, until)
             found += [_moved(one) + _other_engine(schedule.rule, one) for one in changes]
         if isinstance(rule, RecurrenceModel):

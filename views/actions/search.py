@@ -134,14 +134,13 @@ def count(installation: Installation, wanted: Search, most: int) -> int | None:
 def _schedule(row: Mapping[str, Any], zone: str) -> dict[str, Any]:
     """Return a listed action's rules in words, and their zone; that loads the grammar of rules."""
     from models.action.plan import Broken
-    from models.action.schedule import NO_UID
     from views.actions.rules import rules_in_words, zone_of
 
     plan = plan_in(row)
     if isinstance(plan, Broken):
         return {"when": (), "zone": zone}
     zone = zone_of(plan, zone)
-    return {"when": rules_in_words(plan, row["uid"] or NO_UID, zone), "zone": zone}
+    return {"when": rules_in_words(plan, zone), "zone": zone}
 
 
 def _page(

@@ -7,7 +7,6 @@ from uuid import UUID
 import sqlalchemy as sa
 from pydantic import Field
 
-from models.action.schedule import NO_UID
 from models.sql import read_clock
 from runtime.database import reading
 from scheduler.changes import plan
@@ -152,19 +151,19 @@ def _busy(minute: tuple[datetime, int] | None) -> BusyMinute | None:
 
 
 def _shown(one: plan.PlannedChange, now: datetime, zone: str) -> PlannedChange:
-    old, uid = one.plan_before, one.uid or NO_UID
+    old = one.plan_before
     return PlannedChange.of(
         one,
         revision=one.number,
         switched=None if old is None else switched_by(old.active, one.plan.active),
         is_on_events=one.plan.on_event is not None,
-        when=rules_in_words(one.plan, uid, zone_of(one.plan, zone)),
+        when=rules_in_words(one.plan, zone_of(one.plan, zone)),
         next_before=one.before,
         next_after=one.after,
         sent_at_once=one.sent,
-        when_before=() if old is None else rules_in_words(old, uid, zone_of(old, zone)),
+        when_before=() if old is None else rules_in_words(old, zone_of(old, zone)),
         edited_by_sql=one.is_edited,
-        daylight_saving=daylight_notes(one.plan, uid, now, now + YEAR),
+        daylight_saving=daylight_notes(one.plan, now, now + YEAR),
         zone=zone_of(one.plan, zone),
         zone_before=zone_of(old or one.plan, zone),
         priority_before=None if old is None else old.policy.priority,

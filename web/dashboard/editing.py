@@ -1,21 +1,15 @@
 """The form of an action: a document, its meaning, and what storing it would do."""
 
-import re
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
-from zoneinfo import ZoneInfo
 
-import pytz
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from cron import InvalidRule
-from cron.phrases import rule_of_phrase
-from models.errors import InvalidDocument, Outdated, Problem, Refused, SchedulerError
+from models.errors import InvalidDocument, Outdated, Refused, SchedulerError
 from models.json_text import read_json
 from models.notices import Target
 from models.roles import Permission
-from runtime.clock import utc_now
 from views import actions, apps, changes, hooks, steps
 from views.actions import whole
 from views.changes.plan import preview
@@ -40,7 +34,6 @@ ReaderOfEditor = Annotated[Visitor, viewing(Permission.EDIT)]
 NEXT = 10
 # What the page shows of a document that is not read yet.
 NOTHING = {"faults": (), "meaning": None, "planned": None, "changed": (), "told": ()}
-_CRON_RULE = re.compile(r"; write '([^']+)'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +62,8 @@ class Draft:
 @router.get("/apps/{app}/store")
 @router.get("/apps/{app}/draft")
 def new_action(request: Request, visitor: ReaderOfEditor, app: str) -> HTMLResponse:
-    """Show an empty document to fill in."""
-    when = {"cron_rule": "0 7 * * mon", "timezone": visitor.opened.small_app.zone}
+    """Show an empty document to fill in; it has no rule, so that none is saved unseen."""
+    when = {"timezone": visitor.opened.small_app.zone}
     empty = {"name": "", "when": when, "operations": {}}
     return _edit(request, visitor, app, Draft(pretty(empty)))
 
@@ -104,22 +97,6 @@ def continue_draft(request: Request, visitor: Editor, app: str) -> HTMLResponse:
 def check_document(request: Request, visitor: Editor, app: str) -> HTMLResponse:
     """Show what a document means and what storing it would do; nothing is stored."""
     return render(request, "meaning.html", _meaning(visitor, app, Draft.of(visitor.form)))
-
-
-@router.post("/apps/{app}/phrase")
-@heavy
-def read_phrase(request: Request, visitor: Editor) -> HTMLResponse:
-    """Show whether a phrase is a rule; the page then writes it into the document."""
-    phrase, zone = visitor.form.one("phrase"), visitor.form.one("zone")
-    if zone not in pytz.all_timezones_set:
-        zone = visitor.opened.small_app.zone
-    values: dict[str, Any] = {"rule": None, "error": ""}
-    try:
-        if phrase.strip():
-            values["rule"] = rule_of_phrase(phrase, utc_now().astimezone(ZoneInfo(zone)))
-    except InvalidRule as error:
-        values["error"] = error.problem
-    return render(request, "phrase.html", values)
 
 
 @router.post("/apps/{app}/try-hook")
@@ -246,9 +223,9 @@ def _meaning(
         (meaning,) = changes.checked(visitor.opened, [document], known, NEXT).root
         planned = preview(visitor.opened, draft.uid or None, document, known)
     except InvalidDocument as error:
-        return {**values, "faults": [(one, _proposed(one)) for one in error.problems]}
+        return {**values, "faults": error.problems}
     except Refused as error:
-        return {**values, "faults": [(error, "")]}
+        return {**values, "faults": [error]}
     if shown is None and draft.uid:
         shown = actions.stored(visitor.opened, draft.uid)
     changed = difference(shown.document, document) if shown else []
@@ -259,9 +236,3 @@ def _meaning(
         "changed": changed,
         "told": told_by(document),
     }
-
-
-def _proposed(problem: Problem) -> str:
-    """Return the cron rule to write in place of words, `30 7 * * 1-5`; empty for other faults."""
-    found = _CRON_RULE.search(problem.remedy)
-    return found[1] if found and problem.path == "when.cron_rule" else ""

@@ -757,18 +757,6 @@ def test_a_simulation_needs_no_database(call: Call, write: Write, tmp_path: Path
 
 
 @pytest.mark.only_here
-@pytest.mark.parametrize(("wanted", "code"), [(31, 0), (30, 1)])
-def test_expectations_beside_a_file_decide_the_exit_code(
-    call: Call, write: Write, wanted: int, code: int
-) -> None:
-    document = make_document(name="daily", when={"cron_rule": "0 3 * * *", "timezone": "UTC"})
-    file = write(document, "daily.json")
-    write([{"action": "daily", "sent": wanted}], "daily.expect.json")
-
-    assert simulated(call, file).code == code
-
-
-@pytest.mark.only_here
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -780,7 +768,6 @@ def test_expectations_beside_a_file_decide_the_exit_code(
         ),
         pytest.param(["--from", "1970-01-01T00:00:00Z"], "write a later instant", id="beginning"),
         pytest.param(["--down", "2027-01-01T00:00:00Z"], "write FROM/TO", id="down"),
-        pytest.param(["--check"], "no expectations: write them to", id="check"),
     ],
 )
 def test_a_simulation_of_nonsense_is_refused(call: Call, arguments: list[str], told: str) -> None:
@@ -791,17 +778,6 @@ def test_a_simulation_of_nonsense_is_refused(call: Call, arguments: list[str], t
 
 
 @pytest.mark.only_here
-def test_a_pattern_of_files_may_take_in_the_expectations(call: Call, write: Write) -> None:
-    document = make_document(name="daily", when={"cron_rule": "0 3 * * *", "timezone": "UTC"})
-    file = write(document, "daily.json")
-    beside = write([{"action": "daily", "sent": 30}], "daily.expect.json")
-
-    assert simulated(call, file, beside).code == 1
-    alone = simulated(call, beside)
-    assert (alone.code, "holds expectations" in alone.err) == (2, True)
-
-
-@pytest.mark.only_here
 def test_two_simulated_actions_cannot_have_one_name(call: Call, write: Write) -> None:
     file = write(make_document(name="daily"), "daily.json")
 
@@ -809,14 +785,3 @@ def test_two_simulated_actions_cannot_have_one_name(call: Call, write: Write) ->
 
     assert refused.code == 2
     assert "name 'daily': is the name of another action too" in refused.err
-
-
-@pytest.mark.only_here
-def test_wrong_expectations_name_their_file(call: Call, write: Write) -> None:
-    file = write(make_document(name="daily"), "daily.json")
-    write([{"action": "dayly", "sent": 1}], "daily.expect.json")
-
-    refused = simulated(call, file)
-
-    assert refused.code == 2
-    assert "daily.expect.json: [0].action 'dayly': is not a known simulated action" in refused.err

@@ -454,15 +454,6 @@ def test_a_refused_import_names_each_action(call: Call, tmp_path: Path) -> None:
     ]
 
 
-def test_an_export_says_that_the_action_fixes_an_h(call: Call, write: Write) -> None:
-    action = write(make_document(name="nightly", when={"cron_rule": "H 7 * * *"}))
-    assert call("action", "add", action).code == 0
-
-    refused = call("export", "--format", "crontab")
-
-    assert "the H of its rule 'H 7 * * *' is fixed by the action" in refused.out + refused.err
-
-
 @pytest.mark.only_here
 @pytest.mark.parametrize(
     ("allowed", "asked"),

@@ -33,7 +33,7 @@ def owners(call: Call) -> dict[str, str | None]:
 
 def test_a_folder_is_read_with_those_below_it(call: Call, fill: Fill, write: Any) -> None:
     folder = fill("a", "team/deep/b")
-    for ignored in (".hidden.json", ".git/c.json", "a.expect.json", "notes.txt"):
+    for ignored in (".hidden.json", ".git/c.json", "notes.txt"):
         path = Path(folder, ignored)
         path.parent.mkdir(exist_ok=True)
         path.write_text("no document")

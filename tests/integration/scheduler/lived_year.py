@@ -56,7 +56,6 @@ DELAYS: dict[str, tuple[dict[str, str], Callable[[datetime], datetime]]] = {
         {"after": EVENT, "delay": "P3DT5M"},
         lambda at: at + timedelta(days=3, minutes=5),
     ),
-    "after a month": ({"after": EVENT, "delay": "P1M"}, oracle.a_month_later),
 }
 USERS = ("ann", "bob")
 

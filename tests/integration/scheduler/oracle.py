@@ -249,13 +249,6 @@ def cron(rule: str, zone: str, until: datetime) -> frozenset[datetime]:
     return frozenset(_within(datetime.fromtimestamp(second, UTC) for second in seconds))
 
 
-def a_month_later(at: datetime) -> datetime:
-    """Return the same time on the same day of the next month, or on its last day, in UTC."""
-    first = (at.replace(day=1) + timedelta(days=32)).replace(day=1)
-    last = (first + timedelta(days=32)).replace(day=1) - timedelta(days=1)
-    return first.replace(day=min(at.day, last.day))
-
-
 def interval(
     uid: UUID, starting_at: datetime, every: timedelta, jitter: timedelta
 ) -> frozenset[datetime]:

@@ -132,20 +132,6 @@ def test_after_an_event_it_is_due_when_the_delay_is_over(engine: sa.Engine) -> N
     assert told(rows_of(engine, action)) == [("ann", "queued"), ("ben", "queued")]
 
 
-def test_a_delay_of_months_is_reckoned_on_the_wall(engine: sa.Engine) -> None:
-    when = {"after": "instance.user.activated", "delay": "P1M", "timezone": "Europe/Paris"}
-    action = make_action(engine, when=when, since=NOW - 10 * DAY)
-    at = datetime(2026, 11, 30, 9, 0, tzinfo=UTC)
-    for day in (29, 30, 31):
-        activated = datetime(2026, 10, day, 9, 0, tzinfo=UTC)
-        make_user(engine, f"on {day}", activated_at=activated)
-    decided_until(engine, at - MINUTE)
-
-    run_tick(engine, at)
-
-    assert [row["subject"] for row in rows_of(engine, action)] == ["on 30", "on 31"]
-
-
 def test_two_events_of_one_user_with_ids_of_their_own_are_two_operations(engine: sa.Engine) -> None:
     action = make_action(engine, when={"on": "order.paid"}, since=NOW - DAY)
     decided_until(engine, NOW - MINUTE)

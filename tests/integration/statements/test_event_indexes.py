@@ -100,7 +100,7 @@ def _fill(engine: sa.Engine, now: datetime) -> None:
         ((1, "shop", f"u{n}") for n in range(USERS)),
     )
     for number in range(ACTIONS):
-        delay = "P1M" if number % 10 == 0 else f"P{number}DT30S"
+        delay = f"P{number}DT30S"
         make_action(
             engine,
             since=now - 60 * DAY,

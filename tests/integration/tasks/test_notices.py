@@ -434,7 +434,7 @@ def test_a_private_address_is_refused_by_name_of_the_setting(crew: Crew, web: Re
     assert crew.deliver() == ["failed"]
 
     assert web.got == []
-    assert "SCHED_HOOK_ALLOW_PRIVATE=true allows it" in crew.rows()[0]["error"]
+    assert "SCHED_HOOK_ALLOW_PRIVATE=true allows that" in crew.rows()[0]["error"]
 
 
 def test_a_mail_says_what_happened_and_how_to_look(

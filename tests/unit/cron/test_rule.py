@@ -9,11 +9,12 @@ from tests.unit.cron.work import lines_run
 REFUSED = [
     pytest.param("", "is empty", id="empty"),
     pytest.param(" \t ", "is empty", id="blank"),
-    pytest.param("0 0 * *", "4 fields instead of five", id="four_fields"),
-    pytest.param("5", "1 field instead of five", id="one_field"),
-    pytest.param("0 0 7 * * 1", "seconds are not supported", id="six_fields"),
-    pytest.param("0 0 7 * * 1 2026", "the years 2026 are not supported", id="seven_fields"),
-    pytest.param("0 7 * * 1 command to run", "make the command a step", id="a_crontab_line"),
+    pytest.param("0 0 * *", "has 4 fields", id="four_fields"),
+    pytest.param("5", "has 1 field;", id="one_field"),
+    pytest.param("0 0 7 * * 1", "for seconds", id="six_fields"),
+    pytest.param("0 0 7 * * ? 2026", "has 7 fields", id="seven_fields"),
+    pytest.param("0 7 * * 1 command to run", "has 8 fields", id="a_crontab_line"),
+    pytest.param("every monday at 9", "has 4 fields", id="english"),
     pytest.param("0 7 * * 1\n", "contains a character", id="newline"),
     pytest.param("0 7\n* * 1", "contains a character", id="newline_inside"),
     pytest.param("0 7\r* * 1", "contains a character", id="carriage_return"),
@@ -27,12 +28,11 @@ REFUSED = [
     pytest.param("\u00b2 7 * * 1", "contains a character", id="superscript"),
     pytest.param("0 7 * * fr\u0131", "contains a character", id="dotless_i"),
     pytest.param("\ud800 7 * * 1", "contains a character", id="lone_surrogate"),
-    pytest.param("0 ? * 2-6 * cmd", "has 6 fields", id="any_hour_is_no_question_mark"),
-    pytest.param("@reboot", "it has no time", id="reboot"),
+    pytest.param("@reboot", "nickname", id="reboot"),
     pytest.param("@every 5m", "interval", id="every"),
     pytest.param("@dayly", "write '@daily'", id="misspelt_nickname"),
     pytest.param("@", "nickname", id="at_sign"),
-    pytest.param("@daily @daily", "nickname", id="two_nicknames"),
+    pytest.param("@daily @daily", "has 2 fields", id="two_nicknames"),
     pytest.param("0 " * 101, "longer than 200", id="too_long"),
     pytest.param("*" * 10**6, "longer than 200", id="a_million_stars"),
     pytest.param(None, "not text but NoneType", id="none"),
@@ -130,8 +130,6 @@ def test_the_cache_of_parsed_rules_is_bounded() -> None:
         pytest.param("," * 192, id="commas"),
         pytest.param("1-" * 96, id="ranges_of_ranges"),
         pytest.param("mon" + ", " * 90, id="weekdays_in_words"),
-        pytest.param("crontab(" + "(" * 180, id="a_call_of_calls"),
-        pytest.param("@every " + "1h" * 80 + "x", id="a_duration_of_go"),
     ],
 )
 def test_no_text_takes_long_to_read(text: str) -> None:
@@ -139,6 +137,4 @@ def test_no_text_takes_long_to_read(text: str) -> None:
         with suppress(InvalidRule):
             parse_rule(f"{text[:192]} * * * *")
 
-    # Loads what explains a mistake.
-    read("noon")
     assert lines_run(lambda: read(text)) < 10_000

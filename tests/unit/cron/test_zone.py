@@ -5,7 +5,6 @@ import pytest
 import pytz
 
 from cron import CronSchedule, InvalidRule
-from cron.near_zones import ABBREVIATED, AT_OFFSET, BETWEEN_HOURS, PLACES, WINDOWS
 from cron.tzif import _day, transitions
 from cron.zone import END, zone_named
 from tests.unit.cron.debian import offset, wheel_names, wheel_zone
@@ -50,35 +49,17 @@ def test_a_zone_keeps_its_name_in_canonical_spelling(name: str, expected: str) -
         pytest.param("Europe/Chicgo", "'America/Chicago'", id="misspelt_and_elsewhere"),
         pytest.param("america/new york", "'America/New_York'", id="a_blank_and_small_letters"),
         pytest.param("America/NewYork", "'America/New_York'", id="without_the_line_between"),
-        pytest.param("Europe\\Berlin", "'Europe/Berlin'", id="a_backslash"),
-        pytest.param("Europe/Frankfurt", "'Europe/Berlin'", id="a_city_without_a_zone"),
-        pytest.param("Asia/Bangalore", "'Asia/Kolkata'", id="a_city_without_a_zone_in_asia"),
-        pytest.param("America/S\u00e3o Paulo", "'America/Sao_Paulo'", id="an_accent"),
         pytest.param("Europe/Xyz", "an IANA name such as", id="no_city_at_all"),
-        pytest.param("IST", "'Asia/Kolkata', or another place", id="an_abbreviation"),
-        pytest.param("PST", "'America/Los_Angeles', or another place", id="of_the_west_coast"),
-        pytest.param("Australia", "'Australia/Sydney', or another place", id="a_large_country"),
-        pytest.param("Germany", "'Europe/Berlin', or another place", id="a_country"),
-        pytest.param("W. Europe Standard Time", "'Europe/Berlin', or", id="of_windows"),
-        pytest.param("Pacific Standard Time", "'America/Los_Angeles', or", id="of_windows_too"),
-        pytest.param("Eastern Time", "'America/New_York', or", id="in_words"),
-        pytest.param("+02:00", "write 'Etc/GMT-2' (UTC+2: ", id="an_offset_with_a_colon"),
-        pytest.param("GMT+2", "write 'Etc/GMT-2' (UTC+2: ", id="an_offset_from_gmt"),
         pytest.param("new york", "'America/New_York'", id="a_blank"),
         pytest.param(" Asia/Tokyo ", "'Asia/Tokyo'", id="blanks_around"),
-        pytest.param("UTC+2", "write 'Etc/GMT-2' (UTC+2: ", id="an_offset_from_utc"),
-        pytest.param("GMT -03:00", "write 'Etc/GMT+3' (UTC-3: ", id="an_offset_with_minutes"),
-        pytest.param("+0100", "write 'Etc/GMT-1' (UTC+1: ", id="an_offset_alone"),
-        pytest.param("UTC+5:30", "write 'Asia/Kolkata'", id="half_an_hour"),
-        pytest.param("UTC+15", "an IANA name such as", id="no_such_offset"),
+        pytest.param("UTC+2", "an IANA name such as", id="an_offset_from_utc"),
+        pytest.param("+0100", "an IANA name such as", id="an_offset_alone"),
         pytest.param("", "an IANA name such as", id="empty"),
         pytest.param("Factory", "write", id="no_place"),
         pytest.param("localtime", "write", id="the_machine's_own"),
         pytest.param("posixrules", "write", id="posixrules"),
         pytest.param("../../../etc/passwd", "write", id="a_path"),
         pytest.param("/Europe/Paris", "'Europe/Paris'", id="an_absolute_path"),
-        pytest.param("Europe/Par\u0131s", "'Europe/Paris'", id="not_ascii"),
-        pytest.param("Europe/Paris\0", "'Europe/Paris'", id="nul"),
         pytest.param("x" * 10**6, "an IANA name such as", id="a_million_letters"),
         pytest.param(None, "an IANA name such as", id="none"),
         pytest.param(["UTC"], "an IANA name such as", id="a_list"),
@@ -149,16 +130,6 @@ def test_no_zone_changes_again_before_a_fixed_rule_has_caught_up() -> None:
     assert close == []
 
 
-@pytest.mark.parametrize("hours", [-12, -3, 1, 2, 14])
-def test_the_zone_advised_for_an_offset_has_it(hours: int) -> None:
-    with pytest.raises(InvalidRule) as caught:
-        zone_named(f"UTC{hours:+}")
-
-    advised = str(caught.value).split("write '")[1].split("'")[0]
-    assert zone_named(advised).name == advised
-    assert offset(wheel_zone(advised), 0) == hours * 3600
-
-
 @pytest.mark.parametrize(
     ("day", "year", "expected"),
     [
@@ -177,11 +148,6 @@ def test_a_day_of_a_posix_rule_is_found(day: str, year: int, expected: int) -> N
 def test_a_zone_file_of_another_kind_is_refused() -> None:
     with pytest.raises(ValueError, match="TZif"):
         transitions(b"TZif" + bytes(200))
-
-
-@pytest.mark.parametrize("table", [ABBREVIATED, PLACES, WINDOWS, AT_OFFSET, BETWEEN_HOURS])
-def test_every_zone_that_is_advised_is_known(table: dict[str, str]) -> None:
-    assert list(table.values()) == [zone_named(zone).name for zone in table.values()]
 
 
 def test_each_city_is_found_on_every_continent() -> None:

@@ -272,8 +272,6 @@ def test_a_bare_percent_sign_is_remarked(command: str, is_cut: bool) -> None:
 @pytest.mark.parametrize(
     ("rule", "sign"),
     [
-        ("H H(0-7) * * H(mon-fri)", "H"),
-        ("H/15 * * * *", "H"),
         ("0 0 L * *", "L"),
         ("0 0 l * *", "l"),
         ("0 0 15W * *", "W"),

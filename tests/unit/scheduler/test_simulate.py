@@ -1,4 +1,4 @@
-"""The tick's decisions on a virtual clock, and expectations of them."""
+"""The tick's decisions on a virtual clock."""
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
@@ -9,8 +9,6 @@ import pytest
 from models.action.document import ParseContext, parse_action, plan_of
 from scheduler.decision import decide
 from scheduler.simulate import Fate, Simulated, Timetable, busiest, simulate
-from scheduler.simulate.assertions import differences
-from scheduler.simulate.expectations import InvalidExpectations, parse_expectations
 from tests.factories import STEPS, make_document
 
 MONDAY = datetime(2027, 1, 4, tzinfo=UTC)
@@ -166,89 +164,6 @@ def test_the_simulation_equals_ticks_at_every_minute(seed: int) -> None:
         rest = decide(each.plan, each.uid, watermark, until)
         expected[each.name, "undecided"] += len(rest.due) + len(rest.missed)
     assert +expected == found
-
-
-def expectation(**wanted: object) -> list[str]:
-    """Return how a day of an hourly action and of one at 02:00 differs from what is wanted."""
-    actions = [hourly(), action("two", when={"cron_rule": "0 2 * * *"})]
-    fates = list(simulate(actions, MONDAY, MONDAY + DAY, NO_OUTAGE))
-    (one,) = parse_expectations([wanted], {"one": "UTC", "two": "Europe/Paris"}, "UTC")
-    return differences(one, fates)
-
-
-@pytest.mark.parametrize(
-    "wanted",
-    [
-        pytest.param({"sent": 25}, id="all"),
-        pytest.param({"action": "one", "sent": 24, "missed": 0}, id="of_one"),
-        pytest.param({"action": "two", "sent": ["2027-01-04T03:00:00"]}, id="in_its_zone"),
-        pytest.param(
-            {
-                "action": "one",
-                "from": "2027-01-04T03:00:00Z",
-                "to": "2027-01-04T05:00:00Z",
-                "sent": ["2027-01-04T03:00:00Z", "2027-01-04T04:00:00Z"],
-            },
-            id="in_a_range_open_at_its_end",
-        ),
-        pytest.param({"busiest_minute": 2}, id="at_most"),
-    ],
-)
-def test_what_is_as_expected_has_no_difference(wanted: dict[str, object]) -> None:
-    assert expectation(**wanted) == []
-
-
-@pytest.mark.parametrize(
-    ("wanted", "told"),
-    [
-        pytest.param({"sent": 24}, ["expected 24 sent, got 25"], id="count"),
-        pytest.param(
-            {"action": "two", "sent": ["2027-01-04T04:00:00"]},
-            [
-                "expected, but not sent: 2027-01-04T03:00:00Z",
-                "sent, but not expected: 2027-01-04T02:00:00Z",
-            ],
-            id="instants",
-        ),
-        pytest.param({"missed": 1}, ["expected 1 missed, got 0"], id="missed"),
-        pytest.param(
-            {"busiest_minute": 1},
-            ["expected at most 1 per minute, got 2 at 2027-01-04T02:00:00Z"],
-            id="busiest",
-        ),
-    ],
-)
-def test_a_difference_says_what_is_expected_and_what_is(
-    wanted: dict[str, object], told: list[str]
-) -> None:
-    assert expectation(**wanted) == told
-
-
-def test_of_a_missed_span_what_lies_in_the_range_counts() -> None:
-    down = Timetable(((MONDAY, MONDAY + 3 * DAY),))
-    fates = list(simulate([hourly()], MONDAY, MONDAY + 4 * DAY, down))
-    wanted = {"from": "2027-01-05T00:00:00", "to": "2027-01-06T00:00:00", "missed": 0}
-    (one,) = parse_expectations([wanted], {"one": "UTC"}, "UTC")
-
-    assert differences(one, fates) == ["expected 0 missed, got 24"]
-
-
-@pytest.mark.parametrize(
-    ("documents", "told"),
-    [
-        pytest.param({}, "write a list", id="no_list"),
-        pytest.param([{"action": "one"}], "expects nothing; write sent", id="nothing"),
-        pytest.param([{"action": "onne", "sent": 1}], 'did you mean "one"?', id="unknown_action"),
-        pytest.param([{"sent": -1}], "write a whole number", id="negative"),
-        pytest.param([{"sent": 1, "form": 1}], 'did you mean "from"?', id="unknown_key"),
-        pytest.param([{"sent": ["monday"]}], "is not an instant", id="no_instant"),
-    ],
-)
-def test_wrong_expectations_are_refused(documents: object, told: str) -> None:
-    with pytest.raises(InvalidExpectations) as refused:
-        parse_expectations(documents, {"one": "UTC"}, "UTC")
-
-    assert told in str(refused.value)
 
 
 def test_what_one_tick_leaves_to_the_next_at_the_end_is_sent_too() -> None:

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 import pytest
 
 from cron import CronSchedule, clock_changes
-from models.action.schedule import NO_UID
 from tests.factories import make_plan, make_rule
 from views.actions.rules import YEAR, daylight_notes
 from views.second_opinion import AROUND, second_opinion
@@ -15,7 +14,7 @@ NOW = datetime(2026, 11, 25, tzinfo=UTC)
 
 def notes(rule: str, zone: str) -> tuple[str, ...]:
     plan = make_plan(make_rule(cron_rule=rule, timezone=zone))
-    return daylight_notes(plan, NO_UID, NOW, NOW + YEAR)
+    return daylight_notes(plan, NOW, NOW + YEAR)
 
 
 PARIS_IN_SPRING = (

@@ -62,8 +62,8 @@ const formCalendar = (() => {
     if (unit === "weeks" && weekdays.length) made.push(`BYDAY=${weekdays.join(",")}`);
     if (unit === "years" && month) made.push(`BYMONTH=${month}`);
     if (unit === "months" || unit === "years") made.push(...daysFrom(said));
-    if (end === "count" && count) made.push(`COUNT=${count}`);
-    if (end === "until" && until) made.push(`UNTIL=${until.replaceAll("-", "")}`);
+    if (end === "count") made.push(`COUNT=${count}`);
+    if (end === "until") made.push(`UNTIL=${until.replaceAll("-", "")}`);
     return made.join(";");
   };
 

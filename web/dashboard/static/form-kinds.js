@@ -6,9 +6,9 @@ const formKinds = (() => {
   const isSame = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
   // "PT1H30M" is "1 h 30 min". What is no duration stays as it is written, and the page says why.
-  const units = [["Y", "year", "years"], ["M", "month", "months"], ["W", "week", "weeks"], ["D", "day", "days"], ["H", "h", "h"], ["M", "min", "min"], ["S", "s", "s"]];
-  const iso = /^P(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?$/;
-  const spoken = [/^y(?:ears?)?$/, /^mo(?:nths?)?$/, /^w(?:eeks?)?$/, /^d(?:ays?)?$/, /^h(?:rs?|ours?)?$/, /^m(?:ins?|inutes?)?$/, /^s(?:ecs?|econds?)?$/];
+  const units = [["W", "week", "weeks"], ["D", "day", "days"], ["H", "h", "h"], ["M", "min", "min"], ["S", "s", "s"]];
+  const iso = /^P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?$/;
+  const spoken = [/^w(?:eeks?)?$/, /^d(?:ays?)?$/, /^h(?:rs?|ours?)?$/, /^m(?:ins?|inutes?)?$/, /^s(?:ecs?|econds?)?$/];
   const fromDuration = (value) => {
     const parts = typeof value === "string" && value.match(iso);
     if (!parts) return typeof value === "number" ? fromDuration(`PT${value}S`) : value;
@@ -22,7 +22,7 @@ const formKinds = (() => {
     const isOrdered = places.every((place, at) => place >= 0 && (at === 0 || place > places[at - 1]));
     if (!parts.length || rest || !isOrdered) return text;
     const written = parts.map(([, count], at) => `${Number(count)}${units[places[at]][0]}`);
-    const clock = places.findIndex((place) => place > 3);
+    const clock = places.findIndex((place) => place > 1);
     if (clock < 0) return `P${written.join("")}`;
     return `P${written.slice(0, clock).join("")}T${written.slice(clock).join("")}`;
   };

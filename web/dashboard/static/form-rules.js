@@ -84,6 +84,7 @@ const formRules = (form) => {
   const known = (when) => {
     const isLocal = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?$/;
     if (when === null || typeof when !== "object" || Array.isArray(when)) return { rhythm: "own" };
+    if (Object.keys(when).every((key) => key === "timezone")) return { rhythm: "" };
     let found = null;
     if ("every" in when) found = everyOf(when);
     else if ("after" in when || "on" in when) found = ofEvents(when);
@@ -97,15 +98,14 @@ const formRules = (form) => {
   const isCount = (number, most) => Number.isInteger(number) && number >= 1 && number <= most;
   // A number that does not divide an hour is an interval: a cron rule would begin anew each hour.
   const minutes = (number) => {
-    if (!isCount(number, 59)) return null;
-    if (valueOf("counts") || 60 % number) return counted({ every: number * 60 });
+    if (valueOf("counts") || !isCount(number, 59) || 60 % number) return counted({ every: number * 60 });
     return { cron_rule: number === 1 ? "* * * * *" : `*/${number} * * * *` };
   };
   const delayed = (source) => (valueOf("delay") ? { after: source, delay: duration.read(valueOf("delay")) } : null);
-  const event = (name) => name && (delayed(name) ?? { on: name });
+  const event = (name) => delayed(name) ?? { on: name };
   const end = (action) => {
     const after = valueOf("ends") === "success" ? { action } : { action, ends: valueOf("ends") };
-    return action && (delayed(after) ?? { after });
+    return delayed(after) ?? { after };
   };
   // The same first day stays the instant that it is.
   const begun = (rule, before) => {
@@ -114,29 +114,30 @@ const formRules = (form) => {
     return { ...rule, starting_at: before?.starting_at && dayOf(before) === since ? before.starting_at : since };
   };
   const calendar = (before) => {
-    if (!isCount(Number(valueOf("interval")), 9999)) return null;
     const said = { weekdays: ticked(), month: valueOf("month"), nth: valueOf("which"), kind: valueOf("kind"), dates: valueOf("dates"), end: valueOf("stop") };
     const rrule = formCalendar.read({ ...said, unit: valueOf("unit"), interval: valueOf("interval"), count: valueOf("count"), until: valueOf("until") });
-    return begun({ rrule, at: valueOf("time") || "07:00" }, before);
+    return begun({ rrule, at: valueOf("time") }, before);
   };
   const ofText = (before) => {
     const times = valueOf("times").split(",").map((one) => one.trim()).filter(Boolean);
-    return valueOf("rrule") && begun({ rrule: valueOf("rrule"), ...(times.length ? { at: times.length > 1 ? times : times[0] } : {}) }, before);
+    return begun({ rrule: valueOf("rrule"), ...(times.length ? { at: times.length > 1 ? times : times[0] } : {}) }, before);
   };
 
-  // The rule that the fields write; nothing while a part of it is missing.
+  // The rule that the fields write, also while a part of it is missing: what cannot be read is
+  // refused, and no earlier rule is saved in its place. Nothing if the rule is written as JSON.
   const ruleOf = (before) => {
-    const [hour, minute] = (valueOf("time") || "07:00").split(":").map(Number);
-    const cron = (rule) => ({ cron_rule: `${minute} ${hour} ${rule}` });
+    const [hour, minute] = valueOf("time") ? valueOf("time").split(":").map(Number) : ["", ""];
+    const cron = (rule) => ({ cron_rule: `${minute} ${hour} ${rule}`.trim() });
     switch (valueOf("rhythm")) {
       case "minutes": return minutes(Number(valueOf("every")));
-      case "hours": return isCount(Number(valueOf("hours")), 8784) ? counted({ every: Number(valueOf("hours")) * 3600 }) : null;
-      case "interval": return valueOf("span") && counted({ every: duration.read(valueOf("span")) });
+      case "": return {};
+      case "hours": return counted({ every: Number(valueOf("hours")) * 3600 });
+      case "interval": return counted({ every: duration.read(valueOf("span")) });
       case "event": return event(valueOf("event"));
       case "end": return end(valueOf("action"));
-      case "date": return valueOf("due") && { due_date: valueOf("due") };
-      case "cron": return valueOf("cron") && { cron_rule: valueOf("cron") };
-      case "hour": return { cron_rule: `${minute} * * * *` };
+      case "date": return { due_date: valueOf("due") };
+      case "cron": return { cron_rule: valueOf("cron") };
+      case "hour": return { cron_rule: `${minute} * * * *`.trim() };
       case "day": return cron("* * *");
       case "weekdays": return cron("* * mon-fri");
       case "week": return cron(`* * ${valueOf("weekday")}`);
@@ -162,5 +163,5 @@ const formRules = (form) => {
   };
   const tick = (weekdays) => { for (const one of boxes) one.checked = weekdays.includes(one.value); };
 
-  return { dressed, known, parts, tick, written };
+  return { known, parts, tick, written };
 };

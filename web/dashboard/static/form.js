@@ -36,10 +36,13 @@
 
   // A person who chose to write a rule as text goes on, even if other fields could write it.
   let asText = "";
+  let unfinished = "";
   const showRule = (when, active = document.activeElement) => {
     const set = (name, value) => { if (field(name) !== active) field(name).value = value ?? ""; };
     const known = rules.known(when);
     if (asText && known[asText] !== undefined) known.rhythm = asText;
+    // What the fields wrote stays in them while it is no rule yet.
+    if (known.rhythm === "own" && JSON.stringify(when) === unfinished) return;
     form.querySelector("[data-beyond]").hidden = !known.isBeyond;
     // While a person types a part of the rule, an unfinished part does not change the rhythm.
     if (!rules.parts.includes(active?.name)) set("rhythm", known.rhythm);
@@ -98,7 +101,7 @@
 
   const write = (changed) => {
     const found = read();
-    if (!found || changed.name === "phrase") return;
+    if (!found) return;
     if (changed.dataset.path) {
       const path = changed.dataset.path.split(".");
       const made = putAt(found, path, kindOf(changed).read(changed.value.trim(), at(found, changed.dataset.path)));
@@ -120,6 +123,7 @@
       const rule = rules.written(found.when);
       if (!rule) return;
       found.when = rule;
+      unfinished = JSON.stringify(rule);
     }
     put(found);
   };
@@ -128,26 +132,6 @@
     text.dispatchEvent(new Event("input", { bubbles: true }));
   };
 
-  // What the page proposes in place of a value.
-  document.addEventListener("click", (event) => {
-    const { put: path, value } = event.target.closest("[data-put]")?.dataset ?? {};
-    const found = path && read();
-    if (found) put(putAt(found, path.split("."), value));
-  });
-  // What a phrase says is written once.
-  document.addEventListener("htmx:after:swap", () => {
-    const said = form.querySelector("[data-rule]");
-    const found = said && read();
-    if (!found) return;
-    const rule = rules.dressed(JSON.parse(said.dataset.rule), found.when);
-    delete said.dataset.rule;
-    asText = "";
-    found.when = rule;
-    put(found);
-    // Also in the field that a person has gone on to: they have changed none since.
-    showRule(rule, null);
-    shape(found);
-  });
   form.closest("[hidden]")?.removeAttribute("hidden");
   form.addEventListener("input", (event) => { event.stopPropagation(); write(event.target); });
   text.addEventListener("input", () => show(read()));

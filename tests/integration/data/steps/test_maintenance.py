@@ -170,7 +170,7 @@ def test_old_events_go_once_no_action_waits_for_them(work: Work) -> None:
                     occurred_at=database_now(-days * DAY_S),
                 )
             )  # fmt: skip
-    rule = make_rule(after="order.paid", delay="P1M")
+    rule = make_rule(after="order.paid", delay="P31D")
     plan = Plan(True, (rule,), is_heavy=False, queue="quick").to_json()
     about_ann(work, 1, plan=plan)
 

@@ -186,6 +186,7 @@ def test_a_task_has_a_field_for_each_parameter_that_its_worker_reports(
     with chromium.tab(shop.url, shop.token()) as tab:
         page = tab.page
         page.goto(f"/apps/{APP}/new-action")
+        page.select_option("[name=rhythm]", "day")
         page.check("[data-step=celery_task]")
         page.fill("[data-path='operations.celery_task.task']", SHOWN)
         meaning = page.locator("#meaning")
@@ -247,7 +248,6 @@ KINDS = [
     pytest.param("duration", "1 h 30 min", "PT1H30M", id="hours_and_minutes"),
     pytest.param("duration", "2 hours and 5s", "PT2H5S", id="words"),
     pytest.param("duration", "1 day 2 h", "P1DT2H", id="days"),
-    pytest.param("duration", "2 months", "P2M", id="months"),
     pytest.param("duration", "PT5M", "PT5M", id="as_in_the_document"),
     pytest.param("duration", "5 parsecs", "5 parsecs", id="no_duration_stays"),
     pytest.param("duration", "5 min 1 h", "5 min 1 h", id="wrong_order_stays"),
@@ -278,7 +278,7 @@ def test_fields_write_what_people_write_and_read_it_back(
             assert tab.page.evaluate(back, [kind, value]) == value, one.id
 
 
-def test_cron_rules_words_dates_and_intervals_are_written_in_fields(
+def test_cron_rules_dates_and_intervals_are_written_in_fields(
     chromium: Chromium, web_on_sqlite: Web
 ) -> None:
     with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
@@ -287,10 +287,8 @@ def test_cron_rules_words_dates_and_intervals_are_written_in_fields(
         page.check("[data-step=maintenance]")
         page.fill("[data-path=name]", "tidy")
         page.select_option("[name=rhythm]", "cron")
-        page.fill("[name=cron]", "every weekday at 7:30")
-        page.click("#meaning >> text=Write 30 7 * * mon-fri")
+        page.fill("[name=cron]", "30 7 * * mon-fri")
         expect(page.locator("#meaning")).to_contain_text("at 07:30 on Monday to Friday")
-        expect(page.locator("[name=cron]")).to_have_value("30 7 * * mon-fri")
         page.fill("[name=cron]", "*/7 1,2 * * *")
         expect(page.locator("#meaning")).to_contain_text("Next runs")
         page.select_option("[name=rhythm]", "date")
@@ -376,6 +374,7 @@ def test_a_test_is_sent_to_whom_a_hook_would_tell(chromium: Chromium, shop: Web)
         page.goto(f"/apps/{APP}/new-action")
         page.check("[data-step=maintenance]")
         page.fill("[data-path=name]", "tidy")
+        page.select_option("[name=rhythm]", "day")
         page.fill("[data-hook=to]", "ann@example.com")
         page.click("#meaning >> text=Send a test")
         expect(page.locator("#tried-1")).to_have_text("Sent.")

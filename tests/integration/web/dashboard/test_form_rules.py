@@ -1,15 +1,12 @@
-"""Rules in the form, in a real Chromium: the calendar's fields, a rule as text, and words."""
+"""Rules in the form, in a real Chromium: the calendar's fields, and a rule as text."""
 
 import json
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from runtime.clock import utc_now
 from tests import browser
 from tests.browser import Chromium
 from tests.integration.web.conftest import APP, Web
@@ -151,60 +148,44 @@ def test_a_rule_beyond_the_fields_says_so_and_is_changed_as_text(
     assert tab.faults == []
 
 
-def test_words_become_the_rule_that_the_fields_show(chromium: Chromium, web_on_sqlite: Web) -> None:
+def test_no_rule_is_saved_that_nobody_wrote(chromium: Chromium, web_on_sqlite: Web) -> None:
+    """Neither a preselected one, nor the one before in place of a text that cannot be read."""
     with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
         page = tab.page
         _start(page)
-        page.fill("[name=phrase]", "every second Monday at 9 from 2126-11-25")
-        expect(page.locator("[name=rhythm]")).to_have_value("calendar")
-        expect(page.locator("[name=byday][value=MO]")).to_be_checked()
-        second = _written(page)["when"]
-        page.fill("[name=phrase]", "weekdays 7:30")
-        expect(page.locator("[name=rhythm]")).to_have_value("weekdays")
-        expect(page.locator("#meaning")).to_contain_text("at 07:30 on Monday to Friday")
-        page.fill("[name=phrase]", "third friday at 9")
-        expect(page.locator("#phrase-read")).to_contain_text("could mean two rules")
-        assert tab.serious() == []
-        kept = _written(page)["when"]
+        page.click("button:text-is('Save')")
+        expect(page.locator("#meaning .faults")).to_contain_text("has no rule")
+        page.select_option("[name=rhythm]", "cron")
+        page.fill("[name=cron]", "every weekday at 7:30 in Paris")
+        page.click("button:text-is('Save')")
+        expect(page.locator("#meaning .faults")).to_contain_text("write five fields")
+        expect(page.locator("[name=cron]")).to_have_value("every weekday at 7:30 in Paris")
 
-    zone = {"timezone": "Europe/Paris"}
-    assert second == {
-        "rrule": "FREQ=WEEKLY;INTERVAL=2;BYDAY=MO", "at": "09:00", "starting_at": "2126-11-25",
-    } | zone  # fmt: skip
-    assert kept == {"cron_rule": "30 7 * * mon-fri"} | zone
-    assert tab.faults == []
+    answer = web_on_sqlite.client().get("/api/actions/tidy", params={"app": APP})
+    assert answer.status_code == 404
 
 
-@pytest.mark.parametrize("name", ["rhythm", "weekday", "zone"])
-def test_words_change_the_field_that_has_the_focus_too(
-    chromium: Chromium, web_on_sqlite: Web, name: str
-) -> None:
-    """Else the next change of a field would write the rule of before."""
-    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
-        page = tab.page
-        _start(page)
-        page.fill("[name=phrase]", "every second Friday at 9 from 2126-11-25")
-        page.focus(f"[name={name}]")
-        expect(page.locator("[name=rhythm]")).to_have_value("calendar")
-        expect(page.locator("[name=byday][value=FR]")).to_be_checked()
-        page.fill("[name=interval]", "3")
-        changed = _written(page)["when"]
-
-    assert changed["rrule"] == "FREQ=WEEKLY;INTERVAL=3;BYDAY=FR"
-
-
-@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Pacific/Pago_Pago"])
-def test_words_begin_on_the_next_day_of_the_rules_own_zone(
-    chromium: Chromium, web_on_sqlite: Web, zone: str
+@pytest.mark.parametrize(
+    ("rhythm", "name", "remedy"),
+    [
+        ("minutes", "every", "is too short"),
+        ("interval", "span", "is not a duration"),
+        ("day", "time", "write five fields"),
+        ("date", "due", "is not an instant"),
+        ("cron", "cron", "write five fields"),
+        ("calendar", "interval", "write a rule such as"),
+    ],
+)
+def test_an_emptied_field_does_not_leave_the_rule_of_before(
+    chromium: Chromium, web_on_sqlite: Web, rhythm: str, name: str, remedy: str
 ) -> None:
     with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
         page = tab.page
         _start(page)
-        page.fill("[name=zone]", zone)
-        before = utc_now().astimezone(ZoneInfo(zone)).date()
-        page.fill("[name=phrase]", "every other day at 23:59")
-        expect(page.locator("[name=rhythm]")).to_have_value("calendar")
-        when = _written(page)["when"]
+        page.select_option("[name=rhythm]", "week")
+        expect(page.locator("#meaning")).to_contain_text("at 07:00 on Monday")
+        page.select_option("[name=rhythm]", rhythm)
+        page.fill(f"#fields [name={name}]", "")
 
-    assert when["timezone"] == zone
-    assert when["starting_at"] in {str(before), str(before + timedelta(days=1))}
+        expect(page.locator("#meaning .faults")).to_contain_text(remedy)
+        expect(page.locator("[name=rhythm]")).to_have_value(rhythm)

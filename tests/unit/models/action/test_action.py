@@ -281,7 +281,7 @@ def test_a_user_step_may_need_recipients() -> None:
 
 
 def test_the_plan_of_an_event_action_has_its_subjects() -> None:
-    when = {"after": "instance.user.last_seen", "delay": "P1M"}
+    when = {"after": "instance.user.last_seen", "delay": "P30D"}
     recipients = {"groups": ["shop"], "include_inactive_users": "true"}
 
     plan = plan_of(parse(action(when=when, recipients=recipients)))

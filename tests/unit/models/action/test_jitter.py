@@ -22,7 +22,7 @@ SUN = {"solar": "sunset", "lat": 48.85, "lon": 2.35}
 RULES = [
     pytest.param({"cron_rule": "*/10 * * * *", "jitter": "PT5M"}, id="cron"),
     pytest.param({"cron_rule": "30 1,2 * * *", "jitter": "PT2H"}, id="longer_than_a_gap"),
-    pytest.param({"cron_rule": "H * * * *", "jitter": "PT3H"}, id="longer_than_each_gap"),
+    pytest.param({"cron_rule": "17 * * * *", "jitter": "PT3H"}, id="longer_than_each_gap"),
     pytest.param(
         {"cron_rule": "0 9 * * *", "except": [{"days": "sat"}], "jitter": "P2D"}, id="except"
     ),

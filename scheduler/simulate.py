@@ -13,6 +13,7 @@ from models.action.schedule import BEGINNING
 from models.events import Happened
 from models.fingerprint import str_to_uuid
 from models.operation import OperationState
+from models.values.delays import due_after
 from scheduler.decision import (
     Decision,
     decide,
@@ -153,7 +154,7 @@ def _made_due(
     end = Happened(0, fate.decided_at, None, "", active=True, activated_at=None, state=SUCCESS)
     for one in dependants.get(fate.action.name, ()):
         rule = one.plan.on_event
-        due_at = None if rule is None else rule.lag.due(end.at)
+        due_at = None if rule is None else due_after(end.at, rule.lag)
         if due_at is None or due_at > until:
             continue
         # It ends after its tick: a later one decides.
