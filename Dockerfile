@@ -8,8 +8,8 @@ FROM python AS build-data
 ARG PIP_INDEX_URL
 WORKDIR /src
 RUN python -m venv /opt/minutebook
-COPY requirements.lock ./
-RUN /opt/minutebook/bin/pip install --no-cache-dir --require-hashes -r requirements.lock
+COPY requirements/server.lock requirements/
+RUN /opt/minutebook/bin/pip install --no-cache-dir --require-hashes -r requirements/server.lock
 COPY . .
 RUN /opt/minutebook/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation -w /wheels ./release/client .
 RUN /opt/minutebook/bin/pip install --no-cache-dir --no-deps --no-index /wheels/*.whl
@@ -19,8 +19,8 @@ FROM python AS build
 ARG PIP_INDEX_URL
 WORKDIR /src
 RUN python -m venv /opt/minutebook
-COPY requirements-base.lock ./
-RUN /opt/minutebook/bin/pip install --no-cache-dir --require-hashes -r requirements-base.lock
+COPY requirements/base.lock requirements/
+RUN /opt/minutebook/bin/pip install --no-cache-dir --require-hashes -r requirements/base.lock
 COPY --from=build-data /wheels /wheels
 RUN /opt/minutebook/bin/pip install --no-cache-dir --no-deps --no-index /wheels/*.whl
 RUN /opt/minutebook/bin/pip uninstall -y setuptools pip

@@ -9,9 +9,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 IN_MEMORY = $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000000 {print "TMPDIR=/dev/shm"}')
 PYTEST = env -u PYTHONDONTWRITEBYTECODE $(IN_MEMORY) $(BIN)/python -P -m pytest -q
 
-LOCKS = requirements.lock requirements-base.lock requirements-build.lock requirements-dev.lock requirements-client.lock
+LOCKS = requirements/server.lock requirements/base.lock requirements/build.lock requirements/dev.lock requirements/client.lock
 
-.PHONY: setup setup-dev up test test-again test-stores test-quick chaos fuzz attack audit lint types contracts check bench bench-peers size soak dist release-check test-matrix lock clean
+.PHONY: setup setup-dev up test test-again test-stores test-quick chaos fuzz attack audit lint types contracts check bench bench-peers dist release-check test-matrix lock clean
 
 setup: $(VENV)/.stamp
 setup-dev: $(VENV)/.stamp-dev
@@ -21,17 +21,17 @@ $(BIN)/python:
 	@echo "making $(VENV) with $(PY)"
 	@$(PY) -m venv $(VENV) 2>/dev/null || { rm -rf $(VENV); $(PY) -m venv --without-pip $(VENV) && $(PY) -m pip --python $(BIN)/python install -q pip; }
 
-$(VENV)/.stamp: requirements.lock pyproject.toml release/client/pyproject.toml | $(BIN)/python
+$(VENV)/.stamp: requirements/server.lock pyproject.toml release/client/pyproject.toml | $(BIN)/python
 	@echo "installing what Minutebook runs with"
-	@$(PIP) install --require-hashes -r requirements.lock
+	@$(PIP) install --require-hashes -r requirements/server.lock
 	@$(PIP) install --no-deps --no-build-isolation -e release/client -e .
 	@touch $@
 
 # The generator of HTTP clients works with our typer, though it asks for an older one: --no-deps.
-$(VENV)/.stamp-dev: requirements-dev.lock requirements-client.lock $(VENV)/.stamp
+$(VENV)/.stamp-dev: requirements/dev.lock requirements/client.lock $(VENV)/.stamp
 	@echo "installing what the tests need"
-	@$(PIP) install --require-hashes -r requirements-dev.lock
-	@$(PIP) install --require-hashes --no-deps -r requirements-client.lock
+	@$(PIP) install --require-hashes -r requirements/dev.lock
+	@$(PIP) install --require-hashes --no-deps -r requirements/client.lock
 	@touch $@
 
 up: $(VENV)/.stamp ## Run everything here, with the demo small app; Ctrl-C stops it
@@ -60,7 +60,7 @@ chaos: $(VENV)/.stamp-dev ## Storm for minutes on each store; SECONDS=300 SEEDS=
 	CHAOS_SECONDS=$(or $(SECONDS),180) CHAOS_SEEDS=$(SEEDS) $(BIN)/python -P -m pytest -q -s -m storm tests/chaos tests/hostile tests/integration/scheduler/test_explain_year.py
 
 fuzz: $(VENV)/.stamp-dev ## Mutate the kept corpus of hostile inputs; MINUTES=5 SEED=1 KINDS="documents sources"
-	@$(PIP) install --require-hashes --only-binary :all: -r requirements-fuzz.lock 2>/dev/null || echo "no wheel of atheris for this Python and machine: random mutation alone"
+	@$(PIP) install --require-hashes --only-binary :all: -r requirements/fuzz.lock 2>/dev/null || echo "no wheel of atheris for this Python and machine: random mutation alone"
 	$(IN_MEMORY) $(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),5) $(if $(SEED),--seed $(SEED)) $(KINDS)
 
 attack: $(VENV)/.stamp-dev ## Carry out every known attack on one installation with two small apps, a line each
@@ -75,7 +75,7 @@ types: $(VENV)/.stamp-dev
 
 audit: ## Look for the locked versions among the known vulnerabilities; needs the network
 	@test -x $(VENV)-audit/bin/python || $(PY) -m venv $(VENV)-audit
-	@$(VENV)-audit/bin/python -m pip --disable-pip-version-check -q install --require-hashes -r requirements-audit.lock
+	@$(VENV)-audit/bin/python -m pip --disable-pip-version-check -q install --require-hashes -r requirements/audit.lock
 	$(VENV)-audit/bin/pip-audit --vulnerability-service osv --disable-pip --require-hashes $(LOCKS:%=-r %)
 
 contracts: $(VENV)/.stamp-dev
@@ -87,30 +87,30 @@ bench: $(VENV)/.stamp-dev ## Measure; see docs/reference/benchmarks/README.md
 	$(BIN)/python benchmarks/bench_cron.py
 	$(BIN)/python -m benchmarks.run_all
 
-size: $(VENV)/.stamp-dev ## Print how large the house is, and how many files four common ways enter
-	@$(IN_MEMORY) $(BIN)/python -m benchmarks.size
-
-soak: $(VENV)/.stamp-dev ## Run 30 simulated days and 15 minutes of load on PostgreSQL, and find what grows; MINUTES=15 DAYS=30
-	$(IN_MEMORY) $(BIN)/python -m benchmarks.soak --minutes $(or $(MINUTES),15) --days $(or $(DAYS),30)
-
-$(VENV)-peers/.stamp: requirements-peers.lock
+$(VENV)-peers/.stamp: requirements/peers.lock
 	@test -x $(VENV)-peers/bin/python || $(PY) -m venv $(VENV)-peers
-	@$(VENV)-peers/bin/python -m pip --disable-pip-version-check -q install --require-hashes -r requirements-peers.lock
+	@$(VENV)-peers/bin/python -m pip --disable-pip-version-check -q install --require-hashes -r requirements/peers.lock
 	@touch $@
 
 bench-peers: $(VENV)/.stamp-dev $(VENV)-peers/.stamp ## Put Minutebook beside celery beat and others; PART=clocks,due,idle,faults OUTPUT=FILE
 	$(IN_MEMORY) $(BIN)/python -m benchmarks.peers $(if $(PART),--part $(PART)) $(if $(OUTPUT),--output $(OUTPUT))
 
-# Not all that Minutebook runs with: whoever installs the wheels elsewhere needs none of it here.
-$(VENV)/.stamp-build: requirements-build.lock | $(BIN)/python
-	@$(PIP) install --require-hashes -r requirements-build.lock
+# Not what Minutebook runs with: whoever builds the wheels needs nothing else.
+$(VENV)-build/.stamp: requirements/build.lock
+	@test -x $(VENV)-build/bin/python || $(PY) -m venv $(VENV)-build
+	@$(VENV)-build/bin/python -m pip --disable-pip-version-check -q install --require-hashes -r requirements/build.lock
 	@touch $@
 
-dist: $(VENV)/.stamp-build ## Build the wheels and sdists of minutebook-client and minutebook into dist/
-	$(BIN)/python -m release.dist dist
+# The same source gives the same wheels: a fixed time stands in them.
+dist: $(VENV)-build/.stamp ## Build the wheels and sdists of minutebook-client and minutebook into dist/
+	@rm -rf dist
+	@for package in release/client .; do \
+	  SOURCE_DATE_EPOCH=1767225600 $(VENV)-build/bin/python -m build --no-isolation --outdir dist $$package >/dev/null || exit 1; \
+	done
+	$(VENV)-build/bin/twine check --strict dist/*
 
-release-check: $(VENV)/.stamp-dev ## Before an upload: are the names free, do versions agree, do the wheels run alone? Needs the network
-	@$(BIN)/python -m release.check
+release-check: dist ## Before an upload: are the distributions valid and their names free? Needs the network
+	@$(VENV)-build/bin/python release/names.py
 
 test-matrix: $(VENV)/.stamp-dev ## Follow a task in Celery 5.2 to 5.7, install each extra, run on other servers and Pythons, build the images by hand
 	$(IN_MEMORY) $(BIN)/python -P -m pytest -q -rs -m matrix tests/packages tests/docs
@@ -121,14 +121,14 @@ PEERS = 'apscheduler>=3.11,<4' 'celery-redbeat>=2.4,<3' 'celery[redis]>=5.7,<5.8
 COMPILE = uv pip compile -q --universal --generate-hashes --no-header --no-annotate --python-version 3.11
 
 lock: ## For maintainers: write the lock files anew (names, versions and hashes only)
-	$(COMPILE) --extra data --extra mail --extra calendar --extra notify --extra web --extra checkout --no-emit-package minutebook-client pyproject.toml -o requirements.lock
-	$(COMPILE) --extra web -c requirements.lock --no-emit-package minutebook-client pyproject.toml -o requirements-base.lock
-	$(COMPILE) --all-extras -c requirements.lock --no-emit-package minutebook-client pyproject.toml -o requirements-dev.lock
-	echo 'setuptools>=80' | $(COMPILE) -c requirements.lock - -o requirements-build.lock
-	printf 'celery-once>=3,<4\ncelery-singleton>=0.3,<0.4\nopenapi-python-client>=0.29.1,<0.30\nruamel-yaml\n' | $(COMPILE) --no-deps - -o requirements-client.lock
-	echo pip-audit | $(COMPILE) - -o requirements-audit.lock
-	printf '%s\n' $(PEERS) | $(COMPILE) -c requirements-dev.lock - -o requirements-peers.lock
+	$(COMPILE) --extra data --extra mail --extra calendar --extra notify --extra web --extra checkout --no-emit-package minutebook-client pyproject.toml -o requirements/server.lock
+	$(COMPILE) --extra web -c requirements/server.lock --no-emit-package minutebook-client pyproject.toml -o requirements/base.lock
+	$(COMPILE) --all-extras -c requirements/server.lock --no-emit-package minutebook-client pyproject.toml -o requirements/dev.lock
+	printf 'build>=1.3,<2\nsetuptools>=80\ntwine>=6,<7\n' | $(COMPILE) - -o requirements/build.lock
+	printf 'celery-once>=3,<4\ncelery-singleton>=0.3,<0.4\nopenapi-python-client>=0.29.1,<0.30\nruamel-yaml\n' | $(COMPILE) --no-deps - -o requirements/client.lock
+	echo pip-audit | $(COMPILE) - -o requirements/audit.lock
+	printf '%s\n' $(PEERS) | $(COMPILE) -c requirements/dev.lock - -o requirements/peers.lock
 
 clean:
-	rm -rf $(VENV) $(VENV)-audit $(VENV)-peers build dist *.egg-info release/client/*.egg-info release/client/build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
+	rm -rf $(VENV) $(VENV)-audit $(VENV)-build $(VENV)-peers build dist *.egg-info release/client/*.egg-info release/client/build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

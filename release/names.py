@@ -1,106 +1,49 @@
-"""Whether an index has our names: free, ours, or taken by others.
+"""Before an upload: does the package index have our names already?
 
-A name is ours if what the index has under it links to our repository. An index does not verify
-links; it shows the owner of a project on its page.
+    python release/names.py
+
+It asks by pip, and so the index that pip is set to. The exit code is 1 if a name is taken, or if
+the index gave no answer.
 """
 
-import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from time import monotonic
-from typing import Any
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
 
-import httpx
-
-from release.findings import Finding
-from release.project import Project
-
-INDEX = "https://pypi.org"
-WITHIN_S = 20.0
-MOST_BYTES = 5_000_000
-# Neither redirects to another place, nor an answer that unpacks to more than it says.
-AS_IT_IS = {"Accept": "application/json", "Accept-Encoding": "identity"}
+ROOT = Path(__file__).resolve().parent.parent
+PLACES = ("pyproject.toml", "release/client/pyproject.toml")
 
 
-@dataclass(frozen=True)
-class Published:
-    """What an index has under a name: its newest version, and where it links to."""
-
-    version: str
-    links: tuple[str, ...]
-
-
-class CouldNotTell(Exception):
-    """The index gave no answer that says whether it has a name."""
-
-
-def check_names(
-    index: str, projects: Sequence[Project], within_s: float = WITHIN_S
-) -> Iterator[Finding]:
-    """Yield a finding for each of our names."""
-    for project in projects:
-        try:
-            found = ask(index, project.name, within_s)
-        except CouldNotTell as error:
-            fact = f"could not tell whether {project.name} is free: {error}"
-            yield Finding(fact, "check the network, and that the index answers; then try again")
-        else:
-            yield judge(project, found)
+def main() -> int:
+    """Print a line for each name; return the exit code."""
+    codes = []
+    for place in PLACES:
+        project = tomllib.loads((ROOT / place).read_text(encoding="utf-8"))["project"]
+        is_free, said = asked(project["name"])
+        print(f"{project['name']} {project['version']}: {said}")
+        codes.append(0 if is_free else 1)
+    return max(codes)
 
 
-def judge(project: Project, found: Published | None) -> Finding:
-    """Return what the answer of an index means for a project."""
-    name, version = project.name, project.version
-    if found is None:
-        return Finding(f"the name {name} is free")
-    taken = f"the name {name} is taken, with {found.version}"
-    if not project.repository:
-        has_it = f"if it is ours, write its repository into project.urls of {project.place}"
-        return Finding(taken, f"choose another name; {has_it} and compare")
-    if _plain(project.repository) not in map(_plain, found.links):
-        return Finding(taken, f"choose another name: it does not link to {project.repository}")
-    if found.version == version:
-        return Finding(f"{name} {version} is uploaded already", "raise the version")
-    return Finding(f"the name {name} is ours; {version} comes after {found.version}")
+def asked(name: str) -> tuple[bool, str]:
+    """Return whether the index lacks a name, and what it says."""
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "index",
+        "versions",
+        name,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return False, f"taken, {done.stdout.splitlines()[0]}; raise the version if it is ours"
+    if f"No matching distribution found for {name}" in done.stderr:
+        return True, "the name is free"
+    return False, f"the index did not answer: {(done.stderr.strip().splitlines() or ['-'])[-1]}"
 
 
-def _plain(url: str) -> str:
-    return url.casefold().rstrip("/").removesuffix(".git")
-
-
-def ask(
-    index: str, name: str, within_s: float = WITHIN_S, most_bytes: int = MOST_BYTES
-) -> Published | None:
-    """Return what the index has under a name, None if nothing; raises CouldNotTell."""
-    url = f"{index.rstrip('/')}/pypi/{name}/json"
-    until = monotonic() + within_s
-    try:
-        with httpx.stream("GET", url, headers=AS_IT_IS, timeout=within_s) as response:
-            if response.status_code == httpx.codes.NOT_FOUND:
-                return None
-            if response.status_code != httpx.codes.OK:
-                raise CouldNotTell(f"{url} answers {response.status_code}")
-            return parse(_bounded(response, until, most_bytes))
-    except httpx.HTTPError as error:
-        raise CouldNotTell(f"{url}: {error or type(error).__name__}") from None
-
-
-def _bounded(response: httpx.Response, until: float, most_bytes: int) -> bytes:
-    content = b""
-    for part in response.iter_raw():
-        content += part
-        if len(content) > most_bytes:
-            raise CouldNotTell(f"{response.url} answers more than {most_bytes:,} bytes")
-        if monotonic() > until:
-            raise CouldNotTell(f"{response.url} takes too long")
-    return content
-
-
-def parse(content: bytes) -> Published:
-    """Return what a project's JSON says; raises CouldNotTell."""
-    try:
-        given: dict[str, Any] = json.loads(content)["info"]
-        links = {**(given.get("project_urls") or {}), "": given.get("home_page") or ""}
-        return Published(str(given["version"]), tuple(map(str, links.values())))
-    except (ValueError, LookupError, TypeError, AttributeError):
-        raise CouldNotTell("the answer is not the JSON of a project") from None
+if __name__ == "__main__":
+    sys.exit(main())

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from release.dist import ROOT, build_all
-
+ROOT = Path(__file__).parents[2]
 # The libraries of the tests, without the links to our source that lie among them: Python reads
 # those for its own folders alone.
 LIBRARIES = sysconfig.get_path("purelib")
@@ -136,8 +135,17 @@ class Wheels:
 
 
 def build_wheels(folder: Path) -> Wheels:
-    """Build both distributions."""
-    return Wheels(tuple(build_all(folder)))
+    """Build both distributions, as `make dist` does."""
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": "1767225600"}
+    for package in ("release/client", "."):
+        subprocess.run(
+            [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), package],
+            cwd=ROOT,
+            env=environment,
+            check=True,
+            capture_output=True,
+        )
+    return Wheels(tuple(folder.iterdir()))
 
 
 __all__ = [

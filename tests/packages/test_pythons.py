@@ -9,7 +9,7 @@ from tests.packages.debian import inside, make_root
 from tests.packages.environments import ROOT, find_python, passes
 
 pytestmark = [pytest.mark.matrix, pytest.mark.timeout(3600)]
-LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-client.lock")
+LOCKS = ("requirements/server.lock", "requirements/dev.lock", "requirements/client.lock")
 TESTS = (
     "tests/unit", "tests/integration/store", "tests/integration/scheduler",
     "tests/integration/tasks", "tests/acceptance/test_daemons.py",

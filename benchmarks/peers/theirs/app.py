@@ -1,6 +1,6 @@
 """The Celery application that all peers send to, and the entries that they schedule.
 
-What is in this folder runs in the peers' own environment (`requirements-peers.lock`) and imports
+What is in this folder runs in the peers' own environment (`requirements/peers.lock`) and imports
 nothing of Minutebook.
 """
 

@@ -1,1 +1,0 @@
-"""How large the house is: lines, files, importers, and how far four common ways lead through it."""

@@ -1,1 +1,0 @@
-"""Run for long, by a simulated clock and by the real one, and look for what grows or is late."""
