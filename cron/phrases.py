@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from typing import Any, NamedTuple
 
+from cron import recurrence as reading
 from cron.dialects.spans import spoken_span
 from cron.dialects.spoken import DAYS, ORDINAL, SHORT, day_fields, parted_phrase, rule_at
 from cron.errors import InvalidRule, quote
 from cron.fields import MONTHS, WEEKDAY, WEEKDAYS
 from cron.intervals import UNIT_S, interval_of
-from cron.recurrence import reading
 from cron.signs import LAST, NthWeekday, parted
 
 LONGEST_PHRASE = 120

@@ -8,7 +8,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from cron import InvalidRule
-from cron.recurrence import RecurrentMinutes, read_recurrence
+from cron.recurrence import read_recurrence
+from cron.recurrent_days import RecurrentMinutes
 from cron.zone import canonical_name
 from models.errors import Refused as RefusedCommand
 from models.values import format_instant
