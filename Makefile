@@ -121,7 +121,7 @@ PEERS = 'apscheduler>=3.11,<4' 'celery-redbeat>=2.4,<3' 'celery[redis]>=5.7,<5.8
 COMPILE = uv pip compile -q --universal --generate-hashes --no-header --no-annotate --python-version 3.11
 
 lock: ## For maintainers: write the lock files anew (names, versions and hashes only)
-	$(COMPILE) --extra data --extra mail --extra calendar --extra notify --extra web --extra checkout --no-emit-package minutebook-client pyproject.toml -o requirements.lock
+	$(COMPILE) --extra data --extra mail --extra notify --extra web --extra checkout --no-emit-package minutebook-client pyproject.toml -o requirements.lock
 	$(COMPILE) --extra web -c requirements.lock --no-emit-package minutebook-client pyproject.toml -o requirements-base.lock
 	$(COMPILE) --all-extras -c requirements.lock --no-emit-package minutebook-client pyproject.toml -o requirements-dev.lock
 	echo 'setuptools>=80' | $(COMPILE) -c requirements.lock - -o requirements-build.lock

@@ -10,7 +10,10 @@ from collections.abc import Mapping
 KEYS: Mapping[str, str] = {}
 
 # Commands, as they are typed after `minutebook`.
-COMMANDS: Mapping[str, str] = {}
+COMMANDS: Mapping[str, str] = {
+    "app calendar": "write the dates into the app's document, as `calendars`",
+    "import icalendar": "write such actions",
+}
 
 # Settings, by their variable.
 SETTINGS: Mapping[str, str] = {}

@@ -22,7 +22,7 @@ from pydantic import (
 from cron import InvalidRule, WallClock
 from cron.recurrence import MONTHLY, MOST_TIMES, YEARLY, Recurrence, read_recurrence
 from cron.recurrent_days import RecurrentMinutes
-from models.action.exceptions import Closed, Except
+from models.action.exceptions import Except
 from models.action.rule import Jittered
 from models.action.schedule import NO_UID, ONE_SECOND, Schedule, bounded
 from models.parsing import Reading, reading_of
@@ -150,11 +150,6 @@ class RecurrenceModel(Jittered):
     def wall_clock(self) -> WallClock:
         """The occurrences on the clock of its zone, as if the rule had neither start nor end."""
         return WallClock(self._minutes, self.timezone)
-
-    @property
-    def closed(self) -> Closed | None:
-        """The times that its `except` leaves out."""
-        return None if self.except_ is None else self.except_.closed
 
     def every_occurrence(self, uid: UUID) -> Schedule:  # noqa: ARG002 - the same for all actions
         """Return the occurrences of the rule from `starting_at` to its end."""

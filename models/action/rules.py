@@ -20,7 +20,7 @@ from cron import (
     oversized_steps,
 )
 from cron.rule import normalised
-from models.action.exceptions import Closed, Except
+from models.action.exceptions import Except
 from models.action.policy import DUE_DATE_LOOK_BACK
 from models.action.rule import (
     NOTHING,
@@ -77,11 +77,6 @@ class CronModel(Jittered):
     def zone(self) -> str:
         """The zone of its wall clock."""
         return self.timezone
-
-    @property
-    def closed(self) -> Closed | None:
-        """The times that its `except` leaves out."""
-        return None if self.except_ is None else self.except_.closed
 
     def every_occurrence(self, uid: UUID) -> CronSchedule:
         """Return the occurrences of the rule, whose `H` are those of the action `uid`."""
