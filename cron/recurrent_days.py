@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from datetime import MAXYEAR, date, datetime, time, timedelta
 from functools import lru_cache
 
-from cron.days import NEVER, ORIGIN, STARTS, YEAR_OF, YEARS
+from cron.days import NEVER, ORIGIN, STARTS, YEAR_OF, YEARS, Days
 from cron.errors import InvalidRule, quote
 from cron.minutes import MINUTES_A_DAY, Minutes
 from cron.recurrence import MONTHLY, WEEKDAYS, YEARLY, Recurrence, read_recurrence
@@ -76,57 +76,27 @@ class RecurrentMinutes(Minutes):
         return found
 
 
-class RecurrentDays:
-    """The matching days of 1969 to 2200; each year is found when it is first asked for.
+class RecurrentDays(Days):
+    """The matching days of 1969 to 2200; each year is found when it is first asked for."""
 
-    Years are counted from 1969, as in `cron.days`.
-    """
+    __slots__ = ("_week", "first", "rule")
 
     def __init__(self, rule: Recurrence, first: date) -> None:
-        self.rule = rule
-        self.first = day_of(first)
-        self._of_a_period = _within_a_period(rule.beginning(first))
+        self.rule, self.first = rule, day_of(first)
         # A day before 1969 that begins a week.
         wkst = WEEKDAYS.index(rule.parts.get("WKST", "MO"))
         self._week = (wkst - ORIGIN.weekday()) % 7 - 7
-        self._first_period = self._period(self.first)
-        self._years: list[bytes | None] = [None] * len(YEARS)
+        self._years = _Years(self, _within_a_period(rule.beginning(first)))
 
     def at_or_after(self, day: int) -> int:
         """Return the first matching day from `day` on, or NEVER."""
-        day = max(day, self.first)
-        index = YEAR_OF[day]
-        found = (self._years[index] or self._of_year(index)).find(1, day - STARTS[index])
-        while found < 0:
-            index += 1
-            if index == len(self._years):
-                return NEVER
-            found = (self._years[index] or self._of_year(index)).find(1)
-        return STARTS[index] + found
-
-    def at_or_before(self, day: int) -> int:
-        """Return the last matching day up to `day`, or -NEVER."""
-        index = YEAR_OF[day]
-        end = day - STARTS[index] + 1
-        while index >= YEAR_OF[self.first]:
-            found = (self._years[index] or self._of_year(index)).rfind(1, 0, end)
-            if found >= 0:
-                return STARTS[index] + found
-            index, end = index - 1, 366
-        return -NEVER
-
-    def matches(self, day: int) -> bool:
-        """Return whether `day` matches."""
-        index = YEAR_OF[day]
-        return day >= self.first and self._of_year(index)[day - STARTS[index]] == 1
+        return super().at_or_after(max(day, self.first))
 
     def count_before(self, day: int) -> int:
         """Return how many days match before `day`."""
-        index = YEAR_OF[day]
-        if index < YEAR_OF[self.first]:
-            return 0
-        whole = sum(self._of_year(one).count(1) for one in range(YEAR_OF[self.first], index))
-        return whole + self._of_year(index).count(1, 0, day - STARTS[index])
+        first, index = YEAR_OF[self.first], YEAR_OF[day]
+        whole = sum(self._years[one].count(1) for one in range(first, index))
+        return whole + self._years[index].count(1, 0, day - STARTS[index])
 
     def leaves_periods_out(self) -> bool:
         """Return whether some months, or years, that the rule is about have no day.
@@ -146,22 +116,10 @@ class RecurrentDays:
                 return True
         return False
 
-    def _of_year(self, index: int) -> bytes:
-        found = self._years[index]
-        if found is None:
-            found = self._years[index] = self._find(index)
-        return found
-
-    def _find(self, index: int) -> bytes:
-        named = _named_days(self._of_a_period, _like(YEARS[index]))
-        if self.rule.interval == 1 and index > YEAR_OF[self.first]:
-            return named
-        days = enumerate(named, STARTS[index])
-        return bytes(flag and day >= self.first and self._is_left(day) for day, flag in days)
-
-    def _is_left(self, day: int) -> bool:
-        """Return whether INTERVAL leaves the period of a day."""
-        return (self._period(day) - self._first_period) % self.rule.interval == 0
+    def has(self, day: int) -> bool:
+        """Return whether a day is not before the first, in a period that INTERVAL leaves."""
+        passed = self._period(day) - self._period(self.first)
+        return day >= self.first and passed % self.rule.interval == 0
 
     def _period(self, day: int) -> int:
         """Return the number of the day, week, month or year that holds a day."""
@@ -174,6 +132,21 @@ class RecurrentDays:
                 found = date_of(day)
                 return 12 * found.year + found.month
         return date_of(day).year
+
+
+class _Years(dict[int, bytes]):
+    """The days of each year, counted from 1969, as flags."""
+
+    def __init__(self, days: RecurrentDays, of_a_period: str) -> None:
+        self._days, self._of_a_period = days, of_a_period
+
+    def __missing__(self, index: int) -> bytes:
+        named = _named_days(self._of_a_period, _like(YEARS[index]))
+        if self._days.rule.interval > 1 or index <= YEAR_OF[self._days.first]:
+            days = enumerate(named, STARTS[index])
+            named = bytes(flag and self._days.has(day) for day, flag in days)
+        self[index] = named
+        return named
 
 
 def day_of(day: date) -> int:
