@@ -22,8 +22,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from croniter import croniter
 
-from cron import CronSchedule, WallClock, in_words, rule, tz_release, zone
-from cron.recurrence import RecurrentMinutes, minutes, read_recurrence, reading
+from cron import (
+    CronSchedule,
+    WallClock,
+    in_words,
+    recurrence,
+    recurrent_days,
+    rule,
+    tz_release,
+    zone,
+)
+from cron.recurrence import read_recurrence
+from cron.recurrent_days import RecurrentMinutes
 
 ZONE = "Europe/Paris"
 NOON = datetime(2026, 7, 1, 10, 0, tzinfo=UTC)
@@ -73,8 +83,8 @@ def ask_next_recurrent() -> None:
 
 
 def parse_recurrent() -> None:
-    reading._read.cache_clear()
-    minutes.recurrent_days.cache_clear()
+    recurrence._read.cache_clear()
+    recurrent_days.recurrent_days.cache_clear()
     for text in RECURRENCES:
         recurrent(text)
 

@@ -1,6 +1,6 @@
 """Cron rules, IANA time zones and the sun to instants: pure, independent of all else."""
 
-from cron.blackout import Blackout, Span, Window, YearlyDay, blackout
+from cron.blackout import Blackout, Span, YearlyDay, blackout
 from cron.daylight import ClockChange, clock_changes
 from cron.errors import InvalidRule
 from cron.rule import parse_rule
@@ -24,7 +24,6 @@ __all__ = [
     "SolarSchedule",
     "Span",
     "WallClock",
-    "Window",
     "YearlyDay",
     "blackout",
     "clock_changes",

@@ -1,50 +1,29 @@
-"""Times without occurrences: dates, yearly days and weekly windows on the clock of a zone."""
+"""Days without occurrences: dates, days of each year and weekdays on the clock of a zone."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from itertools import pairwise
 from typing import NamedTuple
 
 from cron.days import ORIGIN
 from cron.zone import END, zone_named
 
 DAY_S = 86_400
-DAY_MINUTES = 1_440
-WEEK = 7
-
-
-class Window(NamedTuple):
-    """A weekly time: it begins on each of `weekdays` (Monday is 0) and is closed for a while.
-
-    Minutes [first, until) count from midnight; `until` beyond 1,440 lies on the next day.
-    """
-
-    weekdays: tuple[int, ...]
-    first: int
-    until: int
-
-    @property
-    def name(self) -> str:
-        """The window in words: `sat, sun`, `22:00 to 06:00 on fri`."""
-        days = ", ".join(NAMES[day] for day in self.weekdays)
-        if self.first == 0 and self.until == DAY_MINUTES:
-            return days
-        hours = f"{_clock(self.first)} to {_clock(self.until)}"
-        return hours if len(self.weekdays) == WEEK else f"{hours} on {days}"
 
 
 class YearlyDay(NamedTuple):
-    """A day of each year."""
+    """A day of each year, and the calendar that has it."""
 
     month: int
     day: int
+    calendar: str = ""
 
     @property
     def name(self) -> str:
-        """The day as `12-25 of each year`."""
-        return f"{self.month:02}-{self.day:02} of each year"
+        """The day as `12-25 of each year`, with its calendar."""
+        named = f" of calendar {self.calendar}" if self.calendar else ""
+        return f"{self.month:02}-{self.day:02} of each year{named}"
 
 
 class Span(NamedTuple):
@@ -67,20 +46,20 @@ NAMES = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
 class Blackout:
-    """The closed times of a schedule: fixed spans, and days and windows on a zone's clock.
+    """The closed times of a schedule: fixed spans, and days on a zone's clock.
 
-    A window that a clock change repeats is closed both times. Instants outside 1970 to 2199 are
-    open. Raises cron.InvalidRule for an unknown zone. Immutable and thread-safe.
+    Weekdays are 0 (Monday) to 6. Instants outside 1970 to 2199 are open. Raises cron.InvalidRule
+    for an unknown zone. Immutable and thread-safe.
     """
 
-    __slots__ = ("_ends", "_names", "_starts", "_week", "_yearly", "_zone")
+    __slots__ = ("_ends", "_names", "_starts", "_weekdays", "_yearly", "_zone")
 
     def __init__(
         self,
         zone: str,
         spans: Sequence[Span] = (),
         yearly: Sequence[YearlyDay] = (),
-        windows: Sequence[Window] = (),
+        weekdays: Sequence[int] = (),
     ) -> None:
         merged = list(_merged(spans))
         self._starts = [begin for begin, _, _ in merged]
@@ -88,7 +67,7 @@ class Blackout:
         self._names = [name for _, _, name in merged]
         self._zone = zone_named(zone)
         self._yearly = {(one.month, one.day): one.name for one in yearly}
-        self._week = _week(windows)
+        self._weekdays = frozenset(weekdays)
 
     def at(self, instant: datetime) -> Piece:
         """Return a piece of time around an instant: closed or open as a whole."""
@@ -112,7 +91,7 @@ class Blackout:
             return Piece(self._starts[index], self._ends[index], self._names[index])
         low = self._ends[index] if index >= 0 else 0
         high = self._starts[index + 1] if index + 1 < len(self._starts) else END
-        if not self._yearly and not self._week:
+        if not self._yearly and not self._weekdays:
             return Piece(low, high, None)
         stretch = self._zone.wildcard[bisect_right(self._zone.starts, second) - 1]
         begin, end, closed = self._on_the_wall(second + stretch.shift)
@@ -124,16 +103,12 @@ class Blackout:
 
     def _on_the_wall(self, wall: int) -> tuple[int, int, str | None]:
         """Return the piece of a local day, in seconds of the wall clock since ORIGIN."""
-        number, second = divmod(wall, DAY_S)
-        midnight = number * DAY_S
+        number = wall // DAY_S
         day = ORIGIN + timedelta(days=number)
-        yearly = self._yearly.get((day.month, day.day)) if self._yearly else None
-        if yearly is not None or not self._week:
-            return midnight, midnight + DAY_S, yearly
-        pieces = self._week[day.weekday()]
-        starts = [one.begin for one in pieces]
-        piece = pieces[bisect_right(starts, second) - 1]
-        return midnight + piece.begin, midnight + piece.end, piece.closed
+        closed = self._yearly.get((day.month, day.day))
+        if closed is None and day.weekday() in self._weekdays:
+            closed = NAMES[day.weekday()]
+        return number * DAY_S, (number + 1) * DAY_S, closed
 
 
 @lru_cache(maxsize=10_000)
@@ -141,10 +116,10 @@ def blackout(
     zone: str,
     spans: tuple[Span, ...] = (),
     yearly: tuple[YearlyDay, ...] = (),
-    windows: tuple[Window, ...] = (),
+    weekdays: tuple[int, ...] = (),
 ) -> Blackout:
     """Return the closed times of a schedule, made once; raises cron.InvalidRule."""
-    return Blackout(zone, spans, yearly, windows)
+    return Blackout(zone, spans, yearly, weekdays)
 
 
 def _merged(spans: Sequence[Span]) -> Iterator[tuple[int, int, str]]:
@@ -162,30 +137,5 @@ def _merged(spans: Sequence[Span]) -> Iterator[tuple[int, int, str]]:
         yield begin, end, name
 
 
-def _week(windows: Sequence[Window]) -> tuple[tuple[Piece, ...], ...]:
-    """Return the pieces of each weekday, in seconds of its wall clock; none without windows."""
-    if not windows:
-        return ()
-    return tuple(_weekday(day, windows) for day in range(WEEK))
-
-
-def _weekday(day: int, windows: Sequence[Window]) -> tuple[Piece, ...]:
-    closed: list[tuple[int, int, str]] = []
-    for window in windows:
-        if day in window.weekdays:
-            closed.append((window.first, min(window.until, DAY_MINUTES), window.name))
-        if (day - 1) % WEEK in window.weekdays and window.until > DAY_MINUTES:
-            closed.append((0, window.until - DAY_MINUTES, window.name))
-    edges = sorted({0, DAY_MINUTES, *(edge for one in closed for edge in one[:2])})
-    return tuple(
-        Piece(begin * 60, end * 60, next((why for a, b, why in closed if a <= begin < b), None))
-        for begin, end in pairwise(edges)
-    )
-
-
 def _before(second: int) -> datetime:
     return datetime.fromtimestamp(second - 1, UTC)
-
-
-def _clock(minute: int) -> str:
-    return f"{minute % DAY_MINUTES // 60:02}:{minute % 60:02}"

@@ -45,6 +45,8 @@ class Days:
 
     __slots__ = ("_before", "_years")
 
+    _years: Sequence[bytes] | dict[int, bytes]
+
     def __init__(self, fields: DayFields) -> None:
         kinds = {kind: _year_flags(fields, *kind) for kind in dict.fromkeys(_KINDS)}
         self._years = tuple(kinds[kind] for kind in _KINDS)

@@ -1,9 +1,8 @@
-"""Templates of mails, the executive summary, and the entries of calendars, in words."""
+"""Templates of mails and the executive summary, in words."""
 
 from collections.abc import Iterator
 
-from cli.render import document_lines, listing, sentence
-from data.views.calendar_file import CalendarEntries
+from cli.render import listing, sentence
 from data.views.summary import SummaryPreview
 from data.views.templates import TemplatePreview, Templates, TriedMail, WrittenPart
 
@@ -33,12 +32,7 @@ def _summary(made: SummaryPreview, *, text_alone: bool = False) -> Iterator[str]
         yield from ("", f"HTML: {len(made.html):,} characters; --html FILE writes them")
 
 
-def _calendar(found: CalendarEntries) -> Iterator[str]:
-    yield from document_lines(found.entries)
-
-
 FORMS = {
-    CalendarEntries: _calendar,
     Templates: listing(COLUMNS),
     TemplatePreview: _preview,
     TriedMail: sentence("{message}"),

@@ -42,6 +42,10 @@ def lacking(steps: Steps) -> frozenset[str]:
     return steps.lacking if isinstance(steps, KnownSteps) else frozenset()
 
 
+# The calendars of a small app by name, each a list of dates as `except` has them.
+Calendars = Mapping[str, Sequence[object]]
+
+
 @dataclass(frozen=True, slots=True)
 class ParseContext:
     """The context in which an action is saved.
@@ -67,8 +71,7 @@ class ParseContext:
     commands: tuple[str, ...] | None = ()
     # Channels that the settings name; None leaves that check to the worker.
     channels: tuple[str, ...] | None = ()
-    # The small app's calendars by name, each a list of entries of `except`.
-    calendars: Mapping[str, Sequence[object]] = field(default_factory=dict)
+    calendars: Calendars = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,7 @@ class Reading:
     kept_due_dates: frozenset[datetime] = frozenset()
     tick: timedelta = timedelta(seconds=1)
     tolerant: bool = False
-    calendars: Mapping[str, Sequence[object]] = field(default_factory=dict)
+    calendars: Calendars = field(default_factory=dict)
 
 
 # Without a context, a document may name each of our own steps that this process has declared.

@@ -189,7 +189,6 @@ actions = sa.Table(
     _partial("actions_with_priority", "active", where=WITH_PRIORITY),
     _partial("actions_refreshing", "small_app_id", where=REFRESHING),
     _partial("actions_with_command", "small_app_id", where=naming("command")),
-    _partial("actions_with_calendar", "small_app_id", where=naming("calendar")),
     _partial("actions_with_execsum", "small_app_id", where=naming("send_execsum")),
     _partial("actions_wanting_mail", "active", where=WANTS_MAIL),
     sa.Index("actions_owned", "owner"),

@@ -15,6 +15,8 @@ KEYS: Mapping[str, str] = {
 COMMANDS: Mapping[str, str] = {
     "app grant": "write `minutebook app add NAME --trusted`, or give it --queue and --tasks",
     "app limit": "set SCHED_LIMITS_ACTIONS and SCHED_LIMITS_DISK_MB for all restricted small apps",
+    "app calendar": "write the dates into the app's document, as `calendars`",
+    "import icalendar": "write such actions",
 }
 
 # Settings, by their variable.

@@ -75,8 +75,9 @@ class MissedSpan:
 class Decision:
     """The outcomes of an action's occurrences in a window that ends at `watermark`.
 
-    `due` and `missed` ascend. `next_occurrence_at` is the clock's first one after `watermark`, or
-    when an interval from the end has to be looked at again; `ended_at` is what that counts from.
+    `due` and `missed` ascend. `next_occurrence_at` is the clock's first one after `watermark`, be
+    it excluded by a calendar, which may change until then; or when an interval from the end has to
+    be looked at again, and `ended_at` is what that counts from.
     """
 
     watermark: datetime
@@ -130,10 +131,14 @@ def decide(
     upto = max(watermark, until)
     sent = tuple(Occurrence(at) for at in due)
     is_all, following = _is_all(whole, watermark, until, due)
-    if is_all:
-        return Decision(upto, sent, next_occurrence_at=following)
-    missed, span = _missed(whole, (watermark, until, now), due, partial(_reason, plan, parts))
-    return Decision(upto, sent, missed, span, whole.next(upto))
+    missed: tuple[Missed, ...] = ()
+    span = None
+    if not is_all:
+        missed, span = _missed(whole, (watermark, until, now), due, partial(_reason, plan, parts))
+        following = whole.next(upto)
+    if plan.names_calendars:
+        following = plan.with_calendars({}).schedule(uid).next(upto)
+    return Decision(upto, sent, missed, span, following)
 
 
 def decisions(plan: Plan, uid: UUID, window: Window) -> Iterator[Decision]:

@@ -16,6 +16,7 @@ from models.action.plan import Plan
 from models.store import facts
 from models.store.people import events
 from models.store.people.events import Range
+from models.store.tenants.closing import closing
 from models.values.delays import due_after, events_due
 from scheduler.decision import (
     Decision,
@@ -38,8 +39,8 @@ MOST_READ = 200
 def foresee(connection: sa.Connection, state: State, window: Window) -> Iterator[Decision]:
     """Yield the decisions about (since, until] that a tick or a change at `now` will record.
 
-    All about events are one. Their window reaches back to those that became known late, and those
-    that have an operation are left out.
+    The plan has its calendars. All about events are one. Their window reaches back to those that
+    became known late, and those that have an operation are left out.
     """
     if state.plan.on_event is None:
         since, _, now = window
@@ -74,7 +75,7 @@ def coming(
     filter that keeps few users may show fewer.
     """
     if plan.on_event is None:
-        plan = counted(connection, (plan, whose[1]), now)
+        plan = closing(connection, counted(connection, (plan, whose[1]), now), whose[0])
         return [Occurrence(at) for at in next_occurrences(plan, whose[1], now, count)]
     found: list[Occurrence] = []
     for since, until in pairwise(HORIZONS):

@@ -1,6 +1,6 @@
 """Run one tick: claim what is due, decide, record, send, sweep; docs/explanation/tick.md."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,11 +12,13 @@ from broker.sending import send_reserved
 from minutebook.steps import Steps
 from models.action.plan import NOTHING_PLANNED, sound
 from models.errors import BrokerUnavailable
+from models.parsing import Calendars
 from models.sql import read_clock
 from models.store import actions, ticks
 from models.store.actions import cursors
 from models.store.operations import outbox
 from models.store.operations.outbox import Message
+from models.store.tenants.closing import calendars_for
 from models.store.ticks import CLOCK_WAS_WRONG
 from runtime.clock import monotonic
 from runtime.database import is_locked, is_of_no_row, reading, wait_briefly
@@ -108,6 +110,8 @@ class Tick:
     busy: set[UUID] = field(default_factory=set)
     # What intervals from the end of this batch count from.
     ends: Ends = field(default_factory=dict)
+    # What rules of this batch leave out, by small app.
+    calendars: Mapping[int, Calendars] = field(default_factory=dict)
     decisions: DecidedOnce = field(init=False)
 
     def __post_init__(self) -> None:
@@ -216,6 +220,8 @@ class Tick:
         decided: list[Decided] = []
         plans = {row.action_uid: row.plan for row in rows}
         self.ends = ends_for(connection, plans, self.now)
+        named = ((row.plan, row.small_app_id) for row in rows)
+        self.calendars = calendars_for(connection, named)
         for row in rows:
             if occurrences >= MOST_RECORDED:
                 break
@@ -249,7 +255,7 @@ class Tick:
                 return NOTHING, None
             with connection.begin_nested():
                 return adopt_edit(connection, row, self.now, self.steps)
-        plan = sound(row.plan)
+        plan = sound(row.plan).with_calendars(self.calendars.get(row.small_app_id, {}))
         decision = self.decisions.of(plan, row.action_uid, row.watermark, self.ends)
         return NOTHING, Decided(action_ref(row), plan, decision)
 

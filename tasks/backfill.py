@@ -98,7 +98,7 @@ def _fill(connection: sa.Connection, row: sa.Row[Any]) -> Batch:
     """Process a batch of a locked backfill."""
     action = cursors.lock(connection, row.action_uid)
     try:
-        plan = fillable_plan(action)
+        plan = fillable_plan(connection, action)
     except (Refused, ValueError) as error:
         backfills.finish(connection, row.id, "failed", str(error))
         return Batch(reason="failed")

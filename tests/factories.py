@@ -63,8 +63,11 @@ def make_document(**changes: Any) -> dict[str, Any]:
 
 
 def make_rule(**keys: Any) -> RuleModel:
-    """Return a rule as a plan keeps it, in UTC by default; an interval begins in 2026."""
-    reading = Reading(created_at=datetime(2026, 1, 1, tzinfo=UTC))
+    """Return a rule as a plan keeps it, in UTC by default; an interval begins in 2026.
+
+    It may leave out the calendar `closed`.
+    """
+    reading = Reading(created_at=datetime(2026, 1, 1, tzinfo=UTC), calendars={"closed": ()})
     return WhenModel.model_validate(keys, context=reading).resolved[0]
 
 

@@ -18,6 +18,7 @@ from models.store.actions import OVERDUE
 from models.store.actions.status import with_status
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.store.tenants import app_overview
+from models.store.tenants.closing import closing_rows
 from models.stored import uuid_in
 from models.values import parse_instant
 from models.values.durations import parse_span
@@ -76,12 +77,14 @@ def find(
 ) -> dict[str, Any]:
     """Return the action of that name in the request's small app, or of that uid in its scope.
 
+    Its plan leaves out what calendars hold now.
     Raises NotFound, which names the other small apps that have an action of this name if the
     request may see them.
     """
     app = installation.small_app
     try:
-        return actions.find(connection, app.id, name, installation.scope, overdue)
+        found = actions.find(connection, app.id, name, installation.scope, overdue)
+        return closing_rows(connection, [found])[0]
     except NotFound as error:
         elsewhere = named_elsewhere(connection, installation, "action", name)
         raise elsewhere or _misspelled(connection, app.id, error, name) from error

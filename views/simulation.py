@@ -173,7 +173,8 @@ def _actions(
         if model.name in actions:
             remedy = "is the name of another action too; give this one a name of its own"
             problems.append(Problem(f"{where}: name", model.name, remedy))
-        actions[model.name] = Simulated.named(model.name, plan_of(model))
+        plan = plan_of(model).with_calendars(app.calendars)
+        actions[model.name] = Simulated.named(model.name, plan)
     if problems:
         raise InvalidDocument(problems)
     return list(actions.values())

@@ -1,20 +1,18 @@
-"""`minutebook app data` and `app calendar`: what the data product adds to the group `app`."""
+"""`minutebook app data`: what the data product adds to the group `app`."""
 
 import csv
 import json
 import sys
 from collections.abc import Iterable
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from cli.apps import commands
-from cli.arguments import existing, here
-from cli.render import print_exactly, show
+from cli.arguments import existing
+from cli.render import print_exactly
 from data.snapshots.json_rows import Row, json_line, json_value
-from data.views import calendar_file
 from data.views.rows import open_rows
 from runtime.visible import visible_json
 
@@ -24,17 +22,6 @@ class Format(StrEnum):
 
     JSONL = "jsonl"
     CSV = "csv"
-
-
-@commands.command("calendar")
-def calendar(
-    context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="An iCalendar file, - for standard input.")],
-    years: Annotated[int, typer.Option(min=1, max=20, help="How far ahead to read.")] = 3,
-) -> None:
-    """Print the events of an iCalendar file as a list for `calendars` or `except`."""
-    here(context)
-    show(context, calendar_file.entries_of(file, years))
 
 
 @commands.command("data")

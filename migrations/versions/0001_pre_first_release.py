@@ -246,7 +246,6 @@ sa.Table(
     _partial("actions_with_priority", "active", where=f"priority <> 0 AND {THERE}"),
     _partial("actions_refreshing", "small_app_id", where=_naming("refresh")),
     _partial("actions_with_command", "small_app_id", where=_naming("command")),
-    _partial("actions_with_calendar", "small_app_id", where=_naming("calendar")),
     _partial("actions_with_execsum", "small_app_id", where=_naming("send_execsum")),
     _partial("actions_wanting_mail", "active", where=WANTS_MAIL),
     sa.Index("actions_owned", "owner"),

@@ -1,67 +1,72 @@
-"""`except`: the dates, times and calendars that a rule leaves out."""
+"""`except`: the dates, weekdays and calendars that a rule leaves out."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
+from functools import lru_cache
 from typing import Annotated, Any
 
-from pydantic import (
-    BeforeValidator,
-    Field,
-    PlainSerializer,
-    TypeAdapter,
-    ValidationError,
-    ValidationInfo,
-)
+from pydantic import BeforeValidator, PlainSerializer, TypeAdapter, ValidationError, ValidationInfo
 from pydantic_core import InitErrorDetails
 
-from cron import Blackout, InvalidRule, Span, Window, YearlyDay, blackout
-from cron.blackout import DAY_MINUTES, WEEK
+from cron import Blackout, InvalidRule, Span, YearlyDay, blackout
+from cron.blackout import NAMES
 from cron.days import MONTH_LENGTHS
 from cron.fields import WEEKDAY, flags_of
 from models.document import Document
-from models.parsing import Reading, reading_of
+from models.parsing import Calendars, Reading, reading_of
 from models.problems import line_error, line_errors, listed, nearest, raise_all, segment
-from models.values import Name, format_instant, parse_instant, parse_list
+from models.values import Name, parse_list
 from models.values.zones import instant_of
 
 MOST_ENTRIES = 1_000
-# Each window closes a part of a day, so a search ahead may meet all windows on every day.
-MOST_WINDOWS = 10
 A_DAY = timedelta(days=1)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _YEARLY = re.compile(r"([0-9]{2})-([0-9]{2})")
-_CLOCK = re.compile(r"([01][0-9]|2[0-4]):([0-5][0-9])")
 _DATE_EXAMPLE = (
     'write a date ("2026-12-25"), a day of each year ("12-25"), '
     'or the first and the last date ("2026-12-24/2027-01-01")'
 )
-_HOURS_EXAMPLE = 'write a time such as "22:00", or an instant such as "2026-12-24T18:00"'
+_NO_HOURS = (
+    "leaves out whole days, no hours; write the hours that remain into a cron rule, such as "
+    '"0 6-21 * * *"'
+)
 
-Part = Span | YearlyDay | Window
+# A span of dates, a day of each year, or the number of a weekday (0 is Monday).
+Part = Span | YearlyDay | int
 
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The times that `except` leaves out of a rule, on the clock of `zone`."""
+    """The days that `except` leaves out of a rule, on the clock of `zone`.
+
+    The days of `calendars` are among them where they were read; see `Exceptions`.
+    """
 
     zone: str
     spans: tuple[Span, ...] = ()
     yearly: tuple[YearlyDay, ...] = ()
-    windows: tuple[Window, ...] = ()
+    weekdays: tuple[int, ...] = ()
+    calendars: tuple[str, ...] = ()
 
     @property
     def blackout(self) -> Blackout:
         """The closed times as a `Blackout`; raises cron.InvalidRule for an unknown zone."""
-        return blackout(self.zone, self.spans, self.yearly, self.windows)
+        return blackout(self.zone, self.spans, self.yearly, self.weekdays)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the closed times: windows first, then days of each year, then spans."""
-        names = [one.name for one in self.windows]
+        """The names of weekdays, then of calendars, days of each year, and dates."""
+        names = [", ".join(NAMES[day] for day in self.weekdays)] if self.weekdays else []
+        names += [f"calendar {name}" for name in self.calendars]
         names += [one.name for one in self.yearly]
         return tuple(dict.fromkeys([*names, *(one.name for one in self.spans)]))
+
+    def with_calendars(self, calendars: Calendars) -> "Closed":
+        """Return the closed days with those of its calendars; one that is gone closes none."""
+        dates = ((name, _dates_of(calendars.get(name, ()))) for name in self.calendars)
+        return _joined(self, tuple(dates))
 
 
 class DateException(Document):
@@ -70,133 +75,114 @@ class DateException(Document):
     date: str
     name: Name | None = None
 
-    def parts(self, zone: str, _reading: Reading) -> tuple[Part, ...]:
+    def parts(self, zone: str) -> tuple[Part, ...]:
         """Return the closed days; raises ValueError."""
-        yearly = _YEARLY.fullmatch(self.date)
-        if yearly is not None:
-            return (_yearly(int(yearly[1]), int(yearly[2])),)
-        first, _, last = self.date.partition("/")
-        begin, end = _date(first), _date(last or first)
-        if end < begin:
-            raise ValueError(f'ends before it begins; write "{last}/{first}"')
-        since, until = _midnight(begin, zone), _midnight(end + A_DAY, zone)
-        return (Span(since, until, self.name or self.date),)
+        return (_days(self.date, self.name, zone),)
 
 
-class HoursException(Document):
-    """[from, until): instants, or times of the day that repeat on `days` (all by default)."""
+class DaysException(Document):
+    """Weekdays, as the field of a cron rule has them."""
 
-    from_: str | None = Field(None, alias="from")
-    until: str | None = None
-    days: str | None = None
-    name: Name | None = None
+    days: str
 
-    def parts(self, zone: str, _reading: Reading) -> tuple[Part, ...]:
-        """Return the closed time; raises ValueError."""
-        texts = (self.from_, self.until)
-        if any(text is not None and "T" in text for text in texts):
-            return (self._span(zone),)
-        if self.days is None and None in texts:
-            raise ValueError('needs "from" and "until", or "days"')
-        first = _minute(self.from_ or "00:00")
-        until = _minute(self.until or "24:00")
-        if first in (DAY_MINUTES, until):
-            raise ValueError('is empty; write a later "until"')
-        until += DAY_MINUTES if until < first else 0
-        return (Window(_weekdays(self.days), first, until),)
-
-    def _span(self, zone: str) -> Span:
-        if self.from_ is None or self.until is None or self.days is not None:
-            raise ValueError('has an instant; write both "from" and "until", and no "days"')
-        since, until = parse_instant(self.from_, zone), parse_instant(self.until, zone)
-        if until <= since:
-            raise ValueError('ends before it begins; write a later "until"')
-        name = self.name or f"{format_instant(since)} to {format_instant(until)}"
-        return Span(since, until, name)
+    def parts(self, _zone: str) -> tuple[Part, ...]:
+        """Return the numbers of the weekdays; raises ValueError."""
+        try:
+            flags = flags_of(WEEKDAY, self.days.lower())
+        except InvalidRule as error:
+            raise ValueError(f'has no days in "{segment(self.days)}": {error.problem}') from None
+        return tuple(sorted({(day - 1) % len(NAMES) for day, flag in enumerate(flags) if flag}))
 
 
 class CalendarException(Document):
-    """The entries of a calendar of the small app."""
+    """The dates of a calendar of the small app, as they are when an occurrence is decided."""
 
     calendar: Name
 
-    def parts(self, zone: str, reading: Reading) -> tuple[Part, ...]:
-        """Return the entries of the calendar; raises ValueError if there is no such calendar."""
-        entries = reading.calendars.get(self.calendar)
-        if entries is None and reading.tolerant:
-            return ()
-        if entries is None:
-            near = nearest(self.calendar, reading.calendars)
+    def parts(self, _zone: str) -> tuple[Part, ...]:
+        """Return nothing: its dates are read when it is decided."""
+        return ()
+
+    def check(self, calendars: Calendars) -> None:
+        """Raise ValueError if there is no such calendar."""
+        if self.calendar not in calendars:
+            near = nearest(self.calendar, calendars)
             hint = f'did you mean "{near}"?' if near else "write it into its `calendars`"
             raise ValueError(f"is not a calendar of this small app; {hint}")
-        return tuple(part for entry in entries for part in entry_of(entry).parts(zone, reading))
 
 
-KINDS: Mapping[str, type[DateException] | type[HoursException] | type[CalendarException]] = {
+Entry = DateException | DaysException | CalendarException
+KINDS: Mapping[str, type[Entry]] = {
     "date": DateException,
-    "from": HoursException,
-    "until": HoursException,
-    "days": HoursException,
+    "days": DaysException,
     "calendar": CalendarException,
 }
-Entry = DateException | HoursException | CalendarException
 
 
 @dataclass(frozen=True, slots=True)
 class Exceptions:
-    """The entries of `except` as they were written, and the times that they close.
+    """The entries of `except` as they were written, and the days that they close.
 
-    `written` is None in a plan, which keeps the closed times in place of names of calendars.
+    `written` is None in a plan, which keeps `own`: all but the dates of calendars. `closed` has
+    these, too, after `with_calendars`.
     """
 
     written: tuple[Any, ...] | None
+    own: Closed
     closed: Closed
 
     @property
     def json(self) -> Any:
-        """The entries as JSON, or the closed times of a plan."""
-        return (
-            _CLOSED.dump_python(self.closed, mode="json") if self.written is None else self.written
-        )
+        """The entries as JSON, or the closed days of a plan."""
+        return _CLOSED.dump_python(self.own, mode="json") if self.written is None else self.written
+
+    def with_calendars(self, calendars: Calendars) -> "Exceptions":
+        """Return the exceptions with the dates of calendars as they are now."""
+        return replace(self, closed=self.own.with_calendars(calendars))
 
 
 def read_exceptions(value: object, info: ValidationInfo) -> Exceptions:
     """Return the exceptions of a rule, on the clock of its zone; raises all faults at once."""
     reading = reading_of(info)
     if reading.tolerant and isinstance(value, Mapping):
-        return Exceptions(None, _CLOSED.validate_python(value))
+        own = _CLOSED.validate_python(value)
+        return Exceptions(None, own, own)
     zone = info.data.get("timezone") or reading.default_zone
-    entries = parse_list(value)
-    parts = read_entries(entries, zone, reading)
-    return Exceptions(tuple(entries), closed_by(zone, parts))
+    written = tuple(parse_list(value))
+    entries, parts = read_entries(written, zone, reading)
+    calendars = dict.fromkeys(one.calendar for one in entries if isinstance(one, CalendarException))
+    own = closed_by(zone, parts, tuple(calendars))
+    return Exceptions(written, own, own)
 
 
-def read_entries(entries: Any, zone: str, reading: Reading) -> list[Part]:
-    """Return the closed times of a list of entries; raises ValidationError with all faults."""
-    if len(entries) > MOST_ENTRIES:
+def read_entries(
+    values: Sequence[object], zone: str, reading: Reading
+) -> tuple[list[Entry], list[Part]]:
+    """Return entries and the days that they close; raises ValidationError with all faults."""
+    if len(values) > MOST_ENTRIES:
         raise ValueError(too_many_exceptions())
+    entries: list[Entry] = []
     parts: list[Part] = []
     faults: list[InitErrorDetails] = []
-    for number, entry in enumerate(entries):
+    for number, value in enumerate(values):
         try:
-            parts += entry_of(entry, reading).parts(zone, reading)
+            entry = entry_of(value, reading)
+            if isinstance(entry, CalendarException) and not reading.tolerant:
+                entry.check(reading.calendars)
+            parts += entry.parts(zone)
+            entries.append(entry)
         except ValidationError as error:
             faults += line_errors(error, under=(number,))
         except ValueError as error:
-            faults.append(line_error((number,), entry, str(error)))
-        if len(parts) > MOST_ENTRIES:
-            raise ValueError(too_many_exceptions())
+            faults.append(line_error((number,), value, str(error)))
     raise_all("except", faults)
-    if len([one for one in parts if isinstance(one, Window)]) > MOST_WINDOWS:
-        raise ValueError(f"closes more than {MOST_WINDOWS} times of the day; join some")
-    return parts
+    return entries, parts
 
 
 def work_of(rule: object) -> int:
     """Return what the exceptions of an unread rule cost, counted in dates.
 
-    An entry that is an object counts as 50 dates: times of the day are searched one by one, and a
-    calendar holds many dates.
+    An entry that is an object counts as 50 dates: a calendar holds many.
     """
     entries = rule.get("except") if isinstance(rule, Mapping) else None
     if not isinstance(entries, list | tuple):
@@ -215,6 +201,8 @@ def entry_of(value: object, reading: Reading | None = None) -> Entry:
         return DateException(date=value)
     if not isinstance(value, Mapping):
         raise ValueError(_DATE_EXAMPLE)
+    if "from" in value or "until" in value:
+        raise ValueError(_NO_HOURS)
     kinds = {KINDS[key] for key in KINDS if key in value}
     if len(kinds) > 1:
         raise ValueError(f"has two kinds, {listed([key for key in KINDS if key in value])}")
@@ -224,14 +212,55 @@ def entry_of(value: object, reading: Reading | None = None) -> Entry:
     return kinds.pop().model_validate(value, context=reading)
 
 
-def closed_by(zone: str, parts: list[Part]) -> Closed:
-    """Return the closed times of these parts, each once and in order."""
+def closed_by(zone: str, parts: Iterable[Part], calendars: tuple[str, ...] = ()) -> Closed:
+    """Return the closed days of these parts, each once and in order."""
+    found = set(parts)
     return Closed(
         zone,
-        spans=tuple(sorted({one for one in parts if isinstance(one, Span)})),
-        yearly=tuple(sorted({one for one in parts if isinstance(one, YearlyDay)})),
-        windows=tuple(sorted({one for one in parts if isinstance(one, Window)})),
+        spans=tuple(sorted(one for one in found if isinstance(one, Span))),
+        yearly=tuple(sorted(one for one in found if isinstance(one, YearlyDay))),
+        weekdays=tuple(sorted(one for one in found if isinstance(one, int))),
+        calendars=calendars,
     )
+
+
+_Dates = tuple[tuple[str, str | None], ...]
+
+
+def _dates_of(entries: Sequence[object]) -> _Dates:
+    """Return the dates of a calendar's entries, with their names."""
+    return tuple(
+        (str(one["date"]), one.get("name")) if isinstance(one, Mapping) else (str(one), None)
+        for one in entries
+    )
+
+
+@lru_cache(maxsize=1_000)
+def _joined(own: Closed, calendars: tuple[tuple[str, _Dates], ...]) -> Closed:
+    parts = [
+        _of_calendar(_days(written, its_name, own.zone), name)
+        for name, dates in calendars
+        for written, its_name in dates
+    ]
+    return closed_by(own.zone, [*own.spans, *own.yearly, *own.weekdays, *parts], own.calendars)
+
+
+def _of_calendar(part: Span | YearlyDay, calendar: str) -> Part:
+    if isinstance(part, YearlyDay):
+        return part._replace(calendar=calendar)
+    return part._replace(name=f"{part.name} of calendar {calendar}")
+
+
+def _days(written: str, name: str | None, zone: str) -> Span | YearlyDay:
+    """Return a date, a day of each year, or a range of dates; raises ValueError."""
+    yearly = _YEARLY.fullmatch(written)
+    if yearly is not None:
+        return _yearly(int(yearly[1]), int(yearly[2]))
+    first, _, last = written.partition("/")
+    begin, end = _date(first), _date(last or first)
+    if end < begin:
+        raise ValueError(f'ends before it begins; write "{last}/{first}"')
+    return Span(_midnight(begin, zone), _midnight(end + A_DAY, zone), name or written)
 
 
 def _date(text: str) -> date:
@@ -254,25 +283,6 @@ def _yearly(month: int, day: int) -> YearlyDay:
 
 def _midnight(day: date, zone: str) -> datetime:
     return instant_of(datetime(day.year, day.month, day.day), zone)  # noqa: DTZ001 - a wall clock
-
-
-def _minute(text: str) -> int:
-    found = _CLOCK.fullmatch(text)
-    minute = 60 * int(found[1]) + int(found[2]) if found else DAY_MINUTES + 1
-    if minute > DAY_MINUTES:
-        raise ValueError(f'has no time of the day in "{segment(text)}"; {_HOURS_EXAMPLE}')
-    return minute
-
-
-def _weekdays(text: str | None) -> tuple[int, ...]:
-    """Return the days of a cron field, Monday as 0; all for None."""
-    if text is None:
-        return tuple(range(WEEK))
-    try:
-        flags = flags_of(WEEKDAY, text.lower())
-    except InvalidRule as error:
-        raise ValueError(f'has no days in "{segment(text)}": {error.problem}') from None
-    return tuple(sorted({(day - 1) % WEEK for day, flag in enumerate(flags) if flag}))
 
 
 Except = Annotated[

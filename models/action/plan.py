@@ -24,7 +24,7 @@ from models.celery_task import HandOver
 from models.document import AS_WRITTEN
 from models.events import Happened
 from models.job import Job
-from models.parsing import Reading
+from models.parsing import Calendars, Reading
 
 # The subjects of an event action without `recipients`.
 EVERYBODY_ACTIVE = RecipientFilterModel()
@@ -35,7 +35,8 @@ NO_POLICY = PolicyModel()
 class Plan:
     """An action in the form for tick and claim; spans are positive, instants UTC.
 
-    Its documents are those of the action: what they leave out is as it was left out. `queue` and
+    Its documents are those of the action: what they leave out is as it was left out. The dates of
+    calendars are not in it: `with_calendars` reads them when it is decided. `queue` and
     `time_limit` follow from the whole action, `subjects` are those of an event action.
     """
 
@@ -112,6 +113,20 @@ class Plan:
     def closed(self) -> tuple[Closed, ...]:
         """What the exceptions of its rules leave out."""
         return tuple(one.closed for one in self.rules if one.closed is not None)
+
+    @property
+    def names_calendars(self) -> bool:
+        """Whether a rule leaves out a calendar of the small app."""
+        return any(one.calendars for one in self.closed)
+
+    def with_calendars(self, calendars: Calendars) -> "Plan":
+        """Return the plan that leaves out the dates of its calendars as they are now.
+
+        One that is gone leaves out none: without any, the plan is as it is stored.
+        """
+        if not self.names_calendars:
+            return self
+        return replace(self, rules=tuple(one.with_calendars(calendars) for one in self.rules))
 
     def without_exceptions(self) -> "Plan":
         """Return the plan with what its exceptions leave out."""

@@ -20,14 +20,9 @@ from pydantic import (
 )
 
 from cron import InvalidRule, WallClock
-from cron.recurrence import (
-    MOST_TIMES,
-    Recurrence,
-    RecurrentMinutes,
-    read_recurrence,
-    recurrence_in_words,
-)
-from models.action.exceptions import Closed, Except
+from cron.recurrence import MONTHLY, MOST_TIMES, YEARLY, Recurrence, read_recurrence
+from cron.recurrent_days import RecurrentMinutes
+from models.action.exceptions import Except
 from models.action.rule import Jittered
 from models.action.schedule import NO_UID, ONE_SECOND, Schedule, bounded
 from models.parsing import Reading, reading_of
@@ -42,8 +37,6 @@ EXAMPLE = 'write a rule such as "FREQ=WEEKLY;INTERVAL=2;BYDAY=MO"'
 TIME_EXAMPLE = 'write a time such as "09:00", or a list of times'
 _TIME = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-# Days that some months do not have.
-_LONG_MONTHS = frozenset({29, 30, 31})
 
 
 def _rrule(value: object) -> str:
@@ -158,11 +151,6 @@ class RecurrenceModel(Jittered):
         """The occurrences on the clock of its zone, as if the rule had neither start nor end."""
         return WallClock(self._minutes, self.timezone)
 
-    @property
-    def closed(self) -> Closed | None:
-        """The times that its `except` leaves out."""
-        return None if self.except_ is None else self.except_.closed
-
     def every_occurrence(self, uid: UUID) -> Schedule:  # noqa: ARG002 - the same for all actions
         """Return the occurrences of the rule from `starting_at` to its end."""
         return recurrence_schedule(self._read.text, self.times, self.timezone, self.starting_at)
@@ -172,20 +160,29 @@ class RecurrenceModel(Jittered):
         return super().resolved().model_copy(update={"rrule": self._read.text})
 
     def words(self, zone: str) -> str:  # noqa: ARG002 - it has its own
-        """Return the rule in words, as it is, its zone, and where it begins if that matters."""
+        """Return the rule as it is, its times, its zone, and where it begins if that matters."""
         rule = self._read
-        begins = f", from {self._first:%a %Y-%m-%d}" if rule.interval > 1 else ""
-        words = recurrence_in_words(rule, self.times, self._first.date())
-        return f"{words}{begins} ({rule.text}), {self.timezone}"
+        at = "" if rule.times else f" at {', '.join(sorted(self.at))}"
+        is_counted = rule.interval > 1 or not rule.names_days
+        begins = f", from {self._first:%a %Y-%m-%d}" if is_counted else ""
+        return f"{rule.text}{at}{begins}, {self.timezone}"
 
     def warnings(self, zone: str) -> Iterator[str]:  # noqa: ARG002 - it has its own
-        """Yield a warning about a day of the month that some months do not have."""
-        days = self._read.beginning(self._first.date()).lists.get("BYMONTHDAY", ())
-        if set(days) & _LONG_MONTHS and self._read.frequency == "MONTHLY":
-            yield (
-                f'when.rrule "{self.rrule}": months without day {max(days)} are left out; '
-                "write BYMONTHDAY=-1 for the last day of each month"
-            )
+        """Yield a warning about days that some months, or years, do not have."""
+        rule = self._read.beginning(self._first.date())
+        is_of_dates = rule.parts.keys().isdisjoint({"BYDAY", "BYWEEKNO", "BYYEARDAY"})
+        if is_of_dates and self._minutes.find_days().leaves_periods_out():
+            days = rule.numbers("BYMONTHDAY")
+            if rule.frequency == MONTHLY:
+                yield (
+                    f'when.rrule "{self.rrule}": months without day {max(days)} are left out; '
+                    "write BYMONTHDAY=-1 for the last day of each month"
+                )
+            elif rule.frequency == YEARLY and rule.numbers("BYMONTH") == (2,):
+                yield (
+                    f'when.rrule "{self.rrule}": years without 29 February are left out; '
+                    "write BYMONTH=2;BYMONTHDAY=-1 for the last day of February"
+                )
 
 
 @lru_cache(maxsize=100_000)
@@ -208,11 +205,11 @@ def _end(
 ) -> datetime | None:
     """Return the instant before which a rule ends; None if it does not end before 2200."""
     try:
-        if rule.count is not None:
-            last = minutes.date_time(minutes.nth(rule.count, minutes.minute_from(first)))
+        for count in rule.numbers("COUNT"):
+            last = minutes.date_time(minutes.nth(count, minutes.minute_from(first)))
             return instant_of(last, zone) + ONE_SECOND
-        if rule.until is not None:
-            return _until(rule.until, zone)
+        if "UNTIL" in rule.parts:
+            return _until(rule.parts["UNTIL"], zone)
     except (ValueError, OverflowError):
         pass
     return None

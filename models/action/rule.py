@@ -20,7 +20,7 @@ from models.action.policy import AS_ISO, LOOK_BACK
 from models.action.schedule import MOST_CLOSED, NO_UID, Excepting, Schedule
 from models.document import Document
 from models.fingerprint import jitter_offset
-from models.parsing import Reading
+from models.parsing import Calendars, Reading
 from models.problems import line_error
 from models.values import Flag, Zone
 from models.values.durations import parse_span, span_in_words
@@ -57,9 +57,21 @@ class RuleModel(Document):
         return None
 
     @property
+    def exceptions(self) -> Exceptions | None:
+        """What its `except` leaves out; None for a rule without one."""
+        return getattr(self, "except_", None)
+
+    @property
     def closed(self) -> Closed | None:
-        """The times that its `except` leaves out; None for a rule without one."""
-        return None
+        """The days that its `except` leaves out; None for a rule without one."""
+        return None if self.exceptions is None else self.exceptions.closed
+
+    def with_calendars(self, calendars: Calendars) -> Self:
+        """Return the rule that leaves out the dates of its calendars as they are now."""
+        if self.exceptions is None or not self.exceptions.own.calendars:
+            return self
+        closing = self.exceptions.with_calendars(calendars)
+        return self.model_copy(update={"except_": closing})
 
     def every_occurrence(self, uid: UUID) -> Schedule:
         """Return the occurrences for the action `uid`, as if there were no exceptions."""
@@ -99,10 +111,11 @@ class RuleModel(Document):
         return Excepting(every, self.closed.blackout, MOST_CLOSED // 2).next(now) is not None
 
     def resolved(self) -> Self:
-        """Return the rule as a plan keeps it: without names of calendars and ways of writing."""
-        if self.closed is None:
+        """Return the rule as a plan keeps it: without ways of writing."""
+        if self.exceptions is None:
             return self
-        return self.model_copy(update={"except_": Exceptions(None, self.closed)})
+        own = self.exceptions.own
+        return self.model_copy(update={"except_": Exceptions(None, own, own)})
 
     def words(self, zone: str) -> str:
         """Return the rule in words; instants without a zone of its own are shown in `zone`."""
@@ -178,8 +191,3 @@ class Excepted(RuleModel):
     def completed(cls, raw: dict[str, Any], reading: Reading, /) -> dict[str, Any]:
         """Return `raw` with the small app's zone if it has exceptions and no zone."""
         return {"timezone": reading.default_zone, **raw} if "except" in raw else raw
-
-    @property
-    def closed(self) -> Closed | None:
-        """The times that its `except` leaves out."""
-        return None if self.except_ is None else self.except_.closed

@@ -18,7 +18,7 @@ from cron import (
     parse_rule,
 )
 from cron.rule import normalised
-from models.action.exceptions import Closed, Except
+from models.action.exceptions import Except
 from models.action.policy import DUE_DATE_LOOK_BACK
 from models.action.rule import (
     NOTHING,
@@ -70,11 +70,6 @@ class CronModel(Jittered):
     def zone(self) -> str:
         """The zone of its wall clock."""
         return self.timezone
-
-    @property
-    def closed(self) -> Closed | None:
-        """The times that its `except` leaves out."""
-        return None if self.except_ is None else self.except_.closed
 
     def every_occurrence(self, uid: UUID) -> CronSchedule:  # noqa: ARG002 - the same for all actions
         """Return the occurrences of the rule."""

@@ -142,8 +142,9 @@ def _read_rule(value: object, info: ValidationInfo) -> RuleModel:
     if not kinds:
         raise ValueError(_no_kind(raw))
     rule = _model_of(kinds[0], raw).model_validate(raw, context=info.context)
-    now = reading_of(info).now
-    if now is not None and rule.closed is not None and not rule.leaves_some(now):
+    reading = reading_of(info)
+    closing = rule.with_calendars(reading.calendars)
+    if reading.now is not None and closing.closed and not closing.leaves_some(reading.now):
         raise ValueError(
             "has an `except` that leaves out everything; remove an entry of it, or the rule"
         )

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, ValidationInfo
 from pydantic_core import InitErrorDetails
 
-from models.action.exceptions import read_entries
+from models.action.exceptions import DateException, read_entries
 from models.action.recipients import RecipientFilterModel
 from models.document import Document, read_document
 from models.errors import InvalidDocument
@@ -65,10 +65,12 @@ Body = Annotated[str, BeforeValidator(partial(parse_text, most=LONGEST_TEMPLATE)
 
 
 def _entries(value: object, info: ValidationInfo) -> list[object]:
-    """Return the entries of a calendar; raises all their faults. A calendar holds no calendars."""
-    entries = list(parse_list(value))
-    read_entries(entries, info.data.get("zone", "UTC"), Reading())
-    return entries
+    """Return the dates of a calendar; raises all their faults."""
+    values = list(parse_list(value))
+    entries, _ = read_entries(values, info.data.get("zone", "UTC"), Reading())
+    if not all(isinstance(one, DateException) for one in entries):
+        raise ValueError("holds dates alone; write weekdays beside it, into the `except` of a rule")
+    return values
 
 
 Calendar = Annotated[list[Any], BeforeValidator(_entries)]

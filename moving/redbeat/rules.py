@@ -6,7 +6,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from cron import InvalidRule
-from cron.recurrence import RecurrentMinutes, read_recurrence
+from cron.recurrence import read_recurrence
+from cron.recurrent_days import RecurrentMinutes
 from cron.zone import canonical_name
 from models.values import format_instant
 from models.values.durations import format_span

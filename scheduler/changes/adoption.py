@@ -24,6 +24,7 @@ from models.json_text import read_json
 from models.parsing import LEAST_TICK
 from models.store import actions, tenants
 from models.store.actions import cursors
+from models.store.tenants.closing import closing
 from runtime.database import is_of_no_row
 from runtime.logs.events import EventLog
 from scheduler.changes.circles import check_circles
@@ -117,7 +118,7 @@ def adopt_edit(
     before = revise(connection, row, revision.columns, revision.plan, edited_at, now)
     name, number = revision.columns["name"], row.revision + 1
     action = ActionRef(row.action_uid, row.small_app_id, name, number)
-    plan, uid = revision.plan, row.action_uid
+    plan, uid = closing(connection, revision.plan, row.small_app_id), row.action_uid
     ends = ends_for(connection, {uid: plan}, now)
     decision = decide_next((plan, uid), edited_at, now, ends)
     return before, Decided(action, plan, decision)

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from broker.sending import send_reserved
 from models.action.document import ScheduledActionModel
 from models.action.plan import Plan
-from models.errors import Hint, Outdated, Refused
+from models.errors import Hint, Refused
 from models.sql import parts_of, read_clock
 from models.store import actions, audit, tenants
 from models.store.operations.outbox import Message
@@ -195,7 +195,6 @@ def conclude_one(
         return _unchanged(row, revision, author), recorded.messages, ()
     check_revision(row, author)
     check_name(connection, row, name)
-    _check_calendars(connection, [revision], author)
     if name != row.name:
         # While the action has its old name, by which the ends that make them due are found.
         recorded += follow_name(connection, row, name, author, now)
@@ -252,7 +251,6 @@ def _insert_all(
         tenants.hold(connection, author.small_app.id)
         new = len(revisions)
         ceilings.check(connection, author.small_app.id, Ceiling.ACTIONS, author.limits, new)
-        _check_calendars(connection, revisions, author)
     made = [_changed(uuid4(), one, Change.CREATED, 1) for one in revisions]
     done = 0
     for some in parts_of(list(zip(made, revisions, strict=True)), ACTIONS_AT_ONCE):
@@ -263,17 +261,6 @@ def _insert_all(
         done += len(some)
         watch(done, len(made))
     return made
-
-
-def _check_calendars(
-    connection: sa.Connection, revisions: Sequence[Revision], author: ChangeContext
-) -> None:
-    """Raise Outdated if a calendar changed since the documents were validated by it."""
-    if not any(revision.plan.closed for revision in revisions):
-        return
-    tenants.hold(connection, author.small_app.id)
-    if tenants.calendars_of(connection, author.small_app.id) != author.calendars:
-        raise Outdated("a calendar of the small app was changed in the meantime; try again")
 
 
 def _refused(connection: sa.Connection, made: Sequence[Changed], author: ChangeContext) -> Refused:

@@ -16,6 +16,7 @@ from models.store import actions
 from models.store.actions import cursors, missed
 from models.store.tenants import ceilings
 from models.store.tenants.ceilings import Ceiling
+from models.store.tenants.closing import closing
 from scheduler.changes.adoption import edit_of
 from scheduler.changes.change import Change, check_name
 from scheduler.changes.circles import check_circles
@@ -104,15 +105,19 @@ def _planned(
     new = sum(row is None for row in rows)
     if new:
         ceilings.check(connection, author.small_app.id, Ceiling.ACTIONS, author.limits, new)
-    stored = _StoredNow(connection, now, author.steps, _recorded(connection, rows, now))
+    recorded = _recorded(connection, rows, now)
+    stored = _StoredNow(connection, now, author.steps, author.small_app.id, recorded)
     return [
-        _created(revision, now) if row is None else _changed(stored, row, revision)
+        _created(stored, revision) if row is None else _changed(stored, row, revision)
         for row, revision in zip(rows, revisions, strict=True)
     ]
 
 
 def load(connection: sa.Connection, planned: Iterable[PlannedChange], now: datetime) -> Load:
-    """Return the busiest minute of (now, now + 1 day] before and after, over all small apps."""
+    """Return the busiest minute of (now, now + 1 day] before and after, over all small apps.
+
+    What calendars leave out counts.
+    """
     rows = actions.due_until(connection, now + DAY, MOST_ACTIONS + 1)
     is_whole = len(rows) <= MOST_ACTIONS
     plans = {row.action_uid: plan for row in rows if isinstance(plan := row.plan, Plan)}
@@ -130,12 +135,6 @@ def load(connection: sa.Connection, planned: Iterable[PlannedChange], now: datet
     return Load(_most(before), _most(same + _counted(changed, now)), is_whole)
 
 
-def _created(revision: Revision, now: datetime) -> PlannedChange:
-    name = revision.columns["name"]
-    after = _next(revision.plan.counted(now, None), _new_uid(name), now)
-    return PlannedChange(name, None, Change.CREATED, 1, (), after, (), 0, revision.plan)
-
-
 @dataclass(frozen=True, slots=True)
 class _StoredNow:
     """The database at `now`, with the operations of what no tick has decided yet, by action."""
@@ -143,11 +142,23 @@ class _StoredNow:
     connection: sa.Connection
     now: datetime
     steps: Steps
+    small_app_id: int
     recorded: Mapping[UUID, Mapping[UUID, datetime]]
 
-    def counted(self, plan: Plan, uid: UUID) -> Plan:
-        """Return the plan with the occurrence that it counts from ends, if it does."""
-        return counted(self.connection, (plan, uid), self.now, self.now)
+    def closing(self, plan: Plan) -> Plan:
+        """Return the plan with the calendars of its small app."""
+        return closing(self.connection, plan, self.small_app_id)
+
+    def next(self, plan: Plan, uid: UUID) -> tuple[datetime, ...]:
+        """Return the next occurrences of a plan; an interval counts from the last end."""
+        counting = counted(self.connection, (plan, uid), self.now, self.now)
+        return _next(self.closing(counting), uid, self.now)
+
+
+def _created(stored: _StoredNow, revision: Revision) -> PlannedChange:
+    name, now = revision.columns["name"], stored.now
+    after = _next(stored.closing(revision.plan.counted(now, None)), _new_uid(name), now)
+    return PlannedChange(name, None, Change.CREATED, 1, (), after, (), 0, revision.plan)
 
 
 def _recorded(
@@ -202,7 +213,7 @@ def _changed(stored: _StoredNow, row: Stored, revision: Revision) -> PlannedChan
     sent: list[datetime] = []
     missed_count = 0
     for plan, since, until in before.decides if before.is_edited or not is_same else ():
-        state = state_of(row, plan)
+        state = state_of(row, stored.closing(plan))
         if plan != row.plan:
             state = replace(state, effective_from=since)
         due, late = _decided(stored, state, (since, until, now))
@@ -213,8 +224,8 @@ def _changed(stored: _StoredNow, row: Stored, revision: Revision) -> PlannedChan
         uid,
         Change.UNCHANGED if is_same else Change.CHANGED,
         before.number if is_same else before.number + 1,
-        () if before.plan is None else _next(stored.counted(before.plan, uid), uid, now),
-        _next(stored.counted(revision.plan, uid), uid, now),
+        () if before.plan is None else stored.next(before.plan, uid),
+        stored.next(revision.plan, uid),
         tuple(sent),
         missed_count,
         revision.plan,

@@ -20,6 +20,7 @@ from models.action.plan import Broken, Plan
 from models.job import id_of
 from models.store import actions, clock_steps
 from models.store.actions import cursors
+from models.store.tenants.closing import closing
 from runtime.logs.events import EventLog
 from scheduler.changes.circles import Dependency
 from scheduler.foresee import foresee, on_its_way_since
@@ -86,6 +87,7 @@ def decide_until(
     plan, now = row.plan, instant if now is None else max(now, instant)
     if isinstance(plan, Broken):
         return Recorded()
+    plan = closing(connection, plan, row.small_app_id)
     recorded, state = Recorded(), state_of(row, plan)
     for decision in foresee(connection, state, (row.watermark, instant, now)):
         recorded += record(connection, [Decided(state.action, plan, decision)])

@@ -149,7 +149,8 @@ def _of_plan(asked: Question, plan: Plan, window: tuple[datetime, datetime]) -> 
     """Answer by a plan; the next tick decides the window (since, until] by it."""
     if plan.on_event is not None:
         return of_event(asked, plan)
-    plan = counted(asked.connection, (plan, asked.known.action["uid"]), asked.now)
+    counting = counted(asked.connection, (plan, asked.known.action["uid"]), asked.now)
+    plan = asked.closing(counting)
     if not _counts(asked, plan):
         return asked.answer(NOT_AN_OCCURRENCE, _nearest(plan, asked))
     if not plan.active:
@@ -175,6 +176,7 @@ def _decided(asked: Question) -> Explanation:
     """Answer for a decided occurrence without an operation."""
     span = asked.known.span
     plan = None if span is None else span["plan"]
+    plan = asked.closing(plan) if isinstance(plan, Plan) else plan
     if span is None or (isinstance(plan, Plan) and not _counts(asked, plan)):
         return without_record(asked)
     return in_span(asked, span, _reason(asked, span, plan))

@@ -11,6 +11,7 @@ from minutebook.steps import Steps
 from models.action.plan import Plan
 from models.store.actions import explain_facts, missed
 from models.store.actions.explain_facts import Known, Status
+from models.store.tenants.closing import closing
 from models.values import format_instant, instant_or_dash
 from runtime.config import Settings
 from scheduler.record import ActionRef, State
@@ -66,6 +67,10 @@ class Question:
         number = 0 if revision is None else revision["number"]
         ref = ActionRef(action["uid"], action["small_app_id"], action["name"], number)
         return State(ref, plan, action["effective_from"])
+
+    def closing(self, plan: Plan) -> Plan:
+        """Return the plan with the calendars of its small app."""
+        return closing(self.connection, plan, self.known.action["small_app_id"])
 
     def answer(self, verdict: str, text: str) -> Explanation:
         """Return the answer, under the revision in force."""

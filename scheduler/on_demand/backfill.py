@@ -17,6 +17,7 @@ from models.sql import read_clock
 from models.store import audit
 from models.store.actions import cursors
 from models.store.operations import backfills, unstarted
+from models.store.tenants.closing import closing
 from models.values import format_instant
 from runtime.database import reading
 from runtime.db_retry import in_transaction
@@ -41,7 +42,7 @@ def rehearse(engine: sa.Engine, wanted: BackfillRequest, kept_for: timedelta) ->
     cursor: datetime | None = wanted.since
     with engine.begin() as connection:
         row = cursors.lock(connection, wanted.uid)
-        plan = fillable_plan(row)
+        plan = fillable_plan(connection, row)
         check_range(wanted, read_clock(connection), kept_for)
     # Counting may take a while: the action is not locked meanwhile.
     with reading(engine) as connection:
@@ -69,7 +70,7 @@ def start(
     with engine.begin() as connection:
         hold_release(connection)
         row = cursors.lock(connection, wanted.uid)
-        plan = fillable_plan(row)
+        plan = fillable_plan(connection, row)
         check_range(wanted, read_clock(connection), kept_for)
         if not next_occurrences(plan, wanted.uid, wanted.since, 1, wanted.last):
             raise _no_occurrence(row.name, plan, wanted)
@@ -80,8 +81,9 @@ def start(
     return id, send_backfills(engine, [(id, 1)])
 
 
-def fillable_plan(row: sa.Row[Any]) -> Plan:
-    plan = runnable_plan(row)
+def fillable_plan(connection: sa.Connection, row: sa.Row[Any]) -> Plan:
+    """Return the plan of a locked action, with its calendars; raises Refused or ValueError."""
+    plan = closing(connection, runnable_plan(row), row.small_app_id)
     if row.event is not None:
         raise Refused(
             f"{row.name!r} is due on the event {row.event!r}, not by the clock; nothing to fill"

@@ -6,20 +6,28 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from cron import CronSchedule, in_words
-from cron.recurrence import read_recurrence, recurrence_in_words
+from cron import CronSchedule, WallClock, in_words
+from cron.recurrence import read_recurrence
+from cron.recurrent_days import RecurrentMinutes
 from tests.docs.pages import text_of
 
 TIME = text_of("explanation/time")
 ROWS = re.findall(r"^\| `(.+?)` \| (\w+/\w+) \| ([\d-]{10}) \| (.+?) \|$", TIME, re.M)
 RULES = text_of("reference/action")
 SIGNS = re.findall(r"^\| `(\S+ \S+ \S+ \S+ \S+)` \| (at .+?) \|$", RULES, re.M)
-RECURRENCES = re.findall(r"^\| `(FREQ=\S+)` \| (.+?) \|$", RULES, re.M)
+RECURRENCES = re.findall(r"^\| `(FREQ=\S+)` \| .+? \| ([\d, -]+) \|$", RULES, re.M)
 
 
-@pytest.mark.parametrize(("rule", "words"), RECURRENCES)
-def test_each_example_of_a_recurrence_means_what_the_page_says(rule: str, words: str) -> None:
-    assert words == recurrence_in_words(read_recurrence(rule), [540], date(2026, 11, 25))
+@pytest.mark.parametrize(("rule", "days"), RECURRENCES)
+def test_each_example_of_a_recurrence_runs_when_the_page_says(rule: str, days: str) -> None:
+    minutes = RecurrentMinutes(read_recurrence(rule), [540], date(2026, 11, 25))
+    clock, at = WallClock(minutes, "UTC"), datetime(2026, 11, 25, tzinfo=UTC)
+    found: list[str] = []
+    while len(found) < len(days.split(", ")):
+        at = clock.next(at) or at
+        found.append(f"{at:%Y-%m-%d}")
+
+    assert days.split(", ") == found
 
 
 @pytest.mark.parametrize(("rule", "words"), SIGNS)

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from models.store import actions
 from models.store.actions.status import health_in, plan_in
+from models.store.tenants.closing import names_calendars
 from models.stored import document_in
 from runtime.database import reading
 from views.finding import find, number_in
@@ -138,9 +139,13 @@ def row_of(
 
 
 def due_next(row: Mapping[str, Any], now: datetime) -> datetime | None:
-    """Return the next occurrence of a listed action, also until a tick schedules it."""
+    """Return the next occurrence of a listed action, also until a tick schedules it.
+
+    It is stored without the calendars, which `row` has; see `closing_rows`.
+    """
     at: datetime | None = row["next_occurrence_at"]
-    return next_of_plan(row, now) if at is not None and at <= now else at
+    is_stored = at is None or (at > now and not names_calendars(row["plan"]))
+    return at if is_stored else next_of_plan(row, now)
 
 
 def next_of_plan(row: Mapping[str, Any], now: datetime) -> datetime | None:

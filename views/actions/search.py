@@ -15,6 +15,7 @@ from models.store.actions.search import ActionFilter, ActionOrder, Place, Standi
 from models.store.actions.status import plan_in
 from models.store.operations.durations import last_runs
 from models.store.scope import Scope
+from models.store.tenants.closing import closing_rows
 from models.stored import document_in, instant_in
 from runtime.database import reading
 from views.actions import ActionRow, Actions, StoredAction, StoredActions, row_of
@@ -150,6 +151,7 @@ def _page(
     alert = installation.settings.alert
     rows = found_in.page(connection, asked, limit + 1, alert.overdue)
     shown, following = first_of(rows, limit, partial(_cursor_at, order=asked.order))
+    shown = closing_rows(connection, shown)
     now = read_clock(connection)
     apps = tenants.by_ids(connection, {row["small_app_id"] for row in shown})
     found = []

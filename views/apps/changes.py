@@ -12,7 +12,6 @@ from models.store.tenants import app_apply, app_overview, storing
 from models.tenant.document import DEFAULT_APP, InvalidSmallApp, SmallAppModel, parse_small_app
 from runtime.database import reading
 from runtime.plug_ins import added
-from scheduler.changes.calendars import replan
 from scheduler.changes.default_actions import give_maintenance
 from scheduler.changes.deletion import delete_app
 from scheduler.changes.validation import ChangeContext
@@ -189,11 +188,7 @@ def _apply(
 ) -> list[app_apply.AppliedApp]:
     limits = installation.settings.limits
     done = app_apply.apply_all(connection, models, installation.actor, limits)
-    calendars = {model.name: model.calendars for _, model in models}
     for one in done:
-        if one.has_other_calendars:
-            steps = built_in_steps()
-            replan(connection, one.app, calendars[one.app.name], installation.actor, steps)
         give_maintenance(connection, one.app, built_in_steps())
     return done
 

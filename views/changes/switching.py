@@ -8,6 +8,7 @@ from models.action.health import NOTHING_TO_COME
 from models.errors import InvalidDocument, NotFound, Refused
 from models.sql import read_clock
 from models.store.actions.deletion import of_owner
+from models.store.tenants.closing import closing
 from runtime.database import reading
 from scheduler.changes import editing
 from scheduler.changes.validation import ChangeContext
@@ -109,6 +110,7 @@ def _switched(
     if active and done.plan.on_event is None:
         with reading(installation.engine) as connection:
             now = read_clock(connection)
-        if not (done.plan.from_end or next_occurrences(done.plan, uid, now, 1)):
+            plan = closing(connection, done.plan, installation.small_app.id)
+        if not (plan.from_end or next_occurrences(plan, uid, now, 1)):
             found = (NOTHING_TO_COME,)
     return Switched.of(done, warnings=found, active=active)

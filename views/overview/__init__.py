@@ -11,6 +11,7 @@ from pydantic import Field
 from models.store import overview, tenants
 from models.store.matters import matters_of
 from models.store.scope import Scope
+from models.store.tenants.closing import closing_rows, next_open
 from runtime.database import reading
 from views.actions import next_of_plan
 from views.daemon import Daemon
@@ -123,9 +124,10 @@ def _coming(
     """
     until = now + SOON
     found = []
-    for row in overview.coming(connection, scope, until, SHOWN, MOST_UNSCHEDULED):
+    rows = overview.coming(connection, scope, until, SHOWN, MOST_UNSCHEDULED)
+    for row in closing_rows(connection, rows):
         at = row["next_occurrence_at"]
-        at = at if at is not None and at >= now else next_of_plan(row, now)
+        at = next_open(row) if at is not None and at >= now else next_of_plan(row, now)
         if at is not None and at <= until:
             found.append((at, row))
     return sorted(found, key=lambda one: (one[0], one[1]["name"]))[:SHOWN]

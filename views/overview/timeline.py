@@ -14,6 +14,7 @@ from models.action.plan import Broken, Plan
 from models.action.schedule import ONE_SECOND
 from models.operation import worst
 from models.store import overview
+from models.store.tenants.closing import closing_rows
 from models.stored import uuid_in
 from runtime.config import Settings
 from scheduler.occurrence import next_occurrences
@@ -112,7 +113,8 @@ def timeline_of(
 ) -> Timeline:
     """Return the timeline of some actions, in their order, with the load of all small apps."""
     since, until, span = now - zoom.back, now + zoom.back / 2, zoom.span
-    found = {row["uid"]: row for row in (overview.named(connection, uids) if uids else ())}
+    rows = closing_rows(connection, overview.named(connection, uids) if uids else ())
+    found = {row["uid"]: row for row in rows}
     bars = _bars(overview.counted(connection, list(found), since, span) if found else (), span)
     # A week has too many ticks to read.
     ticked = [] if zoom is Zoom.WEEK else overview.ticked(connection, since)

@@ -5,7 +5,8 @@ when it is read: the occurrences of that revision from end to end that have no o
 backfill runs some of them later, the span stays as it is.
 
 Spans of events keep the count of the tick, for nothing else knows who was due: users who are seen
-again move their occurrences. That count also stands in for a plan that cannot be read.
+again move their occurrences. So do spans of rules with calendars, which may have changed. That
+count also stands in for a plan that cannot be read.
 """
 
 from collections import defaultdict
@@ -84,13 +85,13 @@ def query(*where: sa.ColumnElement[bool]) -> sa.Select[Any]:
 def count(connection: sa.Connection, span: sa.RowMapping, since: datetime | None = None) -> int:
     """Return how many occurrences of a span have no operation, or how many of those after `since`.
 
-    It is unknown how many events lie after `since`: then none count.
+    It is unknown how many events lie after `since`: then none count. So with calendars.
     """
     from models.action.plan import Plan
 
     plan, first, last = span["plan"], span["first_at"], span["last_at"]
     begins_before = since is not None and first <= since
-    if not isinstance(plan, Plan) or plan.on_event is not None:
+    if not isinstance(plan, Plan) or plan.on_event is not None or plan.names_calendars:
         return 0 if begins_before else span["count"]
     begin = since if since is not None and begins_before else first - SECOND
     uid = span["action_uid"]

@@ -102,12 +102,19 @@ def lock(connection: sa.Connection, small_app_id: int) -> None:
 
 
 def calendars_of(connection: sa.Connection, small_app_id: int) -> dict[str, list[Any]]:
-    """Return the small app's calendars by name, each a list of entries of `except`."""
-    has_some = small_apps.c.document.contains('"calendars"')
-    query = sa.select(sa.case((has_some, small_apps.c.document)))
-    text = connection.execute(query.where(small_apps.c.id == small_app_id)).scalar_one_or_none()
-    found: dict[str, list[Any]] = _read(text).get("calendars", {})
-    return found
+    """Return the small app's calendars by name, each a list of dates."""
+    return calendars_of_each(connection, [small_app_id]).get(small_app_id, {})
+
+
+def calendars_of_each(
+    connection: sa.Connection, small_app_ids: Collection[int]
+) -> dict[int, dict[str, list[Any]]]:
+    """Return the calendars of those of these small apps that have some, by id."""
+    query = sa.select(small_apps.c.id, small_apps.c.document).where(
+        is_among(connection, small_apps.c.id, small_app_ids),
+        small_apps.c.document.contains('"calendars"'),
+    )
+    return {row.id: _read(row.document).get("calendars", {}) for row in connection.execute(query)}
 
 
 def document_of(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Application of small apps' documents, with their people, all or none."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,10 +9,13 @@ import sqlalchemy as sa
 from minutebook.steps import SmallApp
 from models.errors import InvalidDocument, Problem, Refused
 from models.store import audit, tenants
+from models.store.conditions import NOT_DELETED
 from models.store.people import users
 from models.store.tenants import ceilings, storing
 from models.store.tenants.ceilings import Ceiling
+from models.store.tenants.closing import NAMING
 from models.store.tenants.storing import Applied
+from models.tables import actions
 from models.tenant.allowed import problems_of_sources
 from models.tenant.changes import changes_between
 from models.tenant.document import SmallAppModel, stored_small_app
@@ -29,8 +32,6 @@ class AppliedApp:
     app: SmallApp
     change: Applied
     changes: tuple[str, ...]
-    # Actions that leave out its calendars need new plans.
-    has_other_calendars: bool = False
 
 
 def apply_all(
@@ -62,7 +63,9 @@ def _apply(
 ) -> AppliedApp:
     before = tenants.stored_named(connection, model.name, locked=True)
     app, applied = storing.apply(connection, model)
+    gone = (before or {}).get("calendars", {}).keys() - model.calendars.keys()
     refused = list(problems_of_sources(model, tenants.trust_of(connection, app.id)))
+    refused += _calendars_in_use(connection, app.id, gone)
     if refused:
         raise InvalidDocument(refused)
     changes = _changes(before, model)
@@ -79,8 +82,21 @@ def _apply(
             verb="app.create" if applied is Applied.CREATED else "app.change",
             objects={app.name: {"changes": changes} if changes else None},
         )
-    has_other = (before or {}).get("calendars", {}) != model.calendars
-    return AppliedApp(app, applied, tuple(changes), has_other)
+    return AppliedApp(app, applied, tuple(changes))
+
+
+def _calendars_in_use(
+    connection: sa.Connection, small_app_id: int, gone: Collection[str]
+) -> Iterator[Problem]:
+    """Yield a problem for each of these calendars that an action of the small app leaves out."""
+    naming = sa.type_coerce(actions.c.plan, sa.Text).contains(NAMING)
+    query = sa.select(actions.c.name, actions.c.plan).where(
+        actions.c.small_app_id == small_app_id, NOT_DELETED, naming
+    )
+    for row in connection.execute(query.order_by(actions.c.name)) if gone else ():
+        for name in sorted({name for one in row.plan.closed for name in one.calendars} & {*gone}):
+            remedy = f"the action {row.name!r} leaves it out; keep it, or change the action first"
+            yield Problem("calendars", name, remedy)
 
 
 def _changes(before: Mapping[str, Any] | None, model: SmallAppModel) -> list[str]:

@@ -9,6 +9,7 @@ from models.operation import OperationState
 from models.sql import dicts, stands_in
 from models.store.actions.cursors import UNSCHEDULED
 from models.store.conditions import NOT_DELETED
+from models.store.tenants.closing import closing_rows, next_open
 from models.stored import document_in
 from models.tables import (
     SENDS_TASK,
@@ -28,6 +29,9 @@ from models.tables import (
 from models.tenant.staged import KINDS
 from models.trust import Trust
 from models.turns import GIVEN_OWNER
+
+# How many actions are read for the one that is due next.
+NEXT_READ = 20
 
 
 def overview(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
@@ -145,16 +149,21 @@ def domains_of(connection: sa.Connection, small_app_id: int) -> list[dict[str, A
 
 def _next(connection: sa.Connection, small_app_id: int) -> dict[str, Any] | None:
     """Return the clock action that is due next, among those that a tick has scheduled."""
+    plan = sa.type_coerce(actions.c.plan, sa.Text).label("plan")
+    shown = (actions.c.uid, actions.c.name, actions.c.small_app_id, plan)
     query = (
-        sa.select(actions.c.name.label("action"), action_cursor.c.next_occurrence_at.label("at"))
+        sa.select(*shown, action_cursor.c.next_occurrence_at)
         .join(action_cursor, action_cursor.c.action_uid == actions.c.uid)
         .where(actions.c.small_app_id == small_app_id, actions.c.deleted_at.is_(None))
         .where(action_cursor.c.next_occurrence_at > UNSCHEDULED)
         .order_by(action_cursor.c.next_occurrence_at, actions.c.name)
-        .limit(1)
+        .limit(NEXT_READ)
     )
-    row = connection.execute(query).mappings().one_or_none()
-    return None if row is None else dict(row)
+    rows = closing_rows(connection, connection.execute(query).mappings().all())
+    # What is filed of those with calendars may lie before the first that they leave.
+    due = ((at, row["name"]) for row in rows if (at := next_open(row)) is not None)
+    at, name = min(due, default=(None, None))
+    return None if at is None else {"action": name, "at": at}
 
 
 def _row(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from models.operation import DONE, ENDED, OperationState
 from models.sql import is_among, stands_in
 from models.store.actions.cursors import UNSCHEDULED
 from models.store.operations.eta import Eta, left_of
+from models.store.tenants.closing import closing_rows, next_open
 from models.stored import document_in
 from models.tables import (
     REFRESHING,
@@ -198,11 +199,15 @@ class _Data(NamedTuple):
 
 def _data(connection: sa.Connection, small_app_ids: Collection[int]) -> dict[int, _Data]:
     found: dict[int, _Data] = {}
-    for row in connection.execute(_data_of(tuple(small_app_ids))):
-        new = _Data({"next_run_at": None, "data_updated_at": row.published}, row.refreshed)
-        of_app = found.setdefault(row.id, new).columns
-        if of_app["next_run_at"] is None and row.document and _refreshes(row.document):
-            of_app["next_run_at"] = row.next_occurrence_at
+    rows = connection.execute(_data_of(tuple(small_app_ids))).mappings().all()
+    for row in closing_rows(connection, rows):
+        new = _Data({"next_run_at": None, "data_updated_at": row["published"]}, row["refreshed"])
+        of_app = found.setdefault(row["small_app_id"], new).columns
+        known = of_app["next_run_at"]
+        # What is filed of those with calendars may lie before the first that they leave.
+        is_earlier = row["document"] and (known is None or row["next_occurrence_at"] < known)
+        if is_earlier and _refreshes(row["document"]):
+            of_app["next_run_at"] = min(filter(None, (known, next_open(row))), default=None)
     return found
 
 
@@ -218,7 +223,13 @@ def _data_of(small_app_ids: tuple[int, ...]) -> sa.Select[Any]:
         domains.c.small_app_id == small_apps.c.id, domains.c.refreshed_at.is_not(None)
     )
     refreshing = (
-        sa.select(actions.c.small_app_id, actions.c.document, action_cursor.c.next_occurrence_at)
+        sa.select(
+            actions.c.small_app_id,
+            actions.c.uid,
+            sa.type_coerce(actions.c.plan, sa.Text).label("plan"),
+            actions.c.document,
+            action_cursor.c.next_occurrence_at,
+        )
         .join(action_cursor, action_cursor.c.action_uid == actions.c.uid)
         .where(actions.c.small_app_id.in_(small_app_ids))
         # Written exactly as in the index actions_refreshing.
@@ -231,9 +242,11 @@ def _data_of(small_app_ids: tuple[int, ...]) -> sa.Select[Any]:
     at = refreshing.c.next_occurrence_at
     return (
         sa.select(
-            small_apps.c.id,
+            small_apps.c.id.label("small_app_id"),
             published.label("published"),
             refreshed.label("refreshed"),
+            refreshing.c.uid,
+            refreshing.c.plan,
             refreshing.c.document,
             at,
         )

@@ -108,8 +108,6 @@ SCHEDULER = {
 CRON_JOB = """{{"kind": "CronJob", "metadata": {{"name": "nightly"}}, "spec": {{
     "schedule": "0 {hour} * * *", "jobTemplate": {{"spec": {{"template": {{"spec": {{
     "containers": [{{"name": "a", "command": ["/bin/df"]}}]}}}}}}}}}}}}"""
-EVENT = """BEGIN:VCALENDAR\nVERSION:2.0\nPRODID:x\nBEGIN:VEVENT\nUID:1\nSUMMARY:nightly
-DTSTART:20301201T0{hour}0000Z\nRRULE:FREQ=DAILY\nEND:VEVENT\nEND:VCALENDAR\n"""
 
 
 def crontab(line: str) -> Callable[[int], str]:
@@ -133,11 +131,6 @@ SOURCES = [
     pytest.param(["beat"], beat_at, id="beat"),
     pytest.param(["apscheduler"], scheduler_at, id="apscheduler"),
     pytest.param(["kubernetes"], lambda hour: CRON_JOB.format(hour=hour), id="kubernetes"),
-    pytest.param(
-        ["icalendar", "--operations", '{"command": {"run": ["/bin/df"]}}'],
-        lambda hour: EVENT.format(hour=hour),
-        id="icalendar",
-    ),
 ]
 
 

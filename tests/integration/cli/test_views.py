@@ -14,7 +14,6 @@ import sqlalchemy as sa
 from jsonschema import Draft202012Validator
 
 from cli.tree import COMMANDS, Tree
-from data.views.calendar_file import CalendarEntries
 from data.views.summary import SummaryPreview
 from data.views.templates import TemplatePreview, Templates, TriedMail
 from models.tables import operation_logs, operations
@@ -84,7 +83,7 @@ WITHOUT_VIEW = {
     "operation watch",
 }
 # What has no endpoint.
-ONLY_HERE = {"app calendar", "app hook-secret", "down", "init", "migrate", "simulate", "token link"}
+ONLY_HERE = {"app hook-secret", "down", "init", "migrate", "simulate", "token link"}
 # No daemon ticks here; one of all actions is active already.
 # What the case names can be no action.
 NOTHING_TO_IMPORT = {"import kubernetes", "import systemd"}
@@ -127,7 +126,6 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("search", ("nightly",), Found),
     ("pause", ("--all", "--until", "PT30M"), QuietPeriod),
     ("resume", ("--all",), QuietPeriod),
-    ("app calendar", ("{ics}",), CalendarEntries),
     ("app hook-secret", ("default",), HookSecret),
     ("app add", ("shop", "--tasks", "shop.*"), TrustInApp),
     ("app list", (), Apps),
@@ -160,7 +158,6 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("import beat", ("{beat}",), Import),
     ("import crontab", ("{crontab}",), Import),
     ("import apscheduler", ("{apscheduler}",), Import),
-    ("import icalendar", ("{ics}", "--operations", '{{"maintenance": true}}'), Import),
     ("import jobs", ("{jobs}",), Import),
     ("import kubernetes", ("{kubernetes}",), Import),
     ("import systemd", ("{systemd}",), Import),
@@ -215,7 +212,6 @@ def filled(
         "apscheduler": write(APSCHEDULER, "apscheduler.json"),
         "django": _django(home),
         "redis": _redbeat(broker),
-        "ics": write("BEGIN:VCALENDAR\nVERSION:2.0\nPRODID:x\nEND:VCALENDAR\n", "x.ics"),
         "jobs": write([{"url": "https://example.com/c"}], "jobs.json"),
     }
     return lambda text: text.format(**found)

@@ -18,7 +18,6 @@ PARTIAL = {
     "actions_on_events",
     "actions_refreshing",
     "actions_set_aside",
-    "actions_with_calendar",
     "actions_with_command",
     "actions_with_execsum",
     "operations_to_send",

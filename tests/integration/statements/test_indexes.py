@@ -41,7 +41,7 @@ from models.tables import action_cursor
 from runtime.config import load_settings
 from runtime.database import reading
 from runtime.sections import AlertSettings
-from scheduler.changes import calendars, deletion, editing
+from scheduler.changes import deletion, editing
 from scheduler.dispatch import dispatch_ready
 from scheduler.on_demand import backfill, cancel, restart
 from scheduler.on_demand.backfill_range import BackfillRequest
@@ -391,7 +391,7 @@ def test_a_small_app_counts_its_actions_and_finds_those_that_refresh(
         assert "actions_refreshing" in statements.indexes()
 
 
-def test_documents_that_name_a_program_a_calendar_or_a_summary_are_found(
+def test_documents_that_name_a_program_or_a_summary_are_found(
     filled: Filled, statements: Statements, tmp_path: Path
 ) -> None:
     settings = load_settings(tmp_path, {})
@@ -401,7 +401,6 @@ def test_documents_that_name_a_program_a_calendar_or_a_summary_are_found(
     with statements.captured(), filled.engine.begin() as connection:
         summary = app_overview.action_with(connection, app.id, "send_execsum")
         tasks = app_overview.handed_over(connection, app.id, 1)
-        calendars.replan(connection, app, {}, "tests", STEPS)
     scans = [one for one in statements.scans() if one.startswith("actions ")]
     # It reads the actions of restricted small apps as well.
     with statements.captured(), reading(filled.engine) as connection:
@@ -409,7 +408,7 @@ def test_documents_that_name_a_program_a_calendar_or_a_summary_are_found(
 
     assert (summary, tasks, findings, scans) == (None, [], [], [])
     if filled.engine.dialect.name == "postgresql":
-        searches = {"actions_with_command", "actions_with_calendar", "actions_with_execsum"}
+        searches = {"actions_with_command", "actions_with_execsum"}
         assert searches | {"actions_sending_tasks"} <= statements.indexes()
 
 

@@ -10,7 +10,8 @@ import pytest
 from dateutil.rrule import rrulestr
 
 from cron import InvalidRule, WallClock, clock_changes
-from cron.recurrence import RecurrentMinutes, read_recurrence, recurrence_in_words
+from cron.recurrence import read_recurrence
+from cron.recurrent_days import RecurrentMinutes
 from runtime.clock import use_pinned_zones
 from tests.unit.cron.test_signs import ZONES
 from tests.unit.cron.work import lines_run
@@ -37,7 +38,7 @@ def parts(random_: random.Random) -> Iterator[str]:
         (0.3, f"BYMONTHDAY={some(random_, [*range(1, 32), -1, -2, -15])}", "DMY"),
         (0.15, f"BYYEARDAY={some(random_, (1, 60, 100, 366, -1, -366))}", "Y"),
         (0.15, f"BYWEEKNO={some(random_, (1, 20, 52, 53, -1))}", "Y"),
-        (0.3, f"BYSETPOS={some(random_, (1, 2, 3, -1, -2))}", "WMY"),
+        (0.3, f"BYSETPOS={some(random_, (1, 2, 3, -1, -2))}", "MY"),
         (0.3, f"WKST={random_.choice(WEEKDAYS)}", "DWMY"),
     ):
         if frequency[0] in frequencies and random_.random() < chance:
@@ -134,63 +135,6 @@ def test_clock_changes_are_those_of_a_fixed_time(minute: int, expected: list[obj
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("FREQ=WEEKLY;INTERVAL=2;BYDAY=MO", "every second Monday at 09:00"),
-        ("FREQ=MONTHLY;BYDAY=-1FR", "on the last Friday of each month at 09:00"),
-        (
-            "FREQ=MONTHLY;INTERVAL=2;BYDAY=-1TU",
-            "on the last Tuesday of every second month at 09:00",
-        ),
-        ("FREQ=DAILY", "every day at 09:00"),
-        ("FREQ=DAILY;INTERVAL=3", "every third day at 09:00"),
-        ("FREQ=DAILY;BYMONTH=1,2,3", "every day in January to March at 09:00"),
-        ("FREQ=DAILY;BYDAY=MO", "every Monday at 09:00"),
-        ("FREQ=WEEKLY", "every Wednesday at 09:00"),
-        ("FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR", "every Monday to Friday at 09:00"),
-        (
-            "FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,WE",
-            "on Monday and Wednesday of every second week at 09:00",
-        ),
-        ("FREQ=MONTHLY", "on day 25 of each month at 09:00"),
-        ("FREQ=MONTHLY;BYMONTHDAY=-1", "on the last day of each month at 09:00"),
-        (
-            "FREQ=MONTHLY;BYMONTHDAY=1,15,-2",
-            "on days 1 and 15 and the second last day of each month at 09:00",
-        ),
-        (
-            "FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1",
-            "on the last day from Monday to Friday of each month at 09:00",
-        ),
-        (
-            "FREQ=MONTHLY;BYDAY=TU,TH;BYSETPOS=1,-1",
-            "on the first and last Tuesday or Thursday of each month at 09:00",
-        ),
-        (
-            "FREQ=MONTHLY;BYMONTHDAY=8,22;BYSETPOS=1",
-            "on the first of days 8 and 22 of each month at 09:00",
-        ),
-        (
-            "FREQ=MONTHLY;BYMONTHDAY=13;BYDAY=FR",
-            "on day 13 of each month at 09:00, only if it is Friday",
-        ),
-        ("FREQ=YEARLY", "on day 25 of November at 09:00"),
-        ("FREQ=YEARLY;INTERVAL=4", "on day 25 of November of every fourth year at 09:00"),
-        ("FREQ=YEARLY;BYMONTH=5;BYDAY=2SU", "on the second Sunday of May at 09:00"),
-        ("FREQ=YEARLY;BYDAY=20MO", "on the 20th Monday of each year at 09:00"),
-        ("FREQ=YEARLY;BYYEARDAY=100", "on day 100 of each year at 09:00"),
-        ("FREQ=YEARLY;BYWEEKNO=20;BYDAY=MO", "on Monday of week 20 of each year at 09:00"),
-        ("FREQ=DAILY;COUNT=10", "every day at 09:00, 10 times"),
-        ("FREQ=DAILY;COUNT=1", "every day at 09:00, once"),
-        ("FREQ=DAILY;UNTIL=20271231", "every day at 09:00, until 2027-12-31"),
-        ("FREQ=DAILY;UNTIL=20271231T180000Z", "every day at 09:00, until 2027-12-31 18:00 UTC"),
-    ],
-)
-def test_a_rule_in_words(text: str, expected: str) -> None:
-    assert expected == recurrence_in_words(read_recurrence(text), [540], date(2026, 11, 25))
-
-
 def test_a_rule_is_read_in_any_case_and_with_its_name() -> None:
     assert read_recurrence("rrule: freq=daily; interval=2;").text == "FREQ=DAILY;INTERVAL=2"
 
@@ -216,22 +160,22 @@ def test_a_rule_is_read_in_any_case_and_with_its_name() -> None:
         ("FREQ=DAILY;BYMINUTE=30", "needs BYHOUR beside it"),
         ("FREQ=MONTHLY;BYMONTHDAY=32", "write 1 to 31, or -31 to -1 from the end"),
         ("FREQ=MONTHLY;BYMONTHDAY=0", "write 1 to 31"),
-        ("FREQ=MONTHLY;BYDAY=MON", "write 'MO'"),
-        ("FREQ=MONTHLY;BYDAY=XX", "write one of MO, TU"),
-        ("FREQ=MONTHLY;BYDAY=6MO", "write '5MO' or less, or '-1MO'"),
-        ("FREQ=MONTHLY;BYDAY=0MO", "write 1MO to 53MO"),
+        ("FREQ=MONTHLY;BYDAY=MON", "has an invalid 'BYDAY': MON; write a rule such as"),
+        ("FREQ=MONTHLY;BYDAY=XX", "has an invalid 'BYDAY': XX"),
+        ("FREQ=MONTHLY;BYDAY=6MO", "write '5MO' or less"),
+        ("FREQ=YEARLY;BYDAY=-54MO", "write '53MO' or less"),
+        ("FREQ=MONTHLY;BYDAY=0MO", "has an invalid 'BYDAY': 0MO"),
         ("FREQ=WEEKLY;BYDAY=1MO", "write 'MO'"),
-        ("FREQ=DAILY;BYSETPOS=1;BYDAY=MO", "write FREQ=WEEKLY, MONTHLY or YEARLY"),
-        ("FREQ=WEEKLY;BYMONTHDAY=1", "write FREQ=MONTHLY or YEARLY"),
+        ("FREQ=DAILY;BYSETPOS=1;BYDAY=MO", "write FREQ=MONTHLY or YEARLY"),
+        ("FREQ=WEEKLY;BYMONTHDAY=1", "write FREQ=DAILY or MONTHLY or YEARLY"),
         ("FREQ=MONTHLY;BYWEEKNO=1", "write FREQ=YEARLY"),
-        ("FREQ=MONTHLY;BYSETPOS=1", "write BYDAY or BYMONTHDAY beside"),
         (
             "FREQ=MONTHLY;BYDAY=MO;BYSETPOS=1;BYHOUR=9,17",
             'write the times beside the rule, as "at"',
         ),
-        ("FREQ=WEEKLY;BYDAY=MO,TU;BYSETPOS=3,-4", "is beyond the days of BYDAY"),
+        ("FREQ=WEEKLY;BYDAY=MO,TU;BYSETPOS=1", "does not go with FREQ=WEEKLY; remove it"),
         ("FREQ=DAILY;COUNT=2;UNTIL=20270101", "keep one of the two"),
-        ("FREQ=DAILY;COUNT=10001", "write UNTIL instead"),
+        ("FREQ=DAILY;COUNT=10001", "write 1 to 10000"),
         ("FREQ=DAILY;UNTIL=2027-01-01", "write a date such as '20271231'"),
         ("FREQ=DAILY;UNTIL=20270229", "is not a date or a time"),
         ("FREQ=DAILY;UNTIL=20270228T240000", "is not a date or a time"),
@@ -255,7 +199,9 @@ def test_a_wrong_rule_is_refused_with_what_to_write(text: str, remedy: str) -> N
         "FREQ=MONTHLY;BYMONTH=2;BYMONTHDAY=30",
         "FREQ=YEARLY;INTERVAL=9999;BYYEARDAY=366",
         "FREQ=YEARLY;BYMONTH=6;BYYEARDAY=1",
-        "FREQ=WEEKLY;INTERVAL=9999;BYDAY=MO,TU;BYMONTH=3;BYSETPOS=2",
+        "FREQ=WEEKLY;INTERVAL=9999;BYDAY=MO,TU;BYMONTH=3",
+        "FREQ=MONTHLY;BYSETPOS=2",
+        "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30",
         "FREQ=MONTHLY;INTERVAL=12;BYMONTH=3",
         "FREQ=YEARLY;BYDAY=MO,TU,WE,TH,FR,SA,SU;BYMONTHDAY=1;BYMONTH=1;BYSETPOS=366,365,364,363",
     ],

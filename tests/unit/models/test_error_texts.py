@@ -15,7 +15,6 @@ COMMANDS_ONLY = {
     "views/simulation.py",
     "moving/views/imports.py",
     "data/commands/templates.py",
-    "data/views/calendar_file.py",
 }
 ERRORS = {
     *("Refused", "NotFound", "Outdated", "SchedulerError", "Problem", "instant_of", "_read"),

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -262,6 +263,43 @@ def test_next_occurrence_is_what_a_full_scan_finds(rules: list[RuleModel], minut
     scan = [at for rule in rules for at in rule.schedule(UID).between(now, now + 3 * DAY)]
 
     assert decide(plan, UID, NIGHT, now).next_occurrence_at == min(scan)
+
+
+CLOSED = {"timezone": "Europe/Paris", "except": [{"calendar": "closed"}]}
+
+
+@given(
+    rule=st.sampled_from(
+        [
+            {"cron_rule": "30 2 * * *"},
+            {"cron_rule": "*/50 * * * *"},
+            {"every": "PT7H", "starting_at": "2026-01-01T00:00Z"},
+            {"rrule": "FREQ=DAILY", "at": "00:00", "starting_at": "2026-01-01"},
+        ]
+    ),
+    catch_up=st.sampled_from(["latest", "all"]),
+    minutes=st.integers(0, 3 * 1440),
+    days=st.sets(st.integers(0, 4)),
+)
+def test_what_a_calendar_leaves_out_is_filed_and_passed_over(
+    rule: dict[str, str], catch_up: CatchUp, minutes: int, days: set[int]
+) -> None:
+    calendars = {"closed": [f"{NIGHT + day * DAY:%Y-%m-%d}" for day in days]}
+    named, now = make_rule(**rule, **CLOSED), NIGHT + minutes * MINUTE
+    bare = make_rule(**rule, timezone="Europe/Paris", **{"except": ["2000-01-01"]})
+    plan = make_plan(named, catch_up=catch_up).with_calendars(calendars)
+    paris = ZoneInfo("Europe/Paris")
+    left = [
+        at
+        for at in bare.schedule(UID).between(NIGHT, now)
+        if str(at.astimezone(paris).date()) not in calendars["closed"]
+    ]
+
+    found = decide(plan, UID, NIGHT, now)
+
+    assert found.next_occurrence_at == min(bare.schedule(UID).between(now, now + 3 * DAY))
+    assert len(found.due) + found.missed_count == len(left)
+    assert {*found.due_at, *(one.at for one in found.missed)} <= {*left}
 
 
 def test_occurrences_lie_from_the_start_until_before_the_end() -> None:

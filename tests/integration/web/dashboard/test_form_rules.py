@@ -106,7 +106,7 @@ def test_a_rule_of_the_calendar_is_built_without_a_text(
         page.select_option("[name=stop]", "count")
         page.fill("[name=count]", "12")
         meaning = page.locator("#meaning")
-        expect(meaning).to_contain_text("the last Friday of each month at 17:00, 12 times")
+        expect(meaning).to_contain_text("FREQ=MONTHLY;BYDAY=-1FR;COUNT=12 at 17:00")
         assert tab.serious() == []
         page.click("button:text-is('Save')")
         expect(page.locator(".notice span")).to_have_text("tidy is saved.")

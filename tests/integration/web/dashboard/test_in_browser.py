@@ -239,7 +239,7 @@ def test_the_form_writes_weeks_weekdays_of_a_month_and_intervals_from_the_end(
             "at": "09:00",
             "starting_at": "2126-11-25",
         }
-        expect(page.locator("#meaning")).to_contain_text("every second Monday at 09:00")
+        expect(page.locator("#meaning")).to_contain_text("FREQ=WEEKLY;INTERVAL=2;BYDAY=MO at 09:00")
         page.fill("#text", page.input_value("#text").replace("INTERVAL=2", "INTERVAL=3"))
         expect(page.locator("[name=interval]")).to_have_value("3")
         _write_a_weekday_of_the_month(page)

@@ -161,9 +161,7 @@ def test_the_plan_keeps_the_rule_and_reads_it_again() -> None:
     assert rule.resolved().model_dump(mode="json", by_alias=True)["rrule"] == (
         "FREQ=MONTHLY;BYDAY=-1FR"
     )
-    assert rule.words("UTC") == (
-        "on the last Friday of each month at 18:00 (FREQ=MONTHLY;BYDAY=-1FR), Europe/Paris"
-    )
+    assert rule.words("UTC") == ("FREQ=MONTHLY;BYDAY=-1FR at 18:00, Europe/Paris")
 
 
 def test_the_words_show_the_first_day_where_it_matters() -> None:
@@ -172,8 +170,7 @@ def test_the_words_show_the_first_day_where_it_matters() -> None:
     )
 
     assert made.rules[0].words("UTC") == (
-        "every second Monday at 09:00, from Mon 2026-11-30 (FREQ=WEEKLY;INTERVAL=2;BYDAY=MO), "
-        "Europe/Paris"
+        "FREQ=WEEKLY;INTERVAL=2;BYDAY=MO at 09:00, from Mon 2026-11-30, Europe/Paris"
     )
 
 
@@ -213,6 +210,32 @@ def test_a_day_that_some_months_lack_is_warned_about() -> None:
     (warning,) = rule.warnings("UTC")
 
     assert "months without day 31 are left out; write BYMONTHDAY=-1" in warning
+
+
+def test_a_yearly_rule_from_29_february_is_warned_about() -> None:
+    (rule,) = plan(rrule="FREQ=YEARLY", at="09:00", starting_at="2028-02-29").rules
+
+    (warning,) = rule.warnings("UTC")
+
+    assert "years without 29 February are left out; write BYMONTH=2;BYMONTHDAY=-1" in warning
+
+
+@pytest.mark.parametrize(
+    "rrule",
+    [
+        "FREQ=MONTHLY;BYMONTHDAY=31,-1",
+        "FREQ=MONTHLY;BYMONTHDAY=28,29,30;BYSETPOS=-1",
+        "FREQ=MONTHLY;BYMONTH=1,3,5;BYMONTHDAY=31",
+        "FREQ=MONTHLY;INTERVAL=12",
+        "FREQ=MONTHLY;BYMONTHDAY=13;BYDAY=FR",
+        "FREQ=YEARLY;BYMONTHDAY=31",
+        "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=-1",
+    ],
+)
+def test_a_rule_with_a_day_in_each_period_is_not_warned_about(rrule: str) -> None:
+    (rule,) = plan(rrule=rrule, at="09:00", starting_at="2027-01-31").rules
+
+    assert [*rule.warnings("UTC")] == []
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,132 @@
+"""Calendars are read when it is decided: a tick passes over what they leave out."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from models.parsing import Calendars
+from models.sql import read_clock
+from models.store.notices.alerting import NO_ALERTS
+from models.store.tenants import app_overview, app_status
+from runtime.config import Settings
+from runtime.database import reading
+from scheduler.changes.change import Changed, create_all
+from scheduler.changes.plan import plan_changes
+from scheduler.explain import explain
+from scheduler.sweep import Sweeper
+from scheduler.tick import TickReport, tick
+from tests.factories import (
+    STEPS,
+    author,
+    cursor_of,
+    make_app,
+    make_document,
+    rows_of,
+    set_back,
+    spans_of,
+)
+
+SEVEN = datetime(2027, 1, 4, 7, tzinfo=UTC)
+DAY = timedelta(days=1)
+LEASE = timedelta(seconds=45)
+DAILY = {"cron_rule": "0 7 * * *", "timezone": "UTC", "except": [{"calendar": "closed"}]}
+
+
+@pytest.fixture
+def daily(engine: sa.Engine) -> Changed:
+    """Store an action that leaves out 4 January, and was decided up to the day before."""
+    holds(engine, "2027-01-04")
+    changes = author(calendars={"closed": ["2027-01-04"]})
+    document = make_document(name="daily", when=DAILY, operations={"refresh": True})
+    (made,) = create_all(engine, [document], changes)
+    set_back(engine, made.uid, SEVEN - DAY)
+    return made
+
+
+def holds(engine: sa.Engine, *dates: str) -> None:
+    """Write the dates of the calendar."""
+    make_app(engine, "default", calendars={"closed": [*dates]})
+
+
+def run_tick(engine: sa.Engine, now: datetime) -> TickReport:
+    return tick(engine, now, Sweeper(LEASE, NO_ALERTS), STEPS)
+
+
+def occurrences(engine: sa.Engine, action: Changed) -> list[datetime]:
+    return [row["occurrence_at"] for row in rows_of(engine, action)]
+
+
+def test_an_excluded_instant_is_filed_and_passed_over(engine: sa.Engine, daily: Changed) -> None:
+    run_tick(engine, SEVEN - timedelta(hours=1))
+    assert cursor_of(engine, daily)["next_occurrence_at"] == SEVEN
+
+    report = run_tick(engine, SEVEN)
+
+    assert (report.decided, report.recorded, report.missed) == (1, 0, 0)
+    assert occurrences(engine, daily) == []
+    assert cursor_of(engine, daily)["next_occurrence_at"] == SEVEN + DAY
+
+
+def test_a_changed_calendar_needs_no_new_revision(engine: sa.Engine, daily: Changed) -> None:
+    run_tick(engine, SEVEN - timedelta(hours=1))
+    filed = cursor_of(engine, daily)["next_occurrence_at"]
+
+    holds(engine, "2027-01-05")
+
+    assert cursor_of(engine, daily)["next_occurrence_at"] == filed
+    run_tick(engine, SEVEN)
+    run_tick(engine, SEVEN + DAY)
+    assert occurrences(engine, daily) == [SEVEN]
+    assert {row["revision"] for row in rows_of(engine, daily)} == {1}
+
+
+def test_a_downtime_misses_nothing_that_a_calendar_leaves_out(
+    engine: sa.Engine, daily: Changed
+) -> None:
+    dates = [f"{SEVEN + number * DAY:%Y-%m-%d}" for number in range(20)]
+    holds(engine, *dates)
+
+    report = run_tick(engine, SEVEN + 35 * DAY + timedelta(hours=1))
+
+    assert report.missed == 16
+    ((span, count),) = spans_of(engine)
+    assert (span["first_at"], count) == (SEVEN + 20 * DAY, 6)
+    # What was decided stays, whatever the calendar holds later.
+    holds(engine)
+    assert [one for _, one in spans_of(engine)] == [6]
+
+
+def test_an_explanation_names_the_calendar(
+    engine: sa.Engine, settings: Settings, daily: Changed
+) -> None:
+    for _ in range(2):
+        with reading(engine) as connection:
+            found = explain(daily.uid, SEVEN, connection, settings, steps=STEPS)
+
+        assert found.verdict == "not_an_occurrence"
+        assert "`except` leaves it out: 2027-01-04 of calendar closed" in found.text
+        run_tick(engine, SEVEN + timedelta(hours=1))
+
+
+def test_what_comes_next_is_shown_without_what_a_calendar_leaves_out(engine: sa.Engine) -> None:
+    with reading(engine) as connection:
+        today = read_clock(connection).replace(hour=0, minute=0, second=0, microsecond=0)
+    dates: Calendars = {"closed": [f"{today:%Y-%m-%d}/{today + 2 * DAY:%Y-%m-%d}"]}
+    app = make_app(engine, "default", calendars=dates)
+    document: Any = make_document(name="daily", when=DAILY, operations={"refresh": True})
+    with reading(engine) as connection:
+        now = read_clock(connection)
+        (planned,) = plan_changes(connection, [document], author(calendars=dates), now)
+    create_all(engine, [document], author(calendars=dates))
+    first = today + 3 * DAY + timedelta(hours=7)
+    run_tick(engine, now)
+
+    with reading(engine) as connection:
+        overview = app_overview.overview(connection, app.id)
+        status = app_status.statuses_of(connection, [app.id], now, LEASE)[app.id]
+
+    assert planned.after[0] == first
+    assert overview["next"] == {"action": "daily", "at": first}
+    assert status["next_run_at"] == first
