@@ -28,6 +28,7 @@ _DATE_EXAMPLE = (
     'write a date ("2026-12-25"), a day of each year ("12-25"), '
     'or the first and the last date ("2026-12-24/2027-01-01")'
 )
+_DAYS_EXAMPLE = 'write {"days": "sat,sun"}'
 _NO_HOURS = (
     "leaves out whole days, no hours; write the hours that remain into a cron rule, such as "
     '"0 6-21 * * *"'
@@ -272,7 +273,7 @@ def _date(text: str) -> date:
         if 1970 <= found.year < 2199:
             return found
         raise ValueError("is outside the years 1970 to 2198; write a date within them")
-    raise ValueError(f"is not a date; {_DATE_EXAMPLE}")
+    raise ValueError(f"is not a date; {_DATE_EXAMPLE}; for weekdays {_DAYS_EXAMPLE}")
 
 
 def _yearly(month: int, day: int) -> YearlyDay:
