@@ -32,7 +32,6 @@ RESERVED_FOR = timedelta(seconds=30)
 SCOPES = 64
 SEE_OPERATIONS = Hint("see `minutebook operation list`", "look for it among the runs")
 UNKNOWN = "unknown"
-MOST_LOOKED_AT = 1_000
 # Why an unstarted operation was skipped: a newer one replaced it.
 OVERTAKEN = "overtaken"
 MORE_WAITED = "overlap: more than "
@@ -168,29 +167,6 @@ def recent(connection: sa.Connection, limit: int, *, uid: UUID) -> list[dict[str
     newest = (operations.c.occurrence_at.desc(), operations.c.id)
     query = with_names().where(operations.c.action_uid == uid).order_by(*newest)
     return dicts(connection, query.limit(limit))
-
-
-def last_success(connection: sa.Connection, uid: UUID, before: datetime) -> dict[str, Any] | None:
-    """Return an action's last success of an occurrence before an instant; None if there is none.
-
-    It is looked for among the last thousand operations, so an action that never succeeds costs no
-    more than another.
-    """
-    newest = (
-        sa.select(operations.c.id, operations.c.state, operations.c.occurrence_at)
-        .where(operations.c.action_uid == uid, operations.c.occurrence_at < before)
-        .order_by(operations.c.occurrence_at.desc())
-        .limit(MOST_LOOKED_AT)
-        .subquery("newest")
-    )
-    last = (
-        sa.select(newest.c.id)
-        .where(newest.c.state == OperationState.SUCCESS)
-        .order_by(newest.c.occurrence_at.desc(), newest.c.id)
-        .limit(1)
-    )
-    found = dicts(connection, with_names().where(operations.c.id == last.scalar_subquery()))
-    return found[0] if found else None
 
 
 def in_states(states: Collection[str]) -> sa.ColumnElement[bool]:

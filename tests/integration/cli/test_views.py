@@ -41,7 +41,6 @@ from views.explanation import Explanation
 from views.installation import Migrated, Started, StoppedUp
 from views.jobs import AddedJob, DeletedJob, ImportedJobs, Jobs
 from views.operations import Log, Operation, Operations, OperationStateView
-from views.operations.comparison import Comparison
 from views.runs import CancelledAll, Ran, RanAll, RepeatedAll, RunPlan
 from views.runs.many import Bulk
 from views.search import Found
@@ -110,7 +109,6 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("action delete", ("--owner", "shop"), DeletedActions),
     ("operation list", (), Operations),
     ("operation show", ("{id}",), Operation),
-    ("operation compare", ("{failed}",), Comparison),
     ("operation state", ("{id}",), OperationStateView),
     ("operation logs", ("{id}",), Log),
     ("operation rerun", ("{missed}",), RepeatedAll),
@@ -314,7 +312,6 @@ def test_no_text_has_a_control_character(call: Call, filled: Callable[[str], str
         ("operation list", ()),
         ("operation show", ("{failed}",)),
         ("operation logs", ("{id}",)),
-        ("operation compare", ("{failed}",)),
         ("action show", ("nightly",)),
         ("action list", ()),
         ("app show", ("default",)),

@@ -413,17 +413,6 @@ def test_documents_that_name_a_program_a_calendar_or_a_summary_are_found(
         assert searches | {"actions_sending_tasks"} <= statements.indexes()
 
 
-def test_the_last_success_is_looked_for_among_the_operations_of_its_action(
-    filled: Filled, statements: Statements
-) -> None:
-    action, _, _ = make(filled, "compared")
-
-    with statements.captured(), reading(filled.engine) as connection:
-        operations.last_success(connection, action.uid, filled.now)
-
-    assert_indexed(statements, "operations_of_action")
-
-
 @pytest.mark.parametrize("scope", [Scope(1), WHOLE_INSTALLATION], ids=["one", "all"])
 def test_the_newest_operations_are_read_by_when_they_were_recorded(
     filled: Filled, statements: Statements, scope: Scope

@@ -24,7 +24,6 @@ from views.runs import many as bulk
 from views.view import LARGEST_PAGE
 from web.dashboard.drawing.gantt import gantt
 from web.dashboard.fields import in_zone, one_of
-from web.dashboard.operations.compared import comparison_of, lines_of
 from web.dashboard.rendering import Page, render, render_part, see
 from web.dashboard.session import Operator, Viewer, Visitor
 from web.dashboard.texts import say
@@ -250,11 +249,8 @@ def _values(request: Request, visitor: Visitor, id: str) -> dict[str, Any]:
         ("started", begun),
         ("ended", shown.finished_at),
     )
-    last = comparison_of(visitor, shown)
     return {
         "app": shown.app,
-        "last": last,
-        "compared": lines_of(last) if last else (),
         "shown": shown,
         "is_over": shown.state in ENDED,
         "why": shown.waits or shown.error or shown.reason,
