@@ -46,7 +46,6 @@ OWN_COMMANDS: Places = {
     "completion": ("cli.completion:completion", "Print the completion script of a shell."),
     "migrate": ("cli.processes:migrate", "Upgrade the database to this release."),
     "status": ("cli.status:status", "Show the daemon, workers, and operations of the last day."),
-    "search": ("cli.search:search", "Find actions, runs, tasks, owners, users and errors."),
     "pause": ("cli.status:pause", "Begin a quiet period: record what is due, and send it later."),
     "resume": ("cli.status:resume", "End the quiet period."),
     "queue": ("cli.queues:commands", "Queues: pause, resume and list what is sent to."),

@@ -13,6 +13,8 @@ KEYS: Mapping[str, str] = {
 
 # Commands, as they are typed after `minutebook`.
 COMMANDS: Mapping[str, str] = {
+    "search": "filter `minutebook operation list` by --reason or --task, `minutebook action list`"
+    " by --owner or --task",
     "app grant": "write `minutebook app add NAME --trusted`, or give it --queue and --tasks",
     "operation compare": "run `minutebook operation show ID` for each of the two",
     "app limit": "set SCHED_LIMITS_ACTIONS and SCHED_LIMITS_DISK_MB for all restricted small apps",

@@ -161,6 +161,9 @@ def list_actions(
     all_apps: AllApps = False,
     unhealthy: Annotated[bool, typer.Option("--unhealthy", help="Only unhealthy actions.")] = False,
     owner: Annotated[str | None, typer.Option(help="Only actions of this owner.")] = None,
+    task: Annotated[
+        str | None, typer.Option(help="Only actions that send this Celery task.")
+    ] = None,
     again: Watch = False,
 ) -> None:
     """List the actions of one small app or all."""
@@ -169,8 +172,14 @@ def list_actions(
     opened = existing(context)
 
     def listed() -> actions.Actions:
-        read = search.list_actions
-        chosen = every(opened, read, all_apps=all_apps, unhealthy=unhealthy, owner=owner)
+        chosen = every(
+            opened,
+            search.list_actions,
+            all_apps=all_apps,
+            unhealthy=unhealthy,
+            owner=owner,
+            task=task,
+        )
         return actions.Actions(chosen)
 
     show_asked(context, listed, again=again, all_apps=all_apps)

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from models.errors import Hint, NotFound
 from models.many_rows import Columns, append_all, insert_all, insert_new
 from models.operation import REQUESTED, TROUBLED, UNSTARTED, OperationState
-from models.sql import database_now, dicts, is_among, stands_in
+from models.sql import begins_id, database_now, dicts, is_among, stands_in
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.stored import uuid_in
 from models.tables import (
@@ -145,15 +145,12 @@ def _one(scope: Scope) -> sa.Select[Any]:
     return with_names().where(its_id, scope.has(operations.c.small_app_id))
 
 
-def beginning_with(
-    connection: sa.Connection, digits: str, scope: Scope, limit: int = 2
-) -> list[UUID]:
-    """Return up to `limit` ids of the scope that begin with these hexadecimal digits."""
-    first, last = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
+def beginning_with(connection: sa.Connection, digits: str, scope: Scope) -> list[UUID]:
+    """Return up to two ids of the scope that begin with these hexadecimal digits, four or more."""
     query = sa.select(operations.c.id).where(
-        operations.c.id.between(first, last), scope.has(operations.c.small_app_id)
+        begins_id(operations.c.id, digits), scope.has(operations.c.small_app_id)
     )
-    return list(connection.execute(query.limit(limit)).scalars())
+    return list(connection.execute(query.limit(2)).scalars())
 
 
 def by_ids(connection: sa.Connection, ids: Collection[UUID]) -> list[dict[str, Any]]:

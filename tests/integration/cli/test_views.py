@@ -43,7 +43,6 @@ from views.jobs import AddedJob, DeletedJob, ImportedJobs, Jobs
 from views.operations import Log, Operation, Operations, OperationStateView
 from views.runs import CancelledAll, Ran, RanAll, RepeatedAll, RunPlan
 from views.runs.many import Bulk
-from views.search import Found
 from views.simulation import Simulation
 from views.status import Status
 from views.status.holds import Pause, Queues
@@ -122,7 +121,6 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("app resume", ("default",), Pause),
     ("app add", ("{app}",), AppliedApp),
     ("app apply", ("{app}",), AppliedApps),
-    ("search", ("nightly",), Found),
     ("pause", ("--all", "--until", "PT30M"), QuietPeriod),
     ("resume", ("--all",), QuietPeriod),
     ("app calendar", ("{ics}",), CalendarEntries),
@@ -316,7 +314,6 @@ def test_no_text_has_a_control_character(call: Call, filled: Callable[[str], str
         ("action list", ()),
         ("app show", ("default",)),
         ("status", ()),
-        ("search", ("a",)),
     ]
 
     texts = [call(*command.split(), *map(filled, rest)).out for command, rest in looks]

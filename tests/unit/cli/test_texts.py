@@ -1,14 +1,11 @@
 """What the command line says of a view."""
 
-from datetime import UTC, datetime
 from types import SimpleNamespace
 
 from cli.render import Table, listing, sentence
-from cli.texts import search
 from cli.texts.operations import step_lines
 from cli.texts.upcoming import described
 from data.views.templates import WrittenPart
-from views.search import Found, FoundOwner, FoundUser
 from views.upcoming import Upcoming
 
 
@@ -58,26 +55,4 @@ def test_a_listing_has_the_column_of_apps_for_all_and_a_rare_one_if_it_says_some
     assert list(form(SimpleNamespace(root=rows))) == [Table(["NAME"], [["nightly"]])]
     assert list(form(SimpleNamespace(root=urgent), all_apps=True)) == [
         Table(["APP", "NAME", "PRIORITY"], [["shop", "nightly", "0"], ["shop", "hourly", "5"]])
-    ]
-
-
-NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-
-
-def test_a_search_says_what_it_found_and_that_there_is_more() -> None:
-    nothing = dict.fromkeys(("runs", "actions", "tasks", "owners", "users", "errors", "more"), ())
-    empty = Found(text="ann", errors_since=NOON, **nothing)
-    some = empty.model_copy(
-        update={
-            "owners": (FoundOwner(name="anna", actions=1_200),),
-            "users": (FoundUser(id="ann", app="shop", email=None, name=None),),
-            "more": ("users",),
-        }
-    )
-
-    assert list(search.FORMS[Found](empty)) == ["nothing has 'ann' in it"]
-    assert list(search.FORMS[Found](some)) == [
-        "owner   anna: 1,200 actions",
-        "user    ann (shop)",
-        "there are more users; write more of the text",
     ]

@@ -34,7 +34,7 @@ from web.routing import ByTurns, heavy
 router = APIRouter(include_in_schema=False, route_class=ByTurns)
 PAGE = 50
 # The filters that a change of many keeps.
-FIELDS = ("action", "name", "state", "cause", "reason", "since", "until")
+FIELDS = ("action", "name", "state", "cause", "reason", "task", "since", "until")
 # How far back errors are searched, unless the address says: they have no index.
 ERRORS_SINCE = "P7D"
 # Of a file in CSV.
@@ -55,6 +55,7 @@ class OperationQuery(BaseModel):
     state: str = ""
     cause: str = ""
     reason: str = ""
+    task: str = ""
     since: str = ""
     until: str = ""
     sort: str = ""
@@ -79,6 +80,7 @@ class OperationQuery(BaseModel):
             states=one_of(OperationState, "state", self.state),
             causes=one_of(Cause, "cause", self.cause),
             reason=self.reason or None,
+            task=self.task or None,
             since=since or None,
             until=in_zone(self.until, zone) or None,
         )
