@@ -35,7 +35,6 @@ OWN_COMMANDS: Places = {
     "token": ("cli.tokens:commands", "Tokens of the HTTP API, and links to the dashboard."),
     "notify": ("cli.channels:commands", "Channels: chats and pagers that hooks may notify."),
     "backfill": ("cli.backfills:backfill", "Run a range of an action's past."),
-    "exec": ("cli.processes:execute", "Run a program for another scheduler, and record it."),
     "init": ("cli.processes:init", "Write a commented action and settings to begin with."),
     "up": ("cli.processes:up", "Run broker, daemon, workers and the API here."),
     "down": ("cli.processes:down", "Stop what `up` started, from another terminal."),

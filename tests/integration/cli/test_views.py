@@ -78,7 +78,6 @@ WITHOUT_VIEW = {
     "agent",
     "app data",
     "completion",
-    "exec",
     "operation watch",
 }
 # What has no endpoint.
