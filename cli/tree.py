@@ -11,7 +11,6 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from cli.other_words import IN_GROUPS, advice_for
 from runtime.gone import COMMANDS as GONE
 from runtime.plug_ins import loaded, plug_ins
 
@@ -61,18 +60,11 @@ COMMANDS: Places = {
 
 
 class Group(TyperGroup):
-    """A group that knows its commands by the words of other tools, too."""
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command by its name, or by one that other tools have for it."""
-        found = super().get_command(ctx, cmd_name)
-        return found or super().get_command(ctx, IN_GROUPS.get(cmd_name, cmd_name))
+    """A group that gives advice for a command that is gone."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return a command and its arguments; fail with advice for one that is gone."""
-        name = f"{ctx.info_name} {args[0]}"
-        if name in GONE and super().get_command(ctx, args[0]) is None:
-            ctx.fail(str(advice_for(name)))
+        _refuse_gone(ctx, f"{ctx.info_name} {args[0]}")
         return super().resolve_command(ctx, args)
 
 
@@ -84,16 +76,19 @@ class Tree(TyperGroup):
         self.commands = _Loading()
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return a command and its arguments; for one of a group here, fail with its whole name."""
-        advice = advice_for(args[0]) if args and args[0] not in COMMANDS else None
-        if advice is not None:
-            ctx.fail(advice)
+        """Return a command and its arguments; fail with advice for one that is gone."""
+        _refuse_gone(ctx, args[0])
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - Typer's signature
         """Write the list of commands for `--help`, without loading any."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+def _refuse_gone(ctx: Any, name: str) -> None:
+    if name in GONE:
+        ctx.fail(f"No such command '{name}'; {GONE[name]}.")
 
 
 class _Loading(MutableMapping[str, Any]):
