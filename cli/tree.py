@@ -41,7 +41,6 @@ OWN_COMMANDS: Places = {
     "worker": ("cli.processes:worker", "Run a Celery worker that executes operations."),
     "web": ("cli.processes:web", "Serve the HTTP API and the dashboard."),
     "agent": ("cli.processes:agent", "Run the agent of Celery workers that follow."),
-    "completion": ("cli.completion:completion", "Print the completion script of a shell."),
     "migrate": ("cli.processes:migrate", "Upgrade the database to this release."),
     "status": ("cli.status:status", "Show the daemon, workers, and operations of the last day."),
     "pause": ("cli.status:pause", "Begin a quiet period: record what is due, and send it later."),

@@ -183,9 +183,3 @@ def _place(cursor: str | None, order: ActionOrder = ActionOrder.NAME) -> Place |
     if not separator:
         raise wrong_cursor(cursor)
     return Place(name, number_in(app_id), at)
-
-
-def names_like(installation: Installation, start: str, limit: int) -> list[str]:
-    """Return the names of a small app's actions that begin so, for a shell that completes them."""
-    with reading(installation.engine) as connection:
-        return found_in.names_like(connection, installation.small_app.id, start, limit)

@@ -207,10 +207,3 @@ def _has(standing: Standing, overdue: timedelta) -> sa.ColumnElement[bool]:
             return set_aside
         case Standing.TROUBLED:
             return may_be_unhealthy(overdue)
-
-
-def names_like(connection: sa.Connection, app_id: int, start: str, limit: int) -> list[str]:
-    """Return the names of a small app's actions that begin so, in order."""
-    its = (actions.c.small_app_id == app_id, actions.c.deleted_at.is_(None))
-    named = sa.select(actions.c.name).where(*its, actions.c.name.startswith(start, autoescape=True))
-    return list(connection.execute(named.order_by(actions.c.name).limit(limit)).scalars())

@@ -77,7 +77,6 @@ WITHOUT_VIEW = {
     "action edit",
     "agent",
     "app data",
-    "completion",
     "operation watch",
 }
 # What has no endpoint.
