@@ -30,7 +30,6 @@ from runtime.clock import monotonic
 from runtime.config import Settings
 from runtime.database import is_locked, reason_of, wait_briefly
 from runtime.logs.events import EventLog
-from runtime.tracing import trace_headers
 
 logger = EventLog("minutebook.broker")
 
@@ -277,7 +276,6 @@ class _Link:
             routing_key=task.routing_key if task.exchange else one.queue,
             serializer="json",
             headers={
-                **trace_headers(one.id),
                 **task.headers,
                 **made.headers,
                 HEADER: one.header,

@@ -39,7 +39,6 @@ from runtime.config import Settings
 from runtime.database import DATABASE_AWAY, reading, reason_of, unhurried
 from runtime.db_retry import in_transaction
 from runtime.logs.events import EventLog
-from runtime.tracing import span
 
 logger = EventLog("minutebook.broker")
 
@@ -251,11 +250,6 @@ def _send(engine: sa.Engine, rows: Sequence[T], kind: _Kind[T]) -> Sent:
     """Send what the caller has reserved to our workers, and mark what the broker took."""
     if not rows:
         return Sent(0)
-    with span("publish", kind=kind.name, messages=len(rows)):
-        return _publish(engine, rows, kind)
-
-
-def _publish(engine: sa.Engine, rows: Sequence[T], kind: _Kind[T]) -> Sent:
     from broker.app import publish
 
     count = 0

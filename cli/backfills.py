@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from cli.arguments import DryRun, Timeout, Wait, existing
-from cli.completion import action_names
 from cli.render import show
 from models.errors import Refused
 from views import backfills
@@ -24,9 +23,7 @@ def backfill(
     context: typer.Context,
     action: Annotated[
         str,
-        typer.Argument(
-            help="Name or uid of an action.", metavar="ACTION", autocompletion=action_names
-        ),
+        typer.Argument(help="Name or uid of an action.", metavar="ACTION"),
     ],
     *,
     first: Annotated[

@@ -15,7 +15,6 @@ from typing import Annotated
 
 import typer
 
-from cli.completion import know_shells
 from cli.render import print_error, print_exactly, print_json_error, print_line
 from cli.tree import Tree, hoisted
 from models.errors import InvalidDocument, NotFound, Problem, Refused, SchedulerError
@@ -36,7 +35,6 @@ cli = typer.Typer(
     name="minutebook",
     help="The cron daemon for Celery: every occurrence ends in exactly one recorded outcome.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -105,7 +103,6 @@ def run(arguments: Sequence[str]) -> int:
     _open_closed_streams()
     work_privately()
     use_pinned_zones()
-    know_shells()
     _quiet_logs()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):

@@ -14,7 +14,6 @@ from models.errors import Refused
 from models.operation import WENT_WELL, OperationState
 from views import operations
 from views.door import Door
-from views.operations import comparison
 
 if TYPE_CHECKING:
     from views.runs.many import Bulk
@@ -71,12 +70,6 @@ def list_operations(  # noqa: PLR0917 - typer passes them by name
 def show_operation(context: typer.Context, operation_id: Id) -> None:
     """Show an operation: its state, its attempts and the state of each step."""
     show(context, existing(context).ask(operations.show, operation_id))
-
-
-@commands.command("compare")
-def compare_operation(context: typer.Context, operation_id: Id) -> None:
-    """Compare an operation with the last success of its action."""
-    show(context, existing(context).ask(comparison.compare, operation_id))
 
 
 @commands.command("state")

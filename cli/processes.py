@@ -1,22 +1,13 @@
-"""Commands that run processes: `up`, `daemon`, `worker`, `web`, `agent`, `exec`; and `migrate`."""
+"""Commands that run processes: `up`, `daemon`, `worker`, `web`, `agent`; and `migrate`."""
 
-import os
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from cli.arguments import existing_here, here
+from cli.arguments import here
 from cli.render import show
-from runtime.clock import utc_now
-from runtime.folders import caller_umask
-from runtime.visible import visible_line
 from views import installation as opened
-
-if TYPE_CHECKING:
-    from views.foreign_runs import Recorded
-
 
 RunNow = Annotated[
     bool, typer.Option("--run-now", help="Run every enabled action once after the start.")
@@ -120,41 +111,6 @@ def agent(
 
     named = tuple(one.strip() for one in (apps or "").split(",") if one.strip())
     run(here(context).settings, socket, group, named, is_shared=is_shared)
-
-
-def execute(
-    context: typer.Context,
-    name: Annotated[str, typer.Argument(help="The action to record it for.", metavar="ACTION")],
-    program: Annotated[list[str], typer.Argument(help="After `--`: what to run.")],
-) -> None:
-    """Run a program in the foreground and record it as an operation of an action.
-
-    For programs that cron starts. The program runs even if the database is unavailable, and starts
-    within five seconds; its exit code is that of this command. A new name makes a paused action.
-    """
-    from processes.foreground import Foreground, Recording
-
-    began_at, folder = utc_now(), _folder()
-
-    def begin() -> "Recorded":
-        from views.foreign_runs import begin
-
-        return begin(existing_here(context), name, program, folder, began_at)
-
-    raise typer.Exit(Foreground(program, Recording(begin), _warn).run(caller_umask()))
-
-
-def _folder() -> str:
-    """Return the current folder; an empty text if it was removed."""
-    try:
-        return os.getcwd()
-    except OSError:
-        return ""
-
-
-def _warn(text: str) -> None:
-    sys.stderr.write(f"minutebook exec: warning: {visible_line(text)}\n")
-    sys.stderr.flush()
 
 
 def migrate(context: typer.Context) -> None:

@@ -11,7 +11,6 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from cli.other_words import IN_GROUPS, advice_for
 from runtime.gone import COMMANDS as GONE
 from runtime.plug_ins import loaded, plug_ins
 
@@ -35,7 +34,6 @@ OWN_COMMANDS: Places = {
     "token": ("cli.tokens:commands", "Tokens of the HTTP API, and links to the dashboard."),
     "notify": ("cli.channels:commands", "Channels: chats and pagers that hooks may notify."),
     "backfill": ("cli.backfills:backfill", "Run a range of an action's past."),
-    "exec": ("cli.processes:execute", "Run a program for another scheduler, and record it."),
     "init": ("cli.processes:init", "Write a commented action and settings to begin with."),
     "up": ("cli.processes:up", "Run broker, daemon, workers and the API here."),
     "down": ("cli.processes:down", "Stop what `up` started, from another terminal."),
@@ -43,10 +41,8 @@ OWN_COMMANDS: Places = {
     "worker": ("cli.processes:worker", "Run a Celery worker that executes operations."),
     "web": ("cli.processes:web", "Serve the HTTP API and the dashboard."),
     "agent": ("cli.processes:agent", "Run the agent of Celery workers that follow."),
-    "completion": ("cli.completion:completion", "Print the completion script of a shell."),
     "migrate": ("cli.processes:migrate", "Upgrade the database to this release."),
     "status": ("cli.status:status", "Show the daemon, workers, and operations of the last day."),
-    "search": ("cli.search:search", "Find actions, runs, tasks, owners, users and errors."),
     "pause": ("cli.status:pause", "Begin a quiet period: record what is due, and send it later."),
     "resume": ("cli.status:resume", "End the quiet period."),
     "queue": ("cli.queues:commands", "Queues: pause, resume and list what is sent to."),
@@ -63,18 +59,11 @@ COMMANDS: Places = {
 
 
 class Group(TyperGroup):
-    """A group that knows its commands by the words of other tools, too."""
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command by its name, or by one that other tools have for it."""
-        found = super().get_command(ctx, cmd_name)
-        return found or super().get_command(ctx, IN_GROUPS.get(cmd_name, cmd_name))
+    """A group that gives advice for a command that is gone."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return a command and its arguments; fail with advice for one that is gone."""
-        name = f"{ctx.info_name} {args[0]}"
-        if name in GONE and super().get_command(ctx, args[0]) is None:
-            ctx.fail(str(advice_for(name)))
+        _refuse_gone(ctx, f"{ctx.info_name} {args[0]}")
         return super().resolve_command(ctx, args)
 
 
@@ -86,16 +75,19 @@ class Tree(TyperGroup):
         self.commands = _Loading()
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return a command and its arguments; for one of a group here, fail with its whole name."""
-        advice = advice_for(args[0]) if args and args[0] not in COMMANDS else None
-        if advice is not None:
-            ctx.fail(advice)
+        """Return a command and its arguments; fail with advice for one that is gone."""
+        _refuse_gone(ctx, args[0])
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - Typer's signature
         """Write the list of commands for `--help`, without loading any."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+def _refuse_gone(ctx: Any, name: str) -> None:
+    if name in GONE:
+        ctx.fail(f"No such command '{name}'; {GONE[name]}.")
 
 
 class _Loading(MutableMapping[str, Any]):

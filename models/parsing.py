@@ -101,34 +101,6 @@ def reading_of(info: ValidationInfo) -> Reading:
     return info.context if isinstance(info.context, Reading) else PLAIN
 
 
-# Our keys, by the words of other schedulers; the first key that is known at its place is meant.
-_MEANT: Mapping[str, tuple[str, ...]] = {
-    "bash": ("command",), "exec": ("command",), "program": ("command",), "script": ("command",),
-    "sh": ("command",), "shell": ("command",), "subprocess": ("command",),
-    "blackout": ("except",), "blackouts": ("except",), "calendar": ("except",),
-    "exceptions": ("except",), "exclude": ("except",), "excluded": ("except",),
-    "holidays": ("except",), "skip": ("except",),
-    "addresses": ("users",), "arguments": ("args",), "autoretry": ("retry",),
-    "backofflimit": ("retry",), "catchup": ("catch_up",), "clocked": ("due_date",),
-    "coalesce": ("catch_up",), "comment": ("description",), "concurrency": ("overlap",),
-    "dependency": ("after",), "depends_on": ("after",), "upstream": ("after",), "job": ("action",),
-    "status": ("ends",), "state": ("ends",), "states": ("ends",),
-    "concurrencypolicy": ("overlap",), "cron": ("cron_rule", "when"),
-    "crontab": ("cron_rule", "when"), "date": ("due_date",), "datetime": ("due_date",),
-    "deadline": ("look_back",), "email": ("mail", "users"), "emails": ("users",),
-    "enabled": ("active",), "end_date": ("ends_at",), "event": ("on",), "expires": ("look_back",),
-    "expression": ("cron_rule",), "func": ("task",), "function": ("task",), "http": ("webhook",),
-    "interval": ("every", "when"), "is_active": ("active",), "label": ("name",),
-    "max_instances": ("overlap",), "max_retries": ("max_attempts", "retry"),
-    "misfire_grace_time": ("look_back",), "name": ("task",), "parameters": ("kwargs",),
-    "params": ("kwargs",), "paused": ("active",), "period": ("every",),
-    "retries": ("max_attempts", "retry"), "rule": ("cron_rule",), "run_at": ("due_date",),
-    "schedule": ("cron_rule", "when"), "seconds": ("every",), "start_date": ("starts_at",),
-    "startingdeadlineseconds": ("look_back",), "steps": ("operations",), "suspend": ("active",),
-    "timeout": ("time_limit",), "time_zone": ("timezone",), "title": ("name",),
-    "to": ("users", "mail"), "trigger": ("when",), "tz": ("timezone",), "url": ("webhook",),
-    "user": ("users",), "zone": ("timezone",),
-}  # fmt: skip
 # Keys that an action has one level below, by the key that holds them; steps are in `operations`.
 _BELOW: Mapping[str, tuple[str, ...]] = {
     "when": ("cron_rule", "due_date", "every", "timezone", "tz"),
@@ -136,12 +108,6 @@ _BELOW: Mapping[str, tuple[str, ...]] = {
     "recipients": ("users", "groups"),
     "hooks": ("on_success", "on_failure", "on_missed"),
 }
-
-
-def meant_by(word: object, known: Collection[str]) -> str | None:
-    """Return the known key that a word of another scheduler stands for."""
-    folded = str(word)[:40].casefold()
-    return next((key for key in _MEANT.get(folded, ()) if key in known), None)
 
 
 def place_of(word: object, known: Collection[str], steps: Collection[str]) -> str | None:

@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, InitErrorDetails
 
 from models.errors import MOST_PROBLEMS, Problem
-from models.parsing import meant_by, place_of
+from models.parsing import place_of
 from runtime.gone import KEYS
 
 ROOT = "document"
@@ -146,8 +146,7 @@ def unknown_name(what: str, name: object, known: Iterable[str], hint: str = "") 
     if what == "key" and str(name) in KEYS:
         return f"is not a known key; {KEYS[str(name)]}"
     names = list(known)
-    is_meant = what in {"key", "step"}
-    near = (meant_by(name, names) if is_meant else None) or nearest(name, names)
+    near = nearest(name, names)
     if near is not None:
         return f'is not a known {what}; did you mean "{near}"?'
     if not names:

@@ -1,10 +1,12 @@
 """Differences of PostgreSQL and SQLite in statements: the clock, conditions, inserts, upserts."""
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, TypeVar
+from uuid import UUID
 
 import sqlalchemy as sa
 from sqlalchemy.ext.compiler import compiles
@@ -14,6 +16,8 @@ from sqlalchemy.sql.functions import FunctionElement
 from models.column_types import UTCDateTime
 
 T = TypeVar("T")
+UUID_DIGITS = 32
+_DIGITS = re.compile(r"[0-9a-f]{4}[0-9a-f-]{0,32}", re.IGNORECASE | re.ASCII)
 
 
 class DatabaseNow(FunctionElement[datetime]):
@@ -120,6 +124,15 @@ def precedes(columns: Sequence[sa.Column[Any]], values: Sequence[Any]) -> sa.Col
 def _place(columns: Sequence[sa.Column[Any]], values: Sequence[Any]) -> sa.Tuple:
     place = (sa.literal(value, one.type) for one, value in zip(columns, values, strict=True))
     return sa.tuple_(*place)
+
+
+def begins_id(column: sa.ColumnElement[UUID], text: str) -> sa.ColumnElement[bool]:
+    """Return the condition that an id begins with these digits, four or more; else false."""
+    digits = text.replace("-", "")
+    if not _DIGITS.fullmatch(text) or len(digits) > UUID_DIGITS:
+        return sa.false()
+    first, last = (UUID(digits.ljust(UUID_DIGITS, end)) for end in "0f")
+    return column.between(first, last)
 
 
 def byte_length(connection: sa.Connection, text: sa.ColumnElement[str]) -> sa.ColumnElement[int]:

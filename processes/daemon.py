@@ -23,7 +23,6 @@ from runtime.folders import PRIVATE_UMASK, account_name, make_home
 from runtime.logs import set_up_logs
 from runtime.logs.events import EventLog
 from runtime.supervisor import end_with_parent
-from runtime.tracing import set_up_tracing
 from runtime.visible import visible
 from scheduler.loop import Daemon
 from scheduler.service_manager import STOPPING, notify
@@ -49,7 +48,6 @@ def run(home: Path | None, *, once: bool, at: str | None, run_now: bool = False)
         now = _instant_of(at, once=once)
         settings = load_settings(home)
         set_up_logs(settings.log, "scheduler")
-        set_up_tracing("scheduler")
         make_home(settings.home)
         configure(settings)
         engine = make_engine(settings)

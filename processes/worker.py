@@ -41,7 +41,6 @@ from runtime.logs import set_up_logs
 from runtime.scratch import sweep, use_scratch
 from runtime.skew import SkewWatch
 from runtime.supervisor import STOPS_WITHIN_S, end_with_parent
-from runtime.tracing import flush_spans, set_up_tracing
 from tasks.lease import stopping
 from tasks.registry import registry_of
 
@@ -160,8 +159,6 @@ def serve(settings: Settings, queues: str, concurrency: int, name: str) -> int:
     signals.setup_logging.connect(_keep_our_logs, weak=False)
     signals.worker_ready.connect(keeper.ready, weak=False)
     signals.worker_process_init.connect(keeper.start, weak=False)
-    signals.worker_process_init.connect(lambda **_: set_up_tracing("worker"), weak=False)
-    signals.worker_process_shutdown.connect(flush_spans, weak=False)
     signals.worker_ready.connect(_note_stop_first, weak=False)
     worker = app.Worker(
         hostname=hostname,

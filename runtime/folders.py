@@ -15,10 +15,6 @@ PRIVATE = 0o700
 PRIVATE_FILE = 0o600
 
 
-# The umask of the process that started this one.
-_umasks: list[int] = []
-
-
 def account_name() -> str:
     """Return the name of this process's account; `unknown` for one without a name."""
     try:
@@ -29,12 +25,7 @@ def account_name() -> str:
 
 def work_privately() -> None:
     """Let this process make files that other accounts cannot read."""
-    _umasks.append(os.umask(PRIVATE_UMASK))
-
-
-def caller_umask() -> int:
-    """Return the umask for a program that this process runs for its caller."""
-    return _umasks[-1] if _umasks else PRIVATE_UMASK
+    os.umask(PRIVATE_UMASK)
 
 
 def make_home(home: Path) -> None:

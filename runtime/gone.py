@@ -13,7 +13,12 @@ KEYS: Mapping[str, str] = {
 
 # Commands, as they are typed after `minutebook`.
 COMMANDS: Mapping[str, str] = {
+    "search": "filter `minutebook operation list` by --reason or --task, `minutebook action list`"
+    " by --owner or --task",
+    "exec": 'run the program by a step "command", or let it take a job over the HTTP API',
+    "completion": "run `minutebook --install-completion`",
     "app grant": "write `minutebook app add NAME --trusted`, or give it --queue and --tasks",
+    "operation compare": "run `minutebook operation show ID` for each of the two",
     "app limit": "set SCHED_LIMITS_ACTIONS and SCHED_LIMITS_DISK_MB for all restricted small apps",
     "app calendar": "write the dates into the app's document, as `calendars`",
     "import icalendar": "write such actions",

@@ -28,7 +28,6 @@ from runtime.config import Settings
 from runtime.db_retry import persist, start
 from runtime.logs.events import EventLog
 from runtime.sections import AlertSettings
-from runtime.tracing import span
 from tasks.engines import engine_of
 from tasks.lease import Lease
 from tasks.registry import Registry, registry_of
@@ -67,25 +66,20 @@ def run_attempt(
 ) -> str:
     """Run the attempt named by `message` (id, attempt), if it can be claimed; return its end."""
     script = Script(registry.steps)
-    with span("operation", message[0], attempt=message[1]) as traced:
-        with span("claim"):
-            claimed = _claim(engine, message, worker, script, settings.alert)
-        if isinstance(claimed, KeptBack):
-            logger.info(
-                "operation_not_started",
-                "operation {operation} attempt {attempt}: not started, {reason}",
-                *message,
-                claimed.why,
-            )
-            if claimed.ended is None:
-                send_behind(engine, message[0])
-            send_ended(engine, claimed.ended)
-            state: str = claimed.why
-        else:
-            lease = Lease(engine, claimed, settings.worker, settings.alert)
-            state = _run_claimed(Runner(engine, settings, registry, lease, script))
-        traced["state"] = state
-    return state
+    claimed = _claim(engine, message, worker, script, settings.alert)
+    if isinstance(claimed, KeptBack):
+        logger.info(
+            "operation_not_started",
+            "operation {operation} attempt {attempt}: not started, {reason}",
+            *message,
+            claimed.why,
+        )
+        if claimed.ended is None:
+            send_behind(engine, message[0])
+        send_ended(engine, claimed.ended)
+        return claimed.why
+    lease = Lease(engine, claimed, settings.worker, settings.alert)
+    return _run_claimed(Runner(engine, settings, registry, lease, script))
 
 
 def _run_claimed(runner: Runner) -> str:

@@ -22,7 +22,6 @@ from models.store.people import users
 from runtime.config import Settings
 from runtime.db_retry import persist
 from runtime.logs.events import STEP_LOGGER
-from runtime.tracing import span
 from tasks.lease import Lease
 from tasks.progress import LineHandler, Progress
 from tasks.registry import Registry
@@ -115,8 +114,7 @@ class Runner:
                 context.logger.warning("%s is left out: %s", step.name, why)
                 self.script.end(index, StepState.SKIPPED, message=why)
                 continue
-            with span(f"step {step.name}"):
-                result = self._run_step(index, step, context)
+            result = self._run_step(index, step, context)
             states[step.name] = result.outcome
             asked = self.lease.asked_to_end()
             if result.outcome is not StepOutcome.PARTIAL:

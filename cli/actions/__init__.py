@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.arguments import AllApps, DryRun, Timeout, Wait, door, existing, of
-from cli.completion import action_names
 from cli.render import print_lines, progress, show, text_of
 from cli.tree import group
 from cli.watching import Watch, show_asked
@@ -34,11 +33,11 @@ FEW = 10
 Files = Annotated[list[Path], typer.Argument(help="JSON or JSON Lines files; - is stdin.")]
 Name = Annotated[
     str,
-    typer.Argument(help="Name or uid of an action.", metavar="ACTION", autocompletion=action_names),
+    typer.Argument(help="Name or uid of an action.", metavar="ACTION"),
 ]
 Optional = Annotated[
     str | None,
-    typer.Argument(help="Name or uid.", metavar="ACTION", autocompletion=action_names),
+    typer.Argument(help="Name or uid.", metavar="ACTION"),
 ]
 Owner = Annotated[str | None, typer.Option(help="All actions of this owner.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
@@ -161,6 +160,9 @@ def list_actions(
     all_apps: AllApps = False,
     unhealthy: Annotated[bool, typer.Option("--unhealthy", help="Only unhealthy actions.")] = False,
     owner: Annotated[str | None, typer.Option(help="Only actions of this owner.")] = None,
+    task: Annotated[
+        str | None, typer.Option(help="Only actions that send this Celery task.")
+    ] = None,
     again: Watch = False,
 ) -> None:
     """List the actions of one small app or all."""
@@ -169,8 +171,14 @@ def list_actions(
     opened = existing(context)
 
     def listed() -> actions.Actions:
-        read = search.list_actions
-        chosen = every(opened, read, all_apps=all_apps, unhealthy=unhealthy, owner=owner)
+        chosen = every(
+            opened,
+            search.list_actions,
+            all_apps=all_apps,
+            unhealthy=unhealthy,
+            owner=owner,
+            task=task,
+        )
         return actions.Actions(chosen)
 
     show_asked(context, listed, again=again, all_apps=all_apps)

@@ -1,13 +1,11 @@
 """Operations in words."""
 
-import json
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
 from cli.render import listing, sentence
 from views.operations import Attempt, Log, Operation, Operations, OperationStateView
-from views.operations.comparison import Comparison
 from views.words import both_clocks, brief, instant
 
 COLUMNS = {
@@ -92,22 +90,6 @@ def _in_words(value: object) -> str:
             return str(value)
 
 
-def _comparison(one: Comparison) -> Iterator[str]:
-    if one.last_success_id is None or one.last_success_at is None:
-        yield "no earlier operation of its action succeeded"
-        return
-    yield f"last success {one.last_success_id}, of {instant(one.last_success_at)}"
-    spans = (one.duration_s, one.last_success_duration_s)
-    took, usual = ("-" if span is None else brief(span) for span in spans)
-    yield f"  duration: {took}, last success {usual}"
-    for other in one.differences:
-        yield f"  {other.what}: {_value(other.this)}, last success {_value(other.last_success)}"
-
-
-def _value(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
 def _log(log: Log) -> Iterator[str]:
     for line in log.root:
         yield f"{line.at} {line.level:<7} {line.message}"
@@ -117,6 +99,5 @@ FORMS = {
     Operations: listing(COLUMNS, RARE),
     Operation: _operation,
     OperationStateView: sentence("{state}"),
-    Comparison: _comparison,
     Log: _log,
 }

@@ -33,7 +33,7 @@ from models.action.rule import RuleModel
 from models.action.rules import CronModel, DueDateModel
 from models.action.solar import SolarModel
 from models.document import as_written
-from models.parsing import meant_by, reading_of
+from models.parsing import reading_of
 from models.problems import line_error, line_errors, listed, nearest, raise_all, segment
 
 MOST_RULES = 100
@@ -182,7 +182,7 @@ def _no_kind(raw: Mapping[str, object]) -> str:
     if rule is not None:
         return f"has the fields of a crontab; write {json.dumps({'cron_rule': rule})}"
     for key in raw:
-        near = meant_by(key, KINDS) or nearest(key, KINDS)
+        near = nearest(key, KINDS)
         if near is not None:
             return f'has the unknown key "{segment(key)}"; did you mean "{near}"?'
     return f"has no rule; write one of {listed(KINDS)}"

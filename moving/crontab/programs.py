@@ -18,11 +18,12 @@ from moving.cron_text import ranges_of
 from moving.entries import CannotMove
 from moving.exported import KEEP
 from tasks.steps.command import STEP
-from views.foreign_runs import NEVER
 
 HOUR_MINUTES, DAY_HOURS = 60, 24
 MINUTE = timedelta(minutes=1)
 SECRETS = ("env:", "file:")
+# An action needs a rule; cron starts this one.
+NEVER = "2199-12-31T00:00:00Z"
 
 
 @dataclass(frozen=True, slots=True)

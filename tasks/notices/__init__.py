@@ -22,7 +22,6 @@ from models.store.tenants.ceilings import Ceiling
 from runtime.config import Settings
 from runtime.db_retry import persist
 from runtime.logs.events import EventLog
-from runtime.tracing import span
 from tasks.engines import engine_of
 from tasks.notices.text import content_of
 from tasks.notices.undelivered import Undelivered
@@ -50,8 +49,7 @@ def deliver(engine: sa.Engine, settings: Settings, message: tuple[UUID, int]) ->
     where = f"{notice.kind} to {shown_target(notice.target)}"
     try:
         _check_ceiling(engine, settings, notice)
-        with span("notice", notice.operation_id, kind=str(notice.kind)):
-            hand_over(notice, settings)
+        hand_over(notice, settings)
     except Undelivered as error:
         return _not_delivered(engine, settings, notice, error)
     except Exception as error:  # no notice may end the worker's task

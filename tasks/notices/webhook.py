@@ -17,7 +17,6 @@ from runtime.clock import utc_now
 from runtime.config import Settings
 from runtime.references import OF_SETTINGS, SecretMissing, resolved
 from runtime.sections import HookSettings
-from runtime.tracing import trace_headers
 from runtime.urls import check_web_url
 from tasks.notices.signing import secrets_of, signature
 from tasks.notices.undelivered import Undelivered
@@ -47,7 +46,6 @@ def post(
         "Content-Type": "application/json",
         "User-Agent": "minutebook",
         "Idempotency-Key": str(id),
-        **trace_headers(),
     }
     url, app = _url(target, settings, is_own=is_own), str(payload.get("small_app", ""))
     secrets = _secrets(settings, app)

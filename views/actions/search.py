@@ -41,12 +41,13 @@ class FoundActions(Page[FoundAction]):
 
 
 @Verb("list_actions", "GET /api/actions", READ, pages=Actions)
-def list_actions(
+def list_actions(  # noqa: PLR0913 - the filters
     installation: Installation,
     limit: int,
     cursor: str | None = None,
     *,
     owner: str | None = None,
+    task: str | None = None,
     unhealthy: bool = False,
     all_apps: bool = False,
 ) -> Page[ActionRow]:
@@ -57,7 +58,7 @@ def list_actions(
     """
     scope = scope_of(installation, all_apps=all_apps)
     standing = Standing.TROUBLED if unhealthy else None
-    asked = ActionFilter(scope, (), owner, standing, _place(cursor))
+    asked = ActionFilter(scope, (), owner, task, standing, _place(cursor))
     with reading(installation.engine) as connection:
         found, following = _page(connection, installation, asked, limit)
     return Page[ActionRow](items=tuple(one for one, _, _ in found), next=following)
@@ -72,7 +73,7 @@ def list_documents(
     Raises Refused for a wrong cursor.
     """
     scope = scope_of(installation, all_apps=False)
-    asked = ActionFilter(scope, (), owner, None, _place(cursor))
+    asked = ActionFilter(scope, (), owner, after=_place(cursor))
     overdue = installation.settings.alert.overdue
     with reading(installation.engine) as connection:
         fit = fitting(found_in.document_lengths(connection, asked, limit, overdue))
@@ -86,18 +87,20 @@ def list_documents(
 class Search:
     """Which actions to find, in which order; without a value, all, by name.
 
-    Each word is in the name or in the owner. `troubled` are those that are not healthy.
+    Each word is in the name or in the owner, or begins the uid. `troubled` are those that are not
+    healthy.
     """
 
     words: str = ""
     owner: str | None = None
+    task: str | None = None
     standing: Standing | None = None
     order: ActionOrder = ActionOrder.NAME
 
     def within(self, scope: Scope, after: Place | None = None) -> ActionFilter:
         """Return the same for a page of a scope that begins after a place."""
         words = self.words.split()[:MOST_WORDS]
-        return ActionFilter(scope, words, self.owner, self.standing, after, self.order)
+        return ActionFilter(scope, words, self.owner, self.task, self.standing, after, self.order)
 
 
 def search(
@@ -182,9 +185,3 @@ def _place(cursor: str | None, order: ActionOrder = ActionOrder.NAME) -> Place |
     if not separator:
         raise wrong_cursor(cursor)
     return Place(name, number_in(app_id), at)
-
-
-def names_like(installation: Installation, start: str, limit: int) -> list[str]:
-    """Return the names of a small app's actions that begin so, for a shell that completes them."""
-    with reading(installation.engine) as connection:
-        return found_in.names_like(connection, installation.small_app.id, start, limit)

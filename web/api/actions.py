@@ -31,8 +31,9 @@ from web.verbs import answers, serve
 router = endpoints("actions")
 Reader = Annotated[Installation, in_app(Permission.READ)]
 Editor = Annotated[Installation, in_app(Permission.EDIT)]
-# The small app, None for the installation; limit and cursor; owner, unhealthy, all apps.
-Asked = tuple[str | None, int, str | None, str | None, bool, bool]
+Task = Annotated[str | None, Query(description="Of this Celery task.")]
+# The small app, None for the installation; limit and cursor; owner, task, unhealthy, all apps.
+Asked = tuple[str | None, int, str | None, str | None, str | None, bool, bool]
 
 
 def _range(
@@ -56,12 +57,13 @@ async def list_actions(
     opened: Installation,
     asked: Linked,
     owner: str | None = None,
+    task: Task = None,
     unhealthy: bool = False,
     all_apps: bool = False,
 ) -> Response:
     """List the actions of a small app, or of all, with their status, by name."""
     app = opened.app_name if opened.is_bound else None
-    page: Asked = (app, asked.limit, asked.cursor, owner, unhealthy, all_apps)
+    page: Asked = (app, asked.limit, asked.cursor, owner, task, unhealthy, all_apps)
     body, following = await request.app.state.listed.get(page)
     return asked.linked(answer(body), following)
 
@@ -74,11 +76,11 @@ def read_listed(
 
 
 def _listed(opened: Installation, asked: Asked) -> tuple[bytes, str | None]:
-    app, limit, cursor, owner, unhealthy, all_apps = asked
+    app, limit, cursor, owner, task, unhealthy, all_apps = asked
     # Made anew: the process keeps what it knows of its own small app.
     seen = opened.for_request(app, is_bound=app is not None, bearer="")
     page = search.list_actions(
-        seen, limit, cursor, owner=owner, unhealthy=unhealthy, all_apps=all_apps
+        seen, limit, cursor, owner=owner, task=task, unhealthy=unhealthy, all_apps=all_apps
     )
     return json_of(actions.Actions(page.items)), page.next
 
@@ -86,8 +88,9 @@ def _listed(opened: Installation, asked: Asked) -> tuple[bytes, str | None]:
 @router.get("/api/actions:search")
 def search_actions(
     opened: Reader,
-    words: Annotated[str, Query(description="Each is in the name or in the owner.")] = "",
+    words: Annotated[str, Query(description="In the name or the owner, or begins the uid.")] = "",
     owner: str | None = None,
+    task: Task = None,
     standing: Standing | None = None,
     limit: Limit = PAGE,
     cursor: Cursor = None,
@@ -97,7 +100,7 @@ def search_actions(
     ] = ActionOrder.NAME,
 ) -> search.FoundActions:
     """Return a page of the actions that a search finds, by name; of all apps without `app`."""
-    return search.search(opened, search.Search(words, owner, standing, sort), limit, cursor)
+    return search.search(opened, search.Search(words, owner, task, standing, sort), limit, cursor)
 
 
 @router.post("/api/actions", status_code=201, openapi_extra=reads(ACTION))

@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from models.roles import Role
-from views import audit, channels, overview, search, status, steps, tokens
+from views import audit, channels, overview, status, steps, tokens
 from views.doctor import environment
 from views.installation import Installation
 from views.status import holds, quiet
@@ -30,4 +30,4 @@ def create_token(opened: Installation, body: Body) -> tokens.NewToken:
     return tokens.create(opened, wanted.role, wanted.expires, wanted.name)
 
 
-serve(router, status, quiet, holds, overview, search, environment, steps, audit, tokens, channels)
+serve(router, status, quiet, holds, overview, environment, steps, audit, tokens, channels)

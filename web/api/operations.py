@@ -10,7 +10,7 @@ from models.roles import Permission
 from models.store.operations.pages.ranking import OperationOrder
 from views import operations, runs
 from views.installation import Installation
-from views.operations import comparison, paged
+from views.operations import paged
 from views.operations.filter import Filter
 from views.runs import many
 from web.access import in_app
@@ -87,4 +87,4 @@ def _asked(opened: Installation, id: str) -> Asked:
     return (opened.app_name if opened.is_bound else None), id
 
 
-serve(router, operations, comparison, many, runs.cancel, runs.retry, runs.rerun)
+serve(router, operations, many, runs.cancel, runs.retry, runs.rerun)

@@ -52,6 +52,7 @@ class ListQuery(BaseModel):
 
     q: str = ""
     owner: str = ""
+    task: str = ""
     standing: str = ""
     sort: str = ""
     cursor: str | None = None
@@ -61,7 +62,7 @@ class ListQuery(BaseModel):
         """What to find; raises Refused for a status or an order that does not exist."""
         standing = next(iter(one_of(Standing, "standing", self.standing)), None)
         order = next(iter(one_of(ActionOrder, "sort", self.sort)), ActionOrder.NAME)
-        return Search(self.q, self.owner or None, standing, order)
+        return Search(self.q, self.owner or None, self.task or None, standing, order)
 
 
 Asked = Annotated[ListQuery, Query()]

@@ -10,9 +10,7 @@ from runtime.plug_ins import added
 from views import apps, users
 from views.installation import Installation
 from views.overview import TONES as VERDICT_TONES
-from views.users import User
 from views.verdict import verdict_of
-from views.view import Page
 from web.dashboard.documents import pretty
 from web.dashboard.endings import ending_of
 from web.dashboard.rendering import render
@@ -44,11 +42,10 @@ def show_app(
     request: Request,
     visitor: Viewer,
     app: str,
-    user: str | None = None,
     users_after: str | None = None,
     templates_after: str | None = None,
 ) -> HTMLResponse:
-    """Show a small app, with a page of its users, or one `user`, and one of its templates.
+    """Show a small app, with a page of its users and one of its templates.
 
     htmx asks only for the verdict on it and the status of its data.
     """
@@ -62,7 +59,7 @@ def show_app(
     values: dict[str, object] = {
         "shown": shown,
         **_shown(shown),
-        "people": _people(opened, user, users_after),
+        "people": users.list_users(opened, MOST_PEOPLE, users_after),
         # Without data, its cards would be empty ones.
         "has_data": bool(shown.domains) or shown.data.status != "empty",
         "calendars": _calendars(shown.document.get("calendars", {})),
@@ -73,13 +70,6 @@ def show_app(
     for more in added("app_page"):
         values |= more(opened, settings, templates_after)
     return render(request, "app.html", values)
-
-
-def _people(opened: Installation, user: str | None, after: str | None) -> Page[User]:
-    """Return a page of users; of one that is asked for, with the others behind. Raises NotFound."""
-    if user is None:
-        return users.list_users(opened, MOST_PEOPLE, after)
-    return Page[User](items=(users.show(opened, user),), next=user)
 
 
 def _shown(found: apps.App | apps.DataOfApp) -> dict[str, object]:

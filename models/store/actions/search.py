@@ -7,14 +7,16 @@ from enum import StrEnum
 from typing import Any
 
 import sqlalchemy as sa
+from pydantic_core import to_json
 
+from models.celery_task import HANDED_OVER
 from models.column_types import UTCDateTime
 from models.errors import Refused
-from models.sql import byte_length, dicts, follows, is_among
+from models.sql import begins_id, byte_length, dicts, follows, is_among
 from models.store.actions.status import listing, may_be_unhealthy
 from models.store.conditions import NOT_DELETED, state_of
 from models.store.scope import Scope
-from models.tables import action_cursor, action_state, actions
+from models.tables import SENDS_TASK, action_cursor, action_state, actions
 
 # An order that no index has is made of at most so many actions.
 MOST_SORTED = 20_000
@@ -54,13 +56,14 @@ class Place:
 class ActionFilter:
     """Which actions to list; an empty field admits all.
 
-    Each word of `words` is in the name or in the owner. `after` is the place of the last row of
-    the previous page.
+    Each word of `words` is in the name or in the owner, or begins the uid. `task` is the Celery
+    task that the action sends. `after` is the place of the last row of the previous page.
     """
 
     scope: Scope
     words: Sequence[str] = ()
     owner: str | None = None
+    task: str | None = None
     standing: Standing | None = None
     after: Place | None = None
     order: ActionOrder = ActionOrder.NAME
@@ -160,17 +163,27 @@ def _chosen(wanted: ActionFilter, overdue: timedelta) -> sa.Select[Any]:
     if wanted.order is ActionOrder.NEXT:
         query = query.join(action_cursor, action_cursor.c.action_uid == actions.c.uid)
     for word in wanted.words:
-        query = query.where(
-            actions.c.name.icontains(word, autoescape=True)
-            | actions.c.owner.icontains(word, autoescape=True)
-        )
+        query = query.where(_matches(word))
     if wanted.owner is not None:
         query = query.where(actions.c.owner == wanted.owner)
+    if wanted.task is not None:
+        query = query.where(sa.text(SENDS_TASK), _sends(wanted.task))
     if wanted.standing is not None:
         query = query.where(_has(wanted.standing, overdue))
     if wanted.after is not None:
         query = query.where(_is_after(wanted.order, wanted.after))
     return query.order_by(*_in_order(wanted.order))
+
+
+def _matches(word: str) -> sa.ColumnElement[bool]:
+    named = (one.icontains(word, autoescape=True) for one in (actions.c.name, actions.c.owner))
+    return sa.or_(*named, begins_id(actions.c.uid, word))
+
+
+def _sends(task: str) -> sa.ColumnElement[bool]:
+    """Return the condition that a plan sends this Celery task: its name stands first there."""
+    handed_over = HANDED_OVER + '"task":' + to_json(task).decode()
+    return sa.type_coerce(actions.c.plan, sa.Text).contains(handed_over, autoescape=True)
 
 
 def _among(connection: sa.Connection, chosen: sa.Select[Any]) -> sa.ColumnElement[bool]:
@@ -194,10 +207,3 @@ def _has(standing: Standing, overdue: timedelta) -> sa.ColumnElement[bool]:
             return set_aside
         case Standing.TROUBLED:
             return may_be_unhealthy(overdue)
-
-
-def names_like(connection: sa.Connection, app_id: int, start: str, limit: int) -> list[str]:
-    """Return the names of a small app's actions that begin so, in order."""
-    its = (actions.c.small_app_id == app_id, actions.c.deleted_at.is_(None))
-    named = sa.select(actions.c.name).where(*its, actions.c.name.startswith(start, autoescape=True))
-    return list(connection.execute(named.order_by(actions.c.name).limit(limit)).scalars())

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from models.errors import Hint, NotFound
 from models.many_rows import Columns, append_all, insert_all, insert_new
 from models.operation import REQUESTED, TROUBLED, UNSTARTED, OperationState
-from models.sql import database_now, dicts, is_among, stands_in
+from models.sql import begins_id, database_now, dicts, is_among, stands_in
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.stored import uuid_in
 from models.tables import (
@@ -32,7 +32,6 @@ RESERVED_FOR = timedelta(seconds=30)
 SCOPES = 64
 SEE_OPERATIONS = Hint("see `minutebook operation list`", "look for it among the runs")
 UNKNOWN = "unknown"
-MOST_LOOKED_AT = 1_000
 # Why an unstarted operation was skipped: a newer one replaced it.
 OVERTAKEN = "overtaken"
 MORE_WAITED = "overlap: more than "
@@ -146,15 +145,12 @@ def _one(scope: Scope) -> sa.Select[Any]:
     return with_names().where(its_id, scope.has(operations.c.small_app_id))
 
 
-def beginning_with(
-    connection: sa.Connection, digits: str, scope: Scope, limit: int = 2
-) -> list[UUID]:
-    """Return up to `limit` ids of the scope that begin with these hexadecimal digits."""
-    first, last = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
+def beginning_with(connection: sa.Connection, digits: str, scope: Scope) -> list[UUID]:
+    """Return up to two ids of the scope that begin with these hexadecimal digits, four or more."""
     query = sa.select(operations.c.id).where(
-        operations.c.id.between(first, last), scope.has(operations.c.small_app_id)
+        begins_id(operations.c.id, digits), scope.has(operations.c.small_app_id)
     )
-    return list(connection.execute(query.limit(limit)).scalars())
+    return list(connection.execute(query.limit(2)).scalars())
 
 
 def by_ids(connection: sa.Connection, ids: Collection[UUID]) -> list[dict[str, Any]]:
@@ -168,29 +164,6 @@ def recent(connection: sa.Connection, limit: int, *, uid: UUID) -> list[dict[str
     newest = (operations.c.occurrence_at.desc(), operations.c.id)
     query = with_names().where(operations.c.action_uid == uid).order_by(*newest)
     return dicts(connection, query.limit(limit))
-
-
-def last_success(connection: sa.Connection, uid: UUID, before: datetime) -> dict[str, Any] | None:
-    """Return an action's last success of an occurrence before an instant; None if there is none.
-
-    It is looked for among the last thousand operations, so an action that never succeeds costs no
-    more than another.
-    """
-    newest = (
-        sa.select(operations.c.id, operations.c.state, operations.c.occurrence_at)
-        .where(operations.c.action_uid == uid, operations.c.occurrence_at < before)
-        .order_by(operations.c.occurrence_at.desc())
-        .limit(MOST_LOOKED_AT)
-        .subquery("newest")
-    )
-    last = (
-        sa.select(newest.c.id)
-        .where(newest.c.state == OperationState.SUCCESS)
-        .order_by(newest.c.occurrence_at.desc(), newest.c.id)
-        .limit(1)
-    )
-    found = dicts(connection, with_names().where(operations.c.id == last.scalar_subquery()))
-    return found[0] if found else None
 
 
 def in_states(states: Collection[str]) -> sa.ColumnElement[bool]:

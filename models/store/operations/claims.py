@@ -174,17 +174,6 @@ def _start(
     return connection.execute(_START, given).rowcount == 1
 
 
-def start_foreign(
-    connection: sa.Connection, id: UUID, worker: str, steps: list[dict[str, Any]]
-) -> None:
-    """Start the first attempt of an operation that another scheduler began, paused or not.
-
-    The caller recorded it in the same transaction.
-    """
-    started = move(OperationState.RUNNING, operations.c.id == id, worker=worker, steps=steps)
-    connection.execute(started)
-
-
 @dataclass(frozen=True, slots=True)
 class Taking:
     """An attempt that a worker asks for."""

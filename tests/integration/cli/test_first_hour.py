@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -11,8 +12,8 @@ import pytest
 from cli.main import run
 from runtime.config import load_settings
 from runtime.database import make_engine
-from tests.factories import make_action, make_document, make_operation
-from tests.integration.cli.conftest import Call, Write
+from tests.factories import make_action, make_operation
+from tests.integration.cli.conftest import Call
 from tests.unit.models.action.wrong_documents import NOW
 
 
@@ -21,25 +22,16 @@ def test_the_version_is_the_package_s(call: Call) -> None:
     assert call("--version").out == f"minutebook {version('minutebook')}\n"
 
 
-@pytest.mark.only_here
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_shell_gets_a_script_in_lines(call: Call, shell: str) -> None:
-    script = call("completion", shell).out
-
-    assert "_MINUTEBOOK_COMPLETE=complete_" + shell in script
-    assert "\\n" not in script
-
-
-@pytest.mark.only_here
-def test_bash_takes_the_script(call: Call) -> None:
-    script = call("completion", "bash").out
+def test_bash_takes_the_script() -> None:
+    folder = Path(sys.executable).parent
+    script = 'eval "$(minutebook --show-completion)"; complete -p minutebook'
 
     done = subprocess.run(
-        ["bash", "-c", f"{script}\ncomplete -p minutebook"],
+        ["bash", "-c", script],
         capture_output=True,
         text=True,
         check=True,
-        env={"PATH": os.environ["PATH"]},
+        env={"PATH": f"{folder}:{os.environ['PATH']}"},
     )
 
     assert done.stdout == "complete -o default -F _minutebook_completion minutebook\n"
@@ -56,28 +48,6 @@ def test_commands_are_completed(
         run([])
 
     assert capsys.readouterr().out.split() == ["rerun", "retry"]
-
-
-@pytest.mark.only_here
-def test_the_names_of_actions_are_completed(
-    call: Call, write: Write, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name in ("close the day", "close", "open_%"):
-        call("action", "apply", write(make_document(name=name)))
-    monkeypatch.setenv("_MINUTEBOOK_COMPLETE", "complete_bash")
-
-    def completed(words: str) -> list[str]:
-        monkeypatch.setenv("COMP_WORDS", words)
-        monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
-        with pytest.raises(SystemExit):
-            run([])
-        return [line for line in capsys.readouterr().out.splitlines() if line]
-
-    assert completed("minutebook action show cl") == ["close", "close the day"]
-    assert completed("minutebook backfill open_") == ["open_%"]
-    assert completed("minutebook action show o%") == []
-    monkeypatch.setenv("SCHED_HOME", "/nowhere")
-    assert completed("minutebook action show cl") == []
 
 
 def test_an_operation_is_found_by_the_beginning_of_its_id(call: Call, tmp_path: Path) -> None:

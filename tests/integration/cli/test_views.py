@@ -40,10 +40,8 @@ from views.explanation import Explanation
 from views.installation import Migrated, Started, StoppedUp
 from views.jobs import AddedJob, DeletedJob, ImportedJobs, Jobs
 from views.operations import Log, Operation, Operations, OperationStateView
-from views.operations.comparison import Comparison
 from views.runs import CancelledAll, Ran, RanAll, RepeatedAll, RunPlan
 from views.runs.many import Bulk
-from views.search import Found
 from views.simulation import Simulation
 from views.status import Status
 from views.status.holds import Pause, Queues
@@ -78,8 +76,6 @@ WITHOUT_VIEW = {
     "action edit",
     "agent",
     "app data",
-    "completion",
-    "exec",
     "operation watch",
 }
 # What has no endpoint.
@@ -109,7 +105,6 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("action delete", ("--owner", "shop"), DeletedActions),
     ("operation list", (), Operations),
     ("operation show", ("{id}",), Operation),
-    ("operation compare", ("{failed}",), Comparison),
     ("operation state", ("{id}",), OperationStateView),
     ("operation logs", ("{id}",), Log),
     ("operation rerun", ("{missed}",), RepeatedAll),
@@ -123,7 +118,6 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("app resume", ("default",), Pause),
     ("app add", ("{app}",), AppliedApp),
     ("app apply", ("{app}",), AppliedApps),
-    ("search", ("nightly",), Found),
     ("pause", ("--all", "--until", "PT30M"), QuietPeriod),
     ("resume", ("--all",), QuietPeriod),
     ("app hook-secret", ("default",), HookSecret),
@@ -310,12 +304,10 @@ def test_no_text_has_a_control_character(call: Call, filled: Callable[[str], str
         ("operation list", ()),
         ("operation show", ("{failed}",)),
         ("operation logs", ("{id}",)),
-        ("operation compare", ("{failed}",)),
         ("action show", ("nightly",)),
         ("action list", ()),
         ("app show", ("default",)),
         ("status", ()),
-        ("search", ("a",)),
     ]
 
     texts = [call(*command.split(), *map(filled, rest)).out for command, rest in looks]

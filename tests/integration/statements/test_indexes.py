@@ -21,7 +21,6 @@ from models.store import (
     facts,
     measures,
     notices,
-    operations,
     overview,
     tenants,
 )
@@ -34,7 +33,7 @@ from models.store.operations.admission import NotClaimed
 from models.store.operations.claims import Claim
 from models.store.operations.finish import Ending, end
 from models.store.operations.outbox import Message
-from models.store.operations.pages import errors, ranking
+from models.store.operations.pages import ranking
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.store.tenants import app_overview, app_status
 from models.tables import action_cursor
@@ -412,17 +411,6 @@ def test_documents_that_name_a_program_or_a_summary_are_found(
         assert searches | {"actions_sending_tasks"} <= statements.indexes()
 
 
-def test_the_last_success_is_looked_for_among_the_operations_of_its_action(
-    filled: Filled, statements: Statements
-) -> None:
-    action, _, _ = make(filled, "compared")
-
-    with statements.captured(), reading(filled.engine) as connection:
-        operations.last_success(connection, action.uid, filled.now)
-
-    assert_indexed(statements, "operations_of_action")
-
-
 @pytest.mark.parametrize("scope", [Scope(1), WHOLE_INSTALLATION], ids=["one", "all"])
 def test_the_newest_operations_are_read_by_when_they_were_recorded(
     filled: Filled, statements: Statements, scope: Scope
@@ -435,19 +423,6 @@ def test_the_newest_operations_are_read_by_when_they_were_recorded(
 
     assert len(found) == 20
     assert_indexed(statements, "operations_recent")
-
-
-@pytest.mark.parametrize("scope", [Scope(1), WHOLE_INSTALLATION], ids=["one", "all"])
-def test_a_search_for_an_error_or_an_id_reads_no_history(
-    filled: Filled, statements: Statements, scope: Scope
-) -> None:
-    statements.is_repeated = False
-
-    with statements.captured(), reading(filled.engine) as connection:
-        errors.with_error(connection, scope, "such host", filled.now - timedelta(days=7), 10)
-        operations.beginning_with(connection, "0a0b", scope, 10)
-
-    assert_indexed(statements, "operations_troubled")
 
 
 @pytest.mark.parametrize("scope", [Scope(1), WHOLE_INSTALLATION], ids=["one", "all"])

@@ -1,6 +1,6 @@
 """Operations a page at a time: the last recorded of one small app or of many."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import product
 from uuid import UUID
 
@@ -8,12 +8,11 @@ import pytest
 import sqlalchemy as sa
 
 from models.sql import read_clock
-from models.store import operations as operations_store
 from models.store.operations import pages
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.tables import operations, small_apps
 from runtime.database import reading
-from tests.factories import make_action, make_app, make_operation, update_operation
+from tests.factories import make_action, make_app, make_operation
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
@@ -114,28 +113,3 @@ def test_filters_choose_before_the_apps_are_merged(engine: sa.Engine) -> None:
     until = pages.OperationFilter(WHOLE_INSTALLATION, words=["clean"], until=now - 16 * MINUTE)
     assert newest(engine, until) == cleaned[4:]
     assert newest(engine, pages.OperationFilter(WHOLE_INSTALLATION, words=["nothing"])) == []
-
-
-def test_the_last_success_is_of_an_earlier_occurrence_of_the_same_action(
-    engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with reading(engine) as connection:
-        now = read_clock(connection).replace(microsecond=0)
-    action, other = make_action(engine), make_action(engine, name="other")
-    states = ("failed", "failed", "success", "success", "failed")
-    ids = [make_operation(engine, action, now - hours * HOUR) for hours in range(5)]
-    for id, state in [
-        *zip(ids, states, strict=True),
-        (make_operation(engine, other, now), "success"),
-    ]:
-        update_operation(engine, id, state="running", worker="w", heartbeat_at=now)
-        update_operation(engine, id, state=state)
-
-    def last(before: datetime) -> UUID | None:
-        with reading(engine) as connection:
-            found = operations_store.last_success(connection, action.uid, before)
-        return found["id"] if found else None
-
-    assert [last(now - hours * HOUR) for hours in (0, 2, 3)] == [ids[2], ids[3], None]
-    monkeypatch.setattr(operations_store, "MOST_LOOKED_AT", 1)
-    assert last(now) is None

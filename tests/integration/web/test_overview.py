@@ -15,6 +15,7 @@ from models.store import ticks
 from models.store.operations.finish import known_after
 from models.tables import action_state, operations
 from runtime.database import reading
+from tests.celery_messages import TASK, celery_action
 from tests.factories import update_operation
 from tests.integration.web.conftest import APP, NIGHTLY, Web
 from views.runs import run
@@ -208,7 +209,13 @@ def test_a_search_finds_words_in_any_order_and_standing(web: Web, client: httpx.
     client.post("/api/actions:apply", params={"app": APP}, json=documents).raise_for_status()
     ended(web, "nightly", "failed")
 
+    uid = celery_action(web.engine, name="close").uid
+
     assert names(client, words="REPORT sales") == ["weekly report"]
+    assert names(client, words=str(uid), app="default") == ["close"]
+    assert names(client, words=f"clo {uid.hex[:8].upper()}", app="default") == ["close"]
+    assert names(client, task=TASK, app="default") == ["close"]
+    assert names(client, task=TASK) == names(client, task=TASK[1:], app="default") == []
     assert names(client, words="100%") == ["100% sure"]
     assert names(client, words="%") == ["100% sure"]
     assert names(client, standing="paused") == ["100% sure"]

@@ -1,16 +1,11 @@
 """What the command line says of a view."""
 
-from datetime import UTC, datetime
 from types import SimpleNamespace
-from uuid import UUID
 
 from cli.render import Table, listing, sentence
-from cli.texts import operations, search
 from cli.texts.operations import step_lines
 from cli.texts.upcoming import described
 from data.views.templates import WrittenPart
-from views.operations.comparison import Comparison, Difference
-from views.search import Found, FoundOwner, FoundUser
 from views.upcoming import Upcoming
 
 
@@ -60,48 +55,4 @@ def test_a_listing_has_the_column_of_apps_for_all_and_a_rare_one_if_it_says_some
     assert list(form(SimpleNamespace(root=rows))) == [Table(["NAME"], [["nightly"]])]
     assert list(form(SimpleNamespace(root=urgent), all_apps=True)) == [
         Table(["APP", "NAME", "PRIORITY"], [["shop", "nightly", "0"], ["shop", "hourly", "5"]])
-    ]
-
-
-NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-
-
-def test_a_comparison_says_both_durations_and_what_differs() -> None:
-    found = Comparison(
-        id=UUID(int=1),
-        duration_s=130,
-        last_success_id=UUID(int=2),
-        last_success_at=NOON,
-        last_success_duration_s=None,
-        is_much_longer=False,
-        differences=(Difference(what="kwargs.limit", this=5, last_success=None),),
-    )
-
-    assert list(operations.FORMS[Comparison](found)) == [
-        f"last success {UUID(int=2)}, of 2027-01-04T12:00:00Z",
-        "  duration: 2 min 10 s, last success -",
-        "  kwargs.limit: 5, last success null",
-    ]
-    alone = found.model_copy(update={"last_success_id": None})
-    assert list(operations.FORMS[Comparison](alone)) == [
-        "no earlier operation of its action succeeded"
-    ]
-
-
-def test_a_search_says_what_it_found_and_that_there_is_more() -> None:
-    nothing = dict.fromkeys(("runs", "actions", "tasks", "owners", "users", "errors", "more"), ())
-    empty = Found(text="ann", errors_since=NOON, **nothing)
-    some = empty.model_copy(
-        update={
-            "owners": (FoundOwner(name="anna", actions=1_200),),
-            "users": (FoundUser(id="ann", app="shop", email=None, name=None),),
-            "more": ("users",),
-        }
-    )
-
-    assert list(search.FORMS[Found](empty)) == ["nothing has 'ann' in it"]
-    assert list(search.FORMS[Found](some)) == [
-        "owner   anna: 1,200 actions",
-        "user    ann (shop)",
-        "there are more users; write more of the text",
     ]

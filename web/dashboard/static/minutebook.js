@@ -11,7 +11,7 @@
     if (zone !== "UTC" && document.cookie.includes("mb_zone=") && document.querySelector("time")) location.reload();
   }
 
-  // Keys: `g a` and the like go to a page, `/` searches everywhere, `?` lists them, `j` and `k` move.
+  // Keys: `g a` and the like go to a page, `?` lists them, `j` and `k` move.
   const pages = { o: "/", a: "/actions", r: "/operations", s: "/apps", h: "/health" };
   const help = document.getElementById("keys");
   let went = 0;
@@ -34,13 +34,6 @@
     else if (event.key === "?" && help) help.showModal();
     else if (event.key === "j") move(1);
     else if (event.key === "k") move(-1);
-    else if (event.key === "/") {
-      help?.close();
-      const search = document.getElementById("everywhere");
-      if (search) search.focus();
-      else location.href = `${root}/search`;
-      event.preventDefault();
-    }
   });
 
   document.addEventListener("click", (event) => {

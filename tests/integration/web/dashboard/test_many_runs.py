@@ -14,6 +14,7 @@ from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.finish import Ending, end
 from tests import browser as chrome
 from tests.browser import Chromium
+from tests.celery_messages import TASK, celery_action
 from tests.factories import claimed, make_action, make_operation, row_of
 from tests.integration.web.conftest import APP, Web
 from tests.integration.web.dashboard.conftest import Browse, csrf_of
@@ -154,6 +155,16 @@ def test_an_id_in_the_search_opens_its_run(web_on_sqlite: Web, browse: Browse, d
 
     assert (found.status_code, found.headers["location"]) == (303, f"/operations/{id}")
     assert theirs.status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/actions", "/operations"])
+def test_lists_are_of_a_task(web: Web, browse: Browse, path: str) -> None:
+    make_operation(web.engine, celery_action(web.engine), NOON)
+    browser = browse(web)
+
+    pages = [browser.get(path, params={"task": task}).text for task in (TASK, TASK[1:])]
+
+    assert ["close the day</a>" in page for page in pages] == [True, False]
 
 
 def test_lists_are_files_of_what_the_filters_admit(web_on_sqlite: Web, browse: Browse) -> None:

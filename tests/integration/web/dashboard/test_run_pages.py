@@ -7,7 +7,6 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.roles import Role
 from models.tables import operation_logs
 from tests.celery_messages import TASK, celery_action
 from tests.factories import make_operation, update_operation
@@ -83,40 +82,6 @@ def ended(web: Web, id: UUID, state: str, seconds: float, **known: Any) -> None:
     update_operation(web.engine, id, state="running", heartbeat_at=BEGAN, **its)
     finished_at = BEGAN + timedelta(seconds=seconds)
     update_operation(web.engine, id, state=state, finished_at=finished_at, **its, **known)
-
-
-def test_a_failed_run_is_compared_with_the_last_success(web: Web, browse: Browse) -> None:
-    action = celery_action(web.engine, step={"kwargs": {"limit": 5}})
-    first, last = (make_operation(web.engine, action, NOON + hour * HOUR) for hour in range(2))
-    changed = celery_action(web.engine, step={"kwargs": {"limit": 9}})
-    bad = make_operation(web.engine, changed, NOON + 2 * HOUR)
-    for id in (first, last):
-        ended(web, id, "success", 10)
-    ended(web, bad, "failed", 2, error="no")
-    browser, client = browse(web), web.client(Role.ADMIN)
-
-    page = browser.get(f"/operations/{bad}").text
-    found = client.get(f"/api/operations/{bad}/comparison").json()
-
-    assert "Compared with the last success" in page
-    assert f'/operations/{last}"' in page
-    assert f"?before={changed.revision + 1}#document" in page
-    assert (found["last_success_id"], found["duration_s"]) == (str(last), 2)
-    assert found["differences"][0] == {"what": "kwargs.limit", "this": 9, "last_success": 5}
-    assert client.get(f"/api/operations/{first}/comparison").json()["last_success_id"] is None
-    assert "Compared with" not in browser.get(f"/operations/{last}").text
-
-
-def test_a_success_is_compared_only_if_it_took_much_longer(web: Web, browse: Browse) -> None:
-    action = celery_action(web.engine)
-    ids = [make_operation(web.engine, action, NOON + hour * HOUR) for hour in range(3)]
-    for id, seconds in zip(ids, (10, 15, 31), strict=True):
-        ended(web, id, "success", seconds)
-    browser = browse(web)
-
-    pages = [browser.get(f"/operations/{id}").text for id in ids]
-
-    assert ["Compared with" in page for page in pages] == [False, False, True]
 
 
 def test_the_chart_of_a_run_is_text_with_bars(web_on_sqlite: Web, browse: Browse) -> None:

@@ -37,7 +37,6 @@ PAGES = {
     "/operations.json": "/operations.json",
     "/actions.csv": "/actions.csv",
     "/actions.json": "/actions.json",
-    "/search": "/search?q=nightly",
     "/apps": "/apps",
     "/apps/{app}": "/apps/shop",
     "/apps/{app}/templates/{template}": "/apps/shop/templates/hello",

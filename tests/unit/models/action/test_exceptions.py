@@ -225,12 +225,6 @@ def test_exceptions_are_a_list_that_leaves_something(written: Any, problem: str)
     assert problem in found.remedy
 
 
-@pytest.mark.parametrize("word", ["exclude", "holidays", "blackout", "skip"])
-def test_the_words_of_others_lead_to_except(word: str) -> None:
-    with pytest.raises(InvalidAction, match='did you mean "except"'):
-        saved({"cron_rule": "0 7 * * *", word: ["12-25"]})
-
-
 @pytest.mark.parametrize("when", [{"due_date": "2027-01-01T00:00Z"}, {"on": "order.paid"}])
 def test_single_instants_and_events_have_no_exceptions(when: Any) -> None:
     with pytest.raises(InvalidAction) as caught:

@@ -24,7 +24,6 @@ from views.runs import many as bulk
 from views.view import LARGEST_PAGE
 from web.dashboard.drawing.gantt import gantt
 from web.dashboard.fields import in_zone, one_of
-from web.dashboard.operations.compared import comparison_of, lines_of
 from web.dashboard.rendering import Page, render, render_part, see
 from web.dashboard.session import Operator, Viewer, Visitor
 from web.dashboard.texts import say
@@ -35,7 +34,7 @@ from web.routing import ByTurns, heavy
 router = APIRouter(include_in_schema=False, route_class=ByTurns)
 PAGE = 50
 # The filters that a change of many keeps.
-FIELDS = ("action", "name", "state", "cause", "reason", "since", "until")
+FIELDS = ("action", "name", "state", "cause", "reason", "task", "since", "until")
 # How far back errors are searched, unless the address says: they have no index.
 ERRORS_SINCE = "P7D"
 # Of a file in CSV.
@@ -56,6 +55,7 @@ class OperationQuery(BaseModel):
     state: str = ""
     cause: str = ""
     reason: str = ""
+    task: str = ""
     since: str = ""
     until: str = ""
     sort: str = ""
@@ -80,6 +80,7 @@ class OperationQuery(BaseModel):
             states=one_of(OperationState, "state", self.state),
             causes=one_of(Cause, "cause", self.cause),
             reason=self.reason or None,
+            task=self.task or None,
             since=since or None,
             until=in_zone(self.until, zone) or None,
         )
@@ -250,11 +251,8 @@ def _values(request: Request, visitor: Visitor, id: str) -> dict[str, Any]:
         ("started", begun),
         ("ended", shown.finished_at),
     )
-    last = comparison_of(visitor, shown)
     return {
         "app": shown.app,
-        "last": last,
-        "compared": lines_of(last) if last else (),
         "shown": shown,
         "is_over": shown.state in ENDED,
         "why": shown.waits or shown.error or shown.reason,
