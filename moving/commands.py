@@ -1,7 +1,6 @@
 """`minutebook import …`: actions out of other schedulers' entries, and what differs."""
 
 from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,8 +12,7 @@ from models.errors import Refused as RefusedCommand
 from moving.foreign_database import database_of, foreign_database
 from moving.importing import LONGEST, Storing, stem_of, store_or_show
 from runtime.clock import machine_zone, utc_now
-from runtime.extras import HOW_TO_INSTALL
-from views.files import read_documents, read_manifests, read_one, read_text
+from views.files import read_documents, read_one, read_text
 
 if TYPE_CHECKING:
     from moving.apscheduler.jobs import Job
@@ -212,80 +210,6 @@ def _jobs_of(store: str, table: str) -> "tuple[Iterator[Job | Refused], str]":
             return iter([*stored_jobs(connection, table)]), table
     file = Path(store)
     return written_jobs(read_one(file, LONGEST)), file.name
-
-
-@commands.command("kubernetes")
-def kubernetes(
-    context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="YAML with CronJobs, also as a List; - is stdin.")],
-    *,
-    zone: Annotated[str, typer.Option(help="Zone of CronJobs that name none.")] = "UTC",
-    source: Source = None,
-    apply: Apply = False,
-    cut_over: CutOver = None,
-) -> None:
-    """Import the CronJobs of Kubernetes. Prints the actions, and a report."""
-    from moving.kubernetes import entries_of
-
-    entries = entries_of(read_manifests(file, LONGEST), zone, file.name)
-    store_or_show(context, entries, Storing(stem_of(file), source, apply, cut_over))
-
-
-@commands.command("systemd")
-def systemd(
-    context: typer.Context,
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Timer files; their service files are in the same folders.", metavar="FILE…"
-        ),
-    ],
-    *,
-    zone: Annotated[
-        str | None, typer.Option(help="Zone of calendars without one (default: the machine's).")
-    ] = None,
-    source: Source = None,
-    apply: Apply = False,
-    cut_over: CutOver = None,
-) -> None:
-    """Import timers of systemd. Prints the actions, and a report."""
-    from moving.systemd import entries_of
-    from moving.systemd.files import timers_in
-
-    entries = entries_of(timers_in(files, LONGEST), zone or machine_zone())
-    how = Storing(files[0].absolute().parent.name, source, apply, cut_over)
-    store_or_show(context, entries, how)
-
-
-@commands.command("icalendar")
-def icalendar(
-    context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="An iCalendar file; - is stdin.", allow_dash=True)],
-    *,
-    operations: Annotated[
-        str, typer.Option(help="What each event runs, as in an action.", metavar="JSON")
-    ],
-    zone: Annotated[
-        str | None, typer.Option(help="Zone of times without one (default: the machine's).")
-    ] = None,
-    source: Source = None,
-    apply: Apply = False,
-    cut_over: CutOver = None,
-) -> None:
-    """Import the events of a calendar. Prints the actions, and a report."""
-    from models.json_text import read_json
-    from moving.icalendar_events import entries_of
-
-    work = read_json(operations.encode())
-    if not isinstance(work, dict):
-        raise RefusedCommand("--operations is no object; write one such as '{\"refresh\": true}'")
-    if find_spec("icalendar") is None:
-        raise RefusedCommand(
-            f"iCalendar files need the extra 'calendar'; add it as {HOW_TO_INSTALL} shows"
-        )
-    text = read_text(file, LONGEST)
-    entries = entries_of(text, file.name, work, zone or machine_zone(), utc_now())
-    store_or_show(context, entries, Storing(stem_of(file), source, apply, cut_over))
 
 
 @commands.command("jobs")

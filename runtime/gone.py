@@ -15,6 +15,10 @@ KEYS: Mapping[str, str] = {
 COMMANDS: Mapping[str, str] = {
     "app grant": "write `minutebook app add NAME --trusted`, or give it --queue and --tasks",
     "app limit": "set SCHED_LIMITS_ACTIONS and SCHED_LIMITS_DISK_MB for all restricted small apps",
+    **dict.fromkeys(
+        ("import icalendar", "import kubernetes", "import systemd"),
+        "write an action with its rule and its program",
+    ),
 }
 
 # Settings, by their variable.

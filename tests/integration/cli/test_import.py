@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from moving.crontab import OWN_PATH, OWNER_OF_FILE, RAN_AS, RETURNS
-from moving.systemd.service import NO_USER
 from tests.factories import make_document
 from tests.integration.cli.conftest import Call, Write
 
@@ -105,11 +104,6 @@ SCHEDULER = {
     "apscheduler": "3.11.3",
     "written_at": "2026-11-22T15:01Z",
 }
-CRON_JOB = """{{"kind": "CronJob", "metadata": {{"name": "nightly"}}, "spec": {{
-    "schedule": "0 {hour} * * *", "jobTemplate": {{"spec": {{"template": {{"spec": {{
-    "containers": [{{"name": "a", "command": ["/bin/df"]}}]}}}}}}}}}}}}"""
-EVENT = """BEGIN:VCALENDAR\nVERSION:2.0\nPRODID:x\nBEGIN:VEVENT\nUID:1\nSUMMARY:nightly
-DTSTART:20301201T0{hour}0000Z\nRRULE:FREQ=DAILY\nEND:VEVENT\nEND:VCALENDAR\n"""
 
 
 def crontab(line: str) -> Callable[[int], str]:
@@ -132,12 +126,6 @@ SOURCES = [
     pytest.param(["crontab", "--system"], crontab("root /bin/df -h"), id="accounts"),
     pytest.param(["beat"], beat_at, id="beat"),
     pytest.param(["apscheduler"], scheduler_at, id="apscheduler"),
-    pytest.param(["kubernetes"], lambda hour: CRON_JOB.format(hour=hour), id="kubernetes"),
-    pytest.param(
-        ["icalendar", "--operations", '{"command": {"run": ["/bin/df"]}}'],
-        lambda hour: EVENT.format(hour=hour),
-        id="icalendar",
-    ),
 ]
 
 
@@ -371,23 +359,6 @@ def test_a_job_of_a_list_keeps_its_priority(call: Call, write: Write) -> None:
     assert document["policy"] == {"priority": -3}
 
 
-@pytest.mark.only_here
-def test_manifests_and_timers_are_read_from_files(call: Call, write: Write, tmp_path: Path) -> None:
-    text = "kind: CronJob\nmetadata: {name: a}\nspec: {schedule: '0 9 * *'}\n---\nkind: Pod\n"
-    manifest, timer = tmp_path / "jobs.yaml", tmp_path / "backup.timer"
-    manifest.write_text(text)
-    timer.write_text("[Timer]\nOnCalendar=daily\n")
-    made = call("import", "kubernetes", str(manifest)), call("import", "systemd", str(timer))
-
-    assert [one.code for one in made] == [1, 1]
-    assert "a (jobs.yaml CronJob 1): its schedule '0 9 * *' has 4 fields" in made[0].err
-    assert "backup (backup.timer): its service file is not beside it" in made[1].err
-    refused = call("import", "kubernetes", write({"kind": "Pod"}, "pod.yaml"))
-    assert (refused.code, refused.err) == (
-        2, "error: pod.yaml has no CronJob; name a file with `kind: CronJob`\n",
-    )  # fmt: skip
-
-
 def test_a_crontab_ends_its_lines_at_line_feeds_alone(call: Call, tmp_path: Path) -> None:
     table = tmp_path / "table"
     table.write_bytes(b"5 4 * * * /srv/backup\r\n7 4 * * * /srv/a\r* * * * * /srv/b\n")
@@ -396,50 +367,6 @@ def test_a_crontab_ends_its_lines_at_line_feeds_alone(call: Call, tmp_path: Path
 
     assert f"all entries: {RETURNS}" in shown.err
     assert "same 0, differs 2, cannot 0" in shown.err
-
-
-def test_a_timer_is_stored_once_its_program_is_allowed(
-    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    timer = tmp_path / "backup.timer"
-    timer.write_text("[Timer]\nOnCalendar=*-*-* 07:30\n")
-    timer.with_suffix(".service").write_text("[Service]\nExecStart=/srv/backup.sh --full\n")
-
-    refused = call("import", "systemd", str(timer), "--apply")
-    monkeypatch.setenv("SCHED_COMMANDS", "/srv/*")
-    stored = call("import", "systemd", str(timer), "--apply")
-    shown = call("import", "systemd", str(timer))
-
-    assert (refused.code, "SCHED_COMMANDS allows no program" in refused.err) == (2, True)
-    assert (stored.code, stored.out) == (0, "created 1, changed 0, unchanged 0\n")
-    line = f"differs  backup (backup.timer): {NO_USER}"
-    counts = [line, "same 0, differs 1, cannot 0"]
-    allow = "SCHED_COMMANDS has to allow: /srv/backup.sh"
-    # The settings of a server elsewhere are not known here.
-    assert shown.err.splitlines() in ([*counts, allow], counts)
-    monkeypatch.setenv("SCHED_COMMANDS", "/opt/*")
-    assert call("import", "systemd", str(timer)).err.splitlines() == [*counts, allow]
-
-
-@pytest.mark.only_here
-def test_a_timer_is_read_with_its_drop_ins_in_the_zone_of_the_machine(
-    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TZ", "Asia/Tokyo")
-    timer = tmp_path / "backup.timer"
-    timer.write_text("[Timer]\nOnCalendar=*-*-* 07:30\n")
-    timer.with_suffix(".service").write_text("[Service]\nExecStart=/srv/backup.sh\n")
-    for name, text in (
-        ("backup.timer.d", "[Timer]\nOnCalendar=\nOnCalendar=*-*-* 08:15\n"),
-        ("backup.service.d", "[Service]\nExecStart=\nExecStart=/srv/other.sh\n"),
-    ):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "override.conf").write_text(text)
-
-    (made,) = call("import", "systemd", str(timer)).json
-
-    assert made["when"] == {"cron_rule": "15 8 * * *", "timezone": "Asia/Tokyo"}
-    assert made["operations"] == {"command": {"run": ["/srv/other.sh"], "cwd": "/"}}
 
 
 def test_a_refused_import_names_each_action(call: Call, tmp_path: Path) -> None:
