@@ -56,10 +56,7 @@ class Version:
 
 
 class OpenVersion:
-    """One open version of a small app's data, as `minutebook.Production` describes it.
-
-    Close it, or use it in a `with` statement.
-    """
+    """One open version of a small app's data: close it, or use it in a `with` statement."""
 
     def __init__(self, settings: Settings, version: Version, read: Read = files.read) -> None:
         """Open the files of `version`. Raises VersionGone if one is missing."""

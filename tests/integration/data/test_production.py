@@ -1,14 +1,9 @@
 """Readers see one whole version of a small app, on both stores."""
 
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import pytest
 
-import minutebook
 from data.snapshots import production
 from data.snapshots.production import OpenVersion, SnapshotDamaged, VersionGone, open_version
 from data.steps import publish, refresh
@@ -146,48 +141,6 @@ def test_reading_leaves_nothing_behind(shop: Work) -> None:
 
     left = shop.settings.home / "scratch" / "readers"
     assert not left.exists() or list(left.iterdir()) == []
-
-
-def test_a_program_reads_production_by_the_light_package(
-    shop: Work, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = shop.settings
-    if url := settings.database_url.get_secret_value():
-        monkeypatch.setenv("SCHED_DATABASE_URL", url)
-
-    with minutebook.open_production("shop", home=settings.home) as version:
-        assert [row["version"] for row in version.rows("a")] == [1, 1]
-        assert UUID(version.snapshot_id("a"))
-
-
-def test_a_program_with_a_module_of_the_same_name_gets_an_error(tmp_path: Path) -> None:
-    """A Celery application often has a `models.py` of its own: ours must not take its place."""
-    (tmp_path / "models.py").write_text("MINE = True\n")
-    program = (
-        "import models, minutebook\n"
-        "try:\n"
-        "    minutebook.open_production('shop')\n"
-        "except ImportError as error:\n"
-        "    print(models.MINE, error)\n"
-    )
-
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-
-    assert "True this program has loaded a module 'models' of its own" in done.stdout
-    assert str(tmp_path / "models.py") in done.stdout
-
-
-def test_a_folder_without_a_minutebook_is_named_and_left_empty(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("SCHED_DATABASE_URL", raising=False)
-
-    with pytest.raises(FileNotFoundError, match="there is no Minutebook in"):
-        minutebook.open_production("shop", home=tmp_path)
-
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_statements_of_a_look_see_one_instant(
