@@ -58,7 +58,7 @@ def task_of(plan: Plan) -> HandOver:
     if plan.hand_over is None:
         raise CannotMove(
             "it is not a celery_task: its steps run in Minutebook's workers",
-            f"{KEEP}; a crontab (--format crontab) or POST /api/actions/NAME:run can start it",
+            f"{KEEP}; `minutebook action run NAME` and POST /api/actions/NAME:run can start it",
         )
     return plan.hand_over
 

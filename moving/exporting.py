@@ -19,22 +19,11 @@ def export(
         str | None,
         typer.Option(help="Zone of a schedule for beat (default: that of most actions)."),
     ] = None,
-    celery_app: Annotated[
-        str | None,
-        typer.Option(help="Application, as for celery -A, by which a crontab sends Celery tasks."),
-    ] = None,
 ) -> None:
     """Print the actions of a small app for another scheduler, and a report."""
     from moving.texts import report_of_export
 
     documents = exports.documents_of(existing(context), owner)
-    made = exports.export(of(context), documents, format, zone, celery_app, _runs_by(context))
+    made = exports.export(of(context), documents, format, zone)
     print_report(context, report_of_export(made))
     show(context, made)
-
-
-def _runs_by(context: typer.Context) -> tuple[str, ...]:
-    """Return the command that runs an action of this small app from any folder."""
-    its = of(context)
-    home = () if its.server is not None else ("--home", str(its.settings.home.absolute()))
-    return ("minutebook", *home, "--app", its.app_name, "action", "run")

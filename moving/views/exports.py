@@ -16,7 +16,6 @@ from models.problems import listed
 from models.tenant.document import GIVEN
 from moving import to_beat
 from moving.apscheduler import exporting as to_apscheduler
-from moving.crontab import export as to_crontab
 from moving.entries import CannotMove
 from moving.exported import KEEP, Exported
 from moving.outcomes import Kind
@@ -27,7 +26,7 @@ from views.door import Door, every
 from views.installation import Installation
 from views.view import View
 
-Format = Literal["json", "beat", "apscheduler", "crontab"]
+Format = Literal["json", "beat", "apscheduler"]
 Write = tuple[Callable[[ScheduledActionModel], Exported], Callable[[Sequence[Exported]], str]]
 
 
@@ -65,14 +64,8 @@ def export(
     documents: Mapping[str, Any],
     format: Format,
     zone: str | None,
-    celery_app: str | None,
-    runs_by: Sequence[str] = (),
 ) -> Export:
-    """Return stored documents, by their actions' names, in a format; no database is read.
-
-    `celery_app` is the application, as for `celery -A`, by which programs send tasks; `runs_by` the
-    command that runs an action of this small app, without its name.
-    """
+    """Return stored documents, by their actions' names, in a format; no database is read."""
     if format == "json":
         text = visible_json(json.dumps([*documents.values()], indent=2, ensure_ascii=False))
         same = tuple(ExportedAction(name=name, outcome="same") for name in documents)
@@ -91,7 +84,7 @@ def export(
             found.append(Exported(name, "cannot", why=why, instead="correct it first"))
     if format == "beat":
         zone = zone or _most_common_zone(parsed)
-    exported, text_of = _writers(zone or "UTC", now, (celery_app, runs_by))[format]
+    exported, text_of = _writers(zone or "UTC", now)[format]
     found += [_not_elsewhere(one, format) or exported(one) for one in parsed]
     actions = tuple(ExportedAction.of(one, outcome=one.kind) for one in found)
     return Export(format=format, zone=zone, actions=actions, text=text_of(found))
@@ -112,9 +105,7 @@ def _not_elsewhere(action: ScheduledActionModel, format: str) -> Exported | None
     return Exported.refused(action.name, error)
 
 
-def _writers(
-    zone: str, now: datetime, starts_by: tuple[str | None, Sequence[str]]
-) -> Mapping[Format, Write]:
+def _writers(zone: str, now: datetime) -> Mapping[Format, Write]:
     """Return what writes an action, and then the file, by format."""
     return {
         "beat": (
@@ -124,10 +115,6 @@ def _writers(
         "apscheduler": (
             lambda action: to_apscheduler.exported(action, now),
             to_apscheduler.text_of,
-        ),
-        "crontab": (
-            lambda action: to_crontab.exported(action, now, *starts_by),
-            to_crontab.text_of,
         ),
     }
 
