@@ -1,33 +1,30 @@
 """`minutebook import …`: actions out of other schedulers' entries, and what differs."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from cli.arguments import of
 from cli.tree import group
 from models.errors import Refused as RefusedCommand
-from moving.foreign_database import database_of, foreign_database
 from moving.importing import LONGEST, Storing, stem_of, store_or_show
 from runtime.clock import machine_zone, utc_now
 from views.files import read_documents, read_one, read_text
 
-if TYPE_CHECKING:
-    from moving.apscheduler.jobs import Job
-    from moving.entries import Refused
+# A path has one slash of the two.
+_URL = re.compile(r"([a-z][a-z0-9+]{2,}):/")
 
 commands = group("Import the schedules of other schedulers.")
 
 Apply = Annotated[bool, typer.Option("--apply", help="Store the actions.")]
-_FROM = "Where the entries come from: part of the actions' owner (default: {}name of the file{})."
-Source = Annotated[str | None, typer.Option(help=_FROM.format("the ", ""), metavar="NAME")]
+_FROM = "Where the entries come from: part of the actions' owner (default: {}name of the file)."
+Source = Annotated[str | None, typer.Option(help=_FROM.format("the "), metavar="NAME")]
 SourceOfTasks = Annotated[
     str | None,
-    typer.Option(
-        help=_FROM.format("NAME of --application, or the ", ", table or database"), metavar="NAME"
-    ),
+    typer.Option(help=_FROM.format("NAME of --application, or the "), metavar="NAME"),
 ]
 CutOver = Annotated[
     str | None,
@@ -57,6 +54,7 @@ def beat(
     """Import the beat_schedule of a Celery application. Prints the actions, and a report."""
     from moving.beat_file import entries_of
 
+    _check_is_file(file, "python -m minutebook export -A APP -o beat.json")
     known = _options_here(context, application)
     entries = entries_of(read_one(file, LONGEST), file.name, utc_now(), known, application)
     how = Storing(stem_of(file), source, apply, cut_over, application)
@@ -70,62 +68,6 @@ def _options_here(context: typer.Context, application: str | None) -> Mapping[st
     if of(context).server is not None or is_unknown:
         return {}
     return celery.of(application).broker_options
-
-
-@commands.command("django-celery-beat")
-def django_celery_beat(
-    context: typer.Context,
-    url: Annotated[
-        str, typer.Argument(help="The application's database: postgresql://… or sqlite:///….")
-    ],
-    *,
-    queue: Queue = "celery",
-    zone: Annotated[
-        str | None, typer.Option(help="Django's TIME_ZONE, if it runs with USE_TZ = False.")
-    ] = None,
-    source: SourceOfTasks = None,
-    application: Application = None,
-    apply: Apply = False,
-    cut_over: CutOver = None,
-) -> None:
-    """Import the tables of django-celery-beat. Prints the actions, and a report."""
-    from moving.django_beat import entries_of
-    from moving.django_beat.tables import in_zone, read_tables
-
-    with foreign_database(url) as connection:
-        tables = in_zone(read_tables(connection), zone, utc_now())
-    entries = entries_of(tables, utc_now(), queue)
-    how = Storing(database_of(url), source, apply, cut_over, application, unrouted=queue)
-    store_or_show(context, entries, how)
-
-
-@commands.command("redbeat")
-def redbeat(
-    context: typer.Context,
-    url: Annotated[str, typer.Argument(help="RedBeat's Redis: redis://HOST:PORT/0.")],
-    *,
-    zone: Annotated[str, typer.Option(help="The application's `timezone`.")] = "UTC",
-    queue: Queue = "celery",
-    prefix: Annotated[str, typer.Option(help="Its redbeat_key_prefix.")] = "redbeat:",
-    source: SourceOfTasks = None,
-    application: Application = None,
-    apply: Apply = False,
-    cut_over: CutOver = None,
-) -> None:
-    """Import the entries of RedBeat. Prints the actions, and a report."""
-    from moving.redbeat.keys import (
-        Application,
-        entries_of,
-        read_definitions,
-        read_due,
-        read_last_runs,
-    )
-
-    due = read_due(url, prefix)
-    app = Application(zone, queue, due, utc_now(), read_last_runs(url, due))
-    entries = entries_of(read_definitions(url, prefix), app)
-    how = Storing(database_of(url), source, apply, cut_over, application, unrouted=queue)
-    store_or_show(context, entries, how)
 
 
 @commands.command("crontab")
@@ -161,15 +103,10 @@ def crontab(
 @commands.command("apscheduler")
 def apscheduler(
     context: typer.Context,
-    store: Annotated[
-        str,
-        typer.Argument(
-            metavar="URL|FILE",
-            help="The job store's database, or a file of `python -m minutebook apscheduler`.",
-        ),
+    file: Annotated[
+        Path, typer.Argument(help="From `python -m minutebook apscheduler`; - is stdin.")
     ],
     *,
-    table: Annotated[str, typer.Option(help="The job store's table.")] = "apscheduler_jobs",
     tasks: Annotated[
         list[str] | None,
         typer.Option(
@@ -190,26 +127,23 @@ def apscheduler(
 ) -> None:
     """Import the jobs of APScheduler 3. Prints the actions, and a report."""
     from models.celery_task import CeleryRules
-    from moving.apscheduler.jobs import Work, entries_of
+    from moving.apscheduler.jobs import Work, entries_of, written_jobs
 
-    jobs, where = _jobs_of(store, table)
+    _check_is_file(file, "python -m minutebook apscheduler -s MODULE:SCHEDULER -o jobs.json")
     allowed = CeleryRules(tuple(tasks or of(context).settings.celery.tasks))
     work = Work(allowed.allows, queue, python)
-    # The application itself wrote a file, with what its router says.
-    unrouted = queue if "://" in store else None
-    how = Storing(database_of(store), source, apply, cut_over, application, unrouted)
-    store_or_show(context, entries_of(jobs, where, work, utc_now()), how)
+    entries = entries_of(written_jobs(read_one(file, LONGEST)), file.name, work, utc_now())
+    how = Storing(stem_of(file), source, apply, cut_over, application)
+    store_or_show(context, entries, how)
 
 
-def _jobs_of(store: str, table: str) -> "tuple[Iterator[Job | Refused], str]":
-    """Return the jobs of APScheduler in a database or a file, and where they are."""
-    from moving.apscheduler.jobs import stored_jobs, written_jobs
-
-    if "://" in store:
-        with foreign_database(store) as connection:
-            return iter([*stored_jobs(connection, table)]), table
-    file = Path(store)
-    return written_jobs(read_one(file, LONGEST)), file.name
+def _check_is_file(file: Path, writer: str) -> None:
+    """Raise Refused for the URL of a database, and say what writes a file of what is there."""
+    if found := _URL.match(str(file)):
+        raise RefusedCommand(
+            f"{found[1]}://… is a database, and no file; run `{writer}` in the application's"
+            " environment, and import the file that it writes"
+        )
 
 
 @commands.command("jobs")

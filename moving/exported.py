@@ -2,16 +2,14 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from models.action.document import ScheduledActionModel, plan_of
 from models.action.intervals import IntervalModel
 from models.action.plan import Plan
 from models.action.rule import RuleModel
 from models.celery_task import HandOver
-from moving.comparison import difference
-from moving.entries import CannotMove, Fires
-from moving.outcomes import COMPARED, Kind
+from moving.entries import CannotMove
+from moving.outcomes import Kind
 
 KEEP = "keep it in Minutebook"
 
@@ -36,14 +34,6 @@ class Exported:
     def made(cls, name: str, entries: Mapping[str, str], remarks: tuple[str, ...]) -> "Exported":
         """Return what becomes of an action, which is the same if nothing is remarked."""
         return cls(name, "differs" if remarks else "same", entries, remarks)
-
-
-def compared(plan: Plan, fires: Fires, now: datetime) -> tuple[str, ...]:
-    """Return what differs in the instants of two years."""
-    found = difference(plan, fires, now, now + COMPARED)
-    if not found.count:
-        return ()
-    return (f"{found.count} instants of {found.total} in two years differ",)
 
 
 def only_rule(plan: Plan) -> RuleModel:

@@ -28,8 +28,7 @@ def stem_of(file: Path) -> str:
 class Storing:
     """Where entries come from, and how their actions are stored: the options of each command.
 
-    `place` is their file, table or database, by which they are known if nothing else is named.
-    `unrouted` is the queue of tasks that name none, if the application's routes were not read.
+    `place` is their file, by which they are known if nothing else is named.
     """
 
     place: str | None
@@ -37,17 +36,12 @@ class Storing:
     apply: bool
     cut_over: str | None
     application: str | None = None
-    unrouted: str | None = None
 
 
 def store_or_show(context: typer.Context, entries: Iterable[Entry | Refused], how: Storing) -> None:
     """Print what becomes of entries as actions, with a report; store them if asked to."""
-    from moving.celery_work import with_unknown_route
     from moving.texts import report
 
-    queue = how.unrouted
-    if queue is not None:
-        entries = (with_unknown_route(one, queue) for one in entries)
     made = imports.imported(
         of(context),
         _counted(entries),

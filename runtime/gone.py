@@ -19,6 +19,11 @@ COMMANDS: Mapping[str, str] = {
         ("import icalendar", "import kubernetes", "import systemd"),
         "write an action with its rule and its program",
     ),
+    **dict.fromkeys(
+        ("import django-celery-beat", "import redbeat"),
+        "run `python -m minutebook export -A APP -o beat.json` in the application, and then "
+        "`minutebook import beat beat.json`",
+    ),
 }
 
 # Settings, by their variable.

@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import Field
@@ -19,7 +18,6 @@ from moving.apscheduler import exporting as to_apscheduler
 from moving.entries import CannotMove
 from moving.exported import KEEP, Exported
 from moving.outcomes import Kind
-from runtime.clock import utc_now
 from runtime.visible import visible_json
 from views.actions import search
 from views.door import Door, every
@@ -70,7 +68,6 @@ def export(
         text = visible_json(json.dumps([*documents.values()], indent=2, ensure_ascii=False))
         same = tuple(ExportedAction(name=name, outcome="same") for name in documents)
         return Export(format=format, zone=None, actions=same, text=text)
-    steps, now = installation.steps, utc_now().replace(microsecond=0)
     found: list[Exported] = []
     parsed = []
     for name, document in documents.items():
@@ -78,13 +75,13 @@ def export(
             # The installation's own, which no other scheduler needs.
             continue
         try:
-            parsed.append(load_action(document, steps=steps))
+            parsed.append(load_action(document, steps=installation.steps))
         except InvalidAction as error:
             why = f"its document cannot be read: {error}"
             found.append(Exported(name, "cannot", why=why, instead="correct it first"))
     if format == "beat":
         zone = zone or _most_common_zone(parsed)
-    exported, text_of = _writers(zone or "UTC", now)[format]
+    exported, text_of = _writers(zone or "UTC")[format]
     found += [_not_elsewhere(one, format) or exported(one) for one in parsed]
     actions = tuple(ExportedAction.of(one, outcome=one.kind) for one in found)
     return Export(format=format, zone=zone, actions=actions, text=text_of(found))
@@ -105,17 +102,14 @@ def _not_elsewhere(action: ScheduledActionModel, format: str) -> Exported | None
     return Exported.refused(action.name, error)
 
 
-def _writers(zone: str, now: datetime) -> Mapping[Format, Write]:
+def _writers(zone: str) -> Mapping[Format, Write]:
     """Return what writes an action, and then the file, by format."""
     return {
         "beat": (
-            lambda action: to_beat.exported(action, zone, now),
+            lambda action: to_beat.exported(action, zone),
             lambda found: to_beat.text_of(found, zone),
         ),
-        "apscheduler": (
-            lambda action: to_apscheduler.exported(action, now),
-            to_apscheduler.text_of,
-        ),
+        "apscheduler": (to_apscheduler.exported, to_apscheduler.text_of),
     }
 
 

@@ -1,6 +1,5 @@
 """Every command shows one view: as JSON that its schema describes, and as harmless text."""
 
-import json
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -9,7 +8,6 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-import redis
 import sqlalchemy as sa
 from jsonschema import Draft202012Validator
 
@@ -25,7 +23,6 @@ from runtime.database import make_engine
 from runtime.visible import visible_line
 from tests.factories import make_document
 from tests.integration.cli.conftest import Call, Write
-from tests.servers import Broker
 from views.actions import Actions
 from views.apps import App, Apps
 from views.apps.changes import AppliedApp, AppliedApps, DeletedApp
@@ -160,8 +157,6 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("import apscheduler", ("{apscheduler}",), Import),
     ("import jobs", ("{jobs}",), Import),
     ("export", ("--owner", "shop"), Export),
-    ("import redbeat", ("{redis}",), Import),
-    ("import django-celery-beat", ("sqlite:///{django}",), Import),
     ("init", (), Started),
     ("down", (), StoppedUp),
     ("migrate", (), Migrated),
@@ -183,7 +178,6 @@ def filled(
     write: Write,
     home: Path,
     monkeypatch: pytest.MonkeyPatch,
-    broker: Broker,
     stored: tuple[Path, dict[str, str]],
 ) -> Callable[[str], str]:
     """Fill an installation with one of each, hostile texts among them; return what fills in."""
@@ -206,21 +200,10 @@ def filled(
         "beat": write(BEAT, "beat.json"),
         "crontab": str(home / "crontab"),
         "apscheduler": write(APSCHEDULER, "apscheduler.json"),
-        "django": _django(home),
-        "redis": _redbeat(broker),
         "ics": write("BEGIN:VCALENDAR\nVERSION:2.0\nPRODID:x\nEND:VCALENDAR\n", "x.ics"),
         "jobs": write([{"url": "https://example.com/c"}], "jobs.json"),
     }
     return lambda text: text.format(**found)
-
-
-def _redbeat(broker: Broker) -> str:
-    """Write an entry of RedBeat; return the URL of its Redis."""
-    daily = {"__type__": "crontab", "minute": "5", "hour": "0"}
-    definition = {"name": "close", "task": "shop.close", "schedule": daily}
-    with redis.Redis.from_url(broker.url) as client:
-        client.hset("redbeat:close", "definition", json.dumps(definition))
-    return broker.url
 
 
 def _fill(call_here: Call, write: Write, home: Path) -> dict[str, str]:
@@ -267,15 +250,6 @@ def _ended(engine: sa.Engine, pending: UUID) -> dict[str, str]:
         lines = [{"at": row["recorded_at"].isoformat(), "level": "INFO", "message": HOSTILE}]
         connection.execute(sa.insert(operation_logs).values(operation_id=pending, lines=lines))
     return {state: str(id) for state, id in ids.items()}
-
-
-def _django(home: Path) -> str:
-    """Return a database with an empty table of django-celery-beat."""
-    path = home.parent / "django.db"
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE django_celery_beat_periodictask (id INTEGER)")
-    connection.close()
-    return str(path)
 
 
 @pytest.mark.parametrize(
