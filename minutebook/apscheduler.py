@@ -165,11 +165,9 @@ def _restored(restore: Callable[[bytes], Any], state: bytes) -> Any:
 
 def _job(scheduler: Any, job: Any, now: dt.datetime) -> dict[str, Any]:
     """Return a job; one that cannot be described says why, and stops no other."""
-    why: str | None
-    made: dict[str, Any]
+    if isinstance(job, _Unrestored):
+        return _broken(job.id, f"its store cannot restore it: {job.why}")
     try:
-        if isinstance(job, _Unrestored):
-            raise ValueError(f"its store cannot restore it: {job.why}")
         why = _why_not_awaited(job.func) if _is_found(job) else _why_uncallable(job.func)
         state = _state(scheduler, job)
         is_anew = state["next_run_time"] is ... and _is_anew(job.trigger)
@@ -177,10 +175,12 @@ def _job(scheduler: Any, job: Any, now: dt.datetime) -> dict[str, Any]:
         made.update(task_of(job.func, job.args, job.kwargs, made["unsaid"]))
         made.update({"begins_anew": True} if is_anew else _next_of(state, now))
     except Exception as error:
-        why, made = f"it cannot be read: {type(error).__name__}: {error}", {"trigger": {}}
-    if why is None:
-        return made
-    return {"name": "", "func": "", **made, "id": str(job.id), "broken": why[:500]}
+        return _broken(str(job.id), f"it cannot be read: {type(error).__name__}: {error}")
+    return made if why is None else {**made, **_broken(made["id"], why)}
+
+
+def _broken(id: str, why: str) -> dict[str, Any]:
+    return {"id": id, "name": "", "func": "", "trigger": {}, "broken": why[:500]}
 
 
 def _is_found(job: Any) -> bool:

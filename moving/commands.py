@@ -1,19 +1,28 @@
 """`minutebook import …`: actions out of other schedulers' entries, and what differs."""
 
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cli.arguments import of
+from cli.arguments import door, of
+from cli.render import show
 from cli.tree import group
 from models.errors import Refused as RefusedCommand
-from moving.importing import LONGEST, Storing, stem_of, store_or_show
+from moving.entries import Entry, Refused
+from moving.views import imports
 from runtime.clock import machine_zone, utc_now
+from runtime.visible import visible_line
 from views.files import read_documents, read_one, read_text
 
+# In bytes: more than ten thousand entries.
+LONGEST = 8 * 1024 * 1024
+# A terminal shows how many entries were read after so many.
+EACH = 100
 # A path has one slash of the two.
 _URL = re.compile(r"([a-z][a-z0-9+]{2,}):/")
 
@@ -57,8 +66,8 @@ def beat(
     _check_is_file(file, "python -m minutebook export -A APP -o beat.json")
     known = _options_here(context, application)
     entries = entries_of(read_one(file, LONGEST), file.name, utc_now(), known, application)
-    how = Storing(stem_of(file), source, apply, cut_over, application)
-    store_or_show(context, entries, how)
+    how = _Storing(_stem_of(file), source, apply, cut_over, application)
+    _store_or_show(context, entries, how)
 
 
 def _options_here(context: typer.Context, application: str | None) -> Mapping[str, object]:
@@ -97,7 +106,7 @@ def crontab(
     entries = entries_of(
         text, file.name, zone or machine_zone(), is_system=is_system, account=account_of(path)
     )
-    store_or_show(context, entries, Storing(stem_of(file), source, apply, cut_over))
+    _store_or_show(context, entries, _Storing(_stem_of(file), source, apply, cut_over))
 
 
 @commands.command("apscheduler")
@@ -133,8 +142,8 @@ def apscheduler(
     allowed = CeleryRules(tuple(tasks or of(context).settings.celery.tasks))
     work = Work(allowed.allows, queue, python)
     entries = entries_of(written_jobs(read_one(file, LONGEST)), file.name, work, utc_now())
-    how = Storing(stem_of(file), source, apply, cut_over, application)
-    store_or_show(context, entries, how)
+    how = _Storing(_stem_of(file), source, apply, cut_over, application)
+    _store_or_show(context, entries, how)
 
 
 def _check_is_file(file: Path, writer: str) -> None:
@@ -158,4 +167,60 @@ def import_jobs(
     from views.jobs import LONGEST_IMPORT
 
     entries = entries_of(read_documents(file, LONGEST_IMPORT))
-    store_or_show(context, entries, Storing(None, None, apply, cut_over))
+    _store_or_show(context, entries, _Storing(None, None, apply, cut_over))
+
+
+def _stem_of(file: Path) -> str:
+    """Return where the entries of a file come from."""
+    return "stdin" if str(file) == "-" else file.stem
+
+
+@dataclass(frozen=True, slots=True)
+class _Storing:
+    """Where entries come from, and how their actions are stored: the options of each command.
+
+    `place` is their file, by which they are known if nothing else is named.
+    """
+
+    place: str | None
+    source: str | None
+    apply: bool
+    cut_over: str | None
+    application: str | None = None
+
+
+def _store_or_show(
+    context: typer.Context, entries: Iterable[Entry | Refused], how: _Storing
+) -> None:
+    """Print what becomes of entries as actions, with a report; store them if asked to."""
+    from moving.texts import report
+
+    made = imports.imported(
+        of(context),
+        _counted(entries),
+        how.cut_over,
+        source=how.source or how.application or how.place,
+        application=how.application,
+        is_for_here=of(context).server is None,
+    )
+    print_report(context, report(made, is_stored=how.apply))
+    show(context, imports.stored(door(context), made) if how.apply else made)
+
+
+def _counted(entries: Iterable[Entry | Refused]) -> Iterator[Entry | Refused]:
+    """Yield entries, and show on a terminal how many were read."""
+    is_shown = sys.stderr.isatty()
+    for number, entry in enumerate(entries, 1):
+        yield entry
+        if is_shown and number % EACH == 0:
+            sys.stderr.write(f"\r{number:,} entries read")
+            sys.stderr.flush()
+    if is_shown:
+        sys.stderr.write("\r\x1b[K")
+
+
+def print_report(context: typer.Context, lines: Iterable[str]) -> None:
+    """Print a report on stderr, but with --json, which has it."""
+    if not of(context).as_json:
+        for line in lines:
+            sys.stderr.write(f"{visible_line(line)}\n")

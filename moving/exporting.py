@@ -6,7 +6,7 @@ import typer
 
 from cli.arguments import existing, of
 from cli.render import show
-from moving.importing import print_report
+from moving.commands import print_report
 from moving.views import exports
 from moving.views.exports import Format
 

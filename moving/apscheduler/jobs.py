@@ -110,7 +110,7 @@ def entries_of(
 
 def _entry(job: Job, where: str, work: Work, now: datetime) -> Entry:
     if job.broken:
-        raise CannotMove(job.broken, "write a function of a module instead, and schedule that")
+        raise CannotMove(job.broken, "write a function of a module, and schedule that")
     check_said(job.unsaid, "function")
     trigger = _continued(job)
     rule = rule_of(trigger, now)
