@@ -1,4 +1,4 @@
-"""`minutebook import …`: actions out of other schedulers' entries, and what differs."""
+"""`minutebook import …` and `minutebook export`: from other schedulers and for them."""
 
 import re
 import sys
@@ -9,11 +9,12 @@ from typing import Annotated
 
 import typer
 
-from cli.arguments import door, of
+from cli.arguments import door, existing, of
 from cli.render import show
 from cli.tree import group
 from models.errors import Refused as RefusedCommand
 from moving.entries import Entry, Refused
+from moving.exported import Format
 from moving.views import imports
 from runtime.clock import machine_zone, utc_now
 from runtime.visible import visible_line
@@ -136,7 +137,7 @@ def apscheduler(
 ) -> None:
     """Import the jobs of APScheduler 3. Prints the actions, and a report."""
     from models.celery_task import CeleryRules
-    from moving.apscheduler.jobs import Work, entries_of, written_jobs
+    from moving.apscheduler_jobs import Work, entries_of, written_jobs
 
     _check_is_file(file, "python -m minutebook apscheduler -s MODULE:SCHEDULER -o jobs.json")
     allowed = CeleryRules(tuple(tasks or of(context).settings.celery.tasks))
@@ -175,6 +176,25 @@ def _stem_of(file: Path) -> str:
     return "stdin" if str(file) == "-" else file.stem
 
 
+def export(
+    context: typer.Context,
+    format: Annotated[Format, typer.Option("--format", help="What to print.")] = "json",
+    owner: Annotated[str | None, typer.Option(help="Only actions of this owner.")] = None,
+    zone: Annotated[
+        str | None,
+        typer.Option(help="Zone of a schedule for beat (default: that of most actions)."),
+    ] = None,
+) -> None:
+    """Print the actions of a small app for another scheduler, and a report."""
+    from moving.texts import report_of_export
+    from moving.views import exports
+
+    documents = exports.documents_of(existing(context), owner)
+    made = exports.export(of(context), documents, format, zone)
+    _print_report(context, report_of_export(made))
+    show(context, made)
+
+
 @dataclass(frozen=True, slots=True)
 class _Storing:
     """Where entries come from, and how their actions are stored: the options of each command.
@@ -203,7 +223,7 @@ def _store_or_show(
         application=how.application,
         is_for_here=of(context).server is None,
     )
-    print_report(context, report(made, is_stored=how.apply))
+    _print_report(context, report(made, is_stored=how.apply))
     show(context, imports.stored(door(context), made) if how.apply else made)
 
 
@@ -219,7 +239,7 @@ def _counted(entries: Iterable[Entry | Refused]) -> Iterator[Entry | Refused]:
         sys.stderr.write("\r\x1b[K")
 
 
-def print_report(context: typer.Context, lines: Iterable[str]) -> None:
+def _print_report(context: typer.Context, lines: Iterable[str]) -> None:
     """Print a report on stderr, but with --json, which has it."""
     if not of(context).as_json:
         for line in lines:

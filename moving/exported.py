@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from models.action.document import ScheduledActionModel, plan_of
 from models.action.intervals import IntervalModel
@@ -12,6 +13,7 @@ from moving.entries import CannotMove
 from moving.outcomes import Kind
 
 KEEP = "keep it in Minutebook"
+Format = Literal["json", "beat", "apscheduler"]
 
 
 @dataclass(frozen=True, slots=True)

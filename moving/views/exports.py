@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 
@@ -13,10 +13,9 @@ from models.action.rules import CronModel
 from models.errors import InvalidAction
 from models.problems import listed
 from models.tenant.document import GIVEN
-from moving import to_beat
-from moving.apscheduler import exporting as to_apscheduler
+from moving import to_apscheduler, to_beat
 from moving.entries import CannotMove
-from moving.exported import KEEP, Exported
+from moving.exported import KEEP, Exported, Format
 from moving.outcomes import Kind
 from runtime.visible import visible_json
 from views.actions import search
@@ -24,7 +23,6 @@ from views.door import Door, every
 from views.installation import Installation
 from views.view import View
 
-Format = Literal["json", "beat", "apscheduler"]
 Write = tuple[Callable[[ScheduledActionModel], Exported], Callable[[Sequence[Exported]], str]]
 
 

@@ -23,7 +23,7 @@ from celery import Celery
 from minutebook.apscheduler import jobs_of
 from models.action.document import ParseContext
 from models.errors import InvalidDocument
-from moving.apscheduler.jobs import Work, entries_of, written_jobs
+from moving.apscheduler_jobs import Work, entries_of, written_jobs
 from moving.outcomes import Outcome, outcomes
 from runtime.clock import utc_now
 from tasks.built_in import built_in_steps

@@ -10,10 +10,10 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from minutebook.apscheduler import jobs_of
 from models.action.document import ParseContext, ScheduledActionModel, parse_action, plan_of
 from models.action.schedule import NO_UID
-from moving.apscheduler.exporting import exported, text_of
-from moving.apscheduler.jobs import Work, entries_of, written_jobs
+from moving.apscheduler_jobs import Work, entries_of, written_jobs
 from moving.exported import Exported
 from moving.outcomes import outcomes
+from moving.to_apscheduler import exported, text_of
 from tasks.built_in import built_in_steps
 
 NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)

@@ -16,7 +16,7 @@ from models.errors import InvalidDocument, Problem
 from models.parsing import Reading
 from models.values import Flag, format_instant, parse_list, parse_text
 from models.values.durations import format_span
-from moving.apscheduler.rules import rule_of
+from moving.apscheduler_rules import rule_of
 from moving.beat import UNKNOWN, instant_or_none, known_of
 from moving.celery_work import work_of
 from moving.entries import CannotMove, Entry, Refused, check_said, entry_or_refused

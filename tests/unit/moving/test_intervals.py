@@ -11,8 +11,8 @@ from celery.schedules import schedule
 
 from minutebook.beat import schedule_of
 from models.action.document import ParseContext
-from moving.apscheduler.jobs import Work, written_jobs
-from moving.apscheduler.jobs import entries_of as jobs_entries
+from moving.apscheduler_jobs import Work, written_jobs
+from moving.apscheduler_jobs import entries_of as jobs_entries
 from moving.beat import UNKNOWN
 from moving.beat_file import entries_of
 from moving.entries import Entry, Refused
