@@ -64,8 +64,7 @@ class OpenVersion:
         self._read = read
         self._snapshots = version.domains
         self.domains = tuple(version.domains)
-        self.design, self.permissions = version.design, version.permissions
-        self.published_at = version.published_at
+        self.design = version.design
         self._stack = ExitStack()
         self._begun: dict[str, Iterator[Any]] = {}
         try:
@@ -74,10 +73,6 @@ class OpenVersion:
         except BaseException:
             self.close()
             raise
-
-    def snapshot_id(self, domain: str) -> str:
-        """Return the id of the domain's snapshot; different data have a different id."""
-        return str(self._snapshot(domain).id)
 
     def rows(self, domain: str) -> Iterator[Any]:
         """Return all rows of the domain, in order: a `dict` each, or what `read` makes of them.

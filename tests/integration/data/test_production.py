@@ -9,12 +9,14 @@ from data.snapshots.production import OpenVersion, SnapshotDamaged, VersionGone,
 from data.steps import publish, refresh
 from data.steps.publish import PublishParameters
 from data.steps.refresh import RefreshParameters
+from data.views import rows
 from models.document import NoParameters
 from models.errors import NotFound, Refused
 from models.store.tenants import app_documents
 from runtime.sections.processes import RetentionSettings
 from tasks.steps import maintenance
 from tests.integration.data.steps.conftest import Work
+from views.installation import Installation
 
 DOMAINS = {"a": {"source": {"file": "a.csv"}}, "b": {"source": {"file": "b.csv"}}}
 
@@ -47,8 +49,8 @@ def opened(work: Work, **how: Any) -> OpenVersion:
 
 def versions(version: OpenVersion) -> set[int]:
     """Return the numbers that all parts of a version say."""
-    rows = [row["version"] for name in version.domains for row in version.rows(name)]
-    return {*rows, version.design["start"]["version"]}
+    found = [row["version"] for name in version.domains for row in version.rows(name)]
+    return {*found, version.design["start"]["version"]}
 
 
 def test_production_is_what_was_published_and_staging_what_was_refreshed(shop: Work) -> None:
@@ -56,8 +58,20 @@ def test_production_is_what_was_published_and_staging_what_was_refreshed(shop: W
 
     with opened(shop) as shown, opened(shop, place="staging") as staged:
         assert (versions(shown), versions(staged)) == ({1}, {2})
-        assert shown.published_at is not None
-        assert shown.snapshot_id("a") == str(shop.domains()["a"].production.id)  # type: ignore[union-attr]
+
+
+def test_what_is_published_is_shown_in_one_answer(shop: Work) -> None:
+    renewed(shop, 2, is_published=False)
+    installation = Installation(shop.settings.home, "shop")
+    installation.__dict__.update(settings=shop.settings, engine=shop.engine)
+
+    shown = rows.published(installation)
+
+    assert (shown.design, shown.permissions) == ({"start": {"version": 1}}, {})
+    snapshots = {name: one.production for name, one in shop.domains().items()}
+    assert shown.snapshots == {name: one.id for name, one in snapshots.items() if one}
+    assert shown.snapshots.keys() == {"a", "b"}
+    assert shown.published_at is not None
 
 
 def test_an_open_version_outlives_publishes_and_prunes(shop: Work) -> None:
