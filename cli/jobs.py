@@ -11,10 +11,9 @@ from cli.tree import group as group_of
 from cli.watching import show_list
 from models.errors import Refused
 from models.turns import HIGHEST_PRIORITY, LOWEST_PRIORITY
-from runtime.clock import utc_now
 from views import jobs
 from views.door import every
-from views.files import Document, read_documents
+from views.files import read_documents
 from views.jobs.documents import EVERY_S, new_job
 
 commands = group_of("Jobs for workers in any language.")
@@ -73,29 +72,11 @@ def add(
 @commands.command("import")
 def import_jobs(
     context: typer.Context,
-    file: Annotated[
-        Path | None, typer.Option(help="JSON list of url, interval_s, meta and more.")
-    ] = None,
-    from_redis: Annotated[
-        str | None,
-        typer.Option(help="Redis with scraper:jobs and scraper:schedule: redis://HOST:PORT/0."),
-    ] = None,
+    file: Annotated[Path, typer.Option(help="JSON list of url, interval_s, meta and more.")],
 ) -> None:
-    """Store the jobs of a file or a Redis, all or none; first runs are spread over each interval.
-
-    Jobs of a Redis keep their next runs.
-    """
-    show(context, door(context).ask(jobs.import_jobs, _documents(file, from_redis)))
-
-
-def _documents(file: Path | None, from_redis: str | None) -> list[Document]:
-    if file is not None and from_redis is None:
-        return read_documents(file, jobs.LONGEST_IMPORT)
-    if file is None and from_redis is not None:
-        from views.jobs.from_redis import read_jobs
-
-        return read_jobs(from_redis, utc_now())
-    raise Refused("write either --file FILE or --from-redis URL")
+    """Store the jobs of a file, all or none; first runs are spread over each interval."""
+    documents = read_documents(file, jobs.LONGEST_IMPORT)
+    show(context, door(context).ask(jobs.import_jobs, documents))
 
 
 @commands.command("list")

@@ -31,4 +31,4 @@ def read_data(
     return Download(request.app.state.downloads, app, opens, JSON_LINES)
 
 
-serve(router, templates, summary)
+serve(router, rows.published, templates, summary)

@@ -14,8 +14,7 @@ from minutebook.following import follow
 
 if TYPE_CHECKING:
     from minutebook import actions
-    from minutebook.client import ApiError, AsyncClient, Client
-    from minutebook.production import Production, open_production
+    from minutebook.client import ApiError, Client
     from minutebook.readers import reader, registered_readers
     from minutebook.steps import (
         Recipient,
@@ -30,10 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ApiError",
-    "AsyncClient",
     "Client",
     "FollowedOperation",
-    "Production",
     "Recipient",
     "SmallApp",
     "StepContext",
@@ -43,7 +40,6 @@ __all__ = [
     "actions",
     "current_operation",
     "follow",
-    "open_production",
     "reader",
     "registered_readers",
     "registered_steps",
@@ -54,8 +50,7 @@ __all__ = [
 # Loaded when they are first used: steps and readers need pydantic, the client needs httpx. A worker
 # that follows has perhaps neither.
 _PLACES = {
-    **dict.fromkeys(("ApiError", "AsyncClient", "Client"), "client"),
-    **dict.fromkeys(("Production", "open_production"), "production"),
+    **dict.fromkeys(("ApiError", "Client"), "client"),
     **dict.fromkeys(("reader", "registered_readers"), "readers"),
     **dict.fromkeys(("Recipient", "SmallApp", "StepContext", "StepFailed"), "steps"),
     **dict.fromkeys(("StepOutcome", "StepResult", "registered_steps", "step"), "steps"),

@@ -53,7 +53,8 @@ def main() -> None:
 def _writer(arguments: Sequence[str]) -> str | None:
     """Return the module that writes entries; `export` without an application is the server's."""
     command, rest = next(iter(arguments), ""), arguments[1:]
-    is_of_server = command == "export" and not any(one.startswith("-A") for one in rest)
+    names_one = any(one.startswith("-A") for one in rest)
+    is_of_server = command == "export" and is_server_here() and not names_one
     return None if is_of_server else WRITERS.get(command)
 
 

@@ -13,16 +13,16 @@ import datetime as dt
 import importlib
 import inspect
 import os
-import signal
+import pickle
 import sys
 import threading
-from collections.abc import Mapping, Sequence
-from functools import reduce
-from types import FrameType, ModuleType, TracebackType
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial, reduce
+from typing import Any, NamedTuple
 
 from minutebook.apscheduler_fires import is_asked, next_fires, utc_now
 from minutebook.beat.sent import task_of
+from minutebook.error_text import text_of
 from minutebook.json_values import altered, said
 from minutebook.written import Output, add_output
 
@@ -31,12 +31,10 @@ IN_A_FUNCTION = (
     "if a function makes the scheduler, write a module that calls it, such as scheduler = make(), "
     "and name that"
 )
-# In seconds: how long a module may take to be imported after it has started its scheduler.
-WAITS_S = 5.0
-# Windows has no such alarm.
-CAN_INTERRUPT = hasattr(signal, "setitimer")
-# Not empty once the module was interrupted.
-_interrupts: list[bool] = []
+GUARD = (
+    "note: {} starts its scheduler while it is imported; nothing is started here. If it then waits "
+    'and this command does not end, begin that part with `if __name__ == "__main__":`\n'
+)
 MINUTE = dt.timedelta(minutes=1)
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 POSITIONS = ("1st", "2nd", "3rd", "4th", "5th", "last")
@@ -77,77 +75,27 @@ def _leave_threads() -> None:
 
 def _scheduler(module: str, attribute: str) -> Any:
     """Return the scheduler of a module, which is kept from starting while it is imported."""
-    _keep_from_starting()
-    names = _names_of(module)
+    _keep_from_starting(module)
     try:
-        return reduce(getattr, attribute.split("."), names)
+        return reduce(getattr, attribute.split("."), importlib.import_module(module))
     except AttributeError as error:
         raise SystemExit(f"error: {error}; {IN_A_FUNCTION}") from None
 
 
-class _Interrupted(KeyboardInterrupt):
-    """Ends a module that waits for its scheduler, as Ctrl-C would."""
-
-
-class _Stopped(BaseException):
-    """Ends a module that goes on waiting after that."""
-
-
-def _names_of(module: str) -> ModuleType:
-    """Return a module; of one that waits for its scheduler to end, what it had by then."""
-    if CAN_INTERRUPT:
-        signal.signal(signal.SIGALRM, _interrupt)
-    try:
-        return importlib.import_module(module)
-    except (_Interrupted, _Stopped, SystemExit) as error:
-        own = _frame_of(module, error.__traceback__)
-        if own is None or not _is_interrupted(error):
-            raise
-        found = ModuleType(module)
-        vars(found).update(own.f_globals)
-        # Its functions are looked up there.
-        sys.modules[module] = found
-        return found
-    finally:
-        _wait(0)
-
-
-def _is_interrupted(error: BaseException | None) -> bool:
-    """Return whether an error is ours, or of a module that ends because of it."""
-    while error is not None and not isinstance(error, (_Interrupted, _Stopped)):
-        error = error.__context__
-    return error is not None
-
-
-def _frame_of(module: str, trace: TracebackType | None) -> FrameType | None:
-    while trace is not None and trace.tb_frame.f_globals.get("__name__") != module:
-        trace = trace.tb_next
-    return None if trace is None else trace.tb_frame
-
-
-def _wait(seconds: float) -> None:
-    """Interrupt the module after so many seconds, and again after as many; 0 is for never."""
-    _interrupts.clear()
-    if CAN_INTERRUPT:
-        signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
-
-
-def _interrupt(_number: int, _frame: Any) -> None:
-    if _interrupts:
-        raise _Stopped
-    _interrupts.append(True)
-    said = "note: the module went on after it had started its scheduler, and was interrupted; jobs"
-    sys.stderr.write(f"{said} that it adds later are not in the file\n")
-    raise _Interrupted
-
-
-def _keep_from_starting() -> None:
+def _keep_from_starting(module: str) -> None:
     """Let no scheduler start: a module may start its own, which would run the jobs."""
     import pkgutil
 
     from apscheduler import schedulers
     from apscheduler.schedulers.base import BaseScheduler
 
+    def not_started(_scheduler: Any, *_args: Any, **_kwargs: Any) -> None:
+        sys.stderr.write(GUARD.format(module))
+
+    def not_running(_scheduler: Any, *_args: Any, **_kwargs: Any) -> None:
+        """Stand for what a scheduler that is only read refuses, because it does not run."""
+
+    others = dict.fromkeys(("shutdown", "pause", "resume"), not_running)
     for one in pkgutil.iter_modules(schedulers.__path__):
         # One for a framework that is not there cannot be imported.
         with contextlib.suppress(ImportError):
@@ -156,27 +104,9 @@ def _keep_from_starting() -> None:
     while left:
         kind = left.pop()
         left += kind.__subclasses__()
-        for name, instead in INSTEAD.items():
+        for name, instead in {"start": not_started, **others}.items():
             if name in vars(kind):
                 setattr(kind, name, instead)
-
-
-def _not_started(_scheduler: Any, *_args: Any, **_kwargs: Any) -> None:
-    """Stand for the start of a scheduler that is only read.
-
-    A module that goes on waiting for it is interrupted, as by Ctrl-C.
-    """
-    _wait(WAITS_S)
-
-
-def _not_running(_scheduler: Any, *_args: Any, **_kwargs: Any) -> None:
-    """Stand for what a scheduler that is only read refuses, because it does not run."""
-
-
-INSTEAD = {
-    "start": _not_started,
-    **dict.fromkeys(("shutdown", "pause", "resume"), _not_running),
-}
 
 
 def jobs_of(scheduler: Any) -> dict[str, Any]:
@@ -188,24 +118,69 @@ def jobs_of(scheduler: Any) -> dict[str, Any]:
         "minutebook_apscheduler": VERSION,
         "apscheduler": apscheduler.version,
         "written_at": now.isoformat(),
-        "jobs": [_job(scheduler, one, now) for one in scheduler.get_jobs()],
+        "jobs": [_job(scheduler, one, now) for one in _all_jobs(scheduler)],
     }
+
+
+def _all_jobs(scheduler: Any) -> list[Any]:
+    """Return the jobs of a scheduler; of one that has not started, those in its stores too."""
+    found: list[Any] = scheduler.get_jobs()
+    if scheduler.running:
+        return found
+    ids = {one.id for one in found}
+    return [*(one for one in _stored_jobs(scheduler) if one.id not in ids), *found]
+
+
+def _stored_jobs(scheduler: Any) -> Iterator[Any]:
+    """Yield the jobs in the stores of a scheduler that has not started."""
+    for alias, store in scheduler._jobstores.items():
+        # A store removes each job that it cannot restore.
+        if hasattr(store, "_reconstitute_job"):
+            store._reconstitute_job = partial(_restored, store._reconstitute_job)
+        try:
+            store.start(scheduler, alias)
+            yield from store.get_all_jobs()
+        except Exception as error:  # of a database's driver, such as a server that is down
+            sys.exit(f"error: the jobs of the store {alias!r} cannot be read: {text_of(error)}")
+
+
+class _Unrestored(NamedTuple):
+    """A job that its store cannot restore: its function is gone, for example."""
+
+    id: str
+    why: str
+    # By which stores order their jobs.
+    next_run_time: None = None
+
+
+def _restored(restore: Callable[[bytes], Any], state: bytes) -> Any:
+    try:
+        return restore(state)
+    except Exception as error:
+        with contextlib.suppress(Exception):
+            # The application itself unpickles it, in the same environment.
+            return _Unrestored(str(pickle.loads(state)["id"]), text_of(error))  # noqa: S301
+        return _Unrestored("a stored job", text_of(error))
 
 
 def _job(scheduler: Any, job: Any, now: dt.datetime) -> dict[str, Any]:
     """Return a job; one that cannot be described says why, and stops no other."""
+    if isinstance(job, _Unrestored):
+        return _broken(job.id, f"its store cannot restore it: {job.why}")
     try:
         why = _why_not_awaited(job.func) if _is_found(job) else _why_uncallable(job.func)
         state = _state(scheduler, job)
         is_anew = state["next_run_time"] is ... and _is_anew(job.trigger)
-        made = job_of(state)
+        made = _described(state)
         made.update(task_of(job.func, job.args, job.kwargs, made["unsaid"]))
         made.update({"begins_anew": True} if is_anew else _next_of(state, now))
     except Exception as error:
-        why, made = f"it cannot be read: {type(error).__name__}: {error}", {"trigger": {}}
-    if why is None:
-        return made
-    return {"name": "", "func": "", **made, "id": str(job.id), "broken": why[:500]}
+        return _broken(str(job.id), f"it cannot be read: {type(error).__name__}: {error}")
+    return made if why is None else {**made, **_broken(made["id"], why)}
+
+
+def _broken(id: str, why: str) -> dict[str, Any]:
+    return {"id": id, "name": "", "func": "", "trigger": {}, "broken": why[:500]}
 
 
 def _is_found(job: Any) -> bool:
@@ -267,8 +242,8 @@ def _state(scheduler: Any, job: Any) -> dict[str, Any]:
     }
 
 
-def job_of(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the state of a job, such as `job.__getstate__()` returns, as JSON holds it."""
+def _described(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the state of a job as JSON holds it."""
     unsaid: list[str] = []
     grace = state["misfire_grace_time"]
     return {
@@ -305,74 +280,53 @@ def _next_of(state: Mapping[str, Any], now: dt.datetime) -> dict[str, Any]:
 
 def _trigger(trigger: Any) -> dict[str, Any]:
     """Return a trigger; classes are known by their names, because their modules may be absent."""
-    return _described(type(trigger).__name__, _attributes(trigger))
-
-
-def _attributes(one: Any) -> dict[str, Any]:
-    names = (
-        *("timezone", "start_date", "end_date", "jitter", "fields", "interval", "run_date"),
-        *("first", "last", "step", "option_num", "weekday", "triggers"),
-        *("years", "months", "weeks", "days", "time", "_time"),
-    )
-    return {name: getattr(one, name, None) for name in names}
-
-
-def _described(kind: str, state: Mapping[str, Any]) -> dict[str, Any]:
-    if kind == "CalendarIntervalTrigger":
-        return _calendar(state)
-    bounds = {
-        "start_date": _instant(state.get("start_date")),
-        "end_date": _instant(state.get("end_date")),
-        "jitter": state.get("jitter"),
-    }
-    if kind == "CronTrigger":
-        parts: Sequence[Any] = state["fields"]
-        fields = {str(one.name): ",".join(map(_expression, one.expressions)) for one in parts}
-        return {"type": "cron", "fields": fields, "timezone": _zone(state["timezone"]), **bounds}
-    if kind == "IntervalTrigger":
-        return {"type": "interval", "seconds": state["interval"].total_seconds(), **bounds}
+    kind = type(trigger).__name__
     if kind == "DateTrigger":
-        return {"type": "date", "run_date": _instant(state["run_date"])}
+        return {"type": "date", "run_date": _instant(trigger.run_date)}
+    if kind == "CalendarIntervalTrigger":
+        return {"type": "calendar", **_calendar(trigger), "jitter": trigger.jitter}
     if kind in ("OrTrigger", "AndTrigger"):
-        inner = [_member(one) for one in state["triggers"]]
-        return {"type": kind[:-7].lower(), "triggers": inner, "jitter": state.get("jitter")}
-    return {"type": "other", "text": kind}
-
-
-def _calendar(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a trigger of calendar intervals: an object, or its state where it is pickled."""
-    clock: Any = state.get("_time")
-    days = [state.get(name) for name in ("years", "months", "weeks", "days")]
-    ends = state.get("end_date")
-    return {
-        "type": "calendar",
-        "interval": state.get("interval") or days,
-        "time": state.get("time") or [clock.hour, clock.minute, clock.second],
-        "timezone": _zone(state["timezone"]),
-        "start_date": state["start_date"].isoformat(),
-        "end_date": None if ends is None else ends.isoformat(),
-        "jitter": state.get("jitter"),
+        inner = [_trigger(one) for one in trigger.triggers]
+        return {
+            "type": kind[:-7].lower(),
+            "triggers": inner,
+            "jitter": getattr(trigger, "jitter", None),
+        }
+    if kind not in ("CronTrigger", "IntervalTrigger"):
+        return {"type": "other", "text": kind}
+    bounds = {
+        "start_date": _instant(trigger.start_date),
+        "end_date": _instant(trigger.end_date),
+        "jitter": getattr(trigger, "jitter", None),
     }
+    if kind == "IntervalTrigger":
+        return {"type": "interval", "seconds": trigger.interval.total_seconds(), **bounds}
+    parts: Sequence[Any] = trigger.fields
+    fields = {str(one.name): ",".join(map(_expression, one.expressions)) for one in parts}
+    return {"type": "cron", "fields": fields, "timezone": _zone(trigger.timezone), **bounds}
 
 
-def _member(one: Any) -> dict[str, Any]:
-    """Return a trigger inside another: an object, or its class and state where it is pickled."""
-    if not isinstance(one, (tuple, list)):
-        return _trigger(one)
-    pair: tuple[Any, Any] = (one[0], one[1])
-    return _described(str(pair[0]).rpartition(":")[2], pair[1])
+def _calendar(trigger: Any) -> dict[str, Any]:
+    clock, ends = trigger._time, trigger.end_date
+    return {
+        "interval": [trigger.years, trigger.months, trigger.weeks, trigger.days],
+        "time": [clock.hour, clock.minute, clock.second],
+        "timezone": _zone(trigger.timezone),
+        "start_date": trigger.start_date.isoformat(),
+        "end_date": None if ends is None else ends.isoformat(),
+    }
 
 
 def _expression(one: Any) -> str:
-    kind, read = type(one).__name__, _attributes(one)
+    kind = type(one).__name__
     if kind == "LastDayOfMonthExpression":
         return "last"
     if kind == "WeekdayPositionExpression":
-        return "{} {}".format(POSITIONS[read["option_num"]], WEEKDAYS[read["weekday"]])
-    step = "/{}".format(int(read["step"])) if read["step"] else ""
+        return f"{POSITIONS[one.option_num]} {WEEKDAYS[one.weekday]}"
+    step = f"/{int(one.step)}" if one.step else ""
     if kind == "AllExpression":
         return "*" + step
-    first, last = int(read["first"]), read["last"]
+    first, last = int(one.first), one.last
     if last is None and kind != "RangeExpression":
         last = first
     return (str(first) if last in (None, first) else f"{first}-{int(last)}") + step

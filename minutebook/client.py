@@ -1,4 +1,4 @@
-"""A small client of the HTTP API, sync and async, over httpx.
+"""A small client of the HTTP API, over httpx.
 
     with Client("https://minutebook.example", token, app="shop") as minutebook:
         ran = minutebook.run("weekly update", key="deploy-7", wait_s=600)
@@ -10,11 +10,10 @@ does not answer.
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -33,6 +32,7 @@ POLL_S = 1.0
 TIMEOUT_S = 30.0
 # The most items that a page has.
 LARGEST_PAGE = "1000"
+NONE: Mapping[str, str] = {}
 
 
 class ApiError(Exception):
@@ -79,45 +79,8 @@ class Explanation:
     operations: tuple[Mapping[str, Any], ...]
 
 
-@dataclass(frozen=True)
-class _Request:
-    method: str
-    path: str
-    params: Mapping[str, str] = field(default_factory=dict)
-    json: Any = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class _Api:
-    """Makes requests and reads their answers; `Client` and `AsyncClient` send them."""
-
-    app: str | None
-
-    def any(self, method: str, path: str, json: Any, params: Mapping[str, str]) -> _Request:
-        headers = {"If-Match": params["if_match"]} if "if_match" in params else {}
-        rest = {name: value for name, value in params.items() if name != "if_match"}
-        return _Request(method, path, {**self._of_app(), **rest}, json, headers)
-
-    def state(self, operation_id: str) -> _Request:
-        return _Request("GET", f"/api/operations/{quote(str(operation_id), safe='')}/state")
-
-    def run(self, action: str, user: str | None, key: str | None) -> _Request:
-        params = self._of_app() | ({} if user is None else {"user": user})
-        headers = {} if key is None else {"Idempotency-Key": key}
-        path = f"/api/actions/{quote(action, safe='')}:run"
-        return _Request("POST", path, params, headers=headers)
-
-    def apply(self, documents: Sequence[Mapping[str, Any]]) -> _Request:
-        return _Request("POST", "/api/actions:apply", self._of_app(), list(documents))
-
-    def explain(self, action: str, at: datetime | str) -> _Request:
-        instant = at if isinstance(at, str) else _text_of(at)
-        path = f"/api/actions/{quote(action, safe='')}/explain"
-        return _Request("GET", path, {**self._of_app(), "at": instant})
-
-    def _of_app(self) -> dict[str, str]:
-        return {} if self.app is None else {"app": self.app}
+def _path_of(action: str) -> str:
+    return f"/api/actions/{quote(action, safe='')}"
 
 
 def _text_of(at: datetime) -> str:
@@ -133,11 +96,6 @@ def _options(url: str, token: str, timeout_s: float) -> dict[str, Any]:
         raise ValueError("the token holds a line break, or another character that no token has")
     headers = {"Authorization": f"Bearer {token}"}
     return {"base_url": url, "headers": headers, "timeout": timeout_s}
-
-
-def _sent_as(request: _Request) -> dict[str, Any]:
-    body = {} if request.json is None else {"json": request.json}
-    return {"params": dict(request.params), "headers": dict(request.headers), **body}
 
 
 def _value(response: httpx.Response) -> Any:
@@ -160,21 +118,6 @@ def _value(response: httpx.Response) -> Any:
 
 
 @dataclass(frozen=True)
-class _Patience:
-    """How long to wait for an operation; None: not at all."""
-
-    wait_s: float | None
-    begun: float = field(default_factory=time.monotonic)
-
-    def pause_s(self, ran: Run) -> float | None:
-        """Return how long to wait before the next request for its state, None to stop waiting."""
-        if self.wait_s is None or ran.has_ended:
-            return None
-        left_s = self.begun + self.wait_s - time.monotonic()
-        return min(POLL_S, left_s) if left_s > 0 else None
-
-
-@dataclass(frozen=True)
 class Page:
     """Items of a list, and the `cursor` of its next page, None for the last one."""
 
@@ -191,18 +134,6 @@ def _page(response: httpx.Response) -> Page:
     return Page(found, None if link is None else httpx.URL(link["url"]).params["cursor"])
 
 
-def _applied(rows: Sequence[Mapping[str, Any]]) -> list[Applied]:
-    names = ("uid", "name", "change", "revision")
-    return [
-        Applied(**{name: row[name] for name in names}, warnings=tuple(row["warnings"]))
-        for row in rows
-    ]
-
-
-def _explanation(row: Mapping[str, Any]) -> Explanation:
-    return Explanation(row["verdict"], row["text"], tuple(row["operations"]))
-
-
 class Client:
     """The API of a server, with a token; `app` selects the small app (the tenant).
 
@@ -212,7 +143,7 @@ class Client:
     def __init__(
         self, url: str, token: str, *, app: str | None = None, timeout_s: float = TIMEOUT_S
     ) -> None:
-        self._api = _Api(app)
+        self._of_app = {} if app is None else {"app": app}
         self._http = httpx.Client(**_options(url, token, timeout_s))
 
     def call(self, method: str, path: str, json: Any = None, **params: str) -> Any:
@@ -221,11 +152,13 @@ class Client:
         It is None for an answer without content, such as that of GET /jobs/next without a job.
         `if_match` is the revision that a change is made to; the other `params` are its query.
         """
-        return self._send(self._api.any(method, path, json, params))
+        headers = {"If-Match": params["if_match"]} if "if_match" in params else {}
+        rest = {name: value for name, value in params.items() if name != "if_match"}
+        return self._send(method, path, json, params=rest, headers=headers)
 
     def page(self, path: str, **params: str) -> Page:
         """Return a page of a list, such as that of /api/actions; `cursor` is its place."""
-        return _page(self._answer(self._api.any("GET", path, None, params)))
+        return _page(self._answer("GET", path, params=params))
 
     def each(self, path: str, **params: str) -> Iterator[Any]:
         """Yield the items of a list, such as that of /api/actions, from all its pages."""
@@ -238,7 +171,8 @@ class Client:
 
     def get_operation_state(self, operation_id: str) -> str:
         """Return the state of an operation, `unknown` if it does not exist."""
-        return str(self._send(self._api.state(operation_id))["state"])
+        path = f"/api/operations/{quote(str(operation_id), safe='')}/state"
+        return str(self._send("GET", path)["state"])
 
     def run(
         self,
@@ -252,20 +186,28 @@ class Client:
 
         With `wait_s` it returns when the operation has ended, or after so many seconds.
         """
-        made = self._send(self._api.run(action, user, key))
-        ran, patience = Run(made["id"], made["state"]), _Patience(wait_s)
-        while (pause_s := patience.pause_s(ran)) is not None:
-            threading.Event().wait(pause_s)
+        params = {} if user is None else {"user": user}
+        headers = {} if key is None else {"Idempotency-Key": key}
+        made = self._send("POST", f"{_path_of(action)}:run", params=params, headers=headers)
+        ran, ends_s = Run(made["id"], made["state"]), time.monotonic() + (wait_s or 0)
+        while not ran.has_ended and (left_s := ends_s - time.monotonic()) > 0:
+            threading.Event().wait(min(POLL_S, left_s))
             ran = Run(ran.id, self.get_operation_state(ran.id))
         return ran
 
     def apply(self, documents: Sequence[Mapping[str, Any]]) -> list[Applied]:
         """Create or change actions to their documents, all or none."""
-        return _applied(self._send(self._api.apply(documents)))
+        names = ("uid", "name", "change", "revision")
+        return [
+            Applied(**{name: row[name] for name in names}, warnings=tuple(row["warnings"]))
+            for row in self._send("POST", "/api/actions:apply", list(documents))
+        ]
 
     def explain(self, action: str, at: datetime | str) -> Explanation:
         """Explain an instant: an aware datetime, or a text that may be in the action's zone."""
-        return _explanation(self._send(self._api.explain(action, at)))
+        instant = at if isinstance(at, str) else _text_of(at)
+        row = self._send("GET", f"{_path_of(action)}/explain", params={"at": instant})
+        return Explanation(row["verdict"], row["text"], tuple(row["operations"]))
 
     def close(self) -> None:
         """Close the connections."""
@@ -277,81 +219,17 @@ class Client:
     def __exit__(self, *_error: object) -> None:
         self.close()
 
-    def _send(self, request: _Request) -> Any:
-        return _value(self._answer(request))
+    def _send(self, method: str, path: str, json: Any = None, **more: Mapping[str, str]) -> Any:
+        return _value(self._answer(method, path, json, **more))
 
-    def _answer(self, request: _Request) -> httpx.Response:
-        return self._http.request(request.method, request.path, **_sent_as(request))
-
-
-class AsyncClient:
-    """The same as `Client`, for asyncio; `async with` closes it."""
-
-    def __init__(
-        self, url: str, token: str, *, app: str | None = None, timeout_s: float = TIMEOUT_S
-    ) -> None:
-        self._api = _Api(app)
-        self._http = httpx.AsyncClient(**_options(url, token, timeout_s))
-
-    async def call(self, method: str, path: str, json: Any = None, **params: str) -> Any:
-        """Call any endpoint of the API; see `Client.call`."""
-        return await self._send(self._api.any(method, path, json, params))
-
-    async def page(self, path: str, **params: str) -> Page:
-        """Return a page of a list; see `Client.page`."""
-        return _page(await self._answer(self._api.any("GET", path, None, params)))
-
-    async def each(self, path: str, **params: str) -> AsyncIterator[Any]:
-        """Yield the items of a list from all its pages; see `Client.each`."""
-        asked = {"limit": LARGEST_PAGE, **params}
-        page = await self.page(path, **asked)
-        for one in page.items:
-            yield one
-        while page.next is not None:
-            page = await self.page(path, **{**asked, "cursor": page.next})
-            for one in page.items:
-                yield one
-
-    async def get_operation_state(self, operation_id: str) -> str:
-        """Return the state of an operation, `unknown` if it does not exist."""
-        return str((await self._send(self._api.state(operation_id)))["state"])
-
-    async def run(
+    def _answer(
         self,
-        action: str,
-        *,
-        user: str | None = None,
-        key: str | None = None,
-        wait_s: float | None = None,
-    ) -> Run:
-        """Run an action now; see `Client.run`."""
-        made = await self._send(self._api.run(action, user, key))
-        ran, patience = Run(made["id"], made["state"]), _Patience(wait_s)
-        while (pause_s := patience.pause_s(ran)) is not None:
-            await asyncio.sleep(pause_s)
-            ran = Run(ran.id, await self.get_operation_state(ran.id))
-        return ran
-
-    async def apply(self, documents: Sequence[Mapping[str, Any]]) -> list[Applied]:
-        """Create or change actions to their documents, all or none."""
-        return _applied(await self._send(self._api.apply(documents)))
-
-    async def explain(self, action: str, at: datetime | str) -> Explanation:
-        """Explain an instant; see `Client.explain`."""
-        return _explanation(await self._send(self._api.explain(action, at)))
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._http.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_error: object) -> None:
-        await self.close()
-
-    async def _send(self, request: _Request) -> Any:
-        return _value(await self._answer(request))
-
-    async def _answer(self, request: _Request) -> httpx.Response:
-        return await self._http.request(request.method, request.path, **_sent_as(request))
+        method: str,
+        path: str,
+        json: Any = None,
+        params: Mapping[str, str] = NONE,
+        headers: Mapping[str, str] = NONE,
+    ) -> httpx.Response:
+        body = {} if json is None else {"json": json}
+        asked = {**self._of_app, **params}
+        return self._http.request(method, path, params=asked, headers=headers, **body)

@@ -1,24 +1,27 @@
 """Entries of a Celery application: its tasks and schedules as actions."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, JsonValue
 
+from minutebook.beat.instants import RECORDED_WITHIN
 from models.document import Document
 from models.values import Flag, format_instant, parse_list, parse_text
+from models.values.delays import rounded_up
 from models.values.durations import format_span
-from moving.celery_fires import CrontabFires
 from moving.celery_rules import Crontab
 from moving.celery_work import POLICY, work_of
-from moving.entries import CannotMove, Entry, Fires, Known, check_said
-from moving.phases import Interval, continued, instant_or_none
-from moving.redbeat.rules import rule_of
+from moving.entries import CannotMove, Entry, Known, check_said
+from moving.recurrence import rule_of
 
 LONGEST_S = timedelta(days=36_600).total_seconds()
 NOTHING_TO_DO = "there is nothing to do"
+UNKNOWN = "its last run is unknown, so its first one may be up to one interval later"
 ROUNDED = "its instants are those of the sun, at the nearest full minute"
+
+Interval = tuple[dict[str, Any], tuple[str, ...]]
 
 Text = Annotated[str, BeforeValidator(parse_text)]
 Items = Annotated[tuple[JsonValue, ...], BeforeValidator(parse_list)]
@@ -66,17 +69,15 @@ def entry_of(one: BeatEntry, where: str, zone: str, owner: str, as_of: datetime)
     schedule = one.schedule
     crontab = schedule.get("crontab")
     if isinstance(crontab, Mapping):
-        read = Crontab.read(crontab, str(schedule.get("timezone") or zone))
-        when: Any = read.when
-        fires: Fires | None = CrontabFires(read)
+        when: Any = Crontab.read(crontab, str(schedule.get("timezone") or zone)).when
     elif isinstance(solar := schedule.get("solar"), Mapping):
-        when, fires = solar_rule(*map(solar.get, ("event", "lat", "lon"))), None
+        when = solar_rule(*map(solar.get, ("event", "lat", "lon")))
         remarks += (ROUNDED,)
     elif isinstance(rrule := schedule.get("rrule"), Mapping):
-        when, fires, more = rule_of(rrule, zone, as_of)
+        when, more = rule_of(rrule, zone, as_of)
         remarks += more
     else:
-        (when, more), fires = _interval(one, as_of), None
+        when, more = _interval(one, as_of)
         remarks += more
     return Entry(
         name=one.name,
@@ -87,7 +88,6 @@ def entry_of(one: BeatEntry, where: str, zone: str, owner: str, as_of: datetime)
         when=when,
         policy=POLICY,
         remarks=(*remarks, *_remarks(one)),
-        fires=fires,
         known=known_of(one.next_at, as_of),
     )
 
@@ -164,3 +164,25 @@ def every(seconds: float) -> dict[str, Any]:
         why = f"its interval of {seconds:g} s is not a whole number of seconds"
         raise CannotMove(why, "let one run of the task do the work of several")
     return {"every": format_span(timedelta(seconds=int(seconds)))}
+
+
+def continued(rule: dict[str, Any], due_at: datetime | None, as_of: datetime) -> Interval:
+    """Return an interval that begins at `due_at`, and what differs.
+
+    `due_at` is when the other scheduler would run it next, as it was known at `as_of`.
+    """
+    if due_at is None:
+        return rule, (UNKNOWN,)
+    shown = format_instant(rounded_up(due_at))
+    is_overdue = due_at + RECORDED_WITHIN < as_of
+    late = f"it was due at {shown}: its scheduler would run it at its start, the action would not"
+    return {**rule, "starting_at": shown}, (late,) if is_overdue else ()
+
+
+def instant_or_none(text: object) -> datetime | None:
+    """Return an instant in UTC; None for a text that is none. Without an offset it is UTC."""
+    try:
+        at = text if isinstance(text, datetime) else datetime.fromisoformat(str(text))
+        return (at.replace(tzinfo=UTC) if at.tzinfo is None else at).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None

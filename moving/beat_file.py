@@ -8,15 +8,14 @@ from functools import partial
 from pydantic import Field, JsonValue
 
 from broker.celery_rules import broker_setting
+from minutebook.error_text import text_of
 from models.document import Document, read_document
 from models.errors import InvalidDocument, Problem
 from models.parsing import Reading
-from moving import django_beat
-from moving.beat import BeatEntry, Items, TaskClass, Text, entry_of, known_of, remarks_of
-from moving.django_beat import row_or_refused
-from moving.django_beat.tables import Tables
-from moving.entries import Entry, Refused, check_said, entry_or_refused
-from moving.phases import instant_or_none
+from moving import django_rows
+from moving.beat import BeatEntry, Items, Text, entry_of, instant_or_none
+from moving.django_rows import Row
+from moving.entries import Entry, Refused, entry_or_refused
 
 VERSION = 1
 OWNER = "import:beat"
@@ -38,19 +37,6 @@ class BeatSchedule(Document):
     written_at: Text = ""
     broker_options: dict[str, JsonValue] = Field(default_factory=dict)
     entries: Items
-
-
-class Row(Document):
-    """A periodic task of django-celery-beat: columns, and options as Celery's router has them."""
-
-    name: Text
-    row: dict[str, JsonValue]
-    schedules: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
-    options: dict[str, JsonValue] = Field(default_factory=dict)
-    unsaid: Items = ()
-    next_at: Items | None = None
-    remarks: Items = ()
-    task_class: TaskClass | None = None
 
 
 def entries_of(
@@ -115,17 +101,10 @@ def _entry(raw: JsonValue, where: str, source: _Source) -> Entry | Refused:
     if isinstance(read, BeatEntry):
         make = partial(entry_of, read, where, source.zone, OWNER, source.written_at)
         return entry_or_refused(name, where, make)
-    found = row_or_refused(name, where, partial(_of_row, read, source))
-    return found if isinstance(found, Refused) else replace(found, where=where, owner=OWNER)
-
-
-def _of_row(one: Row, source: _Source) -> Entry:
-    check_said(one.unsaid, "task")
-    schedules = {name: {one.row.get(name): row} for name, row in one.schedules.items()}
-    tables = Tables((), schedules, source.written_at)
-    found = django_beat.entry_of(one.row, tables, source.now, one.options)
-    return replace(
-        found,
-        known=known_of(one.next_at, source.written_at),
-        remarks=(*found.remarks, *map(str, one.remarks), *remarks_of(one.task_class)),
-    )
+    row = partial(django_rows.entry_of, read, where, OWNER, source.now, source.written_at)
+    try:
+        return entry_or_refused(name, where, row)
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        # SQLite takes any value in any column.
+        why = f"its rows hold what django-celery-beat does not write: {text_of(error)}"
+        return Refused(name, where, why, "correct them, or write an action for it")

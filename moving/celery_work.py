@@ -12,7 +12,6 @@ POLICY: Mapping[str, Any] = {"overlap": "allow"}
 DEFAULT_QUEUE = "celery"
 # Options that the step has under the same name.
 CARRIED = ("priority", "headers", "expires")
-ROUTES_UNREAD = "the application's task_routes and the task's own queue are not read"
 # Together they route a message, whatever its queue; either alone has no effect.
 ROUTE = ("exchange", "routing_key")
 # Options that change nothing in a message of the step: it is JSON, persistent, and is not resent.
@@ -73,19 +72,6 @@ def check_exchange(entry: Entry | Refused, *, has_exchanges: bool) -> Entry | Re
         " the queue that the message arrives in as the option `queue`"
     )
     return Refused(entry.name, entry.where, why, instead)
-
-
-def with_unknown_route(entry: Entry | Refused, queue: str) -> Entry | Refused:
-    """Return the entry, with a remark if it has the `queue` of tasks that name none.
-
-    The application's router is not asked: it may know another one.
-    """
-    step = {} if isinstance(entry, Refused) else entry.operations.get(STEP, {})
-    is_default = step.get("queue", DEFAULT_QUEUE) == queue and "exchange" not in step
-    if isinstance(entry, Refused) or not step or not is_default:
-        return entry
-    remark = f"{ROUTES_UNREAD}: its queue is {queue!r} unless they name another"
-    return replace(entry, remarks=(*entry.remarks, remark))
 
 
 def _left_out(options: Mapping[str, Any]) -> list[str]:

@@ -1,33 +1,40 @@
-"""`minutebook import …`: actions out of other schedulers' entries, and what differs."""
+"""`minutebook import …` and `minutebook export`: from other schedulers and for them."""
 
-from collections.abc import Iterator, Mapping
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from cli.arguments import of
+from cli.arguments import door, existing, of
+from cli.render import show
 from cli.tree import group
 from models.errors import Refused as RefusedCommand
-from moving.foreign_database import database_of, foreign_database
-from moving.importing import LONGEST, Storing, stem_of, store_or_show
+from moving.entries import Entry, Refused
+from moving.exported import Format
+from moving.views import imports
 from runtime.clock import machine_zone, utc_now
-from views.files import read_documents, read_manifests, read_one, read_text
+from runtime.visible import visible_line
+from views.files import read_documents, read_one, read_text
 
-if TYPE_CHECKING:
-    from moving.apscheduler.jobs import Job
-    from moving.entries import Refused
+# In bytes: more than ten thousand entries.
+LONGEST = 8 * 1024 * 1024
+# A terminal shows how many entries were read after so many.
+EACH = 100
+# A path has one slash of the two.
+_URL = re.compile(r"([a-z][a-z0-9+]{2,}):/")
 
 commands = group("Import the schedules of other schedulers.")
 
 Apply = Annotated[bool, typer.Option("--apply", help="Store the actions.")]
-_FROM = "Where the entries come from: part of the actions' owner (default: {}name of the file{})."
-Source = Annotated[str | None, typer.Option(help=_FROM.format("the ", ""), metavar="NAME")]
+_FROM = "Where the entries come from: part of the actions' owner (default: {}name of the file)."
+Source = Annotated[str | None, typer.Option(help=_FROM.format("the "), metavar="NAME")]
 SourceOfTasks = Annotated[
     str | None,
-    typer.Option(
-        help=_FROM.format("NAME of --application, or the ", ", table or database"), metavar="NAME"
-    ),
+    typer.Option(help=_FROM.format("NAME of --application, or the "), metavar="NAME"),
 ]
 CutOver = Annotated[
     str | None,
@@ -57,10 +64,11 @@ def beat(
     """Import the beat_schedule of a Celery application. Prints the actions, and a report."""
     from moving.beat_file import entries_of
 
+    _check_is_file(file, "python -m minutebook export -A APP -o beat.json")
     known = _options_here(context, application)
     entries = entries_of(read_one(file, LONGEST), file.name, utc_now(), known, application)
-    how = Storing(stem_of(file), source, apply, cut_over, application)
-    store_or_show(context, entries, how)
+    how = _Storing(_stem_of(file), source, apply, cut_over, application)
+    _store_or_show(context, entries, how)
 
 
 def _options_here(context: typer.Context, application: str | None) -> Mapping[str, object]:
@@ -70,62 +78,6 @@ def _options_here(context: typer.Context, application: str | None) -> Mapping[st
     if of(context).server is not None or is_unknown:
         return {}
     return celery.of(application).broker_options
-
-
-@commands.command("django-celery-beat")
-def django_celery_beat(
-    context: typer.Context,
-    url: Annotated[
-        str, typer.Argument(help="The application's database: postgresql://… or sqlite:///….")
-    ],
-    *,
-    queue: Queue = "celery",
-    zone: Annotated[
-        str | None, typer.Option(help="Django's TIME_ZONE, if it runs with USE_TZ = False.")
-    ] = None,
-    source: SourceOfTasks = None,
-    application: Application = None,
-    apply: Apply = False,
-    cut_over: CutOver = None,
-) -> None:
-    """Import the tables of django-celery-beat. Prints the actions, and a report."""
-    from moving.django_beat import entries_of
-    from moving.django_beat.tables import in_zone, read_tables
-
-    with foreign_database(url) as connection:
-        tables = in_zone(read_tables(connection), zone, utc_now())
-    entries = entries_of(tables, utc_now(), queue)
-    how = Storing(database_of(url), source, apply, cut_over, application, unrouted=queue)
-    store_or_show(context, entries, how)
-
-
-@commands.command("redbeat")
-def redbeat(
-    context: typer.Context,
-    url: Annotated[str, typer.Argument(help="RedBeat's Redis: redis://HOST:PORT/0.")],
-    *,
-    zone: Annotated[str, typer.Option(help="The application's `timezone`.")] = "UTC",
-    queue: Queue = "celery",
-    prefix: Annotated[str, typer.Option(help="Its redbeat_key_prefix.")] = "redbeat:",
-    source: SourceOfTasks = None,
-    application: Application = None,
-    apply: Apply = False,
-    cut_over: CutOver = None,
-) -> None:
-    """Import the entries of RedBeat. Prints the actions, and a report."""
-    from moving.redbeat.keys import (
-        Application,
-        entries_of,
-        read_definitions,
-        read_due,
-        read_last_runs,
-    )
-
-    due = read_due(url, prefix)
-    app = Application(zone, queue, due, utc_now(), read_last_runs(url, due))
-    entries = entries_of(read_definitions(url, prefix), app)
-    how = Storing(database_of(url), source, apply, cut_over, application, unrouted=queue)
-    store_or_show(context, entries, how)
 
 
 @commands.command("crontab")
@@ -155,21 +107,16 @@ def crontab(
     entries = entries_of(
         text, file.name, zone or machine_zone(), is_system=is_system, account=account_of(path)
     )
-    store_or_show(context, entries, Storing(stem_of(file), source, apply, cut_over))
+    _store_or_show(context, entries, _Storing(_stem_of(file), source, apply, cut_over))
 
 
 @commands.command("apscheduler")
 def apscheduler(
     context: typer.Context,
-    store: Annotated[
-        str,
-        typer.Argument(
-            metavar="URL|FILE",
-            help="The job store's database, or a file of `python -m minutebook apscheduler`.",
-        ),
+    file: Annotated[
+        Path, typer.Argument(help="From `python -m minutebook apscheduler`; - is stdin.")
     ],
     *,
-    table: Annotated[str, typer.Option(help="The job store's table.")] = "apscheduler_jobs",
     tasks: Annotated[
         list[str] | None,
         typer.Option(
@@ -190,69 +137,23 @@ def apscheduler(
 ) -> None:
     """Import the jobs of APScheduler 3. Prints the actions, and a report."""
     from models.celery_task import CeleryRules
-    from moving.apscheduler.jobs import Work, entries_of
+    from moving.apscheduler_jobs import Work, entries_of, written_jobs
 
-    jobs, where = _jobs_of(store, table)
+    _check_is_file(file, "python -m minutebook apscheduler -s MODULE:SCHEDULER -o jobs.json")
     allowed = CeleryRules(tuple(tasks or of(context).settings.celery.tasks))
     work = Work(allowed.allows, queue, python)
-    # The application itself wrote a file, with what its router says.
-    unrouted = queue if "://" in store else None
-    how = Storing(database_of(store), source, apply, cut_over, application, unrouted)
-    store_or_show(context, entries_of(jobs, where, work, utc_now()), how)
+    entries = entries_of(written_jobs(read_one(file, LONGEST)), file.name, work, utc_now())
+    how = _Storing(_stem_of(file), source, apply, cut_over, application)
+    _store_or_show(context, entries, how)
 
 
-def _jobs_of(store: str, table: str) -> "tuple[Iterator[Job | Refused], str]":
-    """Return the jobs of APScheduler in a database or a file, and where they are."""
-    from moving.apscheduler.jobs import stored_jobs, written_jobs
-
-    if "://" in store:
-        with foreign_database(store) as connection:
-            return iter([*stored_jobs(connection, table)]), table
-    file = Path(store)
-    return written_jobs(read_one(file, LONGEST)), file.name
-
-
-@commands.command("kubernetes")
-def kubernetes(
-    context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="YAML with CronJobs, also as a List; - is stdin.")],
-    *,
-    zone: Annotated[str, typer.Option(help="Zone of CronJobs that name none.")] = "UTC",
-    source: Source = None,
-    apply: Apply = False,
-    cut_over: CutOver = None,
-) -> None:
-    """Import the CronJobs of Kubernetes. Prints the actions, and a report."""
-    from moving.kubernetes import entries_of
-
-    entries = entries_of(read_manifests(file, LONGEST), zone, file.name)
-    store_or_show(context, entries, Storing(stem_of(file), source, apply, cut_over))
-
-
-@commands.command("systemd")
-def systemd(
-    context: typer.Context,
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Timer files; their service files are in the same folders.", metavar="FILE…"
-        ),
-    ],
-    *,
-    zone: Annotated[
-        str | None, typer.Option(help="Zone of calendars without one (default: the machine's).")
-    ] = None,
-    source: Source = None,
-    apply: Apply = False,
-    cut_over: CutOver = None,
-) -> None:
-    """Import timers of systemd. Prints the actions, and a report."""
-    from moving.systemd import entries_of
-    from moving.systemd.files import timers_in
-
-    entries = entries_of(timers_in(files, LONGEST), zone or machine_zone())
-    how = Storing(files[0].absolute().parent.name, source, apply, cut_over)
-    store_or_show(context, entries, how)
+def _check_is_file(file: Path, writer: str) -> None:
+    """Raise Refused for the URL of a database, and say what writes a file of what is there."""
+    if found := _URL.match(str(file)):
+        raise RefusedCommand(
+            f"{found[1]}://… is a database, and no file; run `{writer}` in the application's"
+            " environment, and import the file that it writes"
+        )
 
 
 @commands.command("jobs")
@@ -267,4 +168,79 @@ def import_jobs(
     from views.jobs import LONGEST_IMPORT
 
     entries = entries_of(read_documents(file, LONGEST_IMPORT))
-    store_or_show(context, entries, Storing(None, None, apply, cut_over))
+    _store_or_show(context, entries, _Storing(None, None, apply, cut_over))
+
+
+def _stem_of(file: Path) -> str:
+    """Return where the entries of a file come from."""
+    return "stdin" if str(file) == "-" else file.stem
+
+
+def export(
+    context: typer.Context,
+    format: Annotated[Format, typer.Option("--format", help="What to print.")] = "json",
+    owner: Annotated[str | None, typer.Option(help="Only actions of this owner.")] = None,
+    zone: Annotated[
+        str | None,
+        typer.Option(help="Zone of a schedule for beat (default: that of most actions)."),
+    ] = None,
+) -> None:
+    """Print the actions of a small app for another scheduler, and a report."""
+    from moving.texts import report_of_export
+    from moving.views import exports
+
+    documents = exports.documents_of(existing(context), owner)
+    made = exports.export(of(context), documents, format, zone)
+    _print_report(context, report_of_export(made))
+    show(context, made)
+
+
+@dataclass(frozen=True, slots=True)
+class _Storing:
+    """Where entries come from, and how their actions are stored: the options of each command.
+
+    `place` is their file, by which they are known if nothing else is named.
+    """
+
+    place: str | None
+    source: str | None
+    apply: bool
+    cut_over: str | None
+    application: str | None = None
+
+
+def _store_or_show(
+    context: typer.Context, entries: Iterable[Entry | Refused], how: _Storing
+) -> None:
+    """Print what becomes of entries as actions, with a report; store them if asked to."""
+    from moving.texts import report
+
+    made = imports.imported(
+        of(context),
+        _counted(entries),
+        how.cut_over,
+        source=how.source or how.application or how.place,
+        application=how.application,
+        is_for_here=of(context).server is None,
+    )
+    _print_report(context, report(made, is_stored=how.apply))
+    show(context, imports.stored(door(context), made) if how.apply else made)
+
+
+def _counted(entries: Iterable[Entry | Refused]) -> Iterator[Entry | Refused]:
+    """Yield entries, and show on a terminal how many were read."""
+    is_shown = sys.stderr.isatty()
+    for number, entry in enumerate(entries, 1):
+        yield entry
+        if is_shown and number % EACH == 0:
+            sys.stderr.write(f"\r{number:,} entries read")
+            sys.stderr.flush()
+    if is_shown:
+        sys.stderr.write("\r\x1b[K")
+
+
+def _print_report(context: typer.Context, lines: Iterable[str]) -> None:
+    """Print a report on stderr, but with --json, which has it."""
+    if not of(context).as_json:
+        for line in lines:
+            sys.stderr.write(f"{visible_line(line)}\n")

@@ -1,7 +1,6 @@
 """Fields of cron rules as sets of values: ours, and those of other schedulers."""
 
 import re
-from collections.abc import Mapping
 from itertools import count, takewhile
 
 from cron import InvalidRule
@@ -9,7 +8,7 @@ from cron.fields import WEEKDAY, Field, flags_of
 from moving.entries import CannotMove
 
 RULES = "write an action with a cron rule or an interval for it"
-_PART = re.compile(r"(?:\*|(\w{1,9})(?:(?:-|\.\.)(\w{1,9}))?)(?:/(\d{1,4}))?", re.ASCII)
+_PART = re.compile(r"(?:\*|(\d{1,9})(?:-(\d{1,9}))?)(?:/(\d{1,4}))?", re.ASCII)
 
 
 def all_of(field: Field) -> set[int]:
@@ -38,27 +37,22 @@ def ranges_of(values: set[int]) -> str:
     return ",".join(parts)
 
 
-def values_in(
-    name: str, text: str, low: int, high: int, names: Mapping[str, int] | None = None
-) -> set[int]:
-    """Return the values of a field: numbers, names, ranges and steps, separated by commas.
+def values_in(name: str, text: str, low: int, high: int) -> set[int]:
+    """Return the values of a field: numbers, ranges and steps, separated by commas.
 
     `n/step` goes on to the highest value. Raises CannotMove for anything else.
     """
-    return {
-        value
-        for part in text.lower().split(",")
-        for value in _of_part(name, part.strip(), (low, high), names or {})
-    }
+    parts = text.lower().split(",")
+    return {value for part in parts for value in _of_part(name, part.strip(), (low, high))}
 
 
-def _of_part(name: str, part: str, bounds: tuple[int, int], names: Mapping[str, int]) -> range:
+def _of_part(name: str, part: str, bounds: tuple[int, int]) -> range:
     found = _PART.fullmatch(part)
     low, high = bounds
     if found is None:
         raise CannotMove(f"its {name} {part[:60]!r} is not part of a cron rule", RULES)
-    first, last, step = (_number(one, names) for one in found.groups())
-    if step == 0 or -1 in (first, last):
+    first, last, step = (None if one is None else int(one) for one in found.groups())
+    if step == 0:
         raise CannotMove(f"its {name} {part[:60]!r} is not part of a cron rule", RULES)
     if first is None:
         return range(low, high + 1, step or 1)
@@ -66,10 +60,3 @@ def _of_part(name: str, part: str, bounds: tuple[int, int], names: Mapping[str, 
     if not low <= first <= end <= high:
         raise CannotMove(f"its {name} {part[:60]!r} is not within {low} to {high}", RULES)
     return range(first, end + 1, step or 1)
-
-
-def _number(text: str | None, names: Mapping[str, int]) -> int | None:
-    """Return a number or that of a name, -1 for another word."""
-    if text is None:
-        return None
-    return int(text) if text.isdigit() else names.get(text, -1)

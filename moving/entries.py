@@ -3,20 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from models.errors import InvalidDocument, Problem
 
 CORRECT = "correct it in the schedule it comes from"
 # A remedy that begins with one of these does not say what is wrong.
 VERBS = frozenset({"write", "give", "name", "use", "add", "remove", "set", "choose", "correct"})
-
-
-class Fires(Protocol):
-    """When the other scheduler's own engine runs an entry."""
-
-    def between(self, since: datetime, until: datetime) -> Sequence[datetime]:
-        """Return the instants in (since, until], ascending, in UTC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +44,7 @@ class Entry:
     """One entry of another scheduler, as an action would say it.
 
     `where` names its place: a file and line, or a table and row. `remarks` say what differs apart
-    from its instants. Without `fires` and `known` the instants are not compared.
+    from its instants. Without `known` its instants are not compared.
     """
 
     name: str
@@ -64,7 +57,6 @@ class Entry:
     description: str = ""
     owner: str = ""
     remarks: tuple[str, ...] = ()
-    fires: Fires | None = None
     known: Known | None = None
 
     @property

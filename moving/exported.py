@@ -2,18 +2,18 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from typing import Literal
 
 from models.action.document import ScheduledActionModel, plan_of
 from models.action.intervals import IntervalModel
 from models.action.plan import Plan
 from models.action.rule import RuleModel
 from models.celery_task import HandOver
-from moving.comparison import difference
-from moving.entries import CannotMove, Fires
-from moving.outcomes import COMPARED, Kind
+from moving.entries import CannotMove
+from moving.outcomes import Kind
 
 KEEP = "keep it in Minutebook"
+Format = Literal["json", "beat", "apscheduler"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +38,6 @@ class Exported:
         return cls(name, "differs" if remarks else "same", entries, remarks)
 
 
-def compared(plan: Plan, fires: Fires, now: datetime) -> tuple[str, ...]:
-    """Return what differs in the instants of two years."""
-    found = difference(plan, fires, now, now + COMPARED)
-    if not found.count:
-        return ()
-    return (f"{found.count} instants of {found.total} in two years differ",)
-
-
 def only_rule(plan: Plan) -> RuleModel:
     """Return the only rule of a plan; raises CannotMove for several."""
     if len(plan.rules) > 1:
@@ -58,7 +50,7 @@ def task_of(plan: Plan) -> HandOver:
     if plan.hand_over is None:
         raise CannotMove(
             "it is not a celery_task: its steps run in Minutebook's workers",
-            f"{KEEP}; a crontab (--format crontab) or POST /api/actions/NAME:run can start it",
+            f"{KEEP}; `minutebook action run NAME` and POST /api/actions/NAME:run can start it",
         )
     return plan.hand_over
 

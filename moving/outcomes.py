@@ -3,35 +3,49 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import zip_longest
 from typing import Any, Literal
 
+from minutebook.beat.instants import COUNT
 from models.action.document import ParseContext, parse_action, plan_of
 from models.action.plan import Plan
 from models.action.policy import LONGEST_LOOK_BACK
+from models.action.schedule import NO_UID
 from models.errors import InvalidAction
 from models.values import format_instant, parse_instant
+from models.values.delays import rounded_up
 from models.values.durations import format_span, parse_span
-from moving.comparison import Difference, Upcoming, difference, upcoming
 from moving.entries import Entry, Refused
+from scheduler.occurrence import next_occurrences
 
-COMPARED = timedelta(days=730)
+MINUTE = timedelta(minutes=1)
+NOTHING = timedelta(0)
 TWICE = "another entry has this name too"
 
 Kind = Literal["same", "differs", "cannot"]
+Instants = tuple[datetime, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Upcoming:
+    """The next five instants of an entry as an action, and in the other scheduler if known.
+
+    `differing` are the first two that differ: the other's and the action's, None for a missing one.
+    """
+
+    here: Instants
+    there: Instants | None = None
+    differing: tuple[datetime | None, datetime | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What becomes of an entry; `document` is None for what no action can express.
-
-    `difference` is None where the instants were not compared.
-    """
+    """What becomes of an entry; `document` is None for what no action can express."""
 
     name: str
     where: str
     kind: Kind
     document: dict[str, Any] | None = None
-    difference: Difference | None = None
     upcoming: Upcoming | None = None
     remarks: tuple[str, ...] = ()
     why: str = ""
@@ -44,13 +58,12 @@ def outcomes(
     cut_over_at: datetime | None = None,
     kept_for: timedelta = LONGEST_LOOK_BACK,
 ) -> Iterator[Outcome]:
-    """Yield what becomes of each entry, compared over two years from `context.now`.
+    """Yield what becomes of each entry.
 
     With `cut_over_at` no action is due before it. None looks back longer than operations are
     kept.
     """
     seen: set[str] = set()
-    compared = Comparisons(context.now)
     for one in found:
         if isinstance(one, Entry) and one.name in seen:
             one = Refused(one.name, one.where, TWICE, "give each its own name")  # noqa: PLW2901
@@ -58,7 +71,7 @@ def outcomes(
         if isinstance(one, Refused):
             yield _cannot(one)
         else:
-            yield _outcome(_within(one, kept_for), context, cut_over_at, compared)
+            yield _outcome(_within(one, kept_for), context, cut_over_at)
 
 
 def _within(entry: Entry, kept_for: timedelta) -> Entry:
@@ -78,38 +91,13 @@ def _cannot(one: Refused) -> Outcome:
     return Outcome(one.name, one.where, "cannot", why=one.why, instead=one.instead)
 
 
-class Comparisons:
-    """The comparisons of one import: entries with the same rule are compared once."""
-
-    def __init__(self, now: datetime) -> None:
-        self._now = now
-        self._made: dict[tuple[str, ...], tuple[Difference, Upcoming]] = {}
-
-    def of(self, entry: Entry, plan: Plan) -> tuple[Difference | None, Upcoming]:
-        """Return how the instants of an entry differ from its action's, and the next ones.
-
-        None is for instants that were not compared.
-        """
-        if entry.fires is None:
-            return None, upcoming(entry, plan, self._now)
-        bounds = (entry.policy.get("starts_at"), entry.policy.get("ends_at"))
-        key = (repr(entry.fires), repr(entry.when), repr(bounds))
-        if key not in self._made:
-            found = difference(plan, entry.fires, self._now, self._now + COMPARED)
-            self._made[key] = found, upcoming(replace(entry, known=None), plan, self._now)
-        compared, following = self._made[key]
-        return compared, following if entry.known is None else upcoming(entry, plan, self._now)
-
-
-def _outcome(
-    entry: Entry, context: ParseContext, cut_over_at: datetime | None, comparisons: Comparisons
-) -> Outcome:
+def _outcome(entry: Entry, context: ParseContext, cut_over_at: datetime | None) -> Outcome:
     try:
         model = parse_action(entry.document, context)
     except InvalidAction as error:
         return _cannot(Refused.by(entry.name, entry.where, error))
-    compared, following = comparisons.of(entry, plan_of(model))
-    is_same = not (entry.remarks or following.differing or (compared and compared.count))
+    following = _upcoming(entry, plan_of(model), context.now)
+    is_same = not (entry.remarks or following.differing)
     moved = entry if cut_over_at is None else _beginning(entry, cut_over_at)
     if isinstance(moved, Refused):
         return _cannot(moved)
@@ -118,10 +106,33 @@ def _outcome(
         entry.where,
         "same" if is_same else "differs",
         moved.document,
-        compared,
         following,
         entry.remarks,
     )
+
+
+def _upcoming(entry: Entry, plan: Plan, now: datetime) -> Upcoming:
+    """Return the next instants of an entry, from when its scheduler's state is known.
+
+    Jitter is left out: the other's is drawn at random.
+    """
+    known = entry.known
+    since = now if known is None else rounded_up(known.as_of)
+    here = tuple(next_occurrences(plan.without_jitter(), NO_UID, since, COUNT))
+    if known is None:
+        return Upcoming(here)
+    # Those of the sun lie at the nearest full minute.
+    slack = MINUTE if isinstance(entry.when, dict) and "solar" in entry.when else NOTHING
+    return Upcoming(here, known.next_at, _differing(known.next_at, here, slack))
+
+
+def _differing(
+    there: Instants, here: Instants, slack: timedelta
+) -> tuple[datetime | None, datetime | None] | None:
+    for one, other in zip_longest(there, here):
+        if one is None or other is None or abs(one - other) > slack:
+            return one, other
+    return None
 
 
 def _beginning(entry: Entry, at: datetime) -> Entry | Refused:

@@ -5,6 +5,6 @@ from runtime.plug_ins import PlugIn
 PLUG_IN = PlugIn(
     commands={
         "import": ("moving.commands:commands", "Import the schedules of other schedulers."),
-        "export": ("moving.exporting:export", "Print actions for another scheduler."),
+        "export": ("moving.commands:export", "Print actions for another scheduler."),
     },
 )

@@ -46,7 +46,8 @@ def _rank(shared: Collection[str]) -> Callable[[Moved], int]:
 
     def rank(one: Moved) -> int:
         own = any(remark not in shared for remark in one.remarks)
-        marks = (one.outcome == "cannot", bool(one.differing), own, one.outcome == "differs")
+        differs = one.next_differing is not None
+        marks = (one.outcome == "cannot", differs, own, one.outcome == "differs")
         return marks.index(True) if True in marks else len(marks)
 
     return rank
@@ -56,7 +57,6 @@ def _details(one: Moved, shared: Collection[str]) -> str:
     if one.outcome == "cannot":
         return f": {one.why}; instead: {one.instead}"
     parts = [_next(one)] if one.next_differing else []
-    parts += [_instants(one)] if one.differing else []
     parts += [remark for remark in one.remarks if remark not in shared]
     return ": " + "; ".join(parts) if parts else ""
 
@@ -80,15 +80,6 @@ def _side_by_side(one: Moved) -> Iterator[str]:
     for name, instants in ((kind, one.next_in_original), ("here", one.next_in_action)):
         shown = ", ".join(map(instant, instants or ())) or "none"
         yield f"{'':9}{name:{len(kind)}}  {shown}"
-
-
-def _instants(one: Moved) -> str:
-    where = "in the action" if one.only_in == "action" else "in the original"
-    at = "" if one.first_differing_at is None else instant(one.first_differing_at)
-    return (
-        f"{one.differing} instants of {one.occurrences} in two years, first {at}, which is only"
-        f" {where}"
-    )
 
 
 def _documents(made: Import) -> Iterator[str]:

@@ -1,8 +1,6 @@
 """Actions as a `beat_schedule` of Celery, exactly or with what is lost."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from pprint import pformat
 
 from cron.fields import DAY, FIELDS, WEEKDAY
@@ -13,11 +11,10 @@ from models.action.recurrence import RecurrenceModel
 from models.action.rules import CronModel, DueDateModel
 from models.action.solar import SolarModel
 from models.celery_task import HandOver
-from moving.celery_fires import CrontabFires
-from moving.celery_rules import NAMES, Crontab
+from moving.celery_rules import NAMES
 from moving.cron_text import all_of, ranges_of, values_of
 from moving.entries import CannotMove
-from moving.exported import KEEP, Exported, compared, lost, only_rule, options_of, task_of
+from moving.exported import KEEP, Exported, lost, only_rule, options_of, task_of
 
 HEADER = '''"""The schedule of Minutebook's actions, for celery beat.
 
@@ -36,21 +33,10 @@ SCHEDULE = "'schedule': "
 CLASSES = {"crontab", "schedule", "solar"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Both:
-    """The instants of several crontabs, none of which has an instant of another."""
-
-    fires: tuple[CrontabFires, ...]
-
-    def between(self, since: datetime, until: datetime) -> Sequence[datetime]:
-        """Return the instants of all in (since, until]."""
-        return sorted(at for one in self.fires for at in one.between(since, until))
-
-
-def exported(action: ScheduledActionModel, zone: str, now: datetime) -> Exported:
-    """Return an action as entries of a schedule in that zone, compared over two years."""
+def exported(action: ScheduledActionModel, zone: str) -> Exported:
+    """Return an action as entries of a schedule in that zone."""
     try:
-        entries, more = _entries(action.name, plan_of(action), zone, now)
+        entries, more = _entries(action.name, plan_of(action), zone)
     except CannotMove as error:
         return Exported.refused(action.name, error)
     return Exported.made(action.name, entries, (*more, *lost(action, "beat")))
@@ -71,15 +57,13 @@ def _classes(entries: Iterable[str]) -> list[str]:
     return sorted(last & CLASSES)
 
 
-def _entries(
-    name: str, plan: Plan, zone: str, now: datetime
-) -> tuple[dict[str, str], tuple[str, ...]]:
+def _entries(name: str, plan: Plan, zone: str) -> tuple[dict[str, str], tuple[str, ...]]:
     handed = task_of(plan)
     if not plan.active:
         raise CannotMove("it is paused, and beat has no paused entries", "resume it first")
     match only_rule(plan):
         case CronModel() as rule:
-            return _crontabs(name, plan, rule, (zone, now))
+            return _crontabs(name, plan, rule, zone), ()
         case FromEndModel():
             raise CannotMove("it counts from the end of its last run, and beat does not", KEEP)
         case IntervalModel(every=every):
@@ -96,22 +80,16 @@ def _entries(
             raise CannotMove("beat knows no events", KEEP)
 
 
-def _crontabs(
-    name: str, plan: Plan, rule: CronModel, place: tuple[str, datetime]
-) -> tuple[dict[str, str], tuple[str, ...]]:
-    zone, now = place
+def _crontabs(name: str, plan: Plan, rule: CronModel, zone: str) -> dict[str, str]:
     if rule.timezone != zone:
         why = f"its zone is {rule.timezone}, and that of the schedule {zone}"
         raise CannotMove(why, f"export it separately, with --zone {rule.timezone}")
-    crontabs = [Crontab(fields, zone) for fields in crontabs_of(rule.cron_rule)]
     names = (name, name + WEEKDAYS)
     handed = task_of(plan)
-    entries = {
-        its: _entry(handed, plan.queue, _written(one.fields))
-        for its, one in zip(names, crontabs, strict=False)
+    return {
+        its: _entry(handed, plan.queue, _written(fields))
+        for its, fields in zip(names, crontabs_of(rule.cron_rule), strict=False)
     }
-    fires = _Both(tuple(map(CrontabFires, crontabs)))
-    return entries, compared(plan, fires, now)
 
 
 def crontabs_of(rule: str) -> list[tuple[str, ...]]:

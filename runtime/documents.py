@@ -1,7 +1,6 @@
 """YAML 1.2 without anchors, which can refer to themselves or multiply."""
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import yaml
@@ -101,18 +100,8 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _number)
 
 def read_yaml(text: str) -> Any:
     """Return the value of a YAML text; raises InvalidYaml."""
-    return _read(lambda: yaml.load(text, _Loader))  # noqa: S506 - it is a SafeLoader
-
-
-def read_yaml_documents(text: str) -> list[Any]:
-    """Return the values of a YAML text, which `---` separates; raises InvalidYaml."""
-    found: list[Any] = _read(lambda: list(yaml.load_all(text, _Loader)))
-    return found
-
-
-def _read(load: Callable[[], Any]) -> Any:
     try:
-        return load()
+        return yaml.load(text, _Loader)  # noqa: S506 - it is a SafeLoader
     except RecursionError:
         raise InvalidYaml("nested too deeply") from None
     except yaml.MarkedYAMLError as error:

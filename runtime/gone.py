@@ -21,7 +21,15 @@ COMMANDS: Mapping[str, str] = {
     "operation compare": "run `minutebook operation show ID` for each of the two",
     "app limit": "set SCHED_LIMITS_ACTIONS and SCHED_LIMITS_DISK_MB for all restricted small apps",
     "app calendar": "write the dates into the app's document, as `calendars`",
-    "import icalendar": "write such actions",
+    **dict.fromkeys(
+        ("import icalendar", "import kubernetes", "import systemd"),
+        "write an action with its rule and its program",
+    ),
+    **dict.fromkeys(
+        ("import django-celery-beat", "import redbeat"),
+        "run `python -m minutebook export -A APP -o beat.json` in the application, and then "
+        "`minutebook import beat beat.json`",
+    ),
 }
 
 # Settings, by their variable.

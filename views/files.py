@@ -61,24 +61,6 @@ def read_one(file: Path, longest: int) -> object:
     return _read(read_text(file, longest), str(file), longest)
 
 
-OF_HELM = "is a template of Helm; render it first: helm template CHART > rendered.yaml"
-
-
-def read_manifests(file: Path, longest: int) -> list[object]:
-    """Return the values of a YAML file of at most `longest` characters; raises InvalidDocument."""
-    text = read_text(file, longest)
-    if len(text) > longest:
-        remedy = f"is longer than {longest} characters; split it"
-        raise InvalidDocument([Problem(str(file), None, remedy)])
-    try:
-        found: list[object] = _read_yaml(text, file, is_many=True)
-    except InvalidDocument:
-        if "{{" not in text:
-            raise
-        raise InvalidDocument([Problem(str(file), None, OF_HELM)]) from None
-    return found
-
-
 def documents_in(files: Sequence[Path]) -> list[object]:
     """Return the documents of all files, in order; raises InvalidDocument."""
     return [document for file in files for _, document in read_documents(file)]
@@ -180,10 +162,10 @@ def _read(text: str, where: str, longest: int) -> object:
         raise located(where, error) from None
 
 
-def _read_yaml(text: str, file: Path, *, is_many: bool = False) -> Any:
-    from runtime.documents import InvalidYaml, read_yaml, read_yaml_documents
+def _read_yaml(text: str, file: Path) -> Any:
+    from runtime.documents import InvalidYaml, read_yaml
 
     try:
-        return read_yaml_documents(text) if is_many else read_yaml(text)
+        return read_yaml(text)
     except InvalidYaml as error:
         raise InvalidDocument([Problem(str(file), None, f"is not YAML: {error}")]) from None

@@ -56,10 +56,7 @@ class Version:
 
 
 class OpenVersion:
-    """One open version of a small app's data, as `minutebook.Production` describes it.
-
-    Close it, or use it in a `with` statement.
-    """
+    """One open version of a small app's data: close it, or use it in a `with` statement."""
 
     def __init__(self, settings: Settings, version: Version, read: Read = files.read) -> None:
         """Open the files of `version`. Raises VersionGone if one is missing."""
@@ -67,8 +64,7 @@ class OpenVersion:
         self._read = read
         self._snapshots = version.domains
         self.domains = tuple(version.domains)
-        self.design, self.permissions = version.design, version.permissions
-        self.published_at = version.published_at
+        self.design = version.design
         self._stack = ExitStack()
         self._begun: dict[str, Iterator[Any]] = {}
         try:
@@ -77,10 +73,6 @@ class OpenVersion:
         except BaseException:
             self.close()
             raise
-
-    def snapshot_id(self, domain: str) -> str:
-        """Return the id of the domain's snapshot; different data have a different id."""
-        return str(self._snapshot(domain).id)
 
     def rows(self, domain: str) -> Iterator[Any]:
         """Return all rows of the domain, in order: a `dict` each, or what `read` makes of them.

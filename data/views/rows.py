@@ -1,16 +1,49 @@
-"""The rows of a small app's data, published or staged."""
+"""What readers of a small app see: the rows of its data, its design and its permissions."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Literal
+from typing import Any, Literal
+from uuid import UUID
+
+from pydantic import Field
 
 from data.snapshots.json_rows import Row
 from runtime.database import reading
 from views.finding import find_app
 from views.installation import Installation
 from views.verbs import READ, Verb
+from views.view import Instant, View
 
 Place = Literal["staging", "production"]
+
+
+class Published(View):
+    """One version of a small app, as publishes left it."""
+
+    published_at: Instant | None = Field(
+        description="When its newest part was published; null before the first publish."
+    )
+    design: dict[str, dict[str, Any]] = Field(description="The design documents, by name.")
+    permissions: dict[str, dict[str, Any]] = Field(
+        description="The permissions documents, by name."
+    )
+    snapshots: dict[str, UUID] = Field(
+        description="The snapshot of each domain with published rows; it changes with the data."
+    )
+
+
+@Verb("show_published", "GET /api/apps/{app}/published", READ)
+def published(installation: Installation) -> Published:
+    """Return the published design and permissions of a small app, and its domains' snapshots."""
+    from data.snapshots.production import look
+
+    version = look(installation.engine, installation.small_app.name, "production")
+    return Published(
+        published_at=version.published_at,
+        design=dict(version.design),
+        permissions=dict(version.permissions),
+        snapshots={name: one.id for name, one in version.domains.items()},
+    )
 
 
 @Verb("read_data", "GET /api/apps/{app}/data/{domain}?staging=is_staged", READ)

@@ -36,6 +36,7 @@ REDBEAT = "redbeat.schedulers.RedBeatScheduler"
 PLAIN = ("celery.beat.Scheduler", "celery.beat.PersistentScheduler")
 OPTIONS = ("queue", "exchange", "routing_key", "priority")
 SCHEDULES = ("crontab", "interval", "clocked", "solar")
+GONE = "RedBeat's schedule names it, and its definition is gone from Redis: RedBeat cannot run it"
 
 
 def scheduler_of(app: Any, named: str | None) -> type:
@@ -179,6 +180,12 @@ def _of_redbeat(app: Any, entry: Any) -> Iterator[dict[str, Any]]:
         if not key.startswith(f"{prefix}:") and client.type(key) in ("hash", b"hash"):
             name = key[len(prefix) :]
             yield guarded(name, partial(_of_key, app, entry, key, name))
+    for member in client.zrange(ensure_conf(app).schedule_key, 0, -1):
+        key = member.decode() if isinstance(member, bytes) else member
+        name = key[len(prefix) :]
+        # Beat stores what stands in `beat_schedule` anew.
+        if not client.exists(key) and name not in (app.conf.beat_schedule or {}):
+            yield broken(name, GONE, "write an action for it, if it still has to run")
 
 
 def _of_key(app: Any, entry: Any, key: str, name: str) -> dict[str, Any]:

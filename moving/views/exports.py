@@ -3,8 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 
@@ -14,20 +13,16 @@ from models.action.rules import CronModel
 from models.errors import InvalidAction
 from models.problems import listed
 from models.tenant.document import GIVEN
-from moving import to_beat
-from moving.apscheduler import exporting as to_apscheduler
-from moving.crontab import export as to_crontab
+from moving import to_apscheduler, to_beat
 from moving.entries import CannotMove
-from moving.exported import KEEP, Exported
+from moving.exported import KEEP, Exported, Format
 from moving.outcomes import Kind
-from runtime.clock import utc_now
 from runtime.visible import visible_json
 from views.actions import search
 from views.door import Door, every
 from views.installation import Installation
 from views.view import View
 
-Format = Literal["json", "beat", "apscheduler", "crontab"]
 Write = tuple[Callable[[ScheduledActionModel], Exported], Callable[[Sequence[Exported]], str]]
 
 
@@ -65,19 +60,12 @@ def export(
     documents: Mapping[str, Any],
     format: Format,
     zone: str | None,
-    celery_app: str | None,
-    runs_by: Sequence[str] = (),
 ) -> Export:
-    """Return stored documents, by their actions' names, in a format; no database is read.
-
-    `celery_app` is the application, as for `celery -A`, by which programs send tasks; `runs_by` the
-    command that runs an action of this small app, without its name.
-    """
+    """Return stored documents, by their actions' names, in a format; no database is read."""
     if format == "json":
         text = visible_json(json.dumps([*documents.values()], indent=2, ensure_ascii=False))
         same = tuple(ExportedAction(name=name, outcome="same") for name in documents)
         return Export(format=format, zone=None, actions=same, text=text)
-    steps, now = installation.steps, utc_now().replace(microsecond=0)
     found: list[Exported] = []
     parsed = []
     for name, document in documents.items():
@@ -85,13 +73,13 @@ def export(
             # The installation's own, which no other scheduler needs.
             continue
         try:
-            parsed.append(load_action(document, steps=steps))
+            parsed.append(load_action(document, steps=installation.steps))
         except InvalidAction as error:
             why = f"its document cannot be read: {error}"
             found.append(Exported(name, "cannot", why=why, instead="correct it first"))
     if format == "beat":
         zone = zone or _most_common_zone(parsed)
-    exported, text_of = _writers(zone or "UTC", now, (celery_app, runs_by))[format]
+    exported, text_of = _writers(zone or "UTC")[format]
     found += [_not_elsewhere(one, format) or exported(one) for one in parsed]
     actions = tuple(ExportedAction.of(one, outcome=one.kind) for one in found)
     return Export(format=format, zone=zone, actions=actions, text=text_of(found))
@@ -112,23 +100,14 @@ def _not_elsewhere(action: ScheduledActionModel, format: str) -> Exported | None
     return Exported.refused(action.name, error)
 
 
-def _writers(
-    zone: str, now: datetime, starts_by: tuple[str | None, Sequence[str]]
-) -> Mapping[Format, Write]:
+def _writers(zone: str) -> Mapping[Format, Write]:
     """Return what writes an action, and then the file, by format."""
     return {
         "beat": (
-            lambda action: to_beat.exported(action, zone, now),
+            lambda action: to_beat.exported(action, zone),
             lambda found: to_beat.text_of(found, zone),
         ),
-        "apscheduler": (
-            lambda action: to_apscheduler.exported(action, now),
-            to_apscheduler.text_of,
-        ),
-        "crontab": (
-            lambda action: to_crontab.exported(action, now, *starts_by),
-            to_crontab.text_of,
-        ),
+        "apscheduler": (to_apscheduler.exported, to_apscheduler.text_of),
     }
 
 

@@ -17,7 +17,7 @@ from models.values import format_instant
 from moving.celery_work import check_exchange, in_application
 from moving.entries import Entry
 from moving.entries import Refused as RefusedEntry
-from moving.outcomes import COMPARED, Outcome, outcomes
+from moving.outcomes import Outcome, outcomes
 from runtime.clock import utc_now
 from runtime.sections.commands import is_command_among, with_variables
 from tasks.steps.command import STEP as COMMAND
@@ -38,16 +38,6 @@ class Moved(View):
     name: str
     where: str = Field(description="Its place: a file and entry, or a table and row.")
     outcome: Literal["same", "differs", "cannot"]
-    occurrences: int | None = Field(
-        None, description="How many it has in two years as an action; null if not compared."
-    )
-    differing: int | None = Field(
-        None, description="How many instants of the two schedules differ; null if not compared."
-    )
-    first_differing_at: Instant | None = None
-    only_in: Literal["action", "original"] | None = Field(
-        None, description="Which of the two has the first differing instant."
-    )
     next_in_original: tuple[Instant, ...] | None = Field(
         None,
         description="Its next instants in the other scheduler, at most five; null if not known.",
@@ -69,8 +59,6 @@ class Import(View):
     """What becomes of another scheduler's entries."""
 
     entries: tuple[Moved, ...]
-    compared_from: Instant
-    compared_to: Instant
     cut_over_at: Instant | None = None
     tasks: tuple[str, ...] = Field(
         (),
@@ -144,8 +132,6 @@ def imported(
     found = _with_one_tick([_moved(one) for one in outcomes(checked, context, at, kept_for)])
     return Import(
         entries=found,
-        compared_from=now,
-        compared_to=now + COMPARED,
         cut_over_at=at,
         **_not_allowed(found, rules, installation.settings.commands),
     )
@@ -247,15 +233,10 @@ def cut_over_of(text: str, now: datetime) -> datetime:
 
 
 def _moved(one: Outcome) -> Moved:
-    found, following = one.difference, one.upcoming
-    where = None if found is None or not found.count else found.is_here
+    following = one.upcoming
     return Moved.of(
         one,
         outcome=one.kind,
-        occurrences=found.total if found else None,
-        differing=found.count if found else None,
-        first_differing_at=found.first_at if found else None,
-        only_in=None if where is None else "action" if where else "original",
         next_in_original=following and following.there,
         next_in_action=following.here if following else (),
         next_differing=following and following.differing,

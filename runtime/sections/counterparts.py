@@ -1,8 +1,7 @@
 """Variables of other schedulers, and what has their meaning here."""
 
 _IN_THE_DATABASE = (
-    "jobs are kept in SCHED_DATABASE_URL; "
-    "read that Redis once, by `minutebook job import --from-redis`"
+    "jobs are kept in SCHED_DATABASE_URL; bring them by `minutebook job import --file jobs.json`"
 )
 _OF_ITSELF = "nothing has to be set for that"
 

@@ -5,16 +5,20 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import minutebook
+import sqlalchemy as sa
+
+from data.snapshots.production import open_version
 from runtime.clock import wait_for
+from runtime.config import Settings, load_settings
+from runtime.database import make_engine
 
 # Between two reads: with none, the reader takes the time of those that publish.
 PAUSE_S = 0.05
 
 
-def seen(home: Path) -> dict[str, Any]:
+def seen(engine: sa.Engine, settings: Settings) -> dict[str, Any]:
     """Return the version that each part of production says."""
-    with minutebook.open_production("default", home=home) as production:
+    with open_version(engine, settings, "default") as production:
         parts = {
             name: sorted({row["version"] for row in production.rows(name)})
             for name in production.domains
@@ -24,10 +28,12 @@ def seen(home: Path) -> dict[str, Any]:
 
 def main(home: Path, lines: Path, stop: Path) -> None:
     """Read until `stop` exists; what goes wrong is a line too."""
+    settings = load_settings(home)
+    engine = make_engine(settings)
     with lines.open("a", buffering=1) as file:
         while not wait_for(stop.exists, PAUSE_S, poll_s=PAUSE_S):
             try:
-                line = seen(home)
+                line = seen(engine, settings)
             except Exception as error:  # any error is what the test looks for
                 line = {"error": f"{type(error).__name__}: {error}"}
             file.write(json.dumps(line) + "\n")

@@ -398,7 +398,7 @@ def _named_host(stage: Stage) -> str:
 def _strange_rows(_: Stage) -> str:
     changes: list[dict[str, Any]] = [{"args": 5}, {"start_time": "9999-12-31T23:59:59.5"}]
     for strange in changes:
-        imports.test_a_row_that_only_sqlite_takes_does_not_end_the_import(strange, 10**30)
+        imports.test_a_row_that_only_sqlite_takes_does_not_end_the_import(strange, 1e30)
     return "it is reported, and the other rows are imported"
 
 

@@ -215,15 +215,6 @@ load(Installation(Path({str(home)!r})))
     assert (home / "data" / "demo" / "a.csv").is_file()
 
 
-def test_reading_production_without_the_server_says_what_to_install(
-    application: Environment, tmp_path: Path
-) -> None:
-    done = application.python("import minutebook; minutebook.open_production('shop')", tmp_path)
-
-    assert "needs the server" in done.stderr
-    assert "docs/how-to/install.md" in done.stderr
-
-
 def test_without_the_server_the_module_says_what_to_install(
     application: Environment, tmp_path: Path
 ) -> None:

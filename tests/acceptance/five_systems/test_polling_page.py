@@ -41,6 +41,8 @@ class Pipeline:
         domains = {one: {"source": {"url": f"{source.url}/{one}.csv"}} for one in DOMAINS}
         steps = {"refresh": True, "publish": {"data": True}}
         update = {"name": "update", "operations": steps, "when": {"every": "PT24H"}}
+        # Its source is a private address, and one of its steps is the users' own.
+        installation.cli("app", "add", "stops", "--trusted")
         self.cli("app", "add", self.file({"name": "stops", "domains": domains}))
         self.added_at = installation.now()
         self.cli("action", "add", self.file({**update, "policy": {"expected": "PT150S"}}))
@@ -156,7 +158,6 @@ def takes_long_and_is_killed(pipeline: Pipeline, page: PollingPage, table: Table
     gate = pipeline.installation.file("go on")
     steps, once = {"match_import": {"until": str(gate)}}, {"cron_rule": "0 0 1 1 *"}
     document = {"name": "match-import", "operations": steps, "when": once}
-    pipeline.cli("app", "add", "stops", "--trusted")
     pipeline.cli("action", "add", pipeline.file({**document, "policy": {"expected": "PT1S"}}))
     id = pipeline.begin("match-import")
     until(lambda: page.poll()["is_longer_than_usual"], "it takes long")

@@ -124,7 +124,7 @@ def test_a_wrong_calendar_is_refused(apply: Apply, calendars: Any, problem: str)
 
 
 def test_an_export_says_that_no_other_scheduler_has_exceptions(call: Call, daily: Any) -> None:
-    refused = call("export", "--format", "crontab")
+    refused = call("export", "--format", "beat")
 
     assert "its rule has an `except`" in refused.out + refused.err
 

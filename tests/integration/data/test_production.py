@@ -1,25 +1,22 @@
 """Readers see one whole version of a small app, on both stores."""
 
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import pytest
 
-import minutebook
 from data.snapshots import production
 from data.snapshots.production import OpenVersion, SnapshotDamaged, VersionGone, open_version
 from data.steps import publish, refresh
 from data.steps.publish import PublishParameters
 from data.steps.refresh import RefreshParameters
+from data.views import rows
 from models.document import NoParameters
 from models.errors import NotFound, Refused
 from models.store.tenants import app_documents
 from runtime.sections.processes import RetentionSettings
 from tasks.steps import maintenance
 from tests.integration.data.steps.conftest import Work
+from views.installation import Installation
 
 DOMAINS = {"a": {"source": {"file": "a.csv"}}, "b": {"source": {"file": "b.csv"}}}
 
@@ -52,8 +49,8 @@ def opened(work: Work, **how: Any) -> OpenVersion:
 
 def versions(version: OpenVersion) -> set[int]:
     """Return the numbers that all parts of a version say."""
-    rows = [row["version"] for name in version.domains for row in version.rows(name)]
-    return {*rows, version.design["start"]["version"]}
+    found = [row["version"] for name in version.domains for row in version.rows(name)]
+    return {*found, version.design["start"]["version"]}
 
 
 def test_production_is_what_was_published_and_staging_what_was_refreshed(shop: Work) -> None:
@@ -61,8 +58,20 @@ def test_production_is_what_was_published_and_staging_what_was_refreshed(shop: W
 
     with opened(shop) as shown, opened(shop, place="staging") as staged:
         assert (versions(shown), versions(staged)) == ({1}, {2})
-        assert shown.published_at is not None
-        assert shown.snapshot_id("a") == str(shop.domains()["a"].production.id)  # type: ignore[union-attr]
+
+
+def test_what_is_published_is_shown_in_one_answer(shop: Work) -> None:
+    renewed(shop, 2, is_published=False)
+    installation = Installation(shop.settings.home, "shop")
+    installation.__dict__.update(settings=shop.settings, engine=shop.engine)
+
+    shown = rows.published(installation)
+
+    assert (shown.design, shown.permissions) == ({"start": {"version": 1}}, {})
+    snapshots = {name: one.production for name, one in shop.domains().items()}
+    assert shown.snapshots == {name: one.id for name, one in snapshots.items() if one}
+    assert shown.snapshots.keys() == {"a", "b"}
+    assert shown.published_at is not None
 
 
 def test_an_open_version_outlives_publishes_and_prunes(shop: Work) -> None:
@@ -146,48 +155,6 @@ def test_reading_leaves_nothing_behind(shop: Work) -> None:
 
     left = shop.settings.home / "scratch" / "readers"
     assert not left.exists() or list(left.iterdir()) == []
-
-
-def test_a_program_reads_production_by_the_light_package(
-    shop: Work, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = shop.settings
-    if url := settings.database_url.get_secret_value():
-        monkeypatch.setenv("SCHED_DATABASE_URL", url)
-
-    with minutebook.open_production("shop", home=settings.home) as version:
-        assert [row["version"] for row in version.rows("a")] == [1, 1]
-        assert UUID(version.snapshot_id("a"))
-
-
-def test_a_program_with_a_module_of_the_same_name_gets_an_error(tmp_path: Path) -> None:
-    """A Celery application often has a `models.py` of its own: ours must not take its place."""
-    (tmp_path / "models.py").write_text("MINE = True\n")
-    program = (
-        "import models, minutebook\n"
-        "try:\n"
-        "    minutebook.open_production('shop')\n"
-        "except ImportError as error:\n"
-        "    print(models.MINE, error)\n"
-    )
-
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-
-    assert "True this program has loaded a module 'models' of its own" in done.stdout
-    assert str(tmp_path / "models.py") in done.stdout
-
-
-def test_a_folder_without_a_minutebook_is_named_and_left_empty(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("SCHED_DATABASE_URL", raising=False)
-
-    with pytest.raises(FileNotFoundError, match="there is no Minutebook in"):
-        minutebook.open_production("shop", home=tmp_path)
-
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_statements_of_a_look_see_one_instant(

@@ -10,6 +10,8 @@ import pytest
 from celery import Celery
 from celery.beat import PersistentScheduler
 
+from minutebook.__main__ import _writer
+
 ROOT = Path(__file__).parents[3]
 SHOP = """
 import atexit, ctypes, faulthandler, logging, multiprocessing, os, subprocess, sys, threading
@@ -119,3 +121,11 @@ def test_export_is_of_an_application_if_it_names_one(
     done = subprocess.run(command, check=True, cwd=shop, env=environment, capture_output=True)
 
     assert shown in done.stdout.decode()
+
+
+def test_without_the_server_export_is_always_of_an_application(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("minutebook.__main__.is_server_here", lambda: False)
+
+    assert _writer(["export", "--help"]) == "beat"

@@ -1,22 +1,20 @@
-"""The tables of django-celery-beat, made by Django itself, as entries."""
+"""Rows of django-celery-beat, made by Django itself and exported by the application."""
 
 import json
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
+from minutebook.beat.entries import NOT_STORED, OTHERWISE
 from models.action.document import ParseContext
-from models.errors import Refused
-from moving.django_beat import entries_of
-from moving.django_beat.tables import Tables, read_tables
-from moving.foreign_database import foreign_database
+from moving.beat import UNKNOWN
+from moving.beat_file import entries_of
 from moving.outcomes import Outcome, outcomes
 from tasks.built_in import built_in_steps
 from tests.moved import document, names
@@ -25,6 +23,48 @@ from tests.servers import PostgreSQL
 NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
 CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None)
 ROOT = Path(__file__).parents[3]
+DJANGO = """
+import json, os
+import django
+from celery import Celery
+from django.conf import settings
+
+settings.configure(
+    INSTALLED_APPS=["django_celery_beat"],
+    USE_TZ=os.environ["USE_TZ"] == "1",
+    TIME_ZONE="Europe/Paris",
+    DATABASES={"default": json.loads(os.environ["DATABASE"])},
+)
+django.setup()
+from zoneinfo import ZoneInfo
+from django_celery_beat.tzcrontab import TzAwareCrontab
+
+app = Celery("shop")
+
+
+class Once(app.Task):
+    def apply_async(self, *args, **kwargs):
+        return super().apply_async(*args, **kwargs)
+
+
+def run(*_args, **_options):
+    return None
+
+
+app.task(name="shop.tasks.run", base=Once if "ONCE" in os.environ else None)(run)
+app.conf.update(
+    beat_scheduler="django_celery_beat.schedulers:DatabaseScheduler",
+    task_default_queue="shop",
+    beat_schedule={
+        "set here": {"task": "shop.tasks.run", "schedule": 60.0},
+        "daily": {"task": "shop.tasks.other", "schedule": 60.0, "kwargs": {"dry": False}},
+        "work days": {
+            "task": "shop.tasks.run",
+            "schedule": TzAwareCrontab([0], "9", "1-5", tz=ZoneInfo("Asia/Tokyo")),
+        },
+    },
+)
+"""
 
 
 def filled(database: Mapping[str, Any]) -> None:
@@ -33,27 +73,62 @@ def filled(database: Mapping[str, Any]) -> None:
     subprocess.run(command, check=True, timeout=120, cwd=ROOT, env={"PYTHONPATH": str(ROOT)})
 
 
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
-    path = tmp_path_factory.mktemp("django") / "shop.db"
-    filled({"ENGINE": "django.db.backends.sqlite3", "NAME": str(path)})
-    with foreign_database(f"sqlite:///{path}") as connection:
-        return read_tables(connection)
+def run(
+    folder: Path, database: Mapping[str, Any], **settings: str
+) -> subprocess.CompletedProcess[bytes]:
+    (folder / "shop.py").write_text(DJANGO)
+    command = [sys.executable, "-P", "-m", "minutebook", "export", "-A", "shop"]
+    environment = {"PYTHONPATH": str(ROOT), "DATABASE": json.dumps(database), "USE_TZ": "1"}
+    return subprocess.run(
+        command,
+        check=False,
+        cwd=folder,
+        env={**environment, **settings},
+        capture_output=True,
+        timeout=60,
+    )
+
+
+def exported(folder: Path, database: Mapping[str, Any], **settings: str) -> dict[str, Outcome]:
+    """Return what becomes of the entries of the application, by their names."""
+    done = run(folder, database, **settings)
+    assert done.returncode == 0, done.stderr.decode()
+    made = json.loads(done.stdout)
+    # Its rows are those of that instant.
+    made["written_at"] = NOW.isoformat()
+    for one in made["entries"]:
+        one.pop("next_at", None)
+    entries = entries_of(made, "beat.json", NOW)
+    return {one.name: one for one in outcomes(entries, CONTEXT)}
 
 
 @pytest.fixture(scope="module")
-def found(tables: Tables) -> dict[str, Outcome]:
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("django") / "shop.db"
+
+
+@pytest.fixture(scope="module")
+def database(file: Path) -> Mapping[str, Any]:
+    made = {"ENGINE": "django.db.backends.sqlite3", "NAME": str(file)}
+    filled(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def found(
+    database: Mapping[str, Any], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Outcome]:
     """What becomes of each periodic task, by its name."""
-    return {one.name: one for one in outcomes(entries_of(tables, NOW, "shop"), CONTEXT)}
+    return exported(tmp_path_factory.mktemp("shop"), database)
 
 
 def test_each_kind_of_outcome(found: Mapping[str, Outcome]) -> None:
     assert names(found, "same") == {
-        "daily", "work days", "first monday", "second monday", "second half", "often",
+        "work days", "at night", "first monday", "second monday", "second half", "often",
         "from then on",
         "until then", "paused", "christmas", "once", "routed",
     }  # fmt: skip
-    assert names(found, "differs") == {"at night", "sunset"}
+    assert names(found, "differs") == {"daily", "sunset", "set here"}
 
 
 @pytest.mark.parametrize(
@@ -72,30 +147,39 @@ def test_what_is_refused(found: Mapping[str, Outcome], name: str, why: str) -> N
     assert found[name].instead
 
 
+def test_an_entry_of_beat_schedule_beside_the_rows_is_named(found: Mapping[str, Outcome]) -> None:
+    assert found["set here"].remarks == (UNKNOWN, NOT_STORED)
+    assert found["daily"].remarks == (OTHERWISE.format("task, args, schedule"),)
+    assert not found["work days"].remarks
+
+
+def row_of(**columns: object) -> dict[str, object]:
+    """Return a row of an interval as the application exports it."""
+    row = {"id": 1, "name": "it", "task": "t", "enabled": True, "interval_id": 1, **columns}
+    return {"name": "it", "row": row, "schedules": {"interval_id": {"every": 1, "period": "days"}}}
+
+
 @pytest.mark.parametrize(
-    ("changes", "every"),
+    ("columns", "every"),
     [
         pytest.param({"args": 5}, 1, id="arguments"),
         pytest.param({"start_time": "0001-01-01T00:00:00+23:00"}, 1, id="before_all_time"),
         pytest.param({"start_time": "9999-12-31T23:59:59.5"}, 1, id="after_all_time"),
         pytest.param({}, "often", id="text"),
         pytest.param({}, None, id="null"),
-        pytest.param({}, 10**30, id="for_ever"),
+        pytest.param({}, 1e30, id="for_ever"),
     ],
 )
 def test_a_row_that_only_sqlite_takes_does_not_end_the_import(
-    changes: Mapping[str, object], every: object
+    columns: Mapping[str, object], every: object
 ) -> None:
-    strange = {"id": 1, "name": "it", "task": "t", "enabled": 1, "interval_id": 1, **changes}
-    sound = {"id": 2, "name": "two", "task": "t", "enabled": 1, "interval_id": 2}
-    sound["last_run_at"] = "2026-11-22 14:00:00"
-    intervals = {
-        1: {"id": 1, "every": every, "period": "days"},
-        2: {"id": 2, "every": 1, "period": "days"},
-    }
-    read = Tables((strange, sound), {"interval_id": intervals})
+    strange: dict[str, Any] = row_of(**columns)
+    strange["schedules"]["interval_id"]["every"] = every
+    sound: dict[str, Any] = row_of(name="two", last_run_at="2026-11-22T14:00:00+00:00")
+    entries = [strange, {**sound, "name": "two"}]
+    made = {"minutebook_beat": 1, "celery": "5", "timezone": "UTC", "entries": entries}
 
-    one, other = outcomes(entries_of(read, NOW, "celery"), CONTEXT)
+    one, other = outcomes(entries_of(made, "beat.json", NOW), CONTEXT)
 
     assert (one.kind, one.name) == ("cannot", "it")
     assert (other.kind, other.name) == ("same", "two")
@@ -107,7 +191,7 @@ def test_a_crontab_task(found: Mapping[str, Outcome]) -> None:
 
     assert document(found, "daily") == {
         "name": "daily",
-        "owner": "import:django-celery-beat",
+        "owner": "import:beat",
         "operations": {"celery_task": {"task": "shop.tasks.run", **step}},
         "when": {"cron_rule": "30 7 * * *", "timezone": "Europe/Paris"},
         "policy": {"overlap": "allow"},
@@ -147,59 +231,79 @@ def test_the_rest_of_a_row(found: Mapping[str, Outcome]) -> None:
     assert "queue" not in routed
 
 
-def test_postgresql_gives_the_same(found: Mapping[str, Outcome], postgresql: PostgreSQL) -> None:
+def test_postgresql_gives_the_same(
+    found: Mapping[str, Outcome], postgresql: PostgreSQL, tmp_path: Path
+) -> None:
     postgresql.execute("CREATE DATABASE django_shop")
     url = sa.make_url(postgresql.url("django_shop"))
-    filled(
-        {
-            "ENGINE": "django.db.backends.postgresql",
-            "NAME": url.database,
-            "USER": url.username,
-            "PASSWORD": url.password,
-            "HOST": url.host or url.query.get("host"),
-            "PORT": url.port or url.query.get("port"),
-        }
-    )
-    with foreign_database(url.render_as_string(hide_password=False)) as connection:
-        tables = read_tables(connection)
-        with pytest.raises(sa.exc.DBAPIError, match="read-only"):
-            connection.execute(sa.text("DROP TABLE django_celery_beat_periodictask"))
+    database = {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": url.database,
+        "USER": url.username,
+        "PASSWORD": url.password,
+        "HOST": url.host or url.query.get("host"),
+        "PORT": url.port or url.query.get("port"),
+    }
+    filled(database)
+    made = exported(tmp_path, database)
     postgresql.execute("DROP DATABASE django_shop WITH (FORCE)")
 
-    assert [*found.values()] == [*outcomes(entries_of(tables, NOW, "shop"), CONTEXT)]
+    assert made == found
 
 
-@pytest.mark.parametrize(
-    ("url", "why"),
-    [
-        pytest.param("postgresql://u:s3cret@127.0.0.1:1/x", "cannot be read", id="away"),
-        pytest.param("sqlite:////nowhere/x.db", "there is no file '/nowhere/x.db'", id="no_file"),
-        pytest.param("mysql://u:s3cret@host/x", "mysql is not supported", id="another_kind"),
-        pytest.param("s3cret", "is not understood", id="no_url"),
-    ],
-)
-def test_a_database_that_cannot_be_read_is_refused_without_its_password(url: str, why: str) -> None:
-    with pytest.raises(Refused, match=why) as refused, foreign_database(url):
-        pytest.fail("it was opened")
+def test_an_export_only_reads(
+    database: Mapping[str, Any], file: Path, found: Mapping[str, Outcome], tmp_path: Path
+) -> None:
+    before = file.read_bytes()
 
-    assert "s3cret" not in str(refused.value)
+    assert exported(tmp_path, database) == found
+    assert file.read_bytes() == before
 
 
-@pytest.mark.parametrize("name", ["shop.db", "shop#2.db"])
-def test_the_file_is_only_read(tmp_path: Path, name: str) -> None:
-    file = tmp_path / name
-    sqlite3.connect(file).execute("CREATE TABLE shops (id)").connection.close()
+def test_a_row_whose_task_has_a_class_of_its_own_says_so(
+    database: Mapping[str, Any], tmp_path: Path
+) -> None:
+    found = exported(tmp_path, database, ONCE="1")
 
-    with foreign_database(f"sqlite:///{file}") as connection:
-        assert sa.inspect(connection).get_table_names() == ["shops"]
-        with pytest.raises(sa.exc.OperationalError, match="readonly"):
-            connection.execute(sa.text("INSERT INTO shops VALUES (1)"))
-
-    assert list(tmp_path.iterdir()) == [file]
+    assert found["work days"].kind == "differs"
+    (remark,) = [one for one in found["work days"].remarks if "class" in one]
+    assert remark.startswith("its class shop.Once overrides apply_async, which Minutebook does not")
 
 
-def test_another_database_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "empty.db").touch()
-    no_table = pytest.raises(Refused, match="has no table django_celery_beat_periodictask")
-    with foreign_database(f"sqlite:///{tmp_path}/empty.db") as connection, no_table:
-        read_tables(connection)
+def test_the_next_instants_are_those_of_the_entries_of_django_celery_beat(
+    database: Mapping[str, Any], file: Path, tmp_path: Path
+) -> None:
+    before = file.read_bytes()
+
+    done = run(tmp_path, database)
+
+    written = {one["name"]: one.get("next_at") for one in json.loads(done.stdout)["entries"]}
+    assert {name for name, instants in written.items() if not instants} == {
+        "paused", "expired", "has run", "broken", "set here",
+    }  # fmt: skip
+    assert {len(instants) for name, instants in written.items() if instants} == {1, 5}
+    assert file.read_bytes() == before
+
+
+def test_times_without_a_zone_are_those_of_django(
+    database: Mapping[str, Any], tmp_path: Path
+) -> None:
+    aware, naive = (
+        exported(tmp_path, database, USE_TZ=use)["from then on"].document for use in "10"
+    )
+
+    assert aware is not None
+    assert naive is not None
+    starts = [datetime.fromisoformat(str(one["policy"]["starts_at"])) for one in (aware, naive)]
+    assert starts[0] - starts[1] in {timedelta(hours=1), timedelta(hours=2)}
+
+
+def test_a_database_that_cannot_be_read_is_one_sentence(tmp_path: Path) -> None:
+    nowhere = {"ENGINE": "django.db.backends.sqlite3", "NAME": str(tmp_path / "none" / "x.db")}
+    done = run(tmp_path, nowhere)
+
+    assert (done.returncode, done.stdout) == (1, b"")
+    (line,) = done.stderr.decode().splitlines()
+    assert line.startswith(
+        "error: the entries of django_celery_beat.schedulers:DatabaseScheduler cannot be read: Oper"
+    )

@@ -1,27 +1,36 @@
-"""The keys of RedBeat, written by RedBeat itself, as entries."""
+"""Entries of RedBeat, saved by RedBeat itself and exported by the application."""
 
 import json
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
 from celery import Celery
+from celery.beat import PersistentScheduler
 from celery.schedules import crontab, schedule
 from dateutil.rrule import FR, MO, SU
 from redbeat import RedBeatSchedulerEntry
 from redbeat.schedules import rrule
+from redis import Redis
 
+from minutebook.beat import schedule_of
+from minutebook.beat.entries import OTHERWISE
+from minutebook.beat.stores import GONE, stored_entries
 from models.action.document import ParseContext
-from models.errors import Refused
 from models.values import format_instant
+from models.values.delays import rounded_up
+from moving.beat_file import entries_of
 from moving.outcomes import Outcome, outcomes
-from moving.redbeat.keys import Application, entries_of, read_definitions, read_due, read_last_runs
 from runtime.clock import utc_now
 from tasks.built_in import built_in_steps
 from tests.servers import Broker
 
 NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
+ROOT = Path(__file__).parents[3]
 CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None)
 
 
@@ -29,7 +38,13 @@ CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None
 def app(broker: Broker) -> Iterator[Celery]:
     """A Celery application that keeps its schedule in Redis."""
     app = Celery("shop", broker=broker.url, set_as_current=False)
-    app.conf.update(timezone="Europe/Paris", redbeat_redis_url=broker.url)
+    app.conf.update(
+        timezone="Europe/Paris",
+        redbeat_redis_url=broker.url,
+        beat_scheduler="redbeat.RedBeatScheduler",
+        task_default_queue="shop",
+        result_backend=None,
+    )
     yield app
     app.close()
 
@@ -38,12 +53,19 @@ def save(app: Celery, name: str, schedule: object, **rest: Any) -> None:
     RedBeatSchedulerEntry(name, "shop.tasks.run", schedule, app=app, **rest).save()
 
 
-def found(broker: Broker) -> dict[str, Outcome]:
-    definitions = read_definitions(broker.url)
-    due = read_due(broker.url)
-    ran = read_last_runs(broker.url, due)
-    app = Application("Europe/Paris", "shop", due, utc_now(), ran)
-    return {one.name: one for one in outcomes(entries_of(definitions, app), CONTEXT)}
+def found(app: Celery) -> dict[str, Outcome]:
+    """Return what becomes of the entries that the application exports, by their names."""
+    written = json.loads(json.dumps(schedule_of(app)))
+    made = entries_of(written, "beat.json", utc_now())
+    return {one.name: one for one in outcomes(made, CONTEXT)}
+
+
+def due_at(broker: Broker, name: str) -> datetime:
+    """Return when RedBeat runs an entry next."""
+    with Redis.from_url(broker.url) as client:
+        score = client.zscore("redbeat::schedule", f"redbeat:{name}")
+    assert isinstance(score, float)
+    return datetime.fromtimestamp(score, UTC)
 
 
 def test_entries_become_actions(app: Celery, broker: Broker) -> None:
@@ -52,7 +74,7 @@ def test_entries_become_actions(app: Celery, broker: Broker) -> None:
     save(app, "halves", crontab([0, 30], "7"), options={"queue": "orders"})
     save(app, "by rrule", rrule("DAILY", dtstart=NOW))
 
-    made = found(broker)
+    made = found(app)
 
     assert {name: one.kind for name, one in made.items()} == {
         "daily": "same",
@@ -63,7 +85,7 @@ def test_entries_become_actions(app: Celery, broker: Broker) -> None:
     documents = {name: one.document or {} for name, one in made.items()}
     assert documents["daily"] == {
         "name": "daily",
-        "owner": "import:redbeat",
+        "owner": "import:beat",
         "operations": {
             "celery_task": {
                 "task": "shop.tasks.run", "args": ["Paris"], "queue": "shop", "priority": 3,
@@ -72,7 +94,7 @@ def test_entries_become_actions(app: Celery, broker: Broker) -> None:
         "when": {"cron_rule": "5 0 * * *", "timezone": "Europe/Paris"},
         "policy": {"overlap": "allow"},
     }  # fmt: skip
-    begins = format_instant(read_due(broker.url)["redbeat:often"])
+    begins = format_instant(rounded_up(due_at(broker, "often")))
     when = {"every": "PT15M", "starting_at": begins}
     assert (documents["often"]["active"], documents["often"]["when"]) == (False, when)
     assert documents["halves"]["when"]["cron_rule"] == "0,30 7 * * *"
@@ -147,11 +169,6 @@ TOKYO = BEGIN.astimezone(timezone(timedelta(hours=9)))
             },
             id="an_offset",
         ),
-        pytest.param(
-            rrule("HOURLY", BEGIN, interval=6),
-            {"every": "PT6H", "starting_at": "2026-01-05T09:30:00Z"},
-            id="hourly",
-        ),
     ],
 )
 def test_a_recurrence_rule_moves_as_redbeat_keeps_it(
@@ -159,10 +176,10 @@ def test_a_recurrence_rule_moves_as_redbeat_keeps_it(
 ) -> None:
     save(app, "it", rule)
 
-    (only,) = found(broker).values()
+    (only,) = found(app).values()
 
     shown = {"at": "09:30", "timezone": "UTC", "starting_at": "2026-01-05T09:30:00"}
-    expected = when if "every" in when else {**shown, **when}
+    expected = {**shown, **when}
     made = (only.document or {})["when"]
     assert made == {key: value for key, value in expected.items() if value is not None}
     assert only.kind == "same", only
@@ -175,11 +192,8 @@ def test_a_recurrence_rule_moves_as_redbeat_keeps_it(
     [
         pytest.param(rrule("YEARLY", BEGIN, byeaster=0), "has byeaster", id="easter"),
         pytest.param(rrule("DAILY", BEGIN, bysecond=[0, 30]), "(bysecond)", id="seconds"),
-        pytest.param(rrule("HOURLY", BEGIN, byminute=[5, 35]), "has byminute", id="minutes"),
-        pytest.param(rrule("HOURLY", BEGIN, count=5), "has count", id="count"),
-        pytest.param(
-            rrule("MINUTELY", BEGIN, until=BEGIN + timedelta(days=900)), "has until", id="until"
-        ),
+        pytest.param(rrule("HOURLY", BEGIN, interval=6), "its rule is HOURLY", id="hourly"),
+        pytest.param(rrule("MINUTELY", BEGIN), "its rule is MINUTELY", id="each_minute"),
         pytest.param(
             rrule("DAILY", BEGIN.astimezone(timezone(timedelta(hours=5, minutes=30)))),
             "has the offset +05:30",
@@ -196,7 +210,7 @@ def test_what_a_recurrence_rule_cannot_say_is_named(
     save(app, "it", rule)
     save(app, "other", crontab("5", 0))
 
-    kinds = {one.kind: one for one in found(broker).values()}
+    kinds = {one.kind: one for one in found(app).values()}
 
     assert why in kinds["cannot"].why
     assert kinds["same"].name == "other"
@@ -207,7 +221,7 @@ def test_the_seconds_of_a_rule_that_began_at_any_instant_are_a_difference(
 ) -> None:
     save(app, "it", rrule("DAILY", BEGIN.replace(second=37)))
 
-    (only,) = found(broker).values()
+    (only,) = found(app).values()
 
     assert (only.kind, only.remarks) == ("differs", ("its seconds (:37) are left out",))
     assert only.upcoming is not None
@@ -218,50 +232,43 @@ def test_the_seconds_of_a_rule_that_began_at_any_instant_are_a_difference(
 
 
 @pytest.mark.parametrize(
-    ("definition", "why"),
+    "definition",
     [
-        pytest.param("[", "is not JSON", id="no_json"),
-        pytest.param("[" * 100_000, "is not JSON", id="deep"),
-        pytest.param("[]", "has no schedule", id="a_list"),
-        pytest.param('{"schedule": {"__type__": "weekday"}}', "is a weekday", id="kind"),
-        pytest.param(
-            json.dumps({"name": 1, "schedule": {"__type__": "interval", "every": 60}}),
-            "is not RedBeat's: task; name",
-            id="half_an_entry",
-        ),
-        pytest.param(
-            '{"schedule": {"__type__": "crontab", "": "1"}, "name": "x"}',
-            "is not RedBeat's: task",
-            id="field_without_name",
-        ),
+        pytest.param("[", id="no_json"),
+        pytest.param("[" * 100_000, id="deep"),
+        pytest.param("[]", id="a_list"),
+        pytest.param('{"schedule": {"__type__": "weekday"}}', id="kind"),
+        pytest.param('{"name": 1, "schedule": {"__type__": "interval"}}', id="half_an_entry"),
         pytest.param(
             '{"schedule": {"__type__": "interval", "every": 1e300}, "name": "x", "task": "t"}',
-            "is too long",
             id="for_ever",
         ),
     ],
 )
-def test_a_strange_definition_is_refused(definition: str, why: str) -> None:
-    (only,) = outcomes(
-        entries_of({"redbeat:x": definition}, Application("UTC", "celery", {}, NOW)), CONTEXT
-    )
+def test_a_strange_definition_is_refused_and_stops_no_other(
+    app: Celery, broker: Broker, definition: str
+) -> None:
+    save(app, "other", crontab("5", 0))
+    with Redis.from_url(broker.url) as client:
+        client.hset("redbeat:x", "definition", definition)
 
-    assert only.kind == "cannot"
-    assert why in only.why
+    made = found(app)
+
+    assert made.pop("other").kind == "same"
+    assert [one.kind for one in made.values()] == ["cannot"]
+    assert all(one.why and one.instead for one in made.values())
 
 
-@pytest.mark.parametrize(
-    ("url", "why"),
-    [
-        pytest.param("redis://:s3cret@127.0.0.1:1/0", "Redis cannot be read", id="away"),
-        pytest.param("s3cret", "the URL is not understood", id="no_url"),
-    ],
-)
-def test_a_redis_that_cannot_be_read_is_refused_without_its_password(url: str, why: str) -> None:
-    with pytest.raises(Refused, match=why) as refused:
-        read_definitions(url)
+def test_an_entry_whose_definition_is_gone_is_named(app: Celery, broker: Broker) -> None:
+    save(app, "gone", crontab("5", 0))
+    save(app, "other", crontab("5", 0))
+    with Redis.from_url(broker.url) as client:
+        client.delete("redbeat:gone")
 
-    assert "s3cret" not in str(refused.value)
+    made = found(app)
+
+    assert (made["gone"].kind, made["other"].kind) == ("cannot", "same")
+    assert made["gone"].why == GONE
 
 
 @pytest.mark.parametrize(
@@ -285,15 +292,90 @@ def test_an_object_that_json_cannot_hold_is_refused(
     save(app, "it", crontab("5", 0), args=args, kwargs=kwargs)
     save(app, "other", crontab("5", 0))
 
-    made = found(broker)
+    made = found(app)
 
     assert made["other"].kind == "same"
     assert [one.kind for name, one in made.items() if name != "other"] == ["cannot"]
     assert any("JSON cannot hold" in one.why and "datetime" in one.why for one in made.values())
 
 
-def test_a_prefix_without_entries_is_refused(app: Celery, broker: Broker) -> None:
-    save(app, "it", crontab("5", 0))
+SHOP = """
+import os
+from celery import Celery
+from celery.schedules import crontab
 
-    with pytest.raises(Refused, match="no entry of RedBeat whose key begins with 'shop:'; write"):
-        read_definitions(broker.url, "shop:")
+app = Celery("shop", broker="memory://")
+app.conf.update(
+    beat_scheduler="redbeat.RedBeatScheduler",
+    redbeat_redis_url=os.environ["REDIS"],
+    redbeat_key_prefix="shop[1]:",
+    timezone="Europe/Paris",
+    task_routes={"shop.tasks.routed": {"queue": "orders", "priority": 7}},
+    beat_schedule={
+        "set here": {"task": "shop.tasks.run", "schedule": 60.0},
+        "often": {"task": "shop.tasks.run", "schedule": 60.0},
+        "routed": {"task": "shop.tasks.routed", "schedule": crontab([5], 0)},
+    },
+)
+"""
+
+
+def exported(folder: Path, url: str) -> dict[str, Outcome]:
+    """Return what becomes of the entries of an application, by their names."""
+    (folder / "shop.py").write_text(SHOP)
+    command = [sys.executable, "-P", "-m", "minutebook", "export", "-A", "shop"]
+    environment = {"PYTHONPATH": str(ROOT), "REDIS": url}
+    done = subprocess.run(
+        command, check=False, cwd=folder, env=environment, capture_output=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    entries = entries_of(json.loads(done.stdout), "beat.json", NOW)
+    return {one.name: one for one in outcomes(entries, CONTEXT)}
+
+
+def everything(client: Redis) -> Mapping[str, object]:
+    return {key: client.dump(key) for key in client.scan_iter("*")}
+
+
+def test_the_keys_of_redbeat_are_read_with_the_routes_of_the_application(
+    app: Celery, broker: Broker, tmp_path: Path
+) -> None:
+    app.conf.redbeat_key_prefix = "shop[1]:"
+
+    def keep(name: str, schedule: object, task: str = "run", **rest: Any) -> None:
+        RedBeatSchedulerEntry(name, f"shop.tasks.{task}", schedule, app=app, **rest).save()
+
+    keep("daily", crontab("5", 0), args=["Paris"], options={"priority": 3})
+    keep("often", schedule(timedelta(minutes=15)), enabled=False)
+    keep("routed", crontab("5", 0), task="routed")
+    keep("by rule", rrule("WEEKLY", NOW, byweekday=[0, 2]))
+    keep("at an instant", crontab("5", 0), kwargs={"day": NOW})
+    with Redis.from_url(broker.url) as client:
+        client.hset("shop[1]:broken", "definition", "{")
+        before = everything(client)
+        made = exported(tmp_path, broker.url)
+        assert everything(client) == before
+
+    kinds = {name: one.kind for name, one in made.items()}
+    assert kinds == {
+        "daily": "same", "often": "differs", "routed": "same", "set here": "differs",
+        "by rule": "same",
+        "at an instant": "cannot", "broken": "cannot",
+    }  # fmt: skip
+    assert made["often"].remarks == (OTHERWISE.format("schedule"),)
+    routed = made["routed"].document or {}
+    step = {"task": "shop.tasks.routed", "queue": "orders", "priority": 7}
+    assert routed["operations"]["celery_task"] == step
+
+
+class Elsewhere(PersistentScheduler):
+    """A scheduler that keeps entries where nothing of ours can look."""
+
+
+def test_another_scheduler_is_named_beside_what_is_set_here() -> None:
+    (only,) = stored_entries(Celery("shop", set_as_current=False), Elsewhere)
+
+    assert only["broken"] == (
+        f"what the scheduler {__name__}.Elsewhere keeps or changes itself is not read"
+    )
+    assert not list(stored_entries(Celery("shop", set_as_current=False), PersistentScheduler))

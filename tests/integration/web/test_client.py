@@ -1,6 +1,5 @@
-"""`minutebook.Client` and its async twin, against a real server."""
+"""`minutebook.Client` against a real server."""
 
-import asyncio
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -30,22 +29,6 @@ def test_an_action_is_applied_run_and_explained(web_on_sqlite: Web) -> None:
         assert client.get_operation_state(ran.id) == "queued"
         assert client.get_operation_state("nothing") == "unknown"
         assert explained.verdict == "not_an_occurrence"
-
-
-def test_the_async_twin_does_the_same(web_on_sqlite: Web) -> None:
-    token = web_on_sqlite.token()
-
-    async def main() -> None:
-        url = web_on_sqlite.url
-        async with minutebook.AsyncClient(url, token, app=APP) as client:
-            (applied,) = await client.apply([NIGHTLY])
-            ran = await client.run("nightly", wait_s=0.1)
-            explained = await client.explain("nightly", "2026-11-22T12:00:00")
-            assert applied.change == "unchanged"
-            assert await client.get_operation_state(ran.id) == "queued"
-            assert explained.text
-
-    asyncio.run(main())
 
 
 def test_an_ended_operation_is_awaited(web_on_sqlite: Web) -> None:

@@ -23,10 +23,8 @@ from moving.crontab import (
     entries_of,
     is_system_form,
 )
-from moving.crontab.export import exported, text_of
 from moving.crontab.forms import account_of
 from moving.entries import Entry
-from moving.exported import Exported
 from moving.outcomes import Outcome, outcomes
 from scheduler.occurrence import occurrences_between
 from tests.factories import STEPS
@@ -36,11 +34,6 @@ NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
 CONTEXT = ParseContext("UTC", NOW, STEPS, created_at=NOW, celery=None, commands=None)
 THIRTY = (Path(__file__).parent / "thirty.crontab").read_text()
 PARIS = "Europe/Paris"
-BACKUP = {
-    "name": "backup",
-    "operations": {"command": {"run": ["/bin/a"]}},
-    "when": {"cron_rule": "0 1 * * *", "timezone": "UTC"},
-}
 DAYS = 3 * 86_400
 NICKNAMES = {
     "@hourly": "0 * * * *", "@daily": "0 0 * * *", "@weekly": "0 0 * * 0",
@@ -467,145 +460,8 @@ def test_thirty_lines_are_due_when_cron_runs_them_over_two_years() -> None:
     assert found == moved(THIRTY)
 
 
-def exports(*documents: dict[str, Any]) -> tuple[list[Exported], str]:
-    found = [exported(parse_action(one, CONTEXT), NOW, None) for one in documents]
-    return found, text_of(found)
-
-
 def planned(document: dict[str, Any]) -> Plan:
     return plan_of(parse_action(document, CONTEXT))
-
-
-def test_an_export_is_the_same_crontab_again() -> None:
-    documents = [one.document for one in moved(THIRTY) if one.document is not None]
-
-    found, text = exports(*documents)
-    again = moved(text)
-
-    assert {remark for one in found for remark in one.remarks} == {
-        "MAILTO: cron mails all output, not only failures"
-    }
-    assert [one.kind for one in again].count("cannot") == 0
-    assert text.count("CRON_TZ=") == 3
-    for before, after in zip(documents, again, strict=True):
-        assert after.document is not None
-        assert planned(after.document).has_same_occurrences(planned(before))
-        assert after.document.get("hooks") == before.get("hooks")
-        assert after.document["operations"]["command"].get("input") == before["operations"][
-            "command"
-        ].get("input")
-
-
-@pytest.mark.parametrize(
-    ("changes", "line"),
-    [
-        (
-            {"operations": {"command": {"run": ["/bin/a", "50% off"]}}},
-            "0 1 * * * /bin/a '50\\% off'",
-        ),
-        (
-            {"operations": {"command": {"shell": "a|b", "env": {"A": "x y"}, "cwd": "/srv"}}},
-            "0 1 * * * export A='x y'; cd /srv || exit; a|b",
-        ),
-        (
-            {"when": {"every": "PT15M", "starting_at": "2026-11-22T00:05:00Z"}},
-            "5,20,35,50 * * * * /bin/a",
-        ),
-    ],
-)
-def test_an_action_becomes_a_line(changes: dict[str, Any], line: str) -> None:
-    _, text = exports({**BACKUP, **changes})
-
-    assert text.splitlines()[-1] == line
-
-
-RUNS_BY = ("minutebook", "--home", "/srv/mb", "--app", "shop", "action", "run")
-
-
-def test_steps_of_minutebook_are_started_by_a_line_that_runs_the_action() -> None:
-    document = {
-        **BACKUP,
-        "name": "the feed",
-        "operations": {"refresh": True, "publish": {"data": True}},
-        "policy": {"retry": {"max_attempts": 3}, "catch_up": "all"},
-        "hooks": {"on_failure": [{"mail": "ann@example.com"}]},
-    }
-
-    found = exported(parse_action(document, CONTEXT), NOW, None, RUNS_BY)
-
-    (text,) = found.entries.values()
-    line = "0 1 * * * minutebook --home /srv/mb --app shop action run 'the feed' --wait"
-    assert text.splitlines()[-1] == line
-    assert 'MAILTO=""' in text
-    assert found.kind == "differs"
-    assert [one for one in found.remarks if "go on running in Minutebook's workers" in one]
-    assert [one for one in found.remarks if "2199-12-31" in one]
-    assert "cron does not catch up" in found.remarks
-    assert not [one for one in found.remarks if "retry" in one or "hooks" in one]
-
-
-def test_steps_on_an_event_are_started_by_no_line() -> None:
-    document = {
-        **BACKUP,
-        "operations": {"refresh": True},
-        "when": {"on": {"action": "other"}},
-    }
-
-    found = exported(parse_action(document, CONTEXT), NOW, None, RUNS_BY)
-
-    assert (found.kind, found.entries) == ("cannot", {})
-    assert "not due by the clock" in found.why
-
-
-@pytest.mark.parametrize(
-    "command",
-    [{"shell": "a #\u2028* * * * * b"}, {"shell": "a", "input": "x\r* * * * * b"}],
-    ids=["command", "input"],
-)
-def test_no_text_becomes_a_line_of_its_own(command: dict[str, Any]) -> None:
-    _, text = exports({**BACKUP, "operations": {"command": command}})
-
-    (line,) = (one for one in text.split("\n") if "* * * * * b" in one)
-    assert line.startswith("0 1 * * * a")
-
-
-@pytest.mark.parametrize(
-    ("changes", "why"),
-    [
-        ({"operations": {"maintenance": True}}, "its steps (maintenance) are not a program"),
-        ({"active": False}, "it is paused"),
-        ({"operations": {"command": {"shell": "a\nb"}}}, "its command has several lines"),
-        (
-            {"operations": {"command": {"shell": "a", "env": {"SHELL": "/bin/sh\n* * * * * b"}}}},
-            "its command has several lines",
-        ),
-        ({"operations": {"command": {"shell": "date +\\%F"}}}, "cron would end the command"),
-        ({"operations": {"command": {"shell": "a" * 999}}}, "longer than cron's 998 bytes"),
-        ({"when": {"every": "PT7M"}}, "does not divide an hour"),
-        ({"when": {"every": "PT90S"}}, "is not at full minutes"),
-        ({"when": {"due_date": "2027-01-01T00:00:00Z"}}, "not due by the clock of a cron rule"),
-    ],
-)
-def test_what_no_line_can_say_is_named(changes: dict[str, Any], why: str) -> None:
-    (found,), _ = exports({**BACKUP, **changes})
-
-    assert found.kind == "cannot"
-    assert why in found.why
-    assert found.instead
-
-
-def test_what_cron_does_not_do_is_named() -> None:
-    policy = {"retry": {"max_attempts": 3}, "catch_up": "all"}
-    hooks = {"on_failure": [{"webhook": "https://example.com/x"}]}
-    (found,), _ = exports({**BACKUP, "policy": policy, "hooks": hooks})
-
-    assert found.remarks == (
-        "cron sends whether or not the last run has ended (overlap skip)",
-        "cron does not catch up",
-        "cron does not retry",
-        "cron has no time limit",
-        "hooks on success and webhooks are left out",
-    )
 
 
 def zones_of(text: str) -> Any:

@@ -75,15 +75,13 @@ def test_other_next_instants_are_a_difference(
     ("schedule", "next_at", "more"),
     [
         pytest.param(CRONTAB, days(FOUR), {}, id="crontab"),
-        pytest.param(CRONTAB, None, {}, id="by_our_own_reading"),
-        pytest.param(CRONTAB, None, {"enabled": False}, id="disabled"),
         pytest.param(
             {"every_s": 86_400}, days(FOUR), {"last_run_at": format_instant(FOUR - DAY)}, id="phase"
         ),
     ],
 )
 def test_the_same_next_instants_are_no_difference(
-    schedule: Mapping[str, object], next_at: list[str] | None, more: Mapping[str, Any]
+    schedule: Mapping[str, object], next_at: list[str], more: Mapping[str, Any]
 ) -> None:
     found = moved(schedule, next_at, **more)
 
@@ -92,9 +90,17 @@ def test_the_same_next_instants_are_no_difference(
     assert found.upcoming.there == found.upcoming.here
 
 
+def test_an_entry_whose_next_instants_are_not_known_is_not_compared() -> None:
+    found = moved(CRONTAB, None)
+
+    assert found.kind == "same"
+    assert found.upcoming is not None
+    assert (found.upcoming.there, len(found.upcoming.here)) == (None, 5)
+
+
 def test_the_report_shows_both_side_by_side() -> None:
     one = _moved(moved(CRONTAB, days(FOUR - timedelta(hours=1))))
-    made = Import(entries=(one,), compared_from=NOW, compared_to=NOW + DAY)
+    made = Import(entries=(one,))
 
     first, original, action, counts = report(made, is_stored=True)
 

@@ -10,10 +10,10 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from minutebook.apscheduler import jobs_of
 from models.action.document import ParseContext, ScheduledActionModel, parse_action, plan_of
 from models.action.schedule import NO_UID
-from moving.apscheduler.exporting import exported, text_of
-from moving.apscheduler.jobs import Work, entries_of, written_jobs
+from moving.apscheduler_jobs import Work, entries_of, written_jobs
 from moving.exported import Exported
 from moving.outcomes import outcomes
+from moving.to_apscheduler import exported, text_of
 from tasks.built_in import built_in_steps
 
 NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
@@ -28,7 +28,7 @@ def action(when: object, step: Any = None, **rest: Any) -> ScheduledActionModel:
 
 
 def moved(*given: Any, **rest: Any) -> Exported:
-    return exported(action(*given, **rest), NOW)
+    return exported(action(*given, **rest))
 
 
 def send_task(*_args: object, **_kwargs: object) -> None:
@@ -137,22 +137,6 @@ def test_what_is_exported_is_imported_as_it_was() -> None:
     step = {"task": "shop.close", "args": ["Paris"]}
     assert back.document["operations"] == {"celery_task": step}
     assert (back.kind, back.document["policy"]["look_back"]) == ("same", "PT5M")
-
-
-@pytest.mark.parametrize(
-    ("rule", "remark"),
-    [
-        pytest.param("30 2 * * *", "6 instants of 730 in two years differ", id="at_night"),
-        # APScheduler 3.11 leaves out the Monday after the Sunday of 23 hours.
-        pytest.param("5 0 * * 1-5", "2 instants of 522 in two years differ", id="work_days"),
-    ],
-)
-def test_instants_that_are_others_where_the_clocks_change_are_counted(
-    rule: str, remark: str
-) -> None:
-    found = moved({"cron_rule": rule, "timezone": "Europe/Paris"})
-
-    assert found.remarks == (remark,)
 
 
 def test_a_paused_action_becomes_a_paused_job() -> None:

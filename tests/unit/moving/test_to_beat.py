@@ -22,7 +22,7 @@ BEAT = {"overlap": "allow"}
 def moved(when: object, zone: str = "UTC", step: Any = None, **rest: Any) -> Exported:
     operations = {"celery_task": {"task": "shop.close", **(step or {})}}
     document = {"name": "it's", "operations": operations, "when": when, "policy": BEAT, **rest}
-    return exported(parse_action(document, CONTEXT), zone, NOW)
+    return exported(parse_action(document, CONTEXT), zone)
 
 
 def loaded(found: Exported, zone: str = "UTC") -> dict[str, Any]:
@@ -113,12 +113,6 @@ def test_an_interval_and_what_beat_does_with_it() -> None:
     (entry,) = loaded(found).values()
     assert entry["schedule"] == schedule(900)
     assert found.remarks == ("beat's grid begins when it starts",)
-
-
-def test_instants_that_are_others_where_the_clocks_change_are_counted() -> None:
-    found = moved({"cron_rule": "30 2 * * *", "timezone": "Europe/Paris"}, zone="Europe/Paris")
-
-    assert found.remarks == ("4 instants of 730 in two years differ",)
 
 
 @pytest.mark.parametrize(

@@ -1,38 +1,29 @@
-"""Jobs of APScheduler 3: as `python -m minutebook apscheduler` writes them, or from its table."""
+"""Jobs of APScheduler 3, as `python -m minutebook apscheduler` writes them."""
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Annotated, Any
 
-import sqlalchemy as sa
 from pydantic import BeforeValidator, Field, JsonValue
 
-from minutebook.apscheduler_fires import next_fires
 from models.action.policy import LONGEST_LOOK_BACK, SHORTEST_LOOK_BACK
 from models.document import Document, read_document
 from models.errors import InvalidDocument, Problem
-from models.errors import Refused as RefusedCommand
 from models.parsing import Reading
 from models.values import Flag, format_instant, parse_list, parse_text
 from models.values.durations import format_span
-from moving.apscheduler.fires import NOT_COMPARED, TriggerFires, engine_of, is_engine_here
-from moving.apscheduler.pickled import job_of
-from moving.apscheduler.rules import rule_of
-from moving.beat import known_of
+from moving.apscheduler_rules import rule_of
+from moving.beat import UNKNOWN, instant_or_none, known_of
 from moving.celery_work import work_of
-from moving.entries import CannotMove, Entry, Known, Refused, check_said, entry_or_refused
-from moving.phases import UNKNOWN, instant_or_none
+from moving.entries import CannotMove, Entry, Refused, check_said, entry_or_refused
 from tasks.steps.command import STEP
 
 VERSION = 1
 OWNER = "import:apscheduler"
-TABLE = "apscheduler_jobs"
-MOST_ROWS = 100_000
-LONGEST_PICKLE = 1_000_000
 # Calls a function by its reference, as APScheduler does.
 CALL = (
     "import importlib, json, operator, sys; m, _, f = sys.argv[1].partition(':'); "
@@ -94,7 +85,7 @@ class Work:
     python: str | None = None
 
 
-def written_jobs(document: object) -> Iterator[Job | Refused]:
+def written_jobs(document: object) -> Iterator[Job]:
     """Yield the jobs of a file; raises InvalidDocument."""
     read, problems = read_document(Jobs, document, Reading())
     if read is None or problems:
@@ -108,59 +99,24 @@ def written_jobs(document: object) -> Iterator[Job | Refused]:
         yield one.model_copy(update={"as_of": read.written_at})
 
 
-def stored_jobs(connection: sa.Connection, table: str = TABLE) -> Iterator[Job | Refused]:
-    """Yield the jobs of an SQLAlchemyJobStore; raises Refused for a database without them."""
-    if not sa.inspect(connection).has_table(table):
-        remedy = "name the job store's database, and its `tablename` with --table"
-        raise RefusedCommand(f"the database has no table {table!r}; {remedy}")
-    its: sa.ColumnClause[Any] = sa.column("id")
-    state: sa.ColumnClause[Any] = sa.column("job_state")
-    found = sa.select(its, state).select_from(sa.table(table)).order_by(its)
-    rows = connection.execute(found.limit(MOST_ROWS + 1)).all()
-    if len(rows) > MOST_ROWS:
-        raise RefusedCommand(f"the table {table} has more than {MOST_ROWS} rows")
-    for id, pickled in rows:
-        try:
-            yield _stored_job(pickled)
-        except CannotMove as error:
-            yield Refused(str(id), f"{table} {id}", error.why, error.instead)
-
-
-def _stored_job(pickled: object) -> Job:
-    if not isinstance(pickled, bytes | memoryview) or len(pickled) > LONGEST_PICKLE:
-        why = f"its state is not a pickle of at most {LONGEST_PICKLE} bytes"
-        raise CannotMove(why, "let APScheduler save it again")
-    read, problems = read_document(Job, job_of(bytes(pickled)), Reading())
-    if read is None or problems:
-        parts = "; ".join(dict.fromkeys(problem.path for problem in problems))
-        raise CannotMove(f"it is not APScheduler's: {parts}", "let APScheduler save it again")
-    return read
-
-
 def entries_of(
-    jobs: Iterator[Job | Refused], where: str, work: Work, now: datetime
+    jobs: Iterable[Job], where: str, work: Work, now: datetime
 ) -> Iterator[Entry | Refused]:
-    """Yield the entries of jobs; `where` names their file or table."""
+    """Yield the entries of jobs; `where` names their file."""
     for job in jobs:
-        if isinstance(job, Refused):
-            yield job
-            continue
         place = f"{where} {job.id}"
         yield entry_or_refused(job.id, place, partial(_entry, job, place, work, now))
 
 
 def _entry(job: Job, where: str, work: Work, now: datetime) -> Entry:
     if job.broken:
-        raise CannotMove(job.broken, "write a function of a module instead, and schedule that")
+        raise CannotMove(job.broken, "write a function of a module, and schedule that")
     check_said(job.unsaid, "function")
     trigger = _continued(job)
     rule = rule_of(trigger, now)
     operations, policy, remarks = _work(job, work)
     bounds = {"starts_at": rule.starts_at, "ends_at": rule.ends_at}
-    # An interval without a beginning has no instants of its own.
-    is_compared = is_engine_here() and not job.begins_anew
     unknown = (UNKNOWN,) if job.begins_anew else ()
-    not_compared = () if is_engine_here() else (NOT_COMPARED,)
     return Entry(
         # The id is unique in the job store, the name need not be.
         name=job.id,
@@ -176,22 +132,9 @@ def _entry(job: Job, where: str, work: Work, now: datetime) -> Entry:
             **_late(job),
             **{key: format_instant(at) for key, at in bounds.items() if at is not None},
         },
-        remarks=(*remarks, *rule.remarks, *_of_grace(job), *unknown, *not_compared),
-        fires=TriggerFires(trigger) if is_compared else None,
-        known=_next(job, trigger, now),
+        remarks=(*remarks, *rule.remarks, *_of_grace(job), *unknown),
+        known=known_of(job.next_at, instant_or_none(job.as_of) or now),
     )
-
-
-def _next(job: Job, trigger: Mapping[str, Any], now: datetime) -> Known | None:
-    """Return when APScheduler runs a job next: as the file says, or by its trigger here."""
-    at = instant_or_none(job.next_run_time)
-    is_drawn = bool(trigger.get("jitter"))
-    if job.as_of or at is None or job.paused or is_drawn or not is_engine_here():
-        return known_of(job.next_at, instant_or_none(job.as_of) or now)
-    engine = engine_of(trigger)
-    # A trigger of calendar intervals counts from the date of its last run, in its own zone.
-    first = at.astimezone(getattr(engine, "timezone", UTC))
-    return Known(tuple(next_fires(engine, first, now, job.misfire_grace_time)), now)
 
 
 def _continued(job: Job) -> Mapping[str, Any]:

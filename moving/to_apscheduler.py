@@ -1,9 +1,8 @@
 """Actions as jobs of APScheduler 3, exactly or with what is lost."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pprint import pformat
-from typing import Any
 
 from cron.fields import FIELDS, WEEKDAY, Field
 from models.action.document import ScheduledActionModel, plan_of
@@ -12,10 +11,9 @@ from models.action.plan import Plan
 from models.action.recurrence import RecurrenceModel
 from models.action.rule import RuleModel
 from models.action.rules import CronModel, DueDateModel
-from moving.apscheduler.fires import NOT_COMPARED, TriggerFires, is_engine_here
 from moving.cron_text import all_of, ranges_of, values_of
 from moving.entries import CannotMove
-from moving.exported import KEEP, Exported, compared, lost, options_of, task_of
+from moving.exported import KEEP, Exported, lost, options_of, task_of
 from moving.to_beat import crontabs_of
 
 HEADER = '''"""Minutebook's actions as jobs of APScheduler 3.
@@ -44,22 +42,19 @@ jobs = [
 {jobs}]
 '''
 SECOND = timedelta(seconds=1)
-NAMES = ("minute", "hour", "day", "month", "day_of_week")
+NAMES = ("minute", "hour", "day", "month", "day_of_week", "second")
 # What APScheduler can do too: it catches up, and a job may have a beginning and an end.
 KEEPS = ("catch_up", "bounds")
 
 
-def exported(action: ScheduledActionModel, now: datetime) -> Exported:
-    """Return an action as a job, compared over two years if APScheduler is installed."""
-    plan = plan_of(action)
+def exported(action: ScheduledActionModel) -> Exported:
+    """Return an action as a job."""
     try:
-        trigger = _trigger(plan)
-        job = _job(action, plan, trigger)
+        job = _job(action, plan_of(action))
     except CannotMove as error:
         return Exported.refused(action.name, error)
-    more = compared(plan, TriggerFires(trigger), now) if is_engine_here() else (NOT_COMPARED,)
     return Exported.made(
-        action.name, {action.name: job}, (*more, *lost(action, "APScheduler", keeps=KEEPS))
+        action.name, {action.name: job}, tuple(lost(action, "APScheduler", keeps=KEEPS))
     )
 
 
@@ -69,7 +64,7 @@ def text_of(found: Sequence[Exported]) -> str:
     return HEADER.replace("{jobs}", written)
 
 
-def _job(action: ScheduledActionModel, plan: Plan, trigger: Mapping[str, Any]) -> str:
+def _job(action: ScheduledActionModel, plan: Plan) -> str:
     handed = task_of(plan)
     call = {
         "name": handed.task,
@@ -90,57 +85,66 @@ def _job(action: ScheduledActionModel, plan: Plan, trigger: Mapping[str, Any]) -
         f"        {name!r}: {pformat(value, width=10_000, sort_dicts=False)},\n"
         for name, value in parts.items()
     )
-    return f"    {{\n{written}        'trigger': {_written(trigger)},\n    }},\n"
+    return f"    {{\n{written}        'trigger': {_trigger(plan)},\n    }},\n"
 
 
-def _trigger(plan: Plan) -> dict[str, Any]:
-    """Return the trigger as `python -m minutebook apscheduler` writes it; raises CannotMove."""
-    bounds = {
-        "start_date": plan.policy.starts_at and plan.policy.starts_at.isoformat(),
-        # APScheduler's end is included.
-        "end_date": plan.policy.ends_at and (plan.policy.ends_at - SECOND).isoformat(),
-    }
-    found = [one for rule in plan.rules for one in _triggers(rule, bounds)]
+def _trigger(plan: Plan) -> str:
+    """Return the Python that makes the trigger of a plan; raises CannotMove."""
+    starts_at, ends_at = plan.policy.starts_at, plan.policy.ends_at
+    # APScheduler's end is included.
+    bounds = _dated(start_date=starts_at, end_date=ends_at and ends_at - SECOND)
+    found = [one for rule in plan.rules for one in _triggers(rule, plan, bounds)]
     if len(found) == 1:
         return found[0]
-    if any(one["type"] != "cron" for one in found):
+    if any(isinstance(one, DueDateModel) for one in plan.rules):
         why = "one of its rules is a due date, which APScheduler forgets beside others"
         raise CannotMove(why, "make an action of each rule")
-    return {"type": "or", "triggers": found}
+    return f"OrTrigger([{', '.join(found)}])"
 
 
-def _triggers(rule: RuleModel, bounds: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _triggers(rule: RuleModel, plan: Plan, bounds: str) -> list[str]:
     match rule:
         case CronModel(cron_rule=text, timezone=zone):
             return [
-                {"type": "cron", "fields": _fields(crontab), "timezone": zone, **bounds}
+                f"CronTrigger({_fields(crontab)}, timezone={zone!r}{bounds})"
                 for crontab in crontabs_of(text)
             ]
         case FromEndModel():
             why = "it counts from the end of its last run, and APScheduler does not"
             raise CannotMove(why, KEEP)
-        case IntervalModel(every=every, starting_at=starting_at, first_n=first_n):
-            first = starting_at + first_n * every
-            if bounds["start_date"]:
-                behind = datetime.fromisoformat(bounds["start_date"]) - first
-                first += max(-(-behind // every), 0) * every
-            seconds = int(every.total_seconds())
-            start = {"start_date": first.isoformat()}
-            return [{"type": "interval", "seconds": seconds, **bounds, **start}]
+        case IntervalModel():
+            return [_interval(rule, plan)]
         case DueDateModel(due_at=due_at):
-            return [{"type": "date", "run_date": due_at.isoformat()}]
+            return [f"DateTrigger({_at(due_at)})"]
         case RecurrenceModel(rrule=text):
             raise CannotMove(f"APScheduler 3 does not know the recurrence rule {text}", KEEP)
         case _:
             raise CannotMove("APScheduler knows no events, of users or of the sun", KEEP)
 
 
-def _fields(crontab: Sequence[str]) -> dict[str, str]:
+def _interval(rule: IntervalModel, plan: Plan) -> str:
+    starts_at, ends_at = plan.policy.starts_at, plan.policy.ends_at
+    first = rule.starting_at + rule.first_n * rule.every
+    if starts_at:
+        first += max(-((first - starts_at) // rule.every), 0) * rule.every
+    bounds = _dated(start_date=first, end_date=ends_at and ends_at - SECOND)
+    return f"IntervalTrigger(seconds={int(rule.every.total_seconds())}, timezone='UTC'{bounds})"
+
+
+def _dated(**bounds: datetime | None) -> str:
+    """Return the arguments of bounds that are given."""
+    return "".join(f", {name}={_at(at)}" for name, at in bounds.items() if at)
+
+
+def _at(at: datetime) -> str:
+    return f"datetime.fromisoformat({at.isoformat()!r})"
+
+
+def _fields(crontab: Sequence[str]) -> str:
     """Return the fields of a trigger, in which Monday is day 0; steps become lists of values."""
     order = dict(zip(FIELDS, crontab, strict=True))
-    texts = [_text(field, order[field]) for field in FIELDS]
-    fields = dict(zip(NAMES, texts, strict=True))
-    return {**fields, "second": "0"}
+    texts = [*(_text(field, order[field]) for field in FIELDS), "0"]
+    return ", ".join(f"{name}={text!r}" for name, text in zip(NAMES, texts, strict=True))
 
 
 def _text(field: Field, text: str) -> str:
@@ -148,22 +152,3 @@ def _text(field: Field, text: str) -> str:
     if values == all_of(field):
         return "*"
     return ranges_of({(day - 1) % 7 for day in values} if field is WEEKDAY else values)
-
-
-def _written(trigger: Mapping[str, Any]) -> str:
-    """Return the Python that makes a trigger."""
-    bounds = "".join(
-        f", {name}=datetime.fromisoformat({trigger[name]!r})"
-        for name in ("start_date", "end_date")
-        if trigger.get(name)
-    )
-    match trigger["type"]:
-        case "cron":
-            named = ", ".join(f"{name}={text!r}" for name, text in trigger["fields"].items())
-            return f"CronTrigger({named}, timezone={trigger['timezone']!r}{bounds})"
-        case "interval":
-            return f"IntervalTrigger(seconds={trigger['seconds']}, timezone='UTC'{bounds})"
-        case "date":
-            return f"DateTrigger(datetime.fromisoformat({trigger['run_date']!r}))"
-        case _:
-            return f"OrTrigger([{', '.join(map(_written, trigger['triggers']))}])"

@@ -11,16 +11,12 @@ from celery.schedules import schedule
 
 from minutebook.beat import schedule_of
 from models.action.document import ParseContext
-from moving.apscheduler.jobs import Work, written_jobs
-from moving.apscheduler.jobs import entries_of as jobs_entries
+from moving.apscheduler_jobs import Work, written_jobs
+from moving.apscheduler_jobs import entries_of as jobs_entries
+from moving.beat import UNKNOWN
 from moving.beat_file import entries_of
-from moving.django_beat import entries_of as rows_entries
-from moving.django_beat.tables import Tables
 from moving.entries import Entry, Refused
 from moving.outcomes import outcomes
-from moving.phases import UNKNOWN
-from moving.redbeat.keys import Application
-from moving.redbeat.keys import entries_of as keys_entries
 from tasks.built_in import built_in_steps
 
 NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
@@ -123,42 +119,17 @@ def test_an_entry_of_beat(
         pytest.param(
             {"last_run_at": NOW - 60 * MINUTE, "enabled": 0}, "2026-11-22T14:15:00Z", (), id="off"
         ),
-        pytest.param(
-            {"last_run_at": NOW.replace(tzinfo=None)}, None, (UNKNOWN,), id="zone_of_django"
-        ),
     ],
 )  # fmt: skip
 def test_a_row_of_django_celery_beat(
     row: Mapping[str, object], starting_at: str | None, remarks: tuple[str, ...]
 ) -> None:
-    strange = {"id": 1, "name": "it", "task": "t", "enabled": 1, "interval_id": 1, **row}
-    intervals = {1: {"id": 1, "every": 15, "period": "minutes"}}
-    (only,) = rows_entries(Tables((strange,), {"interval_id": intervals}), NOW)
-
-    assert of(only) == (starting_at, remarks)
-
-
-@pytest.mark.parametrize(
-    ("due", "starting_at", "remarks"),
-    [
-        pytest.param({}, None, (UNKNOWN,), id="nothing"),
-        pytest.param({"redbeat:other": NOW}, None, (UNKNOWN,), id="of_another_key"),
-        pytest.param({"redbeat:it": NOW + MINUTE}, "2026-11-22T15:01:00Z", (), id="score"),
-        pytest.param(
-            {"redbeat:it": NOW - 60 * MINUTE},
-            "2026-11-22T14:00:00Z",
-            (LATE.format("2026-11-22T14:00:00Z"),),
-            id="overdue",
-        ),
-    ],
-)
-def test_a_key_of_redbeat(
-    due: Mapping[str, datetime], starting_at: str | None, remarks: tuple[str, ...]
-) -> None:
-    every = {"__type__": "interval", "every": 900, "relative": False}
-    definition = json.dumps({"name": "it", "task": "t", "schedule": every})
-    app = Application("UTC", "celery", due, NOW)
-    (only,) = keys_entries({"redbeat:it": definition}, app)
+    columns = {"id": 1, "name": "it", "task": "t", "enabled": 1, "interval_id": 1, **row}
+    schedules = {"interval_id": {"id": 1, "every": 15, "period": "minutes"}}
+    entry = {"name": "it", "row": columns, "schedules": schedules}
+    made = {"minutebook_beat": 1, "celery": "5", "timezone": "UTC", "entries": [entry]}
+    written = json.loads(json.dumps(made, default=datetime.isoformat))
+    (only,) = entries_of({**written, "written_at": "2026-11-22T15:00:00Z"}, "beat.json", NOW)
 
     assert of(only) == (starting_at, remarks)
 

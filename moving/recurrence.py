@@ -9,51 +9,41 @@ from cron import InvalidRule
 from cron.recurrence import read_recurrence
 from cron.recurrent_days import RecurrentMinutes
 from cron.zone import canonical_name
-from models.values import format_instant
-from models.values.durations import format_span
-from moving.entries import CannotMove
-from moving.wall_fires import GridFires, RecurrenceFires
+from moving.entries import CORRECT, CannotMove
 
 FREQUENCIES = ("YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY", "MINUTELY", "SECONDLY")
-# Those that count from their first instant, whatever the clock shows.
-SPANS = {
-    "HOURLY": timedelta(hours=1),
-    "MINUTELY": timedelta(minutes=1),
-    "SECONDLY": timedelta(seconds=1),
-}
+OF_DAYS = FREQUENCIES[:4]
 WEEKDAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 # Parts of the other frequencies, by their names in RFC 5545.
 LISTS = ("bysetpos", "bymonth", "bymonthday", "byyearday", "byweekno", "byhour", "byminute")
 HOUR = timedelta(hours=1)
-CORRECT = "correct it in the schedule it comes from"
-MOST = 1_000_000
 # How long a zone must keep an offset to stand for it.
 KEPT = timedelta(days=731)
 
-Rule = tuple[dict[str, Any], RecurrenceFires | GridFires, tuple[str, ...]]
 
+def rule_of(
+    written: Mapping[str, Any], zone: str, as_of: datetime
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return a recurrence rule as an action has it, and what differs; raises CannotMove.
 
-def rule_of(written: Mapping[str, Any], zone: str, as_of: datetime) -> Rule:
-    """Return a recurrence rule as an action has it, its instants in dateutil, and what differs.
-
-    RedBeat keeps no zone but the offset of `dtstart`, which no clock change moves. Raises
-    CannotMove.
+    RedBeat keeps no zone but the offset of `dtstart`, which no clock change moves.
     """
     frequency, begins = _frequency(written.get("freq")), _instant(written.get("dtstart"))
+    if frequency not in OF_DAYS:
+        why = f"its rule is {frequency}, and one of an action is of whole days"
+        raise CannotMove(why, "write an interval, or a cron rule")
     if written.get("byeaster") not in (None, [], ()):
         raise CannotMove("its rule has byeaster", "write a due date for each year")
-    if frequency in SPANS:
-        return *_span(frequency, written, begins), ()
     if any(_values(written, "bysecond")) or len(_values(written, "bysecond")) > 1:
         raise CannotMove("its rule has seconds (bysecond)", "write an interval")
     zone = _zone(begins, zone, as_of)
     wall = begins.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
     second = 0 if _values(written, "bysecond") else wall.second
     left_out = (f"its seconds (:{second:02}) are left out",) if second else ()
-    return *_recurrence(";".join(_parts(frequency, written)), wall, zone), left_out
+    return _recurrence(";".join(_parts(frequency, written)), wall, zone), left_out
 
 
-def _recurrence(text: str, wall: datetime, zone: str) -> tuple[dict[str, Any], RecurrenceFires]:
+def _recurrence(text: str, wall: datetime, zone: str) -> dict[str, Any]:
     minute = wall.replace(second=0, microsecond=0)
     try:
         rule = read_recurrence(text)
@@ -62,9 +52,7 @@ def _recurrence(text: str, wall: datetime, zone: str) -> tuple[dict[str, Any], R
     except InvalidRule as error:
         raise CannotMove(str(error), CORRECT) from None
     when = {"rrule": rule.text, "timezone": zone, "starting_at": minute.isoformat()}
-    if not rule.times:
-        when["at"] = f"{wall:%H:%M}"
-    return when, RecurrenceFires(rule.text, wall, zone)
+    return when if rule.times else {**when, "at": f"{wall:%H:%M}"}
 
 
 def _parts(frequency: str, written: Mapping[str, Any]) -> Iterator[str]:
@@ -86,26 +74,6 @@ def _parts(frequency: str, written: Mapping[str, Any]) -> Iterator[str]:
         yield f"BYDAY={','.join(map(_weekday, days))}"
     if written.get("until") is not None:
         yield f"UNTIL={_instant(written['until']).astimezone(UTC):%Y%m%dT%H%M%SZ}"
-
-
-def _span(
-    frequency: str, written: Mapping[str, Any], begins: datetime
-) -> tuple[dict[str, Any], GridFires]:
-    """Return the interval of an hourly rule or a shorter one; raises CannotMove."""
-    more = [
-        name
-        for name, value in written.items()
-        if (name[:2] == "by" or name in ("count", "until")) and value not in (None, [], ())
-    ]
-    if more:
-        why = f"its {frequency} rule has {', '.join(more)}, which an interval has not"
-        raise CannotMove(why, "write a cron rule, with starts_at and ends_at")
-    number = _whole("interval", written.get("interval") or 1)
-    if not 0 < number <= MOST:
-        raise CannotMove(f"its interval {number} is no number of periods", CORRECT)
-    every = SPANS[frequency] * number
-    when = {"every": format_span(every), "starting_at": format_instant(begins)}
-    return when, GridFires(begins, every)
 
 
 def _zone(begins: datetime, zone: str, as_of: datetime) -> str:

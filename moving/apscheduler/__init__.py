@@ -1,1 +1,0 @@
-"""Jobs of APScheduler 3: read as data, compared with its own triggers, and written."""
