@@ -96,7 +96,7 @@ def test_the_link_that_it_prints_signs_in_once(home: Installation) -> None:
     assert address is not None
     assert link is not None
 
-    with httpx.Client(base_url=address[1]) as browser:
+    with httpx.Client(base_url=address[1], headers={"Origin": address[1]}) as browser:
         answers = [browser.post(link[1]) for _ in range(2)]
         page = browser.get("/sessions")
 

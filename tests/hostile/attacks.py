@@ -418,7 +418,8 @@ def _planted_cookie(stage: Stage) -> str:
     try:
         token = stage.installation.cli("token", "create", "--role", "admin")["token"]
         with httpx.Client(base_url=address, follow_redirects=True, timeout=60) as browser:
-            assert browser.post("/sign-in", data={"token": token}).status_code == 200
+            own = {"Sec-Fetch-Site": "same-origin"}
+            assert browser.post("/sign-in", data={"token": token}, headers=own).status_code == 200
             path = "/actions/secret/delete?app=bakery"
             planted = ["Done.", [path, "Go on", {}], "0" * 64]
             browser.cookies.set("mb_notice", quote(json.dumps(planted)))

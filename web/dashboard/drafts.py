@@ -28,9 +28,7 @@ def kept(form: Form) -> dict[str, str]:
     return {name: form.one(name) for name in FIELDS} if form.one("document") else {}
 
 
-def offer(
-    request: Request, app: str, fields: Mapping[str, str], csrf: str, status: int = 200
-) -> HTMLResponse:
+def offer(request: Request, app: str, fields: Mapping[str, str]) -> HTMLResponse:
     """Return the page from which one goes on with a draft."""
-    values = {"visitor": None, "app": app, "fields": {**fields, "csrf": csrf}}
-    return render(request, "draft.html", values, status)
+    values = {"visitor": None, "app": app, "fields": fields}
+    return render(request, "draft.html", values)

@@ -17,8 +17,8 @@ from web.dashboard import (
     sign_in,
     static_files,
 )
-from web.dashboard.errors import answer_error, answer_stale
-from web.dashboard.session import SignInNeeded, StaleForm
+from web.dashboard.errors import answer_error
+from web.dashboard.session import SignInNeeded
 from web.problems import install
 
 # Pages belong neither to the API nor to its description.
@@ -42,7 +42,6 @@ def mount(app: FastAPI) -> tuple[APIRouter, ...]:
     """Let the application answer errors for people; return the routers of all pages."""
     install(app, answer_error)
     app.add_exception_handler(SignInNeeded, sign_in.ask_to_sign_in)
-    app.add_exception_handler(StaleForm, answer_stale)
     return pages()
 
 

@@ -4,11 +4,9 @@ Pages accept only the cookie of a session, and the API only a bearer token: no p
 can reach the API by a visitor's cookie.
 """
 
-import hmac
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from typing import Annotated, Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -28,8 +26,6 @@ from web.guards import FROM_PROXY
 from web.problems import BodyTooLarge, Forbidden, Unauthorized
 
 COOKIE = "mb_session"
-CSRF_FIELD = "csrf"
-CSRF_HEADER = "X-CSRF-Token"
 LARGEST_FORM = 2**20
 MOST_FIELDS = 10_000
 LONGEST_PATH = 2_000
@@ -38,14 +34,6 @@ LONGEST_NAME = 200
 
 class SignInNeeded(Unauthorized):
     """The request has no open session."""
-
-
-class StaleForm(Forbidden):
-    """The form is of another session than the request; what it holds is not lost."""
-
-    def __init__(self, visitor: "Visitor") -> None:
-        super().__init__("the page is of another session; reload it, and try again")
-        self.visitor = visitor
 
 
 @dataclass(frozen=True)
@@ -86,8 +74,6 @@ class Visitor:
     session_id: str
     # The token that opened the session; None for a link of `minutebook up`.
     token_id: str | None
-    # To be sent back with every change.
-    csrf: str
     # The fields of a change's form.
     form: Form = field(default_factory=Form)
 
@@ -112,7 +98,7 @@ def viewing(permission: Permission = Permission.READ, *, is_of_installation: boo
 def changing(permission: Permission, *, is_of_installation: bool = False) -> Any:
     """Return the dependency of a change: its Visitor, with the form that was sent.
 
-    Refuses what does not come from a page of this session, and that of a small app what is of the
+    Refuses what a page of another site sends, and to the session of a small app what is of the
     installation.
     """
 
@@ -122,11 +108,7 @@ def changing(permission: Permission, *, is_of_installation: bool = False) -> Any
 
     async def resolve(request: Request, visitor: Annotated[Visitor, Depends(permitted)]) -> Visitor:
         # Read only now: a request without permission sends its body in vain.
-        form = await read_form(request)
-        visitor = request.state.visitor = replace(visitor, form=form)
-        sent = request.headers.get(CSRF_HEADER) or form.one(CSRF_FIELD)
-        if not hmac.compare_digest(sent.encode(), visitor.csrf.encode()):
-            raise StaleForm(visitor)
+        visitor = request.state.visitor = replace(visitor, form=await read_form(request))
         return visitor
 
     return declared(resolve, Access(permission, is_of_installation))
@@ -151,24 +133,38 @@ async def read_form(request: Request) -> Form:
         raise BodyTooLarge(f"the form has more than {MOST_FIELDS} fields") from None
 
 
-def csrf_of(secret: str) -> str:
-    """Return what the pages of a session send back with every change."""
-    return hmac.new(secret.encode(), b"csrf", sha256).hexdigest()
-
-
 def refuse_foreign(request: Request) -> None:
-    """Raise Forbidden for a change that a page of another site sends.
+    """Raise Forbidden for a change that no page of ours sends.
 
-    A browser says so itself; an old one, or one without TLS, names the origin of the page.
+    A browser names the sender in `Sec-Fetch-Site`; an old one, or one that came by plain HTTP, in
+    `Origin` or `Referer`.
     """
-    site = request.headers.get("Sec-Fetch-Site")
-    origin = request.headers.get("Origin")
-    foreign = "the change comes from a page of another site"
+    headers = request.headers
+    site = headers.get("Sec-Fetch-Site")
+    if site in {"same-origin", "none"}:
+        return
     if site is not None:
-        if site not in {"same-origin", "none"}:
-            raise Forbidden(foreign)
-    elif origin is not None and origin.partition("://")[2] != request.headers.get("Host"):
-        raise Forbidden(f"{foreign}, or a proxy does not pass on the header Host")
+        raise Forbidden("the change comes from a page of another site")
+    sender = headers.get("Origin") or headers.get("Referer")
+    if sender is None:
+        raise Forbidden("the browser does not name the page that sends the change; use another one")
+    if _origin(sender) not in _own_origins(request):
+        named = visible_line(_origin(sender))[:LONGEST_NAME]
+        raise Forbidden(
+            f"the change comes from a page of {named}; if that is this site, set "
+            "SCHED_WEB_PUBLIC_URL to its address"
+        )
+
+
+def _own_origins(request: Request) -> set[str]:
+    """Return where a browser finds our pages: where it asked, and the address that is set."""
+    public: str = request.app.state.installation.settings.web.public_url
+    return {f"{request.url.scheme}://{request.headers.get('Host')}", _origin(public)}
+
+
+def _origin(url: str) -> str:
+    """Return the scheme, host and port of a URL."""
+    return "/".join(url.split("/", 3)[:3])
 
 
 def person_by_proxy(request: Request) -> Person | None:
@@ -234,10 +230,7 @@ def _visitor(request: Request, permission: Permission, is_of_installation: bool 
         raise SignInNeeded("sign in first")
     app = request.path_params.get("app") or request.query_params.get("app") or None
     whole = opened_for(request, bearer, bearer.app_name)
-    csrf = csrf_of(secret)
-    visitor = Visitor(
-        whole, whole, bearer.role, bearer.app_name, bearer.token_id, bearer.parent, csrf
-    )
+    visitor = Visitor(whole, whole, bearer.role, bearer.app_name, bearer.token_id, bearer.parent)
     # For the frame of the page, even if this request ends with an error.
     request.state.visitor = visitor
     require(bearer, permission)

@@ -22,7 +22,6 @@ from web.dashboard.session import (
     Form,
     Visitor,
     changing,
-    csrf_of,
     forget,
     is_fragment,
     own_path,
@@ -146,7 +145,7 @@ def _open(request: Request, text: str, kind: TokenKind, asked: Following) -> Res
     if secret is None:
         raise Unauthorized("the link was used")
     if asked.app and asked.draft:
-        page = drafts.offer(request, asked.app, asked.draft, csrf_of(secret))
+        page = drafts.offer(request, asked.app, asked.draft)
         return remember(request, page, secret)
     return remember(request, see(request, asked.following), secret)
 

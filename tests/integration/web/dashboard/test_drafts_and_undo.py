@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from models.roles import Role
 from models.tables import actions
 from tests.integration.web.conftest import APP, Web
-from tests.integration.web.dashboard.conftest import Browse, csrf_of
+from tests.integration.web.dashboard.conftest import Browse
 from web.dashboard.action import ActionQuery, answers
 from web.dashboard.session import Visitor
 
@@ -30,16 +30,11 @@ def fields(page: httpx.Response, form: str) -> dict[str, str]:
     return {name: unescape(value) for name, value in found}
 
 
-def named(web: Web) -> set[str]:
-    return {one["name"] for one in web.client().get("/api/actions", params={"app": APP}).json()}
-
-
 def test_a_draft_outlives_its_session(web_on_sqlite: Web, browse: Browse) -> None:
     browser = browse(web_on_sqlite)
-    csrf = csrf_of(browser)
     browser.cookies.clear()
 
-    asked = browser.post(f"/apps/{APP}/store", data={"csrf": csrf, "document": DRAFT})
+    asked = browser.post(f"/apps/{APP}/store", data={"document": DRAFT})
     kept = fields(asked, "/sign-in")
     offered = browser.post("/sign-in", data={**kept, "token": web_on_sqlite.token()})
     went_on = browser.post(f"/apps/{APP}/draft", data=fields(offered, f"/apps/{APP}/draft"))
@@ -50,39 +45,20 @@ def test_a_draft_outlives_its_session(web_on_sqlite: Web, browse: Browse) -> Non
     assert f">{DRAFT}</textarea>" in unescape(went_on.text)
 
 
-def test_a_draft_of_another_session_is_offered_again_and_not_stored(
-    web_on_sqlite: Web, browse: Browse
-) -> None:
-    browser = browse(web_on_sqlite)
-    document = '{"name": "x", "when": {"every": 60}, "operations": {"maintenance": {}}}'
-
-    answer = browser.post(f"/apps/{APP}/store", data={"csrf": "0" * 64, "document": document})
-
-    assert answer.status_code == 403
-    assert fields(answer, f"/apps/{APP}/draft")["csrf"] == csrf_of(browser)
-    assert named(web_on_sqlite) == {"nightly", *NIGHTLY_DEFAULTS}
-    other = browser.post(f"{ACTION}/pause", data={"csrf": "0" * 64})
-    assert (other.status_code, "Your draft is kept" in other.text) == (403, False)
-
-
-NIGHTLY_DEFAULTS = {"maintenance"}
-
-
 @pytest.mark.parametrize(("verb", "back"), [("pause", "resume"), ("resume", "pause")])
 def test_a_change_is_taken_back_by_the_button_beside_its_notice(
     web_on_sqlite: Web, browse: Browse, verb: str, back: str
 ) -> None:
     browser = browse(web_on_sqlite)
-    csrf = csrf_of(browser)
     if verb == "resume":
-        browser.post(f"{ACTION}/pause", data={"csrf": csrf})
+        browser.post(f"{ACTION}/pause")
         browser.get("/actions")
-    browser.post(f"{ACTION}/{verb}", data={"csrf": csrf})
+    browser.post(f"{ACTION}/{verb}")
     page = browser.get(ACTION)
     notice = page.text.partition('class="notice"')[2].partition("</div>")[0]
 
     assert f'action="{ACTION}/{back}"' in notice
-    assert browser.post(f"{ACTION}/{back}", data={"csrf": csrf}).status_code == 303
+    assert browser.post(f"{ACTION}/{back}").status_code == 303
     shown = web_on_sqlite.client().get("/api/actions/nightly", params={"app": APP}).json()
     assert shown["active"] is (verb == "pause")
 
@@ -113,7 +89,7 @@ def test_who_may_not_backfill_makes_the_server_plan_none(
     web_on_sqlite: Web, role: Role, plans: bool
 ) -> None:
     shop = web_on_sqlite.opened.for_request(APP, is_bound=True, bearer="tests")
-    visitor = Visitor(shop, shop, role, APP, "", None, "")
+    visitor = Visitor(shop, shop, role, APP, "", None)
     backwards = ActionQuery(**{"from": "2026-07-02T00:00:00Z", "to": "2026-07-01T00:00:00Z"})
 
     fault = answers(visitor, "nightly", backwards)["fault"]
@@ -134,7 +110,7 @@ def test_several_changes_are_taken_back_together(web_on_sqlite: Web, browse: Bro
     browser = browse(web_on_sqlite)
     client = web_on_sqlite.client()
     uid = client.get("/api/actions/nightly", params={"app": APP}).json()["uid"]
-    data = {"csrf": csrf_of(browser), "verb": "pause", "uid": [uid]}
+    data = {"verb": "pause", "uid": [uid]}
 
     browser.post("/actions", data=data)
     notice = browser.get("/actions").text.partition('class="notice"')[2]
@@ -147,11 +123,10 @@ def test_a_deleted_action_keeps_its_page_and_can_be_created_again(
     web_on_sqlite: Web, browse: Browse
 ) -> None:
     browser = browse(web_on_sqlite)
-    csrf = csrf_of(browser)
     client = web_on_sqlite.client()
     uid = client.get("/api/actions/nightly", params={"app": APP}).json()["uid"]
 
-    deleted = browser.post(f"{ACTION}/delete", data={"csrf": csrf, "sure": "1"})
+    deleted = browser.post(f"{ACTION}/delete", data={"sure": "1"})
     listed = browser.get(deleted.headers["Location"])
     page = browser.get(f"/apps/{APP}/actions/{uid}")
 
@@ -159,9 +134,7 @@ def test_a_deleted_action_keeps_its_page_and_can_be_created_again(
     assert (page.status_code, browser.get(ACTION).status_code) == (200, 404)
     assert "Its history stays; it never runs again." in page.text
     assert "Run now" not in page.text
-    assert (
-        browser.post(f"/apps/{APP}/actions/{uid}/restore", data={"csrf": csrf}).status_code == 303
-    )
+    assert browser.post(f"/apps/{APP}/actions/{uid}/restore").status_code == 303
     made = client.get("/api/actions/nightly", params={"app": APP}).json()
     assert made["uid"] != uid
     assert made["document"]["when"]["cron_rule"] == "0 3 * * *"
@@ -214,7 +187,7 @@ def test_one_that_cannot_be_resumed_does_not_stop_the_others(
     browser = browse(web_on_sqlite)
     client = web_on_sqlite.client()
     found = client.get("/api/actions", params={"app": APP}).json()
-    chosen = {"csrf": csrf_of(browser), "uid": [one["uid"] for one in found]}
+    chosen = {"uid": [one["uid"] for one in found]}
     browser.post("/actions", data={**chosen, "verb": "pause"})
     with web_on_sqlite.engine.begin() as connection:
         wrong = '{"name": "maintenance", "when": {}, "operations": {}}'

@@ -16,7 +16,7 @@ from tests import browser as chrome
 from tests.browser import Chromium
 from tests.factories import claimed, make_action, make_operation, row_of
 from tests.integration.web.conftest import APP, Web
-from tests.integration.web.dashboard.conftest import Browse, csrf_of
+from tests.integration.web.dashboard.conftest import Browse
 from views.changes import switching
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -96,7 +96,7 @@ def test_the_plan_says_what_is_left_out_and_why(web_on_sqlite: Web, browse: Brow
     make_failed(web_on_sqlite, 3, "send mail")
     switching.pause(web_on_sqlite.opened, "send mail")
     browser = browse(web_on_sqlite)
-    asked = {"csrf": csrf_of(browser), "verb": "retry", "state": "failed"}
+    asked = {"verb": "retry", "state": "failed"}
 
     page = browser.post("/operations", data=asked).text
 
@@ -107,7 +107,7 @@ def test_the_plan_says_what_is_left_out_and_why(web_on_sqlite: Web, browse: Brow
 def test_the_answer_of_a_plan_sent_twice_does_it_once(web_on_sqlite: Web, browse: Browse) -> None:
     (id,) = make_failed(web_on_sqlite, 1)
     browser = browse(web_on_sqlite)
-    asked = {"csrf": csrf_of(browser), "verb": "retry", "state": "failed"}
+    asked = {"verb": "retry", "state": "failed"}
     answer = dict(HIDDEN.findall(browser.post("/operations", data=asked).text)) | {"sure": "1"}
 
     sent = [browser.post("/operations", data=answer) for _ in range(2)]
@@ -122,7 +122,7 @@ def test_a_viewer_selects_nothing(web_on_sqlite: Web, browse: Browse) -> None:
     browser = browse(web_on_sqlite, Role.VIEWER)
 
     page = browser.get("/operations?state=failed").text
-    refused = browser.post("/operations", data={"csrf": csrf_of(browser), "verb": "retry"})
+    refused = browser.post("/operations", data={"verb": "retry"})
 
     assert "data-pick" not in page
     assert refused.status_code == 403

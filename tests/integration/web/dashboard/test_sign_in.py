@@ -1,4 +1,4 @@
-"""Who may see the pages: sign-in, sessions, links, and what other sites cannot do."""
+"""Who may see the pages: sign-in, sessions, links."""
 
 import re
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from models.sql import database_now
 from models.tables import tokens as stored
 from runtime.config import Settings
 from tests.integration.web.conftest import APP, Serve, Web
-from tests.integration.web.dashboard.conftest import FIREFOX, Browse, csrf_of
+from tests.integration.web.dashboard.conftest import FIREFOX, OWN_PAGE, Browse
 from views import tokens
 from views.tokens import sessions
 
@@ -60,7 +60,8 @@ def test_behind_tls_and_a_path_the_cookie_stays_there(
     proxied = settings.web.model_copy(update={"proxies": ("127.0.0.1",), "root_path": "/mb"})
     web = serve(settings.model_copy(update={"web": proxied}))
 
-    with httpx.Client(base_url=web.url, headers={"X-Forwarded-Proto": "https"}) as proxy:
+    said = {"X-Forwarded-Proto": "https", **OWN_PAGE}
+    with httpx.Client(base_url=web.url, headers=said) as proxy:
         answer = proxy.post("/sign-in", data={"token": web.token(), "next": "/actions"})
         asked = proxy.get("/sessions")
         signed_in = proxy.get("/sessions", headers={"Cookie": answer.headers["set-cookie"]})
@@ -141,10 +142,10 @@ def test_each_door_accepts_its_own_kind_alone(web_on_sqlite: Web, browse: Browse
         return httpx.get(f"{web.url}/sessions", cookies={"mb_session": text}).status_code
 
     def sign_in(text: str) -> int:
-        return httpx.post(f"{web.url}/sign-in", data={"token": text}).status_code
+        return browser.post("/sign-in", data={"token": text}).status_code
 
     def by_link(text: str) -> int:
-        return httpx.post(f"{web.url}/sign-in/{text}").status_code
+        return browser.post(f"/sign-in/{text}").status_code
 
     assert [api(one) for one in (secret, link, token)] == [401, 401, 200]
     assert [page(one) for one in (token, link, secret)] == [303, 303, 200]
@@ -169,7 +170,7 @@ def test_a_session_ends_with_its_token(web: Web, browse: Browse, end: str) -> No
     browser, id = browse(web, token=token), token.split("_")[1]
 
     if end == "revoked":
-        done = admin.post(f"/tokens/{id}/revoke", data={"csrf": csrf_of(admin), "sure": "1"})
+        done = admin.post(f"/tokens/{id}/revoke", data={"sure": "1"})
         assert (done.status_code, done.headers["location"]) == (303, "/sessions")
     else:
         age(web, "expires_at IS NOT NULL AND kind = 'token'")
@@ -191,7 +192,7 @@ def test_signing_out_ends_the_session_on_the_server(web: Web, browse: Browse) ->
     browser = browse(web)
     kept = browser.cookies["mb_session"]
 
-    answer = browser.post("/sign-out", data={"csrf": csrf_of(browser)})
+    answer = browser.post("/sign-out")
 
     assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
     assert "mb_session" not in browser.cookies
@@ -266,82 +267,10 @@ def test_a_page_without_a_session_asks_for_one_and_comes_back(
     assert (odd.status_code, odd.headers["location"]) == (303, "/sign-in?next=/")
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
-        pytest.param({}, id="none"),
-        pytest.param({"csrf": "0" * 64}, id="wrong"),
-        pytest.param({"csrf": "é"}, id="no_ascii"),
-    ],
-)
-def test_a_change_needs_what_the_pages_of_its_session_send(
-    web_on_sqlite: Web, browse: Browse, sent: dict[str, str]
-) -> None:
-    browser = browse(web_on_sqlite)
-
-    answer = browser.post("/sign-out", data=sent)
-
-    assert answer.status_code == 403
-    assert "The page is of another session" in answer.text
-    assert answer_of(browser) == (200, None)
-
-
-def test_what_another_session_sends_is_refused(web_on_sqlite: Web, browse: Browse) -> None:
-    token = web_on_sqlite.token()
-    mine, other = browse(web_on_sqlite, token=token), browse(web_on_sqlite, token=token)
-
-    answer = mine.post("/sign-out", data={"csrf": csrf_of(other)})
-
-    assert answer.status_code == 403
-    assert answer_of(mine) == (200, None)
-
-
-def test_a_script_sends_it_as_a_header(web_on_sqlite: Web, browse: Browse) -> None:
-    browser = browse(web_on_sqlite)
-
-    answer = browser.post("/sign-out", headers={"X-CSRF-Token": csrf_of(browser)})
-
-    assert answer.status_code == 303
-
-
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        pytest.param({"Origin": "https://evil.example"}, 403, id="another_site"),
-        pytest.param({"Origin": "null"}, 403, id="a_sandbox"),
-        pytest.param({"Origin": "http://127.0.0.1:1"}, 403, id="another_port"),
-        pytest.param({"Sec-Fetch-Site": "cross-site"}, 403, id="cross_site"),
-        pytest.param({"Sec-Fetch-Site": "same-site"}, 403, id="a_sister_domain"),
-        pytest.param({"Origin": "{own}"}, 303, id="own_page"),
-        # A proxy passes another Host; what the browser says cannot be made by a page.
-        pytest.param(
-            {"Origin": "https://cron.example", "Sec-Fetch-Site": "same-origin"}, 303, id="proxied"
-        ),
-    ],
-)
-def test_a_page_of_another_site_changes_nothing(
-    web_on_sqlite: Web, browse: Browse, headers: dict[str, str], status: int
-) -> None:
-    web, browser = web_on_sqlite, browse(web_on_sqlite)
-    sent = {name: text.format(own=web.url) for name, text in headers.items()}
-    form = {"csrf": csrf_of(browser)}
-
-    fresh = browse(web, role=None)
-    link = link_of(web)
-    answers = [
-        browser.post("/sign-out", data=form, headers=sent),
-        # Nor does it sign someone in as somebody else.
-        fresh.post("/sign-in", data={"token": web.token()}, headers=sent),
-        fresh.post(link, headers=sent),
-    ]
-
-    assert [one.status_code for one in answers] == [status] * 3
-
-
 def test_a_form_that_is_too_large_is_refused(web_on_sqlite: Web, browse: Browse) -> None:
     browser = browse(web_on_sqlite)
 
-    large = browser.post("/sign-out", data={"csrf": csrf_of(browser), "more": "x" * 2**20})
+    large = browser.post("/sign-out", data={"more": "x" * 2**20})
     many = browser.post("/sign-out", content="&".join(["a=b"] * 10_001))
 
     assert [large.status_code, many.status_code] == [413, 413]
@@ -370,7 +299,7 @@ def test_everybody_sees_the_sessions_of_their_own_token(web_on_sqlite: Web, brow
         for one in (first, admin, bound)
     ]
     assert revocable == [0, 4, 1]
-    own = first.post(f"/sessions/{listed['first'][0]}/revoke", data={"csrf": csrf_of(first)})
+    own = first.post(f"/sessions/{listed['first'][0]}/revoke")
     assert own.status_code == 303
     assert answer_of(second) == SIGNED_OUT
 
@@ -384,10 +313,9 @@ def test_nobody_ends_a_session_of_others(web_on_sqlite: Web, browse: Browse) -> 
     )  # fmt: skip
 
     for other in (editor, bound):
-        csrf = {"csrf": csrf_of(other)}
-        assert other.post(f"/sessions/{mine}/revoke", data=csrf).status_code == 404
+        assert other.post(f"/sessions/{mine}/revoke").status_code == 404
     token = admin.get("/sessions").text.partition("/tokens/")[2].partition("/")[0]
-    refused = editor.post(f"/tokens/{token}/revoke", data={"csrf": csrf_of(editor)})
+    refused = editor.post(f"/tokens/{token}/revoke")
 
     assert refused.status_code == 403
     assert "may not administer" in refused.text
@@ -413,7 +341,7 @@ def test_only_tokens_are_listed_as_tokens(web: Web, browse: Browse) -> None:
 def test_the_audit_names_the_session(web: Web, browse: Browse) -> None:
     browser = browse(web)
     id = browser.cookies["mb_session"].split("_")[1]
-    browser.post("/sign-out", data={"csrf": csrf_of(browser)})
+    browser.post("/sign-out")
 
     with web.engine.connect() as connection:
         query = sa.text("SELECT verb, object, actor FROM audit ORDER BY id DESC LIMIT 2")
@@ -517,10 +445,9 @@ def age(web: Web, which: str) -> None:
 
 def test_a_visitor_chooses_the_zone_of_times(web_on_sqlite: Web, browse: Browse) -> None:
     browser = browse(web_on_sqlite)
-    csrf = csrf_of(browser)
 
-    chosen = browser.post("/zone", data={"csrf": csrf, "zone": "Asia/Tokyo"})
-    refused = browser.post("/zone", data={"csrf": csrf, "zone": "Nowhere"})
+    chosen = browser.post("/zone", data={"zone": "Asia/Tokyo"})
+    refused = browser.post("/zone", data={"zone": "Nowhere"})
 
     assert (chosen.status_code, refused.status_code) == (303, 409)
     assert "Asia/Tokyo" in browser.get("/").text
