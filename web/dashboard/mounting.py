@@ -4,6 +4,7 @@ from fastapi import APIRouter, FastAPI
 
 from runtime.plug_ins import added
 from web.dashboard import (
+    account,
     action,
     actions,
     apps,
@@ -13,7 +14,6 @@ from web.dashboard import (
     overview,
     public,
     search,
-    sessions,
     sign_in,
     static_files,
 )
@@ -32,7 +32,7 @@ ROUTERS = (
     health.router,
     public.router,
     search.router,
-    sessions.router,
+    account.router,
     sign_in.router,
     static_files.router,
 )

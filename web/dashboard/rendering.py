@@ -231,7 +231,7 @@ def _notice(kept: str, key: bytes) -> Notice:
 def _key(request: Request) -> bytes:
     """Return what seals the buttons of a session; empty without one."""
     visitor = getattr(request.state, "visitor", None)
-    return b"" if visitor is None else request.cookies["mb_session"].encode()
+    return b"" if visitor is None else request.cookies.get("mb_session", "").encode()
 
 
 def _seal(undo: Sequence[Any] | None, key: bytes) -> str:

@@ -1,4 +1,6 @@
-"""The visitor of a page, and what they may do: a session that a token or a link opened.
+"""The visitor of a page, and what they may do.
+
+They have a session that a token or a link opened, or a proxy names them.
 
 Pages accept only the cookie of a session, and the API only a bearer token: no page of another site
 can reach the API by a visitor's cookie.
@@ -16,11 +18,10 @@ from fastapi.responses import Response
 from models.errors import NotFound
 from models.roles import PERMITS, Permission, Role, TokenKind
 from models.store.schema import UnfitSchema
+from models.store.tokens import SIGNED_ON, Bearer
 from runtime.database import DATABASE_AWAY
 from runtime.visible import visible_line
 from views.installation import Installation
-from views.tokens.seats import Person
-from views.tokens.sessions import still_named
 from web.access import Access, bearer_of, declared, opened_for, require
 from web.guards import FROM_PROXY
 from web.problems import BodyTooLarge, Forbidden, Unauthorized
@@ -71,9 +72,8 @@ class Visitor:
     role: Role
     # The small app that the session is bound to; None for the whole installation.
     app_name: str | None
+    # Empty for a person whom a proxy names with each request.
     session_id: str
-    # The token that opened the session; None for a link of `minutebook up`.
-    token_id: str | None
     # The fields of a change's form.
     form: Form = field(default_factory=Form)
 
@@ -167,21 +167,29 @@ def _origin(url: str) -> str:
     return "/".join(url.split("/", 3)[:3])
 
 
-def person_by_proxy(request: Request) -> Person | None:
-    """Return the person who signed in, from a configured proxy; None from others."""
+def person_by_proxy(request: Request) -> str:
+    """Return the name of the person whom a configured proxy names; empty from others.
+
+    Empty if the header is there twice: one could be the proxy's, and one the client's.
+    """
     web = request.app.state.installation.settings.web
-    if not web.sso_header or not request.scope.get(FROM_PROXY, False):
+    said = request.headers.getlist(web.sso_header) if web.sso_header else []
+    if len(said) != 1 or not request.scope.get(FROM_PROXY, False):
+        return ""
+    return visible_line(said[0].strip())[:LONGEST_NAME]
+
+
+def bearer_by_session(request: Request) -> Bearer | None:
+    """Return the bearer of the open session of a browser."""
+    return bearer_of(request, request.cookies.get(COOKIE, ""), TokenKind.SESSION)
+
+
+def _bearer_by_proxy(request: Request) -> Bearer | None:
+    name = person_by_proxy(request)
+    if not name:
         return None
-    name = visible_line(_said_once(request, web.sso_header))[:LONGEST_NAME]
-    groups = _said_once(request, web.sso_groups_header) if web.sso_groups_header else ""
-    its = frozenset(one.strip() for one in groups.split(",")) - {""}
-    return Person(name, its) if name else None
-
-
-def _said_once(request: Request, header: str) -> str:
-    """Return a header; empty if it is there twice: one could be the proxy's, one the client's."""
-    said = request.headers.getlist(header)
-    return said[0].strip() if len(said) == 1 else ""
+    role = Role(request.app.state.installation.settings.web.sso_role)
+    return Bearer("", role, None, None, None, TokenKind.SESSION, f"{SIGNED_ON}{name}")
 
 
 def own_path(text: str) -> str:
@@ -223,14 +231,12 @@ def is_fragment(request: Request) -> bool:
 
 
 def _visitor(request: Request, permission: Permission, is_of_installation: bool = False) -> Visitor:
-    secret = request.cookies.get(COOKIE, "")
-    bearer = bearer_of(request, secret, TokenKind.SESSION)
-    opened: Installation = request.app.state.installation
-    if bearer is None or not still_named(opened, bearer, person_by_proxy(request)):
+    bearer = bearer_by_session(request) or _bearer_by_proxy(request)
+    if bearer is None:
         raise SignInNeeded("sign in first")
     app = request.path_params.get("app") or request.query_params.get("app") or None
     whole = opened_for(request, bearer, bearer.app_name)
-    visitor = Visitor(whole, whole, bearer.role, bearer.app_name, bearer.token_id, bearer.parent)
+    visitor = Visitor(whole, whole, bearer.role, bearer.app_name, bearer.token_id)
     # For the frame of the page, even if this request ends with an error.
     request.state.visitor = visitor
     require(bearer, permission)
@@ -241,8 +247,6 @@ def _visitor(request: Request, permission: Permission, is_of_installation: bool 
 
 def visitor_or_none(request: Request) -> Visitor | None:
     """Return the visitor of a request for no page of ours, for the frame of the answer."""
-    if COOKIE not in request.cookies:
-        return None
     with suppress(SignInNeeded, Forbidden, NotFound, UnfitSchema, *DATABASE_AWAY):
         return _visitor(request, Permission.READ, False)
     return None

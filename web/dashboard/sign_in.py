@@ -8,19 +8,18 @@ from urllib.parse import quote
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import RedirectResponse, Response
 
-from models.errors import NotFound, Refused
+from models.errors import Refused
 from models.roles import Permission, TokenKind
 from views import tokens
 from views.installation import Installation
 from views.tokens import sessions
-from views.tokens.seats import Person, only_seat, seats_of
-from web.access import authenticated, bearer_of
+from web.access import authenticated
 from web.dashboard import drafts
 from web.dashboard.rendering import render, see
 from web.dashboard.session import (
-    COOKIE,
     Form,
     Visitor,
+    bearer_by_session,
     changing,
     forget,
     is_fragment,
@@ -37,27 +36,15 @@ from web.problems import Unauthorized
 router = APIRouter(include_in_schema=False)
 SentForm = Annotated[Form, Depends(read_form)]
 NEXT = "next"
-# Which of several small apps the session of a person is for; empty for the installation.
-SEAT = "app"
 
 
 @router.get("/sign-in")
 def sign_in_page(request: Request) -> Response:
-    """Show the form for a token; a person known by a session or a proxy goes on at once."""
-    asked = request.query_params.get(NEXT)
-    following = own_path(asked or "/")
-    opened: Installation = request.app.state.installation
-    person = person_by_proxy(request)
-    bearer = bearer_of(request, request.cookies.get(COOKIE, ""), TokenKind.SESSION)
-    chosen = request.query_params.get(SEAT)
-    held = "" if bearer is None else bearer.app_name or ""
-    is_held = bearer is not None and sessions.still_named(opened, bearer, person)
-    if is_held and chosen in {None, held}:
+    """Show the form for a token; who has a session goes on at once."""
+    following = own_path(request.query_params.get(NEXT, "/"))
+    if bearer_by_session(request):
         return see(request, following)
-    # After signing out, a person is asked, and not signed in again.
-    if person is None or asked is None:
-        return _form(request, Following(following))
-    return _take_seat(request, person, Following(following), chosen)
+    return _form(request, Following(following))
 
 
 @router.post("/sign-in")
@@ -91,8 +78,9 @@ def use_link(request: Request, link: str) -> Response:
 
 @router.post("/sign-out")
 def sign_out(request: Request, visitor: Annotated[Visitor, changing(Permission.READ)]) -> Response:
-    """End the session."""
-    tokens.revoke(visitor.opened, visitor.session_id)
+    """End the session; whom a proxy names has none."""
+    if visitor.session_id:
+        tokens.revoke(visitor.opened, visitor.session_id)
     return forget(request, see(request, "/sign-in", say("sign_in.signed_out")))
 
 
@@ -119,29 +107,10 @@ class Following:
     draft: Mapping[str, str] = field(default_factory=dict)
 
 
-def _take_seat(request: Request, person: Person, asked: Following, chosen: str | None) -> Response:
-    """Open the session of a person whom a proxy names, or ask which one."""
-    opened: Installation = request.app.state.installation
-    seats = seats_of(person, opened.settings.web)
-    if not seats:
-        return _form(request, asked, say("sign_in.no_group", name=person.name), 403)
-    seat = only_seat(seats)
-    if chosen is not None:
-        seat = next((one for one in seats if (one.app or "") == chosen), None)
-    if seat is None:
-        return _form(request, asked)
-    try:
-        secret = sessions.open_for(opened, person, seat, request.headers.get("User-Agent", ""))
-    except NotFound as error:
-        return _form(request, asked, error.on_page, 403)
-    return remember(request, see(request, asked.following), secret)
-
-
 def _open(request: Request, text: str, kind: TokenKind, asked: Following) -> Response:
     bearer = authenticated(request, text, kind)
     opened: Installation = request.app.state.installation
-    browser = request.headers.get("User-Agent", "")
-    secret = sessions.open_session(opened, bearer, browser)
+    secret = sessions.open_session(opened, bearer)
     if secret is None:
         raise Unauthorized("the link was used")
     if asked.app and asked.draft:
@@ -151,8 +120,5 @@ def _open(request: Request, text: str, kind: TokenKind, asked: Following) -> Res
 
 
 def _form(request: Request, asked: Following, error: str = "", status: int = 200) -> Response:
-    person = person_by_proxy(request)
-    web = request.app.state.installation.settings.web
-    seats = () if person is None else seats_of(person, web)
-    values = {"asked": asked, "error": error, "person": person, "seats": seats}
+    values = {"asked": asked, "error": error, "person": person_by_proxy(request)}
     return render(request, "sign_in.html", values, status)

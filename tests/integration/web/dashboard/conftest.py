@@ -9,7 +9,6 @@ from models.roles import Role
 from runtime.certificates import authorities
 from tests.integration.web.conftest import Web
 
-FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 # What a browser says of a form on one of our own pages.
 OWN_PAGE = {"Sec-Fetch-Site": "same-origin"}
 
@@ -27,7 +26,7 @@ def browse() -> Iterator[Browse]:
         browser = httpx.Client(
             base_url=web.url,
             timeout=30,
-            headers={"User-Agent": FIREFOX, **OWN_PAGE},
+            headers=OWN_PAGE,
             verify=authorities(),
         )
         opened.append(browser)

@@ -31,7 +31,7 @@ EVERY_PAGE = (
     "/apps/shop/summary",
     "/apps/shop/templates/hello",
     "/health",
-    "/sessions",
+    "/account",
     "/looks",
     "/?zoom=hour",
     "/?zoom=week",

@@ -45,7 +45,7 @@ PAGES = {
     "/apps/{app}/summary": "/apps/shop/summary",
     "/apps/{app}/summary/html": "/apps/shop/summary/html",
     "/health": "/health",
-    "/sessions": "/sessions",
+    "/account": "/account",
     "/looks": "/looks",
     "/sign-in": "/sign-in",
     "/sign-in/{link}": "/sign-in/mbl_0",
