@@ -1,7 +1,5 @@
 """The pages that open and close a session."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Annotated
 from urllib.parse import quote
 
@@ -14,7 +12,6 @@ from views import tokens
 from views.installation import Installation
 from views.tokens import sessions
 from web.access import authenticated
-from web.dashboard import drafts
 from web.dashboard.rendering import render, see
 from web.dashboard.session import (
     Form,
@@ -44,20 +41,20 @@ def sign_in_page(request: Request) -> Response:
     following = own_path(request.query_params.get(NEXT, "/"))
     if bearer_by_session(request):
         return see(request, following)
-    return _form(request, Following(following))
+    return _form(request, following)
 
 
 @router.post("/sign-in")
 def sign_in(request: Request, form: SentForm) -> Response:
     """Open a session by a token."""
     refuse_foreign(request)
-    asked = Following(own_path(form.one(NEXT, "/")), form.one("draft_of"), drafts.kept(form))
+    following = own_path(form.one(NEXT, "/"))
     try:
-        return _open(request, form.one("token").strip(), TokenKind.TOKEN, asked)
+        return _open(request, form.one("token").strip(), TokenKind.TOKEN, following)
     except Unauthorized:
-        return _form(request, asked, say("sign_in.wrong"), 401)
+        return _form(request, following, say("sign_in.wrong"), 401)
     except Refused as error:
-        return _form(request, asked, error.on_page, 403)
+        return _form(request, following, error.on_page, 403)
 
 
 @router.get("/sign-in/{link}")
@@ -71,9 +68,9 @@ def use_link(request: Request, link: str) -> Response:
     """Open a session by a link, once."""
     refuse_foreign(request)
     try:
-        return _open(request, link, TokenKind.LINK, Following())
+        return _open(request, link, TokenKind.LINK, "/")
     except Unauthorized:
-        return _form(request, Following(), say("sign_in.used"), 401)
+        return _form(request, "/", say("sign_in.used"), 401)
 
 
 @router.post("/sign-out")
@@ -84,41 +81,24 @@ def sign_out(request: Request, visitor: Annotated[Visitor, changing(Permission.R
     return forget(request, see(request, "/sign-in", say("sign_in.signed_out")))
 
 
-async def ask_to_sign_in(request: Request, _error: Exception) -> Response:
-    """Answer a request without a session: sign in, and come back, with the draft that it sends."""
-    following = page_asked(request)
-    if app := drafts.app_of(request):
-        fields = drafts.kept(await read_form(request))
-        if fields:
-            return _form(request, Following(following, app, fields), say("draft.sign_in"), 401)
+def ask_to_sign_in(request: Request, _error: Exception) -> Response:
+    """Answer a request without a session: sign in, and come back."""
     root = request.scope.get("root_path", "")
-    place = f"{root}/sign-in?{NEXT}={quote(following, safe='/')}"
+    place = f"{root}/sign-in?{NEXT}={quote(page_asked(request), safe='/')}"
     if is_fragment(request):
         return Response(status_code=401, headers={"HX-Redirect": place})
     return RedirectResponse(place, 303)
 
 
-@dataclass(frozen=True, slots=True)
-class Following:
-    """Where to go on after signing in: a page, or a draft for a small app."""
-
-    following: str = "/"
-    app: str = ""
-    draft: Mapping[str, str] = field(default_factory=dict)
-
-
-def _open(request: Request, text: str, kind: TokenKind, asked: Following) -> Response:
+def _open(request: Request, text: str, kind: TokenKind, following: str) -> Response:
     bearer = authenticated(request, text, kind)
     opened: Installation = request.app.state.installation
     secret = sessions.open_session(opened, bearer)
     if secret is None:
         raise Unauthorized("the link was used")
-    if asked.app and asked.draft:
-        page = drafts.offer(request, asked.app, asked.draft)
-        return remember(request, page, secret)
-    return remember(request, see(request, asked.following), secret)
+    return remember(request, see(request, following), secret)
 
 
-def _form(request: Request, asked: Following, error: str = "", status: int = 200) -> Response:
-    values = {"asked": asked, "error": error, "person": person_by_proxy(request)}
+def _form(request: Request, following: str, error: str = "", status: int = 200) -> Response:
+    values = {"following": following, "error": error, "person": person_by_proxy(request)}
     return render(request, "sign_in.html", values, status)

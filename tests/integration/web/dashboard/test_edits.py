@@ -141,27 +141,6 @@ def test_ten_next_occurrences_stand_beside_the_form(web_on_sqlite: Web, browse: 
     assert text.partition("Next runs")[2].partition("</ul>")[0].count("<li>") == 10
 
 
-def test_an_undo_after_another_change_changes_nothing(web_on_sqlite: Web, browse: Browse) -> None:
-    browser = browse(web_on_sqlite)
-    path = f"/apps/{APP}/actions/nightly"
-    for hour in (4, 5):
-        browser.post(
-            f"/apps/{APP}/store",
-            data={**opened(browser), "document": document(hour)},
-        )
-
-    late = browser.post(f"{path}/revert", data={"to": "1", "made": "2"})
-    broken = browser.post(f"{path}/revert", data={"to": "x", "made": "3"})
-    missing = browser.post(f"{path}/revert", data={"to": "9", "made": "3"})
-    done = browser.post(f"{path}/revert", data={"to": "2", "made": "3"})
-
-    assert "another change came first" in late.text
-    codes = [one.status_code for one in (late, broken, missing, done)]
-    assert codes == [412, 409, 404, 303]
-    shown = web_on_sqlite.client().get(f"/api/actions/nightly?app={APP}").json()
-    assert (shown["revision"], shown["document"]["when"]["cron_rule"]) == (4, "0 4 * * *")
-
-
 def test_an_older_revision_opens_in_the_form_with_what_restoring_it_changes(
     web_on_sqlite: Web, browse: Browse
 ) -> None:

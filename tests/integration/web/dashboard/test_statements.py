@@ -53,7 +53,7 @@ PAGES = {
     "/status/{app}": "/status/shop",
 }
 # Other addresses of a page above, and a stream, whose page is counted.
-ALSO = {"/apps/{app}/store", "/apps/{app}/draft", "/operations/{id}/live"}
+ALSO = {"/apps/{app}/store", "/operations/{id}/live"}
 
 
 def number_of(engine: sa.Engine, statements: Sequence[str]) -> int:
