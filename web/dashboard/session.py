@@ -181,7 +181,8 @@ def person_by_proxy(request: Request) -> str:
 
 def bearer_by_session(request: Request) -> Bearer | None:
     """Return the bearer of the open session of a browser."""
-    return bearer_of(request, request.cookies.get(COOKIE, ""), TokenKind.SESSION)
+    secret = request.cookies.get(COOKIE)
+    return bearer_of(request, secret, TokenKind.SESSION) if secret else None
 
 
 def _bearer_by_proxy(request: Request) -> Bearer | None:

@@ -451,7 +451,7 @@ def test_without_a_script_every_page_is_read_and_changed(
         page.click("[data-row] a.name")
         page.click("main >> text=Pause")
         expect(page.locator(".notice span")).to_have_text("Paused, until you resume it.")
-        page.click("text=Resume")
+        page.click("button:text-is('Resume')")
         expect(page.locator(".notice span")).to_have_text("Resumed.")
 
 
