@@ -120,7 +120,8 @@ def _pages(database: Database, server: Server, uid: UUID, loads: int) -> list[Fi
         "a small app": "/apps/default",
     }
     with httpx.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=60) as client:
-        client.post("/sign-in", data={"token": server.token})
+        own = {"Sec-Fetch-Site": "same-origin"}
+        client.post("/sign-in", data={"token": server.token}, headers=own)
         return [
             figure for name, path in pages.items() for figure in _page(client, name, path, loads)
         ]

@@ -641,8 +641,6 @@ tokens = sa.Table(
     _one_of("kind", TokenKind),
     # The token that opened a session: the session ends with it.
     sa.Column("parent", sa.ForeignKey("tokens.id")),
-    # The name that a session's browser gives itself.
-    _line("browser"),
     # The person or program that it was made for; of a session, the one of its token or link.
     _line("name"),
 )

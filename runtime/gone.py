@@ -35,5 +35,7 @@ COMMANDS: Mapping[str, str] = {
 # Settings, by their variable.
 SETTINGS: Mapping[str, str] = {
     "SCHED_LIMITS_MESSAGES": "set SCHED_LIMITS_MAILS, for 24 hours",
+    "SCHED_WEB_SSO_GROUPS": "set SCHED_WEB_SSO_ROLE; give a token to whoever needs another role",
+    "SCHED_WEB_SSO_GROUPS_HEADER": "set SCHED_WEB_SSO_ROLE, the role of all",
     "SCHED_ALERT_SENTRY_DSN": "write webhooks in the actions' hooks",
 }

@@ -182,9 +182,12 @@ def bearers_of(
 
 
 def still_valid(opened: Installation, token_ids: Collection[str]) -> set[str]:
-    """Return those of the tokens and sessions that open their doors now."""
+    """Return those of the tokens and sessions that open their doors now.
+
+    The empty id is of a person whom a proxy names, who has no session.
+    """
     with glancing(opened.engine) as connection:
-        return tokens.valid(connection, token_ids)
+        return {"", *tokens.valid(connection, token_ids)}
 
 
 def require(bearer: Bearer, permission: Permission) -> None:

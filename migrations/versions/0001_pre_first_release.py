@@ -658,7 +658,6 @@ sa.Table(
     _text("kind", default="token"),
     _one_of("kind", ("token", "session", "link")),
     sa.Column("parent", sa.ForeignKey("tokens.id")),
-    _text("browser", optional=True),
     _text("name", optional=True),
 )
 

@@ -49,7 +49,7 @@ def listed(
 def names_of(connection: sa.Connection, objects: Collection[str]) -> dict[str, str]:
     """Return the names of actions, of operations (their action's) and of tokens, by their ids.
 
-    A deleted action has its last name; a session has its browser's, another token its role.
+    A deleted action has its last name; a token or session has its person's, or its role.
     """
     uids = [UUID(text) for text in objects if _UID.fullmatch(text)]
     of_actions = sa.select(actions.c.uid, actions.c.name).where(actions.c.uid.in_(uids))
@@ -58,7 +58,7 @@ def names_of(connection: sa.Connection, objects: Collection[str]) -> dict[str, s
         .join(actions, actions.c.uid == operations.c.action_uid)
         .where(operations.c.id.in_(uids))
     )
-    of_tokens = sa.select(tokens.c.id, sa.func.coalesce(tokens.c.browser, tokens.c.role)).where(
+    of_tokens = sa.select(tokens.c.id, sa.func.coalesce(tokens.c.name, tokens.c.role)).where(
         tokens.c.id.in_(list(objects))
     )
     named = of_actions.union_all(of_operations)

@@ -20,10 +20,12 @@ from models.tables import small_apps, tokens
 PREFIXES = {TokenKind.TOKEN: "mbt", TokenKind.SESSION: "mbs", TokenKind.LINK: "mbl"}
 # The last use is recorded to this precision, to write one row less with each request.
 USED_WITHIN = timedelta(minutes=1)
-# The author of a session that a proxy vouches for, before the name that it gives.
+# The author of what a person changes whom a proxy names, before the name.
 SIGNED_ON = "sso "
 # How long a session or a link that ended is kept.
 KEPT_FOR = timedelta(days=30)
+# How many browsers one token signs in at a time.
+MOST_SESSIONS = 20
 _NO_HASH = sha256(b"").hexdigest()
 _parents = tokens.alias("parents")
 
@@ -32,6 +34,7 @@ _parents = tokens.alias("parents")
 class Bearer:
     """The bearer of a valid token; `app_name` is None for the whole installation."""
 
+    # Empty for a person whom a proxy names.
     token_id: str
     role: Role
     app_name: str | None
@@ -46,17 +49,12 @@ class Bearer:
     @property
     def actor(self) -> str:
         """The author of what the bearer changes."""
-        if self.is_signed_on:
+        if not self.token_id:
             return self.author
         # A session ends; its token is known for longer, by `token list` and the audit trail.
         opened_by = f" of token {self.parent}" if self.parent else ""
         named = f" ({self.name})" if self.name else ""
         return f"{self.kind} {self.token_id}{opened_by}{named}"
-
-    @property
-    def is_signed_on(self) -> bool:
-        """Whether a proxy names the person; a token never does."""
-        return self.kind is TokenKind.SESSION and self.author.startswith(SIGNED_ON)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +67,6 @@ class TokenRequest:
     author: str
     kind: TokenKind = TokenKind.TOKEN
     parent: str | None = None
-    browser: str | None = None
     name: str | None = None
 
 
@@ -89,7 +86,6 @@ def create(connection: sa.Connection, wanted: TokenRequest) -> tuple[str, str]:
             expires_at=expires_at,
             kind=wanted.kind,
             parent=wanted.parent,
-            browser=wanted.browser,
             name=wanted.name,
         )
     )
@@ -168,11 +164,17 @@ def use_up(connection: sa.Connection, id: str) -> bool:
     return connection.execute(sa.update(tokens).where(link).values(used)).rowcount == 1
 
 
-def prune(connection: sa.Connection) -> int:
-    """Delete the sessions and links that ended long ago; return how many."""
+def prune(connection: sa.Connection, parent: str | None) -> int:
+    """Delete the sessions and links that ended long ago, and too many of one token.
+
+    The oldest open sessions of `parent` beyond `MOST_SESSIONS` go. Return how many went.
+    """
     ended_at = sa.func.coalesce(tokens.c.revoked_at, tokens.c.expires_at)
     old = (tokens.c.kind != TokenKind.TOKEN) & (ended_at < database_now(-KEPT_FOR))
-    return connection.execute(sa.delete(tokens).where(old)).rowcount
+    its = (tokens.c.kind == TokenKind.SESSION) & (tokens.c.parent == parent) & _lives(tokens)
+    newest_first = sa.select(tokens.c.id).where(its).order_by(*_NEWEST_FIRST)
+    surplus = tokens.c.id.in_(newest_first.offset(MOST_SESSIONS))
+    return connection.execute(sa.delete(tokens).where(old | surplus)).rowcount
 
 
 def listed(
@@ -182,19 +184,19 @@ def listed(
 
     The newest first; those after the token of the id `after`, which may be revoked by now.
     """
-    query = _shown(sa.select(*_SHOWN).outerjoin(small_apps, _OF_APP), TokenKind.TOKEN, scope)
-    query = query.where(tokens.c.revoked_at.is_(None)).limit(limit)
+    query = (
+        sa.select(*_SHOWN)
+        .outerjoin(small_apps, _OF_APP)
+        .where(tokens.c.kind == TokenKind.TOKEN, scope.has(tokens.c.small_app_id))
+        .where(tokens.c.revoked_at.is_(None))
+        .order_by(*_NEWEST_FIRST)
+        .limit(limit)
+    )
     if after is not None:
         one = tokens.alias()
         place = (sa.select(one.c[column.name]).where(one.c.id == after) for column in _IN_ORDER)
         last = (column.scalar_subquery() for column in place)
         query = query.where(sa.tuple_(*_IN_ORDER) < sa.tuple_(*last))
-    return connection.execute(query).mappings().all()
-
-
-def open_sessions(connection: sa.Connection, scope: Scope) -> Sequence[sa.RowMapping]:
-    """Return the sessions of the scope that are open, the newest first, without hashes."""
-    query = _shown(_valid(*_SHOWN), TokenKind.SESSION, scope)
     return connection.execute(query).mappings().all()
 
 
@@ -218,16 +220,12 @@ def revoke(connection: sa.Connection, id: str, scope: Scope) -> tuple[TokenKind,
 
 # The order of a list is the opposite.
 _IN_ORDER = (tokens.c.created_at, tokens.c.id)
+_NEWEST_FIRST = tuple(column.desc() for column in _IN_ORDER)
 _OF_APP = small_apps.c.id == tokens.c.small_app_id
 _SHOWN = (
     *(column for column in tokens.c if column.name not in {"hash", "small_app_id"}),
     small_apps.c.name.label("app"),
 )
-
-
-def _shown(query: sa.Select[Any], kind: TokenKind, scope: Scope) -> sa.Select[Any]:
-    chosen = query.where(tokens.c.kind == kind, scope.has(tokens.c.small_app_id))
-    return chosen.order_by(*(column.desc() for column in _IN_ORDER))
 
 
 def _valid(*columns: sa.ColumnElement[Any]) -> sa.Select[Any]:

@@ -2,12 +2,11 @@
 
 import re
 from ipaddress import ip_network
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from runtime.sections import Names, Section
-from runtime.sections.named import Named, object_of
 from runtime.urls import check_web_url, host_and_port
 
 _ROOT_PATH = re.compile(r"(/[A-Za-z0-9._~-]+)*")
@@ -15,35 +14,6 @@ _HEADER = re.compile(r"[A-Za-z0-9-]*")
 
 
 RoleName = Literal["viewer", "operator", "editor", "admin"]
-
-
-class GroupSettings(Section):
-    """What the members of a group may do: in one small app, or in the installation."""
-
-    role: RoleName
-    app: str | None = None
-
-
-def _group(value: object) -> object:
-    return {"role": value} if isinstance(value, str) else value
-
-
-def _groups(value: dict[str, GroupSettings]) -> Named[GroupSettings]:
-    for name in value:
-        # No header could name it; and someone in no group is in none without a name.
-        if not name or name != name.strip() or "," in name:
-            raise ValueError(
-                f"{name!r} is no name of a group; write one without commas and without spaces "
-                "around it, or * for everyone"
-            )
-    return Named(value)
-
-
-Groups = Annotated[
-    dict[str, Annotated[GroupSettings, BeforeValidator(_group)]],
-    BeforeValidator(object_of),
-    AfterValidator(_groups),
-]
 
 
 class WorkSettings(Section):
@@ -104,14 +74,6 @@ class WebSettings(Section):
         "", description="header in which a proxy of SCHED_WEB_PROXIES names who signed in"
     )
     sso_role: RoleName = Field("viewer", description="role of every person whom the proxy names")
-    sso_groups_header: str = Field(
-        "", description="header in which that proxy names the groups of the person, by commas"
-    )
-    sso_groups: Groups = Field(
-        Named(),
-        description="role of each group, or an object with `role` and the small app `app`; the"
-        " group * is everyone. In place of SCHED_WEB_SSO_ROLE",
-    )
 
     @field_validator("public_url")
     @classmethod
@@ -145,7 +107,7 @@ class WebSettings(Section):
                 )
         return value
 
-    @field_validator("sso_header", "sso_groups_header")
+    @field_validator("sso_header")
     @classmethod
     def _is_a_header(cls, value: str) -> str:
         if not _HEADER.fullmatch(value):
@@ -159,13 +121,6 @@ class WebSettings(Section):
                 f"sso_header {self.sso_header} counts only from a proxy; name its address in"
                 " SCHED_WEB_PROXIES"
             )
-        if bool(self.sso_groups_header) != bool(self.sso_groups):
-            raise ValueError(
-                "sso_groups_header and sso_groups belong together; set both "
-                "SCHED_WEB_SSO_GROUPS_HEADER and SCHED_WEB_SSO_GROUPS"
-            )
-        if self.sso_groups_header and not self.sso_header:
-            raise ValueError("sso_groups_header needs the person too; set SCHED_WEB_SSO_HEADER")
         return self
 
 

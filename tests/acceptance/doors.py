@@ -16,7 +16,8 @@ from views.verdict.finding import OF_ACTIONS
 
 # A daemon is missed after two ticks, an operation after 15 s; a busy machine needs more.
 SETTLED_S = 120.0
-FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+# What a browser says of a form on one of our own pages.
+OWN_PAGE = {"Sec-Fetch-Site": "same-origin"}
 SAMPLE = re.compile(r'^minutebook_findings\{kind="(\w+)",severity="\w+"\} (\S+)$', re.M)
 HEADLINE = re.compile(r'<section class="verdict.*?<h[12][^>]*>(.*?)</h[12]>', re.S)
 TAG = re.compile(r"<[^>]+>")
@@ -140,7 +141,7 @@ def doors_of(
 ) -> Iterator[Doors]:
     """Yield the doors of an installation, with a web process of their own."""
     _, address = start_web(installation, settings)
-    browser = httpx.Client(base_url=address, timeout=60, headers={"User-Agent": FIREFOX})
+    browser = httpx.Client(base_url=address, timeout=60, headers=OWN_PAGE)
     with client(installation, address, role="admin") as (api,), browser as pages:
         token = api.headers["Authorization"].removeprefix("Bearer ")
         assert pages.post("/sign-in", data={"token": token}).status_code == 303

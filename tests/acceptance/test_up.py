@@ -96,9 +96,9 @@ def test_the_link_that_it_prints_signs_in_once(home: Installation) -> None:
     assert address is not None
     assert link is not None
 
-    with httpx.Client(base_url=address[1]) as browser:
+    with httpx.Client(base_url=address[1], headers={"Origin": address[1]}) as browser:
         answers = [browser.post(link[1]) for _ in range(2)]
-        page = browser.get("/sessions")
+        page = browser.get("/account")
 
     assert [one.status_code for one in answers] == [303, 401]
     assert ">admin</a>" in page.text

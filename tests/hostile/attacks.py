@@ -16,7 +16,6 @@ from tempfile import TemporaryDirectory
 from time import process_time
 from typing import Any
 from unittest.mock import patch
-from urllib.parse import quote
 
 import httpx
 import pytest
@@ -402,22 +401,22 @@ def _strange_rows(_: Stage) -> str:
     return "it is reported, and the other rows are imported"
 
 
-def _planted_cookie(stage: Stage) -> str:
-    """Plant the cookie that another program of the host may set."""
+def _foreign_page(stage: Stage) -> str:
+    """Send a change as a page of another port of the host does, with the visitor's session."""
     web, address = start_web(stage.installation)
     try:
         token = stage.installation.cli("token", "create", "--role", "admin")["token"]
-        with httpx.Client(base_url=address, follow_redirects=True, timeout=60) as browser:
-            assert browser.post("/sign-in", data={"token": token}).status_code == 200
-            path = "/actions/secret/delete?app=bakery"
-            planted = ["Done.", [path, "Go on", {}], "0" * 64]
-            browser.cookies.set("mb_notice", quote(json.dumps(planted)))
-            page = browser.get("/actions")
-            assert page.status_code == 200, page.text
-            assert path not in page.text, "the page has its button"
+        with httpx.Client(base_url=address, timeout=60) as browser:
+            own = {"Sec-Fetch-Site": "same-origin"}
+            assert browser.post("/sign-in", data={"token": token}, headers=own).status_code == 303
+            for foreign in ({"Sec-Fetch-Site": "same-site"}, {"Origin": "http://127.0.0.1:1"}):
+                answer = browser.post("/apps/bakery/pause", headers=foreign)
+                assert answer.status_code == 403, answer.text
+            assert browser.post("/apps/bakery/pause", headers=own).status_code == 303
+            browser.post("/apps/bakery/resume", headers=own)
     finally:
         web.kill()
-    return "its button is not shown"
+    return "it is refused"
 
 
 def _cut_sources(stage: Stage) -> str:
@@ -751,9 +750,12 @@ ATTACKS = [
         ("test_a_secret_url_never_shows",), _secret_url,
     ),
     Attack(
-        "C7", "a cookie with a button, set by another program of the same host",
-        "no page shows the button", ("test_a_cookie_of_another_program_makes_no_button",),
-        _planted_cookie,
+        "C7", "a page of another origin sends a change with a visitor's session", "it is refused",
+        (
+            "test_a_change_comes_from_a_page_of_ours",
+            "test_a_page_of_another_origin_changes_nothing_in_chromium",
+        ),
+        _foreign_page,
     ),
     Attack(
         "C8", "a request that names another host", "no redirect leads there",

@@ -12,10 +12,10 @@ from models.roles import Permission
 from views import backfills, explanation
 from views.actions import Revision, whole
 from web.dashboard import drawing
-from web.dashboard.actions import change, undo_of
+from web.dashboard.actions import change
 from web.dashboard.documents import difference, pretty
 from web.dashboard.fields import in_zone
-from web.dashboard.rendering import Page, Undo, ask, render, see
+from web.dashboard.rendering import Page, ask, render, see
 from web.dashboard.session import Editor, Operator, Viewer, Visitor
 from web.dashboard.texts import say
 from web.routing import ByTurns, heavy
@@ -113,15 +113,14 @@ def start_backfill(request: Request, visitor: Operator, app: str, action: str) -
 @router.post("/apps/{app}/actions/{action}/delete")
 @heavy
 def delete_action(request: Request, visitor: Editor, app: str, action: str) -> Response:
-    """Delete an action."""
+    """Delete an action; its page stays, and can create it again."""
     uid = str(whole.uid_of(visitor.opened, action))
+    (name,) = whole.names_of(visitor.opened, [uid])
+    here = f"/apps/{app}/actions/{uid}"
     if "sure" not in visitor.form:
-        (name,) = whole.names_of(visitor.opened, [uid])
-        here = f"/apps/{app}/actions/{uid}"
         return ask(request, say("change.ask_delete", name=name), here)
     change(visitor.opened, uid, "delete")
-    undo = Undo(f"/apps/{app}/actions/{uid}/restore", say("change.restore"))
-    return see(request, "/actions", say("change.done_delete", count=1), undo)
+    return see(request, here, say("change.deleted", name=name))
 
 
 @router.post("/apps/{app}/actions/{action}/restore")
@@ -142,4 +141,4 @@ def change_action(
         raise NotFound(say("change.unknown", verb=verb))
     here = f"/apps/{app}/actions/{action}"
     path = change(visitor.opened, action, verb) or here
-    return see(request, path, say(f"change.done_{verb}", count=1), undo_of(verb, here))
+    return see(request, path, say(f"change.done_{verb}", count=1))

@@ -17,7 +17,7 @@ from views.installation import Installation
 from views.view import LARGEST_PAGE
 from web.dashboard import drawing
 from web.dashboard.fields import one_of
-from web.dashboard.rendering import Undo, ask, render, see
+from web.dashboard.rendering import ask, render, see
 from web.dashboard.session import Operator, Viewer, Visitor, is_fragment, page_asked
 from web.dashboard.texts import say
 from web.paging import file_of
@@ -33,18 +33,13 @@ COLUMNS = (
 )  # fmt: skip
 # The script in the browser names as many.
 MOST_NAMED = 20
-VERBS = ("run", "pause", "resume", "delete", "restore")
-EDITING = ("delete", "restore")
-# Each change, and the one that undoes it.
-UNDONE_BY = {"pause": "resume", "resume": "pause", "delete": "restore"}
+VERBS = ("run", "pause", "resume", "delete")
 # The status of the actions that a change of all concerns; the others have it already.
 STANDINGS = {
     "run": {Standing.ACTIVE},
     "pause": {Standing.ACTIVE, Standing.SET_ASIDE},
     "resume": {Standing.PAUSED},
 }
-# More do not fit into the cookie of a notice.
-MOST_UNDONE = 50
 
 
 class ListQuery(BaseModel):
@@ -110,27 +105,27 @@ def change_several(request: Request, visitor: Operator) -> Response:
         if uids[MOST_NAMED:]:
             names.append(say("change.ask_more", count=len(uids) - MOST_NAMED))
         return ask(request, say("change.ask_delete_several"), "/actions", names)
-    refusals, done = [], []
+    refusals, done = [], 0
     for uid in uids:
         try:
             change(visitor.opened, uid, verb)
-            done.append(uid)
+            done += 1
         except (InvalidDocument, NotFound, Refused) as error:
             refusals.append(error.on_page)
-    told = say(f"change.done_{verb}", count=len(done))
+    told = say(f"change.done_{verb}", count=done)
     if refusals:
         told += " " + say("change.refused", count=len(refusals), first=refusals[0])
     # The list as it was searched.
     page = page_asked(request)
     back = page if page.partition("?")[0] == "/actions" else "/actions"
-    return see(request, back, told, _undo_of_several(verb, done))
+    return see(request, back, told)
 
 
 def _check(visitor: Visitor, verb: str) -> None:
     """Raise Refused for a change that does not exist, or that the visitor may not make."""
     if verb not in VERBS:
         raise Refused(say("change.unknown", verb=verb))
-    if verb in EDITING and not visitor.may(Permission.EDIT):
+    if verb == "delete" and not visitor.may(Permission.EDIT):
         raise Refused(say("change.not_permitted"))
 
 
@@ -153,20 +148,6 @@ def _ask_for_all(request: Request, visitor: Visitor, verb: str) -> Response:
     return ask(request, question, page_asked(request), names, fields)
 
 
-def undo_of(verb: str, path: str) -> Undo | None:
-    """Return the button that undoes a change of the action at `path`; None if nothing does."""
-    back = UNDONE_BY.get(verb)
-    return None if back is None else Undo(f"{path}/{back}", say(f"change.{back}"))
-
-
-def _undo_of_several(verb: str, uids: list[str]) -> Undo | None:
-    back = UNDONE_BY.get(verb)
-    if back is None or not 0 < len(uids) <= MOST_UNDONE:
-        return None
-    label = "restore_all" if back == "restore" and len(uids) > 1 else back
-    return Undo("/actions", say(f"change.{label}"), {"verb": [back], "uid": uids})
-
-
 def change(opened: Installation, name: str, verb: str) -> str:
     """Change or run an action; return the page to show next. Raises NotFound and Refused."""
     match verb:
@@ -179,8 +160,6 @@ def change(opened: Installation, name: str, verb: str) -> str:
         case "delete":
             deleting.delete(opened, name)
             return "/actions"
-        case "restore":
-            whole.restore(opened, name)
         case _:
             raise NotFound(say("change.unknown", verb=verb))
     return ""

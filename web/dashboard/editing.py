@@ -23,7 +23,7 @@ from web.dashboard.documents import (
     pretty,
     told_by,
 )
-from web.dashboard.rendering import Undo, render, see
+from web.dashboard.rendering import render, see
 from web.dashboard.session import Editor, Form, Visitor, viewing
 from web.dashboard.texts import say
 from web.routing import ByTurns, heavy
@@ -45,22 +45,19 @@ class Draft:
     revision: str = ""
     # The uid of the action; empty for a new one.
     uid: str = ""
-    # Whether it comes from another session, and is not saved yet.
-    is_kept: bool = False
     # The number of the older revision whose document it is.
     restored: int | None = None
 
     @classmethod
-    def of(cls, form: Form, *, is_kept: bool = False) -> Self:
+    def of(cls, form: Form) -> Self:
         """Return the draft that a form holds."""
         text, revision, uid = (form.one(name) for name in ("document", "revision", "uid"))
-        return cls(text, None, revision, uid, is_kept)
+        return cls(text, None, revision, uid)
 
 
-# The second and third are addresses of a draft, in case the browser returns to them.
+# The second is the address of a refused document, in case the browser returns to it.
 @router.get("/apps/{app}/new-action")
 @router.get("/apps/{app}/store")
-@router.get("/apps/{app}/draft")
 def new_action(request: Request, visitor: ReaderOfEditor, app: str) -> HTMLResponse:
     """Show an empty document to fill in; it has no rule, so that none is saved unseen."""
     when = {"timezone": visitor.opened.small_app.zone}
@@ -83,13 +80,6 @@ def edit_action(
         document = whole.revision_of(visitor.opened, str(shown.uid), revision)
     draft = Draft(pretty(document), uid=str(shown.uid), restored=revision)
     return _edit(request, visitor, app, draft, shown)
-
-
-@router.post("/apps/{app}/draft")
-@heavy
-def continue_draft(request: Request, visitor: Editor, app: str) -> HTMLResponse:
-    """Show a draft that an ended session left."""
-    return _edit(request, visitor, app, Draft.of(visitor.form, is_kept=True))
 
 
 @router.post("/apps/{app}/check")
@@ -127,34 +117,8 @@ def store_document(request: Request, visitor: Editor, app: str) -> HTMLResponse 
             (done,) = changes.add(visitor.opened, [document]).root
     except (InvalidDocument, Outdated, Refused) as error:
         return _edit(request, visitor, app, replace(draft, error=error))
-    return _done(request, app, done)
-
-
-@router.post("/apps/{app}/actions/{action}/revert")
-@heavy
-def revert_action(request: Request, visitor: Editor, app: str, action: str) -> RedirectResponse:
-    """Undo a change: the document of the revision before it becomes the next revision.
-
-    Refused if another change came meanwhile.
-    """
-    to, made = (visitor.form.one(name) for name in ("to", "made"))
-    if not (to.isdecimal() and made.isdecimal()):
-        raise Refused(say("change.unknown", verb="revert"))
-    document = whole.revision_of(visitor.opened, action, int(to))
-    return _done(request, app, changes.put(visitor.opened, action, document, int(made)))
-
-
-def _done(request: Request, app: str, done: changes.Changed) -> RedirectResponse:
-    """Return the action's page, which says what was stored, with a button that undoes it."""
-    path = f"/apps/{app}/actions/{done.uid}"
     told = say(f"edit.{done.change}", name=done.name, revision=done.revision)
-    undo = None
-    if done.change == "changed":
-        fields = {"to": [str(done.revision - 1)], "made": [str(done.revision)]}
-        undo = Undo(f"{path}/revert", say("change.undo"), fields)
-    elif done.change == "created":
-        undo = Undo(f"{path}/delete", say("change.undo"), {"sure": ["1"]})
-    return see(request, path, told, undo)
+    return see(request, f"/apps/{app}/actions/{done.uid}", told)
 
 
 def _edit(

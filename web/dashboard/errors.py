@@ -1,12 +1,10 @@
 """Errors as people see them: a page for a request of the pages, problem details for the rest."""
 
 from http import HTTPStatus
-from typing import Any
 
 from fastapi import Request
 from fastapi.responses import Response
 
-from web.dashboard import drafts
 from web.dashboard.rendering import render
 from web.dashboard.session import is_fragment, visitor_or_none
 from web.dashboard.texts import say, texts
@@ -14,14 +12,6 @@ from web.problems import Described, as_json
 
 # What programs ask for: the first part of the path, or a name that ends in .json.
 OF_PROGRAMS = frozenset({"api", "healthz", "jobs", "metrics", "readyz", "static"})
-
-
-def answer_stale(request: Request, error: Any) -> Response:
-    """Return the answer to a form of another session: a draft goes on, anything else is refused."""
-    app, fields = drafts.app_of(request), drafts.kept(error.visitor.form)
-    if app and fields:
-        return drafts.offer(request, app, fields, error.visitor.csrf, 403)
-    return answer_error(request, Described(403, "forbidden", str(error)))
 
 
 def answer_error(request: Request, error: Described) -> Response:

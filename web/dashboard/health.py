@@ -19,7 +19,7 @@ from views.status import holds, quiet
 from web.dashboard.drawing import Mark
 from web.dashboard.fields import in_zone as instant_in_zone
 from web.dashboard.overview import FRESH_S, KEPT_S
-from web.dashboard.rendering import Page, Undo, render, see
+from web.dashboard.rendering import Page, render, see
 from web.dashboard.session import (
     Operator,
     Visitor,
@@ -88,8 +88,7 @@ def pause_all(request: Request, visitor: OfInstallation) -> RedirectResponse:
     form = visitor.form
     until = instant_in_zone(form.one("until"), Page(request).zone) or form.one("span")
     quiet.pause(visitor.opened, until)
-    undo = Undo("/resume", say("pause.resume"), {"kind": [ALL]})
-    return see(request, page_asked(request), say("pause.done"), undo)
+    return see(request, page_asked(request), say("pause.done"))
 
 
 @router.post("/resume")

@@ -4,6 +4,7 @@ from fastapi import APIRouter, FastAPI
 
 from runtime.plug_ins import added
 from web.dashboard import (
+    account,
     action,
     actions,
     apps,
@@ -12,12 +13,11 @@ from web.dashboard import (
     operations,
     overview,
     public,
-    sessions,
     sign_in,
     static_files,
 )
-from web.dashboard.errors import answer_error, answer_stale
-from web.dashboard.session import SignInNeeded, StaleForm
+from web.dashboard.errors import answer_error
+from web.dashboard.session import SignInNeeded
 from web.problems import install
 
 # Pages belong neither to the API nor to its description.
@@ -30,7 +30,7 @@ ROUTERS = (
     apps.router,
     health.router,
     public.router,
-    sessions.router,
+    account.router,
     sign_in.router,
     static_files.router,
 )
@@ -40,7 +40,6 @@ def mount(app: FastAPI) -> tuple[APIRouter, ...]:
     """Let the application answer errors for people; return the routers of all pages."""
     install(app, answer_error)
     app.add_exception_handler(SignInNeeded, sign_in.ask_to_sign_in)
-    app.add_exception_handler(StaleForm, answer_stale)
     return pages()
 
 

@@ -1,9 +1,6 @@
 """Render pages: templates, texts, instants in the viewer's zone, and the headers of a page."""
 
-import hmac
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cache
 from hashlib import sha256
@@ -85,8 +82,8 @@ class Page:
         self.visitor = getattr(request.state, "visitor", None)
         # What is paused, for the head of a whole page.
         self.pauses = Pauses()
-        # Shown once.
-        self.notice = _notice(request.cookies.get(NOTICE_COOKIE, ""), _key(request))
+        # What the change before this page did; shown once.
+        self.notice = unquote(request.cookies.get(NOTICE_COOKIE, ""))
 
     def url(self, path: str) -> str:
         """Return the URL of a path of ours, below the path that a proxy serves."""
@@ -171,7 +168,7 @@ def render(
     # A cookie or a document may hold half a character, which UTF-8 cannot write.
     body = text.encode("utf-8", "backslashreplace")
     made = HTMLResponse(body, status, {**HEADERS, **(headers or {})})
-    if page.notice.text:
+    if page.notice:
         made.delete_cookie(NOTICE_COOKIE, path=page.url("/"))
     return made
 
@@ -198,59 +195,16 @@ def _text(page: Page, template: str, values: Mapping[str, Any]) -> str:
     return _templates().get_template(template).render(known)
 
 
-@dataclass(frozen=True, slots=True)
-class Undo:
-    """A button beside a notice: where it posts, its label, and the fields that it sends."""
-
-    path: str
-    label: str
-    fields: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """What the change before this page did, and how to undo it."""
-
-    text: str = ""
-    undo: Undo | None = None
-
-
-def _notice(kept: str, key: bytes) -> Notice:
-    """Return the notice in a cookie; an empty one for a cookie that is not ours.
-
-    Any program on this host can set our cookies: only a button that this session made is shown.
-    """
-    try:
-        text, undo, seal = json.loads(unquote(kept))
-        is_ours = bool(key) and hmac.compare_digest(str(seal), _seal(undo, key))
-    except (RecursionError, TypeError, ValueError):
-        return Notice()
-    return Notice(str(text), Undo(*undo) if undo and is_ours else None)
-
-
-def _key(request: Request) -> bytes:
-    """Return what seals the buttons of a session; empty without one."""
-    visitor = getattr(request.state, "visitor", None)
-    return b"" if visitor is None else visitor.csrf.encode()
-
-
-def _seal(undo: Sequence[Any] | None, key: bytes) -> str:
-    return hmac.new(key, b"undo" + json.dumps(undo).encode(), sha256).hexdigest()
-
-
-def see(
-    request: Request, path: str, notice: str = "", undo: Undo | None = None
-) -> RedirectResponse:
+def see(request: Request, path: str, notice: str = "") -> RedirectResponse:
     """Return the answer to a change: see another page, which shows what was done."""
     root = request.scope.get("root_path", "")
     request.app.state.overviews.forget()
     request.app.state.pauses.forget()
     made = RedirectResponse(f"{root}{path}", 303)
     if notice:
-        button = [undo.path, undo.label, undo.fields] if undo else None
         made.set_cookie(
             NOTICE_COOKIE,
-            quote(json.dumps([notice, button, _seal(button, _key(request))])),
+            quote(notice),
             max_age=60,
             path=f"{root}/",
             httponly=True,

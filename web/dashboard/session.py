@@ -1,14 +1,14 @@
-"""The visitor of a page, and what they may do: a session that a token or a link opened.
+"""The visitor of a page, and what they may do.
+
+They have a session that a token or a link opened, or a proxy names them.
 
 Pages accept only the cookie of a session, and the API only a bearer token: no page of another site
 can reach the API by a visitor's cookie.
 """
 
-import hmac
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from typing import Annotated, Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -18,18 +18,15 @@ from fastapi.responses import Response
 from models.errors import NotFound
 from models.roles import PERMITS, Permission, Role, TokenKind
 from models.store.schema import UnfitSchema
+from models.store.tokens import SIGNED_ON, Bearer
 from runtime.database import DATABASE_AWAY
 from runtime.visible import visible_line
 from views.installation import Installation
-from views.tokens.seats import Person
-from views.tokens.sessions import still_named
 from web.access import Access, bearer_of, declared, opened_for, require
 from web.guards import FROM_PROXY
 from web.problems import BodyTooLarge, Forbidden, Unauthorized
 
 COOKIE = "mb_session"
-CSRF_FIELD = "csrf"
-CSRF_HEADER = "X-CSRF-Token"
 LARGEST_FORM = 2**20
 MOST_FIELDS = 10_000
 LONGEST_PATH = 2_000
@@ -38,14 +35,6 @@ LONGEST_NAME = 200
 
 class SignInNeeded(Unauthorized):
     """The request has no open session."""
-
-
-class StaleForm(Forbidden):
-    """The form is of another session than the request; what it holds is not lost."""
-
-    def __init__(self, visitor: "Visitor") -> None:
-        super().__init__("the page is of another session; reload it, and try again")
-        self.visitor = visitor
 
 
 @dataclass(frozen=True)
@@ -83,11 +72,8 @@ class Visitor:
     role: Role
     # The small app that the session is bound to; None for the whole installation.
     app_name: str | None
+    # Empty for a person whom a proxy names with each request.
     session_id: str
-    # The token that opened the session; None for a link of `minutebook up`.
-    token_id: str | None
-    # To be sent back with every change.
-    csrf: str
     # The fields of a change's form.
     form: Form = field(default_factory=Form)
 
@@ -112,7 +98,7 @@ def viewing(permission: Permission = Permission.READ, *, is_of_installation: boo
 def changing(permission: Permission, *, is_of_installation: bool = False) -> Any:
     """Return the dependency of a change: its Visitor, with the form that was sent.
 
-    Refuses what does not come from a page of this session, and that of a small app what is of the
+    Refuses what a page of another site sends, and to the session of a small app what is of the
     installation.
     """
 
@@ -122,11 +108,7 @@ def changing(permission: Permission, *, is_of_installation: bool = False) -> Any
 
     async def resolve(request: Request, visitor: Annotated[Visitor, Depends(permitted)]) -> Visitor:
         # Read only now: a request without permission sends its body in vain.
-        form = await read_form(request)
-        visitor = request.state.visitor = replace(visitor, form=form)
-        sent = request.headers.get(CSRF_HEADER) or form.one(CSRF_FIELD)
-        if not hmac.compare_digest(sent.encode(), visitor.csrf.encode()):
-            raise StaleForm(visitor)
+        visitor = request.state.visitor = replace(visitor, form=await read_form(request))
         return visitor
 
     return declared(resolve, Access(permission, is_of_installation))
@@ -151,41 +133,64 @@ async def read_form(request: Request) -> Form:
         raise BodyTooLarge(f"the form has more than {MOST_FIELDS} fields") from None
 
 
-def csrf_of(secret: str) -> str:
-    """Return what the pages of a session send back with every change."""
-    return hmac.new(secret.encode(), b"csrf", sha256).hexdigest()
-
-
 def refuse_foreign(request: Request) -> None:
-    """Raise Forbidden for a change that a page of another site sends.
+    """Raise Forbidden for a change that no page of ours sends.
 
-    A browser says so itself; an old one, or one without TLS, names the origin of the page.
+    A browser names the sender in `Sec-Fetch-Site`; an old one, or one that came by plain HTTP, in
+    `Origin` or `Referer`.
     """
-    site = request.headers.get("Sec-Fetch-Site")
-    origin = request.headers.get("Origin")
-    foreign = "the change comes from a page of another site"
+    headers = request.headers
+    site = headers.get("Sec-Fetch-Site")
+    if site in {"same-origin", "none"}:
+        return
     if site is not None:
-        if site not in {"same-origin", "none"}:
-            raise Forbidden(foreign)
-    elif origin is not None and origin.partition("://")[2] != request.headers.get("Host"):
-        raise Forbidden(f"{foreign}, or a proxy does not pass on the header Host")
+        raise Forbidden("the change comes from a page of another site")
+    sender = headers.get("Origin") or headers.get("Referer")
+    if sender is None:
+        raise Forbidden("the browser does not name the page that sends the change; use another one")
+    if _origin(sender) not in _own_origins(request):
+        named = visible_line(_origin(sender))[:LONGEST_NAME]
+        raise Forbidden(
+            f"the change comes from a page of {named}; if that is this site, set "
+            "SCHED_WEB_PUBLIC_URL to its address"
+        )
 
 
-def person_by_proxy(request: Request) -> Person | None:
-    """Return the person who signed in, from a configured proxy; None from others."""
+def _own_origins(request: Request) -> set[str]:
+    """Return where a browser finds our pages: where it asked, and the address that is set."""
+    public: str = request.app.state.installation.settings.web.public_url
+    return {f"{request.url.scheme}://{request.headers.get('Host')}", _origin(public)}
+
+
+def _origin(url: str) -> str:
+    """Return the scheme, host and port of a URL."""
+    return "/".join(url.split("/", 3)[:3])
+
+
+def person_by_proxy(request: Request) -> str:
+    """Return the name of the person whom a configured proxy names; empty from others.
+
+    Empty if the header is there twice: one could be the proxy's, and one the client's.
+    """
     web = request.app.state.installation.settings.web
-    if not web.sso_header or not request.scope.get(FROM_PROXY, False):
+    said = request.headers.getlist(web.sso_header) if web.sso_header else []
+    if len(said) != 1 or not request.scope.get(FROM_PROXY, False):
+        return ""
+    return visible_line(said[0].strip())[:LONGEST_NAME]
+
+
+def bearer_by_session(request: Request) -> Bearer | None:
+    """Return the bearer of the open session of a browser."""
+    secret = request.cookies.get(COOKIE)
+    return bearer_of(request, secret, TokenKind.SESSION) if secret else None
+
+
+def _bearer_by_proxy(request: Request) -> Bearer | None:
+    name = person_by_proxy(request)
+    if not name:
         return None
-    name = visible_line(_said_once(request, web.sso_header))[:LONGEST_NAME]
-    groups = _said_once(request, web.sso_groups_header) if web.sso_groups_header else ""
-    its = frozenset(one.strip() for one in groups.split(",")) - {""}
-    return Person(name, its) if name else None
-
-
-def _said_once(request: Request, header: str) -> str:
-    """Return a header; empty if it is there twice: one could be the proxy's, one the client's."""
-    said = request.headers.getlist(header)
-    return said[0].strip() if len(said) == 1 else ""
+    role = Role(request.app.state.installation.settings.web.sso_role)
+    return Bearer("", role, None, None, None, TokenKind.SESSION, f"{SIGNED_ON}{name}")
 
 
 def own_path(text: str) -> str:
@@ -227,17 +232,12 @@ def is_fragment(request: Request) -> bool:
 
 
 def _visitor(request: Request, permission: Permission, is_of_installation: bool = False) -> Visitor:
-    secret = request.cookies.get(COOKIE, "")
-    bearer = bearer_of(request, secret, TokenKind.SESSION)
-    opened: Installation = request.app.state.installation
-    if bearer is None or not still_named(opened, bearer, person_by_proxy(request)):
+    bearer = bearer_by_session(request) or _bearer_by_proxy(request)
+    if bearer is None:
         raise SignInNeeded("sign in first")
     app = request.path_params.get("app") or request.query_params.get("app") or None
     whole = opened_for(request, bearer, bearer.app_name)
-    csrf = csrf_of(secret)
-    visitor = Visitor(
-        whole, whole, bearer.role, bearer.app_name, bearer.token_id, bearer.parent, csrf
-    )
+    visitor = Visitor(whole, whole, bearer.role, bearer.app_name, bearer.token_id)
     # For the frame of the page, even if this request ends with an error.
     request.state.visitor = visitor
     require(bearer, permission)
@@ -248,8 +248,6 @@ def _visitor(request: Request, permission: Permission, is_of_installation: bool 
 
 def visitor_or_none(request: Request) -> Visitor | None:
     """Return the visitor of a request for no page of ours, for the frame of the answer."""
-    if COOKIE not in request.cookies:
-        return None
     with suppress(SignInNeeded, Forbidden, NotFound, UnfitSchema, *DATABASE_AWAY):
         return _visitor(request, Permission.READ, False)
     return None

@@ -1,28 +1,23 @@
 """The pages that open and close a session."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Annotated
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import RedirectResponse, Response
 
-from models.errors import NotFound, Refused
+from models.errors import Refused
 from models.roles import Permission, TokenKind
 from views import tokens
 from views.installation import Installation
 from views.tokens import sessions
-from views.tokens.seats import Person, only_seat, seats_of
-from web.access import authenticated, bearer_of
-from web.dashboard import drafts
+from web.access import authenticated
 from web.dashboard.rendering import render, see
 from web.dashboard.session import (
-    COOKIE,
     Form,
     Visitor,
+    bearer_by_session,
     changing,
-    csrf_of,
     forget,
     is_fragment,
     own_path,
@@ -38,40 +33,28 @@ from web.problems import Unauthorized
 router = APIRouter(include_in_schema=False)
 SentForm = Annotated[Form, Depends(read_form)]
 NEXT = "next"
-# Which of several small apps the session of a person is for; empty for the installation.
-SEAT = "app"
 
 
 @router.get("/sign-in")
 def sign_in_page(request: Request) -> Response:
-    """Show the form for a token; a person known by a session or a proxy goes on at once."""
-    asked = request.query_params.get(NEXT)
-    following = own_path(asked or "/")
-    opened: Installation = request.app.state.installation
-    person = person_by_proxy(request)
-    bearer = bearer_of(request, request.cookies.get(COOKIE, ""), TokenKind.SESSION)
-    chosen = request.query_params.get(SEAT)
-    held = "" if bearer is None else bearer.app_name or ""
-    is_held = bearer is not None and sessions.still_named(opened, bearer, person)
-    if is_held and chosen in {None, held}:
+    """Show the form for a token; who has a session goes on at once."""
+    following = own_path(request.query_params.get(NEXT, "/"))
+    if bearer_by_session(request):
         return see(request, following)
-    # After signing out, a person is asked, and not signed in again.
-    if person is None or asked is None:
-        return _form(request, Following(following))
-    return _take_seat(request, person, Following(following), chosen)
+    return _form(request, following)
 
 
 @router.post("/sign-in")
 def sign_in(request: Request, form: SentForm) -> Response:
     """Open a session by a token."""
     refuse_foreign(request)
-    asked = Following(own_path(form.one(NEXT, "/")), form.one("draft_of"), drafts.kept(form))
+    following = own_path(form.one(NEXT, "/"))
     try:
-        return _open(request, form.one("token").strip(), TokenKind.TOKEN, asked)
+        return _open(request, form.one("token").strip(), TokenKind.TOKEN, following)
     except Unauthorized:
-        return _form(request, asked, say("sign_in.wrong"), 401)
+        return _form(request, following, say("sign_in.wrong"), 401)
     except Refused as error:
-        return _form(request, asked, error.on_page, 403)
+        return _form(request, following, error.on_page, 403)
 
 
 @router.get("/sign-in/{link}")
@@ -85,75 +68,37 @@ def use_link(request: Request, link: str) -> Response:
     """Open a session by a link, once."""
     refuse_foreign(request)
     try:
-        return _open(request, link, TokenKind.LINK, Following())
+        return _open(request, link, TokenKind.LINK, "/")
     except Unauthorized:
-        return _form(request, Following(), say("sign_in.used"), 401)
+        return _form(request, "/", say("sign_in.used"), 401)
 
 
 @router.post("/sign-out")
 def sign_out(request: Request, visitor: Annotated[Visitor, changing(Permission.READ)]) -> Response:
-    """End the session."""
-    tokens.revoke(visitor.opened, visitor.session_id)
+    """End the session; whom a proxy names has none."""
+    if visitor.session_id:
+        tokens.revoke(visitor.opened, visitor.session_id)
     return forget(request, see(request, "/sign-in", say("sign_in.signed_out")))
 
 
-async def ask_to_sign_in(request: Request, _error: Exception) -> Response:
-    """Answer a request without a session: sign in, and come back, with the draft that it sends."""
-    following = page_asked(request)
-    if app := drafts.app_of(request):
-        fields = drafts.kept(await read_form(request))
-        if fields:
-            return _form(request, Following(following, app, fields), say("draft.sign_in"), 401)
+def ask_to_sign_in(request: Request, _error: Exception) -> Response:
+    """Answer a request without a session: sign in, and come back."""
     root = request.scope.get("root_path", "")
-    place = f"{root}/sign-in?{NEXT}={quote(following, safe='/')}"
+    place = f"{root}/sign-in?{NEXT}={quote(page_asked(request), safe='/')}"
     if is_fragment(request):
         return Response(status_code=401, headers={"HX-Redirect": place})
     return RedirectResponse(place, 303)
 
 
-@dataclass(frozen=True, slots=True)
-class Following:
-    """Where to go on after signing in: a page, or a draft for a small app."""
-
-    following: str = "/"
-    app: str = ""
-    draft: Mapping[str, str] = field(default_factory=dict)
-
-
-def _take_seat(request: Request, person: Person, asked: Following, chosen: str | None) -> Response:
-    """Open the session of a person whom a proxy names, or ask which one."""
-    opened: Installation = request.app.state.installation
-    seats = seats_of(person, opened.settings.web)
-    if not seats:
-        return _form(request, asked, say("sign_in.no_group", name=person.name), 403)
-    seat = only_seat(seats)
-    if chosen is not None:
-        seat = next((one for one in seats if (one.app or "") == chosen), None)
-    if seat is None:
-        return _form(request, asked)
-    try:
-        secret = sessions.open_for(opened, person, seat, request.headers.get("User-Agent", ""))
-    except NotFound as error:
-        return _form(request, asked, error.on_page, 403)
-    return remember(request, see(request, asked.following), secret)
-
-
-def _open(request: Request, text: str, kind: TokenKind, asked: Following) -> Response:
+def _open(request: Request, text: str, kind: TokenKind, following: str) -> Response:
     bearer = authenticated(request, text, kind)
     opened: Installation = request.app.state.installation
-    browser = request.headers.get("User-Agent", "")
-    secret = sessions.open_session(opened, bearer, browser)
+    secret = sessions.open_session(opened, bearer)
     if secret is None:
         raise Unauthorized("the link was used")
-    if asked.app and asked.draft:
-        page = drafts.offer(request, asked.app, asked.draft, csrf_of(secret))
-        return remember(request, page, secret)
-    return remember(request, see(request, asked.following), secret)
+    return remember(request, see(request, following), secret)
 
 
-def _form(request: Request, asked: Following, error: str = "", status: int = 200) -> Response:
-    person = person_by_proxy(request)
-    web = request.app.state.installation.settings.web
-    seats = () if person is None else seats_of(person, web)
-    values = {"asked": asked, "error": error, "person": person, "seats": seats}
+def _form(request: Request, following: str, error: str = "", status: int = 200) -> Response:
+    values = {"following": following, "error": error, "person": person_by_proxy(request)}
     return render(request, "sign_in.html", values, status)

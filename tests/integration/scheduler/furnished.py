@@ -44,7 +44,7 @@ from views.operations.filter import Filter
 from views.overview import overview_of
 from views.overview.vitals import vitals_of
 from views.status import status
-from views.tokens import list_tokens, sessions
+from views.tokens import list_tokens
 from views.upcoming import show
 from web.counters import Counters
 
@@ -218,7 +218,6 @@ class Furnished:
         users.list_users(seen, MOST)
         audit.list_entries(seen, MOST, None)
         list_tokens(seen, MOST)
-        sessions.list_sessions(seen)
 
     def look_at(self, victim: int) -> None:
         """Read the pages of a victim: its action and its operations."""

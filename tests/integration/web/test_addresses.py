@@ -18,7 +18,7 @@ def test_a_proxy_that_comes_by_ipv4_is_known_where_all_addresses_are_served(
     settings = home_of("sqlite")
     behind = settings.web.model_copy(update={"host": "::", "proxies": ("127.0.0.1",)})
     web = serve(settings.model_copy(update={"web": behind}))
-    said = {"X-Forwarded-Proto": "https"}
+    said = {"X-Forwarded-Proto": "https", "Sec-Fetch-Site": "same-origin"}
 
     answer = httpx.post(f"{web.url}/sign-in", data={"token": web.token()}, headers=said)
 
@@ -35,7 +35,7 @@ def test_a_proxy_that_hides_the_host_is_named_as_a_reason(
     answer = httpx.post(f"{web.url}/sign-in", data={"token": "x"}, headers=of_the_site)
 
     assert answer.status_code == 403
-    assert "or a proxy does not pass on the header Host" in answer.text
+    assert "set SCHED_WEB_PUBLIC_URL to its address" in answer.text
 
 
 @pytest.mark.parametrize(

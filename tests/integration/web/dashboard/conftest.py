@@ -1,6 +1,5 @@
 """The dashboard as a browser meets it: clients with sessions."""
 
-import re
 from collections.abc import Callable, Iterator
 
 import httpx
@@ -10,8 +9,8 @@ from models.roles import Role
 from runtime.certificates import authorities
 from tests.integration.web.conftest import Web
 
-FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
-CSRF = re.compile(r'name="csrf" value="([0-9a-f]{64})"')
+# What a browser says of a form on one of our own pages.
+OWN_PAGE = {"Sec-Fetch-Site": "same-origin"}
 
 Browse = Callable[..., httpx.Client]
 
@@ -25,7 +24,10 @@ def browse() -> Iterator[Browse]:
         web: Web, role: Role | None = Role.ADMIN, app: str | None = None, token: str | None = None
     ) -> httpx.Client:
         browser = httpx.Client(
-            base_url=web.url, timeout=30, headers={"User-Agent": FIREFOX}, verify=authorities()
+            base_url=web.url,
+            timeout=30,
+            headers=OWN_PAGE,
+            verify=authorities(),
         )
         opened.append(browser)
         if role is not None:
@@ -37,10 +39,3 @@ def browse() -> Iterator[Browse]:
     yield start
     for browser in opened:
         browser.close()
-
-
-def csrf_of(browser: httpx.Client) -> str:
-    """Return what the pages of a session send with each change."""
-    found = CSRF.search(browser.get("/sessions").text)
-    assert found is not None
-    return found[1]

@@ -13,7 +13,7 @@ from runtime.config import Settings
 from runtime.sections.celery import ApplicationSettings
 from runtime.sections.named import Named
 from tests.integration.web.conftest import APP, NIGHTLY, Serve, Web, with_shop
-from tests.integration.web.dashboard.conftest import Browse, csrf_of
+from tests.integration.web.dashboard.conftest import Browse
 from views import changes
 from views.apps import trust
 
@@ -34,11 +34,10 @@ def test_a_change_made_meanwhile_is_overwritten_only_when_asked(
     web_on_sqlite: Web, browse: Browse
 ) -> None:
     browser = browse(web_on_sqlite)
-    csrf = csrf_of(browser)
     first, second = opened(browser), opened(browser)
 
     def save(fields: dict[str, str], hour: int) -> httpx.Response:
-        values = {**fields, "csrf": csrf, "document": document(hour)}
+        values = {**fields, "document": document(hour)}
         return browser.post(f"/apps/{APP}/store", data=values)
 
     assert save(first, 4).status_code == 303
@@ -64,10 +63,7 @@ def test_a_new_action_begins_with_the_zone_of_its_small_app(
 
 def test_a_refused_document_comes_back_with_its_faults(web_on_sqlite: Web, browse: Browse) -> None:
     browser = browse(web_on_sqlite)
-    values = {
-        "csrf": csrf_of(browser),
-        "document": '{"name": "x", "when": {"cron_rule": "61 * * * *"}}',
-    }
+    values = {"document": '{"name": "x", "when": {"cron_rule": "61 * * * *"}}'}
 
     refused = browser.post(f"/apps/{APP}/store", data=values)
     broken = browser.post(f"/apps/{APP}/store", data={**values, "document": "{oops"})
@@ -81,11 +77,10 @@ def test_a_refused_document_comes_back_with_its_faults(web_on_sqlite: Web, brows
 
 def test_an_unknown_change_is_refused(web_on_sqlite: Web, browse: Browse) -> None:
     browser = browse(web_on_sqlite)
-    csrf = csrf_of(browser)
 
-    assert browser.post("/actions", data={"csrf": csrf, "verb": "x"}).status_code == 409
+    assert browser.post("/actions", data={"verb": "x"}).status_code == 409
     for path in (f"/apps/{APP}/actions/nightly/x", "/operations/x/x"):
-        assert browser.post(path, data={"csrf": csrf}).status_code == 404
+        assert browser.post(path).status_code == 404
 
 
 def test_another_name_renames_the_action_and_the_preview_says_so(
@@ -93,7 +88,7 @@ def test_another_name_renames_the_action_and_the_preview_says_so(
 ) -> None:
     browser = browse(web_on_sqlite)
     renamed = json.dumps({**NIGHTLY, "name": "every night"})
-    values = {"csrf": csrf_of(browser), "document": renamed}
+    values = {"document": renamed}
 
     edited = browser.post(f"/apps/{APP}/check", data={**opened(browser), **values})
     new = browser.post(f"/apps/{APP}/check", data=values)
@@ -109,12 +104,12 @@ def test_a_priority_is_a_field_and_is_shown_where_there_is_one(
 ) -> None:
     browser = browse(web_on_sqlite)
     urgent = json.dumps({**NIGHTLY, "policy": {"priority": 60}})
-    values = {**opened(browser), "csrf": csrf_of(browser), "document": urgent}
+    values = {**opened(browser), "document": urgent}
     listed = browser.get("/actions").text
 
     checked = browser.post(f"/apps/{APP}/check", data=values).text
     browser.post(f"/apps/{APP}/store", data=values)
-    run = browser.post(f"/apps/{APP}/actions/nightly/run", data={"csrf": csrf_of(browser)})
+    run = browser.post(f"/apps/{APP}/actions/nightly/run")
 
     form = browser.get(f"/apps/{APP}/actions/nightly/edit").text
     assert 'data-path="policy.priority" data-kind="number" type="number" min="-100"' in form
@@ -132,9 +127,7 @@ def test_the_address_in_the_curl_command_is_one_word_for_every_shell(
 ) -> None:
     browser = browse(web_on_sqlite)
 
-    shown = browser.post(
-        f"/apps/{APP}/check", data={"csrf": csrf_of(browser), "document": document(4)}
-    )
+    shown = browser.post(f"/apps/{APP}/check", data={"document": document(4)})
 
     command = unescape(shown.text.partition('<pre id="as-curl" tabindex="0">')[2])
     assert command.startswith(f"curl -X POST '{web_on_sqlite.url}/api/actions:apply?app={APP}' ")
@@ -143,43 +136,16 @@ def test_the_address_in_the_curl_command_is_one_word_for_every_shell(
 def test_ten_next_occurrences_stand_beside_the_form(web_on_sqlite: Web, browse: Browse) -> None:
     browser = browse(web_on_sqlite)
 
-    text = browser.post(
-        f"/apps/{APP}/check", data={"csrf": csrf_of(browser), "document": document(4)}
-    ).text
+    text = browser.post(f"/apps/{APP}/check", data={"document": document(4)}).text
 
     assert text.partition("Next runs")[2].partition("</ul>")[0].count("<li>") == 10
-
-
-def test_an_undo_after_another_change_changes_nothing(web_on_sqlite: Web, browse: Browse) -> None:
-    browser = browse(web_on_sqlite)
-    csrf = csrf_of(browser)
-    path = f"/apps/{APP}/actions/nightly"
-    for hour in (4, 5):
-        browser.post(
-            f"/apps/{APP}/store",
-            data={**opened(browser), "csrf": csrf, "document": document(hour)},
-        )
-
-    late = browser.post(f"{path}/revert", data={"csrf": csrf, "to": "1", "made": "2"})
-    broken = browser.post(f"{path}/revert", data={"csrf": csrf, "to": "x", "made": "3"})
-    missing = browser.post(f"{path}/revert", data={"csrf": csrf, "to": "9", "made": "3"})
-    done = browser.post(f"{path}/revert", data={"csrf": csrf, "to": "2", "made": "3"})
-
-    assert "another change came first" in late.text
-    codes = [one.status_code for one in (late, broken, missing, done)]
-    assert codes == [412, 409, 404, 303]
-    shown = web_on_sqlite.client().get(f"/api/actions/nightly?app={APP}").json()
-    assert (shown["revision"], shown["document"]["when"]["cron_rule"]) == (4, "0 4 * * *")
 
 
 def test_an_older_revision_opens_in_the_form_with_what_restoring_it_changes(
     web_on_sqlite: Web, browse: Browse
 ) -> None:
     browser = browse(web_on_sqlite)
-    csrf = csrf_of(browser)
-    browser.post(
-        f"/apps/{APP}/store", data={**opened(browser), "csrf": csrf, "document": document(4)}
-    )
+    browser.post(f"/apps/{APP}/store", data={**opened(browser), "document": document(4)})
 
     page = browser.get(f"/apps/{APP}/actions/nightly/edit?revision=1")
     listed = browser.get(f"/apps/{APP}/actions/nightly").text
@@ -196,7 +162,7 @@ def test_an_older_revision_opens_in_the_form_with_what_restoring_it_changes(
 
 def test_a_test_goes_only_where_the_small_app_may_tell(web_on_sqlite: Web, browse: Browse) -> None:
     browser = browse(web_on_sqlite)
-    sent = {"csrf": csrf_of(browser), "action": "nightly"}
+    sent = {"action": "nightly"}
     path = f"/apps/{APP}/try-hook"
 
     chat = browser.post(path, data={**sent, "kind": "notify", "to": "ops"})
@@ -209,7 +175,7 @@ def test_a_test_goes_only_where_the_small_app_may_tell(web_on_sqlite: Web, brows
     assert "the test was not taken" in private.text
     assert unknown.status_code == 409
     operator = browse(web_on_sqlite, role=Role.OPERATOR)
-    asked = {**sent, "csrf": csrf_of(operator), "kind": "mail", "to": "eve@example.com"}
+    asked = {**sent, "kind": "mail", "to": "eve@example.com"}
     assert operator.post(path, data=asked).status_code == 403
 
 
@@ -254,7 +220,7 @@ def test_tests_of_hooks_count_as_mails(
     limits = settings.limits.model_copy(update={"mails": 1})
     web = with_shop(serve(settings.model_copy(update={"limits": limits})))
     browser = browse(web)
-    sent = {"csrf": csrf_of(browser), "action": "nightly", "kind": "mail", "to": "ann@example.com"}
+    sent = {"action": "nightly", "kind": "mail", "to": "ann@example.com"}
 
     first, second = (browser.post(f"/apps/{APP}/try-hook", data=sent).text for _ in range(2))
 

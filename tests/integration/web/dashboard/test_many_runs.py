@@ -17,7 +17,7 @@ from tests.browser import Chromium
 from tests.celery_messages import TASK, celery_action
 from tests.factories import claimed, make_action, make_operation, row_of
 from tests.integration.web.conftest import APP, Web
-from tests.integration.web.dashboard.conftest import Browse, csrf_of
+from tests.integration.web.dashboard.conftest import Browse
 from views.changes import switching
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -97,7 +97,7 @@ def test_the_plan_says_what_is_left_out_and_why(web_on_sqlite: Web, browse: Brow
     make_failed(web_on_sqlite, 3, "send mail")
     switching.pause(web_on_sqlite.opened, "send mail")
     browser = browse(web_on_sqlite)
-    asked = {"csrf": csrf_of(browser), "verb": "retry", "state": "failed"}
+    asked = {"verb": "retry", "state": "failed"}
 
     page = browser.post("/operations", data=asked).text
 
@@ -108,7 +108,7 @@ def test_the_plan_says_what_is_left_out_and_why(web_on_sqlite: Web, browse: Brow
 def test_the_answer_of_a_plan_sent_twice_does_it_once(web_on_sqlite: Web, browse: Browse) -> None:
     (id,) = make_failed(web_on_sqlite, 1)
     browser = browse(web_on_sqlite)
-    asked = {"csrf": csrf_of(browser), "verb": "retry", "state": "failed"}
+    asked = {"verb": "retry", "state": "failed"}
     answer = dict(HIDDEN.findall(browser.post("/operations", data=asked).text)) | {"sure": "1"}
 
     sent = [browser.post("/operations", data=answer) for _ in range(2)]
@@ -123,7 +123,7 @@ def test_a_viewer_selects_nothing(web_on_sqlite: Web, browse: Browse) -> None:
     browser = browse(web_on_sqlite, Role.VIEWER)
 
     page = browser.get("/operations?state=failed").text
-    refused = browser.post("/operations", data={"csrf": csrf_of(browser), "verb": "retry"})
+    refused = browser.post("/operations", data={"verb": "retry"})
 
     assert "data-pick" not in page
     assert refused.status_code == 403
@@ -201,7 +201,7 @@ def test_all_actions_that_match_are_changed_after_a_plan(
         page.click(".chosen >> text=Pause")
         expect(page.locator("main p").first).to_have_text("Pause 60 actions?")
         page.click("text=Yes, do it")
-        expect(page.locator(".notice span")).to_have_text("60 actions are paused.")
+        expect(page.locator(".notice span")).to_contain_text("60 actions are paused")
 
     paused = client.get("/api/actions").json()
     assert {one["standing"] for one in paused if one["name"].startswith("report")} == {"paused"}

@@ -9,7 +9,7 @@ from models.roles import Role
 from tests import browser as chrome
 from tests.browser import Chromium
 from tests.integration.web.conftest import APP, Web
-from tests.integration.web.dashboard.conftest import Browse, csrf_of
+from tests.integration.web.dashboard.conftest import Browse
 from views.status import holds
 
 
@@ -67,11 +67,10 @@ def test_a_session_of_a_small_app_pauses_and_sees_its_own_alone(
 ) -> None:
     holds.pause(web_on_sqlite.opened, "quick")
     own = browse(web_on_sqlite, Role.OPERATOR, APP)
-    csrf = {"csrf": csrf_of(own)}
 
-    everything = own.post("/pause", data={**csrf, "span": "PT1H"})
-    queue = own.post("/queues/pause", data={**csrf, "name": "quick"})
-    mine = own.post(f"/apps/{APP}/pause", data=csrf)
+    everything = own.post("/pause", data={"span": "PT1H"})
+    queue = own.post("/queues/pause", data={"name": "quick"})
+    mine = own.post(f"/apps/{APP}/pause")
     page = own.get("/actions").text
 
     assert (everything.status_code, queue.status_code, mine.status_code) == (403, 403, 303)

@@ -7,7 +7,7 @@ import pytest
 
 from models.roles import Role
 from tests.integration.web.conftest import APP, NIGHTLY, Web
-from tests.integration.web.dashboard.conftest import Browse, csrf_of
+from tests.integration.web.dashboard.conftest import Browse
 from views import changes, tokens
 from web.dashboard.texts import person
 
@@ -52,7 +52,7 @@ def test_a_revision_names_the_person_of_its_token(web: Web, browse: Browse) -> N
     ann = tokens.create(web.opened, Role.EDITOR, None, "Ann").token
     browser = browse(web, token=ann)
     document = json.dumps({**NIGHTLY, "description": "hers"})
-    values = {"csrf": csrf_of(browser), "document": document, "uid": "nightly", "revision": "1"}
+    values = {"document": document, "uid": "nightly", "revision": "1"}
     assert browser.post(f"/apps/{APP}/store", data=values).status_code == 303
 
     page = browser.get(f"/apps/{APP}/actions/nightly").text
@@ -60,7 +60,6 @@ def test_a_revision_names_the_person_of_its_token(web: Web, browse: Browse) -> N
 
     assert ">Ann</span>" in page
     assert re.fullmatch(r"session \w+ of token \w+ \(Ann\)", stored[0]["author"])
-    assert "<strong>Ann</strong>" in browser.get("/sessions").text
 
 
 @pytest.mark.parametrize("name", ["", " ", "a\nb", "x" * 81])

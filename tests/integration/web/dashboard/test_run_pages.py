@@ -11,7 +11,7 @@ from models.tables import operation_logs
 from tests.celery_messages import TASK, celery_action
 from tests.factories import make_operation, update_operation
 from tests.integration.web.conftest import APP, Web
-from tests.integration.web.dashboard.conftest import Browse, csrf_of
+from tests.integration.web.dashboard.conftest import Browse
 from tests.integration.web.test_overview import now_of
 from views.runs import run
 
@@ -38,7 +38,7 @@ def test_the_log_of_a_run_is_on_the_clock_of_the_viewer(web_on_sqlite: Web, brow
 
 def test_a_wrong_address_is_told_in_words_of_the_page(web_on_sqlite: Web, browse: Browse) -> None:
     browser = browse(web_on_sqlite)
-    data = {"csrf": csrf_of(browser), "to": "ann"}
+    data = {"to": "ann"}
 
     refused = browser.post(f"/apps/{APP}/templates/hello/send-test", data=data)
 

@@ -1,4 +1,4 @@
-"""Who may see the pages: sign-in, sessions, links, and what other sites cannot do."""
+"""Who may see the pages: sign-in, sessions, links."""
 
 import re
 from collections.abc import Callable
@@ -10,17 +10,18 @@ import sqlalchemy as sa
 
 from models.roles import Role, TokenKind
 from models.sql import database_now
+from models.store.tokens import MOST_SESSIONS
 from models.tables import tokens as stored
 from runtime.config import Settings
 from tests.integration.web.conftest import APP, Serve, Web
-from tests.integration.web.dashboard.conftest import FIREFOX, Browse, csrf_of
+from tests.integration.web.dashboard.conftest import OWN_PAGE, Browse
 from views import tokens
 from views.tokens import sessions
 
-SIGNED_OUT = (303, "/sign-in?next=/sessions")
+SIGNED_OUT = (303, "/sign-in?next=/account")
 
 
-def answer_of(browser: httpx.Client, path: str = "/sessions") -> tuple[int, str | None]:
+def answer_of(browser: httpx.Client, path: str = "/account") -> tuple[int, str | None]:
     """Return the status of a page, and where it leads."""
     found = browser.get(path)
     return found.status_code, found.headers.get("location")
@@ -30,11 +31,6 @@ def link_of(web: Web, role: Role = Role.ADMIN, app: str | None = None) -> str:
     """Return the path of a new link."""
     seen = web.opened.for_request(app, is_bound=app is not None, bearer="tests")
     return "/sign-in/" + sessions.make_link(seen, role).url.rpartition("/")[2]
-
-
-def session_ids(page: str) -> list[str]:
-    """Return the ids of the sessions that a page lists."""
-    return re.findall(r"/sessions/(\w+)/revoke", page)
 
 
 def test_a_token_opens_a_session_that_no_script_can_read(web: Web, browse: Browse) -> None:
@@ -60,14 +56,15 @@ def test_behind_tls_and_a_path_the_cookie_stays_there(
     proxied = settings.web.model_copy(update={"proxies": ("127.0.0.1",), "root_path": "/mb"})
     web = serve(settings.model_copy(update={"web": proxied}))
 
-    with httpx.Client(base_url=web.url, headers={"X-Forwarded-Proto": "https"}) as proxy:
+    said = {"X-Forwarded-Proto": "https", **OWN_PAGE}
+    with httpx.Client(base_url=web.url, headers=said) as proxy:
         answer = proxy.post("/sign-in", data={"token": web.token(), "next": "/actions"})
-        asked = proxy.get("/sessions")
-        signed_in = proxy.get("/sessions", headers={"Cookie": answer.headers["set-cookie"]})
+        asked = proxy.get("/account")
+        signed_in = proxy.get("/account", headers={"Cookie": answer.headers["set-cookie"]})
 
     assert answer.headers["location"] == "/mb/actions"
     assert answer.headers["set-cookie"].endswith("; Path=/mb; SameSite=lax; Secure")
-    assert asked.headers["location"] == "/mb/sign-in?next=/sessions"
+    assert asked.headers["location"] == "/mb/sign-in?next=/account"
     assert 'action="/mb/sign-out"' in signed_in.text
 
 
@@ -138,13 +135,13 @@ def test_each_door_accepts_its_own_kind_alone(web_on_sqlite: Web, browse: Browse
         return httpx.get(f"{web.url}/api/apps", headers=header).status_code
 
     def page(text: str) -> int:
-        return httpx.get(f"{web.url}/sessions", cookies={"mb_session": text}).status_code
+        return httpx.get(f"{web.url}/account", cookies={"mb_session": text}).status_code
 
     def sign_in(text: str) -> int:
-        return httpx.post(f"{web.url}/sign-in", data={"token": text}).status_code
+        return browser.post("/sign-in", data={"token": text}).status_code
 
     def by_link(text: str) -> int:
-        return httpx.post(f"{web.url}/sign-in/{text}").status_code
+        return browser.post(f"/sign-in/{text}").status_code
 
     assert [api(one) for one in (secret, link, token)] == [401, 401, 200]
     assert [page(one) for one in (token, link, secret)] == [303, 303, 200]
@@ -169,8 +166,8 @@ def test_a_session_ends_with_its_token(web: Web, browse: Browse, end: str) -> No
     browser, id = browse(web, token=token), token.split("_")[1]
 
     if end == "revoked":
-        done = admin.post(f"/tokens/{id}/revoke", data={"csrf": csrf_of(admin), "sure": "1"})
-        assert (done.status_code, done.headers["location"]) == (303, "/sessions")
+        done = admin.post(f"/tokens/{id}/revoke", data={"sure": "1"})
+        assert (done.status_code, done.headers["location"]) == (303, "/account")
     else:
         age(web, "expires_at IS NOT NULL AND kind = 'token'")
 
@@ -191,11 +188,11 @@ def test_signing_out_ends_the_session_on_the_server(web: Web, browse: Browse) ->
     browser = browse(web)
     kept = browser.cookies["mb_session"]
 
-    answer = browser.post("/sign-out", data={"csrf": csrf_of(browser)})
+    answer = browser.post("/sign-out")
 
     assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
     assert "mb_session" not in browser.cookies
-    assert httpx.get(f"{web.url}/sessions", cookies={"mb_session": kept}).status_code == 303
+    assert httpx.get(f"{web.url}/account", cookies={"mb_session": kept}).status_code == 303
 
 
 def test_a_link_signs_in_once(web: Web, browse: Browse) -> None:
@@ -209,7 +206,7 @@ def test_a_link_signs_in_once(web: Web, browse: Browse) -> None:
     assert f'action="{link}"' in shown[0].text
     assert [one.status_code for one in answers] == [303, 401]
     assert "was used or has expired" in answers[1].text
-    assert f"operator · {APP}" in first.get("/sessions").text
+    assert f"operator · {APP}" in first.get("/account").text
     assert answer_of(second) == SIGNED_OUT
 
 
@@ -250,148 +247,61 @@ def test_a_page_without_a_session_asks_for_one_and_comes_back(
     web_on_sqlite: Web, browse: Browse
 ) -> None:
     browser = browse(web_on_sqlite, role=None)
-    open_page = {"HX-Request": "true", "HX-Current-URL": f"{web_on_sqlite.url}/sessions?a=b"}
+    open_page = {"HX-Request": "true", "HX-Current-URL": f"{web_on_sqlite.url}/account?a=b"}
 
-    page = browser.get("/sessions?page=2&q=a%26b")
-    part = browser.get("/sessions?part=rows", headers=open_page)
-    change = browser.post("/sign-out", headers={"Referer": f"{web_on_sqlite.url}/sessions"})
+    page = browser.get("/account?page=2&q=a%26b")
+    part = browser.get("/account?part=rows", headers=open_page)
+    change = browser.post("/sign-out", headers={"Referer": f"{web_on_sqlite.url}/account"})
     odd = browser.post("/sign-out", headers={"Referer": "http://[/"})
 
     assert page.status_code == 303
-    assert page.headers["location"] == "/sign-in?next=/sessions%3Fpage%3D2%26q%3Da%2526b"
+    assert page.headers["location"] == "/sign-in?next=/account%3Fpage%3D2%26q%3Da%2526b"
     assert (part.status_code, part.headers["hx-redirect"]) == (
-        401, "/sign-in?next=/sessions%3Fa%3Db",
+        401, "/sign-in?next=/account%3Fa%3Db",
     )  # fmt: skip
     assert (change.status_code, change.headers["location"]) == SIGNED_OUT
     assert (odd.status_code, odd.headers["location"]) == (303, "/sign-in?next=/")
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
-        pytest.param({}, id="none"),
-        pytest.param({"csrf": "0" * 64}, id="wrong"),
-        pytest.param({"csrf": "é"}, id="no_ascii"),
-    ],
-)
-def test_a_change_needs_what_the_pages_of_its_session_send(
-    web_on_sqlite: Web, browse: Browse, sent: dict[str, str]
-) -> None:
-    browser = browse(web_on_sqlite)
-
-    answer = browser.post("/sign-out", data=sent)
-
-    assert answer.status_code == 403
-    assert "The page is of another session" in answer.text
-    assert answer_of(browser) == (200, None)
-
-
-def test_what_another_session_sends_is_refused(web_on_sqlite: Web, browse: Browse) -> None:
-    token = web_on_sqlite.token()
-    mine, other = browse(web_on_sqlite, token=token), browse(web_on_sqlite, token=token)
-
-    answer = mine.post("/sign-out", data={"csrf": csrf_of(other)})
-
-    assert answer.status_code == 403
-    assert answer_of(mine) == (200, None)
-
-
-def test_a_script_sends_it_as_a_header(web_on_sqlite: Web, browse: Browse) -> None:
-    browser = browse(web_on_sqlite)
-
-    answer = browser.post("/sign-out", headers={"X-CSRF-Token": csrf_of(browser)})
-
-    assert answer.status_code == 303
-
-
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        pytest.param({"Origin": "https://evil.example"}, 403, id="another_site"),
-        pytest.param({"Origin": "null"}, 403, id="a_sandbox"),
-        pytest.param({"Origin": "http://127.0.0.1:1"}, 403, id="another_port"),
-        pytest.param({"Sec-Fetch-Site": "cross-site"}, 403, id="cross_site"),
-        pytest.param({"Sec-Fetch-Site": "same-site"}, 403, id="a_sister_domain"),
-        pytest.param({"Origin": "{own}"}, 303, id="own_page"),
-        # A proxy passes another Host; what the browser says cannot be made by a page.
-        pytest.param(
-            {"Origin": "https://cron.example", "Sec-Fetch-Site": "same-origin"}, 303, id="proxied"
-        ),
-    ],
-)
-def test_a_page_of_another_site_changes_nothing(
-    web_on_sqlite: Web, browse: Browse, headers: dict[str, str], status: int
-) -> None:
-    web, browser = web_on_sqlite, browse(web_on_sqlite)
-    sent = {name: text.format(own=web.url) for name, text in headers.items()}
-    form = {"csrf": csrf_of(browser)}
-
-    fresh = browse(web, role=None)
-    link = link_of(web)
-    answers = [
-        browser.post("/sign-out", data=form, headers=sent),
-        # Nor does it sign someone in as somebody else.
-        fresh.post("/sign-in", data={"token": web.token()}, headers=sent),
-        fresh.post(link, headers=sent),
-    ]
-
-    assert [one.status_code for one in answers] == [status] * 3
-
-
 def test_a_form_that_is_too_large_is_refused(web_on_sqlite: Web, browse: Browse) -> None:
     browser = browse(web_on_sqlite)
 
-    large = browser.post("/sign-out", data={"csrf": csrf_of(browser), "more": "x" * 2**20})
+    large = browser.post("/sign-out", data={"more": "x" * 2**20})
     many = browser.post("/sign-out", content="&".join(["a=b"] * 10_001))
 
     assert [large.status_code, many.status_code] == [413, 413]
     assert "larger than 1 MiB" in large.text
 
 
-def test_everybody_sees_the_sessions_of_their_own_token(web_on_sqlite: Web, browse: Browse) -> None:
-    web, token = web_on_sqlite, web_on_sqlite.token(Role.VIEWER)
-    first, second = browse(web, token=token), browse(web, token=token)
-    other, admin = browse(web, Role.EDITOR), browse(web)
-    bound = browse(web, Role.ADMIN, APP)
-
-    listed = {
-        name: session_ids(one.get("/sessions").text)
-        for name, one in [("first", first), ("other", other), ("admin", admin), ("bound", bound)]
-    }
-
-    assert [len(listed[name]) for name in ("first", "other", "admin", "bound")] == [2, 1, 5, 1]
-    assert set(listed["first"]) < set(listed["admin"])
-    page = first.get("/sessions").text
-    assert page.count("this one") == 1
-    assert page.count("Firefox on Linux") == 4
-    # Tokens are for admins, those of a small app for its own.
-    revocable = [
-        len(re.findall(r"/tokens/\w+/revoke", one.get("/sessions").text))
-        for one in (first, admin, bound)
-    ]
-    assert revocable == [0, 4, 1]
-    own = first.post(f"/sessions/{listed['first'][0]}/revoke", data={"csrf": csrf_of(first)})
-    assert own.status_code == 303
-    assert answer_of(second) == SIGNED_OUT
-
-
-def test_nobody_ends_a_session_of_others(web_on_sqlite: Web, browse: Browse) -> None:
+def test_an_admin_sees_and_revokes_the_tokens_of_the_scope(
+    web_on_sqlite: Web, browse: Browse
+) -> None:
     web = web_on_sqlite
     admin, editor, bound = browse(web), browse(web, Role.EDITOR), browse(web, Role.ADMIN, APP)
-    mine = next(
-        one for one in session_ids(admin.get("/sessions").text)
-        if one in admin.cookies["mb_session"]
-    )  # fmt: skip
 
-    for other in (editor, bound):
-        csrf = {"csrf": csrf_of(other)}
-        assert other.post(f"/sessions/{mine}/revoke", data=csrf).status_code == 404
-    token = admin.get("/sessions").text.partition("/tokens/")[2].partition("/")[0]
-    refused = editor.post(f"/tokens/{token}/revoke", data={"csrf": csrf_of(editor)})
+    listed = [
+        len(re.findall(r"/tokens/\w+/revoke", one.get("/account").text))
+        for one in (editor, admin, bound)
+    ]
+    token = admin.get("/account").text.partition("/tokens/")[2].partition("/")[0]
+    refused = editor.post(f"/tokens/{token}/revoke")
 
+    assert listed == [0, 3, 1]
     assert refused.status_code == 403
     assert "may not administer" in refused.text
     assert answer_of(admin) == (200, None)
+
+
+def test_the_oldest_session_of_a_token_ends_when_there_are_too_many(
+    web: Web, browse: Browse
+) -> None:
+    token = web.token()
+    oldest, second = browse(web, token=token), browse(web, token=token)
+
+    for _ in range(MOST_SESSIONS - 1):
+        browse(web, token=token)
+
+    assert [answer_of(oldest), answer_of(second)] == [SIGNED_OUT, (200, None)]
 
 
 def test_a_session_is_revoked_by_the_command_line_too(web: Web, browse: Browse) -> None:
@@ -413,7 +323,7 @@ def test_only_tokens_are_listed_as_tokens(web: Web, browse: Browse) -> None:
 def test_the_audit_names_the_session(web: Web, browse: Browse) -> None:
     browser = browse(web)
     id = browser.cookies["mb_session"].split("_")[1]
-    browser.post("/sign-out", data={"csrf": csrf_of(browser)})
+    browser.post("/sign-out")
 
     with web.engine.connect() as connection:
         query = sa.text("SELECT verb, object, actor FROM audit ORDER BY id DESC LIMIT 2")
@@ -452,32 +362,12 @@ def test_what_ended_long_ago_is_deleted_with_the_next_session(web: Web, browse: 
     assert ids == {token.split("_")[1], kept, newest}
 
 
-@pytest.mark.parametrize(
-    ("agent", "name"),
-    [
-        (FIREFOX, "Firefox on Linux"),
-        (
-            "Mozilla/5.0 (Windows NT 10.0) Chrome/140 Safari/537 Edg/140",
-            "Edge on Windows",
-        ),
-        (
-            "Mozilla/5.0 (iPhone; CPU like Mac OS X) Safari/604",
-            "Safari on iOS",
-        ),
-        ("curl/8.5\x1b[2J" + "x" * 100, "curl/8.5\\x1b[2J" + "x" * 45),
-        ("", ""),
-    ],
-)
-def test_a_browser_has_a_name_that_people_know(agent: str, name: str) -> None:
-    assert sessions.browser_in(agent) == name
-
-
 def test_an_error_of_a_page_is_a_page(web_on_sqlite: Web, browse: Browse) -> None:
     browser = browse(web_on_sqlite, Role.VIEWER, APP)
 
     unknown = browser.get("/nothing-here")
-    other = browser.get("/sessions?app=default")
-    part = browser.get("/sessions?app=default", headers={"HX-Request": "true"})
+    other = browser.get("/account?app=default")
+    part = browser.get("/account?app=default", headers={"HX-Request": "true"})
     of_api = browser.get("/api/nothing")
 
     assert [one.status_code for one in (unknown, other, part, of_api)] == [404] * 4
@@ -517,10 +407,9 @@ def age(web: Web, which: str) -> None:
 
 def test_a_visitor_chooses_the_zone_of_times(web_on_sqlite: Web, browse: Browse) -> None:
     browser = browse(web_on_sqlite)
-    csrf = csrf_of(browser)
 
-    chosen = browser.post("/zone", data={"csrf": csrf, "zone": "Asia/Tokyo"})
-    refused = browser.post("/zone", data={"csrf": csrf, "zone": "Nowhere"})
+    chosen = browser.post("/zone", data={"zone": "Asia/Tokyo"})
+    refused = browser.post("/zone", data={"zone": "Nowhere"})
 
     assert (chosen.status_code, refused.status_code) == (303, 409)
     assert "Asia/Tokyo" in browser.get("/").text

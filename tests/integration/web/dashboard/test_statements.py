@@ -44,7 +44,7 @@ PAGES = {
     "/apps/{app}/summary": "/apps/shop/summary",
     "/apps/{app}/summary/html": "/apps/shop/summary/html",
     "/health": "/health",
-    "/sessions": "/sessions",
+    "/account": "/account",
     "/looks": "/looks",
     "/sign-in": "/sign-in",
     "/sign-in/{link}": "/sign-in/mbl_0",
@@ -52,7 +52,7 @@ PAGES = {
     "/status/{app}": "/status/shop",
 }
 # Other addresses of a page above, and a stream, whose page is counted.
-ALSO = {"/apps/{app}/store", "/apps/{app}/draft", "/operations/{id}/live"}
+ALSO = {"/apps/{app}/store", "/operations/{id}/live"}
 
 
 def number_of(engine: sa.Engine, statements: Sequence[str]) -> int:

@@ -1,0 +1,130 @@
+"""The page of an action, what it says, and what is not lost: a deleted past."""
+
+import re
+from html import unescape
+from uuid import UUID
+
+import pytest
+import sqlalchemy as sa
+
+from models.roles import Role
+from models.tables import actions
+from tests.integration.web.conftest import APP, Web
+from tests.integration.web.dashboard.conftest import Browse
+from web.dashboard.action import ActionQuery, answers
+from web.dashboard.session import Visitor
+
+HIDDEN = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)">')
+ANSWER = re.compile(r"<strong>.*?</p>")
+ACTION = f"/apps/{APP}/actions/nightly"
+DRAFT = '{"name": "mine", "oops'
+
+
+@pytest.mark.parametrize("cookie", ["%ED%A0%80", '["Done.", 7]', "<b>"])
+def test_a_strange_cookie_of_another_program_is_text(
+    web_on_sqlite: Web, browse: Browse, cookie: str
+) -> None:
+    browser = browse(web_on_sqlite)
+    browser.cookies.set("mb_notice", cookie)
+
+    page = browser.get("/actions")
+    notice = page.text.partition('class="notice"')[2].partition("</div>")[0]
+
+    assert (page.status_code, "<b>" in notice, "<form" in notice) == (200, False, False)
+
+
+@pytest.mark.parametrize(("role", "plans"), [(Role.VIEWER, False), (Role.OPERATOR, True)])
+def test_who_may_not_backfill_makes_the_server_plan_none(
+    web_on_sqlite: Web, role: Role, plans: bool
+) -> None:
+    shop = web_on_sqlite.opened.for_request(APP, is_bound=True, bearer="tests")
+    visitor = Visitor(shop, shop, role, APP, "")
+    backwards = ActionQuery(**{"from": "2026-07-02T00:00:00Z", "to": "2026-07-01T00:00:00Z"})
+
+    fault = answers(visitor, "nightly", backwards)["fault"]
+
+    assert ("the range begins at" in fault) is plans
+
+
+def test_a_deleted_action_keeps_its_page_and_can_be_created_again(
+    web_on_sqlite: Web, browse: Browse
+) -> None:
+    browser = browse(web_on_sqlite)
+    client = web_on_sqlite.client()
+    uid = client.get("/api/actions/nightly", params={"app": APP}).json()["uid"]
+
+    deleted = browser.post(f"{ACTION}/delete", data={"sure": "1"})
+    page = browser.get(deleted.headers["Location"])
+
+    assert f"/apps/{APP}/actions/{uid}/restore" in page.text
+    assert "nightly is deleted. You can create it again here." in page.text
+    assert (page.status_code, browser.get(ACTION).status_code) == (200, 404)
+    assert "Its history stays; it never runs again." in page.text
+    assert "Run now" not in page.text
+    assert browser.post(f"/apps/{APP}/actions/{uid}/restore").status_code == 303
+    made = client.get("/api/actions/nightly", params={"app": APP}).json()
+    assert made["uid"] != uid
+    assert made["document"]["when"]["cron_rule"] == "0 3 * * *"
+
+
+def test_a_field_without_an_offset_is_read_in_the_viewers_zone(
+    web_on_sqlite: Web, browse: Browse
+) -> None:
+    browser = browse(web_on_sqlite)
+    browser.cookies.set("mb_zone", "Asia/Tokyo")
+
+    local = browser.get(ACTION, params={"at": "2026-07-01T10:00"}).text
+    written = browser.get(ACTION, params={"at": "2026-07-01T03:00:00+02:00"}).text
+    wrong = browser.get(ACTION, params={"at": "soon"}).text
+
+    assert ANSWER.findall(local) == ANSWER.findall(written) != []
+    assert 'value="2026-07-01T10:00:00"' in written
+    assert "the instant 'soon': is not an instant" in unescape(wrong)
+
+
+def test_a_message_names_what_the_page_offers_and_no_command(
+    web_on_sqlite: Web, browse: Browse
+) -> None:
+    browser = browse(web_on_sqlite)
+
+    unknown = browser.get(f"/apps/{APP}/actions/none").text
+    backwards = browser.get(
+        ACTION, params={"from": "2026-07-02T00:00", "to": "2026-07-01T00:00"}
+    ).text
+
+    assert "look for it among the actions" in unknown
+    assert "the range begins at" in backwards
+    for text in (unknown, backwards):
+        assert "`minutebook" not in text
+        assert "--from" not in text
+
+
+def test_a_page_of_an_error_has_the_navigation(web_on_sqlite: Web, browse: Browse) -> None:
+    browser = browse(web_on_sqlite)
+
+    for path in ("/nothing", f"/apps/{APP}/actions/none", "/operations/none"):
+        answer = browser.get(path)
+        assert (answer.status_code, "/actions" in answer.text) == (404, True)
+    assert "<nav" not in browse(web_on_sqlite, role=None).get("/nothing").text
+
+
+def test_one_that_cannot_be_resumed_does_not_stop_the_others(
+    web_on_sqlite: Web, browse: Browse
+) -> None:
+    browser = browse(web_on_sqlite)
+    client = web_on_sqlite.client()
+    found = client.get("/api/actions", params={"app": APP}).json()
+    chosen = {"uid": [one["uid"] for one in found]}
+    browser.post("/actions", data={**chosen, "verb": "pause"})
+    with web_on_sqlite.engine.begin() as connection:
+        wrong = '{"name": "maintenance", "when": {}, "operations": {}}'
+        first = sa.update(actions).where(actions.c.name == "maintenance").values(document=wrong)
+        connection.execute(first.where(actions.c.uid == UUID(found[0]["uid"])))
+
+    done = browser.post("/actions", data={**chosen, "verb": "resume"})
+    notice = browser.get("/actions").text.partition('class="notice"')[2].partition("</div>")[0]
+
+    assert (found[0]["name"], done.status_code) == ("maintenance", 303)
+    assert "Resumed. One was refused: " in notice
+    after = client.get("/api/actions", params={"app": APP}).json()
+    assert [one["active"] for one in after] == [False, True]
