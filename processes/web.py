@@ -24,7 +24,7 @@ from runtime.logs.events import EventLog
 from runtime.sections.web import WebSettings
 from runtime.supervisor import end_with_parent
 from views.installation import Installation
-from web.app import HEADERS, make_app, stop_streams
+from web.app import HEADERS, make_app, stop_waiting
 from web.guards import BehindProxies, BelowPath, WithHeaders
 
 logger = EventLog("minutebook.web")
@@ -39,7 +39,7 @@ LOOPS = 3
 
 
 class _Server(uvicorn.Server):
-    """Ends the streams first, because a stream does not end by itself."""
+    """Answers the workers that wait for a job first."""
 
     def __init__(self, config: uvicorn.Config, app: FastAPI) -> None:
         super().__init__(config)
@@ -50,7 +50,7 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        stop_streams(self._served)
+        stop_waiting(self._served)
         super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

@@ -130,7 +130,7 @@ async def _bearer(
         raise Unauthorized("send a token as `Authorization: Bearer …`")
     _failures(request).check(_address(request))
     found = await request.app.state.bearers.get(credentials.credentials)
-    bearer = _known(request, _noted(request, found), TokenKind.TOKEN)
+    bearer = _known(request, found, TokenKind.TOKEN)
     require(bearer, permission)
     return bearer
 
@@ -159,13 +159,7 @@ def _address(request: Request) -> str:
 
 def bearer_of(request: Request, text: str, kind: TokenKind) -> Bearer | None:
     """Return the bearer of a valid secret of a kind, and note its use."""
-    return _noted(request, bearers_of(request.app.state.installation, [text], kind).get(text))
-
-
-def _noted(request: Request, bearer: Bearer | None) -> Bearer | None:
-    # For a stream, which ends with its token or session.
-    request.state.token_id = None if bearer is None else bearer.token_id
-    return bearer
+    return bearers_of(request.app.state.installation, [text], kind).get(text)
 
 
 def bearers_of(
@@ -179,12 +173,6 @@ def bearers_of(
         with opened.engine.begin() as connection:
             tokens.note_use(connection, stale)
     return {text: bearer for text, (bearer, _) in found.items()}
-
-
-def still_valid(opened: Installation, token_ids: Collection[str]) -> set[str]:
-    """Return those of the tokens and sessions that open their doors now."""
-    with glancing(opened.engine) as connection:
-        return tokens.valid(connection, token_ids)
 
 
 def require(bearer: Bearer, permission: Permission) -> None:

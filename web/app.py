@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
 from operator import itemgetter
 
 import anyio.to_thread
@@ -13,22 +12,19 @@ from fastapi.middleware.cors import CORSMiddleware
 from runtime.clock import monotonic
 from runtime.config import Settings
 from runtime.plug_ins import added
-from views import apps
 from views.apps.public import public_statuses
 from views.installation import Installation
-from views.operations import rows_of
 from views.overview import overview_of
 from views.overview.vitals import vitals_of
 from views.status.holds import pauses_of
 from web import health, metrics
-from web.access import Failures, bearers_of, still_valid
-from web.api import actions, installation, jobs, live, operations, people, public
+from web.access import Failures, bearers_of
+from web.api import actions, installation, jobs, operations, people, public
 from web.api import apps as app_endpoints
 from web.downloads import Places
 from web.guards import BoundedBodies
 from web.handout import Handout
 from web.kept import Kept
-from web.live import Live
 from web.problems import as_json, install
 from web.public import PublicStatuses
 from web.routing import ByFirstWords
@@ -51,7 +47,6 @@ ROUTERS = (
     actions.router,
     operations.router,
     operations.shared,
-    live.router,
     jobs.router,
     installation.router,
     public.router,
@@ -63,7 +58,6 @@ ROUTERS = (
 def make_app(opened: Installation) -> FastAPI:
     """Return the application of an installation."""
     settings = opened.settings
-    valid_of = partial(still_valid, opened)
     app = FastAPI(
         title="Minutebook",
         version="1",
@@ -77,8 +71,6 @@ def make_app(opened: Installation) -> FastAPI:
     app.state.failures = Failures(settings.web.failures)
     _read_together(app)
     app.state.public_statuses = PublicStatuses(_reading(app, public_statuses))
-    app.state.live_operations = Live("operation", partial(rows_of, opened), valid_of)
-    app.state.live_statuses = Live("status", partial(apps.statuses, opened), valid_of)
     app.state.handout, app.state.turns = Handout(opened), Turns(HEAVY_AT_ONCE)
     app.state.overviews, app.state.vitals = Kept(overview_of), Kept(vitals_of)
     app.state.pauses, app.state.downloads = Kept(pauses_of), Places(settings.web.downloads)
@@ -116,20 +108,14 @@ def _reading(
     return lambda keys: read(app.state.installation, keys)
 
 
-def stop_streams(app: FastAPI) -> None:
-    """Let the app's loop end all streams and long polls, so that the server can stop.
+def stop_waiting(app: FastAPI) -> None:
+    """Let the app's loop answer all workers that wait for a job, so that the server can stop.
 
     May be called by a signal handler or another thread.
     """
     loop: asyncio.AbstractEventLoop | None = getattr(app.state, "loop", None)
     if loop is not None and not loop.is_closed():
-        loop.call_soon_threadsafe(_stop_streams, app)
-
-
-def _stop_streams(app: FastAPI) -> None:
-    app.state.handout.stop()
-    app.state.live_operations.stop()
-    app.state.live_statuses.stop()
+        loop.call_soon_threadsafe(app.state.handout.stop)
 
 
 @asynccontextmanager
@@ -137,13 +123,12 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.loop = asyncio.get_running_loop()
     threads = app.state.installation.settings.web.threads
     anyio.to_thread.current_default_thread_limiter().total_tokens = threads
-    all_that_look = (app.state.live_operations, app.state.live_statuses, app.state.handout)
-    readers = [asyncio.create_task(one.looks.run()) for one in all_that_look]
+    handout: Handout = app.state.handout
+    reader = asyncio.create_task(handout.run())
     yield
-    _stop_streams(app)
-    for reader in readers:
-        reader.cancel()
-    await app.state.handout.note_stop()
+    handout.stop()
+    reader.cancel()
+    await handout.note_stop()
 
 
 def _allow_origins(app: FastAPI, settings: Settings) -> None:
@@ -158,7 +143,6 @@ def _allow_origins(app: FastAPI, settings: Settings) -> None:
                 "Idempotency-Key",
                 "If-Match",
                 "If-None-Match",
-                "Last-Event-ID",
             ],
             expose_headers=["ETag", "Retry-After"],
         )

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from models.errors import NotFound
 from models.roles import Role, TokenKind
-from models.sql import database_now, is_among
+from models.sql import database_now
 from models.store.scope import Scope
 from models.tables import small_apps, tokens
 
@@ -147,12 +147,6 @@ def _bearers(kind: TokenKind) -> sa.Select[Any]:
     )
     its = tokens.c.id.in_(sa.bindparam("ids", expanding=True))
     return query.where(tokens.c.kind == kind, its)
-
-
-def valid(connection: sa.Connection, ids: Collection[str]) -> set[str]:
-    """Return those of `ids` that are of valid tokens, sessions or links."""
-    query = _valid(tokens.c.id).where(is_among(connection, tokens.c.id, list(ids)))
-    return set(connection.execute(query).scalars())
 
 
 def note_use(connection: sa.Connection, ids: Collection[str]) -> None:

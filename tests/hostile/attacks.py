@@ -525,7 +525,7 @@ def _folder() -> Iterator[Path]:
 
 OF_AN_APP = (
     "/api/apps/{app}", "/api/apps/{app}/status", "/api/apps/{app}/users",
-    "/api/apps/{app}/templates", "/api/apps/{app}/data/salaries", "/api/apps/{app}/status/events",
+    "/api/apps/{app}/templates", "/api/apps/{app}/data/salaries",
     "/api/actions?app={app}", "/api/operations?app={app}", "/api/steps?app={app}",
 )  # fmt: skip
 

@@ -242,13 +242,6 @@ def _waits(
     return waited_for(connection, row, installation.settings)
 
 
-def rows_of(installation: Installation, ids: Collection[UUID]) -> dict[UUID, OperationRow]:
-    """Return those operations of `ids` that exist, by id, whatever their small app."""
-    with reading(installation.engine) as connection:
-        rows = operations.by_ids(connection, ids)
-    return {row.id: row for row in views_of(rows)}
-
-
 @Verb("get_operation_state", "GET /api/operations/{id}/state", READ)
 def state(installation: Installation, id: str) -> OperationStateView:
     """Return the state of an operation; never asks the broker."""

@@ -1,20 +1,15 @@
 """Clients that are slow, silent, gone, or without an end: none of them costs another anything."""
 
 import socket
-import struct
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from threading import Event, Thread
 from urllib.parse import urlsplit
-from uuid import UUID
 
 import pytest
-import sqlalchemy as sa
 
-from models.roles import Role
-from models.tables import operations
 from processes.http_protocol import LONGEST_HEAD
-from runtime.clock import monotonic, wait_for
+from runtime.clock import monotonic
 from runtime.config import Settings
 from tests.integration.web.conftest import APP, Serve, Web, with_shop
 
@@ -143,54 +138,3 @@ def test_a_body_without_an_end_behind_an_answer_is_cut_off(web: Web, connect: Co
     one.sendall(b"x")
 
     assert is_closed(one)
-
-
-def watched(web: Web, connect: Connect, more: str = "") -> tuple[socket.socket, UUID]:
-    """Return a connection that listens to an operation whose state fills it, and the operation."""
-    id = UUID(web.client(Role.OPERATOR, APP).post("/api/actions/nightly:run").json()["id"])
-    with web.engine.begin() as connection:
-        large = sa.update(operations).where(operations.c.id == id)
-        connection.execute(large.values(message=more))
-    one = connect()
-    one.sendall(head(web, f"GET /api/operations/{id}/events"))
-    assert wait_for(lambda: listeners(web) == 1, SOON_S)
-    return one, id
-
-
-def read_until(one: socket.socket, text: bytes) -> None:
-    """Read until `text` has come."""
-    come = b""
-    while text not in come:
-        some = one.recv(65536)
-        assert some, come
-        come += some
-
-
-def listeners(web: Web) -> int:
-    return len(web.app.state.live_operations._listeners)
-
-
-def test_a_stream_that_nobody_reads_ends(web: Web, connect: Connect) -> None:
-    watched(web, connect, more="x" * 16 * MIB)
-
-    assert wait_for(lambda: listeners(web) == 0, SOON_S)
-
-
-def test_a_stream_whose_client_vanishes_ends(web: Web, connect: Connect) -> None:
-    one, _ = watched(web, connect)
-    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-
-    one.close()
-
-    assert wait_for(lambda: listeners(web) == 0, SOON_S)
-
-
-def test_a_stream_that_is_read_outlives_the_patience(web: Web, connect: Connect) -> None:
-    one, id = watched(web, connect)
-    read_until(one, b"queued")
-    silent = connect()
-    assert is_closed(silent)
-
-    web.client(Role.OPERATOR, APP).post(f"/api/operations/{id}:cancel")
-
-    read_until(one, b"cancelled")

@@ -52,8 +52,8 @@ PAGES = {
     "/static/{name}": "/static/icon.svg",
     "/status/{app}": "/status/shop",
 }
-# Other addresses of a page above, and a stream, whose page is counted.
-ALSO = {"/apps/{app}/store", "/apps/{app}/draft", "/operations/{id}/live"}
+# Other addresses of a page above.
+ALSO = {"/apps/{app}/store", "/apps/{app}/draft"}
 
 
 def number_of(engine: sa.Engine, statements: Sequence[str]) -> int:
