@@ -8,9 +8,8 @@ from views import operations
 from views.search import ERRORS_BACK, LONGEST_TEXT, MOST_FOUND, search
 from web.dashboard.rendering import Page, render
 from web.dashboard.session import Viewer, is_fragment
-from web.routing import ByTurns
 
-router = APIRouter(include_in_schema=False, route_class=ByTurns)
+router = APIRouter(include_in_schema=False)
 
 
 @router.get("/search")

@@ -25,9 +25,8 @@ from web.dashboard.rendering import Page, render, see
 from web.dashboard.session import Operator, Viewer, Visitor, is_fragment
 from web.dashboard.texts import say
 from web.paging import file_of
-from web.routing import ByTurns, heavy
 
-router = APIRouter(include_in_schema=False, route_class=ByTurns)
+router = APIRouter(include_in_schema=False)
 PAGE = 50
 # The filters that a change of many keeps.
 FIELDS = ("action", "name", "state", "cause", "reason", "since", "until")
@@ -138,7 +137,6 @@ def export_operations(
 
 
 @router.post("/operations")
-@heavy
 def change_many(request: Request, visitor: Operator) -> Response:
     """Plan or do one of `MANY`, for the chosen runs or for all that match the filters."""
     form, opened = visitor.form, visitor.opened
