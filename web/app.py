@@ -62,10 +62,8 @@ def make_app(opened: Installation) -> FastAPI:
     app.state.failures = Failures(settings.web.failures)
     app.state.handout, app.state.public_statuses = Handout(opened), Kept(public_status)
     app.state.overviews, app.state.vitals = Kept(overview_of), Kept(vitals_of)
-    app.state.pauses, app.state.downloads = (
-        Kept(pauses_of),
-        Places(settings.web.downloads, settings.web.download_s),
-    )
+    app.state.pauses = Kept(pauses_of)
+    app.state.downloads = Places(settings.web.downloads, settings.web.download_s)
     app.state.registry, durations = metrics.registry_of(opened, monotonic())
     app.openapi = lambda: openapi_of(app)  # type: ignore[method-assign]
     install(app, lambda _, error: as_json(error))
