@@ -448,7 +448,8 @@ def _cut_sources(stage: Stage) -> str:
 
 def _greedy_editor(stage: Stage) -> str:
     """Send more previews than the server has threads; let a worker keep its job meanwhile."""
-    make_due(stage.installation.engine, make_job(stage.installation.engine))
+    engine = stage.installation.engine
+    make_due(engine, make_job(engine, "https://example.com/kept"))
     daily = {"when": {"cron_rule": "0 3 * * *"}, "operations": {"maintenance": {}}}
     lines = "\n".join(json.dumps({"name": f"action {n}", **daily}) for n in range(1_500))
     web, address = start_web(stage.installation)
