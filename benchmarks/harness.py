@@ -67,8 +67,6 @@ class Sizes:
     workers: int = 500
     job_rounds: int = 3
     job_every_s: int = 30
-    listeners: int = 1_000
-    live_changes: int = 20
     read_s: int = 10
     paged_actions: int = 100_000
     paged_operations: int = 1_000_000
@@ -80,7 +78,7 @@ class Sizes:
 FULL = Sizes()
 SMALL = Sizes(
     *(2_000, 20, 50, 100, 300, 10, 1, 30, 10, 100, 1, 5, 500, 20, 10, 10, 10, 2_000),
-    *(10, 1, 10, 10, 2, 1, 100, 1_000, 2, 20, 200),
+    *(10, 1, 10, 1, 100, 1_000, 2, 20, 200),
 )
 
 

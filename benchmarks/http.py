@@ -83,21 +83,6 @@ class Connection:
         length = int(rest.partition(b"\r\n")[0]) if found else 0
         return status, await self.reader.readexactly(length)
 
-    async def events(self, path: str) -> None:
-        """Begin to listen to a stream of server-sent events."""
-        self.send("GET", path)
-        status, _ = await self.head()
-        if status != 200:
-            raise RuntimeError(f"{path}: {status}")
-
-    async def event(self) -> dict[str, Any]:
-        """Return the data of the next event."""
-        while True:
-            line = await self.reader.readuntil(b"\n")
-            if line.startswith(b"data: "):
-                found: dict[str, Any] = json.loads(line.removeprefix(b"data: "))
-                return found
-
     def close(self) -> None:
         """Close the connection."""
         self.writer.close()

@@ -12,9 +12,8 @@ from views.installation import Installation
 from web.dashboard.rendering import POLICY, render, see
 from web.dashboard.session import Editor, Viewer
 from web.dashboard.texts import say
-from web.routing import ByTurns, heavy
 
-router = APIRouter(include_in_schema=False, route_class=ByTurns)
+router = APIRouter(include_in_schema=False)
 MOST_TEMPLATES = 100
 # The page shows the mail in a frame.
 FRAMED = f"{POLICY}; frame-src 'self'"
@@ -33,7 +32,6 @@ def templates_of(
 
 
 @router.get("/apps/{app}/templates/{template}")
-@heavy
 def show_template(
     request: Request, visitor: Viewer, app: str, template: str, user: str = ""
 ) -> HTMLResponse:
@@ -54,7 +52,6 @@ def show_template(
 
 
 @router.get("/apps/{app}/templates/{template}/html")
-@heavy
 def show_html(visitor: Viewer, template: str, user: str = "") -> Response:
     """Return only the HTML part, for the frame of the page."""
     made = templates.preview(visitor.opened, template, user or None)
@@ -62,7 +59,6 @@ def show_html(visitor: Viewer, template: str, user: str = "") -> Response:
 
 
 @router.get("/apps/{app}/summary")
-@heavy
 def show_summary(request: Request, visitor: Viewer, app: str) -> HTMLResponse:
     """Show the executive summary as it would be mailed now."""
     # The frame asks for the mail with its charts.
@@ -72,14 +68,12 @@ def show_summary(request: Request, visitor: Viewer, app: str) -> HTMLResponse:
 
 
 @router.get("/apps/{app}/summary/html")
-@heavy
 def show_summary_html(visitor: Viewer) -> Response:
     """Return only the HTML part of the summary, for the frame of the page."""
     return HTMLResponse(summary.preview(visitor.opened).html, headers=HEADERS)
 
 
 @router.post("/apps/{app}/templates/{template}/send-test")
-@heavy
 def send_test(request: Request, visitor: Editor, app: str, template: str) -> RedirectResponse:
     """Send a template to one address."""
     to, user = visitor.form.one("to").strip(), visitor.form.one("user").strip()

@@ -16,7 +16,6 @@ from fastapi import FastAPI
 from models.store.schema import refuse_unreleased
 from processes import watch
 from processes.garbage import keep_what_is_loaded
-from processes.http_protocol import bounded
 from processes.listening import listening
 from runtime.database import make_engine
 from runtime.logs import set_up_logs
@@ -24,8 +23,10 @@ from runtime.logs.events import EventLog
 from runtime.sections.web import WebSettings
 from runtime.supervisor import end_with_parent
 from views.installation import Installation
-from web.app import HEADERS, make_app, stop_streams
+from web.app import HEADERS, make_app, stop_waiting
 from web.guards import BehindProxies, BelowPath, WithHeaders
+from web.handout import AT_ONCE
+from web.routing import WORKER_THREADS
 
 logger = EventLog("minutebook.web")
 
@@ -34,12 +35,10 @@ STOP_WITHIN_S = 10
 THREADS_END_WITHIN_S = 1.0
 # Closes idle connections of clients that disappeared.
 KEEP_ALIVE_S = 75
-# The readers of operations, statuses and jobs.
-LOOPS = 3
 
 
 class _Server(uvicorn.Server):
-    """Ends the streams first, because a stream does not end by itself."""
+    """Answers the workers that wait for a job first."""
 
     def __init__(self, config: uvicorn.Config, app: FastAPI) -> None:
         super().__init__(config)
@@ -50,7 +49,7 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        stop_streams(self._served)
+        stop_waiting(self._served)
         super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -79,8 +78,8 @@ def serve(
     refuse_unreleased(make_engine(settings))
     # Leave out its lines about start and stop; ours say more.
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    # A connection for each thread, and for each loop that reads for many requests at once.
-    installation.connections = settings.web.threads + LOOPS
+    # A connection for each thread.
+    installation.connections = settings.web.threads + WORKER_THREADS + AT_ONCE
     app = make_app(installation)
     config = configuration(app, settings.web, below)
     with listening(host or settings.web.host, settings.web.port if port is None else port) as own:
@@ -119,6 +118,5 @@ def configuration(app: FastAPI, settings: WebSettings, root_path: str) -> uvicor
         proxy_headers=False,
         timeout_graceful_shutdown=STOP_WITHIN_S - 2,
         timeout_keep_alive=KEEP_ALIVE_S,
-        http=bounded(settings.body_timeout_s),
         ws="none",
     )

@@ -35,7 +35,7 @@ ON_EITHER = {
     "data/steps/test_refresh_sources", "data/steps/test_send_email",
     "data/steps/test_send_execsum", "tasks/test_secret_hooks", "tasks/test_subjects",
     "tasks/test_time_box", "web/dashboard/test_sign_in", "web/test_job_definitions",
-    "web/test_limits", "web/test_live", "web/test_warnings",
+    "web/test_limits", "web/test_warnings",
 }  # fmt: skip
 STORES = ("sqlite", "postgresql")
 

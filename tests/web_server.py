@@ -12,7 +12,7 @@ from processes.listening import listening
 from processes.web import configuration
 from runtime.clock import wait_for
 from runtime.sections.web import WebSettings
-from web.app import stop_streams
+from web.app import stop_waiting
 
 
 @contextmanager
@@ -28,7 +28,7 @@ def serving(app: FastAPI, settings: WebSettings) -> Iterator[str]:
     try:
         yield f"http://127.0.0.1:{own.getsockname()[1]}"
     finally:
-        stop_streams(app)
+        stop_waiting(app)
         server.should_exit = True
         thread.join(20)
         own.close()

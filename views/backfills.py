@@ -136,7 +136,6 @@ def list_backfills(
     "plan_backfill",
     "POST /api/actions/{action}:plan-backfill?from=first&to=last",
     OPERATE,
-    is_heavy=True,
 )
 def plan(installation: Installation, asked: Range) -> BackfillPlan:
     """Return what a backfill would do."""
@@ -158,7 +157,6 @@ def plan(installation: Installation, asked: Range) -> BackfillPlan:
     "POST /api/actions/{action}:backfill?from=first&to=last",
     OPERATE,
     status=202,
-    is_heavy=True,
 )
 def start(installation: Installation, asked: Range) -> StartedBackfill:
     """Start a backfill."""

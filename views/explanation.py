@@ -44,7 +44,7 @@ class Explanation(View):
     zone: str = Field(description="IANA zone of the action.")
 
 
-@Verb("explain_action", "GET /api/actions/{action}/explain?user=subject", READ, is_heavy=True)
+@Verb("explain_action", "GET /api/actions/{action}/explain?user=subject", READ)
 def explain(
     installation: Installation, action: str, at: str, subject: str | None = None
 ) -> Explanation:

@@ -138,7 +138,7 @@ def shown_in(
     )
 
 
-@Verb("next_occurrences", "GET /api/actions/{action=name}/next", READ, is_heavy=True)
+@Verb("next_occurrences", "GET /api/actions/{action=name}/next", READ)
 def next_of(
     installation: Installation, name: str, count: Annotated[int, Field(ge=1, le=1000)] = 5
 ) -> Occurrences:

@@ -60,8 +60,6 @@ class Verb:
     # The list that is the answer if the function returns a page; the header Link names the next.
     pages: type[Any] | None = None
     status: int = 200
-    # Whether it takes the turn of its small app, as every change by an editor does.
-    is_heavy: bool = False
     # Whether it concerns the installation, so that no token of a small app will do.
     is_of_installation: bool = False
 

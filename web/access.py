@@ -1,11 +1,12 @@
 """Who sends a request, and what they may do: each endpoint names its permission by one of these."""
 
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Annotated, Any
 
+import anyio.to_thread
 from fastapi import Depends, Query, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
@@ -17,6 +18,7 @@ from runtime.database import glancing
 from views.finding import unknown_app
 from views.installation import Installation
 from web.problems import Forbidden, TooManyFailures, Unauthorized
+from web.routing import worker_threads
 
 MINUTE_S = 60.0
 MOST_ADDRESSES = 10_000
@@ -128,9 +130,10 @@ async def _bearer(
     """Return the bearer of the request's token; raises the error to answer with."""
     if credentials is None:
         raise Unauthorized("send a token as `Authorization: Bearer …`")
-    _failures(request).check(_address(request))
-    found = await request.app.state.bearers.get(credentials.credentials)
-    bearer = _known(request, _noted(request, found), TokenKind.TOKEN)
+    limiter = worker_threads() if permission is Permission.WORK else None
+    bearer = await anyio.to_thread.run_sync(
+        authenticated, request, credentials.credentials, TokenKind.TOKEN, limiter=limiter
+    )
     require(bearer, permission)
     return bearer
 
@@ -138,10 +141,7 @@ async def _bearer(
 def authenticated(request: Request, text: str, kind: TokenKind) -> Bearer:
     """Return the bearer of a token or link; raises Unauthorized, or TooManyFailures."""
     _failures(request).check(_address(request))
-    return _known(request, bearer_of(request, text, kind), kind)
-
-
-def _known(request: Request, bearer: Bearer | None, kind: TokenKind) -> Bearer:
+    bearer = bearer_of(request, text, kind)
     if bearer is None:
         _failures(request).note(_address(request))
         raise Unauthorized(f"the {kind} is unknown, expired or revoked")
@@ -159,35 +159,13 @@ def _address(request: Request) -> str:
 
 def bearer_of(request: Request, text: str, kind: TokenKind) -> Bearer | None:
     """Return the bearer of a valid secret of a kind, and note its use."""
-    return _noted(request, bearers_of(request.app.state.installation, [text], kind).get(text))
-
-
-def _noted(request: Request, bearer: Bearer | None) -> Bearer | None:
-    # For a stream, which ends with its token or session.
-    request.state.token_id = None if bearer is None else bearer.token_id
-    return bearer
-
-
-def bearers_of(
-    opened: Installation, texts: Collection[str], kind: TokenKind = TokenKind.TOKEN
-) -> dict[str, Bearer]:
-    """Return the bearers of the valid secrets among `texts`, and note their use."""
+    opened: Installation = request.app.state.installation
     with glancing(opened.engine) as connection:
-        found = tokens.bearers_of(connection, texts, kind)
-    stale = [bearer.token_id for bearer, is_stale in found.values() if is_stale]
-    if stale:
+        bearer, is_stale = tokens.bearer_of(connection, text, kind) or (None, False)
+    if bearer is not None and is_stale:
         with opened.engine.begin() as connection:
-            tokens.note_use(connection, stale)
-    return {text: bearer for text, (bearer, _) in found.items()}
-
-
-def still_valid(opened: Installation, token_ids: Collection[str]) -> set[str]:
-    """Return those of the tokens and sessions that open their doors now.
-
-    The empty id is of a person whom a proxy names, who has no session.
-    """
-    with glancing(opened.engine) as connection:
-        return {"", *tokens.valid(connection, token_ids)}
+            tokens.note_use(connection, bearer.token_id)
+    return bearer
 
 
 def require(bearer: Bearer, permission: Permission) -> None:

@@ -1,4 +1,4 @@
-"""Downloads of rows: few at a time, each in bounded memory, none longer than its client reads."""
+"""Downloads of rows: few at a time, each in bounded memory and within a time."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -28,6 +28,8 @@ class Places:
     """
 
     most: int
+    # How long one may take, whether its client reads or not.
+    longest_s: float
     _taken: Counter[str] = field(default_factory=Counter)
 
     @contextmanager
@@ -62,7 +64,8 @@ class Download(StreamingResponse):
             async with _opened(self._opens) as pieces:
                 self.body_iterator = _each(pieces)
                 try:
-                    await super().__call__(scope, receive, send)
+                    with anyio.move_on_after(self._places.longest_s):
+                        await super().__call__(scope, receive, send)
                 except SchedulerError as error:
                     # The answer is left without its end: no part of the rows passes for all.
                     logger.warning(

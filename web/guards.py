@@ -81,7 +81,7 @@ class BelowPath:
         path = scope.get("path", "").removeprefix(self._root)
         is_twice = path == self._root or path.startswith(f"{self._root}/")
         if is_twice and not self._has_endpoint(scope):
-            scope = {**scope, "path": path}
+            scope = {**scope, "path": path if path != self._root else f"{path}/"}
         await self._app(scope, receive, send)
 
     def _has_endpoint(self, scope: Scope) -> bool:

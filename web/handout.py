@@ -23,12 +23,13 @@ from views.installation import Installation
 from views.jobs import taking, work
 from views.jobs.taking import JobToDo
 from web import pairing
-from web.looks import Looks
 from web.problems import Stopping
 
 logger = EventLog("minutebook.web")
 
 INTERVAL_S = 0.05
+# How long to leave the database alone after an error.
+AWAY_S = 1.0
 # Jobs taken in one transaction: the first workers get theirs before the last are looked up.
 BATCH = 250
 # How many jobs are taken separately at the same time: each takes a thread and a connection.
@@ -82,13 +83,36 @@ class Handout:
     def __post_init__(self) -> None:
         self._name = f"web/{socket.gethostname()}/{os.getpid()}"
         self._limit = anyio.CapacityLimiter(AT_ONCE)
-        self.looks = Looks(
-            self._look, lambda: bool(self._waiting), INTERVAL_S, "no job is handed out"
-        )
+        # Set while a worker may wait.
+        self._wanted = asyncio.Event()
+        self._is_stopped = False
+
+    async def run(self) -> None:
+        """Look for jobs while workers wait, until `stop`; a look that fails is followed by more."""
+        while not self._is_stopped:
+            await self._wanted.wait()
+            if self._waiting:
+                await asyncio.sleep(await self._pause_after_look())
+            else:
+                self._wanted.clear()
+
+    async def _pause_after_look(self) -> float:
+        try:
+            return 0.0 if await self._look() else INTERVAL_S
+        except DATABASE_AWAY as error:
+            logger.warning(
+                "look_without_database",
+                "no job is handed out while the database is unavailable: {error}",
+                reason_of(error),
+            )
+        except Exception:  # the next look must come
+            logger.exception("look_failed", "no job is handed out after an unexpected error")
+        return AWAY_S
 
     def stop(self) -> None:
         """Refuse all workers that wait, and all that come later."""
-        self.looks.stop()
+        self._is_stopped = True
+        self._wanted.set()
         for waiter in self._waiting.values():
             if not waiter.is_served and not waiter.answer.done():
                 waiter.answer.set_exception(Stopping(STOPPING))
@@ -109,14 +133,14 @@ class Handout:
 
         `gone()` ends when the worker goes away. Raises Stopping.
         """
-        if self.looks.stopped:
+        if self._is_stopped:
             raise Stopping(STOPPING)
         waiter = _Waiter(app_id, queue, worker, asyncio.get_running_loop().create_future())
         self._count += 1
         number = self._count
         self._waiting[number] = waiter
         self._asked[queue] = monotonic()
-        self.looks.wake()
+        self._wanted.set()
         leaving = asyncio.ensure_future(gone())
         either: set[asyncio.Future[Any]] = {waiter.answer, leaving}
         try:
@@ -203,7 +227,7 @@ class Handout:
     def _left(self, waiter: _Waiter, job: JobToDo | None) -> JobToDo | None:
         """Answer a worker, if with a job or for good; return the job if the worker is gone."""
         waiter.is_served = False
-        is_over = waiter.is_late or self.looks.stopped
+        is_over = waiter.is_late or self._is_stopped
         if (job is not None or is_over) and not waiter.answer.done():
             waiter.answer.set_result(job)
         return job if waiter.is_gone else None

@@ -75,10 +75,6 @@ class TooManyDownloads(Exception):
     """The small app has as many downloads as it may have at a time."""
 
 
-class TooManyRequests(Exception):
-    """As many heavy requests of the small app wait as may."""
-
-
 class DownloadsFull(Exception):
     """The process serves as many downloads as it may at a time."""
 
@@ -148,7 +144,6 @@ KNOWN: dict[type[Exception], tuple[int, str, dict[str, str]]] = {
     Forbidden: (403, "forbidden", {}),
     TooManyFailures: (429, "too-many-failures", {"Retry-After": "60"}),
     TooManyDownloads: (429, "too-many-downloads", {"Retry-After": RETRY_AFTER_S}),
-    TooManyRequests: (429, "too-many-requests", {"Retry-After": RETRY_AFTER_S}),
     DownloadsFull: (503, "downloads-full", {"Retry-After": RETRY_AFTER_S}),
     BodyTooLarge: (413, "body-too-large", {"Connection": "close"}),
     BodyTooSlow: (408, "body-too-slow", {"Connection": "close"}),

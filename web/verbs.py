@@ -11,7 +11,6 @@ from typing import Annotated, Any, TypeVar, get_args
 from fastapi import APIRouter, Query
 from pydantic.fields import FieldInfo
 
-from models.roles import Permission
 from views.files import Document
 from views.installation import Installation
 from views.verbs import UNSENT, VERBS, Verb, arguments_in_body, is_model
@@ -31,7 +30,6 @@ from web.bodies import (
     with_places,
 )
 from web.paging import LINKED, Linked
-from web.routing import heavy
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 Function = Callable[..., Any]
@@ -78,8 +76,6 @@ def answers(
 def _add(
     router: APIRouter, function: Function, verb: Verb, endpoint: Function, **options: Any
 ) -> None:
-    if verb.is_heavy or verb.permission is Permission.EDIT:
-        heavy(endpoint)
     described = {"responses": LINKED} if verb.pages else {}
     router.add_api_route(
         verb.path,

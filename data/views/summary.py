@@ -33,7 +33,7 @@ class SummaryPreview(View):
     html: str = Field(description="With its charts as `data:` addresses.")
 
 
-@Verb("preview_summary", "GET /api/apps/{app}/summary", READ, is_heavy=True)
+@Verb("preview_summary", "GET /api/apps/{app}/summary", READ)
 def preview(installation: Installation, *, has_charts: bool = True) -> SummaryPreview:
     """Render the executive summary of a small app as it would be mailed now; nothing is sent.
 

@@ -126,9 +126,7 @@ def _row(template: MailTemplate, settings: Mapping[str, Any]) -> TemplateRow:
     )
 
 
-@Verb(
-    "preview_template", "GET /api/apps/{app}/templates/{template=name}/preview", READ, is_heavy=True
-)
+@Verb("preview_template", "GET /api/apps/{app}/templates/{template=name}/preview", READ)
 def preview(installation: Installation, name: str, user: str | None = None) -> TemplatePreview:
     """Render a mail template with the values of a user, or with sample values.
 

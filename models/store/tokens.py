@@ -1,7 +1,7 @@
 """Store tokens of the HTTP API, sessions of the pages and links; only a hash of each is kept."""
 
 import hmac
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from models.errors import NotFound
 from models.roles import Role, TokenKind
-from models.sql import database_now, is_among
+from models.sql import database_now
 from models.store.scope import Scope
 from models.tables import small_apps, tokens
 
@@ -98,35 +98,24 @@ def any_made(connection: sa.Connection) -> bool:
     return connection.execute(query).first() is not None
 
 
-def bearers_of(
-    connection: sa.Connection, texts: Collection[str], kind: TokenKind
-) -> dict[str, tuple[Bearer, bool]]:
-    """Return the bearers of those tokens of a kind that are valid, and whether to note their use.
+def bearer_of(connection: sa.Connection, text: str, kind: TokenKind) -> tuple[Bearer, bool] | None:
+    """Return the bearer of a valid token of a kind, and whether to note its use.
 
-    A token is not if it is unknown, wrong, of another kind, expired or revoked, if the token that
-    it comes from is, or if its small app is deleted. The time that this takes reveals nothing about
-    the secrets.
+    A token is not valid if it is unknown, wrong, of another kind, expired or revoked, if the token
+    that it comes from is, or if its small app is deleted. The time that this takes reveals nothing
+    about the secrets.
     """
-    ids = {text: _id_in(text, kind) for text in texts}
-    rows = connection.execute(_bearers(kind), {"ids": list(set(ids.values()))}).all()
-    by_id = {row.id: row for row in rows}
-    found = {}
-    for text, id in ids.items():
-        row = by_id.get(id)
-        is_right = hmac.compare_digest(_hash(text), _NO_HASH if row is None else row.hash)
-        if row is not None and is_right:
-            found[text] = (_bearer(row, kind), row.is_stale)
-    return found
-
-
-def _bearer(row: sa.Row[Any], kind: TokenKind) -> Bearer:
-    role, app = Role(row.role), row.app_name
-    return Bearer(row.id, role, app, row.small_app_id, row.parent, kind, row.created_by, row.name)
+    row = connection.execute(_found(kind), {"its_id": _id_in(text, kind)}).one_or_none()
+    is_right = hmac.compare_digest(_hash(text), _NO_HASH if row is None else row.hash)
+    if row is None or not is_right:
+        return None
+    role, its = Role(row.role), (row.app_name, row.small_app_id, row.parent)
+    return Bearer(row.id, role, *its, kind, row.created_by, row.name), row.is_stale
 
 
 @cache
-def _bearers(kind: TokenKind) -> sa.Select[Any]:
-    """Return the statement that finds tokens; it is made once, for each request runs it."""
+def _found(kind: TokenKind) -> sa.Select[Any]:
+    """Return the statement that finds a token; it is made once, for each request runs it."""
     is_stale = tokens.c.last_used_at.is_(None) | (
         tokens.c.last_used_at < database_now(-USED_WITHIN)
     )
@@ -141,19 +130,12 @@ def _bearers(kind: TokenKind) -> sa.Select[Any]:
         small_apps.c.name.label("app_name"),
         is_stale.label("is_stale"),
     )
-    its = tokens.c.id.in_(sa.bindparam("ids", expanding=True))
-    return query.where(tokens.c.kind == kind, its)
+    return query.where(tokens.c.kind == kind, tokens.c.id == sa.bindparam("its_id"))
 
 
-def valid(connection: sa.Connection, ids: Collection[str]) -> set[str]:
-    """Return those of `ids` that are of valid tokens, sessions or links."""
-    query = _valid(tokens.c.id).where(is_among(connection, tokens.c.id, list(ids)))
-    return set(connection.execute(query).scalars())
-
-
-def note_use(connection: sa.Connection, ids: Collection[str]) -> None:
-    """Record that tokens were used now."""
-    used = sa.update(tokens).where(tokens.c.id.in_(ids))
+def note_use(connection: sa.Connection, id: str) -> None:
+    """Record that a token was used now."""
+    used = sa.update(tokens).where(tokens.c.id == id)
     connection.execute(used.values(last_used_at=database_now()))
 
 

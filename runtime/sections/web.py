@@ -44,7 +44,7 @@ class WebSettings(Section):
         30,
         gt=0,
         le=600,
-        description="seconds a client may take to send a head or a body, or leave an answer unread",
+        description="seconds a client may take to send a body",
     )
     threads: int = Field(
         12, ge=1, le=128, description="requests served at once; each takes a database connection"

@@ -1,10 +1,7 @@
 """`minutebook web` as a process: followed to the end, stopped, killed, and beside another one."""
 
-import json
 import signal
 import socket
-from collections import deque
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from threading import Event
@@ -20,6 +17,7 @@ from models import tables
 from models.operation import ENDED
 from processes.web import STOP_WITHIN_S
 from runtime.clock import wait_for
+from runtime.database import reading
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import until
 from tests.acceptance.standstill import standing_still
@@ -27,49 +25,46 @@ from tests.acceptance.web_door import client, start_web
 from tests.servers import PostgreSQL
 
 
-def events(response: httpx.Response) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the name and the data of each event of a stream."""
-    name = ""
-    for line in response.iter_lines():
-        field, _, value = line.partition(": ")
-        if field == "event":
-            name = value
-        elif field == "data":
-            yield name, json.loads(value)
+def end_of(web: httpx.Client, id: object) -> dict[str, Any]:
+    """Ask for an operation until it has ended; return it."""
+    path = f"/api/operations/{id}"
+    until(lambda: web.get(path).json()["state"] in ENDED, f"{path} has ended")
+    shown: dict[str, Any] = web.get(path).json()
+    return shown
 
 
 def test_an_operation_is_run_and_followed_to_its_end(installation: Installation) -> None:
     action = installation.action()
     installation.worker(is_awaited=True)
     _, address = start_web(installation)
-    states = []
     with client(installation, address) as (web,):
         ran = web.post(f"/api/actions/{action.uid}:run").json()
-        with web.stream("GET", f"/api/operations/{ran['id']}/events") as response:
-            for _, shown in events(response):
-                states.append(shown["state"])
-                if shown["state"] in ENDED:
-                    break
+        shown = end_of(web, ran["id"])
         explained = web.get(
             f"/api/actions/{action.uid}/explain", params={"at": shown["occurrence_at"]}
         ).json()
 
-    assert states[-1] == "success"
+    assert shown["state"] == "success"
     assert explained["operations"][0]["id"] == ran["id"]
 
 
-@pytest.mark.parametrize("store", ["sqlite"])
-def test_a_stop_ends_what_is_listened_to(installation: Installation) -> None:
-    action = installation.action()
-    web, address = start_web(installation)
-    with client(installation, address) as (asked,):
-        ran = asked.post(f"/api/actions/{action.uid}:run").json()
-        with asked.stream("GET", f"/api/operations/{ran['id']}/events") as response:
-            came = events(response)
-            assert next(came)[1]["id"] == ran["id"]
-            web.send(signal.SIGTERM)
-            assert [name for name, _ in came][-1] == "stopping"
+def _is_asked(installation: Installation) -> bool:
+    """Return whether the web process has recorded that a worker asks it for jobs."""
+    with reading(installation.engine) as connection:
+        return connection.execute(sa.select(tables.workers)).first() is not None
 
+
+@pytest.mark.parametrize("store", ["sqlite"])
+def test_a_stop_answers_the_workers_that_wait(installation: Installation) -> None:
+    web, address = start_web(installation)
+    with client(installation, address, role="worker") as (asked,), ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(asked.get, "/jobs/next")
+        until(lambda: _is_asked(installation), "a worker asks")
+        web.send(signal.SIGTERM)
+        answer = waiting.result(60)
+
+    assert answer.status_code == 503
+    assert answer.json()["type"] == "urn:minutebook:problem:stopping"
     assert web.ended() == 0
     assert "Traceback" not in web.text()
 
@@ -200,10 +195,9 @@ def test_what_a_killed_server_handed_out_comes_again_from_another(
         client(installation, first, second, role="worker") as asked,
         client(installation, first, second, role="viewer") as (watcher, other),
         ThreadPoolExecutor(4) as pool,
-        watcher.stream("GET", f"/api/operations/{ids[-1]}/events") as broken,
     ):
-        came = events(broken)
-        assert next(came)[1]["state"] not in ENDED
+        path = f"/api/operations/{ids[-1]}"
+        assert watcher.get(path).json()["state"] not in ENDED
         working = [pool.submit(work, asked, is_killed, ended) for _ in range(4)]
         installation.daemon()
         until(lambda: installation.count_of("running") > 0, "a job is handed out")
@@ -211,9 +205,8 @@ def test_what_a_killed_server_handed_out_comes_again_from_another(
         is_killed.set()
         try:
             with pytest.raises(httpx.TransportError):
-                deque(came, maxlen=0)
-            with other.stream("GET", f"/api/operations/{ids[-1]}/events") as response:
-                assert any(shown["state"] == "success" for _, shown in events(response))
+                watcher.get(path)
+            assert end_of(other, ids[-1])["state"] == "success"
             assert installation.all_end(ids) == ["success"] * 12
         finally:
             ended.set()

@@ -32,8 +32,8 @@ def place() -> Iterator[Stage]:
 
 @pytest.fixture
 def web(place: Stage) -> Iterator[tuple[Process, str]]:
-    """A web process and its address; cuts off who reads nothing after two seconds."""
-    process, address = start_web(place.installation, {"SCHED_WEB_BODY_TIMEOUT_S": "2"})
+    """A web process and its address; it ends each download after ten seconds."""
+    process, address = start_web(place.installation, {"SCHED_WEB_DOWNLOAD_S": "10"})
     yield process, address
     process.kill()
 

@@ -62,7 +62,7 @@ class ActionHistory(View):
     limit_s: Seconds | None = Field(description="Its time limit.")
 
 
-@Verb("show_history", "GET /api/actions/{action=name}/history", READ, is_heavy=True)
+@Verb("show_history", "GET /api/actions/{action=name}/history", READ)
 def history_of(installation: Installation, name: str) -> ActionHistory:
     """Return what an action did in a year, day by day, and how long its last runs took.
 

@@ -108,7 +108,6 @@ def put(
     "DELETE /api/apps/{app=name}?force=is_sure",
     ADMINISTER,
     is_of_installation=True,
-    is_heavy=True,
 )
 def delete(installation: Installation, name: str, *, is_sure: bool = False) -> DeletedApp:
     """Delete a small app with its actions; 409 if it has active ones, without `force`.

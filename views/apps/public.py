@@ -1,7 +1,5 @@
 """What people without an account may see of a small app that allows it."""
 
-from collections.abc import Collection
-
 from pydantic import Field
 
 from models.sql import read_clock
@@ -31,20 +29,18 @@ class PublicStatus(View):
     is_longer_than_usual: bool = Field(description="Whether it should have ended by now.")
 
 
-def public_statuses(
-    installation: Installation, names: Collection[str]
-) -> dict[str, PublicStatus | None]:
-    """Return the status of those small apps whose documents make it public, by name."""
-    # Strangers choose the names: some of what they send no database takes.
-    possible = [name for name in names if APP_NAME.fullmatch(name)]
+def public_status(installation: Installation, name: str) -> PublicStatus | None:
+    """Return the status of a small app, None unless its document makes it public."""
+    # Strangers choose the name: some of what they send no database takes.
+    if not APP_NAME.fullmatch(name):
+        return None
     with glancing(installation.engine) as connection:
-        shown = app_status.public_apps(connection, possible)
+        id = app_status.public_app(connection, name)
+        if id is None:
+            return None
         now, lease = read_clock(connection), installation.settings.worker.lease
-        found = app_status.statuses_of(connection, shown, now, lease)
-    return {
-        shown[id]: PublicStatus(
-            is_running=status["status"] == "running",
-            **{name: one for name, one in status.items() if name in PublicStatus.model_fields},
-        )
-        for id, status in found.items()
-    }
+        status = app_status.statuses_of(connection, [id], now, lease)[id]
+    return PublicStatus(
+        is_running=status["status"] == "running",
+        **{key: one for key, one in status.items() if key in PublicStatus.model_fields},
+    )

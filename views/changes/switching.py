@@ -63,13 +63,13 @@ def resume(installation: Installation, name: str, expects: int | None = None) ->
     return _switch(installation, name, expects, active=True)
 
 
-@Verb("pause_actions", "POST /api/actions:pause", OPERATE, is_heavy=True)
+@Verb("pause_actions", "POST /api/actions:pause", OPERATE)
 def pause_all(installation: Installation, owner: Owner) -> SwitchedAll:
     """Pause all actions of an owner; a refused one does not stop the others."""
     return _switch_all(installation, owner, active=False)
 
 
-@Verb("resume_actions", "POST /api/actions:resume", OPERATE, is_heavy=True)
+@Verb("resume_actions", "POST /api/actions:resume", OPERATE)
 def resume_all(installation: Installation, owner: Owner) -> SwitchedAll:
     """Resume all actions of an owner; a refused one does not stop the others."""
     return _switch_all(installation, owner, active=True)

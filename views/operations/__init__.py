@@ -1,7 +1,7 @@
 """Views of operations, the runs of actions."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Annotated, Any
 from uuid import UUID
@@ -210,14 +210,17 @@ def with_id(installation: Installation, text: str) -> UUID | None:
         return None
     with reading(installation.engine) as connection, suppress(NotFound, Refused):
         id = operation_of(connection, text, installation.scope)
-        found = operations.states_of(connection, [id], installation.scope)
-        return None if found[id] == operations.UNKNOWN else id
+        state = operations.get_operation_state(id, connection, installation.scope)
+        return None if state == operations.UNKNOWN else id
     return None
 
 
 @Verb("show_operation", "GET /api/operations/{id}", READ)
 def show(installation: Installation, id: str) -> Operation:
-    """Return an operation with its attempts and notices; raises NotFound."""
+    """Show an operation with its attempts and notices.
+
+    Raises NotFound.
+    """
     with glancing(installation.engine) as connection:
         row = operations.get(
             connection, operation_of(connection, id, installation.scope), installation.scope
@@ -242,24 +245,15 @@ def _waits(
     return waited_for(connection, row, installation.settings)
 
 
-def rows_of(installation: Installation, ids: Collection[UUID]) -> dict[UUID, OperationRow]:
-    """Return those operations of `ids` that exist, by id, whatever their small app."""
-    with reading(installation.engine) as connection:
-        rows = operations.by_ids(connection, ids)
-    return {row.id: row for row in views_of(rows)}
-
-
 @Verb("get_operation_state", "GET /api/operations/{id}/state", READ)
 def state(installation: Installation, id: str) -> OperationStateView:
-    """Return the state of an operation; never asks the broker."""
-    return states(installation, [id])[id]
+    """Return the state of an operation, `unknown` if it does not exist.
 
-
-def states(installation: Installation, ids: Collection[str]) -> dict[str, OperationStateView]:
-    """Return the state of each operation, as `state` does."""
+    Never asks the broker.
+    """
     with glancing(installation.engine) as connection:
-        found = operations.states_of(connection, ids, installation.scope)
-    return {id: OperationStateView(id=id, state=one) for id, one in found.items()}
+        found = operations.get_operation_state(id, connection, installation.scope)
+    return OperationStateView(id=id, state=found)
 
 
 @Verb("show_logs", "GET /api/operations/{id}/logs", READ)

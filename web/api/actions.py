@@ -1,9 +1,8 @@
 """Endpoints of scheduled actions."""
 
-from collections.abc import Collection
 from typing import Annotated, Literal
 
-from fastapi import Depends, Query, Request, Response
+from fastapi import Depends, Query, Response
 
 from models.roles import Permission
 from models.store.actions.search import ActionOrder, Standing
@@ -23,17 +22,14 @@ from web.bodies import (
     required_tag,
     revision_in,
 )
-from web.paging import PAGE, Cursor, Limit, Linked
-from web.routing import endpoints, heavy
-from web.together import answer, json_of
+from web.paging import PAGE, Cursor, Limit
+from web.routing import endpoints
 from web.verbs import answers, serve
 
 router = endpoints("actions")
 Reader = Annotated[Installation, in_app(Permission.READ)]
 Editor = Annotated[Installation, in_app(Permission.EDIT)]
 Task = Annotated[str | None, Query(description="Of this Celery task.")]
-# The small app, None for the installation; limit and cursor; owner, task, unhealthy, all apps.
-Asked = tuple[str | None, int, str | None, str | None, str | None, bool, bool]
 
 
 def _range(
@@ -49,40 +45,6 @@ def _range(
 
 
 Range = Annotated[backfills.Range, Depends(_range)]
-
-
-@answers(router, search.list_actions, response_model=actions.Actions)
-async def list_actions(
-    request: Request,
-    opened: Installation,
-    asked: Linked,
-    owner: str | None = None,
-    task: Task = None,
-    unhealthy: bool = False,
-    all_apps: bool = False,
-) -> Response:
-    """List the actions of a small app, or of all, with their status, by name."""
-    app = opened.app_name if opened.is_bound else None
-    page: Asked = (app, asked.limit, asked.cursor, owner, task, unhealthy, all_apps)
-    body, following = await request.app.state.listed.get(page)
-    return asked.linked(answer(body), following)
-
-
-def read_listed(
-    opened: Installation, asked: Collection[Asked]
-) -> dict[Asked, tuple[bytes, str | None]]:
-    """Return a page, and the place of the next, for the requests that asked at the same time."""
-    return {one: _listed(opened, one) for one in asked}
-
-
-def _listed(opened: Installation, asked: Asked) -> tuple[bytes, str | None]:
-    app, limit, cursor, owner, task, unhealthy, all_apps = asked
-    # Made anew: the process keeps what it knows of its own small app.
-    seen = opened.for_request(app, is_bound=app is not None, bearer="")
-    page = search.list_actions(
-        seen, limit, cursor, owner=owner, task=task, unhealthy=unhealthy, all_apps=all_apps
-    )
-    return json_of(actions.Actions(page.items)), page.next
 
 
 @router.get("/api/actions:search")
@@ -104,7 +66,6 @@ def search_actions(
 
 
 @router.post("/api/actions", status_code=201, openapi_extra=reads(ACTION))
-@heavy
 def create_action(opened: Editor, body: Body, response: Response) -> changes.Changed:
     """Create an action; 409 if its name is taken."""
     (made,) = changes.add(opened, [document(body)]).root

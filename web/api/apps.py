@@ -1,9 +1,8 @@
 """Endpoints of small apps (tenants): documents, status and trust."""
 
-from collections.abc import Collection
 from typing import Annotated
 
-from fastapi import Request, Response
+from fastapi import Response
 
 from models.roles import Permission
 from views import apps
@@ -20,12 +19,10 @@ from web.bodies import (
     reads,
     required_tag,
 )
-from web.routing import SharedRead, endpoints, heavy
-from web.together import answer, json_of
+from web.routing import endpoints
 from web.verbs import answers, serve
 
 router = endpoints("small apps")
-shared = endpoints("small apps", kind=SharedRead)
 Reader = Annotated[Installation, of_app(Permission.READ)]
 Editor = Annotated[Installation, of_app(Permission.EDIT)]
 
@@ -45,7 +42,6 @@ def show_app(opened: Installation, app: str, response: Response) -> apps.App:
 
 
 @router.put("/api/apps/{app}", openapi_extra=reads(SMALL_APP))
-@heavy
 def put_app(
     opened: Editor,
     app: str,
@@ -60,15 +56,10 @@ def put_app(
     return changes.put(opened, app, read, expects, dry_run=dry_run)
 
 
-@shared.get("/api/apps/{app}/status", response_model=apps.DataStatus)
-async def show_status(request: Request, opened: Reader) -> Response:
+@router.get("/api/apps/{app}/status")
+def show_status(opened: Reader) -> apps.DataStatus:
     """Return the status of a small app's data."""
-    return answer(await request.app.state.statuses.get(opened.app_name))
-
-
-def read_status(opened: Installation, names: Collection[str]) -> dict[str, bytes]:
-    """Return the status of each small app for the requests that asked at the same time."""
-    return {name: json_of(apps.status(opened, name)) for name in names}
+    return apps.status(opened, opened.app_name)
 
 
 serve(router, apps, changes, trust)

@@ -18,8 +18,7 @@ from web.access import by_id, in_app
 from web.bodies import reads_model, value_of
 from web.handout import Handout
 from web.problems import BodyTooLarge, ProblemDetails
-from web.routing import endpoints
-from web.together import answer, json_of
+from web.routing import endpoints, for_workers
 from web.verbs import serve
 
 router = endpoints("jobs")
@@ -95,6 +94,7 @@ async def _short_body(request: Request) -> bytes:
 ShortBody = Annotated[bytes, Depends(_short_body)]
 
 
+@for_workers
 def _app_id(opened: Annotated[Installation, in_app(Permission.WORK)]) -> tuple[int | None, str]:
     """Return the small app whose jobs may be taken, None for any, and the token that asks."""
     return opened.scope.small_app_id, opened.actor
@@ -110,16 +110,17 @@ async def _gone(request: Request) -> None:
 
 
 @router.get("/jobs/next", response_model=JobToDo, responses=NEXT)
-async def next_job(request: Request, asker: Asker, queue: Queue = "quick") -> Response:
+async def next_job(request: Request, asker: Asker, queue: Queue = "quick") -> Any:
     """Take the next job of a queue; waits for one."""
     handout: Handout = request.app.state.handout
     app_id, token = asker
     address = request.client.host if request.client else "-"
     job = await handout.next(app_id, queue, f"{token} at {address}", partial(_gone, request))
-    return Response(status_code=204) if job is None else answer(json_of(job))
+    return Response(status_code=204) if job is None else job
 
 
 @router.post("/jobs/{id}/complete", status_code=204, openapi_extra=reads_model(CompletedJob))
+@for_workers
 def complete_job(opened: Worker, id: str, body: ShortBody) -> None:
     """Report a job as done; 409 if another worker has it by now."""
     done = value_of(body, CompletedJob)
@@ -127,6 +128,7 @@ def complete_job(opened: Worker, id: str, body: ShortBody) -> None:
 
 
 @router.post("/jobs/{id}/error", status_code=204, openapi_extra=reads_model(FailedJob))
+@for_workers
 def fail_job(opened: Worker, id: str, body: ShortBody) -> None:
     """Report a job as failed; 409 if another worker has it by now."""
     failed = value_of(body, FailedJob)
@@ -135,12 +137,14 @@ def fail_job(opened: Worker, id: str, body: ShortBody) -> None:
 
 
 @router.post("/jobs/{id}/beat", openapi_extra=reads_model(JobReport))
+@for_workers
 def keep_job(opened: Worker, id: str, body: ShortBody) -> JobStanding:
     """Renew the lease of a job, and learn whether to stop; 409 if it is lost."""
     return work.keep(opened, id, value_of(body, JobReport).lease, {})
 
 
 @router.post("/jobs/{id}/progress", openapi_extra=reads_model(JobProgress))
+@for_workers
 def report_progress(opened: Worker, id: str, body: ShortBody) -> JobStanding:
     """Show how far a job is; this renews its lease as well."""
     said = value_of(body, JobProgress)

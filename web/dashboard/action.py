@@ -18,9 +18,8 @@ from web.dashboard.fields import in_zone
 from web.dashboard.rendering import Page, ask, render, see
 from web.dashboard.session import Editor, Operator, Viewer, Visitor
 from web.dashboard.texts import say
-from web.routing import ByTurns, heavy
 
-router = APIRouter(include_in_schema=False, route_class=ByTurns)
+router = APIRouter(include_in_schema=False)
 NEXT = 10
 
 
@@ -97,7 +96,6 @@ def answers(visitor: Visitor, action: str, asked: ActionQuery) -> dict[str, Any]
 
 
 @router.post("/apps/{app}/actions/{action}/backfill")
-@heavy
 def start_backfill(request: Request, visitor: Operator, app: str, action: str) -> RedirectResponse:
     """Run a range of an action's past."""
     form, zone = visitor.form, Page(request).zone
@@ -111,7 +109,6 @@ def start_backfill(request: Request, visitor: Operator, app: str, action: str) -
 
 
 @router.post("/apps/{app}/actions/{action}/delete")
-@heavy
 def delete_action(request: Request, visitor: Editor, app: str, action: str) -> Response:
     """Delete an action; its page stays, and can create it again."""
     uid = str(whole.uid_of(visitor.opened, action))
@@ -124,7 +121,6 @@ def delete_action(request: Request, visitor: Editor, app: str, action: str) -> R
 
 
 @router.post("/apps/{app}/actions/{action}/restore")
-@heavy
 def restore_action(request: Request, visitor: Editor, app: str, action: str) -> RedirectResponse:
     """Create a deleted action again, by its last revision."""
     done = whole.restore(visitor.opened, action)

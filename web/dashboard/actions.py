@@ -21,9 +21,8 @@ from web.dashboard.rendering import ask, render, see
 from web.dashboard.session import Operator, Viewer, Visitor, is_fragment, page_asked
 from web.dashboard.texts import say
 from web.paging import file_of
-from web.routing import ByTurns, heavy
 
-router = APIRouter(include_in_schema=False, route_class=ByTurns)
+router = APIRouter(include_in_schema=False)
 PAGE = 50
 MOST_CHOSEN = 500
 # Of a file in CSV.
@@ -93,7 +92,6 @@ def export_actions(request: Request, visitor: Viewer, asked: Asked) -> Response:
 
 
 @router.post("/actions")
-@heavy
 def change_several(request: Request, visitor: Operator) -> Response:
     """Change the chosen actions, by one of `VERBS`; a refused one does not stop the others."""
     verb, uids = visitor.form.one("verb"), visitor.form.all("uid")[:MOST_CHOSEN]

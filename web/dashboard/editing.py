@@ -26,9 +26,8 @@ from web.dashboard.documents import (
 from web.dashboard.rendering import render, see
 from web.dashboard.session import Editor, Form, Visitor, viewing
 from web.dashboard.texts import say
-from web.routing import ByTurns, heavy
 
-router = APIRouter(include_in_schema=False, route_class=ByTurns)
+router = APIRouter(include_in_schema=False)
 ReaderOfEditor = Annotated[Visitor, viewing(Permission.EDIT)]
 # How many of the next occurrences stand beside the form.
 NEXT = 10
@@ -83,14 +82,12 @@ def edit_action(
 
 
 @router.post("/apps/{app}/check")
-@heavy
 def check_document(request: Request, visitor: Editor, app: str) -> HTMLResponse:
     """Show what a document means and what storing it would do; nothing is stored."""
     return render(request, "meaning.html", _meaning(visitor, app, Draft.of(visitor.form)))
 
 
 @router.post("/apps/{app}/try-hook")
-@heavy
 def try_hook(request: Request, visitor: Editor) -> HTMLResponse:
     """Send a test to whom a hook of the document would tell."""
     kind, to, action = (visitor.form.one(name) for name in ("kind", "to", "action"))
@@ -104,7 +101,6 @@ def try_hook(request: Request, visitor: Editor) -> HTMLResponse:
 
 
 @router.post("/apps/{app}/store", response_model=None)
-@heavy
 def store_document(request: Request, visitor: Editor, app: str) -> HTMLResponse | RedirectResponse:
     """Store a document: as a new action, or as the next revision of the one it was read from."""
     draft = Draft.of(visitor.form)

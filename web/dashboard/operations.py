@@ -1,15 +1,11 @@
 """Pages of operations, the runs of actions."""
 
 import json
-from collections.abc import AsyncIterator
 from typing import Annotated, Any
 from urllib.parse import urlencode
-from uuid import UUID
 
-import anyio.to_thread
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import BaseModel
 
 from models.errors import NotFound, Refused, SchedulerError
@@ -24,14 +20,12 @@ from views.runs import many as bulk
 from views.view import LARGEST_PAGE
 from web.dashboard.drawing.gantt import gantt
 from web.dashboard.fields import in_zone, one_of
-from web.dashboard.rendering import Page, render, render_part, see
-from web.dashboard.session import Operator, Viewer, Visitor
+from web.dashboard.rendering import Page, render, see
+from web.dashboard.session import Operator, Viewer, Visitor, is_fragment
 from web.dashboard.texts import say
-from web.live import UNAUTHORIZED
 from web.paging import file_of
-from web.routing import ByTurns, heavy
 
-router = APIRouter(include_in_schema=False, route_class=ByTurns)
+router = APIRouter(include_in_schema=False)
 PAGE = 50
 # The filters that a change of many keeps.
 FIELDS = ("action", "name", "state", "cause", "reason", "task", "since", "until")
@@ -144,7 +138,6 @@ def export_operations(
 
 
 @router.post("/operations")
-@heavy
 def change_many(request: Request, visitor: Operator) -> Response:
     """Plan or do one of `MANY`, for the chosen runs or for all that match the filters."""
     form, opened = visitor.form, visitor.opened
@@ -171,35 +164,9 @@ def change_many(request: Request, visitor: Operator) -> Response:
 
 @router.get("/operations/{id}")
 def show_operation(request: Request, visitor: Viewer, id: str) -> HTMLResponse:
-    """Show an operation."""
-    return render(request, "operation.html", _values(request, visitor, id))
-
-
-async def _uid(visitor: Viewer, id: str) -> UUID:
-    shown = await anyio.to_thread.run_sync(operations.show, visitor.opened, id)
-    return shown.id
-
-
-@router.get("/operations/{id}/live", response_class=EventSourceResponse)
-async def watch_operation(
-    request: Request, visitor: Viewer, uid: Annotated[UUID, Depends(_uid)]
-) -> AsyncIterator[ServerSentEvent]:
-    """Send the live part of the page whenever the operation changes, up to its end."""
-    live = request.app.state.live_operations
-    async for event in live.listen(uid, None, visitor.session_id):
-        if event.event == UNAUTHORIZED:
-            following = {"following": f"/operations/{uid}"}
-            yield ServerSentEvent(raw_data=render_part(request, "session_over.html", following))
-            yield ServerSentEvent(event="over", raw_data="")
-        if event.id is None:
-            return
-        values = await anyio.to_thread.run_sync(_values, request, visitor, str(uid))
-        text = render_part(request, "operation_live.html", values)
-        yield ServerSentEvent(id=event.id, raw_data=text)
-        if values["is_over"]:
-            # Otherwise the browser would connect again.
-            yield ServerSentEvent(event="over", raw_data="")
-            return
+    """Show an operation; until it ends, htmx asks for its live part."""
+    template = "operation_live.html" if is_fragment(request) else "operation.html"
+    return render(request, template, _values(request, visitor, id))
 
 
 @router.post("/operations/{id}/{verb}")

@@ -164,7 +164,8 @@ def render(
     page = Page(request)
     if status == OK and page.visitor is not None:
         page.pauses = request.app.state.pauses.of(page.visitor.whole, PAUSES_KEPT_S)
-    text = _text(page, template, values)
+    known = {"page": page, "visitor": page.visitor, **values}
+    text = _templates().get_template(template).render(known)
     # A cookie or a document may hold half a character, which UTF-8 cannot write.
     body = text.encode("utf-8", "backslashreplace")
     made = HTMLResponse(body, status, {**HEADERS, **(headers or {})})
@@ -183,16 +184,6 @@ def ask(
     """Return a page that asks before a change; it holds the form again, with more `fields`."""
     values = {"question": question, "back": back, "names": names, "fields": fields}
     return render(request, "ask.html", values)
-
-
-def render_part(request: Request, template: str, values: Mapping[str, Any]) -> str:
-    """Return a part of a page, for a stream."""
-    return _text(Page(request), template, values)
-
-
-def _text(page: Page, template: str, values: Mapping[str, Any]) -> str:
-    known = {"page": page, "visitor": page.visitor, **values}
-    return _templates().get_template(template).render(known)
 
 
 def see(request: Request, path: str, notice: str = "") -> RedirectResponse:

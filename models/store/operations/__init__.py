@@ -107,28 +107,22 @@ def get_operation_state(
     database was never created, no operation is known.
     """
     if connection is not None:
-        return states_of(connection, [operation_id], scope)[operation_id]
+        return _state_of(connection, operation_id, scope)
     if not is_made(engine := default_engine()):
         return UNKNOWN
     with reading(engine) as opened:
-        return states_of(opened, [operation_id], scope)[operation_id]
+        return _state_of(opened, operation_id, scope)
 
 
-def states_of(
-    connection: sa.Connection, ids: Collection[Id], scope: Scope
-) -> dict[Id, OperationState | str]:
-    """Return the state of each operation, or `unknown`, as `get_operation_state` does."""
-    wanted = {id: uid for id in ids if (uid := uuid_in(id)) is not None}
-    rows = connection.execute(_states(scope), {"ids": list(set(wanted.values()))})
-    found = {row.id: OperationState(row.state) for row in rows}
-    return {id: found.get(wanted.get(id), UNKNOWN) for id in ids}
+def _state_of(connection: sa.Connection, id: UUID | str, scope: Scope) -> OperationState | str:
+    state = connection.execute(_state(scope), {"its_id": uuid_in(id)}).scalar()
+    return UNKNOWN if state is None else OperationState(state)
 
 
 @lru_cache(maxsize=SCOPES)
-def _states(scope: Scope) -> sa.Select[Any]:
-    among = operations.c.id.in_(sa.bindparam("ids", expanding=True))
-    query = sa.select(operations.c.id, operations.c.state)
-    return query.where(among, scope.has(operations.c.small_app_id))
+def _state(scope: Scope) -> sa.Select[Any]:
+    its_id = operations.c.id == sa.bindparam("its_id")
+    return sa.select(operations.c.state).where(its_id, scope.has(operations.c.small_app_id))
 
 
 def get(connection: sa.Connection, operation_id: UUID, scope: Scope) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from models.operation import DONE, ENDED, OperationState
-from models.sql import is_among, stands_in
+from models.sql import stands_in
 from models.store.actions.cursors import UNSCHEDULED
 from models.store.operations.eta import Eta, left_of
 from models.store.tenants.closing import closing_rows, next_open
@@ -75,13 +75,13 @@ def statuses_of(
     }
 
 
-def public_apps(connection: sa.Connection, names: Collection[str]) -> dict[int, str]:
-    """Return the ids and names of those small apps whose documents make their status public."""
-    says_so = small_apps.c.document.contains(f'"{PUBLIC}"')
-    query = sa.select(small_apps.c.id, small_apps.c.name, small_apps.c.document)
-    query = query.where(small_apps.c.deleted_at.is_(None), says_so)
-    rows = connection.execute(query.where(is_among(connection, small_apps.c.name, names)))
-    return {row.id: row.name for row in rows if document_in(row.document).get(PUBLIC) is True}
+def public_app(connection: sa.Connection, name: str) -> int | None:
+    """Return the id of a small app, None unless its document makes its status public."""
+    query = sa.select(small_apps.c.id, small_apps.c.document)
+    query = query.where(small_apps.c.deleted_at.is_(None), small_apps.c.name == name)
+    row = connection.execute(query).one_or_none()
+    is_public = row is not None and document_in(row.document).get(PUBLIC) is True
+    return row.id if row is not None and is_public else None
 
 
 def _status_in(runs: Sequence[sa.Row[Any]], now: datetime, *, has_data: bool) -> dict[str, Any]:

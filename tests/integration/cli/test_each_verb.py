@@ -33,7 +33,7 @@ from views.jobs.documents import NewJob
 from views.verbs import UNSENT, VERBS
 from web import app as web_app
 from web import verbs
-from web.routing import HEAVY, endpoints
+from web.routing import endpoints
 
 Function = Callable[..., Any]
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
@@ -111,7 +111,7 @@ class Served:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     opened = Installation(tmp_path_factory.mktemp("served"))
     made = Served("", tokens.create(opened, Role.ADMIN, None).token, opened)
-    router, in_turn = endpoints("tests"), set(HEAVY)
+    router = endpoints("tests")
     with pytest.MonkeyPatch.context() as patch:
         for function in SERVED:
             noted = _noting(function, made)
@@ -120,7 +120,6 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         patch.setattr(web_app, "ROUTERS", (router,))
         with serving(web_app.make_app(opened), opened.settings.web) as made.url:
             yield made
-    HEAVY.intersection_update(in_turn)
     opened.engine.dispose()
 
 

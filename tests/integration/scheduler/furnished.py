@@ -243,7 +243,7 @@ class Furnished:
             assert row["last_state"] == "success"
             told = explain(self.healthy.uid, NOON, connection, self.settings, steps=STEPS)
             assert told.verdict == "success"
-            assert not tokens.bearers_of(connection, ["mbt_0_x"], TokenKind.TOKEN)
+            assert tokens.bearer_of(connection, "mbt_0_x", TokenKind.TOKEN) is None
 
     def _context(self, id: UUID) -> WorkContext:
         """Return a context of maintenance that keeps rows for an hour."""

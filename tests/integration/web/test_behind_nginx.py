@@ -12,8 +12,7 @@ from models.roles import Role
 from runtime.config import Settings
 from runtime.sections.web import WorkSettings
 from tests.certificate import make_certificate
-from tests.integration.web.conftest import APP, Serve, Web, with_shop
-from tests.integration.web.test_live import events
+from tests.integration.web.conftest import Serve, Web, with_shop
 from tests.nginx import nginx
 from tests.servers import free_port
 
@@ -83,19 +82,6 @@ def test_what_the_pages_load_is_found(web: Web, proxied: httpx.Client) -> None:
     assert loaded
     assert {proxied.get(one).status_code for one in loaded} == {200}
     assert proxied.get(f"{BELOW}/").headers["location"] == f"{BELOW}/sign-in?next=/"
-
-
-def test_events_come_one_by_one(web: Web, proxied: httpx.Client) -> None:
-    headers = bearer(web, Role.OPERATOR, APP)
-    id = proxied.post(f"{BELOW}/api/actions/nightly:run", headers=headers).json()["id"]
-    path = f"{BELOW}/api/operations/{id}/events"
-    with proxied.stream("GET", path, headers=headers) as response:
-        came = events(response)
-        first = next(came)
-        proxied.post(f"{BELOW}/api/operations/{id}:cancel", headers=headers)
-        second = next(came)
-
-    assert [one[2]["state"] for one in (first, second)] == ["queued", "cancelled"]
 
 
 def test_a_worker_waits_for_a_job_and_many_changes_come_at_once(

@@ -17,7 +17,8 @@ from tests.browser import Chromium
 from tests.integration.web.conftest import APP, Web
 from tests.integration.web.refreshes import DOMAINS, LONG_S, Refreshed
 from views.apps import changes
-from web import public
+from web import kept
+from web.api import public
 
 SEVEN = datetime(2027, 1, 4, 7, tzinfo=UTC)
 KEYS = {
@@ -166,7 +167,7 @@ def test_any_number_of_visitors_cost_a_read_a_second(
 def test_strangers_who_guess_names_fill_no_memory(
     web: Web, stranger: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(public, "MOST", 5)
+    monkeypatch.setattr(kept, "MOST", 5)
     for number in range(20):
         stranger.get(f"/status/guess-{number}.json")
 

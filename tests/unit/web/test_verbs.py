@@ -15,7 +15,7 @@ from views.verbs import VERBS, Verb
 from views.view import Listing, Page, View
 from web.access import ACCESS, Access
 from web.app import api_routers
-from web.routing import HEAVY, endpoints
+from web.routing import endpoints
 from web.verbs import answers, serve
 
 ROUTES = [
@@ -35,12 +35,11 @@ class Rows(Listing[Row]):
 
 @pytest.fixture(autouse=True)
 def only_its_own() -> Iterator[None]:
-    """Forget the verbs of a test, and its endpoints."""
-    verbs, endpoints_in_turn = dict(VERBS), set(HEAVY)
+    """Forget the verbs of a test."""
+    verbs = dict(VERBS)
     yield
     VERBS.clear()
     VERBS.update(verbs)
-    HEAVY.intersection_update(endpoints_in_turn)
 
 
 def route_of(function: Callable[..., Any]) -> APIRoute:
@@ -101,23 +100,6 @@ def test_a_page_is_answered_as_a_list_with_a_link() -> None:
 
     assert "Link" in said["responses"]["200"]["headers"]
     assert [one["name"] for one in said["parameters"]] == ["app", "limit", "cursor"]
-
-
-@pytest.mark.parametrize(
-    ("permission", "is_heavy", "expected"),
-    [
-        pytest.param(Permission.READ, False, False, id="a_read"),
-        pytest.param(Permission.READ, True, True, id="a_read_that_works_long"),
-        pytest.param(Permission.EDIT, False, True, id="a_change_by_an_editor"),
-    ],
-)
-def test_an_endpoint_takes_turns(permission: Permission, is_heavy: bool, expected: bool) -> None:
-    @Verb("act", "POST /api/rows:act", permission, is_heavy=is_heavy)
-    def act(installation: Installation) -> Row:
-        """Act."""
-        raise NotImplementedError
-
-    assert (route_of(act).endpoint in HEAVY) is expected
 
 
 @pytest.mark.parametrize("is_of_installation", [True, False])

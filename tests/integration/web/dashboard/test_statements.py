@@ -51,8 +51,8 @@ PAGES = {
     "/static/{name}": "/static/icon.svg",
     "/status/{app}": "/status/shop",
 }
-# Other addresses of a page above, and a stream, whose page is counted.
-ALSO = {"/apps/{app}/store", "/operations/{id}/live"}
+# Another address of a page above.
+ALSO = {"/apps/{app}/store"}
 
 
 def number_of(engine: sa.Engine, statements: Sequence[str]) -> int:
