@@ -21,8 +21,6 @@ Cursor = sa.Row[Any]
 # New, edited, or computed by another tz release: the next tick computes the real value.
 UNSCHEDULED = datetime(1970, 1, 1, tzinfo=UTC)
 AT_ONCE = 1_000
-# Instants that deciding an action needs.
-NEEDED = ("watermark", "effective_from", "created_at")
 
 _COLUMNS = (
     action_cursor,

@@ -17,7 +17,6 @@ from web.dashboard.session import Visitor
 HIDDEN = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)">')
 ANSWER = re.compile(r"<strong>.*?</p>")
 ACTION = f"/apps/{APP}/actions/nightly"
-DRAFT = '{"name": "mine", "oops'
 
 
 @pytest.mark.parametrize("cookie", ["%ED%A0%80", '["Done.", 7]', "<b>"])

@@ -141,10 +141,6 @@ def _write(page: Page, document: dict[str, Any]) -> None:
     page.fill("#text", json.dumps(document))
 
 
-def _task_field(page: Page, label: str) -> str:
-    return f"[data-of-step=celery_task] >> label:has-text('{label}') >> input"
-
-
 def test_a_task_has_fields_for_its_arguments_its_queue_and_what_is_known(
     chromium: Chromium, shop: Web
 ) -> None:

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
-ANYTHING = object()
 
 
 class Wrong(NamedTuple):
