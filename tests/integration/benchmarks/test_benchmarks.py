@@ -1,12 +1,13 @@
 """Each benchmark runs, at tiny sizes: what nobody runs rots."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
 
 import pytest
 
-from benchmarks import bench_apply, bench_downtime, bench_due, bench_events, bench_idle
+from benchmarks import bench_apply, bench_downtime, bench_due, bench_events, bench_idle, bench_web
 from benchmarks.harness import SMALL, Measure, Stack, stack
 from benchmarks.run_all import MEASURES
 
@@ -33,6 +34,9 @@ def servers_of() -> Iterator[Callable[[str], Stack]]:
 def test_a_benchmark_measures_something(
     servers_of: Callable[[str], Stack], store: str, measure: Measure
 ) -> None:
+    if measure is bench_web.measure and shutil.which("wrk") is None:
+        pytest.skip("wrk is not installed")
+
     figures = measure(servers_of(store), SMALL)
 
     assert figures

@@ -10,7 +10,6 @@ import sqlalchemy as sa
 
 from broker import in_use
 from models.sql import read_clock
-from models.store import quiet
 from models.store.notices.alerting import NO_ALERTS
 from models.store.people import events
 from models.store.scope import WHOLE_INSTALLATION
@@ -278,25 +277,6 @@ def test_a_change_while_no_daemon_ticks_tells_what_it_found_missed(engine: sa.En
     (one,) = owed(engine)
     assert one["payload"]["reason"].startswith("no daemon ticked from ")
     assert one["payload"]["missed"] > 100
-
-
-def test_a_full_queue_is_told_once_a_day_with_the_quiet_period(engine: sa.Engine) -> None:
-    use(limits=load_settings().limits.model_copy(update={"waiting": 1}))
-    run_tick(engine, NOON)
-    with engine.begin() as connection:
-        quiet.begin(connection, read_clock(connection) + HOUR)
-    its = {"overlap": "allow"}
-    action = make_action(
-        engine, when=EVERY_MINUTE, policy=its, hooks={"on_failure": [ANN]}, since=NOON
-    )
-
-    for minutes in (1, 2, 3):
-        run_tick(engine, NOON + minutes * MINUTE)
-
-    (one,) = owed(engine)
-    assert [row["state"] for row in rows_of(engine, action)] == ["pending", "missed", "missed"]
-    assert "1 operations of its small app are already waiting" in one["payload"]["reason"]
-    assert "the quiet period until " in one["payload"]["reason"]
 
 
 def test_missed_users_of_an_event_action_are_told_in_one_notice(engine: sa.Engine) -> None:
