@@ -130,15 +130,15 @@ def decide(
         until = due[-1]
     upto = max(watermark, until)
     sent = tuple(Occurrence(at) for at in due)
-    is_all, following = _is_all(whole, watermark, until, due)
-    missed: tuple[Missed, ...] = ()
-    span = None
-    if not is_all:
-        missed, span = _missed(whole, (watermark, until, now), due, partial(_reason, plan, parts))
-        following = whole.next(upto)
+    missed_in = partial(_missed, whole, (watermark, until, now), due, partial(_reason, plan, parts))
     if plan.names_calendars:
+        # Without a search past `until`: calendars may leave nothing for decades.
         following = plan.with_calendars({}).schedule(uid).next(upto)
-    return Decision(upto, sent, missed, span, following)
+        return Decision(upto, sent, *missed_in(), following)
+    is_all, following = _is_all(whole, watermark, until, due)
+    if is_all:
+        return Decision(upto, sent, next_occurrence_at=following)
+    return Decision(upto, sent, *missed_in(), whole.next(upto))
 
 
 def decisions(plan: Plan, uid: UUID, window: Window) -> Iterator[Decision]:
@@ -243,7 +243,11 @@ def _due(plan: Plan, windows: list[tuple[Schedule, datetime]], until: datetime) 
 
 def _within(schedule: Schedule, since: datetime, until: datetime) -> Iterator[datetime]:
     """Yield the occurrences in (since, until] as they are asked for, ascending."""
-    while (at := schedule.next(since)) is not None and at <= until:
+    end = schedule.last(since, until)
+    while end is not None and since < end:
+        at = schedule.next(since)
+        if at is None:
+            return
         yield at
         since = at
 

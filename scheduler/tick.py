@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from broker.sending import send_reserved
 from minutebook.steps import Steps
-from models.action.plan import NOTHING_PLANNED, sound
+from models.action.plan import NOTHING_PLANNED, Broken, Plan, sound
 from models.errors import BrokerUnavailable
 from models.parsing import Calendars
 from models.sql import read_clock
@@ -112,6 +112,8 @@ class Tick:
     ends: Ends = field(default_factory=dict)
     # What rules of this batch leave out, by small app.
     calendars: Mapping[int, Calendars] = field(default_factory=dict)
+    # Plans of this batch with what they leave out, by the identity of the stored plan and the app.
+    closed: dict[tuple[int, int], Plan] = field(default_factory=dict)
     decisions: DecidedOnce = field(init=False)
 
     def __post_init__(self) -> None:
@@ -222,6 +224,7 @@ class Tick:
         self.ends = ends_for(connection, plans, self.now)
         named = ((row.plan, row.small_app_id) for row in rows)
         self.calendars = calendars_for(connection, named)
+        self.closed.clear()
         for row in rows:
             if occurrences >= MOST_RECORDED:
                 break
@@ -255,9 +258,19 @@ class Tick:
                 return NOTHING, None
             with connection.begin_nested():
                 return adopt_edit(connection, row, self.now, self.steps)
-        plan = sound(row.plan).with_calendars(self.calendars.get(row.small_app_id, {}))
+        plan = self._closing(row.plan, row.small_app_id)
         decision = self.decisions.of(plan, row.action_uid, row.watermark, self.ends)
         return NOTHING, Decided(action_ref(row), plan, decision)
+
+    def _closing(self, plan: Plan | Broken, small_app_id: int) -> Plan:
+        """Return a plan with its calendars: one for all actions that share it."""
+        if not sound(plan).names_calendars:
+            return sound(plan)
+        key = (id(plan), small_app_id)
+        if key not in self.closed:
+            calendars = self.calendars.get(small_app_id, {})
+            self.closed[key] = sound(plan).with_calendars(calendars)
+        return self.closed[key]
 
     def _holds(self, connection: sa.Connection, uid: UUID) -> bool:
         if cursors.hold_action(connection, uid):

@@ -39,7 +39,7 @@ class Counters:
 
         self._ended = counter("operations_ended", "Operations that ended.", "app", "state")
         self._missed = counter("occurrences_missed", "Occurrences too late or overtaken.", "app")
-        self._deliveries = counter("deliveries", "Mails of ended operations.", "app", "state")
+        self._deliveries = counter("deliveries", "Mails that were sent or failed.", "app", "state")
         self._notices = counter("notices", "Hooks and alerts that ended.", "app", "state")
         self._work = counter("tick_work", "What ticks did.", "work")
         self._broker_errors = counter("broker_errors", "Ticks that could not send.")

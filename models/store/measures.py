@@ -78,7 +78,7 @@ def ended(connection: sa.Connection, since: datetime, until: datetime) -> Ended:
         .group_by(app),
         sa.select(operations.c.small_app_id, deliveries.c.state, _TIMES)
         .join(deliveries, deliveries.c.operation_id == operations.c.id)
-        .where(has_ended)
+        .where(within(deliveries.c.updated_at), deliveries.c.state != "sending")
         .group_by(operations.c.small_app_id, deliveries.c.state),
         _by_state(notices).where(within(notices.c.finished_at)),
         sa.select(*(operations.c[name] for name in of_runs)).where(has_ended, has_run),

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from broker.sending import send_reserved
 from models.action.document import ScheduledActionModel
 from models.action.plan import Plan
-from models.errors import Hint, Refused
+from models.errors import Hint, Outdated, Refused
 from models.sql import parts_of, read_clock
 from models.store import actions, audit, tenants
 from models.store.operations.outbox import Message
@@ -163,6 +163,7 @@ def _store(
     changes: dict[int, Changed] = {}
     messages: list[Message] = []
     revisions = drafts.revisions
+    check_calendars(connection, revisions, author)
     new = [number for number, row in enumerate(rows) if row is None]
     firsts = [revisions[number] for number in new]
     total = len(rows)
@@ -183,6 +184,22 @@ def _store(
         watch(len(changes), total)
     begin_changes(connection, following, author, now)
     return [changes[number] for number in range(total)], messages
+
+
+def check_calendars(
+    connection: sa.Connection, revisions: Sequence[Revision], author: ChangeContext
+) -> None:
+    """Raise Outdated if a calendar was removed since the documents were validated by it."""
+    named = {name for one in revisions for closed in one.plan.closed for name in closed.calendars}
+    if not named:
+        return
+    tenants.hold(connection, author.small_app.id)
+    gone = named - tenants.calendars_of(connection, author.small_app.id).keys()
+    if gone:
+        name = min(gone)
+        raise Outdated(
+            f"the calendar {name!r} was removed in the meantime; read the small app again"
+        )
 
 
 def conclude_one(

@@ -24,6 +24,7 @@ from scheduler.changes.change import (
     Changed,
     audit_changes,
     begin_changes,
+    check_calendars,
     check_changes,
     conclude_one,
 )
@@ -109,6 +110,7 @@ def _edit(
     now = read_clock(connection)
     context = contexts_of(connection, [row], author, now)[0]
     revision = revision_of(document, context, author.name)
+    check_calendars(connection, [revision], author)
     check_changes(connection, row.small_app_id, [row], [revision])
     changed, messages, following = conclude_one(connection, row, revision, author, now)
     begin_changes(connection, following, author, now)

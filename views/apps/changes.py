@@ -57,7 +57,7 @@ class DeletedApp(View):
 def create(installation: Installation, document: Document) -> AppliedApp:
     """Store a new small app; raises Refused for a name that is taken.
 
-    `default`, and a small app that was only granted something, are taken once they have a document.
+    `default`, and a small app that was added by its name, are taken once they have a document.
     """
     models = _parsed(installation, [document])
     with installation.engine.begin() as connection:

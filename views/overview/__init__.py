@@ -25,6 +25,7 @@ from views.view import Instant, View
 
 SOON = timedelta(hours=1)
 SHOWN = 12
+MOST_READ = 1_000
 MOST_UNSCHEDULED = 100
 # Of each state of a verdict, on every page.
 TONES = {State.OK: "good", State.ATTENTION: "warn", State.BROKEN: "bad"}
@@ -123,11 +124,16 @@ def _coming(
     The next tick computes the occurrence of one that was just stored; here it is computed at once.
     """
     until = now + SOON
-    found = []
-    rows = overview.coming(connection, scope, until, SHOWN, MOST_UNSCHEDULED)
-    for row in closing_rows(connection, rows):
-        at = row["next_occurrence_at"]
-        at = next_open(row) if at is not None and at >= now else next_of_plan(row, now)
-        if at is not None and at <= until:
-            found.append((at, row))
+    found: list[tuple[datetime, dict[str, Any]]] = []
+    # Calendars may leave nothing of the first ones.
+    for limit in (SHOWN, MOST_READ):
+        rows = overview.coming(connection, scope, until, limit, MOST_UNSCHEDULED)
+        found.clear()
+        for row in closing_rows(connection, rows):
+            at = row["next_occurrence_at"]
+            at = next_open(row) if at is not None and at >= now else next_of_plan(row, now)
+            if at is not None and at <= until:
+                found.append((at, row))
+        if len(rows) < limit or len(found) >= SHOWN:
+            break
     return sorted(found, key=lambda one: (one[0], one[1]["name"]))[:SHOWN]

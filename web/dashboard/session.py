@@ -31,6 +31,7 @@ LARGEST_FORM = 2**20
 MOST_FIELDS = 10_000
 LONGEST_PATH = 2_000
 LONGEST_NAME = 200
+DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
 class SignInNeeded(Unauthorized):
@@ -146,7 +147,7 @@ def refuse_foreign(request: Request) -> None:
     if site is not None:
         raise Forbidden("the change comes from a page of another site")
     sender = headers.get("Origin") or headers.get("Referer")
-    if sender is None:
+    if not sender:
         raise Forbidden("the browser does not name the page that sends the change; use another one")
     if _origin(sender) not in _own_origins(request):
         named = visible_line(_origin(sender))[:LONGEST_NAME]
@@ -159,12 +160,15 @@ def refuse_foreign(request: Request) -> None:
 def _own_origins(request: Request) -> set[str]:
     """Return where a browser finds our pages: where it asked, and the address that is set."""
     public: str = request.app.state.installation.settings.web.public_url
-    return {f"{request.url.scheme}://{request.headers.get('Host')}", _origin(public)}
+    asked = f"{request.url.scheme}://{request.headers.get('Host')}"
+    return {_origin(one) for one in (asked, public) if one}
 
 
 def _origin(url: str) -> str:
-    """Return the scheme, host and port of a URL."""
-    return "/".join(url.split("/", 3)[:3])
+    """Return the scheme, host and port of a URL as a browser writes them in `Origin`."""
+    scheme, mark, rest = url.lower().partition("://")
+    host = rest.split("/", 1)[0].removesuffix(DEFAULT_PORTS.get(scheme, ""))
+    return scheme + mark + host
 
 
 def person_by_proxy(request: Request) -> str:

@@ -30,8 +30,8 @@ from models.tenant.staged import KINDS
 from models.trust import Trust
 from models.turns import GIVEN_OWNER
 
-# How many actions are read for the one that is due next.
-NEXT_READ = 20
+# How many actions are read for the one that is due next: more if calendars leave nothing of these.
+NEXT_READ = (20, 1_000)
 
 
 def overview(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
@@ -149,6 +149,18 @@ def domains_of(connection: sa.Connection, small_app_id: int) -> list[dict[str, A
 
 def _next(connection: sa.Connection, small_app_id: int) -> dict[str, Any] | None:
     """Return the clock action that is due next, among those that a tick has scheduled."""
+    # What is filed of those with calendars may lie before the first that they leave.
+    for limit in NEXT_READ:
+        rows = _filed(connection, small_app_id, limit)
+        due = [(at, row["name"]) for row in rows if (at := next_open(row)) is not None]
+        at, name = min(due, default=(None, None))
+        if at is not None and (len(rows) < limit or at <= rows[-1]["next_occurrence_at"]):
+            break
+    return None if at is None else {"action": name, "at": at}
+
+
+def _filed(connection: sa.Connection, small_app_id: int, limit: int) -> list[dict[str, Any]]:
+    """Return up to `limit` clock actions by what is filed as their next occurrence."""
     plan = sa.type_coerce(actions.c.plan, sa.Text).label("plan")
     shown = (actions.c.uid, actions.c.name, actions.c.small_app_id, plan)
     query = (
@@ -157,13 +169,9 @@ def _next(connection: sa.Connection, small_app_id: int) -> dict[str, Any] | None
         .where(actions.c.small_app_id == small_app_id, actions.c.deleted_at.is_(None))
         .where(action_cursor.c.next_occurrence_at > UNSCHEDULED)
         .order_by(action_cursor.c.next_occurrence_at, actions.c.name)
-        .limit(NEXT_READ)
+        .limit(limit)
     )
-    rows = closing_rows(connection, connection.execute(query).mappings().all())
-    # What is filed of those with calendars may lie before the first that they leave.
-    due = ((at, row["name"]) for row in rows if (at := next_open(row)) is not None)
-    at, name = min(due, default=(None, None))
-    return None if at is None else {"action": name, "at": at}
+    return closing_rows(connection, connection.execute(query).mappings().all())
 
 
 def _row(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:

@@ -36,12 +36,13 @@ def apply(connection: sa.Connection, model: SmallAppModel) -> tuple[SmallApp, Ap
     A change of the zone changes no action.
     """
     document = _written(stored_small_app(model))
+    trust = TRUSTED if model.name == DEFAULT_APP else RESTRICTED
     created = insert_ignoring(connection, small_apps).values(
         name=model.name,
         zone=model.zone,
         document=document,
         created_at=database_now(),
-        trust=TRUSTED if model.name == DEFAULT_APP else RESTRICTED,
+        trust=trust,
     )
     is_new = connection.execute(created.returning(small_apps.c.id)).first() is not None
     row = connection.execute(
@@ -51,8 +52,9 @@ def apply(connection: sa.Connection, model: SmallAppModel) -> tuple[SmallApp, Ap
     app = SmallApp(row.id, model.name, model.zone)
     if not is_new and row.document == document and row.deleted_at is None:
         return app, Applied.UNCHANGED
-    # A restored app gets its maintenance action anew.
-    restored = {} if row.deleted_at is None else {"deleted_at": None, "maintained_at": None}
+    # A restored app gets its maintenance action anew, and the trust of a new one.
+    anew = {"deleted_at": None, "maintained_at": None, "trust": trust}
+    restored = {} if row.deleted_at is None else anew
     connection.execute(
         sa.update(small_apps)
         .where(small_apps.c.id == row.id)

@@ -150,6 +150,18 @@ def test_what_ended_is_counted_once_and_outlives_its_rows(web: Web, counting: Co
     assert counting.counted("step_duration_seconds_count") == {("maintenance",): 2}
 
 
+def test_a_mail_counts_when_it_is_sent_or_fails(web: Web, counting: Counting) -> None:
+    ended(web)
+    counting.catch_up()
+    # A retry of the operation, which does not send again.
+    with web.engine.begin() as connection:
+        at = read_clock(connection) - SETTLED
+        connection.execute(sa.update(operations).values(finished_at=at))
+    counting.catch_up()
+
+    assert counting.counted("deliveries_total") == {(APP, "sent"): 1}
+
+
 def test_two_scrapes_at_once_count_an_end_once(web: Web, counting: Counting) -> None:
     ended(web)
     with ThreadPoolExecutor(4) as pool:

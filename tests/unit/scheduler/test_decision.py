@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cron import Blackout
 from models.action.plan import Plan
 from models.action.policy import CatchUp
 from models.action.rule import RuleModel
@@ -300,6 +301,26 @@ def test_what_a_calendar_leaves_out_is_filed_and_passed_over(
     assert found.next_occurrence_at == min(bare.schedule(UID).between(now, now + 3 * DAY))
     assert len(found.due) + found.missed_count == len(left)
     assert {*found.due_at, *(one.at for one in found.missed)} <= {*left}
+
+
+@pytest.mark.parametrize("catch_up", ["latest", "all"])
+def test_a_calendar_that_leaves_nothing_is_not_searched_beyond_now(
+    catch_up: CatchUp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = make_plan(make_rule(cron_rule="0 7 25 10 *", **CLOSED), catch_up=catch_up)
+    closed = plan.with_calendars({"closed": ["10-25"]})
+    looked_up: list[datetime] = []
+    at = Blackout.at
+
+    def seen(blackout: Blackout, instant: datetime) -> object:
+        looked_up.append(instant)
+        return at(blackout, instant)
+
+    monkeypatch.setattr(Blackout, "at", seen)
+    found = decide(closed, UID, NIGHT, NIGHT + 3 * DAY)
+
+    assert (found.due, found.missed_count) == ((), 0)
+    assert len(looked_up) < 10
 
 
 def test_occurrences_lie_from_the_start_until_before_the_end() -> None:

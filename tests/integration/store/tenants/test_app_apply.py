@@ -6,19 +6,25 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from models.errors import InvalidDocument
+from models.errors import InvalidDocument, Outdated
 from models.store import tenants
 from models.store.people import users
 from models.store.tenants import app_apply
-from models.tables import audit
+from models.tables import actions, audit
 from models.tenant.document import parse_small_app
+from models.trust import RESTRICTED, TRUSTED
 from runtime.clock import wait_for
-from tests.factories import waits_for_lock
+from scheduler.changes.change import create_all
+from tests.factories import author, make_app, make_document, waits_for_lock
 
 PEOPLE: dict[str, Any] = {
     "users": [{"id": "ann@example.com"}, {"id": "bob@example.com", "groups": ["staff"]}],
     "groups": {"manager": ["ann@example.com"], "empty": []},
 }
+CLOSED: dict[str, list[object]] = {"closed": ["12-25"]}
+LEAVES_OUT = make_document(
+    when={"cron_rule": "0 7 * * *", "timezone": "UTC", "except": [{"calendar": "closed"}]}
+)
 
 
 def applied(engine: sa.Engine, *documents: dict[str, Any]) -> list[tuple[str, tuple[str, ...]]]:
@@ -86,12 +92,38 @@ def test_nothing_is_stored_when_one_document_is_wrong(engine: sa.Engine) -> None
 def test_one_that_was_deleted_comes_back_with_its_people(engine: sa.Engine) -> None:
     applied(engine, {"name": "shop", **PEOPLE})
     with engine.begin() as connection:
-        assert tenants.mark_deleted(connection, tenants.get(connection, "shop").id)
+        app = tenants.get(connection, "shop")
+        tenants.set_trust(connection, app.id, TRUSTED)
+        assert tenants.mark_deleted(connection, app.id)
 
     done = applied(engine, {"name": "shop"})
 
     assert done == [("changed", ("restored after deletion",))]
     assert set(groups_of(engine)) == {"ann@example.com", "bob@example.com"}
+    with engine.connect() as connection:
+        assert tenants.trust_of(connection, app.id) == RESTRICTED
+
+
+def test_a_calendar_is_removed_beside_an_action_that_cannot_be_read(engine: sa.Engine) -> None:
+    applied(engine, {"name": "shop", "calendars": CLOSED})
+    with engine.connect() as connection:
+        app = tenants.get(connection, "shop")
+    changed = create_all(engine, [LEAVES_OUT], author(app=app, calendars=CLOSED))[0]
+    broken = sa.update(actions).where(actions.c.uid == changed.uid)
+    with engine.begin() as connection:
+        plan = sa.type_coerce(actions.c.plan, sa.Text)
+        connection.execute(broken.values(plan=sa.func.replace(plan, '"rules"', '"rule"')))
+
+    assert applied(engine, {"name": "shop"}) == [("changed", ('calendar "closed" removed',))]
+
+
+def test_an_action_is_not_stored_with_a_calendar_removed_meanwhile(engine: sa.Engine) -> None:
+    app = make_app(engine, "shop", calendars=CLOSED)
+    as_read = author(app=app, calendars=CLOSED)
+    applied(engine, {"name": "shop"})
+
+    with pytest.raises(Outdated, match="the calendar 'closed' was removed"):
+        create_all(engine, [LEAVES_OUT], as_read)
 
 
 def test_of_two_at_once_the_second_sees_what_the_first_left(engine: sa.Engine) -> None:

@@ -38,6 +38,8 @@ WAYS = [
     pytest.param({"Origin": "null", "Referer": "{own}/"}, 403, id="old_sandbox_with_referer"),
     pytest.param({"Referer": "{own}/actions?q=a"}, 303, id="only_own_referer"),
     pytest.param({"Referer": "https://evil.example/?{own}/"}, 403, id="only_another_referer"),
+    pytest.param({"Referer": ""}, 403, id="empty_referer"),
+    pytest.param({"Origin": "", "Referer": ""}, 403, id="empty_origin"),
     pytest.param({}, 403, id="nothing"),
 ]
 
@@ -80,6 +82,12 @@ def test_a_change_comes_from_a_page_of_ours(
             {},
             "https://cron.example:8443",
             id="a_proxy_that_hides_the_host",
+        ),
+        pytest.param(
+            {"public_url": "https://Cron.Example:443"},
+            {},
+            "https://cron.example",
+            id="an_address_as_a_person_writes_it",
         ),
     ],
 )
