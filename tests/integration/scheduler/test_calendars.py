@@ -21,12 +21,14 @@ from tests.factories import (
     STEPS,
     author,
     cursor_of,
+    installation_on,
     make_app,
     make_document,
     rows_of,
     set_back,
     spans_of,
 )
+from views.overview import overview_of
 
 SEVEN = datetime(2027, 1, 4, 7, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -130,3 +132,25 @@ def test_what_comes_next_is_shown_without_what_a_calendar_leaves_out(engine: sa.
     assert planned.after[0] == first
     assert overview["next"] == {"action": "daily", "at": first}
     assert status["next_run_at"] == first
+
+
+def test_the_next_is_found_behind_many_that_a_calendar_leaves_out(
+    engine: sa.Engine, settings: Settings
+) -> None:
+    with reading(engine) as connection:
+        now = read_clock(connection)
+    dates: Calendars = {"closed": [f"{now - DAY:%Y-%m-%d}/{now + 9 * DAY:%Y-%m-%d}"]}
+    app = make_app(engine, "default", calendars=dates)
+    every_minute = {**DAILY, "cron_rule": "* * * * *"}
+    closed = [make_document(name=f"closed {number}", when=every_minute) for number in range(25)]
+    soon = (now + timedelta(minutes=50)).replace(microsecond=0)
+    last = make_document(name="open", when={"due_date": soon.isoformat()})
+    create_all(engine, [*closed, last], author(calendars=dates))
+    run_tick(engine, now)
+
+    shown = overview_of(installation_on(engine, settings))
+    with reading(engine) as connection:
+        of_app = app_overview.overview(connection, app.id)
+
+    assert of_app["next"] == {"action": "open", "at": soon}
+    assert [(one.action, one.at) for one in shown.coming] == [("open", soon)]
