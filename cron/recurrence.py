@@ -21,6 +21,7 @@ EXAMPLE = "write a rule such as 'FREQ=WEEKLY;INTERVAL=2;BYDAY=MO'"
 _SHORTER_S = {"HOURLY": 3600, "MINUTELY": 60, "SECONDLY": 1}
 _PART = re.compile(r"([A-Z]+)=([A-Z0-9,+-]+)")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,6}")
+_FIRST_YEAR = 1970
 _UNTIL = re.compile(r"[0-9]{8}(T[0-9]{6}Z?)?")
 # The least and the greatest number of a part; those below 0 count from the end, and 0 is none then.
 _NUMBERS: Mapping[str, tuple[int, int]] = {
@@ -177,12 +178,12 @@ def _check_number(key: str, text: str) -> None:
 
 def _check_until(text: str) -> None:
     try:
-        if _UNTIL.fullmatch(text) and datetime.fromisoformat(text):
+        if _UNTIL.fullmatch(text) and datetime.fromisoformat(text).year >= _FIRST_YEAR:
             return
     except ValueError:
         pass
     remedy = "write a date such as '20271231', or a time such as '20271231T180000'"
-    raise InvalidRule("UNTIL", f"{quote(text)} is not a date or a time; {remedy}")
+    raise InvalidRule("UNTIL", f"{quote(text)} is not a date or a time from 1970 on; {remedy}")
 
 
 def _check_by_dateutil(text: str, read: Recurrence) -> None:

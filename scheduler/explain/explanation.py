@@ -106,7 +106,8 @@ def without_record(asked: Question) -> Explanation:
     if asked.instant > asked.now - asked.settings.retention.kept_for:
         text = (
             "was decided, and nothing was recorded: the rule did not name this instant when it was "
-            "decided (another release of the time-zone data), or its row was deleted"
+            "decided (by other dates of a calendar, or another release of the time-zone data), or "
+            "its row was deleted"
         )
         return asked.answer(UNRECORDED, text)
     days = asked.settings.retention.operations_days

@@ -179,6 +179,7 @@ def test_a_rule_is_read_in_any_case_and_with_its_name() -> None:
         ("FREQ=DAILY;UNTIL=2027-01-01", "write a date such as '20271231'"),
         ("FREQ=DAILY;UNTIL=20270229", "is not a date or a time"),
         ("FREQ=DAILY;UNTIL=20270228T240000", "is not a date or a time"),
+        ("FREQ=DAILY;UNTIL=00010101", "from 1970 on"),
         ("FREQ=DAILY;BYHOUR=0,1,2,3;BYMINUTE=0,5,10,15,20,25,30", "write at most 24"),
         ("DTSTART:20260101T090000\nRRULE:FREQ=DAILY", 'write it as "starting_at"'),
         ("FREQ=DAILY\nEXDATE:20261225", 'write the dates as "except"'),
