@@ -115,6 +115,11 @@ class Plan:
         return tuple(one.closed for one in self.rules if one.closed is not None)
 
     @property
+    def calendars(self) -> frozenset[str]:
+        """The calendars of the small app that its rules leave out, by name."""
+        return frozenset(name for one in self.closed for name in one.calendars)
+
+    @property
     def names_calendars(self) -> bool:
         """Whether a rule leaves out a calendar of the small app."""
         return any(one.calendars for one in self.closed)

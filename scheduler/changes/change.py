@@ -190,7 +190,7 @@ def check_calendars(
     connection: sa.Connection, revisions: Sequence[Revision], author: ChangeContext
 ) -> None:
     """Raise Outdated if a calendar was removed since the documents were validated by it."""
-    named = {name for one in revisions for closed in one.plan.closed for name in closed.calendars}
+    named = {name for one in revisions for name in one.plan.calendars}
     if not named:
         return
     tenants.hold(connection, author.small_app.id)

@@ -124,16 +124,16 @@ def _coming(
     The next tick computes the occurrence of one that was just stored; here it is computed at once.
     """
     until = now + SOON
-    found: list[tuple[datetime, dict[str, Any]]] = []
     # Calendars may leave nothing of the first ones.
     for limit in (SHOWN, MOST_READ):
         rows = overview.coming(connection, scope, until, limit, MOST_UNSCHEDULED)
-        found.clear()
-        for row in closing_rows(connection, rows):
-            at = row["next_occurrence_at"]
-            at = next_open(row) if at is not None and at >= now else next_of_plan(row, now)
-            if at is not None and at <= until:
-                found.append((at, row))
+        each = ((_next_at(row, now), row) for row in closing_rows(connection, rows))
+        found = [(at, row) for at, row in each if at is not None and at <= until]
         if len(rows) < limit or len(found) >= SHOWN:
             break
     return sorted(found, key=lambda one: (one[0], one[1]["name"]))[:SHOWN]
+
+
+def _next_at(row: Mapping[str, Any], now: datetime) -> datetime | None:
+    filed = row["next_occurrence_at"]
+    return next_open(row) if filed is not None and filed >= now else next_of_plan(row, now)

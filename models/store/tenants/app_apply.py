@@ -97,7 +97,7 @@ def _calendars_in_use(
     for row in connection.execute(query.order_by(actions.c.name)) if gone else ():
         # A broken plan is replaced by its document's, which fails for a calendar that is gone.
         plan = NOTHING_PLANNED if isinstance(row.plan, Broken) else row.plan
-        for name in sorted({name for one in plan.closed for name in one.calendars} & {*gone}):
+        for name in sorted(plan.calendars & {*gone}):
             remedy = f"the action {row.name!r} leaves it out; keep it, or change the action first"
             yield Problem("calendars", name, remedy)
 
