@@ -50,7 +50,8 @@ class TrustChange(RequestBody):
 def trust_app(installation: Installation, name: str, change: TrustChange) -> TrustInApp:
     """Change how far a small app is trusted; an unknown app is created, in UTC and restricted.
 
-    Its documents are checked when they are next saved, and its operations when they run.
+    Its documents are checked when they are next saved, and its operations when they run,
+    except for `policy.queue`.
     Raises InvalidSmallApp for a name that no small app can have, and Refused for queues or tasks
     of a trusted app and for a text that cannot be printed.
     """
