@@ -16,7 +16,7 @@ from benchmarks.harness import Database, Figure, Sizes, Stack, Stopwatch, main, 
 # What a tick writes when it records an operation.
 _NAMES = (
     *("id", "small_app_id", "action_uid", "revision", "occurrence_at", "cause", "triggerer"),
-    *("queue", "priority", "task", "overlap_key", "recorded_at", "ranked_at", "not_before"),
+    *("queue", "task", "overlap_key", "recorded_at", "not_before"),
 )
 FIELDS = ", ".join((*_NAMES, "state"))
 RECORDED = f"SELECT {', '.join(_NAMES)}, 'pending' FROM operations"

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from typing import Generic, TypeVar
-from uuid import UUID
 
 import sqlalchemy as sa
 
@@ -29,12 +28,10 @@ from models.celery_task import DEFAULT_APPLICATION
 from models.errors import BrokerUnavailable
 from models.store import holds, notices
 from models.store.notices import Owed
-from models.store.operations import backfills, outbox, turns
+from models.store.operations import backfills, outbox
 from models.store.operations.backfills import Turn
 from models.store.operations.finish import Ended
 from models.store.operations.outbox import Message
-from models.store.operations.turns import Lane
-from models.turns import Sharing
 from runtime.config import Settings
 from runtime.database import DATABASE_AWAY, reading, reason_of, unhurried
 from runtime.db_retry import in_transaction
@@ -86,7 +83,7 @@ class _Sender:
 def _senders(settings: Settings) -> tuple[_Sender, ...]:
     return (
         _Sender(HTTP, _offer),
-        _Sender(OURS, _send_in_turn, settings.effective_broker_url),
+        _Sender(OURS, _send_to_ours, settings.effective_broker_url),
         *(_of_application(settings, name) for name in settings.celery.names),
     )
 
@@ -107,23 +104,13 @@ def _its(sender: _Sender, messages: Sequence[Message], settings: Settings) -> Se
 
 
 def _offer(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
-    """Mark jobs as sent: their workers ask for them, and take turns then."""
+    """Mark jobs as sent: their workers ask for them."""
     _write(engine, outbox.mark_sent, messages)
     return Sent(len(messages))
 
 
-def _send_in_turn(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
-    """Send operations to our workers, in batches; if in doubt once more, since these claim first.
-
-    If several small apps are busy, or actions have priorities, operations beyond an app's share
-    wait for their turn.
-    """
-    with reading(engine) as connection:
-        shared = turns.sharing(connection)
-    if shared is not Sharing.NONE:
-        with engine.begin() as connection:
-            reserve = settings_in_use().limits.reserve
-            messages = turns.admit(connection, messages, shared, reserve)
+def _send_to_ours(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
+    """Send operations to our workers, in batches; those in doubt are sent again, harmlessly."""
     return _send(engine, messages, _OPERATIONS)
 
 
@@ -179,7 +166,7 @@ def _not_held(engine: sa.Engine, messages: Sequence[Message]) -> Sequence[Messag
 
 
 def send_ended(engine: sa.Engine, ended: Ended | None) -> None:
-    """Send what the end of an operation released, what has its turn now, and its notices.
+    """Send what the end of an operation released, and its notices.
 
     None if nothing ended. Never raises if the broker or the database is down: the end is recorded,
     and the next tick sends.
@@ -188,7 +175,6 @@ def send_ended(engine: sa.Engine, ended: Ended | None) -> None:
         return
     try:
         _send_released(engine, ended.released)
-        _send_next(engine, ended.lane)
         send_notices(engine, ended.owed)
     except DATABASE_AWAY as error:
         logger.warning(
@@ -196,28 +182,6 @@ def send_ended(engine: sa.Engine, ended: Ended | None) -> None:
             "database unavailable, the next tick sends: {error}",
             reason_of(error),
         )
-
-
-def send_behind(engine: sa.Engine, operation_id: UUID) -> None:
-    """Send operations that waited for the turn of one that did not start, and has not ended."""
-    with reading(engine) as connection:
-        lane = turns.lane_behind(connection, operation_id)
-    _send_next(engine, lane)
-
-
-def send_to_free(engine: sa.Engine, queues: Sequence[str]) -> None:
-    """Send what a worker of these queues that has just started may take."""
-    for queue in queues:
-        _send_next(engine, (0, queue))
-
-
-def _send_next(engine: sa.Engine, lane: Lane | None) -> None:
-    """Send what has its turn after an end of that app and queue; None if nothing waits."""
-    if lane is None:
-        return
-    with engine.begin() as connection:
-        messages = turns.give_after(connection, lane, settings_in_use().limits.reserve)
-    _send(engine, _not_held(engine, messages), _OPERATIONS)
 
 
 def _send_released(engine: sa.Engine, released: Sequence[Message]) -> None:

@@ -10,7 +10,6 @@ from cli.render import show
 from cli.tree import group as group_of
 from cli.watching import show_list
 from models.errors import Refused
-from models.turns import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from views import jobs
 from views.door import every
 from views.files import read_documents
@@ -47,14 +46,6 @@ def add(
     meta: Annotated[
         list[str] | None, typer.Option(help="NAME=VALUE for its worker; may be repeated.")
     ] = None,
-    priority: Annotated[
-        int | None,
-        typer.Option(
-            min=LOWEST_PRIORITY,
-            max=HIGHEST_PRIORITY,
-            help="Among runs that wait, the highest goes first (default: as stored, or 0).",
-        ),
-    ] = None,
 ) -> None:
     """Store a job, or change the interval and meta of the job with the same URL."""
     document = {
@@ -64,7 +55,6 @@ def add(
         "jitter_s": jitter,
         "jitter_each": jitter_each,
         "meta": _pairs(meta or []),
-        "priority": priority,
     }
     show(context, door(context).ask(jobs.add, new_job(document)))
 

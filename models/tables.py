@@ -27,7 +27,6 @@ from models.notices import NoticeKind
 from models.operation import Cause, OperationState
 from models.roles import Role, TokenKind
 from models.stored import StoredList, StoredPlan, StoredTrust
-from models.turns import Turn
 
 metadata = sa.MetaData(
     naming_convention={
@@ -152,7 +151,6 @@ def naming(key: str) -> str:
 
 
 REFRESHING = naming("refresh")
-WITH_PRIORITY = "priority <> 0 AND deleted_at IS NULL"
 _MAIL_STEPS = """(document LIKE '%"send_email"%' OR document LIKE '%"send_execsum"%'"""
 WANTS_MAIL = f"""{_MAIL_STEPS} OR document LIKE '%"mail"%') AND deleted_at IS NULL"""
 IS_JOB = "job_id IS NOT NULL AND deleted_at IS NULL"
@@ -174,8 +172,6 @@ actions = sa.Table(
     _text("event", optional=True),
     # The longest look-back of its triggers.
     _count("look_back_s"),
-    # The priority of its policy: while an active action has one, operations take turns.
-    _count("priority"),
     # The id of the job that it does the work of; null for another action.
     _text("job_id", optional=True),
     sa.Column("revision", sa.Integer, nullable=False),
@@ -186,7 +182,6 @@ actions = sa.Table(
     _partial("actions_named", "small_app_id", "name", where="deleted_at IS NULL", unique=True),
     sa.Index("actions_by_name", "name", "uid"),
     _partial("actions_counted", "small_app_id", "active", where="deleted_at IS NULL"),
-    _partial("actions_with_priority", "active", where=WITH_PRIORITY),
     _partial("actions_refreshing", "small_app_id", where=REFRESHING),
     _partial("actions_with_command", "small_app_id", where=naming("command")),
     _partial("actions_with_execsum", "small_app_id", where=naming("send_execsum")),
@@ -265,8 +260,6 @@ _BEATING = f"{_RUNNING} AND heartbeat_at IS NOT NULL"
 _TROUBLED = "state IN ('failed', 'missed', 'partial') AND finished_at IS NOT NULL"
 # Operations that were due and never ran.
 _UNRUN = "state IN ('dropped', 'missed', 'skipped')"
-_WAITS_TURN = f"turn = 'waits' AND {_UNSTARTED}"
-_HAS_TURN = "turn = 'taken' AND state IN ('pending', 'queued', 'running')"
 
 LONG_AGO = "1970-01-01 00:00:00.000000"
 
@@ -304,13 +297,6 @@ operations = sa.Table(
     _at("handing_at"),
     _text("overlap_key", optional=True),
     sa.Column("waiting_for", HyphenatedUuid),
-    # Null where operations take no turns: models/turns.py.
-    _text("turn", optional=True),
-    # The priority of its action when it was recorded.
-    _count("priority"),
-    # The order among those that wait: recorded_at, earlier by an hour for each point of priority.
-    # What is recorded as missed does not wait.
-    sa.Column("ranked_at", UTCDateTime(), nullable=False, server_default=LONG_AGO),
     # Whether a manual run mails about new data; null if the user did not say.
     sa.Column("notify", Switch),
     _at("recorded_at", optional=False),
@@ -338,26 +324,15 @@ operations = sa.Table(
     sa.Column("result", Json(dict)),
     _line("error"),
     _one_of("state", OperationState),
-    _one_of("turn", Turn),
     _one_of("cause", Cause),
     sa.CheckConstraint("attempt >= 1", name="attempt"),
     sa.CheckConstraint(
         "state <> 'running' OR (worker IS NOT NULL AND heartbeat_at IS NOT NULL)", name="owner"
     ),
     _partial("operations_to_send", "not_before", where=SENDABLE),
-    _partial(
-        "operations_jobs",
-        *("small_app_id", "queue", "ranked_at", "recorded_at"),
-        where=JOB_TO_TAKE,
-    ),
+    _partial("operations_jobs", "small_app_id", "queue", "recorded_at", where=JOB_TO_TAKE),
     _partial("operations_overdue", "recorded_at", where=NEVER_STARTED),
     _partial("operations_waiting", "waiting_for", where="waiting_for IS NOT NULL"),
-    _partial(
-        "operations_waiting_turn",
-        *("small_app_id", "queue", "ranked_at", "recorded_at", "occurrence_at", "id"),
-        where=_WAITS_TURN,
-    ),
-    _partial("operations_with_turn", "small_app_id", "queue", where=_HAS_TURN),
     _partial("operations_heartbeat_stale", "heartbeat_at", where=_BEATING),
     _partial("operations_one_running", "overlap_key", where=_RUNNING, unique=True),
     _partial("operations_unstarted", "action_uid", "occurrence_at", where=_UNSTARTED),

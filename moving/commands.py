@@ -159,7 +159,7 @@ def _check_is_file(file: Path, writer: str) -> None:
 @commands.command("jobs")
 def import_jobs(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="JSON list of url, interval_s, meta and priority.")],
+    file: Annotated[Path, typer.Argument(help="JSON list of url, interval_s and meta.")],
     apply: Apply = False,
     cut_over: CutOver = None,
 ) -> None:

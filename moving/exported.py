@@ -80,7 +80,6 @@ def lost(action: ScheduledActionModel, other: str, *, keeps: Collection[str] = (
             bool(plan.policy.starts_at or plan.policy.ends_at),
             "starts_at and ends_at are left out",
         ),
-        "priority": (plan.policy.priority != 0 and not plan.hand_over, "priority is left out"),
         "hooks": (
             bool(plan.hooks and plan.hooks.targets),
             "hooks are left out",

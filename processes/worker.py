@@ -26,7 +26,6 @@ from broker.consumer import take_broadcasts_unread
 from broker.kombu_patch import survive_the_broker
 from broker.lost_connections import log_lost_connections_calmly
 from broker.names import DEFAULT, HEAVY, parse_queues
-from broker.sending import send_to_free
 from models.carriers import OURS
 from models.errors import SchedulerError
 from models.store import presence
@@ -67,13 +66,12 @@ class Presence:
     _step_failures: dict[str, str] | None = None
 
     def ready(self, **_: object) -> None:
-        """Send what waits for the worker's processes, then log that it is ready."""
+        """Record that the worker is ready, and log it."""
         engine = make_engine(self.settings)
         try:
             with engine.begin() as connection:
                 its = (self.name, self.queues, os.getpid())
                 presence.worker_seen(connection, presence.Seen(*its, slots=self.slots))
-            send_to_free(engine, self.queues.split(","))
         except sa.exc.SQLAlchemyError as error:
             logger.warning(
                 "database_unavailable",

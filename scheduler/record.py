@@ -84,7 +84,6 @@ def operation_row(
         "cause": by.cause.value,
         "triggerer": by.triggerer,
         "queue": plan.queue,
-        "priority": plan.policy.priority,
         "task": _task(plan),
         "in_doubt": handed.in_doubt if handed else None,
         "overlap_key": None if plan.policy.overlap == "allow" else str(action.uid),

@@ -101,8 +101,8 @@ class Timetable:
         return midnight + -((midnight - at) // self.tick) * self.tick
 
 
-# A tick to make: its instant, the action's priority negated, its number, and its watermark.
-Entry = tuple[datetime, int, int, datetime]
+# A tick to make: its instant, the action's number, and its watermark.
+Entry = tuple[datetime, int, datetime]
 
 
 def simulate(
@@ -110,9 +110,8 @@ def simulate(
 ) -> Iterator[Fate]:
     """Yield the outcome of every occurrence in (since, until], tick by tick.
 
-    In a tick, actions of the highest priority come first. Actions were created at `since`. Ticks
-    with nothing due are skipped. An operation counts as successful as soon as it is sent, and then
-    makes its dependants due.
+    Actions were created at `since`. Ticks with nothing due are skipped. An operation counts as
+    successful as soon as it is sent, and then makes its dependants due.
     """
     fates = _by_the_clock(actions, since, until, timetable)
     dependants = _dependants(actions)
@@ -177,9 +176,9 @@ def _by_the_clock(
         following = next_occurrence(action.plan.counted(since, None), action.uid, since)
         if following is not None and following <= until:
             at = timetable.first_tick(following)
-            heappush(agenda, (at, -action.plan.policy.priority, number, since))
+            heappush(agenda, (at, number, since))
     while agenda:
-        at, rank, number, watermark = heappop(agenda)
+        at, number, watermark = heappop(agenda)
         action = actions[number]
         if at > timetable.on_grid(until) and timetable.ends_outage(at):
             yield from _undecided(action, since, watermark, until)
@@ -195,7 +194,7 @@ def _by_the_clock(
         if following is not None and following <= until:
             # Never the same tick again: it may have left occurrences for the next one.
             then = timetable.first_tick(max(following, at + SECOND))
-            heappush(agenda, (then, rank, number, decision.watermark))
+            heappush(agenda, (then, number, decision.watermark))
 
 
 def _fates(action: Simulated, decision: Decision, at: datetime, until: datetime) -> Iterator[Fate]:

@@ -10,11 +10,10 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from broker.in_use import settings_in_use
 from broker.sending import Sent
 from models.operation import OperationState
 from models.store.notices import overdue
-from models.store.operations import handing, recovery, turns
+from models.store.operations import handing, recovery
 from runtime.clock import monotonic
 from runtime.database import DATABASE_AWAY
 from runtime.logs.events import EventLog
@@ -77,8 +76,6 @@ class Sweeper:
             count = _isolated(0, self._take_back, engine)
         released = _isolated(0, _in_one, engine, recovery.release_stranded)
         _isolated(0, self._decide_doubtful, engine)
-        turned = partial(turns.release_free, reserve=settings_in_use().limits.reserve)
-        released += _isolated(0, _in_one, engine, turned)
         sent = _isolated(Sent(0), dispatch_ready, engine) if send else Sent(0)
         late = _isolated(0, self._alert_overdue, engine, overtook)
         notices, error = Sent(0), sent.error

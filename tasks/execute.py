@@ -13,7 +13,7 @@ from celery import Task
 
 from broker.app import app
 from broker.in_use import settings_in_use
-from broker.sending import send_behind, send_ended
+from broker.sending import send_ended
 from minutebook.error_text import text_of
 from minutebook.lease import Interrupted
 from minutebook.steps import StepFailed
@@ -74,8 +74,6 @@ def run_attempt(
             *message,
             claimed.why,
         )
-        if claimed.ended is None:
-            send_behind(engine, message[0])
         send_ended(engine, claimed.ended)
         return claimed.why
     lease = Lease(engine, claimed, settings.worker, settings.alert)

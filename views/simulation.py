@@ -38,7 +38,6 @@ class SimulatedFate(View):
     reason: str | None
     decided_at: Instant
     zone: str = Field(description="IANA zone of the action.")
-    priority: int = Field(description="Of the action; the highest is sent first.")
 
 
 class Simulation(View):
@@ -111,9 +110,7 @@ def _small_app(file: Path | None) -> SmallAppModel:
 
 def _shown(one: Fate, zone: str) -> SimulatedFate:
     action = one.action
-    return SimulatedFate.of(
-        one, action=action.name, zone=zone, priority=action.plan.policy.priority
-    )
+    return SimulatedFate.of(one, action=action.name, zone=zone)
 
 
 def _counts(fates: Sequence[Fate]) -> dict[str, int]:

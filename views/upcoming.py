@@ -17,7 +17,7 @@ from models.stored import document_in
 from models.values.zones import in_zone
 from runtime.database import reading
 from scheduler.foresee import coming
-from views.actions import PRIORITY, ActionRow, row_of
+from views.actions import ActionRow, row_of
 from views.actions.rules import YEAR, daylight_notes, rules_in_words, zone_of
 from views.backfills import Backfill, backfill_of
 from views.finding import app_of, find
@@ -55,7 +55,6 @@ class Upcoming(View):
     is_about_users: bool = Field(False, description="Whether events of users make it due.")
     after: str | None = Field(None, description="The action whose ends make it due, else null.")
     is_from_end: bool = Field(False, description="Whether it counts from the end of its last run.")
-    priority: int = Field(0, description=PRIORITY)
 
 
 class Reach(View):
@@ -189,5 +188,4 @@ def upcoming_of(
         is_about_users=plan.on_event is not None and plan.watched is None,
         after=plan.watched,
         is_from_end=plan.from_end is not None,
-        priority=plan.policy.priority,
     )

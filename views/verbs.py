@@ -35,7 +35,7 @@ UNSENT = frozenset({"watch", "known", "has_charts"})
 ACTION = DocumentKind("ActionDocument", "A scheduled action: docs/reference/action/README.md.")
 # Each user or domain takes a fraction of a millisecond to check.
 SMALL_APP = DocumentKind("SmallAppDocument", "A small app: docs/reference/small-app.md.", 2**20)
-JOB_DOCUMENT = DocumentKind("JobDocument", "A job: `url`, `interval_s`, `meta`, `priority`.")
+JOB_DOCUMENT = DocumentKind("JobDocument", "A job: `url`, `interval_s`, `meta`.")
 
 
 @dataclass(frozen=True, slots=True)

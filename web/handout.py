@@ -74,8 +74,6 @@ class Handout:
     opened: Installation
     _waiting: dict[int, _Waiter] = field(default_factory=dict)
     _count: int = 0
-    # Small apps and queues, numbered in the order in which they were served last.
-    _served: dict[tuple[int, str], int] = field(default_factory=dict)
     # When each queue was last asked for.
     _asked: dict[str, float] = field(default_factory=dict)
     _noted_at: float | None = None
@@ -167,7 +165,7 @@ class Handout:
         found = await anyio.to_thread.run_sync(
             taking.offers, self.opened, most, limiter=self._limit
         )
-        pairs = pairing.pair(self._free(), found, self._served, BATCH)
+        pairs = pairing.pair(self._free(), found, BATCH)
         if not pairs:
             return False
         count = await self._take(pairs)

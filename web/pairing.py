@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import count
+from datetime import datetime
 from typing import Protocol, TypeVar
 
 # A small app and a queue.
@@ -18,36 +18,29 @@ class Asker(Protocol):
     def queue(self) -> str: ...
 
 
-Job = TypeVar("Job")
+class Offered(Protocol):
+    """A job that waits."""
+
+    @property
+    def recorded_at(self) -> datetime: ...
+
+
+Job = TypeVar("Job", bound=Offered)
 Worker = TypeVar("Worker", bound=Asker)
 
 
 def pair(
-    workers: Iterable[Worker],
-    jobs: Mapping[Lane, Sequence[Job]],
-    served: dict[Lane, int],
-    most: int,
+    workers: Iterable[Worker], jobs: Mapping[Lane, Sequence[Job]], most: int
 ) -> list[tuple[Job, Worker]]:
-    """Return up to `most` jobs and their workers: the first worker is served first.
-
-    It gets a job of the small app that was served longest ago; of apps never served, the first of
-    `jobs` comes first. `served` numbers the lanes in the order in which they were served last, and
-    is brought up to date.
-    """
+    """Return up to `most` jobs and their workers: the first worker gets the oldest job."""
     left = {lane: deque(those) for lane, those in jobs.items()}
-    numbers = count(max(served.values(), default=0) + 1)
     pairs: list[tuple[Job, Worker]] = []
     for worker in workers:
         if len(pairs) == most:
             break
-        lanes = [lane for lane in left if _may_take(worker, lane)]
-        if not lanes:
-            continue
-        lane = min(lanes, key=lambda one: served.get(one, 0))
-        served[lane] = next(numbers)
-        pairs.append((left[lane].popleft(), worker))
-        if not left[lane]:
-            del left[lane]
+        its = [those for lane, those in left.items() if those and _may_take(worker, lane)]
+        if its:
+            pairs.append((min(its, key=lambda those: those[0].recorded_at).popleft(), worker))
     return pairs
 
 

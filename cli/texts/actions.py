@@ -12,6 +12,5 @@ COLUMNS = {
     "last_run_at": "LAST RUN",
     "uid": "UID",
 }
-RARE = {"priority": "PRIORITY"}
 
-FORMS = {Actions: listing(COLUMNS, RARE)}
+FORMS = {Actions: listing(COLUMNS)}

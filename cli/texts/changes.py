@@ -110,8 +110,6 @@ def _planned(one: PlannedChange) -> Iterator[str]:
         yield from _next("before", one.next_before, one.zone_before)
     if one.change != "unchanged":
         yield from _after(one)
-    if one.changes_priority:
-        yield f"  priority {_priority(one)}"
     for at in one.sent_at_once:
         zone = one.zone_before
         yield f"  at once by the old rule  {in_zone(at, zone)} {zone}   {instant(at)}"
@@ -132,12 +130,6 @@ def _next(word: str, instants: Sequence[datetime], zone: str) -> Iterator[str]:
         yield f"  {word}  no occurrence to come"
     for at in instants:
         yield f"  {word}  {in_zone(at, zone)} {zone}   {instant(at)}"
-
-
-def _priority(one: PlannedChange) -> str:
-    if one.change == "created":
-        return str(one.priority)
-    return f"{one.priority_before or 0} becomes {one.priority}"
 
 
 def _load(found: BusiestMinute) -> str:

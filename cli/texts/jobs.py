@@ -13,7 +13,7 @@ COLUMNS = {
     "next_run_at": "NEXT RUN",
     "last_state": "LAST STATE",
 }
-RARE = {"priority": "PRIORITY", "from_end": "FROM END", "jitter_s": "JITTER"}
+RARE = {"from_end": "FROM END", "jitter_s": "JITTER"}
 
 
 def _imported(done: ImportedJobs) -> Iterator[str]:

@@ -16,11 +16,9 @@ COLUMNS = {
     "why": "REASON",
     "attempt": "ATTEMPT",
 }
-RARE = {"priority": "PRIORITY"}
-NO_PRIORITY = ("priority", 0)
 SHOWN = (
     "state", "reason", "waits", "error", "triggerer", "action_name", "action_uid", "revision",
-    "occurrence_at", "queue", "priority", "attempt", "recorded_at", "queued_at", "started_at",
+    "occurrence_at", "queue", "attempt", "recorded_at", "queued_at", "started_at",
     "finished_at", "worker", "phase", "message", "progress",
 )  # fmt: skip
 
@@ -29,7 +27,7 @@ def _operation(one: Operation) -> Iterator[str]:
     yield str(one.id)
     for key in SHOWN:
         value = getattr(one, key)
-        if value is not None and (key, value) != NO_PRIORITY:
+        if value is not None:
             shown = both_clocks(value, one.zone) if isinstance(value, datetime) else value
             yield f"  {key:<14} {shown}"
     if one.started_at is not None and one.finished_at is not None:
@@ -96,7 +94,7 @@ def _log(log: Log) -> Iterator[str]:
 
 
 FORMS = {
-    Operations: listing(COLUMNS, RARE),
+    Operations: listing(COLUMNS),
     Operation: _operation,
     OperationStateView: sentence("{state}"),
     Log: _log,

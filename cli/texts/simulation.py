@@ -26,8 +26,6 @@ def _fate(one: SimulatedFate) -> str:
         words += f" {one.count} up to {instant(one.last_at)}"
     if one.fate == "sent" and one.decided_at - one.first_at >= LATE:
         words += f" at {instant(one.decided_at)}"
-    if one.priority:
-        words += f", priority {one.priority}"
     return words + (f" ({one.reason})" if one.reason else "")
 
 

@@ -13,10 +13,8 @@ COUNTS = ("run_number", "failures_in_row")
 
 
 def described(one: Upcoming, warnings: tuple[str, ...] = ()) -> Iterator[str]:
-    """Yield rule, priority, next occurrences, effects of clock changes, and warnings."""
+    """Yield rule, next occurrences, effects of clock changes, and warnings."""
     yield from (f"  {words}" for words in one.when)
-    if one.priority:
-        yield f"  priority {one.priority} among operations that wait"
     yield from _upcoming(one)
     yield from (f"  {note}" for note in one.daylight_saving)
     yield from (f"  warning: {warning}" for warning in warnings)

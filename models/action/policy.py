@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, PlainSerializer, ValidationInfo, field_validator
 
 from models.document import Document
-from models.turns import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from models.values import Queue, UtcInstant, format_instant, one_of, parse_list, parse_whole
 from models.values.durations import format_span, guessed, parse_span
 
@@ -80,9 +79,6 @@ class PolicyModel(Document):
     starts_at: UtcInstant | None = None
     ends_at: UtcInstant | None = None
     queue: Queue | None = None
-    priority: Annotated[
-        int, BeforeValidator(partial(parse_whole, least=LOWEST_PRIORITY, most=HIGHEST_PRIORITY))
-    ] = 0
 
     @field_validator("ends_at")
     @classmethod

@@ -186,16 +186,7 @@ def _is_about_created(when: WhenModel) -> bool:
     return any(getattr(rule, "event", None) == "instance.user.created" for rule in when.rules)
 
 
-_NOT_OURS = (
-    "has no effect on a task of another application, which is sent at once; write "
-    "celery_task.priority for that of its message"
-)
-
-
 def _without_effect(action: ScheduledActionModel) -> Iterator[str]:
-    is_handed_over = any(one.spec and one.spec.hand_over for one in action.operations.steps)
-    if action.policy.priority and is_handed_over:
-        yield f"policy.priority: {_NOT_OURS}"
     if action.when.is_event:
         for key in sorted(FOR_CLOCKS & action.policy.model_fields_set):
             yield f"policy.{key}: has no effect on event actions; each event is its own operation"

@@ -7,7 +7,6 @@ import sqlalchemy as sa
 from models.operation import TICKED, UNSTARTED, OperationState
 from models.sql import stands_in
 from models.tables import action_state, actions, backfills, notices, operations, revisions
-from models.turns import Turn
 
 NOT_DELETED = actions.c.deleted_at.is_(None)
 # The condition of what a tick may decide, apart from the clock.
@@ -22,12 +21,6 @@ NEVER_STARTED = sa.and_(
 )
 # Recorded by a tick and not started: overdue when it is old.
 IS_EXPECTED = sa.and_(NEVER_STARTED, stands_in(operations.c.cause, TICKED))
-# The condition of the index operations_waiting_turn, and that of operations_with_turn.
-WAITS_TURN = sa.and_(stands_in(operations.c.turn, {Turn.WAITS}), IS_UNSTARTED)
-HAS_TURN = sa.and_(
-    stands_in(operations.c.turn, {Turn.TAKEN}),
-    stands_in(operations.c.state, UNSTARTED | {OperationState.RUNNING}),
-)
 IS_OWED = stands_in(notices.c.state, {"owed"})
 IS_ACTIVE_BACKFILL = stands_in(backfills.c.state, {"active"})
 # The revision that an operation runs.

@@ -15,7 +15,6 @@ from models.store.conditions import (
     IS_RUNNING,
     IS_UNSTARTED,
     NEVER_STARTED,
-    WAITS_TURN,
 )
 from models.store.facts import (
     KERNEL,
@@ -92,7 +91,6 @@ def _looking() -> sa.Select[Any]:
     waiting = sa.select(operations.c.waiting_for).where(
         operations.c.waiting_for.is_not(None), IS_UNSTARTED
     )
-    turns = sa.select(operations.c.id).where(WAITS_TURN)
     first_backfill = (
         sa.select(sa.func.min(backfills.c.not_before)).where(IS_ACTIVE_BACKFILL).scalar_subquery()
     )
@@ -111,7 +109,6 @@ def _looking() -> sa.Select[Any]:
         first_beat < database_now(-lease_s),
         last_beat > database_now(lease_s),
         waiting.exists(),
-        turns.exists(),
         first_backfill <= database_now(),
         first_owed <= database_now(),
         first_overdue < database_now(sa.bindparam("late_s", type_=sa.Float)),

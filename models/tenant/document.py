@@ -18,13 +18,13 @@ from models.tenant.people import Groups, People, Users, people_problems
 from models.tenant.settings import AppSettings
 from models.tenant.sources import DomainModel
 from models.tenant.staged import KINDS, Documents
-from models.turns import GIVEN_OWNER
 from models.values import Flag, Name, Zone, parse_line, parse_list, parse_name, parse_text
 from models.values.zones import parse_zone
 
 DEFAULT_APP = "default"
 # Owner of the actions that every small app gets by default.
-GIVEN = GIVEN_OWNER
+# The owner of the actions that every small app gets by itself.
+GIVEN_OWNER = "minutebook"
 LONGEST_TEMPLATE = 100_000
 LONGEST_SUBJECT = 500
 PEOPLE = {"users", "groups", "users_complete"}

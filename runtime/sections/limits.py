@@ -6,7 +6,7 @@ from runtime.sections import Section
 
 
 class LimitSettings(Section):
-    """Ceilings of each restricted small app; 0 is none. The last one is of all small apps."""
+    """Ceilings of each restricted small app; 0 is none."""
 
     actions: int = Field(20_000, ge=0, description="actions of a restricted small app")
     users: int = Field(100_000, ge=0, description="users of a restricted small app")
@@ -14,8 +14,3 @@ class LimitSettings(Section):
         51_200, ge=0, description="MiB of a restricted small app's snapshots and downloads"
     )
     mails: int = Field(10_000, ge=0, description="mails of a restricted small app in any 24 hours")
-    reserve: int = Field(
-        0,
-        ge=0,
-        description="processes of each queue that one small app leaves free for the others",
-    )

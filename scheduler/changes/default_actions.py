@@ -15,14 +15,14 @@ from models.action.document import ParseContext
 from models.errors import InvalidAction
 from models.sql import read_clock
 from models.store import actions, audit, schema, tenants
-from models.tenant.document import GIVEN
+from models.tenant.document import GIVEN_OWNER
 from runtime.logs.events import EventLog
 from scheduler.changes.revisions import revision_of
 
 logger = EventLog("minutebook.upkeep")
 
 NAME = "maintenance"
-OWNER = GIVEN
+OWNER = GIVEN_OWNER
 
 
 def maintenance_document(zone: str) -> dict[str, Any]:

@@ -57,7 +57,6 @@ def revision_of(document: object, context: ParseContext, author: str) -> Revisio
             "plan": plan.to_json(),
             "event": plan.on_event.event if plan.on_event else None,
             "look_back_s": plan.longest_look_back_s,
-            "priority": plan.policy.priority,
             "job_id": None if plan.job is None else id_of(plan.job.url),
             "author": author,
         },

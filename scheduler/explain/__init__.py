@@ -17,7 +17,6 @@ from models.fingerprint import operation_id
 from models.operation import ENDED, OperationState
 from models.sql import read_clock
 from models.store.actions import explain_facts
-from models.store.operations import turns
 from models.values import format_instant, instant_or_dash
 from runtime.config import Settings, load_settings
 from runtime.database import default_engine, reading
@@ -115,11 +114,11 @@ def _text(asked: Question, row: sa.RowMapping) -> str:
 
 
 def waited_for(connection: sa.Connection, row: Mapping[Any, Any], settings: Settings) -> str:
-    """Return what an unstarted operation waits for, and what holds its place."""
+    """Return what an unstarted operation waits for."""
     status, now = explain_facts.status(connection, settings.worker.lease), read_clock(connection)
     is_retry = row["attempt"] > 1
     error = explain_facts.last_error(connection, row["id"]) if is_retry else None
-    return waits(row, status, now, error, turns.ahead(connection, row))
+    return waits(row, status, now, error)
 
 
 def _of_revision(asked: Question) -> Explanation:

@@ -7,8 +7,6 @@ from typing import Any
 from models.carriers import HTTP, carrier_of, is_read
 from models.operation import OperationState
 from models.store.actions.explain_facts import Status
-from models.store.operations.turns import MOST_AHEAD, Ahead
-from models.turns import Turn
 from models.values import format_instant
 from models.values import instant_or_dash as _at
 
@@ -42,51 +40,31 @@ def runs(row: Row, now: datetime, lease: timedelta) -> str:
     return text + _attempts(row)
 
 
-def waits(row: Row, status: Status, now: datetime, error: str | None, ahead: Ahead) -> str:
+def waits(row: Row, status: Status, now: datetime, error: str | None) -> str:
     """Return what an unstarted operation waits for; `error` is its last attempt's."""
-    held_back = _held_back(row, status, ahead)
+    held_back = _held_back(row, status)
     if held_back is not None:
         return held_back
     if error is not None:
         return f"attempt {row['attempt'] - 1} did not succeed ({error}){_again(row, now)}"
     if carrier_of(row["task"]) is HTTP:
-        return _offered(row, status, ahead)
+        return _offered(row, status)
     if row["state"] == OperationState.QUEUED:
-        return _queued(row, status, ahead)
+        return _queued(row, status)
     return f"was recorded at {_at(row['recorded_at'])} and is not sent yet: {sends_again(status)}"
 
 
-def _held_back(row: Row, status: Status, ahead: Ahead) -> str | None:
+def _held_back(row: Row, status: Status) -> str | None:
     """Return why an operation is not to be sent yet, None if it is."""
     if row["waiting_for"] is not None:
-        held = "".join(f": it {one.standing}" for one in ahead.holders.own)
-        return f"waits for operation {row['waiting_for']} of the same action to end{held}"
+        return f"waits for operation {row['waiting_for']} of the same action to end"
     if status.quiet_until is not None and row["not_before"] == status.quiet_until:
         return f"waits for the end of the quiet period at {_at(status.quiet_until)}"
     for hold in status.held:
         if hold.holds(row["task"], row["queue"], row["small_app_id"]):
             end = "" if hold.ends_at is None else f" until {_at(hold.ends_at)}"
             return f"is not sent: {hold.kind} {hold.name} is paused{end}"
-    if row["turn"] == Turn.WAITS:
-        turn = f"waits for its turn on queue {row['queue']}: {_place(row, ahead)}"
-        return f"{turn}{_unheard(row, status) or _held(ahead)}"
     return None
-
-
-def _held(ahead: Ahead) -> str:
-    held = ahead.holders.in_words()
-    return f"; {held}" if held else ""
-
-
-def _place(row: Row, ahead: Ahead) -> str:
-    """Return what goes before an operation on its queue, and why."""
-    if ahead.first is None:
-        return "it is the next of its small app"
-    number = f"{ahead.count:,}{' or more' if ahead.count == MOST_AHEAD else ''}"
-    go = "goes" if ahead.count == 1 else "go"
-    first = f"first {ahead.first} (priority {ahead.priority})"
-    its_own = f"its own priority is {row['priority']}"
-    return f"{number} of its small app {go} before it by priority and age, {first}; {its_own}"
 
 
 def sends_again(status: Status) -> str:
@@ -115,10 +93,10 @@ def _again(row: Row, now: datetime) -> str:
     return "; it is tried again"
 
 
-def _queued(row: Row, status: Status, ahead: Ahead) -> str:
+def _queued(row: Row, status: Status) -> str:
     queue = row["queue"]
     sent = f"was sent to queue {queue} at {_at(row['queued_at'])}"
-    return sent + (_unheard(row, status) or f" and waits for a free worker{_held(ahead)}")
+    return sent + (_unheard(row, status) or " and waits for a free worker")
 
 
 def _unheard(row: Row, status: Status) -> str:
@@ -132,12 +110,12 @@ def _unheard(row: Row, status: Status) -> str:
     return f", but no worker listens to queue {queue}; {remedy}"
 
 
-def _offered(row: Row, status: Status, ahead: Ahead) -> str:
+def _offered(row: Row, status: Status) -> str:
     queue = row["queue"]
     waits = f"has waited in queue {queue} since {_at(row['recorded_at'])} for a worker over HTTP"
     if HTTP.listed(queue) not in status.queues:
         return f"{waits}, but no worker asks for the jobs of queue {queue}; start one"
-    return waits if ahead.first is None else f"{waits}; {_place(row, ahead)}"
+    return waits
 
 
 def _ran(row: Row) -> str:

@@ -155,7 +155,7 @@ class Ends:
 
     def _send(self, ended: Ended) -> None:
         """Send what an end released, and let the task wait for that no longer than for its end."""
-        if ended.released or ended.owed or ended.lane is not None:
+        if ended.released or ended.owed:
             wait([self._sender.submit(send_ended, self._desk.engine, ended)], PROMPT_S)
 
     def _written(self, end: End) -> None:

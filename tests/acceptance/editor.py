@@ -21,7 +21,7 @@ from models.sql import read_clock
 from models.store import actions as actions_store
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import actions
-from models.tenant.document import GIVEN
+from models.tenant.document import GIVEN_OWNER
 from runtime.config import load_settings
 from runtime.database import make_engine, reading
 from scheduler.changes.change import apply_all
@@ -60,7 +60,7 @@ class Editor:
         Event().wait(wait_s if wait_s > 0.5 else wait_s + TICK.total_seconds())
 
     def _names(self) -> list[str]:
-        query = sa.select(actions.c.name).where(actions.c.owner.is_distinct_from(GIVEN))
+        query = sa.select(actions.c.name).where(actions.c.owner.is_distinct_from(GIVEN_OWNER))
         query = query.where(actions.c.deleted_at.is_(None))
         with reading(self.engine) as connection:
             names = list(connection.execute(query).scalars())

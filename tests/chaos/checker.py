@@ -29,7 +29,6 @@ SECOND = timedelta(seconds=1)
 TWO_TICKS = timedelta(seconds=10)
 # Of the actions of a storm.
 LONGEST_LOOK_BACK = timedelta(minutes=5)
-LONGEST_IDLE = timedelta(seconds=5)
 
 
 def revisions_follow_each_other(history: History) -> Iterator[str]:
@@ -259,16 +258,6 @@ def a_missed_occurrence_has_its_cause(history: History) -> Iterator[str]:
             yield f"action {uid}: {at} was missed, and its reason is {reason!r}"
 
 
-def no_process_idles_beside_a_waiting_operation(history: History) -> Iterator[str]:
-    since: dict[str, datetime] = {}
-    for look in (line for line in history.facts.journal if line["what"] == "look"):
-        at: datetime = look["at"]
-        waiting = look["waiting"] if look["held"] < look["processes"] else ()
-        since = {id: since.get(id, at) for id in waiting}
-        for id in [id for id, first in since.items() if at - first > LONGEST_IDLE]:
-            yield f"operation {id}: waits beside an idle process since {since.pop(id)}"
-
-
 RULES: tuple[Callable[[History], Iterator[str]], ...] = (
     revisions_follow_each_other,
     every_occurrence_has_one_outcome,
@@ -287,7 +276,6 @@ RULES: tuple[Callable[[History], Iterator[str]], ...] = (
     what_had_failed_ends_failed_or_better,
     a_failure_has_its_notice,
     a_missed_occurrence_has_its_cause,
-    no_process_idles_beside_a_waiting_operation,
 )
 
 

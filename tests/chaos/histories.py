@@ -127,14 +127,6 @@ def at_once(facts: Facts) -> None:
     facts.log.append(facts.log.pop(5))
 
 
-def idle(facts: Facts) -> None:
-    """Let an operation wait beside an idle process for six seconds."""
-    for second in range(7):
-        at, waiting = minute(8) + second * SECOND, [id_of(minute(7))]
-        look = {"what": "look", "at": at, "waiting": waiting, "held": 1, "processes": 2}
-        facts.journal.append(look)
-
-
 def long_missed(facts: Facts) -> None:
     """Let the daemon sleep for longer than any look-back, and an occurrence be just too late."""
     facts.tables["ticks"].append({"now": minute(0) - 20 * 60 * SECOND})

@@ -1,4 +1,4 @@
-"""A storm: random actions under a seeded schedule of faults, a lull, a calm, then the checks."""
+"""A storm: random actions under a seeded schedule of faults, a calm, then the checks."""
 
 import sqlite3
 from contextlib import suppress
@@ -27,7 +27,6 @@ from tests.chaos.editing import Editor
 from tests.chaos.facts import Facts, from_postgresql, from_sqlite
 from tests.chaos.faults import ALONE, Fault, edits, faults, lines
 from tests.chaos.journal import Journal
-from tests.chaos.lull import SETTLES_S, look_on
 from tests.chaos.repairs import Repairs
 from tests.chaos.shifted import FILE
 from tests.chaos.storm_steps import CALM, LOG
@@ -38,7 +37,6 @@ POLL_S = 0.05
 PAUSE_S = 0.5
 CALM_FILE = "storm.calm"
 CALM_S = 120.0
-LEAST_LULL_S = 12.0
 # Another fault may have ended the server or process of this one.
 MET_ANOTHER = (*GONE, *BROKER_ERRORS, sa.exc.SQLAlchemyError, sqlite3.Error)
 
@@ -56,11 +54,9 @@ class Storm:
         self.installation = installation
         self.server, broker, messages = servers
         self.seed, self.seconds = seed, seconds
-        self._lull_s = max(LEAST_LULL_S, seconds / 10)
         self.log = installation.home / "storm.jsonl"
         self.faults = faults(seed, installation.store, seconds)
-        # Edits go on in the lull.
-        self.edits = edits(seed, seconds + SETTLES_S + self._lull_s)
+        self.edits = edits(seed, seconds)
         self.journal = Journal(installation.home / "storm-journal.jsonl")
         self.editor = Editor(installation, self.journal)
         self.clock = Clock(installation, self.journal)
@@ -87,7 +83,6 @@ class Storm:
             self._blow()
             self._repairs.end()
             self.clock.end()
-            look_on(self.installation, self.journal, self._lull_s, self._crew.tend)
         finally:
             self.editor.stop()
             self._repairs.end()

@@ -21,7 +21,6 @@ from tests.chaos.histories import (
     Break,
     at_once,
     changed,
-    idle,
     kept,
     line,
     logged,
@@ -80,7 +79,6 @@ BROKEN: list[tuple[str, str, Break]] = [
     ("a_failure_has_its_notice", "none", changed("operations", 2, state="failed", reason="no")),
     ("a_missed_occurrence_has_its_cause", "span", changed("missed_spans", 0, reason=None)),
     ("a_missed_occurrence_has_its_cause", "row", long_missed),
-    ("no_process_idles_beside_a_waiting_operation", "waits", idle),
 ]  # fmt: skip
 
 
@@ -110,14 +108,6 @@ def test_an_interrupted_run_may_overlap_the_next() -> None:
     at_once(facts)
     facts.tables["attempts"][1].update(state="lost")
     facts.tables["operations"][0].update(state="failed", reason="lost")
-
-    assert violations(facts) == []
-
-
-def test_an_operation_may_wait_while_all_processes_are_held() -> None:
-    facts = kept()
-    idle(facts)
-    facts.journal[3].update(held=2)
 
     assert violations(facts) == []
 

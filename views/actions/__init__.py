@@ -17,7 +17,6 @@ from views.installation import Installation
 from views.verbs import READ, Verb
 from views.view import Instant, Listing, Page, View, first_of, fitting
 
-PRIORITY = "Among operations of its small app that wait, the highest goes first."
 _STORED = (
     "uid", "name", "owner", "active", "revision", "set_aside", "created_at", "updated_at",
     "last_state", "last_run_at", "last_success_at",
@@ -52,7 +51,6 @@ class ActionRow(View):
     next_if_resumed_at: Instant | None = Field(
         description="When a paused action runs next if it is resumed now, else null."
     )
-    priority: int = Field(0, description=PRIORITY)
 
 
 class Actions(Listing[ActionRow]):
@@ -134,7 +132,6 @@ def row_of(
         standing=standing,
         next_occurrence_at=None if is_paused else next_at,
         next_if_resumed_at=next_of_plan(row, now) if is_paused else None,
-        priority=row["priority"],
     )
 
 

@@ -47,13 +47,6 @@ class PlannedChange(View):
     )
     zone: str = Field(description="IANA zone of the new rule, else the small app's.")
     zone_before: str = Field(description="IANA zone of the old rule, else that of the new one.")
-    priority_before: int | None = Field(description="Null for a new action.")
-    priority: int = Field(description="Among operations that wait, the highest goes first.")
-
-    @property
-    def changes_priority(self) -> bool:
-        """Whether operations will wait in another place."""
-        return self.priority != (self.priority_before or 0)
 
 
 class BusyMinute(View):
@@ -166,6 +159,4 @@ def _shown(one: plan.PlannedChange, now: datetime, zone: str) -> PlannedChange:
         daylight_saving=daylight_notes(one.plan, now, now + YEAR),
         zone=zone_of(one.plan, zone),
         zone_before=zone_of(old or one.plan, zone),
-        priority_before=None if old is None else old.policy.priority,
-        priority=one.plan.policy.priority,
     )

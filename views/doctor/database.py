@@ -1,7 +1,6 @@
 """Checks of the database: schema, clocks, daemon, workers, actions."""
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -17,8 +16,6 @@ from models.job import listed_queue
 from models.store import actions, facts, measures, presence
 from models.store.clocks import read_both
 from models.store.facts import TZ_RELEASE
-from models.store.operations import turns
-from models.store.processes import our_workers
 from models.store.schema import (
     UTF8,
     UnfitSchema,
@@ -29,7 +26,6 @@ from models.store.schema import (
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_cursor, installation
 from models.tables import actions as table
-from models.turns import Sharing
 from runtime.config import Settings
 from runtime.database import READ_ONLY, is_made, is_refusal, reason_of
 from runtime.postgresql import shares_sessions
@@ -125,7 +121,6 @@ def _all_stored(connection: sa.Connection, settings: Settings) -> Iterator[Check
     yield from _hooks(settings, plans)
     yield from check_tasks(connection, settings, plans)
     yield from check_allowed(connection, settings)
-    yield from _shared_queues(connection)
     yield _retention(connection, settings)
     yield from _actions(connection, verdict)
 
@@ -236,19 +231,6 @@ def _hooks(settings: Settings, plans: list[str]) -> Iterator[Checked]:
         yield warning("hooks", "webhooks are not signed", "set SCHED_HOOK_SECRET")
     yield from unresolved_settings(settings)
     yield from unresolved(references_in(plans), settings.secrets)
-
-
-def _shared_queues(connection: sa.Connection) -> Iterator[Checked]:
-    """Yield a warning for each queue whose one process several small apps share."""
-    if turns.sharing(connection) is not Sharing.APPS:
-        return
-    processes = Counter[str]()
-    for worker in our_workers(connection):
-        processes.update(dict.fromkeys(worker.queues, worker.processes))
-    for queue, count in sorted(processes.items()):
-        if count < 2 and queue != DEFAULT:
-            text = f"small apps share the one process of queue {queue}: each waits for the others"
-            yield warning("workers", text, "give its worker two or more, or start a second worker")
 
 
 def _retention(connection: sa.Connection, settings: Settings) -> Checked:

@@ -16,7 +16,7 @@ from models.stored import document_in
 from runtime.database import reading
 from scheduler.changes.change import Change
 from views import changes
-from views.actions import PRIORITY, due_next
+from views.actions import due_next
 from views.changes import deleting
 from views.files import Document
 from views.finding import wrong_cursor
@@ -42,7 +42,6 @@ class JobRow(View):
     active: bool = Field(description="Whether it is not paused.")
     next_run_at: Instant | None = Field(description="When it is due next.")
     last_state: str | None = Field(description="State of its run that ended last.")
-    priority: int = Field(0, description=PRIORITY)
     from_end: bool = Field(False, description="Whether it counts from the end of its last run.")
     jitter_s: int | None = Field(
         None, description="Seconds within which its runs are moved; null for none."
@@ -155,7 +154,6 @@ def _jobs_in(rows: Sequence[Mapping[str, Any]], now: datetime) -> Iterator[JobRo
             active=plan.active,
             next_run_at=due_next(row, now) if plan.active else None,
             last_state=row["last_state"],
-            priority=plan.policy.priority,
             from_end=plan.from_end is not None,
             **_jitter(plan),
         )

@@ -18,9 +18,7 @@ from models.action.intervals import END
 from models.errors import InvalidDocument, Problem, Refused
 from models.job import JOB, id_of
 from models.problems import problems_of
-from models.turns import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from models.values import ActionName, Url, format_instant
-from views.actions import PRIORITY
 from views.files import Document, located
 from views.view import RequestBody
 
@@ -43,13 +41,6 @@ class NewJob(RequestBody):
     )
     jitter_each: bool | None = Field(
         None, strict=True, description="Draw the jitter for each run; else it is the job's own."
-    )
-    priority: int | None = Field(
-        None,
-        ge=LOWEST_PRIORITY,
-        le=HIGHEST_PRIORITY,
-        strict=True,
-        description=f"{PRIORITY} Without it, a stored job keeps its own.",
     )
     id: str | None = Field(None, description="If it is given, that of its URL.")
     action: ActionName | None = Field(
@@ -158,7 +149,7 @@ def document_of(new: NewJob, stored: Mapping[str, Any] | None, begins: datetime)
     Raises Refused if the stored action of that name does something else.
     """
     job: dict[str, Any] = {"url": new.url, **({"meta": new.meta} if new.meta else {})}
-    made = {"operations": {JOB: job}, **_switch(new, stored or {}), **_policy(new, stored or {})}
+    made = {"operations": {JOB: job}, **_switch(new, stored or {})}
     grid: dict[str, Any] = {"starting_at": format_instant(begins)}
     if stored is None:
         return {"name": new.name, **made, "when": _when(grid, new, begins)}
@@ -192,14 +183,3 @@ def _switch(new: NewJob, stored: Mapping[str, Any]) -> dict[str, bool]:
     """Return `active` if a job says it and it differs; nothing otherwise."""
     is_same = new.active is None or new.active == stored.get("active", True)
     return {} if is_same else {"active": bool(new.active)}
-
-
-def _policy(new: NewJob, stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the policy of a job that is given a priority; nothing for another one."""
-    if new.priority is None:
-        return {}
-    before = stored.get("policy")
-    kept = before if isinstance(before, Mapping) else {}
-    if kept.get("priority", 0) == new.priority:
-        return {}
-    return {"policy": {**kept, "priority": new.priority}}

@@ -55,7 +55,6 @@ class OperationRow(View):
         description="Whether `publish` mails about new data; null if the user did not say."
     )
     queue: str = Field(description="The queue that it is sent to.")
-    priority: int = Field(description="Of its action when it was recorded; the highest goes first.")
     attempt: int | None = Field(description="Counts from 1.")
     failures: int = Field(description="Attempts that failed.")
     losses: int = Field(description="Attempts whose worker was lost.")
@@ -65,9 +64,6 @@ class OperationRow(View):
     )
     handing_at: Instant | None = Field(description="Of a task of your own: when its sending began.")
     waiting_for: UUID | None = Field(description="The operation that must end first.")
-    turn: str | None = Field(
-        description="`waits` for its turn on its queue, or `taken`; null where none is needed."
-    )
     recorded_at: Instant = Field(description="When it was recorded.")
     not_before: Instant | None = Field(description="It is not sent before.")
     queued_at: Instant | None = Field(description="When the broker first took it.")

@@ -28,7 +28,7 @@ MOST_CHOSEN = 500
 # Of a file in CSV.
 COLUMNS = (
     "uid", "app", "name", "owner", "standing", "is_healthy", "health", "last_state", "last_run_at",
-    "last_success_at", "next_occurrence_at", "revision", "priority",
+    "last_success_at", "next_occurrence_at", "revision",
 )  # fmt: skip
 # The script in the browser names as many.
 MOST_NAMED = 20

@@ -9,7 +9,6 @@ from cron.words import MONTH_NAMES
 from models.action.policy import CatchUp, Overlap
 from models.events import ENDS, EVENTS
 from models.notices import TargetKind
-from models.turns import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from web.dashboard.rendering import ZONES
 
 # The rules that the form can write; static/form-rules.js knows them by these names.
@@ -51,7 +50,6 @@ POLICIES: Fields = (
     ("policy.look_back", "duration", ()),
     ("policy.time_limit", "duration", ()),
     ("policy.expected", "duration", ()),
-    ("policy.priority", "number", (LOWEST_PRIORITY, HIGHEST_PRIORITY)),
     ("policy.queue", "text", ()),
     ("hooks.alert_after", "number", (1, 1_000)),
 )

@@ -16,9 +16,7 @@ from models.store.holds import lately
 from models.store.notices import Origin
 from models.store.notices.alerting import alert_targets
 from models.store.operations import MORE_WAITED, OVERTAKEN
-from models.store.processes import holders_of
 from models.tables import action_state, actions, operations, small_apps
-from models.turns import Holders, Turn
 from models.values import format_instant
 from runtime.sections import AlertSettings
 
@@ -53,7 +51,7 @@ def alert(
     alerted = []
     for _, row in sorted(first.items()):
         if _mark(connection, row):
-            reason = _reason(row, listened, holders_of(connection, row._mapping))
+            reason = _reason(row, listened)
             _enqueue(connection, row, reason, alerts, now)
             alerted.append((row.action, reason))
     return alerted
@@ -78,8 +76,6 @@ _EXPECTED = (
         operations.c.queue,
         operations.c.task,
         operations.c.state,
-        operations.c.turn,
-        operations.c.waiting_for,
         actions.c.name.label("action"),
         actions.c.plan,
         small_apps.c.name.label("small_app"),
@@ -130,20 +126,16 @@ def _mark(connection: sa.Connection, row: sa.Row[Any]) -> bool:
     return connection.execute(marked).rowcount == 1
 
 
-def _reason(row: sa.Row[Any], listened: frozenset[str], holders: Holders) -> str:
+def _reason(row: sa.Row[Any], listened: frozenset[str]) -> str:
     is_unsent, carrier = row.state == "pending", carrier_of(row.task)
     is_heard = is_read(carrier.listed(row.queue), listened)
     if not is_heard and carrier is HTTP:
         return f"no worker asks for the jobs of queue {row.queue}"
     if not is_heard and carrier.knows_readers(row.queue, is_sent=not is_unsent):
         return f"no worker listens to queue {row.queue}"
-    if row.turn == Turn.WAITS:
-        held = holders.in_words() or "others are before it"
-        return f"it waits for its turn on queue {row.queue}: {held}"
     if is_unsent and carrier is not HTTP:
         return "it could not be sent; is the broker running?"
-    held = holders.in_words()
-    return f"it waits in queue {row.queue}{held and f': {held}'}"
+    return f"it waits in queue {row.queue} for a free worker"
 
 
 def _enqueue(

@@ -21,7 +21,6 @@ from models.tables import (
     operations,
     small_apps,
 )
-from models.turns import head_start
 from runtime.database import default_engine, is_made, reading
 
 Id = TypeVar("Id", bound=UUID | str)
@@ -43,14 +42,7 @@ def record(connection: sa.Connection, rows: Sequence[dict[str, Any]]) -> set[UUI
     A row whose id exists, in any state, is left alone.
     """
     reserved = {"recorded_at": database_now(), "not_before": database_now(RESERVED_FOR)}
-    by_priority: dict[int, list[dict[str, Any]]] = {}
-    for row in rows:
-        by_priority.setdefault(row["priority"], []).append(row)
-    new: set[UUID] = set()
-    for priority, some in sorted(by_priority.items()):
-        ranked = {"ranked_at": database_now(-head_start(priority))}
-        new.update(insert_all(connection, operations, some, reserved | ranked))
-    return new
+    return set(insert_all(connection, operations, rows, reserved))
 
 
 def recorded_among(connection: sa.Connection, ids: Sequence[UUID]) -> set[UUID]:

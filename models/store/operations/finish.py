@@ -19,7 +19,6 @@ from models.store.operations import attempts, ends, is_requested
 from models.store.operations.move import RUNNING, move
 from models.store.operations.outbox import MESSAGE, Message, in_order
 from models.store.operations.running import ATTEMPT, Story, fence, lease_lost, write_lines
-from models.store.operations.turns import HAS_WAITING, Lane
 from models.tables import action_state, operations, revisions
 from runtime.database import is_of_no_row
 from runtime.sections import AlertSettings
@@ -64,8 +63,6 @@ class Ended:
     state: OperationState
     released: list[Message]
     owed: list[Owed] = field(default_factory=list)
-    # Its app and queue, if others wait for their turns.
-    lane: Lane | None = None
 
 
 def end_at_least(
@@ -128,10 +125,9 @@ def end(
         owed = alerting.enqueue(connection, End(operation_id, attempt, *known), status, alerts)
     if row.has_dependants:
         ends.raise_events(connection, [operation_id])
-    lane = (row.small_app_id, row.queue) if row.has_waiting else None
     has_others = status is None or status.has_others
     released = release_waiting(connection, operation_id) if has_others else []
-    return Ended(ending.state, released, owed, lane)
+    return Ended(ending.state, released, owed)
 
 
 def _put_back(connection: sa.Connection, its: tuple[UUID, int], ending: Ending) -> Ending:
@@ -195,9 +191,6 @@ def _end_statement(
         operations.c.finished_at,
         operations.c.steps,
         PLAN if state in OUTCOMES else sa.null().label("plan"),
-        operations.c.small_app_id,
-        operations.c.queue,
-        HAS_WAITING,
         ends.HAS_DEPENDANTS if state in ENDS else sa.false().label("has_dependants"),
     )
 

@@ -67,10 +67,10 @@ class Held:
 def offers(
     connection: sa.Connection, asked: Mapping[Lane, int]
 ) -> dict[tuple[int, str], list[Offer]]:
-    """Return operations for waiting workers, by small app and queue, in the order of their ranks.
+    """Return operations for waiting workers, by small app and queue, the oldest first.
 
     `asked` has the number of workers that wait for each lane. The app whose first operation was
-    recorded first comes first, whatever its priority. A pending operation counts as well: it was
+    recorded first comes first. A pending operation counts as well: it was
     not sent while the broker was unavailable, or its backoff ended.
     """
     queues = [{"its_queue": queue} for app, queue in asked if app is None]
@@ -106,7 +106,7 @@ def _apps_with_jobs(given: Columns) -> sa.Select[Any]:
     """Return each small app that has a job of the queue."""
     to_take = _is_to_take(small_apps.c.id, given["its_queue"])
     # Not an `exists`: PostgreSQL would join that with all jobs that wait.
-    first = sa.select(sa.func.min(operations.c.ranked_at)).where(*to_take)
+    first = sa.select(sa.func.min(operations.c.recorded_at)).where(*to_take)
     apps = sa.select(small_apps.c.id, given["its_queue"].label("queue"))
     return apps.where(first.correlate_except(operations).scalar_subquery().is_not(None))
 
@@ -115,8 +115,7 @@ def _first_of_lane(given: Columns) -> sa.Select[Any]:
     columns = ("id", "attempt", "small_app_id", "queue", "recorded_at")
     query = sa.select(*(operations.c[name] for name in columns))
     in_order = query.where(*_is_to_take(given["its_app"], given["its_queue"]))
-    by_rank = in_order.order_by(operations.c.ranked_at, operations.c.recorded_at)
-    return by_rank.limit(given["count"])
+    return in_order.order_by(operations.c.recorded_at).limit(given["count"])
 
 
 _HELD = (

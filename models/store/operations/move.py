@@ -10,7 +10,6 @@ from models.errors import IllegalMove
 from models.operation import ENDED, LEGAL_MOVES, UNSTARTED, OperationState
 from models.sql import database_now, is_still
 from models.tables import operations
-from models.turns import Turn
 
 _S = OperationState
 RUNNING = frozenset({_S.RUNNING})
@@ -24,7 +23,6 @@ _OF_RUNNING: dict[str, Any] = {
 _ENDED: dict[str, Any] = {
     "finished_at": database_now(),
     "waiting_for": sa.null(),
-    "turn": sa.null(),
     **_OF_RUNNING,
 }
 _WRITES: dict[OperationState, dict[str, Any]] = {
@@ -37,7 +35,6 @@ _WRITES: dict[OperationState, dict[str, Any]] = {
         "heartbeat_at": None,
         **_OF_RUNNING,
         "waiting_for": None,
-        "turn": None,
     },
     _S.QUEUED: {
         "queued_at": sa.func.coalesce(operations.c.queued_at, database_now()),
@@ -50,8 +47,6 @@ _WRITES: dict[OperationState, dict[str, Any]] = {
         **_OF_RUNNING,
         "run_type": sa.null(),
         "waiting_for": sa.null(),
-        # Its message may arrive while it waits for its turn.
-        "turn": sa.case((operations.c.turn.is_not(None), Turn.TAKEN.value)),
         "reason": sa.null(),
         "error": sa.null(),
     },

@@ -112,7 +112,7 @@ def release_unsent(connection: sa.Connection, messages: Sequence[Message]) -> No
 
 
 def hold_back(connection: sa.Connection, messages: Sequence[Message], until: datetime) -> None:
-    """Let reserved operations wait until an instant; those not sent yet give back their turns."""
+    """Let reserved operations wait until an instant; those not sent yet stay so."""
     _change_unstarted(connection, messages, _HELD_BACK, its_until=until)
 
 
@@ -205,9 +205,6 @@ _HELD_BACK = Change(
     _is_unstarted,
     lambda given: {
         "not_before": given["its_until"],
-        "turn": sa.case(
-            (operations.c.state == OperationState.PENDING, None), else_=operations.c.turn
-        ),
     },
 )
 

@@ -12,7 +12,6 @@ from models.store.operations import RESERVED_FOR, attempts
 from models.store.operations.move import RUNNING, fenced, move
 from models.store.operations.outbox import MESSAGE, Message
 from models.tables import operations
-from models.turns import head_start
 
 # Columns without a value before the start.
 _NOTHING = (
@@ -30,7 +29,7 @@ def run_again(
 ) -> Message | None:
     """Make an ended operation pending, reserved for sending by the caller; None if it moved.
 
-    `seen` is its row, `states` are the states allowed, `becomes` are new values with the priority.
+    `seen` is its row, `states` are the states allowed, `becomes` are new values.
     It gets a new attempt, unless it never had its first: it did not start, nor was it handed over.
     """
     began = (operations.c.first_started_at, operations.c.handing_at)
@@ -40,8 +39,6 @@ def run_again(
         **becomes,
         "attempt": sa.case((has_begun, operations.c.attempt + 1), else_=operations.c.attempt),
         "not_before": database_now(RESERVED_FOR),
-        # It waits from now on, whenever it was recorded.
-        "ranked_at": database_now(-head_start(becomes["priority"])),
     }
     attempts.keep_last(connection, seen["id"], seen["attempt"])
     its_attempt = fenced(seen["id"], seen["attempt"])

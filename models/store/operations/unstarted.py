@@ -17,7 +17,6 @@ from models.store.conditions import IS_RUNNING, IS_UNSTARTED
 from models.store.operations import MORE_WAITED, OVERTAKEN, is_being_sent, is_requested
 from models.store.operations.finish import Ended, Ending, end, release_waiting
 from models.store.operations.move import becomes, fenced, move
-from models.store.operations.turns import HAS_WAITING
 from models.tables import actions, operations
 from models.values import format_instant, instant_or_dash
 from runtime.sections import AlertSettings
@@ -50,14 +49,9 @@ def _end(
 
     It never ran: no event, counter or alert comes of its end.
     """
-    ended = move(state, *where, reason=reason).returning(
-        operations.c.id, operations.c.small_app_id, operations.c.queue, HAS_WAITING
-    )
-    row = connection.execute(ended).one_or_none()
-    if row is None:
-        return None
-    lane = (row.small_app_id, row.queue) if row.has_waiting else None
-    return Ended(state, release_waiting(connection, row.id), lane=lane)
+    ended = move(state, *where, reason=reason).returning(operations.c.id)
+    moved = connection.execute(ended).scalar_one_or_none()
+    return None if moved is None else Ended(state, release_waiting(connection, moved))
 
 
 def fail(

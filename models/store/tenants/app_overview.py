@@ -26,9 +26,9 @@ from models.tables import (
     templates,
     users,
 )
+from models.tenant.document import GIVEN_OWNER
 from models.tenant.staged import KINDS
 from models.trust import Trust
-from models.turns import GIVEN_OWNER
 
 # How many actions are read for the one that is due next: more if calendars leave nothing of these.
 NEXT_READ = (20, 1_000)

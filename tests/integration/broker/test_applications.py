@@ -12,7 +12,6 @@ from models.errors import InvalidDocument
 from models.store import presence
 from models.store.actions.explain_facts import Status
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.turns import Ahead
 from models.trust import Trust
 from runtime.config import Settings, load_settings
 from runtime.database import reading
@@ -138,7 +137,7 @@ def test_a_worker_that_names_no_application_follows_those_of_each(
     with reading(engine) as connection:
         listened = presence.listened_queues(connection, MINUTE)
     assert row["state"] == "queued"
-    assert "no worker" not in waits(row, Status(None, listened), NOON, None, Ahead(0))
+    assert "no worker" not in waits(row, Status(None, listened), NOON, None)
 
 
 def test_a_queue_without_workers_is_named_with_its_application(
@@ -148,7 +147,7 @@ def test_a_queue_without_workers_is_named_with_its_application(
     theirs = cleaning(engine, its, "shop")
     run_tick(engine)
 
-    told = waits(rows_of(engine, theirs)[0], Status(None, frozenset()), NOON, None, Ahead(0))
+    told = waits(rows_of(engine, theirs)[0], Status(None, frozenset()), NOON, None)
 
     assert told.endswith(
         "no worker listens to queue celery@shop; start a worker of your application"

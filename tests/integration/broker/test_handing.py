@@ -21,7 +21,6 @@ from models.store.operations import handed_over, handing, outbox, unstarted
 from models.store.operations.admission import TAKEN, KeptBack
 from models.store.operations.claims import claim
 from models.store.operations.finish import Ending, end
-from models.store.operations.turns import Ahead
 from models.store.people import users
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_state, notices, workers
@@ -287,7 +286,7 @@ def test_what_waits_is_told_in_the_terms_of_a_user_s_own_application(engine: sa.
     dispatch_ready(engine)
 
     assert unsent == [("close the day", "it could not be sent; is the broker running?")]
-    told = waits(rows_of(engine, action)[0], Status(None, frozenset()), NOON, None, Ahead(0))
+    told = waits(rows_of(engine, action)[0], Status(None, frozenset()), NOON, None)
     assert told.endswith("no worker listens to queue celery; start a worker of your application")
 
 

@@ -157,6 +157,6 @@ def test_what_an_end_releases_is_sent_in_its_order_not_by_age(
 ) -> None:
     older, newer = make_ready(engine, 2)
 
-    send_ended(engine, Ended(OperationState.SUCCESS, [newer, older], [], None))
+    send_ended(engine, Ended(OperationState.SUCCESS, [newer, older]))
 
     assert [id for id, _ in broker.messages("quick")] == [str(newer.id), str(older.id)]

@@ -11,7 +11,6 @@ from models.sql import database_now
 from models.store import quiet
 from models.store.operations import eta
 from models.tables import action_cursor, metadata, operations
-from models.turns import Turn
 from runtime.config import Settings
 from scheduler.explain import explain
 from tests.factories import STEPS, make_action
@@ -30,7 +29,6 @@ STATES: tuple[dict[str, Any], ...] = (
     {"state": "pending", "attempt": 2},
     {"state": "queued", "queued_at": OLD},
     {"state": "pending", "task": "job"},
-    {"state": "pending", "turn": Turn.WAITS},
     {"state": "failed", "started_at": OLD, "finished_at": OLD, "error": "e"},
     {"state": "skipped", "finished_at": OLD, "reason": "overlap"},
     {

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from pydantic import ValidationError
 
 from cli.main import run
 from models.action.plan import sound
@@ -81,26 +80,6 @@ def test_adding_a_job_again_changes_it_and_keeps_its_policy(opened: Installation
     with reading(opened.engine) as connection:
         plan = sound(plan_in(actions.find(connection, 1, id_of(URL), opened.scope)))
     assert (plan.policy.retry.max_attempts, plan.every) == (3, timedelta(minutes=1))
-
-
-def test_a_job_has_the_priority_that_it_was_given_last(opened: Installation) -> None:
-    make_job(opened.engine, name=id_of(URL), policy={"retry": {"max_attempts": 3}})
-
-    jobs.add(opened, NewJob(url=URL, priority=7))
-    kept = jobs.add(opened, NewJob(url=URL))
-    other = jobs.add(opened, NewJob(url=f"{URL}/other"))
-
-    with reading(opened.engine) as connection:
-        plan = sound(plan_in(actions.find(connection, 1, id_of(URL), opened.scope)))
-    assert (kept.change, plan.policy.priority, plan.policy.retry.max_attempts) == (
-        "unchanged",
-        7,
-        3,
-    )
-    listed = {one.id: one.priority for one in jobs.list_jobs(opened, 9).items}
-    assert listed == {id_of(URL): 7, other.id: 0}
-    with pytest.raises(ValidationError):
-        NewJob(url=URL, priority=101)
 
 
 def test_a_job_keeps_the_jitter_that_it_was_given_last(opened: Installation) -> None:
@@ -255,7 +234,7 @@ def test_an_editor_manages_jobs_over_http(desk: Web) -> None:
 def test_what_lists_show_is_imported_again_and_changes_nothing(
     opened: Installation, tmp_path: Path
 ) -> None:
-    given = {"url": URL, "interval_s": 300, "meta": {"depth": 2}, "priority": 4}
+    given = {"url": URL, "interval_s": 300, "meta": {"depth": 2}}
     jobs.import_jobs(opened, [("", given), ("", {"url": f"{URL}/b"})])
     make_job(opened.engine, name="by another name", active=False)
     listed = jobs.Jobs(jobs.list_jobs(opened, 9).items).model_dump(mode="json")
@@ -272,7 +251,7 @@ def test_a_listed_job_keeps_its_next_run_its_name_and_its_pause_elsewhere(
     with reading(opened.engine) as connection:
         at = read_clock(connection).replace(microsecond=0) + timedelta(hours=1)
     row = {"id": id_of(URL), "url": URL, "interval_s": 7200, "meta": {}, "action": "feed"}
-    row |= {"active": True, "next_run_at": at.isoformat(), "last_state": "failed", "priority": 0}
+    row |= {"active": True, "next_run_at": at.isoformat(), "last_state": "failed"}
     paused = {**row, "url": f"{URL}/b", "id": id_of(f"{URL}/b"), "action": "b", "active": False}
 
     jobs.import_jobs(opened, [("[0]", row), ("[1]", paused)])

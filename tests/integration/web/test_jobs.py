@@ -20,7 +20,6 @@ from models.store.notices import overdue
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import outbox, recovery
 from models.store.operations.claims import Taking
-from models.store.operations.turns import Ahead
 from models.store.presence import Seen
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import operations as table
@@ -35,6 +34,7 @@ from scheduler.dispatch import dispatch_ready
 from scheduler.explain.operation_text import waits
 from scheduler.on_demand.cancel import cancel
 from tests.factories import (
+    DEFAULT_APP,
     author,
     installation_on,
     make_app,
@@ -194,18 +194,17 @@ def test_of_two_workers_one_gets_the_job(desk: Web) -> None:
     assert sorted(answers) == [200, 204]
 
 
-def test_small_apps_take_turns(desk: Web) -> None:
+def test_the_oldest_job_of_any_small_app_comes_first(desk: Web) -> None:
     other = make_app(desk.engine, "other")
-    for number in range(20):
-        make_due(desk.engine, make_job(desk.engine, f"https://example.com/{number}"))
-    rare = [f"https://example.com/rare/{number}" for number in range(2)]
-    for url in rare:
-        make_due(desk.engine, make_job(desk.engine, url, app=other), app=other)
+    given = [("first", DEFAULT_APP), ("second", other), ("third", DEFAULT_APP)]
+    for name, app in given:
+        url = f"https://example.com/{name}"
+        make_due(desk.engine, make_job(desk.engine, url, app=app), app=app)
     client = desk.client(Role.WORKER)
 
-    urls = [next_job(client)["url"] for _ in range(5)]
+    urls = [next_job(client)["url"] for _ in given]
 
-    assert [url in rare for url in urls] == [False, True, False, True, False]
+    assert urls == [f"https://example.com/{name}" for name, _ in given]
 
 
 @pytest.mark.parametrize("pop_timeout_s", [1.0])
@@ -565,18 +564,14 @@ def test_explain_and_overdue_say_that_no_worker_asks(desk: Web) -> None:
     row = row_of(desk.engine, id)
     with reading(desk.engine) as connection:
         now = connection.execute(sa.select(database_now())).scalar_one()
-        alone = waits(row, explain_facts.status(connection, LEASE), now, None, Ahead(0))
+        alone = waits(row, explain_facts.status(connection, LEASE), now, None)
     update_operation(desk.engine, id, cause="schedule", recorded_at=database_now(-3600.0))
     with desk.engine.begin() as connection:
         (found,) = overdue.alert(connection, AlertSettings(), 10)
         presence.worker_seen(connection, Seen("web/host/1", "job:quick", 1))
     with reading(desk.engine) as connection:
-        ahead = Ahead(1, id, 9)
-        after_others = waits(row, explain_facts.status(connection, LEASE), now, None, ahead)
-        listened = waits(row, explain_facts.status(connection, LEASE), now, None, Ahead(0))
+        listened = waits(row, explain_facts.status(connection, LEASE), now, None)
 
-    first = f"first {id} (priority 9); its own priority is 0"
-    assert after_others.endswith(f"1 of its small app goes before it by priority and age, {first}")
     assert alone.endswith("but no worker asks for the jobs of queue quick; start one")
     assert found[1] == "no worker asks for the jobs of queue quick"
     assert listened.endswith("for a worker over HTTP")

@@ -82,13 +82,12 @@ def test_every_key_reaches_the_plan() -> None:
             "starts_at": "2027-01-01T00:00",
             "ends_at": "2027-07-01T00:00:00Z",
             "queue": "night",
-            "priority": -100,
         }
     )
 
     policy = found.policy
     assert (policy.catch_up, policy.overlap, policy.max_waiting) == ("all", "queue", 7)
-    assert (policy.retry.max_attempts, found.queue, policy.priority) == (5, "night", -100)
+    assert (policy.retry.max_attempts, found.queue) == (5, "night")
     assert policy.retry.backoff == (timedelta(seconds=1), timedelta(hours=1))
     assert policy.starts_at == datetime(2026, 12, 31, 23, tzinfo=UTC)
     assert policy.ends_at == datetime(2027, 7, 1, tzinfo=UTC)
