@@ -26,7 +26,7 @@ from models.carriers import (
 )
 from models.celery_task import DEFAULT_APPLICATION
 from models.errors import BrokerUnavailable
-from models.store import holds, notices
+from models.store import notices, pauses
 from models.store.notices import Owed
 from models.store.operations import backfills, outbox
 from models.store.operations.backfills import Turn
@@ -124,12 +124,11 @@ def _hand_over(application: Application, engine: sa.Engine, messages: Sequence[M
 def send_reserved(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
     """Send operations that the caller has reserved; never raises if the broker is down.
 
-    Operations that were certainly not sent are released, so that the next tick sends them. In a
-    quiet period, all operations wait for its end; those of a held queue, application or small app
-    wait for the end of the hold. While only the broker of an application is down,
-    all others are still sent: its error is not returned.
+    Operations that were certainly not sent are released, so that the next tick sends them. What a
+    pause covers is left out. While only the broker of an application is down, all others are still
+    sent: its error is not returned.
     """
-    messages = _not_held(engine, messages)
+    messages = _not_paused(engine, messages)
     if not messages:
         return Sent(0)
     settings, count = settings_in_use(), 0
@@ -152,17 +151,16 @@ def send_reserved(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
     return Sent(count, errors.get(ours), others)
 
 
-def _not_held(engine: sa.Engine, messages: Sequence[Message]) -> Sequence[Message]:
-    """Put off what a quiet period or a hold keeps back; return the others."""
+def _not_paused(engine: sa.Engine, messages: Sequence[Message]) -> Sequence[Message]:
+    """Return what no pause covers; the first tick after its end sends the rest."""
     if not messages:
         return ()
     with reading(engine) as connection:
-        until, held = holds.in_force(connection)
-    if until is None and not held:
-        return messages
-    with unhurried(engine) as connection:
-        # Asked again: a period may have been ended or moved in between.
-        return holds.put_off(connection, messages)
+        left = pauses.not_paused(connection, [one.id for one in messages])
+    paused = [one for one in messages if one.id not in left]
+    if paused:
+        _write(engine, outbox.release_unsent, paused)
+    return [one for one in messages if one.id in left]
 
 
 def send_ended(engine: sa.Engine, ended: Ended | None) -> None:

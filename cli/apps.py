@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cli.arguments import DryRun, Until, door, existing, existing_here
+from cli.arguments import DryRun, door, existing, existing_here
 from cli.render import show
 from cli.tree import group
 from models.errors import Hint, InvalidDocument, Problem, Refused
@@ -16,7 +16,6 @@ from views.apps import changes, trust
 from views.apps.trust import TrustChange
 from views.door import Door, every
 from views.files import Document, read_all, read_documents
-from views.status import holds
 
 commands = group("Small apps: tenants with data, users and actions.")
 
@@ -121,18 +120,3 @@ def _applied(
     if problems:
         raise InvalidDocument(problems)
     return done
-
-
-@commands.command("pause")
-def pause(context: typer.Context, name: Name, until: Until = None) -> None:
-    """Send nothing of a small app: record what is due, and send it when the pause ends.
-
-    What a broker already has may still start; running operations go on.
-    """
-    show(context, existing(context).ask(holds.pause_app, name, until))
-
-
-@commands.command("resume")
-def resume(context: typer.Context, name: Name) -> None:
-    """Send what is due of a small app again; the next tick sends what waited."""
-    show(context, existing(context).ask(holds.resume_app, name))

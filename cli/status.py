@@ -1,16 +1,19 @@
-"""`minutebook status` and `doctor`: state and faults; `pause` and `resume`: the quiet period."""
+"""`minutebook status` and `doctor`: state and faults; `pause` and `resume`."""
 
 from typing import Annotated
 
 import typer
 
-from cli.arguments import door, existing, existing_here
+from cli.arguments import Until, door, existing, existing_here, of
 from cli.render import show
 from models.errors import Refused
 from views import status as states
-from views.status import quiet
+from views.status import pauses
 
-All = Annotated[bool, typer.Option("--all", help="The whole installation; required.")]
+All = Annotated[bool, typer.Option("--all", help="Everything.")]
+Queue = Annotated[
+    str | None, typer.Option(help="A queue, as `minutebook queue list` shows it.", metavar="NAME")
+]
 
 
 def status(
@@ -40,23 +43,25 @@ def doctor(context: typer.Context) -> None:
 
 def pause(
     context: typer.Context,
-    until: Annotated[str, typer.Option(help="End: an instant, or a duration such as PT30M.")],
     all_: All = False,
+    queue: Queue = None,
+    until: Until = None,
+    reason: Annotated[str | None, typer.Option(help="Why, for those who find it paused.")] = None,
 ) -> None:
-    """Begin a quiet period, or move its end: record what is due, and send it afterwards.
+    """Pause everything, a queue, or a small app (--app): what is due waits for the end.
 
-    What the broker already has may still start; running operations go on.
+    It is recorded meanwhile. What was sent before is put back when a worker takes it; what runs
+    goes on. Without a target, show what is paused.
     """
-    _check_all(all_, "pause")
-    show(context, existing(context).ask(quiet.pause, until))
+    asked = existing(context)
+    if not (all_ or queue or of(context).is_bound):
+        show(context, asked.ask(pauses.list_pauses))
+        return
+    show(context, asked.ask(pauses.pause, queue, all_, until, reason))
 
 
-def resume(context: typer.Context, all_: All = False) -> None:
-    """End the quiet period; the next tick sends what waited."""
-    _check_all(all_, "resume")
-    show(context, existing(context).ask(quiet.resume))
-
-
-def _check_all(is_all: bool, verb: str) -> None:
-    if not is_all:
-        raise Refused(f"add --all for the whole installation, or use `minutebook action {verb}`")
+def resume(context: typer.Context, all_: All = False, queue: Queue = None) -> None:
+    """End the pause of everything, of a queue, or of a small app (--app)."""
+    if not (all_ or queue or of(context).is_bound):
+        raise Refused("write --all, --queue NAME or --app NAME; `minutebook pause` lists them")
+    show(context, existing(context).ask(pauses.resume, queue, all_))

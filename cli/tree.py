@@ -43,9 +43,12 @@ OWN_COMMANDS: Places = {
     "agent": ("cli.processes:agent", "Run the agent of Celery workers that follow."),
     "migrate": ("cli.processes:migrate", "Upgrade the database to this release."),
     "status": ("cli.status:status", "Show the daemon, workers, and operations of the last day."),
-    "pause": ("cli.status:pause", "Begin a quiet period: record what is due, and send it later."),
-    "resume": ("cli.status:resume", "End the quiet period."),
-    "queue": ("cli.queues:commands", "Queues: pause, resume and list what is sent to."),
+    "pause": (
+        "cli.status:pause",
+        "Pause everything, a queue or a small app.",
+    ),
+    "resume": ("cli.status:resume", "End a pause."),
+    "queue": ("cli.queues:commands", "Queues: list what is sent to."),
     "simulate": (
         "cli.simulate:simulate",
         "Show what would be sent in a range, without a database.",

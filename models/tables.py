@@ -597,6 +597,25 @@ audit = sa.Table(
     sa.Index("audit_recent", "at"),
 )
 
+# What is recorded and not sent: models/store/pauses.py. Ended ones stay for a while.
+pauses = sa.Table(
+    "pauses",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    _text("kind"),
+    # The name of a small app, or of a queue where those of all carriers are listed.
+    _text("name"),
+    sa.Column("small_app_id", sa.ForeignKey("small_apps.id")),
+    _text("by"),
+    _line("reason"),
+    _at("began_at", optional=False),
+    _at("until"),
+    _at("ended_at"),
+    _text("ended_by", optional=True),
+    _one_of("kind", ["all", "app", "queue"]),
+    _partial("pauses_open", "kind", "name", where="ended_at IS NULL", unique=True),
+)
+
 # Tokens of the HTTP API. A token of no small app is one of the installation.
 tokens = sa.Table(
     "tokens",

@@ -130,7 +130,7 @@ def make_operation(
 
 def installation_on(engine: sa.Engine, settings: Settings, app: str = "default") -> Installation:
     """Return an installation that is open, on this engine."""
-    made = Installation(settings.home, app)
+    made = Installation(settings.home, app, is_bound=app != "default")
     made.__dict__.update(settings=settings, engine=engine)
     return made
 

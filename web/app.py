@@ -15,7 +15,7 @@ from views.apps.public import public_status
 from views.installation import Installation
 from views.overview import overview_of
 from views.overview.vitals import vitals_of
-from views.status.holds import pauses_of
+from views.status.pauses import list_pauses
 from web import health, metrics
 from web.access import Failures
 from web.api import actions, installation, jobs, operations, people, public
@@ -62,7 +62,7 @@ def make_app(opened: Installation) -> FastAPI:
     app.state.failures = Failures(settings.web.failures)
     app.state.handout, app.state.public_statuses = Handout(opened), Kept(public_status)
     app.state.overviews, app.state.vitals = Kept(overview_of), Kept(vitals_of)
-    app.state.pauses = Kept(pauses_of)
+    app.state.pauses = Kept(list_pauses)
     app.state.downloads = Places(settings.web.downloads, settings.web.download_s)
     app.state.registry, durations = metrics.registry_of(opened, monotonic())
     app.openapi = lambda: openapi_of(app)  # type: ignore[method-assign]

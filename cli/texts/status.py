@@ -1,4 +1,4 @@
-"""The status of an installation, and its quiet period, in words."""
+"""The status of an installation, and what is paused, in words."""
 
 from collections.abc import Iterator
 
@@ -10,8 +10,7 @@ from views.daemon import Daemon
 from views.doctor.disk import Disk
 from views.doctor.disk import in_words as in_words_of_disk
 from views.status import Status, Worker
-from views.status.holds import Pause, Queues
-from views.status.quiet import QuietPeriod
+from views.status.pauses import PauseChange, Pauses, Queues
 from views.verdict import Verdict
 from views.verdict.finding import OF_ACTIONS
 from views.words import instant
@@ -26,8 +25,6 @@ def _status(found: Status) -> Iterator[str]:
         yield f"clock       was {seconds:.0f} s ahead until {at}; what it missed is withdrawn"
     if found.downtime is not None:
         yield f"down        {in_words(found.downtime.model_dump())}"
-    if found.quiet_until is not None:
-        yield f"quiet       until {instant(found.quiet_until)}; due operations wait for its end"
     yield from _workers(found)
     counts = found.actions
     yield f"actions     {counts.total}, {counts.active} active, {counts.unhealthy} unhealthy"
@@ -87,41 +84,34 @@ def _worker(one: Worker) -> Iterator[str]:
         yield f"            module {module} failed to import: {error}"
 
 
-def _period(found: QuietPeriod) -> Iterator[str]:
-    if found.until is None and found.was_until is None:
-        yield "there is no quiet period; nothing was changed"
-        return
-    waiting = counted(found.waiting, "operation")
-    if found.until is None:
-        yield f"the quiet period is over; the next tick sends {waiting}"
-        return
-    yield f"quiet until {instant(found.until)}: what is due is recorded, and sent then"
-    if found.was_until is not None:
-        yield f"  it was until {instant(found.was_until)}; waiting: {waiting}"
-
-
-COLUMNS = {
+QUEUES = {
     "name": "QUEUE",
-    "kind": "KIND",
     "waiting": "WAITING",
+    "is_read": "READ",
     "is_paused": "PAUSED",
     "until": "UNTIL",
-    "since": "SINCE",
-    "by": "BY",
 }
+PAUSES = {"words": "PAUSED", "since": "SINCE", "until": "UNTIL", "by": "BY", "reason": "REASON"}
 
 
-def _pause(one: Pause) -> Iterator[str]:
+def _change(one: PauseChange) -> Iterator[str]:
     waiting = counted(one.waiting, "operation")
     if one.is_paused:
         end = "until it is resumed" if one.until is None else f"until {instant(one.until)}"
-        yield f"{one.kind} {one.name} is paused {end}: what is due is recorded, and sent then"
-        if one.was_paused:
-            yield f"  it was paused before; waiting: {waiting}"
+        yield f"{one.words} is paused {end}: what is due is recorded, and sent then"
+        yield f"  {waiting} wait" if one.waiting != 1 else f"  {waiting} waits"
+        if one.handed_over:
+            tasks = counted(one.handed_over, "task")
+            yield f"  {tasks} sent within the last hour may still start: no worker follows them"
     elif one.was_paused:
-        yield f"{one.kind} {one.name} is resumed; the next tick sends {waiting}"
+        yield f"{one.words} is resumed; the next tick sends what waits: {waiting}"
     else:
-        yield f"{one.kind} {one.name} is not paused; nothing was changed"
+        yield f"{one.words} is not paused; nothing was changed"
 
 
-FORMS = {Status: _status, QuietPeriod: _period, Pause: _pause, Queues: listing(COLUMNS)}
+FORMS = {
+    Status: _status,
+    Pauses: listing(PAUSES),
+    PauseChange: _change,
+    Queues: listing(QUEUES),
+}

@@ -626,6 +626,23 @@ sa.Table(
 )
 
 sa.Table(
+    "pauses",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    _text("kind"),
+    _text("name"),
+    sa.Column("small_app_id", sa.ForeignKey("small_apps.id")),
+    _text("by"),
+    _text("reason", optional=True),
+    _at("began_at", optional=False),
+    _at("until"),
+    _at("ended_at"),
+    _text("ended_by", optional=True),
+    _one_of("kind", ("all", "app", "queue")),
+    _partial("pauses_open", "kind", "name", where="ended_at IS NULL", unique=True),
+)
+
+sa.Table(
     "tokens",
     metadata,
     sa.Column("id", sa.Text, primary_key=True),

@@ -23,6 +23,7 @@ from models.tables import (
     notices,
     operation_logs,
     operations,
+    pauses,
     ticks,
     workers,
 )
@@ -192,6 +193,13 @@ def prune_notices(connection: sa.Connection, small_app_id: int, age: timedelta, 
 def prune_ticks(connection: sa.Connection, age: timedelta, limit: int) -> int:
     """Delete tick reports older than `age`, of the whole installation."""
     old = sa.select(ticks.c.id).where(ticks.c.finished_at < database_now(-age)).limit(limit)
+    return _delete(connection, old)
+
+
+def prune_pauses(connection: sa.Connection, age: timedelta, limit: int) -> int:
+    """Delete pauses of the whole installation that ended more than `age` ago."""
+    ended_at = sa.func.coalesce(pauses.c.ended_at, pauses.c.until)
+    old = sa.select(pauses.c.id).where(ended_at < database_now(-age)).limit(limit)
     return _delete(connection, old)
 
 

@@ -9,9 +9,9 @@ import sqlalchemy as sa
 from models.carriers import OWN_TASKS, at_application, carrier_of
 from models.operation import OperationState
 from models.sql import database_now, dicts, stands_in
-from models.store import facts, holds, presence, quiet
+from models.store import facts, pauses, presence
 from models.store.conditions import IS_UNSTARTED
-from models.store.holds import Hold, in_text, lasting
+from models.store.pauses import Pause
 from models.store.scope import Scope
 from models.stored import instant_in
 from models.tables import WANTS_MAIL, actions, notices, operations, workers
@@ -24,11 +24,9 @@ class Known:
     """Single facts of an installation, at `now` by the database's clock."""
 
     now: datetime
-    # The end of the quiet period, and the last tick's `now`; None without one.
-    quiet_until: datetime | None
+    # The last tick's `now`; None without one.
     last_now: datetime | None
-    # What else is not sent.
-    held: tuple[Hold, ...]
+    pauses: tuple[Pause, ...]
     # Notices of the last day that could not be delivered.
     notices_failed: int
     # Whether an enabled action mails.
@@ -36,30 +34,20 @@ class Known:
 
 
 def known(connection: sa.Connection) -> Known:
-    """Return the single facts, by one statement."""
+    """Return the single facts, by two statements."""
     failed = sa.select(sa.func.count()).where(
         notices.c.finished_at >= database_now(-DAY), stands_in(notices.c.state, {"failed"})
     )
     mails = sa.select(sa.literal(1)).where(sa.text(WANTS_MAIL), actions.c.active).limit(1)
     query = sa.select(
         database_now(),
-        facts.fact_query(quiet.KEY).scalar_subquery(),
-        facts.fact_query(holds.KEY).scalar_subquery(),
         facts.fact_query(facts.LAST_NOW).scalar_subquery(),
         failed.scalar_subquery(),
         mails.scalar_subquery(),
     )
-    now, ends_at, held, last_now, count, wants_mail = connection.execute(query).one()
-    until = instant_in(ends_at)
-    is_quiet = until is not None and until > now
-    return Known(
-        now,
-        until if is_quiet else None,
-        instant_in(last_now),
-        lasting(in_text(held), now),
-        count,
-        wants_mail is not None,
-    )
+    now, last_now, count, wants_mail = connection.execute(query).one()
+    in_force = pauses.in_force(connection)
+    return Known(now, instant_in(last_now), in_force, count, wants_mail is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +65,7 @@ class Waiting:
 def waiting(connection: sa.Connection, scope: Scope, for_at_least: timedelta) -> list[Waiting]:
     """Return what waits for a worker for so long, by queue; what waits on purpose is left out.
 
-    That is a retry in its backoff, what a quiet period holds back, and what waits for another
-    operation.
+    That is a retry in its backoff, what is paused, and what waits for another operation.
     """
     # The tasks of an application are many, and have one carrier.
     own = stands_in(operations.c.task, OWN_TASKS)
@@ -94,6 +81,7 @@ def waiting(connection: sa.Connection, scope: Scope, for_at_least: timedelta) ->
         operations.c.waiting_for.is_(None),
         operations.c.recorded_at < database_now(-for_at_least),
         ~is_unsent | (operations.c.not_before <= database_now()),
+        sa.not_(pauses.is_paused(operations.c)),
         scope.has(operations.c.small_app_id),
     )
     return [_waiting(row) for row in dicts(connection, query.group_by(*grouped)) if row["since"]]

@@ -16,6 +16,7 @@ from models.action.schedule import ONE_SECOND
 from models.fingerprint import operation_id
 from models.operation import ENDED, OperationState
 from models.sql import read_clock
+from models.store import pauses
 from models.store.actions import explain_facts
 from models.values import format_instant, instant_or_dash
 from runtime.config import Settings, load_settings
@@ -37,7 +38,7 @@ from scheduler.explain.explanation import (
     without_record,
 )
 from scheduler.explain.of_events import of_event
-from scheduler.explain.operation_text import ended, made_due, runs, sends_again, waits
+from scheduler.explain.operation_text import ended, held, made_due, runs, sends_again, waits
 from scheduler.foresee import foresee
 from scheduler.from_end import counted
 from scheduler.missed import reason_within
@@ -115,6 +116,9 @@ def _text(asked: Question, row: sa.RowMapping) -> str:
 
 def waited_for(connection: sa.Connection, row: Mapping[Any, Any], settings: Settings) -> str:
     """Return what an unstarted operation waits for."""
+    pause = pauses.covering(connection, row["id"])
+    if row["waiting_for"] is None and pause is not None:
+        return held(pause)
     status, now = explain_facts.status(connection, settings.worker.lease), read_clock(connection)
     is_retry = row["attempt"] > 1
     error = explain_facts.last_error(connection, row["id"]) if is_retry else None

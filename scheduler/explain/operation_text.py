@@ -7,6 +7,7 @@ from typing import Any
 from models.carriers import HTTP, carrier_of, is_read
 from models.operation import OperationState
 from models.store.actions.explain_facts import Status
+from models.store.pauses import Pause
 from models.values import format_instant
 from models.values import instant_or_dash as _at
 
@@ -42,9 +43,8 @@ def runs(row: Row, now: datetime, lease: timedelta) -> str:
 
 def waits(row: Row, status: Status, now: datetime, error: str | None) -> str:
     """Return what an unstarted operation waits for; `error` is its last attempt's."""
-    held_back = _held_back(row, status)
-    if held_back is not None:
-        return held_back
+    if row["waiting_for"] is not None:
+        return f"waits for operation {row['waiting_for']} of the same action to end"
     if error is not None:
         return f"attempt {row['attempt'] - 1} did not succeed ({error}){_again(row, now)}"
     if carrier_of(row["task"]) is HTTP:
@@ -54,17 +54,11 @@ def waits(row: Row, status: Status, now: datetime, error: str | None) -> str:
     return f"was recorded at {_at(row['recorded_at'])} and is not sent yet: {sends_again(status)}"
 
 
-def _held_back(row: Row, status: Status) -> str | None:
-    """Return why an operation is not to be sent yet, None if it is."""
-    if row["waiting_for"] is not None:
-        return f"waits for operation {row['waiting_for']} of the same action to end"
-    if status.quiet_until is not None and row["not_before"] == status.quiet_until:
-        return f"waits for the end of the quiet period at {_at(status.quiet_until)}"
-    for hold in status.held:
-        if hold.holds(row["task"], row["queue"], row["small_app_id"]):
-            end = "" if hold.ends_at is None else f" until {_at(hold.ends_at)}"
-            return f"is not sent: {hold.kind} {hold.name} is paused{end}"
-    return None
+def held(pause: Pause) -> str:
+    """Return that a pause holds an unstarted operation."""
+    end = "" if pause.until is None else f" until {_at(pause.until)}"
+    why = f" ({pause.reason})" if pause.reason else ""
+    return f"is not sent: {pause.target.words} was paused by {pause.by}{end}{why}"
 
 
 def sends_again(status: Status) -> str:

@@ -105,9 +105,6 @@ class Status(View):
     max_skew_s: Seconds = Field(description="Largest allowed clock skew in seconds.")
     clock_set_back: ClockSetBack | None = Field(description="In the last 24 hours.")
     downtime: Downtime | None = Field(description="In the last 24 hours.")
-    quiet_until: Instant | None = Field(
-        None, description="The end of the quiet period, in which nothing is sent; null without one."
-    )
     workers: tuple[Worker, ...] = Field(description="The workers that were seen lately.")
     actions: ActionCounts = Field(description="How many actions there are.")
     notices: NoticeCounts = Field(description="How many mails and webhooks wait, or were given up.")
@@ -138,7 +135,6 @@ def status_in(connection: sa.Connection, settings: Settings) -> Status:
         max_skew_s=settings.clock.max_skew_s,
         clock_set_back=_clock_set_back(connection, now),
         downtime=last_downtime(connection, now - DAY),
-        quiet_until=facts.known.quiet_until,
         workers=tuple(map(Worker.of, facts.readers.live)),
         actions=ActionCounts(total=total, active=active, unhealthy=verdict.unhealthy),
         notices=NoticeCounts(failed=facts.known.notices_failed),

@@ -31,7 +31,6 @@ class Kind(StrEnum):
     CLOCK = "clock"
     DISK = "disk"
     LOCKED = "locked"
-    QUIET_PERIOD = "quiet_period"
     PAUSED = "paused"
     NOTICE_REFUSED = "notice_refused"
     STEP_FAILED = "step_failed"

@@ -8,7 +8,7 @@ from typing import Any
 from broker.celery_rules import broker_setting
 from models.carriers import HTTP, OURS, is_read
 from models.problems import listed
-from models.store.holds import HoldKind
+from models.store.pauses import PauseKind
 from models.store.standing import Known, Readers, Waiting
 from models.store.ticks import CLOCK_WAS_WRONG
 from models.values import counted
@@ -55,7 +55,6 @@ def findings_of(facts: Facts, settings: Settings, disk: Disk | None) -> Iterator
         yield from _notices(facts.known.notices_failed)
         yield from _mail(facts, settings)
     yield from _behind(facts, settings.alert.overdue)
-    yield from _quiet(facts)
     yield from _paused(facts)
 
 
@@ -240,21 +239,13 @@ def _mail(facts: Facts, settings: Settings) -> Iterator[Finding]:
     yield _found(Kind.MAIL_UNSET, severity, text, "set SCHED_SMTP_URL to send it")
 
 
-def _quiet(facts: Facts) -> Iterator[Finding]:
-    until = facts.known.quiet_until
-    if until is not None:
-        text = f"a quiet period lasts until {instant(until)}: nothing new is sent"
-        remedy = "what is due is sent when it ends; `minutebook resume --all` ends it now"
-        yield _found(Kind.QUIET_PERIOD, _ATTENTION, text, remedy)
-
-
 def _paused(facts: Facts) -> Iterator[Finding]:
-    for one in facts.known.held:
-        end = "" if one.ends_at is None else f" until {instant(one.ends_at)}"
-        text = f"{one.kind} {one.name!r} is paused{end}: nothing new is sent to it"
-        group = "app" if one.kind is HoldKind.SMALL_APP else "queue"
-        remedy = f"`minutebook {group} resume {one.named}` ends it now"
-        yield _found(Kind.PAUSED, _ATTENTION, text, remedy, one.since)
+    for one in facts.known.pauses:
+        end = "" if one.until is None else f" until {instant(one.until)}"
+        text = f"{one.target.words} is paused{end}: what is due is recorded, and sent then"
+        option = "--all" if one.kind is PauseKind.ALL else f"--{one.kind} {one.name}"
+        remedy = f"`minutebook resume {option}` ends it now"
+        yield _found(Kind.PAUSED, _ATTENTION, text, remedy, one.began_at)
 
 
 def _found(

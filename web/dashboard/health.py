@@ -6,16 +6,14 @@ from typing import Annotated
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from models.errors import Refused
 from models.roles import Permission
-from models.store.holds import HoldKind
 from models.values.zones import in_zone
 from views import audit
 from views.doctor import environment
 from views.overview import TONES
 from views.overview.timeline import Ticked
 from views.overview.vitals import TICKS
-from views.status import holds, quiet
+from views.status import pauses
 from web.dashboard.drawing import Mark
 from web.dashboard.fields import in_zone as instant_in_zone
 from web.dashboard.overview import FRESH_S, KEPT_S
@@ -35,8 +33,6 @@ ENTRIES = 20
 SLOW_MS = 5_000
 HEIGHT = 6.0
 OfInstallation = Annotated[Visitor, changing(Permission.OPERATE, is_of_installation=True)]
-# The kind of what is paused that stands for everything.
-ALL = "all"
 
 
 @router.get("/health")
@@ -83,43 +79,39 @@ def _ticks(ticked: Sequence[Ticked], zone: str) -> Iterator[Mark]:
 
 
 @router.post("/pause")
-def pause_all(request: Request, visitor: OfInstallation) -> RedirectResponse:
-    """Begin a quiet period: for a span that the form offers, or until an instant."""
+def pause(request: Request, visitor: OfInstallation) -> RedirectResponse:
+    """Pause everything, or a queue, for a span that the form offers, or until an instant."""
     form = visitor.form
-    until = instant_in_zone(form.one("until"), Page(request).zone) or form.one("span")
-    quiet.pause(visitor.opened, until)
-    return see(request, page_asked(request), say("pause.done"))
+    queue, reason = form.one("queue") or None, form.one("reason") or None
+    until = instant_in_zone(form.one("until"), Page(request).zone) or form.one("span") or None
+    done = pauses.pause(visitor.opened, queue, queue is None, until, reason)
+    return see(request, page_asked(request), _paused(done))
 
 
 @router.post("/resume")
 def resume(request: Request, visitor: OfInstallation) -> RedirectResponse:
-    """End the quiet period, or the pause of a queue or an application."""
-    kind, name = visitor.form.one("kind"), visitor.form.one("name")
-    if kind == ALL:
-        quiet.resume(visitor.opened)
-    elif kind in {HoldKind.QUEUE, HoldKind.APPLICATION}:
-        holds.resume(visitor.opened, name)
-    else:
-        raise Refused(say("pause.unknown", kind=kind))
+    """End the pause of everything, or of a queue."""
+    queue = visitor.form.one("queue") or None
+    pauses.resume(visitor.opened, queue, queue is None)
     return see(request, page_asked(request), say("pause.resumed"))
-
-
-@router.post("/queues/pause")
-def pause_queue(request: Request, visitor: OfInstallation) -> RedirectResponse:
-    """Pause a queue, or all of an application, for a span or until it is resumed."""
-    done = holds.pause(visitor.opened, visitor.form.one("name"), visitor.form.one("span") or None)
-    return see(request, page_asked(request), say("pause.done_one", name=done.name))
 
 
 @router.post("/apps/{app}/pause")
 def pause_app(request: Request, visitor: Operator, app: str) -> RedirectResponse:
     """Pause a small app for a span, or until it is resumed."""
-    holds.pause_app(visitor.opened, app, visitor.form.one("span") or None)
-    return see(request, f"/apps/{app}", say("pause.done_one", name=app))
+    form = visitor.form
+    until, reason = form.one("span") or None, form.one("reason") or None
+    done = pauses.pause(visitor.opened, until=until, reason=reason)
+    return see(request, f"/apps/{app}", _paused(done))
 
 
 @router.post("/apps/{app}/resume")
-def resume_app(request: Request, visitor: Operator, app: str) -> RedirectResponse:
+def resume_app(request: Request, visitor: Operator) -> RedirectResponse:
     """Send what is due of a small app again."""
-    holds.resume_app(visitor.opened, app)
+    pauses.resume(visitor.opened)
     return see(request, page_asked(request), say("pause.resumed"))
+
+
+def _paused(done: pauses.PauseChange) -> str:
+    text = say("pause.done", words=done.words[:1].upper() + done.words[1:])
+    return f"{text} {say('pause.gone', count=done.handed_over)}" if done.handed_over else text

@@ -24,7 +24,7 @@ from models.values.zones import in_zone
 from runtime.clock import utc_now
 from views.doctor.disk import in_words
 from views.operations import OperationRow
-from views.status.holds import Pauses
+from views.status.pauses import PauseRow
 from views.words import brief
 from web.dashboard.endings import ending_of, usual_end
 from web.dashboard.fields import as_field
@@ -81,7 +81,7 @@ class Page:
         # The Visitor; None for a page that needs no session.
         self.visitor = getattr(request.state, "visitor", None)
         # What is paused, for the head of a whole page.
-        self.pauses = Pauses()
+        self.pauses: tuple[PauseRow, ...] = ()
         # What the change before this page did; shown once.
         self.notice = unquote(request.cookies.get(NOTICE_COOKIE, ""))
 
@@ -163,7 +163,7 @@ def render(
     """Return a page, or a part of one."""
     page = Page(request)
     if status == OK and page.visitor is not None:
-        page.pauses = request.app.state.pauses.of(page.visitor.whole, PAUSES_KEPT_S)
+        page.pauses = request.app.state.pauses.of(page.visitor.whole, PAUSES_KEPT_S).root
     known = {"page": page, "visitor": page.visitor, **values}
     text = _templates().get_template(template).render(known)
     # A cookie or a document may hold half a character, which UTF-8 cannot write.

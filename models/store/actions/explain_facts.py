@@ -10,9 +10,8 @@ import sqlalchemy as sa
 
 from models.action.plan import Plan
 from models.errors import NotFound
-from models.store import holds, presence, ticks
+from models.store import presence, ticks
 from models.store.actions import SEE_ACTIONS, missed
-from models.store.holds import Hold
 from models.store.operations.attempts import attempts_of
 from models.tables import action_cursor, actions, missed_spans, operations, revisions
 
@@ -40,9 +39,6 @@ class Status:
 
     tick: dict[str, Any] | None
     queues: frozenset[str]
-    # The end of the quiet period, None without one.
-    quiet_until: datetime | None = None
-    held: tuple[Hold, ...] = ()
 
 
 _ACTION = (
@@ -83,7 +79,7 @@ def known(
 def status(connection: sa.Connection, lease: timedelta) -> Status:
     """Return the installation's status; workers silent for `lease` do not count."""
     queues = presence.listened_queues(connection, lease)
-    return Status(ticks.last(connection), queues, *holds.in_force(connection))
+    return Status(ticks.last(connection), queues)
 
 
 def last_error(connection: sa.Connection, operation_id: UUID) -> str | None:

@@ -10,12 +10,12 @@ from models.carriers import HTTP, carrier_of, is_read
 from models.notices import NoticeKind, quiet_until, targets_of
 from models.operation import OperationState
 from models.sql import database_now, insert_ignoring, read_clock, stands_in
-from models.store import holds, notices, presence
+from models.store import notices, presence
 from models.store.conditions import IS_EXPECTED, IS_LIVE, state_of
-from models.store.holds import lately
 from models.store.notices import Origin
 from models.store.notices.alerting import alert_targets
 from models.store.operations import MORE_WAITED, OVERTAKEN
+from models.store.pauses import was_paused
 from models.tables import action_state, actions, operations, small_apps
 from models.values import format_instant
 from runtime.sections import AlertSettings
@@ -30,18 +30,12 @@ def alert(
     `overtook`: newer operations replaced unstarted ones, so that none grows old. The update's
     condition and the notice's id let only one of two daemons do it.
     """
-    clock, sending_from, held = holds.read(connection)
-    if sending_from is not None and clock < sending_from + alerts.overdue:
-        # An operation that waited for the end of a quiet period is not overdue then, nor soon
-        # after.
-        return []
     asked = _asked(alerts) | {"most": limit}
-    # What waited for the end of a hold is sent soon after it.
-    held = lately(held, clock, alerts.overdue)
-    sent = holds.none_of(held)
-    found = list(connection.execute(_OVERDUE.where(sent) if held else _OVERDUE, asked))
+    # What waited for the end of a pause is sent soon after it.
+    sent = sa.not_(was_paused(operations.c, alerts.overdue))
+    found = list(connection.execute(_OVERDUE.where(sent), asked))
     if overtook:
-        found += connection.execute(_OVERTAKEN.where(sent) if held else _OVERTAKEN, asked)
+        found += connection.execute(_OVERTAKEN.where(sent), asked)
     if not found:
         return []
     now = read_clock(connection)

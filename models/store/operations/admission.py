@@ -43,6 +43,8 @@ class NotClaimed(StrEnum):
     BROKEN = "broken"
     # The message names an operation that workers of another kind run.
     FOREIGN = "foreign"
+    # A pause covers it: it is sent again when the pause ends.
+    PUT_BACK = "put back"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class KeptBack:
 TAKEN = KeptBack(NotClaimed.TAKEN)
 WAITS = KeptBack(NotClaimed.WAITS)
 FOREIGN = KeptBack(NotClaimed.FOREIGN)
+PUT_BACK = KeptBack(NotClaimed.PUT_BACK)
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,8 @@ class Recorded:
     can_start: bool
     # The operation that runs under the same overlap key.
     running: UUID | None
+    # Whether a pause in force covers it.
+    is_paused: bool
     document: str
     plan: Plan
     # Why the plan is unreadable; `plan` is then empty.
@@ -134,13 +139,17 @@ class Recorded:
             or self.is_in_order
             or self.expires is not None
         )
-        return self.can_start and self.running is None and self.broken is None and not has_rule
+        is_plain = self.running is None and self.broken is None and not self.is_paused
+        return self.can_start and is_plain and not has_rule
 
 
 def keep_back(
     connection: sa.Connection, recorded: Recorded, alerts: AlertSettings
 ) -> KeptBack | None:
-    """Apply the subject's filter, expiry, tolerance, order and overlap; None if it may start."""
+    """Apply pause, subject's filter, expiry, tolerance, order and overlap; None if it may start."""
+    if recorded.can_start and recorded.is_paused:
+        _put_back(connection, recorded)
+        return PUT_BACK
     reason = _ruled_out(connection, recorded) if recorded.can_start else None
     if reason is not None:
         return give_up(connection, recorded, reason, alerts)
@@ -309,6 +318,17 @@ def _keep_newest_waiting(
     surplus = unstarted.failed_surplus(connection, uid, most)
     unstarted.fail_each(connection, surplus, f"{MORE_WAITED}{most} waited", alerts)
     unstarted.keep_newest_waiting(connection, uid, most)
+
+
+def _put_back(connection: sa.Connection, recorded: Recorded) -> None:
+    """Let a paused operation wait for the end of the pause.
+
+    A task of the user's application is sent once in an attempt: its next one begins.
+    """
+    attempt = recorded.attempt + (0 if recorded.carrier.is_ours else 1)
+    its_attempt = fenced(recorded.id, recorded.attempt)
+    waits = move(OperationState.PENDING, its_attempt, attempt=attempt, not_before=database_now())
+    connection.execute(waits)
 
 
 def _wait(connection: sa.Connection, recorded: Recorded, running: UUID) -> None:

@@ -25,6 +25,7 @@ from models.store.operations.admission import (
 )
 from models.store.operations.finish import Ending, end
 from models.store.operations.move import becomes, move
+from models.store.pauses import is_paused
 from models.tables import actions, operations, revisions, small_apps
 from runtime.sections import AlertSettings
 
@@ -133,6 +134,7 @@ def _recorded(id: sa.ColumnElement[UUID], attempt: sa.ColumnElement[int]) -> sa.
         operations.c.steps,
         _can_start(operations.c, attempt).label("can_start"),
         running.label("running"),
+        is_paused(operations.c).label("is_paused"),
         revisions.c.document,
         revisions.c.plan,
     )

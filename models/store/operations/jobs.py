@@ -19,6 +19,7 @@ from models.sql import database_now, is_still, stands_in
 from models.store.conditions import ITS_REVISION
 from models.store.operations.one_step import lease_of
 from models.store.operations.running import lease_lost
+from models.store.pauses import is_paused
 from models.store.scope import Scope
 from models.tables import JOB_TO_TAKE, action_cursor, operations, revisions, small_apps
 
@@ -98,6 +99,7 @@ def _is_to_take(app: sa.ColumnElement[int], queue: sa.ColumnElement[str]) -> tup
         sa.text(JOB_TO_TAKE),
         operations.c.small_app_id == app,
         operations.c.queue == queue,
+        sa.not_(is_paused(operations.c)),
         stands_in(operations.c.state, {OperationState.QUEUED}) | is_due,
     )
 

@@ -18,6 +18,7 @@ from models.sql import database_now, is_among, is_still, precedes, stands_in
 from models.store import ticks
 from models.store.operations import RESERVED_FOR
 from models.store.operations.move import becomes
+from models.store.pauses import is_paused
 from models.tables import SENDABLE, operations
 
 FIRST_RESEND = timedelta(minutes=5)
@@ -67,6 +68,7 @@ def reserve_sendable(
         sa.text(SENDABLE),
         # A message to the user's own application may have been accepted: handing.py.
         operations.c.handing_at.is_(None),
+        sa.not_(is_paused(operations.c)),
     ]
     if only is not None:
         ready.append(operations.c.id.in_(only))
@@ -109,11 +111,6 @@ def mark_sent(connection: sa.Connection, messages: Sequence[Message]) -> None:
 def release_unsent(connection: sa.Connection, messages: Sequence[Message]) -> None:
     """Release the reservation of messages that the broker may lack: the next tick sends them."""
     _change_unstarted(connection, messages, _RELEASED)
-
-
-def hold_back(connection: sa.Connection, messages: Sequence[Message], until: datetime) -> None:
-    """Let reserved operations wait until an instant; those not sent yet stay so."""
-    _change_unstarted(connection, messages, _HELD_BACK, its_until=until)
 
 
 def release_lost(connection: sa.Connection) -> int:
@@ -196,17 +193,10 @@ def _sent(_given: Columns) -> Mapping[str, Any]:
     return becomes(OperationState.QUEUED, UNSTARTED, **sent)
 
 
-_NAMES = {"its_id": "id", "its_attempt": "attempt", "its_until": "not_before"}
+_NAMES = {"its_id": "id", "its_attempt": "attempt"}
 # The same objects each time, so that their statements are made once.
 _SENT = Change(_is_unstarted, _sent)
 _RELEASED = Change(_is_unstarted, lambda _: {"not_before": database_now()})
-
-_HELD_BACK = Change(
-    _is_unstarted,
-    lambda given: {
-        "not_before": given["its_until"],
-    },
-)
 
 
 def _power_of_two(exponent: sa.ColumnElement[int]) -> sa.ColumnElement[float]:

@@ -10,6 +10,7 @@ from minutebook.steps import SmallApp
 from models.errors import NotFound
 from models.problems import unknown_name
 from models.sql import database_now, is_among
+from models.store import pauses
 from models.stored import document_in
 from models.tables import actions, domains, small_apps, templates
 from models.tenant.settings import read_only
@@ -183,6 +184,7 @@ def mark_deleted(connection: sa.Connection, small_app_id: int) -> bool:
         savepoint.rollback()
         return False
     savepoint.commit()
+    pauses.end_of_app(connection, small_app_id)
     return True
 
 

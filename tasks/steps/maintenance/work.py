@@ -79,8 +79,10 @@ def _of_installation(context: WorkContext) -> dict[str, Batch]:
     if context.small_app.name != DEFAULT_APP:
         return {}
     age = timedelta(days=context.settings.retention.ticks_days)
+    kept_for = context.settings.retention.kept_for
     return {
         "ticks": lambda c, most: retention.prune_ticks(c, age, most),
+        "pauses": lambda c, most: retention.prune_pauses(c, kept_for, most),
         "workers": lambda c, most: retention.prune_workers(c, age, most),
     }
 

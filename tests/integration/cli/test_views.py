@@ -41,8 +41,7 @@ from views.runs import CancelledAll, Ran, RanAll, RepeatedAll, RunPlan
 from views.runs.many import Bulk
 from views.simulation import Simulation
 from views.status import Status
-from views.status.holds import Pause, Queues
-from views.status.quiet import QuietPeriod
+from views.status.pauses import PauseChange, Pauses, Queues
 from views.steps import Steps
 from views.tokens import NewToken, RevokedToken, Tokens
 from views.tokens.sessions import NewLink
@@ -106,15 +105,12 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("operation retry", ("{failed}",), RepeatedAll),
     ("operation retry", ("--state", "failed", "--dry-run"), Bulk),
     ("operation cancel", ("{id}",), CancelledAll),
-    ("queue pause", ("quick", "--until", "PT30M"), Pause),
     ("queue list", (), Queues),
-    ("queue resume", ("quick",), Pause),
-    ("app pause", ("default",), Pause),
-    ("app resume", ("default",), Pause),
     ("app add", ("{app}",), AppliedApp),
     ("app apply", ("{app}",), AppliedApps),
-    ("pause", ("--all", "--until", "PT30M"), QuietPeriod),
-    ("resume", ("--all",), QuietPeriod),
+    ("pause", (), Pauses),
+    ("pause", ("--all", "--until", "PT30M"), PauseChange),
+    ("resume", ("--all",), PauseChange),
     ("app hook-secret", ("default",), HookSecret),
     ("app add", ("shop", "--tasks", "shop.*"), TrustInApp),
     ("app list", (), Apps),

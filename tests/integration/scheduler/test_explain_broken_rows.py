@@ -8,7 +8,6 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.sql import database_now
-from models.store import quiet
 from models.store.operations import eta
 from models.tables import action_cursor, metadata, operations
 from runtime.config import Settings
@@ -74,7 +73,7 @@ def furnish(connection: sa.Connection, action: UUID) -> None:
                   "report": {"broker_error": "away"}},
         "workers": {"name": "w", "queues": "quick", "pid": 1, "started_at": OLD,
                     "seen_at": database_now(), "follows": ["shop.*"]},
-        "installation": {"key": quiet.KEY, "value": "2027-01-04T13:00:00+00:00"},
+        "pauses": {"kind": "all", "name": "", "by": "ann", "began_at": OLD},
     }  # fmt: skip
     for name, row in made.items():
         connection.execute(sa.insert(metadata.tables[name]).values(**row))

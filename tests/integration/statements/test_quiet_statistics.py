@@ -24,7 +24,6 @@ from models.store.operations import (
     one_step,
     outbox,
     running,
-    turns,
     unstarted,
 )
 from models.store.operations.admission import KeptBack, NotClaimed
@@ -59,7 +58,7 @@ def asked(quiet: Filled) -> Statements:
 
 
 # They hold no more than the workers have processes, and what is on its way to one.
-FEW = {"operations_one_running", "operations_heartbeat_stale", "operations_with_turn"}
+FEW = {"operations_one_running", "operations_heartbeat_stale"}
 
 
 def assert_found_by_keys(statements: Statements, *indexes: str) -> None:
@@ -90,9 +89,7 @@ def test_what_was_sent_or_overtaken(quiet: Filled, asked: Statements) -> None:
 
     with asked.captured(), quiet.engine.begin() as connection:
         outbox.mark_sent(connection, messages)
-        outbox.hold_back(connection, messages, quiet.now)
         outbox.release_unsent(connection, messages)
-        turns.admit(connection, messages)
         overtaken = unstarted.overtake(connection, [(action.uid, quiet.now - MINUTE)])
 
     assert overtaken == 1
@@ -198,8 +195,6 @@ def test_jobs_that_workers_look_for(quiet: Filled, asked: Statements) -> None:
 
     with asked.captured(), quiet.engine.begin() as connection:
         offered = jobs.offers(connection, {(None, "quick"): 5, (1, "quick"): 3, (1, "crawl"): 1})
-        turns.give_after(connection, (1, "quick"))
-        turns.lane_behind(connection, first)
 
     assert offered
     assert_found_by_keys(asked, "operations_jobs")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from models.store.pauses import Pause, PauseKind
 from models.store.standing import Known, Readers, Waiting
 from runtime.config import Settings, load_settings
 from views.daemon import Daemon
@@ -26,13 +27,14 @@ WORKER = {
 }  # fmt: skip
 FOLLOWER = {**WORKER, "name": "celery@here", "queues": "celery", "follows": ["shop.close_day"]}
 WELL = Facts(
-    known=Known(NOW, None, NOW, (), 0, wants_mail=False),
+    known=Known(NOW, NOW, (), 0, wants_mail=False),
     daemon=DAEMON,
     ticks=(),
     readers=Readers((WORKER, FOLLOWER), ()),
     waiting=(),
 )
 FREE = Disk(taken={}, free=2**40, size=2**41, is_nearly_full=False)
+PAUSE = Pause(PauseKind.ALL, "", None, "ann", None, NOW, NOW + MINUTE, None, None)
 WAITS = Waiting("minutebook.quick", is_known=True, count=3, since=NOW - MINUTE)
 
 
@@ -143,9 +145,10 @@ def test_nothing_is_found_where_all_is_well(settings: Settings) -> None:
             id="notice_refused",
         ),
         pytest.param(
-            known(quiet_until=NOW + MINUTE), Kind.QUIET_PERIOD, Severity.ATTENTION,
-            "a quiet period lasts until 2027-01-04T12:01:00Z: nothing new is sent",
-            id="quiet_period",
+            known(pauses=(PAUSE,)), Kind.PAUSED, Severity.ATTENTION,
+            "everything is paused until 2027-01-04T12:01:00Z: "
+            "what is due is recorded, and sent then",
+            id="paused",
         ),
     ],
 )  # fmt: skip
@@ -224,7 +227,7 @@ def finding(kind: Kind, severity: Severity, action: str | None = None) -> Findin
 FAILED = finding(Kind.ACTION_FAILED, Severity.ATTENTION, "nightly")
 NOTED = finding(Kind.MAIL_UNSET, Severity.NOTE)
 DOWN = finding(Kind.BROKER_DOWN, Severity.BROKEN)
-QUIET = finding(Kind.QUIET_PERIOD, Severity.ATTENTION)
+QUIET = finding(Kind.PAUSED, Severity.ATTENTION)
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,13 @@ import sqlalchemy as sa
 
 from models.roles import Role
 from models.sql import database_now
-from models.store import presence, quiet, ticks
+from models.store import pauses, presence, ticks
+from models.store.pauses import PauseKind, Target
 from models.tables import actions, notices, operations, workers
 from tests.factories import update_operation
 from tests.integration.web.conftest import APP, Web
 from tests.integration.web.dashboard.conftest import Browse
-from tests.integration.web.test_overview import ended, missed, now_of, tick
+from tests.integration.web.test_overview import ended, missed, tick
 from views.runs import run
 
 HOUR = timedelta(hours=1)
@@ -94,10 +95,10 @@ def behind(web: Web) -> None:
         connection.execute(sa.update(operations).values(recorded_at=database_now(-3600.0)))
 
 
-def quiet_period(web: Web) -> None:
+def paused(web: Web) -> None:
     alive(web)
     with web.engine.begin() as connection:
-        quiet.begin(connection, now_of(web).replace(microsecond=0) + HOUR)
+        pauses.begin(connection, Target(PauseKind.ALL), None, "ann", None)
 
 
 def skewed(web: Web) -> None:
@@ -165,7 +166,7 @@ SITUATIONS: dict[str, tuple[Make, str, str]] = {
     "no worker for jobs": (no_job_worker, "broken", "no_worker"),
     "a follower is lost": (follower_lost, "attention", "workers_lost"),
     "a queue is behind": (behind, "attention", "queue_behind"),
-    "a quiet period": (quiet_period, "attention", "quiet_period"),
+    "a pause": (paused, "attention", "paused"),
     "a clock is off": (skewed, "attention", "clock"),
     "locked rows": (locked, "attention", "locked"),
     "a notice is refused": (undelivered, "attention", "notice_refused"),

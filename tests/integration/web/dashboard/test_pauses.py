@@ -10,7 +10,7 @@ from tests import browser as chrome
 from tests.browser import Chromium
 from tests.integration.web.conftest import APP, Web
 from tests.integration.web.dashboard.conftest import Browse
-from views.status import holds
+from views.status import pauses
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +47,9 @@ def test_a_queue_and_a_small_app_are_paused_where_they_are_shown(
     with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
         page = tab.page
         page.goto("/health")
-        page.fill("input[name=name]", "@crm")
+        page.fill("input[name=queue]", "celery")
         page.locator("form.pause").last.locator("button").click()
-        expect(page.locator(".notice.warn")).to_contain_text("All queues of application @crm")
+        expect(page.locator(".notice.warn")).to_contain_text("Queue celery is paused")
         page.goto(f"/apps/{APP}")
         page.click("main .menu summary")
         assert (tab.lost(), tab.is_wider_than_the_screen(), tab.serious()) == ([], False, [])
@@ -58,18 +58,18 @@ def test_a_queue_and_a_small_app_are_paused_where_they_are_shown(
         page.locator(".notice.warn").last.locator("button").click()
         expect(page.locator(".notice.warn")).to_have_count(1)
 
-    assert [one.name for one in holds.pauses_of(web_on_sqlite.opened).held] == ["@crm"]
+    assert [one.name for one in pauses.list_pauses(web_on_sqlite.opened).root] == ["celery"]
     assert tab.faults == []
 
 
 def test_a_session_of_a_small_app_pauses_and_sees_its_own_alone(
     web_on_sqlite: Web, browse: Browse
 ) -> None:
-    holds.pause(web_on_sqlite.opened, "quick")
+    pauses.pause(web_on_sqlite.opened, "quick")
     own = browse(web_on_sqlite, Role.OPERATOR, APP)
 
     everything = own.post("/pause", data={"span": "PT1H"})
-    queue = own.post("/queues/pause", data={"name": "quick"})
+    queue = own.post("/pause", data={"queue": "quick"})
     mine = own.post(f"/apps/{APP}/pause")
     page = own.get("/actions").text
 
@@ -80,9 +80,10 @@ def test_a_session_of_a_small_app_pauses_and_sees_its_own_alone(
 
 
 def test_a_viewer_sees_the_banner_without_a_button(web_on_sqlite: Web, browse: Browse) -> None:
-    holds.pause(web_on_sqlite.opened, "quick")
+    pauses.pause(web_on_sqlite.opened, "quick", reason="a migration")
 
     page = browse(web_on_sqlite, Role.VIEWER).get("/actions").text
 
     assert "Queue minutebook.quick is paused" in page
+    assert "a migration" in page
     assert ">Resume<" not in page

@@ -1,0 +1,210 @@
+"""What is paused: everything, a small app, or a queue. What is due is recorded, and not sent.
+
+The reserving query leaves out what a pause covers, and a take of it puts it back. Ended pauses stay
+as rows.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.carriers import HTTP, OURS
+from models.many_rows import Columns
+from models.operation import OperationState
+from models.sql import database_now, insert_ignoring, is_among, stands_in
+from models.store.conditions import IS_UNSTARTED
+from models.tables import operations, pauses
+
+# A task that was handed over so recently may still wait in its queue.
+RECENT = timedelta(hours=1)
+
+
+class PauseKind(StrEnum):
+    """What can be paused."""
+
+    ALL = "all"
+    APP = "app"
+    QUEUE = "queue"
+
+
+class Target(NamedTuple):
+    """What a pause covers; a queue has its name where queues of all carriers are listed."""
+
+    kind: PauseKind
+    name: str = ""
+    small_app_id: int | None = None
+
+    @property
+    def words(self) -> str:
+        """What it is, in words."""
+        return {
+            PauseKind.ALL: "everything",
+            PauseKind.APP: f"small app {self.name}",
+            PauseKind.QUEUE: f"queue {self.name}",
+        }[self.kind]
+
+
+class Pause(NamedTuple):
+    """A pause in [began_at, until); `until` None for one that a person must end."""
+
+    kind: PauseKind
+    name: str
+    small_app_id: int | None
+    by: str
+    reason: str | None
+    began_at: datetime
+    until: datetime | None
+    ended_at: datetime | None
+    ended_by: str | None
+
+    @property
+    def target(self) -> Target:
+        """What it covers."""
+        return Target(self.kind, self.name, self.small_app_id)
+
+
+_PAUSE = tuple(pauses.c[name] for name in Pause._fields)
+_ENDS_AT = sa.func.coalesce(pauses.c.ended_at, pauses.c.until)
+IS_OPEN = pauses.c.ended_at.is_(None)
+# The others are read by no statement of a tick.
+IN_FORCE = IS_OPEN & (pauses.c.until.is_(None) | (pauses.c.until > database_now()))
+
+
+def _listed(row: Columns) -> sa.ColumnElement[str]:
+    """Return the name of an operation's queue where those of all carriers are listed."""
+    prefixes = [
+        (stands_in(row["task"], carrier.tasks), sa.literal(carrier.prefix) + row["queue"])
+        for carrier in (HTTP, OURS)
+    ]
+    return sa.case(*prefixes, else_=row["queue"])
+
+
+def _covers(row: Columns) -> sa.ColumnElement[bool]:
+    return sa.or_(
+        pauses.c.kind == PauseKind.ALL,
+        sa.and_(pauses.c.kind == PauseKind.APP, pauses.c.small_app_id == row["small_app_id"]),
+        sa.and_(pauses.c.kind == PauseKind.QUEUE, pauses.c.name == _listed(row)),
+    )
+
+
+def is_paused(row: Columns) -> sa.ColumnElement[bool]:
+    """Return the condition that a pause in force covers an operation."""
+    return sa.exists().where(IN_FORCE, _covers(row))
+
+
+def was_paused(row: Columns, within: timedelta) -> sa.ColumnElement[bool]:
+    """Return the condition that a pause covers an operation, or did so within that span."""
+    lately = _ENDS_AT.is_(None) | (database_now(-within) < _ENDS_AT)
+    return sa.exists().where(lately, _covers(row))
+
+
+def in_force(connection: sa.Connection) -> tuple[Pause, ...]:
+    """Return the pauses in force, the oldest first."""
+    query = sa.select(*_PAUSE).where(IN_FORCE).order_by(pauses.c.began_at, pauses.c.id)
+    return tuple(_pause(row) for row in connection.execute(query))
+
+
+def listed(connection: sa.Connection, limit: int) -> tuple[Pause, ...]:
+    """Return the newest pauses, also ended ones."""
+    query = sa.select(*_PAUSE).order_by(pauses.c.id.desc()).limit(limit)
+    return tuple(_pause(row) for row in connection.execute(query))
+
+
+def covering(connection: sa.Connection, operation_id: UUID) -> Pause | None:
+    """Return the pause in force that covers an operation: the one that ends last; or None."""
+    ends_last = (pauses.c.until.is_(None).desc(), pauses.c.until.desc())
+    query = sa.select(*_PAUSE).where(IN_FORCE, operations.c.id == operation_id)
+    its = query.where(_covers(operations.c)).order_by(*ends_last).limit(1)
+    row = connection.execute(its).one_or_none()
+    return None if row is None else _pause(row)
+
+
+def not_paused(connection: sa.Connection, ids: Sequence[UUID]) -> set[UUID]:
+    """Return those of `ids` that no pause covers."""
+    if connection.execute(sa.select(pauses.c.id).where(IN_FORCE).limit(1)).first() is None:
+        return set(ids)
+    among = is_among(connection, operations.c.id, ids)
+    query = sa.select(operations.c.id).where(among, sa.not_(is_paused(operations.c)))
+    return set(connection.execute(query).scalars())
+
+
+def begin(
+    connection: sa.Connection,
+    target: Target,
+    until: datetime | None,
+    by: str,
+    reason: str | None,
+) -> bool:
+    """Pause something, or change the end and the reason of its pause; return whether it was paused.
+
+    Two that begin at once make one pause.
+    """
+    _close_over(connection)
+    values = {"until": until, "by": by, "reason": reason}
+    moved = sa.update(pauses).where(IS_OPEN, _is_of(target)).values(values)
+    if connection.execute(moved).rowcount:
+        return True
+    begun = {**target._asdict(), **values, "began_at": database_now()}
+    connection.execute(insert_ignoring(connection, pauses).values(begun))
+    return False
+
+
+def end(connection: sa.Connection, target: Target, by: str) -> bool:
+    """End a pause: the next tick sends what waited. Return whether there was one."""
+    _close_over(connection)
+    ended = sa.update(pauses).where(IS_OPEN, _is_of(target))
+    values = {"ended_at": database_now(), "ended_by": by}
+    return connection.execute(ended.values(values)).rowcount > 0
+
+
+def end_of_app(connection: sa.Connection, small_app_id: int) -> None:
+    """End the pause of a small app that is deleted."""
+    its = (IS_OPEN, pauses.c.small_app_id == small_app_id)
+    connection.execute(sa.update(pauses).where(*its).values(ended_at=database_now()))
+
+
+def _close_over(connection: sa.Connection) -> None:
+    """Note the end of pauses whose end has come."""
+    is_over = pauses.c.until <= database_now()
+    connection.execute(sa.update(pauses).where(IS_OPEN, is_over).values(ended_at=pauses.c.until))
+
+
+def _is_of(target: Target) -> sa.ColumnElement[bool]:
+    return sa.and_(pauses.c.kind == target.kind, pauses.c.name == target.name)
+
+
+class Covered(NamedTuple):
+    """Unstarted operations that a pause covers, and tasks that no pause can hold any more.
+
+    The latter were handed to an application within the last hour, and no worker follows them.
+    """
+
+    waiting: int
+    handed_over: int
+
+
+def covered(connection: sa.Connection, target: Target) -> Covered:
+    """Return how many operations the pause of a target covers."""
+    row = operations.c
+    its = {
+        PauseKind.ALL: sa.true(),
+        PauseKind.APP: row.small_app_id == target.small_app_id,
+        PauseKind.QUEUE: _listed(row) == target.name,
+    }[target.kind]
+    gone = stands_in(row.state, {OperationState.HANDED_OVER})
+    counts = sa.select(
+        sa.select(sa.func.count()).where(IS_UNSTARTED, its).scalar_subquery(),
+        sa.select(sa.func.count())
+        .where(gone, row.finished_at > database_now(-RECENT), its)
+        .scalar_subquery(),
+    )
+    return Covered(*connection.execute(counts).one())
+
+
+def _pause(row: Any) -> Pause:
+    kind, *rest = row
+    return Pause(PauseKind(kind), *rest)

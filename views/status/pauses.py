@@ -1,0 +1,260 @@
+"""Pause and resume what is sent: everything, a small app, or a queue; and list the queues."""
+
+from collections.abc import Collection
+from datetime import datetime, timedelta
+
+import sqlalchemy as sa
+from pydantic import Field
+
+from broker.names import DEFAULT, HEAVY, QUICK
+from models.carriers import OURS, carrier_of
+from models.celery_task import DEFAULT_QUEUE
+from models.errors import NotFound, Refused
+from models.problems import nearest
+from models.sql import dicts, read_clock
+from models.store import pauses, presence
+from models.store.conditions import IS_UNSTARTED
+from models.store.pauses import Pause, PauseKind, Target
+from models.tables import operations, small_apps
+from models.values import format_instant, parse_instant
+from models.values.durations import parse_span
+from runtime.database import reading
+from views.finding import refusing
+from views.installation import Installation
+from views.verbs import OPERATE, READ, Verb
+from views.view import Instant, Listing, View
+
+# A forgotten pause with an end is over by then.
+LONGEST = timedelta(days=30)
+LONGEST_REASON = 300
+# Of the pauses that a list shows.
+MOST = 100
+# Workers seen within this span are known, and so are their queues.
+KNOWN_FOR = timedelta(days=30)
+OURS_BY_NAME = {name: OURS.listed(name) for name in (QUICK, HEAVY, DEFAULT)}
+
+
+class PauseRow(View):
+    """A pause: what is due of what it covers is recorded, and sent when it ends."""
+
+    kind: PauseKind = Field(description="`all`, `app` or `queue`.")
+    name: str = Field(description="Of the app, or of the queue as in `queue list`; else empty.")
+    words: str = Field(description="What is paused, in words.")
+    since: Instant
+    until: Instant | None = Field(description="When it ends by itself; null if a person ends it.")
+    by: str = Field(description="Who paused it.")
+    reason: str | None = Field(description="Why, as that person wrote.")
+    ended_at: Instant | None = Field(description="When it ended; null while it is in force.")
+    ended_by: str | None = Field(description="Who ended it; null if its end came by itself.")
+
+
+class Pauses(Listing[PauseRow]):
+    """The pauses, the newest first."""
+
+
+class PauseChange(View):
+    """What was paused or resumed."""
+
+    kind: PauseKind = Field(description="`all`, `app` or `queue`.")
+    name: str = Field(description="Of the app, or of the queue as in `queue list`; else empty.")
+    words: str = Field(description="What it is, in words.")
+    is_paused: bool = Field(description="Whether it is paused now.")
+    was_paused: bool = Field(description="Whether it was paused before this change.")
+    until: Instant | None = Field(description="When the pause ends by itself, if it does.")
+    waiting: int = Field(description="Operations of it that have not started.")
+    handed_over: int = Field(
+        description="Tasks sent within the last hour that no worker follows: no pause can hold "
+        "them, and they may still start."
+    )
+
+
+class QueueRow(View):
+    """A queue that has operations or workers, or is paused."""
+
+    name: str
+    waiting: int = Field(description="Operations that have not started.")
+    is_read: bool = Field(description="Whether a live worker reads it, as far as is known.")
+    is_paused: bool
+    until: Instant | None = Field(description="When the pause ends by itself, if it does.")
+
+
+class Queues(Listing[QueueRow]):
+    """The queues, paused ones first."""
+
+
+@Verb("pause", "POST /api/pauses", OPERATE, body=("queue", "everything", "until", "reason"))
+def pause(
+    installation: Installation,
+    queue: str | None = None,
+    everything: bool = False,
+    until: str | None = None,
+    reason: str | None = None,
+) -> PauseChange:
+    """Send nothing of a queue, of the small app that the request names, or at all, until an end.
+
+    A take of what was sent before is put back. An instant without an offset is read in the zone of
+    the request's small app. Raises NotFound for an unknown queue, and Refused for an end that is
+    not after now, or more than 30 days away.
+    """
+    if reason is not None and len(reason) > LONGEST_REASON:
+        raise Refused(f"reason has {len(reason)} characters; write at most {LONGEST_REASON}")
+    with installation.engine.begin() as connection:
+        target = _target(connection, installation, queue, everything)
+        now = read_clock(connection)
+        ends_at = None if until is None else _end(until, now, installation.small_app.zone)
+        was = pauses.begin(connection, target, ends_at, installation.actor, reason)
+        details = {"until": None if ends_at is None else format_instant(ends_at), "reason": reason}
+        _audit(connection, installation, target, "pause", details)
+        return _change(connection, target, is_paused=True, was_paused=was, until=ends_at)
+
+
+@Verb("resume", "POST /api/pauses:resume", OPERATE, body=("queue", "everything"))
+def resume(
+    installation: Installation, queue: str | None = None, everything: bool = False
+) -> PauseChange:
+    """End a pause; the next tick sends what waited for its end."""
+    with installation.engine.begin() as connection:
+        target = _target(connection, installation, queue, everything)
+        was = pauses.end(connection, target, installation.actor)
+        if was:
+            _audit(connection, installation, target, "resume", None)
+        return _change(connection, target, is_paused=False, was_paused=was, until=None)
+
+
+@Verb("list_pauses", "GET /api/pauses", READ)
+def list_pauses(installation: Installation, ended: bool = False) -> Pauses:
+    """List the pauses in force, with `ended` also the last that ended."""
+    with reading(installation.engine) as connection:
+        found = pauses.listed(connection, MOST) if ended else pauses.in_force(connection)
+    scope = installation.scope.small_app_id
+    return Pauses(tuple(_row(one) for one in found if scope in {None, one.small_app_id}))
+
+
+@Verb("list_queues", "GET /api/queues", READ, is_of_installation=True)
+def list_queues(installation: Installation) -> Queues:
+    """List the queues that are paused, and those that have operations or workers."""
+    with reading(installation.engine) as connection:
+        held = pauses.in_force(connection)
+        read = presence.listened_queues(connection, installation.settings.worker.lease)
+        waiting = _waiting(connection)
+    ends = {one.name: one.until for one in held if one.kind is PauseKind.QUEUE}
+    names = sorted({*ends, *read, *waiting}, key=lambda name: (name not in ends, name))
+    return Queues(
+        tuple(
+            QueueRow(
+                name=name,
+                waiting=waiting.get(name, 0),
+                is_read=name in read,
+                is_paused=name in ends,
+                until=ends.get(name),
+            )
+            for name in names
+        )
+    )
+
+
+def _target(
+    connection: sa.Connection, installation: Installation, queue: str | None, everything: bool
+) -> Target:
+    """Return what a request names; a request that is bound to a small app names that one."""
+    app = installation.small_app if installation.scope.small_app_id is not None else None
+    if app is not None and queue is None and not everything:
+        return Target(PauseKind.APP, app.name, app.id)
+    if app is not None:
+        raise Refused("a queue and everything are the installation's; leave out the small app")
+    if (queue is None) is not everything:
+        raise Refused("name a queue, a small app, or everything: one of them")
+    return Target(PauseKind.ALL) if queue is None else _queue(connection, queue)
+
+
+def _queue(connection: sa.Connection, name: str) -> Target:
+    """Return a queue by its name in lists, or one of ours by its own; raises NotFound."""
+    known = _known(connection)
+    if name in known:
+        return Target(PauseKind.QUEUE, name)
+    listed = OURS_BY_NAME.get(name, OURS.listed(name))
+    if listed in known:
+        return Target(PauseKind.QUEUE, listed)
+    near = nearest(name, [*known, *OURS_BY_NAME])
+    hint = f"; did you mean {near!r}?" if near else ""
+    raise NotFound(f"no queue is named {name!r}{hint} `minutebook queue list` shows the queues")
+
+
+def _known(connection: sa.Connection) -> Collection[str]:
+    """Return the queues that workers, followers, operations, apps and open pauses name."""
+    named = {*OURS_BY_NAME.values(), DEFAULT_QUEUE, *_waiting(connection)}
+    named |= presence.listened_queues(connection, KNOWN_FOR)
+    for trust in connection.scalars(sa.select(small_apps.c.trust)):
+        named |= {OURS.listed(queue) for queue in trust.queues}
+    return named | {one.name for one in pauses.in_force(connection) if one.name}
+
+
+def _end(text: str, now: datetime, zone: str) -> datetime:
+    """Return the end that a user wrote, an instant or a duration; raises Refused."""
+    with refusing("until", text):
+        if text.startswith("P"):
+            ends_at = now.replace(microsecond=0) + parse_span(text, most=LONGEST)
+        else:
+            ends_at = parse_instant(text, zone)
+    if not now < ends_at <= now + LONGEST:
+        last = format_instant(now + LONGEST)
+        raise Refused(f"until {text!r} is not within the next 30 days; write one up to {last}")
+    return ends_at
+
+
+def _change(
+    connection: sa.Connection,
+    target: Target,
+    *,
+    is_paused: bool,
+    was_paused: bool,
+    until: datetime | None,
+) -> PauseChange:
+    found = pauses.covered(connection, target)
+    return PauseChange(
+        kind=target.kind,
+        name=target.name,
+        words=target.words,
+        is_paused=is_paused,
+        was_paused=was_paused,
+        until=until,
+        waiting=found.waiting,
+        handed_over=found.handed_over,
+    )
+
+
+def _audit(
+    connection: sa.Connection,
+    installation: Installation,
+    target: Target,
+    verb: str,
+    details: dict[str, str | None] | None,
+) -> None:
+    kind = "installation" if target.kind is PauseKind.ALL else target.kind.value
+    object = target.name or "sending"
+    installation.audit(connection, target.small_app_id, f"{kind}.{verb}", {object: details})
+
+
+def _waiting(connection: sa.Connection) -> dict[str, int]:
+    """Return how many operations of each queue have not started, by its name in lists."""
+    its = (operations.c.queue, operations.c.task)
+    query = sa.select(*its, sa.func.count().label("count")).where(IS_UNSTARTED).group_by(*its)
+    found: dict[str, int] = {}
+    for row in dicts(connection, query):
+        name = carrier_of(row["task"]).listed(row["queue"])
+        found[name] = found.get(name, 0) + row["count"]
+    return found
+
+
+def _row(one: Pause) -> PauseRow:
+    return PauseRow(
+        kind=one.kind,
+        name=one.name,
+        words=one.target.words,
+        since=one.began_at,
+        until=one.until,
+        by=one.by,
+        reason=one.reason,
+        ended_at=one.ended_at,
+        ended_by=one.ended_by,
+    )
