@@ -6,7 +6,7 @@ from models.roles import Role
 from views import audit, channels, overview, status, steps, tokens
 from views.doctor import environment
 from views.installation import Installation
-from views.status import holds, quiet
+from views.status import pauses
 from views.view import RequestBody
 from web.bodies import Body, reads_model, value_of
 from web.routing import endpoints
@@ -30,4 +30,4 @@ def create_token(opened: Installation, body: Body) -> tokens.NewToken:
     return tokens.create(opened, wanted.role, wanted.expires, wanted.name)
 
 
-serve(router, status, quiet, holds, overview, environment, steps, audit, tokens, channels)
+serve(router, status, pauses, overview, environment, steps, audit, tokens, channels)
