@@ -100,8 +100,6 @@ def one_tick(
     uids = database.due[:due]
     release(database.engine, uids, database.now)
     watch, sweeper = Stopwatch(), Sweeper(LEASE, NO_ALERTS)
-    # What was flushed is noticed before the time that is measured.
-    sweeper.broker.look(database.engine)
     with watch.running():
         report = run(lambda: tick(database.engine, database.now, sweeper, steps=built_in_steps()))
     with stack.broker.client() as client:

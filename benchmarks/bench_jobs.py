@@ -122,7 +122,7 @@ async def _complete(worker: Connection, job: dict[str, Any]) -> None:
 
 def _times(database: Database, received: dict[UUID, Received]) -> tuple[list[float], list[float]]:
     """Return the milliseconds since each operation was recorded, and since it could be taken."""
-    query = sa.select(operations.c.id, operations.c.recorded_at, operations.c.queued_at)
+    query = sa.select(operations.c.id, operations.c.recorded_at, operations.c.sent_at)
     done = query.where(operations.c.state == OperationState.SUCCESS)
     with reading(database.engine) as connection:
         rows = [row for row in connection.execute(done) if row.id in received]
@@ -132,7 +132,7 @@ def _times(database: Database, received: dict[UUID, Received]) -> tuple[list[flo
     if not awaited:
         raise RuntimeError("no worker asked again before the next job was recorded")
     recorded = sorted(_ms(received[row.id].at, row.recorded_at) for row in awaited)
-    offered = sorted(_ms(received[row.id].at, row.queued_at or row.recorded_at) for row in awaited)
+    offered = sorted(_ms(received[row.id].at, row.sent_at or row.recorded_at) for row in awaited)
     return recorded, offered
 
 

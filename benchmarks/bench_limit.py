@@ -21,7 +21,7 @@ _NAMES = (
 FIELDS = ", ".join((*_NAMES, "state"))
 RECORDED = f"SELECT {', '.join(_NAMES)}, 'pending' FROM operations"
 CURSORS = "SELECT action_uid, watermark, next_occurrence_at FROM action_cursor WHERE action_uid IN"
-MARK = "state = 'queued', sendings = 1, queued_at = recorded_at, not_before = not_before"
+MARK = "state = 'queued', sendings = 1, sent_at = recorded_at, not_before = not_before"
 
 
 def measure(stack: Stack, sizes: Sizes) -> list[Figure]:

@@ -89,7 +89,7 @@ def _recording(is_postgresql: bool) -> str:
     failed = f"n.i % 1000 < {FAILED}"
     return (
         "INSERT INTO operations (id, small_app_id, action_uid, revision, occurrence_at, state,"
-        " cause, triggerer, queue, task, recorded_at, not_before, queued_at, first_started_at,"
+        " cause, triggerer, queue, task, recorded_at, not_before, sent_at, first_started_at,"
         " started_at, finished_at, worker, steps, error)"
         f" SELECT {id}, 1, {uid}, 1, {at}, CASE WHEN {failed} THEN 'failed' ELSE 'success' END,"
         f" 'schedule', 'benchmarks', 'quick', 'run', {at}, {at}, {at}, {at}, {at}, {at}, 'w',"

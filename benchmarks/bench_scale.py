@@ -36,7 +36,7 @@ DAYS = 10
 FILL = 250_000
 RECORD = """
 INSERT INTO operations (id, small_app_id, action_uid, revision, occurrence_at, state, cause,
-  triggerer, queue, task, overlap_key, attempt, sendings, recorded_at, not_before, queued_at,
+  triggerer, queue, task, overlap_key, attempt, sendings, recorded_at, not_before, sent_at,
   first_started_at, started_at, heartbeat_at, finished_at, worker, steps, progress, result)
 SELECT gen_random_uuid(), 1, one.uid, 1, at, 'success', 'schedule',
   'Scheduled action "' || one.name || '"', 'quick', 'execute_scheduled_action_quick',

@@ -274,6 +274,12 @@ def _sender() -> _Sender:
     return sender
 
 
+def declare_anew(queue: str) -> None:
+    """Let this thread's next message to a queue, by its name in the broker, declare it."""
+    if kept.is_open:
+        _sender().declared.discard(queue)
+
+
 def disconnect(*, is_broken: bool = False) -> None:
     """Close the connection of `kept_producer`, without asking the broker if it is broken."""
     kept.drop(is_broken=is_broken)

@@ -12,6 +12,7 @@ from redis.exceptions import ResponseError
 
 from broker.app import celery_connection, configure, sending_connection, transport_options
 from broker.celery_rules import Application
+from broker.depths import depth
 from broker.errors import BROKER_ERRORS, FORBIDDEN, unavailable
 from broker.names import UNKNOWN_QUEUE
 from broker.stencils import RedisChannel
@@ -47,8 +48,8 @@ def probe(settings: Settings, queues: Collection[str]) -> Probed:
     """
     configure(settings)
     with _connected(sending_connection()) as connection:
-        depths = {queue: _depth(connection, OURS.listed(queue)) for queue in queues}
-        put_aside = _depth(connection, UNKNOWN_QUEUE)
+        depths = {queue: (depth(connection, OURS.listed(queue)) or 0) for queue in queues}
+        put_aside = depth(connection, UNKNOWN_QUEUE) or 0
         foreign = _foreign_workers(settings.effective_broker_url)
         return Probed(depths, put_aside, foreign, _eviction(connection))
 
@@ -123,13 +124,3 @@ def _there_and_back(connection: Connection) -> None:
     bound.delete()
     if came != ["there"]:
         raise OSError("a message did not come back")
-
-
-def _depth(connection: Connection, queue: str) -> int:
-    # A separate channel, because asking for a missing queue closes it.
-    with connection.channel() as channel:
-        try:
-            declared: Any = Queue(queue, channel=channel).queue_declare(passive=True)
-            return int(declared.message_count)
-        except connection.channel_errors:
-            return 0

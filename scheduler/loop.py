@@ -122,7 +122,6 @@ class Daemon:
         report.lag_s = self._lag_s(report)
         with unhurried(self.engine) as connection:
             ticks.report(connection, self.name, report.now, report.duration_ms, report.figures())
-            self.sweeper.broker.store(connection)
         notify(status(f"last tick {_log(report)}"))
         return report
 

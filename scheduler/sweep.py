@@ -18,7 +18,6 @@ from runtime.clock import monotonic
 from runtime.database import DATABASE_AWAY
 from runtime.logs.events import EventLog
 from runtime.sections import AlertSettings
-from scheduler.broker_watch import BrokerWatch
 from scheduler.dispatch import dispatch_backfills, dispatch_notices, dispatch_ready
 
 logger = EventLog("minutebook.sweep")
@@ -57,7 +56,6 @@ class Sweeper:
         self.lease = lease
         self.alerts = alerts
         self.overdue = alerts.overdue
-        self.broker = BrokerWatch()
         self._trusted_from = 0.0
         self.distrust()
 

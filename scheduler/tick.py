@@ -23,7 +23,7 @@ from models.store.ticks import CLOCK_WAS_WRONG
 from runtime.clock import monotonic
 from runtime.database import is_locked, is_of_no_row, reading, wait_briefly
 from runtime.logs.events import EventLog
-from scheduler import downtime
+from scheduler import downtime, lost_messages
 from scheduler.changes.adoption import adopt_edit, has_to_be_adopted, reason_of, set_aside
 from scheduler.changes.revisions import action_ref
 from scheduler.clock_guard import look
@@ -347,7 +347,7 @@ def tick(
     if report.clock_set_back_s:
         sweeper.distrust()
     one = Tick(engine, found.now, batch_size, steps, report)
-    _look_at_broker(engine, report, sweeper)
+    _look_at_broker(engine, report)
     one.decide_if_due(found)
     if monotonic() - started > sweeper.lease.total_seconds() / 4:
         # The database may have blocked meanwhile, and with it the workers' heartbeats.
@@ -362,10 +362,10 @@ def tick(
     return report
 
 
-def _look_at_broker(engine: sa.Engine, report: TickReport, sweeper: Sweeper) -> None:
+def _look_at_broker(engine: sa.Engine, report: TickReport) -> None:
     """Release messages that the broker lost; if it is unavailable, this tick sends nothing."""
     try:
-        report.lost_messages = sweeper.broker.look(engine)
+        report.lost_messages = lost_messages.look(engine)
     except BrokerUnavailable as error:
         report.broker_error = str(error)
 

@@ -18,7 +18,7 @@ COLUMNS = {
 }
 SHOWN = (
     "state", "reason", "waits", "error", "triggerer", "action_name", "action_uid", "revision",
-    "occurrence_at", "queue", "attempt", "recorded_at", "queued_at", "started_at",
+    "occurrence_at", "queue", "attempt", "recorded_at", "sent_at", "started_at",
     "finished_at", "worker", "phase", "message", "progress",
 )  # fmt: skip
 

@@ -338,7 +338,7 @@ sa.Table(
     sa.Column("notify", FLAG),
     _at("recorded_at", optional=False),
     _at("not_before", optional=False),
-    _at("queued_at"),
+    _at("sent_at"),
     _at("first_started_at"),
     _at("started_at"),
     _at("heartbeat_at"),

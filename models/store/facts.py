@@ -1,4 +1,4 @@
-"""Store single facts of the installation, each under a key, among them the broker's mark."""
+"""Store single facts of the installation, each under a key."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -22,8 +22,6 @@ DOWNTIME = "downtime"
 STOPPED = "daemon_stopped"
 # The instant up to which all event actions are decided; absent before the first decision.
 EVENTS_DECIDED = "events_decided_until"
-# The name and number of the mark in the broker.
-BROKER_MARK = "broker_mark"
 
 
 def fact_query(key: str) -> sa.Select[Any]:
@@ -99,36 +97,3 @@ def set_fact(connection: sa.Connection, key: str, value: str) -> None:
 def remove_fact(connection: sa.Connection, key: str) -> None:
     """Remove a fact of the installation; nothing happens if there is none."""
     connection.execute(sa.delete(installation).where(installation.c.key == key))
-
-
-def mark(connection: sa.Connection) -> tuple[str, int] | None:
-    """Return the name and number of the mark in the broker, or None."""
-    return _mark_in(fact(connection, BROKER_MARK))
-
-
-def replace_mark(connection: sa.Connection, lost: str | None, name: str, number: int) -> bool:
-    """Store a new mark for the one named `lost`, None for none; False if another daemon has."""
-    seen = fact(connection, BROKER_MARK)
-    stored = _mark_in(seen)
-    if (stored and stored[0]) != lost:
-        return False
-    return move_fact(connection, BROKER_MARK, seen, f"{name} {number}")
-
-
-def _mark_in(text: str | None) -> tuple[str, int] | None:
-    name, _, number = (text or "").partition(" ")
-    return (name, int(number)) if number.isdecimal() else None
-
-
-def raise_mark(connection: sa.Connection, name: str, number: int) -> None:
-    """Store the mark's number, if its name is still current."""
-    connection.execute(_RAISE_MARK, {"name": f"{name} ", "mark": f"{name} {number}"})
-
-
-# Made once: each tick does it.
-_RAISE_MARK = (
-    sa.update(installation)
-    .where(installation.c.key == BROKER_MARK)
-    .where(installation.c.value.startswith(sa.bindparam("name", type_=sa.Text)))
-    .values(value=sa.bindparam("mark"))
-)

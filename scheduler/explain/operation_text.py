@@ -89,7 +89,7 @@ def _again(row: Row, now: datetime) -> str:
 
 def _queued(row: Row, status: Status) -> str:
     queue = row["queue"]
-    sent = f"was sent to queue {queue} at {_at(row['queued_at'])}"
+    sent = f"was sent to queue {queue} at {_at(row['sent_at'])}"
     return sent + (_unheard(row, status) or " and waits for a free worker")
 
 

@@ -7,13 +7,18 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
+import sqlalchemy as sa
+
 from broker import probe
 from broker.names import DEFAULT, HEAVY, QUICK, UNKNOWN_QUEUE
 from minutebook.steps import registered_steps
 from models.carriers import OURS
 from models.errors import BrokerUnavailable
+from models.store import presence
+from models.store.operations import outbox
+from models.values import counted
 from runtime.config import InvalidSetting, Settings, unknown_variables
-from runtime.database import make_engine
+from runtime.database import make_engine, reading
 from runtime.extras import HOW_TO_INSTALL
 from runtime.folders import fault_of
 from tasks.agent.spool import FOLDER, Spool
@@ -127,11 +132,30 @@ def _check_broker(settings: Settings) -> Iterator[Checked]:
     if found.evicts is not None:
         text = f"Redis removes messages when its memory is full (maxmemory-policy {found.evicts})"
         yield warning("broker", text, "set maxmemory-policy noeviction; it then refuses new ones")
+    yield from _lost(settings, found)
     depths = ", ".join(f"{count} in {queue}" for queue, count in found.depths.items())
     if max(found.depths.values()) > MANY_MESSAGES:
         yield warning("broker", depths, "start more workers")
     else:
         yield ok("broker", f"accepts and delivers messages; {depths}")
+
+
+def _lost(settings: Settings, found: probe.Probed) -> Iterator[Checked]:
+    """Yield a warning for each of our queues that lost messages."""
+    engine = make_engine(settings)
+    try:
+        with reading(engine) as connection:
+            queued = outbox.queued(connection)
+            read = presence.listened_queues(connection, presence.GONE)
+    except sa.exc.SQLAlchemyError:
+        # The check of the database says why.
+        return
+    finally:
+        engine.dispose()
+    for one in queued:
+        if one.is_lost(found.depths.get(one.queue), read):
+            text = f"{counted(one.silent, 'operation')} of queue {one.queue} lost their messages"
+            yield warning("broker", text, "the next tick sends them again")
 
 
 def _foreign(found: probe.Probed) -> Iterator[Checked]:

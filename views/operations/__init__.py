@@ -66,7 +66,7 @@ class OperationRow(View):
     waiting_for: UUID | None = Field(description="The operation that must end first.")
     recorded_at: Instant = Field(description="When it was recorded.")
     not_before: Instant | None = Field(description="It is not sent before.")
-    queued_at: Instant | None = Field(description="When the broker first took it.")
+    sent_at: Instant | None = Field(description="When the broker took it last.")
     first_started_at: Instant | None = Field(description="Start of its first attempt.")
     started_at: Instant | None = Field(description="Start of the current attempt.")
     heartbeat_at: Instant | None = Field(description="When its worker last renewed the lease.")

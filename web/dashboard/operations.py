@@ -214,7 +214,7 @@ def _values(request: Request, visitor: Visitor, id: str) -> dict[str, Any]:
     instants = (
         ("due", shown.occurrence_at),
         ("recorded", shown.recorded_at),
-        ("sent", shown.queued_at),
+        ("sent", shown.sent_at),
         ("started", begun),
         ("ended", shown.finished_at),
     )

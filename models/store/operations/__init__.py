@@ -42,7 +42,7 @@ def record(connection: sa.Connection, rows: Sequence[dict[str, Any]]) -> set[UUI
     A row whose id exists, in any state, is left alone.
     """
     reserved = {"recorded_at": database_now(), "not_before": database_now(RESERVED_FOR)}
-    return set(insert_all(connection, operations, rows, reserved))
+    return set(insert_all(connection, operations, rows, reserved)) if rows else set()
 
 
 def recorded_among(connection: sa.Connection, ids: Sequence[UUID]) -> set[UUID]:

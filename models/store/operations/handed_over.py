@@ -40,7 +40,7 @@ def hand_over(
         operations.c.handing_at.is_not(None),
         reason=reason,
         sendings=sa.case(
-            (operations.c.queued_at.is_(None), SENT_ONCE_MORE),
+            (operations.c.sent_at.is_(None), SENT_ONCE_MORE),
             else_=operations.c.sendings,
         ),
     ).returning(

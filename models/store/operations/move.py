@@ -37,7 +37,7 @@ _WRITES: dict[OperationState, dict[str, Any]] = {
         "waiting_for": None,
     },
     _S.QUEUED: {
-        "queued_at": sa.func.coalesce(operations.c.queued_at, database_now()),
+        "sent_at": database_now(),
         "finished_at": None,
     },
     _S.RUNNING: {
@@ -53,7 +53,7 @@ _WRITES: dict[OperationState, dict[str, Any]] = {
     **dict.fromkeys(ENDED, _ENDED),
     _S.HANDED_OVER: {
         **_ENDED,
-        "queued_at": sa.func.coalesce(operations.c.queued_at, database_now()),
+        "sent_at": sa.func.coalesce(operations.c.sent_at, database_now()),
     },
 }
 

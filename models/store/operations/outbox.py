@@ -25,6 +25,8 @@ FIRST_RESEND = timedelta(minutes=5)
 # 5, 10, 20, 40 minutes, then hourly.
 MOST_DOUBLINGS = 3
 LONGEST_RESEND = timedelta(hours=1)
+# A message that a worker has taken is claimed by then.
+LOST_AFTER = timedelta(seconds=30)
 # An operation's not_before and id.
 Place = tuple[datetime, UUID]
 
@@ -113,21 +115,63 @@ def release_unsent(connection: sa.Connection, messages: Sequence[Message]) -> No
     _change_unstarted(connection, messages, _RELEASED)
 
 
-def release_lost(connection: sa.Connection) -> int:
-    """Release accepted, unstarted operations for resending; return how many."""
-    lost = (
-        sa.update(operations)
-        .where(*_OF_OURS_IN_THE_BROKER, operations.c.not_before > database_now())
-        .values(not_before=database_now())
-    )
-    return connection.execute(lost).rowcount
+class Queued(NamedTuple):
+    """The operations of a queue of ours that the broker took, and no worker has claimed."""
+
+    queue: str
+    # How many they are.
+    all: int
+    # How many were sent once, over `LOST_AFTER` ago.
+    silent: int
+    # How many would be sent again now.
+    due: int
+
+    def is_lost(self, depth: int | None, read: Collection[str]) -> bool:
+        """Return whether messages were lost: a queue that a live worker reads is empty."""
+        return bool(self.silent) and depth == 0 and OURS.listed(self.queue) in read
+
+    def waits(self, depth: int | None) -> bool:
+        """Return whether all wait in their queue, so that sending them again would be idle."""
+        return bool(self.due) and depth is not None and depth >= self.all
 
 
-_OF_OURS_IN_THE_BROKER = (
+_IN_THE_BROKER = (
     sa.text(SENDABLE),
     stands_in(operations.c.state, {OperationState.QUEUED}),
     stands_in(operations.c.task, OURS.tasks),
 )
+# By depth, a message is sent again at most once in an attempt.
+_IS_SILENT = sa.and_(operations.c.sendings <= 1, operations.c.sent_at < database_now(-LOST_AFTER))
+_IS_DUE = operations.c.not_before <= database_now()
+_QUEUED = (
+    sa.select(
+        operations.c.queue,
+        sa.func.count(),
+        sa.func.count(sa.case((_IS_SILENT, 1))),
+        sa.func.count(sa.case((_IS_DUE, 1))),
+    )
+    .where(*_IN_THE_BROKER)
+    .group_by(operations.c.queue)
+)
+
+
+def queued(connection: sa.Connection) -> list[Queued]:
+    """Return what waits in our queues in the broker, by queue."""
+    return [Queued(*row) for row in connection.execute(_QUEUED)]
+
+
+def release_lost(connection: sa.Connection, queue: str) -> int:
+    """Let the silent operations of a queue be sent again now; return how many."""
+    silent = (operations.c.queue == queue, *_IN_THE_BROKER, _IS_SILENT)
+    released = sa.update(operations).where(*silent).values(not_before=database_now())
+    return connection.execute(released).rowcount
+
+
+def put_off(connection: sa.Connection, queue: str) -> None:
+    """Put off sending again what still waits in a queue."""
+    due = (operations.c.queue == queue, *_IN_THE_BROKER, _IS_DUE)
+    later = sa.update(operations).where(*due).values(not_before=database_now(FIRST_RESEND))
+    connection.execute(later)
 
 
 def release_after_clock(

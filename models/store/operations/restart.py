@@ -15,7 +15,7 @@ from models.tables import operations
 
 # Columns without a value before the start.
 _NOTHING = (
-    "reason", "error", "result", "finished_at", "cancel_requested_at", "queued_at", "started_at",
+    "reason", "error", "result", "finished_at", "cancel_requested_at", "sent_at", "started_at",
     "phase", "message", "progress", "processed", "total",
 )  # fmt: skip
 _ANEW = {**dict.fromkeys(_NOTHING), "failures": 0, "losses": 0}

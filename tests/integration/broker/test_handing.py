@@ -228,7 +228,7 @@ def test_what_a_follower_never_claims_is_handed_over_after_an_hour_and_can_be_cl
     dispatch_ready(engine)
     queued = row_of(engine, id)
 
-    assert queued["not_before"] - queued["queued_at"] == timedelta(hours=1)
+    assert queued["not_before"] - queued["sent_at"] == timedelta(hours=1)
     update_operation(engine, id, not_before=database_now(-1.0))
     sweep(engine)
     assert row_of(engine, id)["state"] == "handed_over"

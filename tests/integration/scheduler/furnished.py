@@ -377,7 +377,7 @@ def _operations(
     states: list[dict[str, Any]] = [
         {**running, "first_started_at": old},
         {"state": "pending"},
-        {"state": "queued", "queued_at": old},
+        {"state": "queued", "sent_at": old},
         waits,
         ended,
         {"state": "pending", "handing_at": old, "in_doubt": "leave", **theirs},

@@ -26,7 +26,7 @@ OLD = database_now(-7200.0)
 STATES: tuple[dict[str, Any], ...] = (
     {"state": "running", "worker": "gone", "heartbeat_at": OLD, "started_at": OLD, "attempt": 2},
     {"state": "pending", "attempt": 2},
-    {"state": "queued", "queued_at": OLD},
+    {"state": "queued", "sent_at": OLD},
     {"state": "pending", "task": "job"},
     {"state": "failed", "started_at": OLD, "finished_at": OLD, "error": "e"},
     {"state": "skipped", "finished_at": OLD, "reason": "overlap"},

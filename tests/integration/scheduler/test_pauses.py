@@ -185,7 +185,7 @@ def test_a_take_of_what_was_sent_before_is_put_back(
         id,
         state="queued",
         task=TASKS[carrier],
-        queued_at=database_now(),
+        sent_at=database_now(),
         handing_at=sending,
     )
     pauses.pause(opened, everything=True)

@@ -67,7 +67,7 @@ def make_ended(engine: sa.Engine, state: str = "failed", **changes: Any) -> tupl
             Ending(OperationState(state), error="broken", is_failure=True),
             alerts=NO_ALERTS,
         )
-    update_operation(engine, id, losses=1, result={"one": 1}, queued_at=NOON)
+    update_operation(engine, id, losses=1, result={"one": 1}, sent_at=NOON)
     return action, id
 
 

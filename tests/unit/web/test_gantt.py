@@ -21,7 +21,7 @@ def operation(**known: Any) -> Operation:
     plain = {
         "occurrence_at": DUE,
         "recorded_at": at(1),
-        "queued_at": at(2),
+        "sent_at": at(2),
         "started_at": None,
         "finished_at": None,
         "cause": "schedule",

@@ -78,7 +78,7 @@ def _waits(shown: Operation, now: datetime) -> Iterator[_Part]:
     end = begun or shown.finished_at or now
     # Whoever asked for another one waited for no tick.
     due = shown.occurrence_at if shown.cause in TICKED else None
-    named = (("due", due), ("recorded", shown.recorded_at), ("sent", shown.queued_at))
+    named = (("due", due), ("recorded", shown.recorded_at), ("sent", shown.sent_at))
     known = [(name, at) for name, at in named if at is not None and at <= end]
     for (name, since), (_, until) in pairwise([*known, ("", end)]):
         yield _Part(say(f"operation.stage_{name}"), since, max(since, until))

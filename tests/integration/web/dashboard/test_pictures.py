@@ -142,7 +142,7 @@ def _past(
             "task": "run",
             "recorded_at": at,
             "not_before": at,
-            "queued_at": at if ran else None,
+            "sent_at": at if ran else None,
             "first_started_at": at if ran else None,
             "started_at": at if ran else None,
             "finished_at": at + took,

@@ -1,4 +1,4 @@
-"""The next tick detects that the broker lost its messages, and sends queued operations again."""
+"""A tick sends again what one of our queues lost, and nothing that still waits in it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,19 +14,26 @@ from broker.app import configure, disconnect
 from broker.probe import probe
 from models.errors import BrokerUnavailable
 from models.sql import database_now
-from models.store import facts
+from models.store import presence
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.claims import claim
 from runtime.config import Settings
-from runtime.database import make_engine, reading
+from runtime.database import make_engine
 from scheduler.dispatch import dispatch_ready
-from scheduler.loop import Daemon
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
 from tests.celery_messages import TASK, allowing, celery_action, celery_messages, follow_by_name
-from tests.factories import STEPS, make_action, make_operation, row_of, update_operation
+from tests.factories import (
+    STEPS,
+    installation_on,
+    make_action,
+    make_operation,
+    row_of,
+    update_operation,
+)
 from tests.rabbitmq import RabbitMQ
 from tests.servers import Broker
+from views.doctor import environment
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -61,82 +68,66 @@ def texts(ids: list[UUID]) -> list[str]:
     return sorted(str(id) for id in ids)
 
 
-def test_an_emptied_redis_gets_what_was_queued_at_the_next_tick_and_once(
-    engine: sa.Engine, broker: Broker
-) -> None:
+def silent(engine: sa.Engine, ids: list[UUID], seconds: float = 31.0) -> None:
+    """Let these have been sent so long ago."""
+    for id in ids:
+        update_operation(engine, id, sent_at=database_now(-seconds))
+
+
+def listen(engine: sa.Engine) -> None:
+    with engine.begin() as connection:
+        presence.worker_seen(connection, presence.Seen("quick@here", "quick", 1, slots=2))
+
+
+def test_an_emptied_redis_gets_what_was_queued_once(engine: sa.Engine, broker: Broker) -> None:
     sweeper = Sweeper(LEASE, NO_ALERTS)
     ids = queued(engine, sweeper)
+    listen(engine)
     empty(broker)
+    early = run_tick(engine, sweeper, 1)
+    silent(engine, ids)
 
-    noticed = run_tick(engine, sweeper, 1)
-    after = run_tick(engine, sweeper, 2)
+    noticed = run_tick(engine, sweeper, 2)
+    after = run_tick(engine, sweeper, 3)
 
+    assert (early.lost_messages, early.sent) == (0, 0)
     assert (noticed.lost_messages, noticed.sent) == (2, 2)
     assert (after.lost_messages, after.sent) == (0, 0)
     assert messages(broker) == texts(ids)
     assert [row_of(engine, id)["attempt"] for id in ids] == [1, 1]
 
 
-def test_a_daemon_that_starts_after_the_loss_notices_it(engine: sa.Engine, broker: Broker) -> None:
-    ids = queued(engine, Sweeper(LEASE, NO_ALERTS))
-    empty(broker)
-
-    assert run_tick(engine, Sweeper(LEASE, NO_ALERTS), 1).lost_messages == 2
-
-    assert messages(broker) == texts(ids)
-
-
-def test_a_redis_that_went_back_to_an_older_snapshot_is_noticed(
+def test_by_depth_a_message_is_sent_again_once_in_an_attempt(
     engine: sa.Engine, broker: Broker
 ) -> None:
     sweeper = Sweeper(LEASE, NO_ALERTS)
-    run_tick(engine, sweeper)
-    with broker.client() as client:
-        (key,) = client.keys("minutebook.marker.*")
-        snapshot = client.dump(key)
     ids = queued(engine, sweeper)
+    listen(engine)
+    lost = []
+    for minutes in (1, 2):
+        silent(engine, ids)
+        empty(broker)
+        lost.append(run_tick(engine, sweeper, minutes).lost_messages)
+
+    assert lost == [2, 0]
+
+
+def test_a_queue_that_no_worker_reads_is_not_filled_again(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    """As what is sent there now could be lost as well."""
+    sweeper = Sweeper(LEASE, NO_ALERTS)
+    silent(engine, queued(engine, sweeper))
     empty(broker)
-    with broker.client() as client:
-        client.restore(key, 0, snapshot)
 
-    assert run_tick(engine, sweeper, 1).lost_messages == 2
-
-    assert messages(broker) == texts(ids)
-
-
-@pytest.mark.usefixtures("broker")
-def test_a_daemon_s_number_is_stored_for_the_next_one(
-    engine: sa.Engine, settings: Settings
-) -> None:
-    daemon = Daemon(engine, settings, steps=STEPS)
-    daemon.prepare()
-    for _ in range(3):
-        daemon.tick_once()
-
-    with reading(engine) as connection:
-        found = facts.mark(connection)
-    assert found is not None
-    assert found[1] == 3
-
-
-def test_what_was_sent_before_the_first_daemon_is_not_lost(
-    engine: sa.Engine, broker: Broker, caplog: pytest.LogCaptureFixture
-) -> None:
-    id = make_operation(engine, make_action(engine, when=RARELY), NOON)
-    update_operation(engine, id, not_before=database_now(-1.0))
-    dispatch_ready(engine)
-
-    report = run_tick(engine, Sweeper(LEASE, NO_ALERTS))
-
-    assert (report.lost_messages, report.sent) == (0, 0)
-    assert messages(broker) == [str(id)]
-    assert "lost its messages" not in caplog.text
+    assert run_tick(engine, sweeper, 1).lost_messages == 0
 
 
 def test_two_daemons_send_again_once(engine: sa.Engine, broker: Broker) -> None:
     one, two = Sweeper(LEASE, NO_ALERTS), Sweeper(LEASE, NO_ALERTS)
     ids = queued(engine, one)
-    run_tick(engine, two)
+    listen(engine)
+    silent(engine, ids)
     empty(broker)
 
     reports = [run_tick(engine, sweeper, 1) for sweeper in (one, two, one, two)]
@@ -145,27 +136,50 @@ def test_two_daemons_send_again_once(engine: sa.Engine, broker: Broker) -> None:
     assert messages(broker) == texts(ids)
 
 
+def test_what_waits_in_a_full_queue_is_not_sent_again(engine: sa.Engine, broker: Broker) -> None:
+    """However long: a backlog of hours is not multiplied."""
+    sweeper = Sweeper(LEASE, NO_ALERTS)
+    ids = queued(engine, sweeper)
+    listen(engine)
+    for id in ids:
+        update_operation(engine, id, not_before=database_now(-1.0))
+
+    waited = run_tick(engine, sweeper, 1)
+    with broker.client() as client:
+        client.lpop("minutebook.quick")
+    for id in ids:
+        update_operation(engine, id, not_before=database_now(-1.0))
+    one_lost = run_tick(engine, sweeper, 2)
+
+    assert (waited.sent, one_lost.sent) == (0, 2)
+
+
 def test_a_broker_that_is_silent_for_a_while_lost_nothing(
     engine: sa.Engine, broker: Broker
 ) -> None:
     sweeper = Sweeper(LEASE, NO_ALERTS)
     ids = queued(engine, sweeper)
+    listen(engine)
+    silent(engine, ids)
+    later = make_operation(engine, make_action(engine, name="later", when=RARELY), NOON)
+    update_operation(engine, later, not_before=database_now(-1.0))
     with broker.client() as client:
         client.execute_command("CLIENT", "PAUSE", "60000", "WRITE")
-        silent = run_tick(engine, sweeper, 1)
+        while_silent = run_tick(engine, sweeper, 1)
         client.execute_command("CLIENT", "UNPAUSE")
     back = run_tick(engine, sweeper, 2)
 
-    assert silent.broker_error is not None
-    assert (back.broker_error, back.lost_messages, back.sent) == (None, 0, 0)
-    assert messages(broker) == texts(ids)
+    assert while_silent.broker_error is not None
+    assert (back.broker_error, back.lost_messages, back.sent) == (None, 0, 1)
+    assert messages(broker) == texts([*ids, later])
 
 
 def test_what_a_worker_has_started_or_an_application_got_is_not_sent_again(
     engine: sa.Engine, settings: Settings, broker: Broker
 ) -> None:
     sweeper = Sweeper(LEASE, NO_ALERTS)
-    running, _ = queued(engine, sweeper)
+    running, other = queued(engine, sweeper)
+    listen(engine)
     with engine.begin() as connection:
         claim(connection, running, 1, "quick@here", alerts=NO_ALERTS)
     configure(allowing(settings, "shop.*"))
@@ -174,11 +188,12 @@ def test_what_a_worker_has_started_or_an_application_got_is_not_sent_again(
     update_operation(engine, theirs, not_before=database_now(-1.0))
     run_tick(engine, sweeper)
     assert row_of(engine, theirs)["state"] == "queued"
+    silent(engine, [other, theirs])
     empty(broker)
 
     assert run_tick(engine, sweeper, 1).lost_messages == 1
 
-    assert len(messages(broker)) == 1
+    assert messages(broker) == [str(other)]
     assert celery_messages(broker) == []
     configure(settings)
 
@@ -187,15 +202,30 @@ def test_a_redis_that_refuses_the_look_is_no_loss_and_stops_nothing(
     engine: sa.Engine, broker: Broker
 ) -> None:
     sweeper = Sweeper(LEASE, NO_ALERTS)
-    queued(engine, sweeper)
+    ids = queued(engine, sweeper)
+    listen(engine)
+    silent(engine, ids)
     with broker.client() as client:
-        client.execute_command("ACL", "SETUSER", "default", "-incr")
+        client.execute_command("ACL", "SETUSER", "default", "-exists")
         try:
             refused = run_tick(engine, sweeper, 1)
         finally:
-            client.execute_command("ACL", "SETUSER", "default", "+incr")
+            client.execute_command("ACL", "SETUSER", "default", "+exists")
 
     assert (refused.lost_messages, refused.broker_error) == (0, None)
+
+
+def test_doctor_names_the_queue_that_lost_messages(
+    engine: sa.Engine, settings: Settings, broker: Broker
+) -> None:
+    ids = queued(engine, Sweeper(LEASE, NO_ALERTS))
+    listen(engine)
+    silent(engine, ids)
+    empty(broker)
+
+    found = environment.examine(installation_on(engine, settings)).root
+
+    assert "2 operations of queue quick lost their messages" in {one.text for one in found}
 
 
 # RabbitMQ
@@ -232,18 +262,23 @@ def rabbit(rabbitmq: RabbitMQ, home_of: Callable[[str], Settings]) -> Iterator[O
     engine.dispose()
 
 
-def test_a_rabbitmq_that_lost_its_data_gets_what_was_queued_at_the_next_tick(
-    rabbit: OnRabbitMQ,
-) -> None:
+@pytest.mark.parametrize("loss", ["its_data", "the_queue"])
+def test_a_rabbitmq_that_lost_messages_gets_what_was_queued(rabbit: OnRabbitMQ, loss: str) -> None:
     sweeper = Sweeper(LEASE, NO_ALERTS)
     ids = queued(rabbit.engine, sweeper)
-    quiet = run_tick(rabbit.engine, sweeper, 1)
-    rabbit.server.lose_everything()
+    listen(rabbit.engine)
+    silent(rabbit.engine, ids)
+    full = run_tick(rabbit.engine, sweeper, 1)
+    if loss == "its_data":
+        rabbit.server.lose_everything()
+    else:
+        with rabbit.server.channel() as channel:
+            channel.queue_delete("minutebook.quick")
 
     noticed = run_tick(rabbit.engine, sweeper, 2)
     after = run_tick(rabbit.engine, sweeper, 3)
 
-    assert (quiet.lost_messages, noticed.lost_messages, after.lost_messages) == (0, 2, 0)
+    assert (full.lost_messages, noticed.lost_messages, after.lost_messages) == (0, 2, 0)
     assert rabbit.messages() == texts(ids)
 
 
@@ -310,11 +345,11 @@ def test_a_rabbitmq_that_falls_silent_holds_up_no_tick_and_lost_nothing(
     sweeper = Sweeper(LEASE, NO_ALERTS)
     ids = queued(rabbit.engine, sweeper)
     with rabbit.server.silence():
-        silent = run_tick(rabbit.engine, sweeper, 1)
+        unheard = run_tick(rabbit.engine, sweeper, 1)
 
     back = run_tick(rabbit.engine, sweeper, 2)
 
-    assert silent.broker_error is not None
+    assert unheard.broker_error is not None
     assert (back.broker_error, back.lost_messages, back.sent) == (None, 0, 0)
     assert rabbit.messages() == texts(ids)
 
