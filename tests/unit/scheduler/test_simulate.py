@@ -60,15 +60,6 @@ def test_a_run_of_an_interval_from_the_end_ends_when_it_is_sent() -> None:
     ]
 
 
-def test_in_a_tick_the_highest_priority_comes_first() -> None:
-    actions = [hourly(f"at {one}", policy={"priority": one}) for one in (0, -5, 100, 0, 7)]
-
-    fates = list(simulate(actions, MONDAY, MONDAY + 2 * HOUR, NO_OUTAGE))
-
-    in_order = ["at 100", "at 7", "at 0", "at 0", "at -5"]
-    assert [one.action.name for one in fates] == in_order * 2
-
-
 def test_an_outage_shows_what_is_looked_back_for_and_what_is_missed() -> None:
     down = Timetable(((MONDAY + HOUR, MONDAY + 3 * HOUR + 4 * MINUTE),))
 

@@ -395,7 +395,6 @@ policies = st.fixed_dictionaries(
         "overlap": st.sampled_from(["skip", "queue", "allow", "replace"]),
         "max_waiting": st.integers(1, 1000),
         "queue": st.from_regex("[a-z0-9_-]{1,64}", fullmatch=True),
-        "priority": st.integers(-100, 100),
         "starts_at": st.sampled_from(["2026-01-01T00:00", "2026-01-01T00:00+09:00"]),
         "ends_at": st.sampled_from(["2030-07-01T00:00", "2030-01-01T00:00:00.000Z"]),
         "retry": st.fixed_dictionaries(

@@ -113,12 +113,6 @@ def test_a_sound_action_has_no_warning() -> None:
             id="max_waiting",
         ),
         pytest.param(
-            {"operations": {"celery_task": {"task": "shop.close"}}, "policy": {"priority": 5}},
-            "policy.priority: has no effect on a task of another application, which is sent at "
-            "once; write celery_task.priority for that of its message",
-            id="priority_of_a_celery_task",
-        ),
-        pytest.param(
             {"when": {"on": "order.paid"}, "policy": {"overlap": "queue"}},
             "policy.overlap: has no effect on event actions; each event is its own operation",
             id="overlap_of_events",
