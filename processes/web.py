@@ -26,7 +26,7 @@ from views.installation import Installation
 from web.app import HEADERS, make_app, stop_waiting
 from web.guards import BehindProxies, BelowPath, WithHeaders
 from web.handout import AT_ONCE
-from web.routing import WORKER_THREADS
+from web.routing import THREADS, WORKER_THREADS
 
 logger = EventLog("minutebook.web")
 
@@ -79,7 +79,7 @@ def serve(
     # Leave out its lines about start and stop; ours say more.
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     # A connection for each thread.
-    installation.connections = settings.web.threads + WORKER_THREADS + AT_ONCE
+    installation.connections = THREADS + WORKER_THREADS + AT_ONCE
     app = make_app(installation)
     config = configuration(app, settings.web, below)
     with listening(host or settings.web.host, settings.web.port if port is None else port) as own:

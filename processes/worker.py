@@ -123,7 +123,7 @@ class Presence:
         engine = make_engine(self.settings)
         pause = threading.Event()
         pid = os.getppid()
-        clock = SkewWatch(self.settings.clock.max_skew_s)
+        clock = SkewWatch()
         is_recorded = False
         while not stopping.is_set():
             try:

@@ -33,7 +33,6 @@ from runtime.references import resolved_setting
 from runtime.remedies import explained
 from runtime.sections import (
     AlertSettings,
-    ClockSettings,
     HookSettings,
     Names,
     SecretSettings,
@@ -115,7 +114,6 @@ class Settings(Section):
     hook: HookSettings = HookSettings()
     alert: AlertSettings = AlertSettings()
     celery: CelerySettings = CelerySettings()
-    clock: ClockSettings = ClockSettings()
     retention: RetentionSettings = RetentionSettings()
     secrets: SecretSettings = SecretSettings()
     limits: LimitSettings = LimitSettings()

@@ -37,5 +37,7 @@ SETTINGS: Mapping[str, str] = {
     "SCHED_LIMITS_MESSAGES": "set SCHED_LIMITS_MAILS, for 24 hours",
     "SCHED_WEB_SSO_GROUPS": "set SCHED_WEB_SSO_ROLE; give a token to whoever needs another role",
     "SCHED_WEB_SSO_GROUPS_HEADER": "set SCHED_WEB_SSO_ROLE, the role of all",
+    "SCHED_CELERY_KEEP_DETAILS": "set SCHED_CELERY_HIDE to .+, which hides all of them",
+    "SCHED_FETCH_READER_S": "set SCHED_FETCH_IMPORT_S, for readers and imports",
     "SCHED_ALERT_SENTRY_DSN": "write webhooks in the actions' hooks",
 }

@@ -67,7 +67,7 @@ class Daemon:
         # Often enough to detect every database outage that ages a healthy lease.
         self._longest_wait_s = min(LONGEST_WAIT_S, self.settings.worker.lease_s / 4)
         self.ping = Ping(self.settings.alert.ping_url.get_secret_value())
-        self.machine_clock = SkewWatch(self.settings.clock.max_skew_s)
+        self.machine_clock = SkewWatch()
         # The database's clock minus the monotonic clock.
         self._clock_leads_s: float | None = None
         # The full minute that the loop waits for; None before its first tick.

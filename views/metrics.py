@@ -18,6 +18,7 @@ from views.verdict import verdict_in
 
 # Stands for the small apps, queues and steps beyond those that have series of their own.
 OTHER = "(other)"
+MOST_APPS = 200
 MOST_LABELS = 100
 MOST_DUE = 10_000
 TIMEOUT_S = 10
@@ -164,10 +165,9 @@ def _bounded(installation: Installation) -> Iterator[tuple[sa.Connection, dateti
         if connection.dialect.name == "postgresql":
             connection.exec_driver_sql(f"SET LOCAL statement_timeout = '{TIMEOUT_S}s'")
         now = read_clock(connection)
-        most = installation.settings.web.metrics_apps
         names = enumerate(measures.app_names(connection).items())
         # The oldest have series of their own, so that counts only grow.
-        yield connection, now, {id: name if n < most else OTHER for n, (id, name) in names}
+        yield connection, now, {id: name if n < MOST_APPS else OTHER for n, (id, name) in names}
 
 
 def _age_s(now: datetime, at: datetime) -> float:

@@ -21,6 +21,8 @@ from web.problems import Forbidden, TooManyFailures, Unauthorized
 from web.routing import worker_threads
 
 MINUTE_S = 60.0
+# Wrong tokens of an address in a minute.
+MOST_FAILURES = 20
 MOST_ADDRESSES = 10_000
 
 _scheme = HTTPBearer(auto_error=False, description="A token of `minutebook token create`.")
@@ -35,7 +37,6 @@ AppQuery = Annotated[
 class Failures:
     """Wrong tokens by address; an address with too many is refused unheard for a minute."""
 
-    most: int
     _times: dict[str, deque[float]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
@@ -43,7 +44,7 @@ class Failures:
         """Raise TooManyFailures for an address that sent too many wrong tokens."""
         with self._lock:
             times = self._recent(address)
-            if len(times) >= self.most:
+            if len(times) >= MOST_FAILURES:
                 raise TooManyFailures("too many wrong tokens came from this address; wait a minute")
 
     def note(self, address: str) -> None:
@@ -57,7 +58,7 @@ class Failures:
                 del self._times[next(iter(self._times))]
 
     def _recent(self, address: str) -> deque[float]:
-        times = self._times.get(address, deque(maxlen=self.most))
+        times = self._times.get(address, deque(maxlen=MOST_FAILURES))
         while times and times[0] <= monotonic() - MINUTE_S:
             times.popleft()
         return times

@@ -25,6 +25,7 @@ from web.guards import BoundedBodies
 from web.handout import Handout
 from web.kept import Kept
 from web.problems import as_json, install
+from web.routing import THREADS
 from web.schema import openapi_of
 
 HEADERS = {
@@ -59,11 +60,11 @@ def make_app(opened: Installation) -> FastAPI:
         lifespan=_lifespan,
     )
     app.state.installation = opened
-    app.state.failures = Failures(settings.web.failures)
+    app.state.failures = Failures()
     app.state.handout, app.state.public_statuses = Handout(opened), Kept(public_status)
     app.state.overviews, app.state.vitals = Kept(overview_of), Kept(vitals_of)
     app.state.pauses = Kept(list_pauses)
-    app.state.downloads = Places(settings.web.downloads, settings.web.download_s)
+    app.state.downloads = Places(settings.web.download_s)
     app.state.registry, durations = metrics.registry_of(opened, monotonic())
     app.openapi = lambda: openapi_of(app)  # type: ignore[method-assign]
     install(app, lambda _, error: as_json(error))
@@ -71,9 +72,7 @@ def make_app(opened: Installation) -> FastAPI:
     app.state.endpoints = [route for router in routers for route in router.routes]
     # As they are: FastAPI matches each request twice against a router that it includes.
     app.router.routes.extend(app.state.endpoints)
-    app.add_middleware(
-        BoundedBodies, most_mb=settings.web.max_body_mb, timeout_s=settings.web.body_timeout_s
-    )
+    app.add_middleware(BoundedBodies, most_mb=settings.web.max_body_mb)
     _allow_origins(app, settings)
     app.add_middleware(metrics.Timed, durations=durations)
     return app
@@ -97,8 +96,7 @@ def stop_waiting(app: FastAPI) -> None:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.loop = asyncio.get_running_loop()
-    threads = app.state.installation.settings.web.threads
-    anyio.to_thread.current_default_thread_limiter().total_tokens = threads
+    anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
     handout: Handout = app.state.handout
     reader = asyncio.create_task(handout.run())
     yield

@@ -15,6 +15,8 @@ from runtime.logs.events import EventLog
 from web.problems import DownloadsFull, TooManyDownloads
 
 logger = EventLog("minutebook.web")
+# Downloads at a time, in all and of one small app.
+MOST, MOST_OF_APP = 4, 2
 
 # Opens what a download sends, piece by piece.
 Open = Callable[[], AbstractContextManager[Iterator[bytes]]]
@@ -22,12 +24,8 @@ Open = Callable[[], AbstractContextManager[Iterator[bytes]]]
 
 @dataclass
 class Places:
-    """The downloads that may go on at a time: `most` in all, and half of them, rounded up, of one.
+    """The downloads that go on. For the event loop alone."""
 
-    For the event loop alone.
-    """
-
-    most: int
     # How long one may take, whether its client reads or not.
     longest_s: float
     _taken: Counter[str] = field(default_factory=Counter)
@@ -35,12 +33,11 @@ class Places:
     @contextmanager
     def one(self, app: str) -> Iterator[None]:
         """Take a place for a small app. Raises TooManyDownloads and DownloadsFull."""
-        of_app = (self.most + 1) // 2
-        if self._taken[app] >= of_app:
-            text = f'small app "{app}" has {of_app} downloads in progress'
+        if self._taken[app] >= MOST_OF_APP:
+            text = f'small app "{app}" has {MOST_OF_APP} downloads in progress'
             raise TooManyDownloads(f"{text}; try again when one has ended")
-        if self._taken.total() >= self.most:
-            text = f"{self.most} downloads are in progress (SCHED_WEB_DOWNLOADS)"
+        if self._taken.total() >= MOST:
+            text = f"{MOST} downloads are in progress"
             raise DownloadsFull(f"{text}; try again when one has ended")
         self._taken[app] += 1
         try:

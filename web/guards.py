@@ -13,22 +13,22 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from web.problems import BodyTooLarge, BodyTooSlow
 
 MIB = 2**20
+ARRIVES_WITHIN_S = 30.0
 FROM_PROXY = "minutebook.from_proxy"
 
 
 class BoundedBodies:
     """Middleware that bounds the body of each request in size and in the time it takes to come."""
 
-    def __init__(self, app: ASGIApp, most_mb: int, timeout_s: float) -> None:
+    def __init__(self, app: ASGIApp, most_mb: int) -> None:
         self._app = app
         self._most_mb = most_mb
-        self._timeout_s = timeout_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        end = asyncio.get_running_loop().time() + self._timeout_s
+        end = asyncio.get_running_loop().time() + ARRIVES_WITHIN_S
         left = self._most_mb * MIB
         is_whole = False
 
@@ -40,7 +40,7 @@ class BoundedBodies:
                 async with asyncio.timeout_at(end):
                     message = await receive()
             except TimeoutError:
-                text = f"the body did not arrive within {self._timeout_s:g} s"
+                text = f"the body did not arrive within {ARRIVES_WITHIN_S:g} s"
                 raise BodyTooSlow(text) from None
             left -= len(message.get("body", b""))
             if left < 0:

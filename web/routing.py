@@ -10,6 +10,8 @@ from anyio.lowlevel import RunVar
 from fastapi import APIRouter
 from fastapi.routing import APIRoute
 
+# Requests served at once; each takes a database connection.
+THREADS = 12
 WORKER_THREADS = 4
 _worker_threads: RunVar[CapacityLimiter] = RunVar("worker_threads")
 

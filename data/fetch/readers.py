@@ -44,7 +44,7 @@ def read(
         "settings": settings.fetch.model_dump(mode="json"),
         "context": _written(context),
     }
-    limits = reading_limits(settings.fetch, f"reader {name}", "reader_s")
+    limits = reading_limits(settings.fetch, f"reader {name}")
     call = client.Call(ANSWER, arguments, loads=True)
     made = client.run(call, limits, watch, _noted(context))
     if made["checkpoint"] != context.checkpoint:

@@ -14,7 +14,7 @@ from data.importing.bad_rows import BadRows
 from runtime.sections.data import FetchSettings
 
 
-def reading_limits(settings: FetchSettings, shown: str, time: str) -> Limits:
+def reading_limits(settings: FetchSettings, shown: str, time: str = "import_s") -> Limits:
     """Return the limits of a child that reads `shown`; `time` is a setting, such as `import_s`."""
     names = {
         Over.MEMORY: "SCHED_FETCH_MEMORY_MB",
@@ -49,7 +49,7 @@ def import_in_child(
     }
     with data.opened() as stream:
         call = client.Call(f"{__name__}:answer", arguments, [stream.fileno()])
-        limits = reading_limits(settings, data.shown, "import_s")
+        limits = reading_limits(settings, data.shown)
         made = client.run(call, limits, data.watch, ended=ended)
     return Imported(made["digest"], made["figures"], BadRows.of_json(made["bad_rows"]))
 

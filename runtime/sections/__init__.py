@@ -1,4 +1,4 @@
-"""Groups of settings: their base, and those of notices, secrets and clocks."""
+"""Groups of settings: their base, and those of notices and secrets."""
 
 import re
 from datetime import time, timedelta
@@ -52,7 +52,6 @@ class HookSettings(Section):
         10, gt=0, le=60, description="seconds a webhook, or message to a channel, may take in all"
     )
     allow_private: bool = Field(False, description="whether webhooks may go to private addresses")
-    max_tries: int = Field(8, ge=1, le=100, description="tries of one delivery")
 
 
 class AlertSettings(Section):
@@ -143,11 +142,3 @@ class SecretSettings(Section):
             if not all(one.partition("@")):
                 raise ValueError("write NAME@HOST, such as CRM_TOKEN@crm.example.com")
         return tuple(one.partition("@")[0] + "@" + one.partition("@")[2].lower() for one in value)
-
-
-class ClockSettings(Section):
-    """How far clocks may differ."""
-
-    max_skew_s: float = Field(
-        2, gt=0, le=3600, description="seconds that a machine's clock may be off"
-    )

@@ -97,16 +97,12 @@ class CelerySettings(ApplicationSettings):
         description="the application of tasks that name none: one of SCHED_CELERY_BROKERS_…; "
         "by default that of SCHED_CELERY_BROKER_URL",
     )
-    keep_details: bool = Field(
-        True,
-        description="whether runs of followed tasks keep the traceback, or what the task returned",
-    )
     hide: str = Field(
         r"(?i)(?:passw(?:or)?d|secret|token|api[_-]?key|authorization)['\"]?\s*[=:]\s*"
         r"(?:['\"]?(?:bearer|basic)\s+)?\S+"
         r"|(?<=://)[^/\s:@]*:[^/\s@]+(?=@)",
-        description="a regular expression: what it finds in these, and in the arguments that a run "
-        "shows, is shown as ***",
+        description="a regular expression: what it finds in the traceback, the returned value and "
+        "the arguments that a run shows, is shown as ***",
     )
     brokers: Applications = Field(
         Named(),

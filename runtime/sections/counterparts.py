@@ -9,7 +9,7 @@ _OF_ITSELF = "nothing has to be set for that"
 # docs/how-to/move-from-redis-jobs.md lists the former.
 COUNTERPARTS = {
     "SCHED_SERVER_ADDR": "set SCHED_WEB_HOST and SCHED_WEB_PORT",
-    "SCHED_SERVER_READ_TIMEOUT_S": "set SCHED_WEB_BODY_TIMEOUT_S",
+    "SCHED_SERVER_READ_TIMEOUT_S": _OF_ITSELF,
     "SCHED_SERVER_WRITE_TIMEOUT_S": _OF_ITSELF,
     "SCHED_REDIS_ADDR": _IN_THE_DATABASE,
     "SCHED_REDIS_PASSWORD": _IN_THE_DATABASE,

@@ -55,9 +55,9 @@ class FetchSettings(Section):
     max_bad_rows: float = Field(
         0.1, ge=0, le=1, description="share of rows that may be left out before a domain fails"
     )
-    parallel: int = Field(4, ge=1, le=64, description="domains read side by side")
-    import_s: float = Field(600, gt=0, le=86_400, description="seconds one import may take")
-    reader_s: float = Field(3600, gt=0, le=86_400, description="seconds one reader may take")
+    import_s: float = Field(
+        600, gt=0, le=86_400, description="seconds one reader or import may take"
+    )
     cpu_s: float = Field(
         600, gt=0, le=86_400, description="seconds of CPU of one query, reader or import"
     )

@@ -1,4 +1,4 @@
-"""Settings of outgoing mail: sender, time-out, rate, size, unsubscribing."""
+"""Settings of outgoing mail: sender, rate, unsubscribing."""
 
 from pydantic import Field, field_validator
 
@@ -11,17 +11,7 @@ class MailSettings(Section):
 
     sender: str = Field("minutebook@example.com", description="address in From")
     reply_to: str | None = Field(None, description="address in Reply-To")
-    timeout_s: float = Field(20, gt=0, le=300, description="seconds an SMTP server may take")
     rate: int | None = Field(None, ge=1, le=100_000, description="messages a minute at most")
-    max_bytes: int = Field(
-        10 * 2**20, ge=1_000, le=100 * 2**20, description="size of the largest message, in bytes"
-    )
-    folder_mb: int = Field(
-        256,
-        ge=1,
-        le=1_000_000,
-        description="MiB that `mail` in the home folder may take; the oldest messages go",
-    )
     unsubscribe: str | None = Field(
         None, description="List-Unsubscribe: https://… or mailto:… with {recipient} and {app}"
     )

@@ -40,35 +40,11 @@ class WebSettings(Section):
         (), description="origins of other sites whose pages may call the API (CORS), by commas"
     )
     max_body_mb: int = Field(16, ge=1, le=1024, description="largest body of a request in MiB")
-    body_timeout_s: float = Field(
-        30,
-        gt=0,
-        le=600,
-        description="seconds a client may take to send a body",
-    )
-    threads: int = Field(
-        12, ge=1, le=128, description="requests served at once; each takes a database connection"
-    )
-    downloads: int = Field(
-        4,
-        ge=1,
-        le=64,
-        description="downloads of rows at once; a small app may have half of them, rounded up",
-    )
     download_s: float = Field(
         3600, gt=0, le=86_400, description="seconds one download of rows may take"
     )
-    failures: int = Field(
-        20, ge=1, le=10_000, description="wrong tokens that an address may send in a minute"
-    )
     session_hours: float = Field(
         12, gt=0, le=2160, description="hours until a session of the dashboard ends"
-    )
-    metrics_apps: int = Field(
-        200,
-        ge=1,
-        le=10_000,
-        description="small apps with series of their own in /metrics",
     )
     sso_header: str = Field(
         "", description="header in which a proxy of SCHED_WEB_PROXIES names who signed in"

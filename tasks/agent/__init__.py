@@ -71,7 +71,7 @@ class Agent:
         # A sidecar ends once its workers have left.
         self.leave = Stop()
         bounds = Bounds(settings.celery.all_tasks, apps, settings.celery.application)
-        self.workers = Workers(engine, SkewWatch(settings.clock.max_skew_s), worker, bounds)
+        self.workers = Workers(engine, SkewWatch(), worker, bounds)
         self.desk = Desk(engine)
         self.claims = Claims(self.desk, settings.alert, bounds, self.workers.follows)
         self.ends = Ends(

@@ -15,20 +15,19 @@ _SAID = ("traceback", "returned")
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """Whether these are kept, and what is hidden in them."""
+    """What is hidden in these."""
 
-    are_kept: bool = True
     hidden: re.Pattern[str] | None = None
 
     @classmethod
     def by(cls, settings: CelerySettings) -> "Details":
         """Return what the settings say."""
-        return cls(settings.keep_details, settings.secret)
+        return cls(settings.secret)
 
     def in_lines(self, report: Mapping[str, Any]) -> dict[str, Any]:
         """Return a report with log lines in place of what the task said of its end."""
         kept = {key: value for key, value in report.items() if key not in (*_SAID, "lines")}
-        lines = [*self._lines(report)] if self.are_kept else []
+        lines = [*self._lines(report)]
         return {**kept, "lines": lines} if lines else kept
 
     def _lines(self, report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -29,6 +29,8 @@ from tasks.outgoing.mail.failures import MailRefused, MailServerFailed
 from tasks.outgoing.mail.message import Envelope, InvalidAddress, build_message, parse_address
 from tasks.outgoing.mail.transport import open_transport
 
+MAX_TRIES = 8
+
 logger = EventLog("minutebook.notices")
 # httpx logs whole URLs at INFO.
 logging.getLogger("httpx").setLevel(logging.WARNING)
@@ -51,11 +53,11 @@ def deliver(engine: sa.Engine, settings: Settings, message: tuple[UUID, int]) ->
         _check_ceiling(engine, settings, notice)
         hand_over(notice, settings)
     except Undelivered as error:
-        return _not_delivered(engine, settings, notice, error)
+        return _not_delivered(engine, notice, error)
     except Exception as error:  # no notice may end the worker's task
         logger.exception("notice_error", "notice {notice}: {target}", notice.id, where)
         unexpected = Undelivered(text_of(error), permanent=False)
-        return _not_delivered(engine, settings, notice, unexpected)
+        return _not_delivered(engine, notice, unexpected)
     persist(engine, lambda c: notices.finish(c, notice))
     logger.info("notice_delivered", "notice {notice}: {target} delivered", notice.id, where)
     return "done"
@@ -73,11 +75,9 @@ def _check_ceiling(engine: sa.Engine, settings: Settings, notice: Notice) -> Non
         raise Undelivered(str(error), permanent=False) from None
 
 
-def _not_delivered(
-    engine: sa.Engine, settings: Settings, notice: Notice, error: Undelivered
-) -> str:
+def _not_delivered(engine: sa.Engine, notice: Notice, error: Undelivered) -> str:
     text = str(error)
-    is_last = error.permanent or notice.tries >= settings.hook.max_tries
+    is_last = error.permanent or notice.tries >= MAX_TRIES
     where = f"{notice.kind} to {shown_target(notice.target)}"
     if is_last:
         logger.error(

@@ -45,7 +45,7 @@ def opened() -> Iterator[Callable[[bytes], None]]:
 def _sends(server: Server) -> None:
     """Send two messages; each is taken or refused, in the time that the answers have."""
     began = monotonic()
-    transport = SmtpTransport(server, TIMEOUT_S, 100_000)
+    transport = SmtpTransport(server, TIMEOUT_S)
     try:
         for _ in range(2):
             with suppress(MailServerFailed, MailRefused):

@@ -25,7 +25,7 @@ SECRET = "PASSW0RD"
 
 def send(port: int, timeout_s: float) -> None:
     """Send a message to the server on `port`."""
-    transport = SmtpTransport(Server.of_url(f"smtp://127.0.0.1:{port}"), timeout_s, 10_000)
+    transport = SmtpTransport(Server.of_url(f"smtp://127.0.0.1:{port}"), timeout_s)
     transport.send(message())
 
 

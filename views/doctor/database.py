@@ -29,6 +29,7 @@ from models.tables import actions as table
 from runtime.config import Settings
 from runtime.database import READ_ONLY, is_made, is_refusal, reason_of
 from runtime.postgresql import shares_sessions
+from runtime.skew import MAX_SKEW_S
 from views.daemon import daemon_in
 from views.doctor.allowed import check_allowed
 from views.doctor.celery import check_tasks
@@ -113,7 +114,7 @@ def _all_stored(connection: sa.Connection, settings: Settings) -> Iterator[Check
     now, skew_s = read_both(connection)
     verdict = verdict_in(connection, settings, WHOLE_INSTALLATION)
     yield from _judged(verdict)
-    yield from _clock(verdict, skew_s, settings.clock.max_skew_s)
+    yield from _clock(verdict, skew_s)
     yield from _tz(connection)
     yield from _daemon(connection, settings, now)
     plans = _active_plans(connection)
@@ -134,8 +135,8 @@ def _judged(verdict: Verdict) -> Iterator[Checked]:
             yield make[one.severity](CHECKS[one.kind], one.text, one.remedy)
 
 
-def _clock(verdict: Verdict, skew_s: float, most_s: float) -> Iterator[Checked]:
-    if abs(skew_s) > most_s:
+def _clock(verdict: Verdict, skew_s: float) -> Iterator[Checked]:
+    if abs(skew_s) > MAX_SKEW_S:
         text = f"this machine is {skew_s:+.1f} s off the database"
         yield warning("clock", text, "set it right (NTP); the database's clock alone decides")
     elif Kind.CLOCK not in verdict.counts:

@@ -22,7 +22,7 @@ PARTS = {
     "downloads": ("downloads", "one file a domain"),
     "scratch": ("scratch", "the next import of the domain"),
     "broker": ("broker", "the messages that wait"),
-    "mail": ("mail", "SCHED_MAIL_FOLDER_MB"),
+    "mail": ("mail", "the oldest messages go"),
     "data": ("data", "nothing"),
     "kept-ends": ("ends", "the database"),
 }

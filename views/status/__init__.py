@@ -102,7 +102,6 @@ class Status(View):
     now: Instant = Field(description="By the clock of the database.")
     verdict: Verdict = Field(description="Whether all is well, and what is not.")
     daemon: Daemon | None = Field(description="Null before the first tick.")
-    max_skew_s: Seconds = Field(description="Largest allowed clock skew in seconds.")
     clock_set_back: ClockSetBack | None = Field(description="In the last 24 hours.")
     downtime: Downtime | None = Field(description="In the last 24 hours.")
     workers: tuple[Worker, ...] = Field(description="The workers that were seen lately.")
@@ -132,7 +131,6 @@ def status_in(connection: sa.Connection, settings: Settings) -> Status:
         now=now,
         verdict=verdict,
         daemon=daemon,
-        max_skew_s=settings.clock.max_skew_s,
         clock_set_back=_clock_set_back(connection, now),
         downtime=last_downtime(connection, now - DAY),
         workers=tuple(map(Worker.of, facts.readers.live)),

@@ -14,6 +14,7 @@ from models.store.ticks import CLOCK_WAS_WRONG
 from models.values import counted
 from models.values.durations import lasting
 from runtime.config import Settings
+from runtime.skew import MAX_SKEW_S
 from views.daemon import Daemon
 from views.doctor.disk import NO_SPACE, Disk
 from views.verdict.finding import Finding, Kind, Severity
@@ -46,7 +47,7 @@ def findings_of(facts: Facts, settings: Settings, disk: Disk | None) -> Iterator
     yield from _broker(facts)
     yield from _application_brokers(facts)
     yield from _workers(facts)
-    yield from _clocks(facts, settings.clock.max_skew_s)
+    yield from _clocks(facts)
     if disk is not None:
         yield from _disk(disk, str(settings.home))
         yield from _locked(facts)
@@ -181,7 +182,7 @@ def _behind(facts: Facts, late: timedelta) -> Iterator[Finding]:
             yield _found(Kind.QUEUE_BEHIND, _ATTENTION, text, remedy, since)
 
 
-def _clocks(facts: Facts, most_s: float) -> Iterator[Finding]:
+def _clocks(facts: Facts) -> Iterator[Finding]:
     last_now, now = facts.known.last_now, facts.known.now
     if last_now is not None and last_now - now > CLOCK_WAS_WRONG:
         text = f"the last tick's now lies {lasting(last_now - now)} ahead of the database's clock"
@@ -191,7 +192,7 @@ def _clocks(facts: Facts, most_s: float) -> Iterator[Finding]:
     if facts.daemon is not None and facts.daemon.is_ticking:
         machines.append((f"daemon {facts.daemon.name}", facts.daemon.clock_skew_s))
     for name, skew_s in machines:
-        if abs(skew_s or 0.0) > most_s:
+        if abs(skew_s or 0.0) > MAX_SKEW_S:
             text = f"the machine of {name} is {skew_s:+.1f} s off the database"
             yield _found(Kind.CLOCK, _ATTENTION, text, "set its clock right (NTP)")
 

@@ -12,16 +12,17 @@ from typing import Generic, TypeVar
 from data.watch import Watch
 
 CHECK_S = 0.1
+# Threads of one refresh.
+AT_ONCE = 4
 T = TypeVar("T")
 Act = Callable[[Watch], T]
 Note = Callable[[str, int, int | None], None]
 
 
 class Parallel(Generic[T]):
-    """Runs named `act`s in threads, at most `limit` at once; calls `note` with their progress."""
+    """Runs named `act`s in threads, four at once; calls `note` with their progress."""
 
-    def __init__(self, limit: int, should_stop: Callable[[], bool], note: Note) -> None:
-        self._limit = limit
+    def __init__(self, should_stop: Callable[[], bool], note: Note) -> None:
         self._should_stop = should_stop
         self._note = note
         # The last progress of each thread, not yet reported by the waiting thread.
@@ -37,7 +38,7 @@ class Parallel(Generic[T]):
             return
         watches = {name: self._watch(name) for name in acts}
         pending: set[Future[T]] = set()
-        pool = ThreadPoolExecutor(min(self._limit, len(acts)), thread_name_prefix="source")
+        pool = ThreadPoolExecutor(min(AT_ONCE, len(acts)), thread_name_prefix="source")
         try:
             names = {pool.submit(act, watches[name]): name for name, act in acts.items()}
             pending = set(names)

@@ -266,13 +266,10 @@ class _Refresh:
             self._progress(phase, name)
             self.room.check()
 
-        context = self.context
         if self._should_stop():
             raise Stopped
         self._progress(phase, ", ".join(known) or None)
-        parallel: Parallel[T] = Parallel(
-            context.settings.fetch.parallel, self._should_stop, partial(self._note, phase)
-        )
+        parallel: Parallel[T] = Parallel(self._should_stop, partial(self._note, phase))
         parallel.run({name: partial(_guarded, act, known[name]) for name in known}, done)
         if self.report.stopped:
             raise Stopped

@@ -12,6 +12,7 @@ from typing import Any
 from tasks.outgoing.mail.failures import MailRefused
 from tasks.outgoing.mail.message import POLICY
 
+MOST_BYTES = 10 * 2**20
 UNUSUAL = "a name or the subject cannot be written as a header; write it more plainly"
 _BARE_BREAK = re.compile(rb"(?<!\r)\n|\r(?!\n)")
 
@@ -26,10 +27,10 @@ class Payload:
     is_utf8: bool
 
 
-def payload_of(message: EmailMessage, max_bytes: int) -> Payload:
+def payload_of(message: EmailMessage) -> Payload:
     """Return the message's bytes.
 
-    Raises MailRefused if they are more than `max_bytes`, or if a reader of the bytes would find
+    Raises MailRefused if they are more than `MOST_BYTES`, or if a reader of the bytes would find
     other headers or addresses than the message has.
     """
     sender, recipient = (_address(message, name) for name in ("From", "To"))
@@ -41,8 +42,8 @@ def payload_of(message: EmailMessage, max_bytes: int) -> Payload:
     except Exception:  # unusual names make the library raise errors of many types
         raise MailRefused(UNUSUAL, permanent=True) from None
     content = stream.getvalue()
-    if len(content) > max_bytes:
-        text = f"a message of {len(content):,} bytes; SCHED_MAIL_MAX_BYTES allows {max_bytes:,}"
+    if len(content) > MOST_BYTES:
+        text = f"a message of {len(content):,} bytes; the most is {MOST_BYTES:,}"
         raise MailRefused(text, permanent=True)
     _check_headers(message, content)
     return Payload(sender, recipient, content, is_utf8)

@@ -65,7 +65,6 @@ class SmtpTransport:
 
     server: Server
     timeout_s: float
-    max_bytes: int
     _client: smtplib.SMTP | None = field(default=None, init=False, repr=False)
     _sent: int = field(default=0, init=False)
     _used_at: float = field(default=0.0, init=False)
@@ -77,7 +76,7 @@ class SmtpTransport:
         Raises MailRefused if this message was not accepted, or possibly not, and MailServerFailed
         if the next one would fail too.
         """
-        payload = payload_of(message, self.max_bytes)
+        payload = payload_of(message)
         self._leave_worn()
         was_open = self._client is not None
         try:

@@ -14,6 +14,11 @@ from tasks.outgoing.mail.failures import MailServerFailed
 from tasks.outgoing.mail.payload import payload_of
 from tasks.outgoing.mail.smtp import Server, SmtpTransport
 
+# How long an SMTP server may take to answer.
+ANSWERS_WITHIN_S = 20.0
+# The most that the whole folder may take; the newest message stays, whatever its size.
+MOST_IN_FOLDER = 256 * 2**20
+
 
 class Transport(Protocol):
     """Sends messages one after the other."""
@@ -30,11 +35,11 @@ def open_transport(settings: Settings) -> Iterator[Transport]:
     """Yield the configured transport; it connects to SMTP at the first message."""
     url = settings.smtp_url.get_secret_value()
     if not url:
-        folder = _folder(settings)
+        folder = FolderTransport(settings.home / "mail")
         yield folder
         folder.remove_oldest()
         return
-    transport = SmtpTransport(Server.of_url(url), settings.mail.timeout_s, settings.mail.max_bytes)
+    transport = SmtpTransport(Server.of_url(url), ANSWERS_WITHIN_S)
     try:
         yield transport
     except BaseException:
@@ -48,17 +53,12 @@ def probe(settings: Settings, timeout_s: float) -> str:
     """Return the destination of mail after testing it without sending. Raises MailServerFailed."""
     url = settings.smtp_url.get_secret_value()
     if not url:
-        return _folder(settings).probe()
-    transport = SmtpTransport(Server.of_url(url), timeout_s, settings.mail.max_bytes)
+        return FolderTransport(settings.home / "mail").probe()
+    transport = SmtpTransport(Server.of_url(url), timeout_s)
     try:
         return transport.probe()
     finally:
         transport.close()
-
-
-def _folder(settings: Settings) -> "FolderTransport":
-    folder, mail = settings.home / "mail", settings.mail
-    return FolderTransport(folder, mail.max_bytes, mail.folder_mb * 2**20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +66,10 @@ class FolderTransport:
     """Writes each message to `folder`, in a file named by Message-ID, which a repeat replaces."""
 
     folder: Path
-    max_bytes: int
-    # The most that the whole folder may take; the newest message stays, whatever its size.
-    most_bytes: int
 
     def send(self, message: EmailMessage) -> None:
         """Write the message, whole or not at all."""
-        content = payload_of(message, self.max_bytes).content
+        content = payload_of(message).content
         file = self.folder / (str(message["Message-ID"]).strip("<>").replace("/", "_") + ".eml")
         part = file.with_suffix(".part")
         try:
@@ -91,7 +88,7 @@ class FolderTransport:
         # The unfinished ones of killed processes count, and go, as well.
         total = sum(size for _, size, _ in written)
         for _, size, file in sorted(written)[:-1]:
-            if total <= self.most_bytes:
+            if total <= MOST_IN_FOLDER:
                 return
             # Another worker may have been here before, or the folder is read-only by now.
             with suppress(OSError):

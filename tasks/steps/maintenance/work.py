@@ -18,6 +18,8 @@ from runtime.plug_ins import added
 from tasks.step_context import WorkContext
 
 BATCH = 500
+# Tick reports, workers that are gone, and keys of many changes at once.
+TICKS_KEPT_FOR = timedelta(days=7)
 # Prunes at most so many rows; returns how many.
 Batch = Callable[[sa.Connection, int], int]
 
@@ -78,12 +80,11 @@ def _of_installation(context: WorkContext) -> dict[str, Batch]:
     """Return what the maintenance of `default` alone prunes."""
     if context.small_app.name != DEFAULT_APP:
         return {}
-    age = timedelta(days=context.settings.retention.ticks_days)
     kept_for = context.settings.retention.kept_for
     return {
-        "ticks": lambda c, most: retention.prune_ticks(c, age, most),
+        "ticks": lambda c, most: retention.prune_ticks(c, TICKS_KEPT_FOR, most),
         "pauses": lambda c, most: retention.prune_pauses(c, kept_for, most),
-        "workers": lambda c, most: retention.prune_workers(c, age, most),
+        "workers": lambda c, most: retention.prune_workers(c, TICKS_KEPT_FOR, most),
     }
 
 

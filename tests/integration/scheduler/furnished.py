@@ -248,7 +248,7 @@ class Furnished:
     def _context(self, id: UUID) -> WorkContext:
         """Return a context of maintenance that keeps rows for an hour."""
         hour = 1 / 24
-        kept = {"operations_days": hour, "ticks_days": hour, "snapshots": 0}
+        kept = {"operations_days": hour, "snapshots": 0}
         retention = self.settings.retention.model_copy(update=kept)
         return WorkContext(
             operation_id=id,

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+import views.metrics
 from models.roles import Role
 from models.sql import read_clock
 from models.store import ticks as stored
@@ -272,10 +273,10 @@ def test_the_last_tick_is_shown_at_once(web: Web) -> None:
     assert found["last_tick_age_seconds"][()] < 60
 
 
-def test_small_apps_beyond_the_most_share_a_series(web: Web) -> None:
-    settings = web.opened.settings
-    few = settings.web.model_copy(update={"metrics_apps": 1})
-    web.opened.__dict__["settings"] = settings.model_copy(update={"web": few})
+def test_small_apps_beyond_the_most_share_a_series(
+    web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(views.metrics, "MOST_APPS", 1)
 
     apps = {labels[0] for labels in slow_samples(web.opened).values["actions"]}
     assert apps == {OTHER}

@@ -17,6 +17,7 @@ from tests.factories import row_of
 from tests.integration.web.conftest import Serve, Web
 from tests.integration.web.jobs import make_due, make_job
 from views import status
+from web.routing import THREADS
 
 SLOW, WORKERS, BEATS = 200, 50, 3
 SOON_S = 30
@@ -44,7 +45,7 @@ def slow(web: Web, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         for _ in range(SLOW):
             one = opened.enter_context(socket.create_connection(address, SOON_S))
             one.sendall(asked.encode())
-        for _ in range(web.opened.settings.web.threads):
+        for _ in range(THREADS):
             assert begun.acquire(timeout=SOON_S)
         try:
             yield

@@ -30,7 +30,7 @@ def test_the_database_read_its_clock_at_any_moment_of_the_round_trip(
 
 def test_a_clock_that_is_off_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "minutebook.clock")
-    watch = SkewWatch(2.0)
+    watch = SkewWatch()
 
     offs = []
     for skew in (1.9, 2.1, 30.0, -30.0, 0.5):
@@ -43,7 +43,7 @@ def test_a_clock_that_is_off_is_logged_once(caplog: pytest.LogCaptureFixture) ->
 
 
 def test_a_wall_clock_that_was_set_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    watch = SkewWatch(2.0)
+    watch = SkewWatch()
 
     for wall, monotonic in ((1000.0, 10.0), (1010.5, 20.0), (4620.0, 30.0), (4630.0, 40.0)):
         watch.note_wall(wall, monotonic)

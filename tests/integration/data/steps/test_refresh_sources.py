@@ -212,8 +212,8 @@ def test_a_reader_that_takes_too_long_is_ended(work: Work, register: Register) -
     )
     work.apply(domains={"a": CRM})
 
-    with pytest.raises(StepFailed, match=r"crm takes longer than SCHED_FETCH_READER_S=0\.5"):
-        ran(work, settings={"fetch": FetchSettings(reader_s=0.5)})
+    with pytest.raises(StepFailed, match=r"crm takes longer than SCHED_FETCH_IMPORT_S=0\.5"):
+        ran(work, settings={"fetch": FetchSettings(import_s=0.5)})
 
 
 def test_wrong_parameters_are_reported_without_their_values(work: Work, register: Register) -> None:
@@ -640,7 +640,7 @@ def test_rows_that_came_meanwhile_are_not_lost(work: Work, register: Register) -
         assert len(stored.paths(connection, work.app.id)) == 1
 
 
-def test_domains_are_downloaded_side_by_side_within_the_limit(work: Work, web: WebSource) -> None:
+def test_four_domains_are_downloaded_side_by_side(work: Work, web: WebSource) -> None:
     names = ["a", "b", "c", "d", "e"]
     for name in names:
         web.pages[f"/{name}.csv"] = Page(b"id\n1\n", trickle_s=0.05)
@@ -654,12 +654,12 @@ def test_domains_are_downloaded_side_by_side_within_the_limit(work: Work, web: W
     context = work.context(
         RefreshParameters(),
         should_stop=count,
-        fetch=FetchSettings(allow_private=True, parallel=3),
+        fetch=OPEN,
     )
     result = refresh.run(context)
 
     assert result.details["rewritten"] == names
-    assert max(at_once) == 3
+    assert max(at_once) == 4
     assert work.progress.phases == ["probe", "download", "import"]
 
 

@@ -20,6 +20,7 @@ from models.tables import deliveries as table
 from models.tables import operations
 from runtime.clock import monotonic
 from runtime.sections.mail import MailSettings
+from tasks.outgoing.mail import transport
 from tasks.step_context import WorkContext
 from tests.integration.data.steps.conftest import ANN, BEN, Work, text_of
 from tests.mail_server import MailServer, mail_server
@@ -374,10 +375,13 @@ def test_what_was_taken_before_the_connection_broke_comes_again_under_the_same_i
     assert smtp.took[0][1]["Message-ID"] == smtp.took[2][1]["Message-ID"]
 
 
-def test_a_server_that_answers_too_late_is_uncertain(mailing: Work, smtp: MailServer) -> None:
+def test_a_server_that_answers_too_late_is_uncertain(
+    mailing: Work, smtp: MailServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "ANSWERS_WITHIN_S", 0.5)
     smtp.hangs.add("ann")
 
-    result = send_email.run(context_of(mailing, smtp, mail=MailSettings(timeout_s=0.5)))
+    result = send_email.run(context_of(mailing, smtp))
 
     assert result.details["put_off"]["count"] == result.details["uncertain"] == 1
     assert smtp.recipients == ["ben@example.com"]

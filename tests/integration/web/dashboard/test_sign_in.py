@@ -17,6 +17,7 @@ from tests.integration.web.conftest import APP, Serve, Web
 from tests.integration.web.dashboard.conftest import OWN_PAGE, Browse
 from views import tokens
 from views.tokens import sessions
+from web import access
 
 SIGNED_OUT = (303, "/sign-in?next=/account")
 
@@ -94,11 +95,10 @@ def test_whatever_is_entered_is_a_wrong_token(web: Web, browse: Browse, wrong: s
 
 
 def test_wrong_tokens_and_links_count_to_one_limit(
-    home_of: Callable[[str], Settings], serve: Serve, browse: Browse
+    web_on_sqlite: Web, browse: Browse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = home_of("sqlite")
-    strict = settings.web.model_copy(update={"failures": 3})
-    web = serve(settings.model_copy(update={"web": strict}))
+    monkeypatch.setattr(access, "MOST_FAILURES", 3)
+    web = web_on_sqlite
     browser = browse(web)
     wrong = web.client(role=None, headers={"Authorization": "Bearer mbt_0_x"})
 

@@ -49,10 +49,10 @@ def test_a_hostile_task_cannot_fill_the_table() -> None:
     assert {len(text) for _, text in found} == {LONGEST_LINE}
 
 
-def test_an_installation_may_keep_nothing() -> None:
-    details = Details.by(CelerySettings(keep_details=False))
+def test_an_installation_may_hide_all() -> None:
+    details = Details.by(CelerySettings(hide=".+"))
 
-    assert lines_of({"traceback": ["a"], "returned": "b"}, details) == []
+    assert {text for _, text in lines_of({"traceback": ["a"], "returned": "b"}, details)} == {"***"}
 
 
 def test_an_expression_that_is_none_stops_the_start() -> None:

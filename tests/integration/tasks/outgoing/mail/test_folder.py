@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from runtime.config import load_settings
+from tasks.outgoing.mail import transport
 from tasks.outgoing.mail.transport import FolderTransport, open_transport
 
 MIB = 2**20
@@ -31,14 +32,15 @@ def names(folder: Path) -> set[str]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(transport, "MOST_IN_FOLDER", MIB)
     return tmp_path / "mail"
 
 
 def send(tmp_path: Path, *messages: EmailMessage) -> None:
-    with open_transport(load_settings(tmp_path, {"SCHED_MAIL_FOLDER_MB": "1"})) as transport:
+    with open_transport(load_settings(tmp_path, {})) as opened:
         for one in messages:
-            transport.send(one)
+            opened.send(one)
 
 
 def test_the_oldest_messages_go(tmp_path: Path, folder: Path) -> None:
@@ -74,6 +76,6 @@ def test_what_a_killed_process_left_unfinished_goes_and_other_files_stay(
 
 
 def test_a_folder_that_is_not_there_is_left_alone(folder: Path) -> None:
-    FolderTransport(folder, MIB, MIB).remove_oldest()
+    FolderTransport(folder).remove_oldest()
 
     assert not folder.exists()

@@ -31,7 +31,7 @@ def message_to(who: str, text: str = "Hello") -> EmailMessage:
 @contextmanager
 def sending(server: MailServer, timeout_s: float = 20) -> Iterator[Sends]:
     """Yield a function that sends to recipients, one after the other."""
-    transport = SmtpTransport(Server.of_url(server.url), timeout_s, 10_000_000)
+    transport = SmtpTransport(Server.of_url(server.url), timeout_s)
 
     def send(*who: str, text: str = "Hello") -> None:
         for one in who:
@@ -215,11 +215,11 @@ def test_a_message_larger_than_the_server_takes_is_not_begun() -> None:
         assert server.recipients == ["ben@example.com"]
 
 
-def test_a_message_larger_than_the_setting_is_not_begun(smtp: MailServer) -> None:
-    transport = SmtpTransport(Server.of_url(smtp.url), 5, 1_000)
+def test_a_message_over_ten_mib_is_not_begun(smtp: MailServer) -> None:
+    transport = SmtpTransport(Server.of_url(smtp.url), 5)
 
-    with pytest.raises(MailRefused, match="SCHED_MAIL_MAX_BYTES allows 1,000") as refused:
-        transport.send(message_to("ann", "word " * 1_000))
+    with pytest.raises(MailRefused, match="the most is 10,485,760") as refused:
+        transport.send(message_to("ann", ("word " * 15 + "\n") * 150_000))
 
     assert refused.value.permanent
     assert smtp.sessions == 0
