@@ -1,4 +1,4 @@
-"""docs/explanation/dependencies.md: one line why for each direct dependency, and for no other."""
+"""docs/dev/dependencies.md: one line why for each direct dependency, and for no other."""
 
 import re
 import tomllib
@@ -6,7 +6,7 @@ from itertools import chain
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "explanation" / "dependencies.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "dev" / "dependencies.md").read_text(encoding="utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 EXTRAS = [lines for name, lines in PROJECT["optional-dependencies"].items() if name != "dev"]

@@ -1,4 +1,4 @@
-"""docs/explanation/security/attacks.md: the table is that of the attacks, whose tests exist."""
+"""docs/dev/attacks.md: the table is that of the attacks, whose tests exist."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ from tests.hostile.attacks import ATTACKS
 from tests.hostile.two_tenants import table
 
 ROOT = Path(__file__).parents[2]
-PAGE = text_of("explanation/security/attacks")
+PAGE = text_of("dev/attacks")
 
 
 def test_the_table_is_made_from_the_attacks() -> None:

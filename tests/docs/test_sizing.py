@@ -57,8 +57,7 @@ ROW = re.compile(r"^\| ([\d,]{6,}) \| (.*) \|$", re.M)
 
 
 def test_the_table_of_how_far_it_goes_follows_from_its_formulas() -> None:
-    page = PAGE.with_name("how-far-it-goes.md").read_text(encoding="utf-8")
-    rows = ROW.findall(page)
+    rows = ROW.findall(PAGE.read_text(encoding="utf-8"))
 
     assert [int(number.replace(",", "")) for number, _ in rows] == [10**n for n in range(4, 8)]
     for number, cells in rows:

@@ -1,7 +1,7 @@
 """The attacks of two hostile editors, and of the servers and files that they name.
 
 Each is carried out against real code: by commands and operations on the installation of `Stage`, or
-by the tests that make it. The table in docs/explanation/security/attacks.md is made from this list.
+by the tests that make it. The table in docs/dev/attacks.md is made from this list.
 """
 
 import json

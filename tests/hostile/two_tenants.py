@@ -1,6 +1,6 @@
 """`make attack`: carry out each attack on one installation with two small apps, a line each.
 
-`python -m tests.hostile.two_tenants --table` prints that of docs/explanation/security/attacks.md.
+`python -m tests.hostile.two_tenants --table` prints that of docs/dev/attacks.md.
 """
 
 import logging
