@@ -40,7 +40,6 @@ from runtime.sections import (
 )
 from runtime.sections.celery import CelerySettings
 from runtime.sections.commands import why_no_command
-from runtime.sections.counterparts import COUNTERPARTS
 from runtime.sections.data import Channels, Connections, FetchSettings, SnapshotSettings
 from runtime.sections.limits import LimitSettings
 from runtime.sections.mail import MailSettings
@@ -316,27 +315,15 @@ def _place(values: dict[str, Any], path: tuple[str, ...], value: str) -> None:
 
 
 def unknown_variables(environ: Mapping[str, str]) -> list[str]:
-    """Return one warning for each variable that looks like a setting but is none.
-
-    A variable of another scheduler names its counterpart.
-    """
+    """Return one warning for each variable that looks like a setting but is none."""
     known = [variable_of(path) for path in setting_paths()]
     warnings = []
     for variable in sorted(environ):
-        if variable in COUNTERPARTS:
-            hint = f"; {COUNTERPARTS[variable]}"
-        elif variable in SETTINGS:
-            hint = f"; {SETTINGS[variable]}"
-        elif (
-            not variable.startswith(PREFIX)
-            or variable in (*known, *NO_SETTINGS)
-            or named_path(variable) is not None
-        ):
-            continue
-        else:
-            nearest = difflib.get_close_matches(variable, known, 1)
-            hint = f"; did you mean {nearest[0]}?" if nearest else ""
-        warnings.append(f"{variable} is not a setting{hint}")
+        is_known = variable in (*known, *NO_SETTINGS) or named_path(variable) is not None
+        if variable.startswith(PREFIX) and not is_known:
+            nearest = [f"did you mean {one}?" for one in difflib.get_close_matches(variable, known)]
+            hint = SETTINGS.get(variable) or next(iter(nearest), None)
+            warnings.append(f"{variable} is not a setting" + (f"; {hint}" if hint else ""))
     return warnings
 
 

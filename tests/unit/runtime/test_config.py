@@ -2,7 +2,6 @@
 
 import logging
 import os
-import re
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +19,6 @@ from runtime.config import (
 )
 from runtime.database import is_made, make_engine
 from runtime.embedded import broker_command
-from runtime.sections.counterparts import COUNTERPARTS
 from runtime.sections.variables import variable_of
 
 
@@ -279,15 +277,6 @@ def test_an_unknown_variable_is_warned_about(
         load_settings(tmp_path, {"SCHED_BROKR_URL": "redis://x/0"})
 
     assert "did you mean SCHED_BROKER_URL?" in caplog.text
-
-
-@pytest.mark.parametrize(("variable", "hint"), COUNTERPARTS.items())
-def test_a_variable_of_another_scheduler_names_its_counterpart(variable: str, hint: str) -> None:
-    known = {variable_of(path) for path in setting_paths()}
-
-    assert unknown_variables({variable: "x"}) == [f"{variable} is not a setting; {hint}"]
-    assert {*re.findall(r"SCHED_\w+", hint)} <= known
-    assert variable not in known
 
 
 def test_a_long_home_has_a_short_socket(tmp_path: Path) -> None:
