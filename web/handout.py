@@ -169,7 +169,7 @@ class Handout:
         if not pairs:
             return False
         count = await self._take(pairs)
-        if count and self.opened.settings.log.poll_stats:
+        if count:
             figures = {"promoted_count": count, "poll_duration_ms": _ms(monotonic() - began)}
             work.log_event(logging.INFO, "poll_stats", figures)
         return count > 0

@@ -129,4 +129,3 @@ class LogSettings(Section):
     level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
         "INFO", description="least level shown"
     )
-    poll_stats: bool = Field(True, description="whether each hand-over of jobs over HTTP is logged")

@@ -24,11 +24,9 @@ from models.store.presence import Seen
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import operations as table
 from runtime.clock import wait_for
-from runtime.config import Settings
 from runtime.database import reading
 from runtime.logs.events import Line
 from runtime.sections import AlertSettings
-from runtime.sections.processes import LogSettings
 from scheduler.changes import editing
 from scheduler.dispatch import dispatch_ready
 from scheduler.explain.operation_text import waits
@@ -308,18 +306,6 @@ def figures_of(caplog: pytest.LogCaptureFixture, event: str) -> Mapping[str, obj
     lines = [one.msg for one in caplog.records if isinstance(one.msg, Line)]
     (found,) = [one.values for one in lines if one.event == event]
     return found
-
-
-def test_hand_overs_are_logged_unless_a_setting_silences_them(
-    settings: Settings, serve: Serve, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO, "minutebook.jobs")
-    desk = serve(settings.model_copy(update={"log": LogSettings(poll_stats=False)}))
-    make_due(desk.engine, make_job(desk.engine))
-
-    next_job(desk.client(Role.WORKER))
-
-    assert not [one for one in caplog.records if one.message.startswith("poll_stats")]
 
 
 def test_a_permanent_error_is_not_retried(desk: Web) -> None:
