@@ -34,6 +34,7 @@ from runtime.remedies import explained
 from runtime.sections import (
     AlertSettings,
     HookSettings,
+    MailSettings,
     Names,
     SecretSettings,
     Section,
@@ -42,7 +43,6 @@ from runtime.sections.celery import CelerySettings
 from runtime.sections.commands import why_no_command
 from runtime.sections.data import Channels, Connections, FetchSettings, SnapshotSettings
 from runtime.sections.limits import LimitSettings
-from runtime.sections.mail import MailSettings
 from runtime.sections.named import Named
 from runtime.sections.processes import (
     LogSettings,

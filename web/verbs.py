@@ -130,7 +130,8 @@ def _argument(one: Parameter, function: Function, verb: Verb) -> _Argument:
     if one.name in arguments_in_body(function):
         return _in_body(one, verb)
     if one.name == "expects":
-        return _Argument(one.name, [_taken("if_match", IfMatch, None)], _revision)
+        of_tag = [_taken("if_match", IfMatch, None)]
+        return _Argument(one.name, of_tag, lambda v: revision_in(expected_tag(v["if_match"])))
     if one.name == "key":
         of_header = [_taken("idempotency_key", IdempotencyKey, None)]
         return _Argument(one.name, of_header, itemgetter("idempotency_key"))
@@ -140,10 +141,6 @@ def _argument(one: Parameter, function: Function, verb: Verb) -> _Argument:
     name = verb.names.get(one.name, one.name)
     kind = one.annotation if f"{{{name}}}" in verb.path else _in_query(one.annotation)
     return _Argument(one.name, [_taken(name, kind, one.default)], itemgetter(name))
-
-
-def _revision(values: Values) -> int | None:
-    return revision_in(expected_tag(values["if_match"]))
 
 
 def _in_query(kind: Any) -> Any:

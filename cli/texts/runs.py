@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import Any
 
 from scheduler.on_demand.many import ManyVerb
@@ -12,7 +13,6 @@ from views.runs import (
     Outcomes,
     Ran,
     RanAll,
-    RanOfAll,
     Repeated,
     RepeatedAll,
     RunPlan,
@@ -37,10 +37,6 @@ def _each(words: Callable[[Any], str]) -> Many:
                 yield f"{one.id}: {words(one)}{', ' + one.state if is_awaited else ''}"
 
     return form
-
-
-def _of_all(one: RanOfAll) -> str:
-    return one.action
 
 
 def _repeated(one: Repeated) -> str:
@@ -101,7 +97,7 @@ def _bulk(done: Bulk) -> Iterator[str]:
 FORMS = {
     Bulk: _bulk,
     Ran: _ran,
-    RanAll: _each(_of_all),
+    RanAll: _each(attrgetter("action")),
     RepeatedAll: _each(_repeated),
     CancelledAll: _each(_cancelled),
     RunPlan: _plan,
