@@ -1,6 +1,5 @@
 """One installation under test: a home folder, a database, a broker, and its processes."""
 
-import base64
 import json
 import signal
 from collections.abc import Callable, Mapping
@@ -300,22 +299,16 @@ class Installation:
                     client.lpush(queue, _again(raw))
             return int(client.llen(queue))
 
-    def put_messages(
-        self, raws: list[bytes], id: UUID | None = None, queue: str = "minutebook.quick"
-    ) -> None:
-        """Put messages that were kept into the queue, as if late; with `id`, for that one."""
+    def put_messages(self, raws: list[bytes], queue: str = "minutebook.quick") -> None:
+        """Put messages that were kept into the queue, as if late."""
         with self.broker.client() as client:
             for raw in raws:
-                client.lpush(queue, _again(raw, id))
+                client.lpush(queue, _again(raw))
 
     def kept_messages(self, queue: str = "minutebook.quick") -> list[bytes]:
         """Return the raw messages that wait in a queue."""
         with self.broker.client() as client:
             return list(client.lrange(queue, 0, -1))
-
-    def queue_is_empty(self, queue: str = "minutebook.quick") -> bool:
-        """Whether nothing waits in a queue."""
-        return not self.kept_messages(queue)
 
     def _told(self, id: UUID) -> str:
         row = self.row(id)
@@ -323,12 +316,7 @@ class Installation:
         return "\n".join([str(row), str(self.trace.story(id)), *logs])
 
 
-def _again(raw: bytes, id: UUID | None = None) -> str:
+def _again(raw: bytes) -> str:
     message: dict[str, Any] = json.loads(raw)
-    if id is not None:
-        (_, *rest), *others = json.loads(base64.b64decode(message["body"]))
-        body = json.dumps([[str(id), *rest], *others])
-        message["body"] = base64.b64encode(body.encode()).decode()
-        message["headers"] |= dict.fromkeys(("id", "root_id"), str(id))
     message["properties"]["delivery_tag"] = str(uuid4())
     return json.dumps(message)

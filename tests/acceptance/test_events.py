@@ -6,18 +6,6 @@ from typing import Any
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import until
 
-TEMPLATES = {
-    "welcome back": {
-        "subject": "Welcome back, {{ recipient.name }}",
-        "text": "Good to see you, {{ recipient.name }}.",
-    }
-}
-ON_SEEN = {
-    "name": "welcome back",
-    "operations": {"send_email": {"template": "welcome back"}},
-    "when": {"on": "instance.user.last_seen"},
-    "recipients": {"groups": ["shop"]},
-}
 PAID = {"name": "thanks", "operations": {"trace_one": True}, "when": {"on": "order.paid"}}
 
 
@@ -26,30 +14,6 @@ def add(installation: Installation, kind: str, document: dict[str, Any]) -> Any:
     file = installation.file(f"{document['name']}.json")
     file.write_text(json.dumps(document))
     return installation.cli(kind, "add", str(file))
-
-
-def mails(installation: Installation) -> list[str]:
-    return [path.read_text() for path in (installation.home / "mail").glob("*.eml")]
-
-
-def test_a_user_who_is_seen_gets_the_mail_and_nobody_else(installation: Installation) -> None:
-    add(installation, "app", {"name": "default", "zone": "UTC", "templates": TEMPLATES})
-    for id in ("ann@example.com", "ben@example.com", "cleo@example.com"):
-        groups = () if id.startswith("cleo") else ("--group", "shop")
-        installation.cli("user", "add", id, "--activated-at", "now", *groups)
-    add(installation, "action", ON_SEEN)
-    installation.worker()
-    installation.daemon()
-
-    for id in ("ann@example.com", "cleo@example.com"):
-        installation.cli("event", "send", "instance.user.last_seen", "--user", id)
-    until(lambda: installation.count_of("success") == 1, "one operation has ended")
-
-    (mail,) = mails(installation)
-    (row,) = installation.rows()
-    assert row["subject"] == "ann@example.com"
-    assert "To: ann@example.com" in mail
-    assert "welcome back" in row["triggerer"]
 
 
 def test_each_order_runs_once_with_two_daemons_of_which_one_is_killed(

@@ -17,7 +17,6 @@ from models import tables
 from models.operation import ENDED
 from processes.web import STOP_WITHIN_S
 from runtime.clock import wait_for
-from runtime.database import reading
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import until
 from tests.acceptance.standstill import standing_still
@@ -31,42 +30,6 @@ def end_of(web: httpx.Client, id: object) -> dict[str, Any]:
     until(lambda: web.get(path).json()["state"] in ENDED, f"{path} has ended")
     shown: dict[str, Any] = web.get(path).json()
     return shown
-
-
-def test_an_operation_is_run_and_followed_to_its_end(installation: Installation) -> None:
-    action = installation.action()
-    installation.worker(is_awaited=True)
-    _, address = start_web(installation)
-    with client(installation, address) as (web,):
-        ran = web.post(f"/api/actions/{action.uid}:run").json()
-        shown = end_of(web, ran["id"])
-        explained = web.get(
-            f"/api/actions/{action.uid}/explain", params={"at": shown["occurrence_at"]}
-        ).json()
-
-    assert shown["state"] == "success"
-    assert explained["operations"][0]["id"] == ran["id"]
-
-
-def _is_asked(installation: Installation) -> bool:
-    """Return whether the web process has recorded that a worker asks it for jobs."""
-    with reading(installation.engine) as connection:
-        return connection.execute(sa.select(tables.workers)).first() is not None
-
-
-@pytest.mark.parametrize("store", ["sqlite"])
-def test_a_stop_answers_the_workers_that_wait(installation: Installation) -> None:
-    web, address = start_web(installation)
-    with client(installation, address, role="worker") as (asked,), ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(asked.get, "/jobs/next")
-        until(lambda: _is_asked(installation), "a worker asks")
-        web.send(signal.SIGTERM)
-        answer = waiting.result(60)
-
-    assert answer.status_code == 503
-    assert answer.json()["type"] == "urn:minutebook:problem:stopping"
-    assert web.ended() == 0
-    assert "Traceback" not in web.text()
 
 
 @pytest.mark.parametrize("store", ["postgresql"])
