@@ -63,8 +63,8 @@ fuzz: $(VENV)/.stamp-dev ## Mutate the kept corpus of hostile inputs; MINUTES=5 
 	@$(PIP) install --require-hashes --only-binary :all: -r requirements/fuzz.lock 2>/dev/null || echo "no wheel of atheris for this Python and machine: random mutation alone"
 	$(IN_MEMORY) $(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),5) $(if $(SEED),--seed $(SEED)) $(KINDS)
 
-attack: $(VENV)/.stamp-dev ## Carry out every known attack on one installation with two small apps, a line each
-	$(IN_MEMORY) $(BIN)/python -m tests.hostile.two_tenants
+attack: $(VENV)/.stamp-dev ## Carry out every known attack, a line each
+	$(IN_MEMORY) $(BIN)/python -P -m tests.hostile.attacks
 
 lint: $(VENV)/.stamp-dev
 	$(BIN)/ruff check .

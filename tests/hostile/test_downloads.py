@@ -1,50 +1,59 @@
 """Downloads of large snapshots by a real web process: its memory, its places, their end."""
 
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import psutil
 import pytest
 
 from models.roles import Role
+from runtime.config import load_settings
+from tests.acceptance.installation import Installation
 from tests.acceptance.processes import Process, until
 from tests.acceptance.web_door import start_web
-from tests.hostile import stage
-from tests.hostile.stage import APPS, Stage
 from tests.hostile.viewers import memory_of, publish_many, statuses, viewers
+from tests.servers import Broker, temporary_folder
 
 # Of the web process, from the issue.
 MOST_MIB = 50
 # A forked Python with DuckDB, and what it holds of the file.
 MOST_OF_A_CHILD_MIB = 250
-PLACES = {"shop": 2, "bakery": 2}
+APPS = ("shop", "bakery")
 PATH = "/api/apps/{}/data/big"
 
 
 @pytest.fixture(scope="module")
-def place() -> Iterator[Stage]:
+def place(sqlite_template: Path, _broker: Broker) -> Iterator[Installation]:
     """An installation whose two small apps have published a large snapshot."""
-    with stage.opened() as made:
-        for app in APPS:
-            publish_many(made.installation.engine, made.installation.settings, app)
-        yield made
+    folder = temporary_folder()
+    shutil.copy(sqlite_template, folder / "minutebook.db")
+    made = Installation("sqlite", load_settings(folder, {}), _broker)
+    for app in APPS:
+        publish_many(made.engine, made.settings, app)
+    yield made
+    made.close()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture
-def web(place: Stage) -> Iterator[tuple[Process, str]]:
+def web(place: Installation) -> Iterator[tuple[Process, str]]:
     """A web process and its address; it ends each download after ten seconds."""
-    process, address = start_web(place.installation, {"SCHED_WEB_DOWNLOAD_S": "10"})
+    process, address = start_web(place, {"SCHED_WEB_DOWNLOAD_S": "10"})
     yield process, address
     process.kill()
 
 
-def token_of(place: Stage, app: str) -> str:
+def token_of(place: Installation, app: str) -> str:
     """Return the token of a viewer of that small app."""
-    done = place.call("--app", app, "token", "create", "--role", Role.VIEWER)
-    return done.out.strip()
+    created = place.cli("--app", app, "token", "create", "--role", Role.VIEWER)
+    return str(created["token"])
 
 
-def test_viewers_who_read_nothing_cost_no_memory(place: Stage, web: tuple[Process, str]) -> None:
+def test_viewers_who_read_nothing_cost_no_memory(
+    place: Installation, web: tuple[Process, str]
+) -> None:
     process, address = web
     token = token_of(place, "shop")
     before = memory_of(process.pid)
@@ -58,10 +67,12 @@ def test_viewers_who_read_nothing_cost_no_memory(place: Stage, web: tuple[Proces
     assert all(b"retry-after: 5" in one for one in answers if b"429" in one)
 
 
-def test_all_apps_together_have_so_many_downloads(place: Stage, web: tuple[Process, str]) -> None:
+def test_all_apps_together_have_so_many_downloads(
+    place: Installation, web: tuple[Process, str]
+) -> None:
     """Two of each app, and none is left for the next."""
     _process, address = web
-    publish_many(place.installation.engine, place.installation.settings, "cafe", 10)
+    publish_many(place.engine, place.settings, "cafe", 10)
 
     with (
         viewers(2, address, token_of(place, "shop"), PATH.format("shop")) as of_shop,
@@ -73,10 +84,12 @@ def test_all_apps_together_have_so_many_downloads(place: Stage, web: tuple[Proce
 
 
 @pytest.mark.parametrize("how", ["leaves", "reads_nothing"])
-def test_a_download_ends_with_its_viewer(place: Stage, web: tuple[Process, str], how: str) -> None:
+def test_a_download_ends_with_its_viewer(
+    place: Installation, web: tuple[Process, str], how: str
+) -> None:
     process, address = web
     token = token_of(place, "shop")
-    readers = place.installation.home / "scratch" / "readers"
+    readers = place.home / "scratch" / "readers"
     # Those of killed processes, which maintenance removes.
     before = {*readers.glob("*")}
 
@@ -92,8 +105,8 @@ def test_a_download_ends_with_its_viewer(place: Stage, web: tuple[Process, str],
     assert "Traceback" not in process.text()
 
 
-def test_a_download_is_whole_and_in_order(place: Stage, web: tuple[Process, str]) -> None:
-    publish_many(place.installation.engine, place.installation.settings, "kiosk", 300_000, "x")
+def test_a_download_is_whole_and_in_order(place: Installation, web: tuple[Process, str]) -> None:
+    publish_many(place.engine, place.settings, "kiosk", 300_000, "x")
     headers = {"Authorization": f"Bearer {token_of(place, 'kiosk')}"}
 
     answer = httpx.get(web[1] + PATH.format("kiosk"), headers=headers, timeout=60)
@@ -102,7 +115,7 @@ def test_a_download_is_whole_and_in_order(place: Stage, web: tuple[Process, str]
 
 
 def test_a_download_whose_child_is_killed_is_not_taken_for_whole(
-    place: Stage, web: tuple[Process, str]
+    place: Installation, web: tuple[Process, str]
 ) -> None:
     process, address = web
     headers = {"Authorization": f"Bearer {token_of(place, 'shop')}"}

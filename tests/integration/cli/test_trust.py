@@ -24,6 +24,7 @@ TRUST_IT = "an admin of the installation can allow it by `minutebook app add sho
         ({"file": "tenant-b/salaries.csv"}, "write a path that begins with shop/"),
         ({"file": "sales.csv"}, "write a path that begins with shop/"),
         ({"file": "shopping/sales.csv"}, "write a path that begins with shop/"),
+        ({"file": "shop/../tenant-b/salaries.csv"}, "write a path inside the data folder"),
         ({"sql": "SELECT 1", "connection": "warehouse"}, TRUST_IT),
         ({"reader": "crm"}, TRUST_IT),
         ({"url": "env:OTHER_URL"}, TRUST_IT),
