@@ -64,7 +64,7 @@ fuzz: $(VENV)/.stamp-dev ## Mutate the kept corpus of hostile inputs; MINUTES=5 
 	$(IN_MEMORY) $(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),5) $(if $(SEED),--seed $(SEED)) $(KINDS)
 
 attack: $(VENV)/.stamp-dev ## Carry out every known attack, a line each
-	$(IN_MEMORY) $(BIN)/python -P -m tests.hostile.attacks
+	$(IN_MEMORY) $(BIN)/python -m tests.hostile.attacks
 
 lint: $(VENV)/.stamp-dev
 	$(BIN)/ruff check .

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from broker.names import parse_queues
 from cli.main import run
 from models.fingerprint import operation_id
-from models.sql import parts_of, read_clock
+from models.sql import read_clock
 from models.store import presence, ticks
 from models.store.schema import HEAD
 from models.tables import action_state, actions, operations
@@ -27,7 +27,6 @@ from runtime.config import load_settings
 from runtime.database import make_engine, reading
 from tests.factories import make_document
 from tests.integration.cli.conftest import Call, Result, Write
-from tests.unit.models.action.wrong_documents import WRONG_DOCUMENTS
 
 DEMO = Path(__file__).parents[3] / "examples" / "demo"
 WEEKLY = DEMO / "actions" / "weekly-update.json"
@@ -57,48 +56,6 @@ def test_the_weekly_update_is_checked_added_and_shown(call: Call, tmp_path: Path
     assert shown["document"]["when"] == {"cron_rule": "0 7 * * 1", "timezone": "Europe/Paris"}
     assert (shown["standing"], shown["revision"]) == ("active", 1)
     assert len(call("action", "next", "weekly update", "--count", "3", "--json").json) == 3
-
-
-# Wrong at the fixed instant of the unit tests, or as a single document, only.
-NOT_WRONG_HERE = {"due date past", "due date past in its zone", "a list"}
-# Refused as JSON already, before there is a path.
-NO_PATH = {"a text", "every huge", "nested too deep"}
-
-
-def test_wrong_documents_are_refused_each_with_its_place_and_none_is_stored(
-    call: Call, write: Write, tmp_path: Path
-) -> None:
-    wrong = [one for one in WRONG_DOCUMENTS if one.id not in NOT_WRONG_HERE | NO_PATH]
-    unsaid: list[str] = []
-
-    # Of one command, a hundred errors are shown.
-    for some in parts_of(wrong, 50):
-        files = [write(one.document, f"{number}.json") for number, one in enumerate(some)]
-        refused = call("action", "add", *files, write(make_document(), "good.json"))
-        lines = refused.err.splitlines()
-        assert (refused.code, {line.partition(" ")[0] for line in lines}) == (2, {"error:"})
-        unsaid += [
-            one.id
-            for number, one in enumerate(some)
-            if not any(
-                line.startswith(f"error: [{number}] {one.path}") and one.remedy_part in line
-                for line in lines
-            )
-        ]
-
-    assert (unsaid, count(tmp_path, actions)) == ([], 0)
-
-
-@pytest.mark.parametrize(
-    "document", [one.document for one in WRONG_DOCUMENTS if one.id in NO_PATH], ids=sorted(NO_PATH)
-)
-def test_what_is_no_document_is_refused(
-    call: Call, write: Write, tmp_path: Path, document: object
-) -> None:
-    refused = call("action", "add", write(document))
-
-    assert (refused.code, count(tmp_path, actions)) == (2, 0)
-    assert all(line.startswith("error: ") for line in refused.err.splitlines())
 
 
 def test_a_taken_name_is_refused(call: Call, write: Write) -> None:

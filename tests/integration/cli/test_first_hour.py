@@ -14,7 +14,7 @@ from runtime.config import load_settings
 from runtime.database import make_engine
 from tests.factories import make_action, make_operation
 from tests.integration.cli.conftest import Call
-from tests.unit.models.action.wrong_documents import NOW
+from tests.unit.models.action.minimal import NOW
 
 
 @pytest.mark.only_here

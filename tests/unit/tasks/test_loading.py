@@ -13,7 +13,7 @@ from models.action.document import ParseContext, parse_action
 from models.errors import InvalidAction, UnknownStep
 from tasks.registry import Registry
 from tests.factories import STEPS, make_document
-from tests.unit.models.action.wrong_documents import NOW
+from tests.unit.models.action.minimal import NOW
 
 Write = Callable[[str], str]
 _numbers = count()

@@ -25,7 +25,7 @@ from models.errors import InvalidAction
 from models.events import Happened
 from models.job import Job
 from tests.factories import STEPS
-from tests.unit.models.action.wrong_documents import NOW, WRONG_DOCUMENTS, Wrong, action
+from tests.unit.models.action.minimal import NOW, action
 
 BRIEF: dict[str, Any] = {
     "name": "weekly update",
@@ -68,30 +68,6 @@ def problems(document: object, **changes: Any) -> dict[str, str]:
     with pytest.raises(InvalidAction) as refused:
         parse(document, **changes)
     return {problem.path: problem.remedy for problem in refused.value.problems}
-
-
-@pytest.mark.parametrize("wrong", WRONG_DOCUMENTS, ids=lambda wrong: wrong.id)
-def test_a_wrong_document_is_refused_with_place_value_and_remedy(wrong: Wrong) -> None:
-    with pytest.raises(InvalidAction) as refused:
-        parse(wrong.document)
-
-    found = {problem.path: problem for problem in refused.value.problems}
-    assert wrong.path in found, str(refused.value)
-    assert wrong.value == found[wrong.path].value
-    assert wrong.remedy_part in found[wrong.path].remedy
-
-
-def test_the_table_is_large_and_its_ids_are_unique() -> None:
-    assert len(WRONG_DOCUMENTS) >= 70
-    assert len({wrong.id for wrong in WRONG_DOCUMENTS}) == len(WRONG_DOCUMENTS)
-
-
-def test_no_error_shows_a_text_of_pydantic() -> None:
-    for wrong in WRONG_DOCUMENTS:
-        text = " ".join(problems(wrong.document).values())
-        assert "pydantic" not in text
-        assert "Input should" not in text
-        assert "Value error" not in text
 
 
 def test_the_first_example_is_parsed() -> None:

@@ -12,7 +12,7 @@ from models.parsing import ParseContext
 from models.values.durations import format_span
 from scheduler.changes.circles import circle
 from tests.factories import STEPS
-from tests.unit.models.action.wrong_documents import NOW, action
+from tests.unit.models.action.minimal import NOW, action
 
 CONTEXT = ParseContext("Europe/Paris", NOW, STEPS)
 REFRESH = {"action": "refresh"}

@@ -13,7 +13,7 @@ from models.action.document import ParseContext, load_action, parse_action, plan
 from models.action.plan import Plan
 from models.errors import InvalidAction
 from tests.factories import STEPS
-from tests.unit.models.action.wrong_documents import NOW, action
+from tests.unit.models.action.minimal import NOW, action
 
 UID = UUID("6f1d0c1e-0000-4000-8000-000000000001")
 DAY = timedelta(days=1)

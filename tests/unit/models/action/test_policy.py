@@ -7,7 +7,7 @@ from models.action.document import ParseContext, parse_action, plan_of
 from models.action.plan import Plan
 from models.action.policy import PolicyModel
 from tests.factories import STEPS
-from tests.unit.models.action.wrong_documents import NOW, action
+from tests.unit.models.action.minimal import NOW, action
 
 
 def plan(policy: dict[str, Any] | None = None, when: object = None) -> Plan:

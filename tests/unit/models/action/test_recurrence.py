@@ -11,7 +11,7 @@ from models.action.plan import Plan
 from models.action.schedule import NO_UID
 from models.errors import InvalidAction
 from tests.factories import STEPS
-from tests.unit.models.action.wrong_documents import NOW, action
+from tests.unit.models.action.minimal import NOW, action
 
 PARIS = {"timezone": "Europe/Paris"}
 CONTEXT = ParseContext("America/New_York", NOW, STEPS, created_at=NOW)

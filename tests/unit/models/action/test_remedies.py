@@ -13,7 +13,7 @@ from models.action.remedies import with_one_tick
 from models.errors import InvalidAction
 from models.parsing import DEFAULT_TICK, KnownSteps
 from tests.factories import STEPS
-from tests.unit.models.action.wrong_documents import NOW, action
+from tests.unit.models.action.minimal import NOW, action
 
 
 class Limits(BaseModel):

@@ -7,7 +7,7 @@ from models.action.document import ParseContext, load_action, parse_action
 from models.action.warnings import UNSENT, KnownNames, warnings_of
 from models.celery_task import CeleryRules
 from tests.factories import STEPS
-from tests.unit.models.action.wrong_documents import NOW, action
+from tests.unit.models.action.minimal import NOW, action
 
 KNOWN = KnownNames(
     users=["ann@example.com"],

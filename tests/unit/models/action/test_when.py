@@ -14,7 +14,7 @@ from models.action.solar import SolarModel
 from models.action.when import WhenModel
 from models.parsing import Reading
 from tests.factories import STEPS, make_rule
-from tests.unit.models.action.wrong_documents import NOW, action
+from tests.unit.models.action.minimal import NOW, action
 
 PARIS = Reading(default_zone="Europe/Paris", created_at=NOW)
 
