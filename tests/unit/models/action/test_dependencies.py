@@ -56,28 +56,6 @@ def test_the_end_of_an_action_is_an_event(
     assert plan_of(load_action(document, steps=STEPS)) == plan_of(model)
 
 
-@pytest.mark.parametrize(
-    ("when", "path", "part"),
-    [
-        ({"after": {}}, "when.after.action", "is required"),
-        ({"after": {"action": ""}}, "when.after.action", "is empty"),
-        ({"after": {"action": 5}}, "when.after.action", "write a text"),
-        ({"on": {**REFRESH, "ends": "sucess"}}, "when.on.ends", 'did you mean "success"?'),
-        ({"on": {**REFRESH, "ends": "skipped"}}, "when.on.ends", "write one of"),
-        ({"on": {**REFRESH, "ends": []}}, "when.on.ends", "write one of"),
-        ({"on": {**REFRESH, "state": "failed"}}, "when.on.state", "known here: "),
-        ({"on": REFRESH, "delay": "PT1M"}, "when.delay", ""),
-        ({"after": REFRESH, "delay": "PT0S"}, "when.delay", "is not a delay"),
-        ([{"after": REFRESH}], "when[0]", "make another action"),
-    ],
-)
-def test_a_wrong_end_is_refused_with_the_remedy(when: Any, path: str, part: str) -> None:
-    with pytest.raises(InvalidAction) as refused:
-        when_of(when)
-
-    assert [(one.path, part in one.remedy) for one in refused.value.problems] == [(path, True)]
-
-
 def test_a_step_that_sends_needs_recipients_as_by_the_clock() -> None:
     with pytest.raises(InvalidAction, match="recipients"):
         when_of({"after": REFRESH}, operations={"send_execsum": True})

@@ -25,8 +25,12 @@ PYDANTIC = ("pydantic", "Input should", "Value error")
 KNOWN = KnownNames(
     users=["ann@example.com"],
     groups=["manager"],
-    domains=["sales", "stock"],
-    templates=["weekly"],
+    domains=["sales", "stock", "orders"],
+    templates=["weekly", "inactive", "inactivated", "news"],
+    design=["start"],
+    permissions=["sales"],
+    kept_recipients=1,
+    zone="Europe/Paris",
 )
 
 
@@ -54,7 +58,7 @@ def test_a_mistake_is_answered(mistake: dict[str, Any]) -> None:
 
 
 def test_the_table_is_of_many_mistakes() -> None:
-    assert len({one["mistake"] for one in MISTAKES}) == len(MISTAKES) >= 230
+    assert len({one["mistake"] for one in MISTAKES}) == len(MISTAKES) >= 320
 
 
 def record() -> None:

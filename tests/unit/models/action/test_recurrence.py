@@ -174,36 +174,6 @@ def test_the_words_show_the_first_day_where_it_matters() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("when", "remedy"),
-    [
-        ({"rrule": "FREQ=DAILY"}, 'has no time of the day; write it as "at": "09:00"'),
-        ({"rrule": "FREQ=DAILY", "starting_at": "2026-12-01"}, "has no time of the day"),
-        ({"rrule": "FREQ=DAILY", "at": "9:00"}, 'in "9:00"; write a time such as "09:00"'),
-        ({"rrule": "FREQ=DAILY", "at": "24:00"}, "write a time such as"),
-        ({"rrule": "FREQ=DAILY", "at": []}, "write a time such as"),
-        ({"rrule": "FREQ=DAILY", "at": 9}, "write a time such as"),
-        ({"rrule": "FREQ=DAILY", "at": ["09:00"] * 25}, "has 25 times; write at most 24"),
-        ({"rrule": "FREQ=DAILY;BYHOUR=9", "at": "09:00"}, "keep one of the two"),
-        ({"rrule": "FREQ=HOURLY;INTERVAL=2", "at": "09:00"}, '{"every": "PT2H"}'),
-        ({"rrule": 5, "at": "09:00"}, "write a rule such as"),
-        ({"rrule": "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30", "at": "09:00"}, "names no day from"),
-        (
-            {"rrule": "FREQ=DAILY;UNTIL=20260101", "at": "09:00", "starting_at": "2026-12-01"},
-            "ends before its first occurrence; write a later UNTIL",
-        ),
-        ({"rrule": "FREQ=DAILY", "at": "09:00", "starting_at": "soon"}, "is not an instant"),
-        ({"rrule": "FREQ=DAILY", "at": "09:00", "cron_rule": "0 9 * * *"}, "has two kinds"),
-        ("FREQ=DAILY", 'write an object: {"rrule": "FREQ=DAILY"}'),
-    ],
-)
-def test_a_wrong_rule_is_refused_with_what_to_write(when: Any, remedy: str) -> None:
-    with pytest.raises(InvalidAction) as refused:
-        parse_action(action(when=when), CONTEXT)
-
-    assert remedy in str(refused.value)
-
-
 def test_a_day_that_some_months_lack_is_warned_about() -> None:
     (rule,) = plan(rrule="FREQ=MONTHLY", at="09:00", starting_at="2026-12-31").rules
 

@@ -171,34 +171,6 @@ def test_the_second_example_is_parsed() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("document", "remedy"),
-    [
-        ({"on": "instance.user.create"}, 'did you mean "instance.user.created"'),
-        ({"on": "instance.zzzzzzzzzzzzzzzzzzzzzz"}, "known are"),
-        ({"on": "a b"}, "letters, digits"),
-        ({"on": ""}, "letters, digits"),
-        ({"on": "e" * 201}, "at most 200"),
-        ({"on": 5}, "event's name"),
-        ({"on": "a", "delay": "P1D"}, "is not a known key"),
-        ({"after": "a"}, "is required"),
-        ({"after": "a", "delay": "PT0S"}, "not a delay"),
-        ({"after": "a", "delay": "-P1D"}, "negative"),
-        ({"after": "a", "delay": 5}, "duration"),
-        ({"after": "a", "delay": "P1M"}, 'write days, such as "P30D"'),
-        ({"after": "a", "delay": "P1D", "timezone": "UTC"}, "is not a known key"),
-        ({"on": "a", "after": "b", "delay": "P1D"}, "two kinds"),
-        ({"on": "a", "every": 60}, "two kinds"),
-        ([{"on": "a"}], "events of the sun only"),
-    ],
-)
-def test_wrong_events_are_refused(document: object, remedy: str) -> None:
-    with pytest.raises(ValidationError, match=r".+") as refused:
-        read(document)
-
-    assert remedy in str(refused.value)
-
-
 def test_an_interval_from_the_end_has_at_most_one_instant_and_says_so() -> None:
     rule = make_rule(every="PT10M", **{"from": "end"}, starting_at="2027-01-01T00:00:00Z")
     assert isinstance(rule, FromEndModel)
