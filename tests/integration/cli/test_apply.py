@@ -1,25 +1,21 @@
 """Applying many documents: one summary, and no query for each."""
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
-from models.operation import OperationState
 from models.sql import read_clock
 from models.store.actions.status import health_in, perhaps_unhealthy
-from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.claims import claim
-from models.store.operations.finish import Ending, end
 from models.tables import action_cursor
 from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.database import reading
 from scheduler.changes.change import create_all
-from tests.factories import author, make_action, make_document, make_operation
+from tests.factories import author, make_document
 from tests.integration.cli.conftest import Call, Write
 from tests.statements import executed
 from views import changes
@@ -125,16 +121,6 @@ def test_check_refuses_a_circle_as_add_does(call: Call, write: Write) -> None:
     assert 'makes a circle, "a" after "b" after "a"' in checked.err
 
 
-def test_check_finds_a_circle_with_what_is_stored(call: Call, write: Write) -> None:
-    call("action", "add", write(make_document(name="a")))
-    call("action", "add", write(make_document(name="b", when={"after": {"action": "a"}})))
-
-    circle = write(make_document(name="a", when={"after": {"action": "b"}}))
-    checked = call("action", "check", circle)
-
-    assert "makes a circle" in checked.err
-
-
 def test_a_dry_run_shows_the_old_rule_in_its_own_zone(call: Call, write: Write) -> None:
     def due_in(zone: str) -> str:
         when = {"cron_rule": "0 7 * * *", "timezone": zone}
@@ -175,19 +161,6 @@ def test_a_date_that_passed_during_a_pause_is_said_at_resume_and_in_the_list(
         connection.execute(sa.update(action_cursor).where(its_own).values(next_occurrence_at=None))
         (found,) = perhaps_unhealthy(connection, timedelta(hours=1))
     assert health_in(found, 3).sentence == f"never ran, and {text}"
-
-
-def test_a_first_occurrence_that_waits_for_its_retry_has_failed_once(
-    installation: Installation, engine: sa.Engine
-) -> None:
-    action = make_action(engine, name="first")
-    id = make_operation(engine, action, datetime(2027, 1, 4, tzinfo=UTC), "Scheduled action")
-    retried = Ending(OperationState.PENDING, "no ink", "retry", is_failure=True)
-    with engine.begin() as connection:
-        claim(connection, id, 1, "tests", alerts=NO_ALERTS)
-        end(connection, id, 1, retried, alerts=NO_ALERTS)
-
-    assert show(installation, "first").health == "failed at its first attempt, and is tried again"
 
 
 def test_applying_a_file_again_resumes_nothing_that_was_paused_by_hand(

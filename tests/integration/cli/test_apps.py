@@ -23,16 +23,6 @@ SHOP: dict[str, Any] = {
     "settings": {"currency": "EUR"},
     "users": [{"id": "ann@example.com", "groups": ["staff"]}],
 }
-YAML = """
-name: shop
-zone: Europe/Paris
-domains:
-  orders: {source: {file: shop/orders.csv}}
-users:
-  - {id: ann@example.com, activated_at: 2026-01-05T09:00:00Z}
-groups:
-  manager: [ann@example.com]
-"""
 
 
 @pytest.fixture
@@ -59,16 +49,6 @@ def test_the_small_app_default_is_added_once_too(call: Call, write: Write) -> No
 
     assert (added.code, again.code) == (0, 2)
     assert call("app", "show", "default", "--json").json["zone"] == "Europe/Paris"
-
-
-def test_yaml_is_read_as_json_is(call: Call, write: Write) -> None:
-    done = call("app", "apply", write(YAML, "shop.yaml"))
-
-    assert done.code == 0
-    users = call("--app", "shop", "user", "list", "--json").json
-    assert [(one["groups"], one["activated_at"]) for one in users] == [
-        (["manager"], "2026-01-05T09:00:00Z")
-    ]
 
 
 def test_apply_says_of_each_what_became_of_it(call: Call, write: Write, shop: Result) -> None:
@@ -209,13 +189,6 @@ def test_an_owner_of_nothing_and_two_names_are_refused(call: Call, verb: str) ->
     assert (nothing.code, both.code, neither.code) == (2, 2, 2)
     assert "no action has the owner" in nothing.err
     assert "either an action or --owner" in both.err
-
-
-def test_the_example_is_a_small_app(call: Call) -> None:
-    example = Path(__file__).parents[3] / "examples" / "demo" / "app.json"
-
-    assert call("app", "add", str(example)).code == 0
-    assert json.loads(example.read_text())["name"] in call("app", "list").out
 
 
 def test_users_beyond_the_ceiling_are_refused(

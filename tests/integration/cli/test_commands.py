@@ -7,21 +7,16 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
-from uuid import UUID
 
 import pytest
 import sqlalchemy as sa
 
 from broker.names import parse_queues
 from cli.main import run
-from models.fingerprint import operation_id
-from models.sql import read_clock
-from models.store import presence, ticks
 from models.store.schema import HEAD
-from models.tables import action_state, actions, operations
+from models.tables import actions, operations
 from processes import daemon
 from runtime.config import load_settings
 from runtime.database import make_engine, reading
@@ -58,16 +53,6 @@ def test_the_weekly_update_is_checked_added_and_shown(call: Call, tmp_path: Path
     assert len(call("action", "next", "weekly update", "--count", "3", "--json").json) == 3
 
 
-def test_a_taken_name_is_refused(call: Call, write: Write) -> None:
-    file = write(make_document())
-    call("action", "add", file)
-
-    result = call("action", "add", file)
-
-    assert result.code == 2
-    assert "use `minutebook action apply`" in result.err
-
-
 def test_apply_creates_changes_and_leaves_alone(call: Call, write: Write) -> None:
     first = call("action", "apply", write(make_document()), "--json").json[0]
     same = call("--json", "action", "apply", write(make_document())).json[0]
@@ -77,13 +62,6 @@ def test_apply_creates_changes_and_leaves_alone(call: Call, write: Write) -> Non
     assert [one["change"] for one in (first, same, changed)] == ["created", "unchanged", "changed"]
     assert [one["revision"] for one in (first, same, changed)] == [1, 1, 2]
     assert first["uid"] == changed["uid"]
-
-
-def test_json_lines_hold_many_actions(call: Call, write: Write) -> None:
-    text = "\n".join(json.dumps(make_document(name=f"n{number}")) for number in range(20))
-
-    assert call("action", "apply", write(text, "many.jsonl")).code == 0
-    assert len(call("action", "list", "--json").json) == 20
 
 
 def test_pause_and_resume_are_revisions(call: Call, write: Write) -> None:
@@ -249,29 +227,6 @@ def test_a_command_that_makes_a_home_folder_says_so(
     assert made.err == f"warning: made a new Minutebook in {home}; --home names another folder\n"
 
 
-def test_unknown_names_are_warnings_at_save(call: Call) -> None:
-    result = call("action", "add", str(WEEKLY))
-
-    assert result.code == 0
-    assert "warning: " in result.out
-
-
-def test_one_tick_at_an_instant_records_the_documented_id(call: Call, tmp_path: Path) -> None:
-    uid = call("action", "add", str(WEEKLY), "--json").json[0]["uid"]
-    home = ["--home", str(tmp_path / "home")]
-
-    for _ in range(5):
-        assert daemon.main([*home, "--once", "--at", "2030-01-07T06:00:30Z"]) == 0
-
-    found = call("operation", "list", "--action", "weekly update", "--json").json
-    expected = operation_id(UUID(uid), datetime(2030, 1, 7, 6, tzinfo=UTC))
-    assert [one["id"] for one in found if one["state"] != "missed"] == [str(expected)]
-    assert found[0]["state"] == "pending"
-    shown = call("operation", "show", str(expected))
-    assert shown.code == 0
-    assert 'Scheduled action "weekly update"' in shown.out
-
-
 @pytest.mark.parametrize(
     ("at", "code", "told"),
     [
@@ -290,63 +245,6 @@ def test_both_commands_of_the_daemon_read_an_instant_alike(
     for door in (daemon.main, lambda options: run(["daemon", *options])):
         assert door([*home, "--once", "--at", at]) == code
         assert told in capsys.readouterr().err
-
-
-def test_a_row_broken_by_hand_is_shown_by_status(call: Call, write: Write, tmp_path: Path) -> None:
-    call("action", "add", write(make_document()))
-    engine = make_engine(load_settings(tmp_path / "home", {}))
-    with engine.begin() as connection:
-        connection.execute(sa.update(actions).values(document="{}"))
-
-    assert daemon.main(["--home", str(tmp_path / "home"), "--once"]) == 0
-
-    status = call("status")
-    assert "SET ASIDE   every minute" in status.out
-    assert call("status", "--json").json["set_aside"][0]["reason"]
-    assert call("action", "list", "--json").json[0]["standing"] == "set aside"
-
-
-def test_the_unhealthy_are_listed_with_the_reason_and_counted(
-    call: Call, write: Write, tmp_path: Path
-) -> None:
-    for name in ("well", "fails", "waits"):
-        call("action", "add", write(make_document(name=name)))
-    uids = {one["name"]: UUID(one["uid"]) for one in call("action", "list", "--json").json}
-    engine = make_engine(load_settings(tmp_path / "home", {}))
-    with engine.begin() as connection:
-        for name, state, count in (("well", "success", 0), ("fails", "failed", 2)):
-            counts = {"run_number": 5, "failures_in_row": count, "troubles_in_row": count}
-            connection.execute(
-                sa.insert(action_state).values(action_uid=uids[name], last_state=state, **counts)
-            )
-
-    listed = call("action", "list", "--unhealthy", "--json").json
-    shown = call("action", "show", "fails")
-
-    (one,) = listed
-    assert (one["name"], one["is_healthy"]) == ("fails", False)
-    assert (one["run_number"], one["failures_in_row"]) == (5, 2)
-    assert one["health"] == "failed 2 times in a row"
-    assert "health           failed 2 times in a row" in shown.out
-    assert "3, 3 active, 1 unhealthy" in call("status").out
-    assert call("status", "--json").json["actions"]["unhealthy"] == 1
-
-
-def test_status_names_machines_whose_clock_is_off(call: Call, tmp_path: Path) -> None:
-    engine = make_engine(load_settings(tmp_path / "home", {}))
-    with engine.begin() as connection:
-        presence.worker_seen(connection, presence.Seen("quick@there:1", "quick", 1, -90.0))
-        presence.worker_seen(connection, presence.Seen("heavy@here:1", "heavy", 1, 0.1))
-        now = read_clock(connection)
-        ticks.report(connection, "daemon:1", now, 1.0, {"clock_skew_s": 5.0})
-
-    out = call("status").out
-
-    assert "attention the machine of worker quick@there:1 is -90.0 s off the database" in out
-    assert "attention the machine of daemon daemon:1 is +5.0 s off the database" in out
-    assert "heavy@here:1 is" not in out
-    skews = {one["name"]: one["skew_s"] for one in call("status", "--json").json["workers"]}
-    assert skews == {"quick@there:1": -90.0, "heavy@here:1": 0.1}
 
 
 @pytest.mark.only_here
@@ -463,25 +361,6 @@ def test_users_templates_and_jobs_of_all_small_apps_name_their_app(
     assert listed("user", "id") == [(a, f"ann@{a}.example") for a in ("default", "shop")]
     assert listed("job", "url") == [(a, f"https://{a}.example/") for a in ("default", "shop")]
     assert listed("template", "name") == [("shop", "hello")]
-
-
-def test_a_daemon_that_was_stopped_does_not_tick(call: Call, tmp_path: Path) -> None:
-    engine = make_engine(load_settings(tmp_path / "home", {}))
-    with engine.begin() as connection:
-        ticks.report(connection, "here:1", read_clock(connection), 1.0, {})
-    before = call("status", "--json").json["daemon"]
-    with engine.begin() as connection:
-        ticks.daemon_stopped(connection, "here:1")
-
-    stopped = call("status")
-    after = call("status", "--json").json["daemon"]
-
-    assert (before["is_ticking"], before["stopped_at"]) == (True, None)
-    assert stopped.out.startswith("BROKEN      No daemon ticks: here:1 was stopped.\n")
-    assert "\ndaemon      stopped at 20" in stopped.out
-    assert (after["is_ticking"], after["stopped_at"] is None) == (False, False)
-    found = [one for one in call("doctor", "--json").json if one["what"] == "daemon"]
-    assert found[0]["text"] == "no daemon ticks: here:1 was stopped"
 
 
 def test_help_loads_no_command(tmp_path: Path) -> None:

@@ -103,16 +103,6 @@ def test_a_sound_installation_has_no_fault(
     assert server.took == []
 
 
-def test_a_fresh_one_has_no_daemon(engine: sa.Engine, examine: Examine) -> None:
-    code, found = examine()
-
-    assert code == 1
-    assert (found["daemon"][0]["level"], found["daemon"][0]["text"]) == (
-        "fault",
-        "no daemon has ticked yet",
-    )
-
-
 def test_a_queue_without_a_worker_is_named(
     engine: sa.Engine, settings: Settings, examine: Examine
 ) -> None:
@@ -264,21 +254,6 @@ def test_what_actions_need(engine: sa.Engine, settings: Settings, examine: Exami
     assert [one["text"] for one in found["actions"]] == [
         "broken: set aside: its document is broken", "2 unhealthy"
     ]  # fmt: skip
-
-
-def test_clocks_that_are_off(engine: sa.Engine, settings: Settings, examine: Examine) -> None:
-    alive(engine, settings)
-    with engine.begin() as connection:
-        presence.worker_seen(connection, presence.Seen("quick@there:1", "quick", 1, -3600.0))
-        ahead = read_clock(connection) + timedelta(hours=1)
-        facts.set_fact(connection, facts.LAST_NOW, ahead.isoformat())
-
-    _, found = examine()
-
-    texts = [one["text"] for one in found["clock"]]
-    assert [one["level"] for one in found["clock"]] == ["fault", "warning"]
-    assert "ahead of the database's clock" in texts[0]
-    assert texts[1] == "the machine of worker quick@there:1 is -3600.0 s off the database"
 
 
 def test_an_older_tz_release_is_a_fault(

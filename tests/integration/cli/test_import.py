@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from moving.crontab import OWN_PATH, OWNER_OF_FILE, RAN_AS, RETURNS
+from moving.crontab import OWN_PATH, OWNER_OF_FILE, RAN_AS
 from tests.factories import make_document
 from tests.integration.cli.conftest import Call, Write
 
@@ -308,29 +308,6 @@ def test_an_export_as_json_can_be_applied_again(call: Call, write: Write) -> Non
 
 
 @pytest.mark.only_here
-def test_jobs_of_apscheduler(call: Call, write: Write) -> None:
-    job = {
-        "id": "close",
-        "name": "close",
-        "func": "shop:close",
-        "trigger": {
-            "type": "cron",
-            "fields": {"hour": "7", "minute": "30", "second": "0"},
-            "timezone": "Europe/Paris",
-        },
-    }
-    jobs = [job, {**job, "id": "report", "func": "os:getcwd"}]
-    file = write({"minutebook_apscheduler": 1, "apscheduler": "3.11.3", "jobs": jobs}, "jobs.json")
-    made = call("import", "apscheduler", file)
-
-    assert made.code == 1
-    assert made.json[0]["operations"] == {"celery_task": {"task": "shop.close"}}
-    report, close, *_ = made.err.splitlines()
-    assert close.startswith("differs  close (jobs.json close): a missed run is caught up for P90D")
-    assert report.startswith("cannot   report (jobs.json report): it calls os:getcwd in the")
-
-
-@pytest.mark.only_here
 @pytest.mark.parametrize(
     ("kind", "url", "writer"),
     [
@@ -368,35 +345,6 @@ def test_jobs_of_a_list_keep_their_grid(call: Call, write: Write) -> None:
     assert "cannot   https://example.com/d (" in first.err
     starts = [one["when"]["starting_at"][-4:-1] for one in call("import", "jobs", file).json]
     assert starts == [":01", ":41", ":21"] or len(set(starts)) == 3
-
-
-@pytest.mark.only_here
-def test_the_second_job_of_a_url_cannot_be_imported(call: Call, write: Write) -> None:
-    file = write([{"url": "https://example.com/a"}, {"url": "https://example.com/a"}], "jobs.json")
-
-    made = call("import", "jobs", file)
-
-    assert (made.code, len(made.json)) == (1, 1)
-    assert f"is also the job of {file}[0]; instead: keep one of the two" in made.err
-
-
-@pytest.mark.only_here
-def test_a_job_of_a_list_keeps_its_priority(call: Call, write: Write) -> None:
-    file = write([{"url": "https://example.com/a", "priority": -3}], "jobs.json")
-
-    (document,) = call("import", "jobs", file).json
-
-    assert document["policy"] == {"priority": -3}
-
-
-def test_a_crontab_ends_its_lines_at_line_feeds_alone(call: Call, tmp_path: Path) -> None:
-    table = tmp_path / "table"
-    table.write_bytes(b"5 4 * * * /srv/backup\r\n7 4 * * * /srv/a\r* * * * * /srv/b\n")
-
-    shown = call("import", "crontab", str(table))
-
-    assert f"all entries: {RETURNS}" in shown.err
-    assert "same 0, differs 2, cannot 0" in shown.err
 
 
 def test_a_refused_import_names_each_action(call: Call, tmp_path: Path) -> None:

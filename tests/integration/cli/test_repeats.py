@@ -12,7 +12,6 @@ import pytest
 import sqlalchemy as sa
 
 from models.operation import OperationState
-from models.sql import read_clock
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.claims import claim
 from models.store.operations.finish import Ending, end
@@ -21,7 +20,7 @@ from runtime.config import load_settings
 from runtime.database import make_engine
 from scheduler.changes.change import Changed
 from tasks import backfill as filling
-from tests.factories import make_action, make_operation, row_of
+from tests.factories import make_action, make_operation
 from tests.integration.cli.conftest import Call, Result
 from tests.servers import Broker
 
@@ -248,25 +247,6 @@ def test_a_range_that_cannot_be_is_refused(
 
     assert result.code == 2
     assert told in result.err
-
-
-def test_what_failed_is_repeated(call: Call, engine: sa.Engine, broker: Broker) -> None:
-    action = make_action(engine, when=HOURLY)
-    first = backfill_hour(engine)
-    failed = make_failed(engine, action, first)
-
-    call("backfill", "every minute", "--from", first.isoformat(), "--to", first.isoformat())
-    [(id, attempt)] = broker.messages("default")
-    filling.work_off(engine, (UUID(id), attempt))
-
-    row = row_of(engine, failed)
-    assert (row["state"], row["attempt"], row["error"]) == ("queued", 2, None)
-
-
-def backfill_hour(engine: sa.Engine) -> datetime:
-    with engine.begin() as connection:
-        now = read_clock(connection)
-    return now.replace(minute=0, second=0, microsecond=0) - 3 * HOUR
 
 
 def test_all_active_actions_are_run_at_once(call: Call, engine: sa.Engine, broker: Broker) -> None:

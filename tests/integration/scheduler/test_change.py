@@ -157,7 +157,7 @@ def test_short_intervals_name_the_one_setting_that_allows_all(engine: sa.Engine)
 def test_a_name_is_taken_once(engine: sa.Engine) -> None:
     make_action(engine)
 
-    with pytest.raises(Refused, match="already exists"):
+    with pytest.raises(Refused, match=r"already exists.*`minutebook action apply`"):
         create_all(engine, [make_document()], author())
 
 

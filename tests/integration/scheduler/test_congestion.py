@@ -8,7 +8,6 @@ an interval of 0, which is no interval.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -19,7 +18,7 @@ from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
-from tests.factories import STEPS, cursor_of, make_action, make_operation, row_of, rows_of
+from tests.factories import STEPS, cursor_of, make_action, rows_of
 from tests.virtual_clock import VirtualClock
 
 START = datetime(2027, 1, 4, tzinfo=UTC)
@@ -160,50 +159,3 @@ def test_a_timeline_goes_as_it_is_written(
 
     for row in timeline:
         played.play(row)
-
-
-@pytest.mark.parametrize(
-    ("after_s", "outcome"),
-    [
-        pytest.param(None, "begins", id="V5_never_ran"),
-        pytest.param(45, "dropped", id="V6_too_soon"),
-        pytest.param(55, "begins", id="V7_at_the_tolerance"),
-        pytest.param(60, "begins", id="V8_after_the_interval"),
-        pytest.param(95, "begins", id="V9_late"),
-    ],
-)
-def test_the_time_since_the_last_start_decides(
-    engine: sa.Engine, after_s: int | None, outcome: str
-) -> None:
-    clock = VirtualClock(engine, START)
-    action = make_action(engine, when=EVERY_MINUTE, policy={"overlap": "allow"})
-    taken: list[Any] = []
-    if after_s is not None:
-        first = make_operation(engine, action, at("00:30"), "Scheduled action")
-        with engine.begin() as connection:
-            assert isinstance(claim(connection, first, 1, "worker", alerts=NO_ALERTS), Claim)
-        clock.set(START + timedelta(seconds=after_s))
-    second = make_operation(engine, action, at("01:30"), "Scheduled action")
-
-    with engine.begin() as connection:
-        taken.append(claim(connection, second, 1, "worker", alerts=NO_ALERTS))
-
-    state = row_of(engine, second)["state"]
-    assert ("begins" if isinstance(taken[0], Claim) else state) == outcome
-
-
-def test_v11_one_that_comes_while_another_runs_is_skipped(engine: sa.Engine) -> None:
-    clock = VirtualClock(engine, START)
-    action = make_action(engine, when=EVERY_MINUTE)
-    first = make_operation(engine, action, at("00:30"), "Scheduled action")
-    with engine.begin() as connection:
-        assert isinstance(claim(connection, first, 1, "worker", alerts=NO_ALERTS), Claim)
-    second = make_operation(engine, action, at("01:30"), "Scheduled action")
-    clock.set(START + timedelta(seconds=60))
-
-    with engine.begin() as connection:
-        claim(connection, second, 1, "worker", alerts=NO_ALERTS)
-
-    row = row_of(engine, second)
-    assert (row["state"], row["reason"]) == ("skipped", f"overlap: {first} was running")
-    assert row_of(engine, first)["state"] == "running"

@@ -14,7 +14,6 @@ from models.store.notices.alerting import NO_ALERTS
 from models.tables import action_cursor, actions, revisions
 from runtime.database import reading
 from scheduler.changes import deletion, editing
-from scheduler.occurrence import next_occurrence
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
 from tests.factories import (
@@ -194,30 +193,6 @@ def test_catch_up_all_is_never_overtaken(engine: sa.Engine, broker: Broker) -> N
 
     assert [row["state"] for row in rows_of(engine, action)] == ["queued"] * 5
     assert len(broker.messages("quick")) == 5
-
-
-def test_a_month_of_downtime_is_counted_exactly(engine: sa.Engine) -> None:
-    action = make_action(engine, since=SEVEN - timedelta(days=30))
-
-    run_tick(engine, SEVEN)
-
-    ((_, in_span),) = spans_of(engine)
-    states = [row["state"] for row in rows_of(engine, action)]
-    assert states == ["missed"] * 10 + ["queued"]
-    assert in_span + len(states) == 30 * 24 * 60
-
-
-def test_more_than_a_thousand_of_one_action_go_on_at_the_next_tick(
-    engine: sa.Engine, broker: Broker
-) -> None:
-    policy = {"catch_up": "all", "look_back": "P2D"}
-    action = make_action(engine, policy=policy, since=SEVEN - 1500 * MINUTE)
-
-    first, second = run_tick(engine, SEVEN), run_tick(engine, SEVEN)
-
-    assert (first.recorded, second.recorded) == (1000, 500)
-    assert cursor_of(engine, action)["watermark"] == SEVEN
-    assert len(broker.messages("quick")) == 1500
 
 
 def test_a_batch_ends_at_so_many_occurrences(
@@ -409,20 +384,6 @@ def test_a_small_step_back_of_the_clock_changes_nothing(engine: sa.Engine) -> No
 
     assert report.clock_set_back_s == 0
     assert cursor_of(engine, action)["watermark"] == SEVEN + MINUTE
-
-
-def test_the_next_occurrence_equals_a_full_scan(engine: sa.Engine) -> None:
-    rules = ["*/7 * * * *", "0 7 * * 1", "30 2 * * *", "0 0 29 2 *"]
-    made = [
-        make_action(engine, name=rule, when={"cron_rule": rule, "timezone": "Europe/Paris"})
-        for rule in rules
-    ]
-
-    for now in (SEVEN, SEVEN + 7 * MINUTE, SEVEN + timedelta(days=400)):
-        run_tick(engine, now)
-        for action in made:
-            stored = cursor_of(engine, action)["next_occurrence_at"]
-            assert stored == next_occurrence(action.plan, action.uid, now)
 
 
 def test_the_last_now_is_kept_for_the_clock_guard(engine: sa.Engine) -> None:

@@ -1,15 +1,12 @@
 """Changes over HTTP: no lost update, every fault at once, one run for one key."""
 
 import json
-from collections.abc import Callable
 
 import httpx
 import pytest
 
-from cli.main import run as minutebook
 from models.roles import Role
-from runtime.config import Settings
-from tests.integration.web.conftest import APP, NIGHTLY, Serve, Web, with_shop
+from tests.integration.web.conftest import APP, NIGHTLY, Web
 
 HOURLY = {**NIGHTLY, "when": {"cron_rule": "0 * * * *"}}
 
@@ -42,13 +39,6 @@ def test_a_change_names_what_it_was_made_to(editor: httpx.Client) -> None:
 
     assert (refused.status_code, odd.status_code) == (428, 422)
     assert editor.get("/api/actions/nightly").json()["revision"] == 1
-
-
-def test_an_equal_document_changes_nothing(editor: httpx.Client) -> None:
-    for _ in range(2):
-        same = editor.put("/api/actions/nightly", json=NIGHTLY, headers={"If-Match": "*"})
-        assert (same.status_code, same.json()["change"]) == (200, "unchanged")
-    assert len(editor.get("/api/actions/nightly/revisions").json()) == 1
 
 
 def test_a_put_creates_what_does_not_exist(editor: httpx.Client) -> None:
@@ -170,48 +160,6 @@ def test_every_change_is_in_the_audit_with_its_token(web: Web) -> None:
     assert [one["name"] for one in page["items"]] == [None, "nightly", "nightly"]
     assert {one["actor"] for one in page["items"]} == {f"token {me}"}
     assert {one["app"] for one in page["items"] + rest["items"]} == {APP}
-
-
-def test_operations_come_in_pages_that_do_not_move(web: Web) -> None:
-    client = web.client(Role.OPERATOR, APP)
-    ids = []
-    for _ in range(5):
-        ids.append(client.post("/api/actions/nightly:run").json()["id"])
-        client.post(f"/api/operations/{ids[-1]}:cancel")
-    first = client.get("/api/operations", params={"limit": 2}).json()
-    ids.append(client.post("/api/actions/nightly:run").json()["id"])
-    pages = [first]
-    while pages[-1]["next"]:
-        cursor = {"limit": 2, "cursor": pages[-1]["next"]}
-        pages.append(client.get("/api/operations", params=cursor).json())
-
-    assert [one["id"] for page in pages for one in page["items"]] == ids[4::-1]
-    cancelled = client.get("/api/operations", params={"state": "cancelled", "cause": "manual"})
-    assert len(cancelled.json()["items"]) == 5
-    assert client.get("/api/operations", params={"cursor": "x"}).status_code == 409
-
-
-def test_both_doors_show_the_same(
-    home_of: Callable[[str], Settings], serve: Serve, capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    web = with_shop(serve(home_of("sqlite")))
-    client = web.client()
-    home = str(web.opened.settings.home)
-    monkeypatch.setenv("SCHED_BROKER_URL", web.opened.settings.broker_url.get_secret_value())
-    pairs = {
-        ("action", "show", "nightly"): f"/api/actions/nightly?app={APP}",
-        ("action", "list"): f"/api/actions?app={APP}",
-        ("action", "next", "nightly"): f"/api/actions/nightly/next?app={APP}",
-        ("app", "show", APP): f"/api/apps/{APP}",
-        ("user", "list"): f"/api/apps/{APP}/users",
-        ("template", "list"): f"/api/apps/{APP}/templates",
-        ("step", "list"): f"/api/steps?app={APP}",
-        ("token", "list"): f"/api/tokens?app={APP}",
-    }
-    for command, path in pairs.items():
-        assert minutebook(["--home", home, "--app", APP, "--json", *command]) == 0
-        assert json.loads(capsys.readouterr().out) == client.get(path).json()
 
 
 def test_a_small_app_that_exists_is_not_said_to_have_changed(web_on_sqlite: Web) -> None:

@@ -112,25 +112,6 @@ def test_what_failed_is_named_with_its_remedy_until_a_later_run_succeeds(
     assert [bar["state"] for bar in shown["timeline"]["lanes"][0]["bars"]] == ["failed"]
 
 
-@pytest.mark.parametrize(
-    ("state", "needs"), [("failed", True), ("missed", True), ("partial", False)]
-)
-def test_the_overview_the_list_and_the_status_agree_on_what_needs_attention(
-    web: Web, client: httpx.Client, state: str, needs: bool
-) -> None:
-    tick(web)
-    ended(web, "nightly", "success")
-    id = missed(web) if state == "missed" else ended(web, "nightly", state, error="no")
-
-    (one,) = overview(client)["attention"]
-
-    assert (one["operation_id"], one["kind"], one["is_over"]) == (str(id), state, not needs)
-    assert names(client, standing="troubled") == (["nightly"] if needs else [])
-    listed = client.get("/api/actions", params={"unhealthy": True, "app": APP}).json()
-    assert [row["health"] for row in listed] == ([one["health"]] if needs else [])
-    assert client.get("/api/status").json()["actions"]["unhealthy"] == int(needs)
-
-
 def test_an_action_that_was_just_stored_is_seen_to_come(web: Web, client: httpx.Client) -> None:
     # Paused, it does not come, not even in the hour before its own time.
     client.post("/api/actions/nightly:pause", params={"app": APP}).raise_for_status()
@@ -153,20 +134,6 @@ def test_what_runs_is_shown_and_all_is_well(web: Web, client: httpx.Client) -> N
 
     assert (shown["tone"], shown["sentence"], shown["running_count"]) == ("busy", HEALTHY, 1)
     assert [one["id"] for one in shown["running"]] == [str(id)]
-
-
-def test_an_overview_of_one_small_app_shows_no_other(web: Web, client: httpx.Client) -> None:
-    tick(web)
-    client.put(
-        "/api/apps/bakery", json={"name": "bakery", "zone": "UTC"}, headers={"If-Match": "*"}
-    )
-    ended(web, "nightly", "failed", error="no")
-    of_bakery = web.client(Role.VIEWER, "bakery")
-
-    assert overview(of_bakery)["attention"] == []
-    assert overview(client, app="bakery")["sentence"] == HEALTHY
-    assert len(overview(client, app=APP)["attention"]) == 1
-    assert of_bakery.get("/api/overview", params={"app": APP}).status_code == 404
 
 
 def test_a_gap_between_ticks_is_an_outage(web: Web, client: httpx.Client) -> None:

@@ -310,16 +310,6 @@ def test_what_was_downloaded_from_another_place_is_not_taken_for_this_one_s(
     assert len(kept) == 1
 
 
-def test_private_addresses_are_refused_by_default(work: Work, web: WebSource) -> None:
-    work.apply(domains={"a": {"source": {"url": f"{web.url}/a.json"}, "format": "json"}})
-
-    with pytest.raises(StepFailed, match=r"private address") as failed:
-        ran(work)
-
-    assert failed.value.permanent
-    assert web.requests == []
-
-
 def test_a_hostile_file_ends_by_its_limit_and_the_other_domain_is_refreshed(two: Work) -> None:
     (two.settings.effective_data_root / "a.csv").write_bytes(b"," * (128 << 20))
 

@@ -149,18 +149,6 @@ def test_everybody_deferred_fails_for_now(mailing: Work, smtp: MailServer) -> No
     assert not failed.value.permanent
 
 
-def test_a_connection_dropped_within_a_message_costs_that_message_alone(
-    mailing: Work, smtp: MailServer
-) -> None:
-    smtp.drops.add("ann")
-
-    result = send_email.run(context_of(mailing, smtp))
-
-    assert result.outcome is StepOutcome.PARTIAL
-    assert list(result.details["put_off"]["samples"]) == ["ann"]
-    assert smtp.recipients == ["ben@example.com"]
-
-
 def test_no_server_fails_for_now_and_sends_nothing(mailing: Work) -> None:
     url = SecretStr(f"smtp://127.0.0.1:{free_port()}")
 
@@ -373,18 +361,6 @@ def test_what_was_taken_before_the_connection_broke_comes_again_under_the_same_i
     assert first.details["uncertain"] == 1
     assert smtp.recipients == ["ann@example.com", "ben@example.com", "ann@example.com"]
     assert smtp.took[0][1]["Message-ID"] == smtp.took[2][1]["Message-ID"]
-
-
-def test_a_server_that_answers_too_late_is_uncertain(
-    mailing: Work, smtp: MailServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(transport, "ANSWERS_WITHIN_S", 0.5)
-    smtp.hangs.add("ann")
-
-    result = send_email.run(context_of(mailing, smtp))
-
-    assert result.details["put_off"]["count"] == result.details["uncertain"] == 1
-    assert smtp.recipients == ["ben@example.com"]
 
 
 def test_messages_keep_the_pace_that_is_set(mailing: Work, smtp: MailServer) -> None:

@@ -2,13 +2,10 @@
 
 import re
 from html import unescape
-from uuid import UUID
 
 import pytest
-import sqlalchemy as sa
 
 from models.roles import Role
-from models.tables import actions
 from tests.integration.web.conftest import APP, Web
 from tests.integration.web.dashboard.conftest import Browse
 from web.dashboard.action import ActionQuery, answers
@@ -105,25 +102,3 @@ def test_a_page_of_an_error_has_the_navigation(web_on_sqlite: Web, browse: Brows
         answer = browser.get(path)
         assert (answer.status_code, "/actions" in answer.text) == (404, True)
     assert "<nav" not in browse(web_on_sqlite, role=None).get("/nothing").text
-
-
-def test_one_that_cannot_be_resumed_does_not_stop_the_others(
-    web_on_sqlite: Web, browse: Browse
-) -> None:
-    browser = browse(web_on_sqlite)
-    client = web_on_sqlite.client()
-    found = client.get("/api/actions", params={"app": APP}).json()
-    chosen = {"uid": [one["uid"] for one in found]}
-    browser.post("/actions", data={**chosen, "verb": "pause"})
-    with web_on_sqlite.engine.begin() as connection:
-        wrong = '{"name": "maintenance", "when": {}, "operations": {}}'
-        first = sa.update(actions).where(actions.c.name == "maintenance").values(document=wrong)
-        connection.execute(first.where(actions.c.uid == UUID(found[0]["uid"])))
-
-    done = browser.post("/actions", data={**chosen, "verb": "resume"})
-    notice = browser.get("/actions").text.partition('class="notice"')[2].partition("</div>")[0]
-
-    assert (found[0]["name"], done.status_code) == ("maintenance", 303)
-    assert "Resumed. One was refused: " in notice
-    after = client.get("/api/actions", params={"app": APP}).json()
-    assert [one["active"] for one in after] == [False, True]

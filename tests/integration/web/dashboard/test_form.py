@@ -113,24 +113,6 @@ def test_another_time_takes_two_clicks_with_a_comparison(
     assert tab.faults == []
 
 
-def test_an_older_revision_is_restored_after_a_look_at_what_that_changes(
-    chromium: Chromium, web_on_sqlite: Web
-) -> None:
-    shop = web_on_sqlite.opened.for_request(APP, is_bound=True, bearer="tests")
-    for hour in (4, 5):
-        changes.apply(shop, [{**NIGHTLY, "when": {"cron_rule": f"0 {hour} * * *"}}])
-    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
-        tab.page.goto(f"/apps/{APP}/actions/nightly")
-        tab.page.click("summary:has-text('Revision 1')")
-        tab.page.locator("details", has_text="Revision 1").locator("a").click()
-        expect(tab.page.locator(".notice")).to_contain_text("the document of revision 1")
-        expect(tab.page.locator(".was-and-will > div").last).to_contain_text("at 03:00")
-        tab.page.click("button:text-is('Save')")
-        expect(tab.page.locator(".notice span")).to_contain_text("nightly is now at revision 4.")
-
-    assert tab.faults == []
-
-
 def _written(page: Page) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(page.input_value("#text"))
     return found

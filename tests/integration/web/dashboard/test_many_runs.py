@@ -1,6 +1,5 @@
 """Many runs from the list: those selected or all that match, a plan first, then exactly that."""
 
-import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from html import unescape
@@ -15,13 +14,11 @@ from models.store.operations.finish import Ending, end
 from tests import browser as chrome
 from tests.browser import Chromium
 from tests.celery_messages import TASK, celery_action
-from tests.factories import claimed, make_action, make_operation, row_of
+from tests.factories import claimed, make_action, make_operation
 from tests.integration.web.conftest import APP, Web
 from tests.integration.web.dashboard.conftest import Browse
-from views.changes import switching
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
-HIDDEN = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)">')
 
 
 @pytest.fixture(scope="module")
@@ -90,43 +87,6 @@ def test_selected_runs_are_changed_alone_on_any_screen(
     found = [state_of(web_on_sqlite, id) for id in ids[:3]]
     assert (found[2], set(found[:2]) <= {"pending", "queued"}) == ("failed", True)
     assert tab.faults == []
-
-
-def test_the_plan_says_what_is_left_out_and_why(web_on_sqlite: Web, browse: Browse) -> None:
-    make_failed(web_on_sqlite, 2)
-    make_failed(web_on_sqlite, 3, "send mail")
-    switching.pause(web_on_sqlite.opened, "send mail")
-    browser = browse(web_on_sqlite)
-    asked = {"verb": "retry", "state": "failed"}
-
-    page = browser.post("/operations", data=asked).text
-
-    assert "Retry 2 runs?" in page
-    assert "3 runs: &#39;send mail&#39; is paused" in page
-
-
-def test_the_answer_of_a_plan_sent_twice_does_it_once(web_on_sqlite: Web, browse: Browse) -> None:
-    (id,) = make_failed(web_on_sqlite, 1)
-    browser = browse(web_on_sqlite)
-    asked = {"verb": "retry", "state": "failed"}
-    answer = dict(HIDDEN.findall(browser.post("/operations", data=asked).text)) | {"sure": "1"}
-
-    sent = [browser.post("/operations", data=answer) for _ in range(2)]
-
-    assert [one.headers["location"] for one in sent] == ["/operations?state=failed"] * 2
-    assert row_of(web_on_sqlite.engine, answer["id"])["attempt"] == 2
-    assert answer["id"] == id
-
-
-def test_a_viewer_selects_nothing(web_on_sqlite: Web, browse: Browse) -> None:
-    make_failed(web_on_sqlite, 1)
-    browser = browse(web_on_sqlite, Role.VIEWER)
-
-    page = browser.get("/operations?state=failed").text
-    refused = browser.post("/operations", data={"verb": "retry"})
-
-    assert "data-pick" not in page
-    assert refused.status_code == 403
 
 
 @pytest.mark.parametrize(
