@@ -60,14 +60,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sqlite_template: Path)
     return folder
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run what calls commands through both doors: on this machine, and by a server."""
-    if "call" in metafunc.fixturenames and not list(
-        metafunc.definition.iter_markers(name="only_here")
-    ):
-        metafunc.parametrize("door", ["here", "elsewhere"], indirect=True)
-
-
 @dataclass
 class Elsewhere:
     """A server that serves one home folder after the other."""
@@ -101,14 +93,8 @@ def server(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> I
 
 
 @pytest.fixture
-def door(request: pytest.FixtureRequest) -> str:
-    """`here` or `elsewhere`."""
-    return str(getattr(request, "param", "here"))
-
-
-@pytest.fixture
-def call_here(home: Path, capsys: pytest.CaptureFixture[str]) -> Call:
-    """Call `minutebook` on the home folder: what a test needs beforehand."""
+def call(home: Path, capsys: pytest.CaptureFixture[str]) -> Call:
+    """Call `minutebook` on the home folder."""
 
     def call(*arguments: str) -> Result:
         code = run(arguments)
@@ -116,27 +102,6 @@ def call_here(home: Path, capsys: pytest.CaptureFixture[str]) -> Call:
         return Result(code, captured.out, captured.err)
 
     return call
-
-
-@pytest.fixture
-def call(call_here: Call, door: str, request: pytest.FixtureRequest) -> Iterator[Call]:
-    """Call `minutebook` on the home folder, or on a server of it."""
-    server: Elsewhere | None = None
-    named: tuple[dict[str, str], list[str]] = ({}, [])
-    if door == "elsewhere":
-        server = request.getfixturevalue("server")
-
-    def options() -> list[str]:
-        """Return how the server is named; another one serves after a change of settings."""
-        nonlocal named
-        settings = {key: value for key, value in os.environ.items() if key.startswith("SCHED_")}
-        if server is not None and settings != named[0]:
-            named = settings, server.options(Path(os.environ["SCHED_HOME"]))
-        return named[1]
-
-    yield lambda *arguments: call_here(*options(), *arguments)
-    if server is not None:
-        server.close()
 
 
 @pytest.fixture

@@ -212,7 +212,6 @@ def test_users_beyond_the_ceiling_are_refused(
     assert len(call("--app", "shop", "user", "list").out.splitlines()) == 3
 
 
-@pytest.mark.only_here
 def test_a_secret_of_hooks_that_cannot_be_read_is_named(
     call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -10,9 +10,6 @@ from runtime.clock import utc_now
 from tests.factories import make_document
 from tests.integration.cli.conftest import Call, Result, Write
 
-# Each verb is proven by HTTP in test_each_verb.py, and each command in test_views.py.
-pytestmark = pytest.mark.only_here
-
 DAILY = {"cron_rule": "59 23 * * *", "timezone": "UTC", "except": [{"calendar": "closed"}]}
 Apply = Callable[..., Result]
 

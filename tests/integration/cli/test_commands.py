@@ -196,7 +196,6 @@ def test_a_run_records_what_the_user_says_about_the_mail(
     assert (str(said.id), said.notify) == (ran.json["id"], stored)
 
 
-@pytest.mark.only_here
 @pytest.mark.parametrize(("answer", "stored"), [("y", True), ("n", False)])
 def test_on_a_terminal_a_run_that_would_mail_asks(
     call: Call, on_terminal: Call, tmp_path: Path, answer: str, stored: bool
@@ -215,7 +214,6 @@ def test_on_a_terminal_a_run_that_would_mail_asks(
 
 
 @pytest.mark.parametrize("command", [("migrate",), ("app", "list")])
-@pytest.mark.only_here
 def test_a_command_that_makes_a_home_folder_says_so(
     call: Call, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
@@ -247,7 +245,6 @@ def test_both_commands_of_the_daemon_read_an_instant_alike(
         assert told in capsys.readouterr().err
 
 
-@pytest.mark.only_here
 def test_looking_makes_nothing(call: Call, tmp_path: Path) -> None:
     home = tmp_path / "nowhere"
 
@@ -258,7 +255,6 @@ def test_looking_makes_nothing(call: Call, tmp_path: Path) -> None:
     assert not home.exists()
 
 
-@pytest.mark.only_here
 def test_making_a_new_installation_is_not_silent(call: Call, write: Write, tmp_path: Path) -> None:
     home = str(tmp_path / "elsewhere")
     file = write(make_document())
@@ -375,7 +371,6 @@ def test_help_loads_no_command(tmp_path: Path) -> None:
     assert not {"sqlalchemy", "celery", "pydantic", "duckdb", "rich.console"} & loaded
 
 
-@pytest.mark.only_here
 def test_a_health_check_tells_by_its_exit_code(call: Call, tmp_path: Path) -> None:
     before = call("status", "--check", "daemon")
     daemon.main(["--home", str(tmp_path / "home"), "--once"])
@@ -422,7 +417,6 @@ def test_what_cannot_be_done_is_refused_in_one_line(
     assert all(line.startswith("error: ") for line in result.err.splitlines())
 
 
-@pytest.mark.only_here
 def test_an_error_is_json_where_json_is_asked_for(call: Call, write: Write) -> None:
     file = write(make_document(name="a", when={"cron_rule": "61 7 * * *"}), "a.json")
     unknown, wrong = (
@@ -438,7 +432,6 @@ def test_an_error_is_json_where_json_is_asked_for(call: Call, write: Write) -> N
     assert "is above 59" in problem["remedy"]
 
 
-@pytest.mark.only_here
 def test_wrong_settings_stop_the_start(
     call: Call, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -461,7 +454,6 @@ def test_errors_of_both_commands_of_the_daemon_are_safe_for_a_terminal(
         assert "\x1b" not in error
 
 
-@pytest.mark.only_here
 def test_a_database_that_is_away_is_a_failure(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCHED_DATABASE_URL", "postgresql://nobody@127.0.0.1:9/x")
 
@@ -471,7 +463,6 @@ def test_a_database_that_is_away_is_a_failure(call: Call, monkeypatch: pytest.Mo
     assert result.err.startswith("error: database unavailable (SCHED_DATABASE_URL)")
 
 
-@pytest.mark.only_here
 def test_a_home_folder_that_cannot_be_used_is_a_failure(call: Call, tmp_path: Path) -> None:
     (tmp_path / "home" / "up.lock").mkdir()
 
@@ -481,7 +472,6 @@ def test_a_home_folder_that_cannot_be_used_is_a_failure(call: Call, tmp_path: Pa
     assert result.err.strip().endswith(f"error: {tmp_path}/home/up.lock: Is a directory")
 
 
-@pytest.mark.only_here
 def test_queues_are_named_by_commas(call: Call) -> None:
     refused = call("worker", "--queues", "quick,,heavy")
 
@@ -489,7 +479,6 @@ def test_queues_are_named_by_commas(call: Call) -> None:
     assert "separate names by commas" in refused.err
 
 
-@pytest.mark.only_here
 def test_migrate_says_what_it_did(call: Call, tmp_path: Path) -> None:
     (tmp_path / "home" / "minutebook.db").unlink()
 
@@ -583,7 +572,6 @@ def simulated(call: Call, *arguments: str) -> Result:
     )
 
 
-@pytest.mark.only_here
 def test_a_simulation_needs_no_database(call: Call, write: Write, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "home")
 
@@ -594,7 +582,6 @@ def test_a_simulation_needs_no_database(call: Call, write: Write, tmp_path: Path
     assert not (tmp_path / "home").exists()
 
 
-@pytest.mark.only_here
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -615,7 +602,6 @@ def test_a_simulation_of_nonsense_is_refused(call: Call, arguments: list[str], t
     assert told in refused.err
 
 
-@pytest.mark.only_here
 def test_two_simulated_actions_cannot_have_one_name(call: Call, write: Write) -> None:
     file = write(make_document(name="daily"), "daily.json")
 

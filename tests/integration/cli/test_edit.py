@@ -42,9 +42,9 @@ def editing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Editing:
 
 
 @pytest.fixture
-def hourly(call_here: Call, write: Write) -> str:
+def hourly(call: Call, write: Write) -> str:
     """The name of a stored action."""
-    made = call_here("action", "add", write(make_document(name="nightly", when=HOURLY)))
+    made = call("action", "add", write(make_document(name="nightly", when=HOURLY)))
     assert made.code == 0, made.err
     return "nightly"
 
@@ -168,7 +168,6 @@ def test_without_a_terminal_it_is_refused_before_the_editor_starts(
 
 
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 1)])
-@pytest.mark.only_here
 def test_on_a_terminal_a_faulty_document_comes_back_with_its_faults(
     hourly: str, editing: Editing, on_terminal: Call, answer: str, code: int
 ) -> None:

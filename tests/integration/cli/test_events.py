@@ -94,7 +94,6 @@ def test_a_wrong_update_changes_nothing(
     assert call("user", "list", "--json").json == before
 
 
-@pytest.mark.only_here
 @pytest.mark.parametrize(
     "command",
     [
@@ -108,14 +107,14 @@ def test_a_wrong_update_changes_nothing(
     ids=" ".join,
 )
 def test_a_user_of_another_small_app_is_named_with_it(
-    call_here: Call, call: Call, write: Write, command: tuple[str, ...]
+    call: Call, write: Write, command: tuple[str, ...]
 ) -> None:
     hello = {"hello": {"subject": "Hi", "text": "Hello"}}
-    call_here("app", "apply", write({"name": "default", "templates": hello}, "default.json"))
-    call_here("app", "add", write({"name": "shop"}, "shop.json"))
-    call_here("--app", "shop", "user", "add", "zoe@example.com")
+    call("app", "apply", write({"name": "default", "templates": hello}, "default.json"))
+    call("app", "add", write({"name": "shop"}, "shop.json"))
+    call("--app", "shop", "user", "add", "zoe@example.com")
     on = make_document(name="welcome", when={"on": "instance.user.activated"})
-    call_here("action", "add", write(on))
+    call("action", "add", write(on))
 
     refused = call(*command)
 

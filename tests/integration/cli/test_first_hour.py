@@ -17,7 +17,6 @@ from tests.integration.cli.conftest import Call
 from tests.unit.models.action.minimal import NOW
 
 
-@pytest.mark.only_here
 def test_the_version_is_the_package_s(call: Call) -> None:
     assert call("--version").out == f"minutebook {version('minutebook')}\n"
 
@@ -71,11 +70,11 @@ def optional(file: str) -> str:
 
 
 @pytest.fixture
-def begun(call_here: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def begun(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder in which `init` was called, without any installation."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SCHED_HOME", "new home")
-    made = call_here("init")
+    made = call("init")
     assert (made.code, made.err) == (0, "")
     assert made.out.splitlines()[:2] == [
         "wrote hello.yaml",
@@ -84,7 +83,6 @@ def begun(call_here: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     return tmp_path
 
 
-@pytest.mark.only_here
 def test_what_init_writes_is_accepted(begun: Path, call: Call) -> None:
     checked = call("action", "check", "hello.yaml", "--json")
     applied = call("action", "apply", "hello.yaml", "--json")
@@ -98,7 +96,6 @@ def test_what_init_writes_is_accepted(begun: Path, call: Call) -> None:
     assert {"active", "policy", "hooks"} <= document.keys()
 
 
-@pytest.mark.only_here
 def test_the_settings_of_init_are_those_of_the_program(begun: Path) -> None:
     folder = begun / "new home"
     plain = load_settings(folder, {})
@@ -111,7 +108,6 @@ def test_the_settings_of_init_are_those_of_the_program(begun: Path) -> None:
     assert changed.celery.tasks == ("shop.tasks.*",)
 
 
-@pytest.mark.only_here
 def test_init_overwrites_nothing(begun: Path, call: Call) -> None:
     Path("hello.yaml").write_text("mine")
 

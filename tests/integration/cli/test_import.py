@@ -35,7 +35,6 @@ def _allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCHED_CELERY_TASKS", "shop.*")
 
 
-@pytest.mark.only_here
 def test_the_report_begins_with_what_differs_and_shows_a_shared_remark_once(
     call: Call, tmp_path: Path
 ) -> None:
@@ -55,7 +54,6 @@ def test_the_report_begins_with_what_differs_and_shows_a_shared_remark_once(
     assert counts == "same 0, differs 2, cannot 1"
 
 
-@pytest.mark.only_here
 def test_documents_go_to_stdout_and_a_line_for_each_entry_to_stderr(
     call: Call, write: Write
 ) -> None:
@@ -226,7 +224,6 @@ def test_a_cut_over_is_stored_as_the_start_of_each_action(call: Call, write: Wri
     assert shown["when"]["starting_at"] == "2026-11-22T15:15:00Z"
 
 
-@pytest.mark.only_here
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -243,7 +240,6 @@ def test_a_hostile_file_is_refused(call: Call, write: Write, content: str, said:
     assert said in refused.err
 
 
-@pytest.mark.only_here
 @pytest.mark.parametrize("at", ["2020-01-01T00:00:00Z", "soon", "2199-01-01T00:00:30Z"])
 def test_a_cut_over_is_a_full_minute_to_come(call: Call, write: Write, at: str) -> None:
     refused = call("import", "beat", write(schedule(close=DAILY), "beat.json"), "--cut-over", at)
@@ -307,7 +303,6 @@ def test_an_export_as_json_can_be_applied_again(call: Call, write: Write) -> Non
     }
 
 
-@pytest.mark.only_here
 @pytest.mark.parametrize(
     ("kind", "url", "writer"),
     [
@@ -326,7 +321,6 @@ def test_a_store_without_its_application_is_answered_with_the_command_to_run_the
     assert "s3cret" not in refused.err
 
 
-@pytest.mark.only_here
 @pytest.mark.parametrize("command", ["django-celery-beat", "redbeat"])
 def test_the_readers_of_stores_are_answered_with_the_export(call: Call, command: str) -> None:
     refused = call("import", command, "redis://host/0")
@@ -359,7 +353,6 @@ def test_a_refused_import_names_each_action(call: Call, tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.only_here
 @pytest.mark.parametrize(
     ("allowed", "asked"),
     [

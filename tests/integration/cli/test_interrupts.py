@@ -38,11 +38,11 @@ def pressing(function: FunctionType) -> Iterator[None]:
 # pydantic makes an error of its own of whatever the first raises; nothing catches the second's.
 @pytest.mark.parametrize("function", [format_instant, list_actions])
 def test_ctrl_c_ends_a_command_without_an_error(
-    function: FunctionType, call_here: Call, write: Write
+    function: FunctionType, call: Call, write: Write
 ) -> None:
-    call_here("action", "add", write(make_document()))
+    call("action", "add", write(make_document()))
 
     with pressing(function):
-        answered = call_here("action", "list")
+        answered = call("action", "list")
 
     assert (answered.code, answered.err) == (INTERRUPTED, "")

@@ -188,7 +188,6 @@ def test_each_owner_has_a_set_of_its_own(call: Call, fill: Fill) -> None:
 
 
 @pytest.mark.parametrize(("answer", "left"), [("y", ["a"]), ("n", ["a", "b"])])
-@pytest.mark.only_here
 def test_on_a_terminal_it_asks(
     call: Call, fill: Fill, on_terminal: Call, answer: str, left: list[str]
 ) -> None:

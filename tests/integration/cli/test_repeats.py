@@ -45,7 +45,6 @@ def make_failed(engine: sa.Engine, action: Changed, occurrence: datetime = NOON)
     return id
 
 
-@pytest.mark.only_here
 def test_several_are_retried_in_one_call(call: Call, engine: sa.Engine, broker: Broker) -> None:
     action = make_action(engine)
     ids = [make_failed(engine, action, NOON + n * HOUR) for n in range(2)]
@@ -59,7 +58,6 @@ def test_several_are_retried_in_one_call(call: Call, engine: sa.Engine, broker: 
     assert [message[0] for message in broker.messages("quick")] == [str(id) for id in ids]
 
 
-@pytest.mark.only_here
 def test_what_is_refused_is_told_and_the_rest_is_done(call: Call, engine: sa.Engine) -> None:
     failed = make_failed(engine, make_action(engine))
     unknown = uuid4()
@@ -72,7 +70,6 @@ def test_what_is_refused_is_told_and_the_rest_is_done(call: Call, engine: sa.Eng
     assert "'no-id' is not an operation's id" in result.err
 
 
-@pytest.mark.only_here
 def test_when_all_are_refused_nothing_was_done(call: Call, engine: sa.Engine) -> None:
     failed = make_failed(engine, make_action(engine))
 
@@ -124,7 +121,6 @@ def test_a_cancelled_operation_that_goes_on_is_waited_for_in_vain(
     assert f"operation {running} is running; " in result.err
 
 
-@pytest.mark.only_here
 def test_cancel_says_what_it_did(call: Call, engine: sa.Engine) -> None:
     action = make_action(engine)
     running, waiting = (make_operation(engine, action, NOON + n * HOUR) for n in range(2))
@@ -292,7 +288,6 @@ def test_all_are_waited_for(call: Call, engine: sa.Engine) -> None:
     assert result.out.endswith(": every minute, queued\n")
 
 
-@pytest.mark.only_here
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

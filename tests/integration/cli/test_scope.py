@@ -41,11 +41,11 @@ BY_ID = [
 
 
 @pytest.fixture
-def theirs(call_here: Call, write: Write) -> dict[str, str]:
+def theirs(call: Call, write: Write) -> dict[str, str]:
     """An action of the small app `default`, an operation of it, and the small app `shop`."""
-    call_here("app", "add", write({"name": "shop"}, "shop.json"))
-    added = call_here("action", "add", write(make_document(name="secret plan")), "--json").json[0]
-    (ran,) = [call_here("action", "run", "secret plan", "--json").json]
+    call("app", "add", write({"name": "shop"}, "shop.json"))
+    added = call("action", "add", write(make_document(name="secret plan")), "--json").json[0]
+    (ran,) = [call("action", "run", "secret plan", "--json").json]
     return {
         "uid": added["uid"],
         "id": ran["id"],
@@ -53,8 +53,8 @@ def theirs(call_here: Call, write: Write) -> dict[str, str]:
     }
 
 
-def test_another_small_app_is_unknown(call: Call, call_here: Call, theirs: dict[str, str]) -> None:
-    before = _stored(call_here, theirs)
+def test_another_small_app_is_unknown(call: Call, theirs: dict[str, str]) -> None:
+    before = _stored(call, theirs)
 
     answers = {
         command: call("--app", "shop", *(part.format(**theirs) for part in command))
@@ -67,7 +67,7 @@ def test_another_small_app_is_unknown(call: Call, call_here: Call, theirs: dict[
         if (one.code, one.out) != (2, "") or "secret plan" in one.err
     }
     assert told == {}
-    assert _stored(call_here, theirs) == before
+    assert _stored(call, theirs) == before
 
 
 def test_another_small_app_is_neither_listed_nor_named(call: Call, theirs: dict[str, str]) -> None:

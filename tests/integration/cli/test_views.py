@@ -2,7 +2,7 @@
 
 import shutil
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -21,7 +21,7 @@ from runtime.config import load_settings
 from runtime.database import make_engine
 from runtime.visible import visible_line
 from tests.factories import make_document
-from tests.integration.cli.conftest import Call, Write
+from tests.integration.cli.conftest import Call, Elsewhere, Write
 from views.actions import Actions
 from views.apps import App, Apps
 from views.apps.changes import AppliedApp, AppliedApps, DeletedApp
@@ -162,7 +162,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, st
 
 @pytest.fixture
 def filled(
-    call_here: Call,
+    call: Call,
     write: Write,
     home: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -175,7 +175,7 @@ def filled(
     if ids:
         shutil.copy(database, home / "minutebook.db")
     else:
-        ids |= _fill(call_here, write, home)
+        ids |= _fill(call, write, home)
         with sqlite3.connect(home / "minutebook.db") as connection:
             connection.execute("VACUUM INTO ?", [str(database)])
         connection.close()
@@ -193,35 +193,35 @@ def filled(
     return lambda text: text.format(**found)
 
 
-def _fill(call_here: Call, write: Write, home: Path) -> dict[str, str]:
+def _fill(call: Call, write: Write, home: Path) -> dict[str, str]:
     """Fill the database of a home folder; return the ids in it."""
     whole = {
         "name": "default",
         "templates": {"hello": {"subject": "Hi", "text": "Hello {{ recipient.name }}"}},
         "users": [{"id": "ann@example.com", "groups": ["staff"]}],
     }
-    call_here("app", "apply", write(whole, "default.json"))
-    call_here("app", "add", write({"name": "shop"}, "shop.json"))
+    call("app", "apply", write(whole, "default.json"))
+    call("app", "add", write({"name": "shop"}, "shop.json"))
     documents = [
         make_document(name=name, owner="shop", when=HOURLY)
         for name in ("nightly", "other", "filled")
     ]
-    call_here("action", "add", write(documents, "all.json"))
+    call("action", "add", write(documents, "all.json"))
     engine = make_engine(load_settings(home, {}))
     with engine.connect() as connection:
         hour = connection.execute(
             sa.text("SELECT strftime('%Y-%m-%dT%H:00:00Z', 'now', '-3 hours')")
         ).scalar_one()
-    call_here("backfill", "filled", "--from", hour, "--to", hour)
-    pending = call_here("action", "run", "nightly", "--json").json["id"]
+    call("backfill", "filled", "--from", hour, "--to", hour)
+    pending = call("action", "run", "nightly", "--json").json["id"]
     ended = _ended(engine, UUID(pending))
     engine.dispose()
     return {
         **ended,
         "id": pending,
         "hour": hour,
-        "token": call_here("token", "create", "--role", "viewer", "--json").json["id"],
-        "job": call_here("job", "add", "--url", "https://example.com/b", "--json").json["id"],
+        "token": call("token", "create", "--role", "viewer", "--json").json["id"],
+        "job": call("job", "add", "--url", "https://example.com/b", "--json").json["id"],
     }
 
 
@@ -239,18 +239,38 @@ def _ended(engine: sa.Engine, pending: UUID) -> dict[str, str]:
     return {state: str(id) for state, id in ids.items()}
 
 
+@pytest.fixture(params=["here", "elsewhere"])
+def door(request: pytest.FixtureRequest) -> str:
+    """On this machine, or by a server."""
+    return str(request.param)
+
+
+@pytest.fixture
+def ask(
+    call: Call, door: str, home: Path, filled: object, request: pytest.FixtureRequest
+) -> Iterator[Call]:
+    """Call `minutebook` on the filled home folder, or on a server of it."""
+    if door == "here":
+        yield call
+        return
+    server: Elsewhere = request.getfixturevalue("server")
+    options = server.options(home)
+    yield lambda *arguments: call(*options, *arguments)
+    server.close()
+
+
 @pytest.mark.parametrize(
     ("command", "arguments", "kind"), CASES, ids=[f"{one[0]}-{one[2].__name__}" for one in CASES]
 )
 def test_a_command_shows_its_view(
-    call: Call,
+    ask: Call,
     door: str,
     filled: Callable[[str], str],
     command: str,
     arguments: tuple[str, ...],
     kind: Kind,
 ) -> None:
-    shown = call("--json", *command.split(), *map(filled, arguments))
+    shown = ask("--json", *command.split(), *map(filled, arguments))
 
     if door == "elsewhere" and command in ONLY_HERE:
         assert (shown.code, shown.out) == (2, "")
@@ -263,7 +283,7 @@ def test_a_command_shows_its_view(
         assert set(shown.json) == set(schema["properties"])
 
 
-def test_no_text_has_a_control_character(call: Call, filled: Callable[[str], str]) -> None:
+def test_no_text_has_a_control_character(ask: Call, filled: Callable[[str], str]) -> None:
     looks = [
         ("operation list", ()),
         ("operation show", ("{failed}",)),
@@ -274,8 +294,8 @@ def test_no_text_has_a_control_character(call: Call, filled: Callable[[str], str
         ("status", ()),
     ]
 
-    texts = [call(*command.split(), *map(filled, rest)).out for command, rest in looks]
-    written = call("--json", "operation", "show", filled("{failed}"))
+    texts = [ask(*command.split(), *map(filled, rest)).out for command, rest in looks]
+    written = ask("--json", "operation", "show", filled("{failed}"))
 
     assert not set("\x1b\x9b\u202e\x07") & set("".join(texts) + written.out)
     assert r"a\x1b[2J\x9b\u202e\x07" in texts[1]
