@@ -2,54 +2,14 @@
 
 import json
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
 from models.tables import actions, revisions
-from scheduler.changes.change import create_all
-from tests.acceptance.editor import WHO, due_at_each_tick
 from tests.acceptance.installation import Installation
-from tests.acceptance.judgement import violations
-from tests.acceptance.processes import Process, python, until
+from tests.acceptance.processes import until
 from tests.factories import make_document
-
-EDITOR = str(Path(__file__).with_name("editor.py"))
-ROUNDS = 2
-ACTIONS = 16
-
-
-def start_editors(installation: Installation) -> list[Process]:
-    """Let two processes edit the same actions at the next ticks."""
-    documents = [due_at_each_tick(f"due {n}") for n in range(ACTIONS)]
-    create_all(installation.engine, documents, WHO)
-    return [
-        installation.processes.start(f"editor-{kind}", python(EDITOR, kind, str(ROUNDS)))
-        for kind in ("ours", "sql")
-    ]
-
-
-def test_edits_at_the_instant_of_a_tick_leave_each_occurrence_one_outcome_by_one_revision(
-    installation: Installation,
-) -> None:
-    small = {"SCHED_SCHEDULER_BATCH_SIZE": "5"}
-    daemons = [installation.daemon(small), installation.daemon(small)]
-    for daemon in daemons:
-        daemon.said("tick ")
-
-    editors = start_editors(installation)
-    ended = [editor.ended() for editor in editors]
-    edited_until = installation.now()
-    until(
-        lambda: any(tick["now"] > edited_until for tick in installation.ticks()),
-        "a tick after the edits",
-    )
-
-    assert ended == [0, 0], [editor.text() for editor in editors]
-    assert violations(installation) == []
-    assert {tick["report"].get("set_aside") for tick in installation.ticks()} == {None}
-    assert [daemon.text().count("database unavailable") for daemon in daemons] == [0, 0]
 
 
 @pytest.mark.parametrize("store", ["postgresql"])

@@ -1,6 +1,5 @@
 """The workers of one account and installation share an agent; those of two installations do not."""
 
-import os
 import signal
 from contextlib import suppress
 
@@ -138,16 +137,6 @@ def test_an_agent_that_is_asked_to_stop_serves_the_worker_that_started_it_to_its
     shop.tick()
     shop.installation.becomes(next_one, "success")
     assert second.is_alive
-
-
-def test_the_socket_is_for_this_account_alone(shop: Shop) -> None:
-    shop.worker()
-    (agent,) = agents(shop)
-    path = agent.cmdline()[agent.cmdline().index("--socket") + 1]
-
-    assert os.stat(path).st_mode & 0o777 == 0o600
-    assert os.stat(os.path.dirname(path)).st_mode & 0o777 == 0o700
-    assert len(os.path.basename(path)) == len("0" * 20 + ".sock")
 
 
 def test_an_agent_that_stands_still_keeps_no_other_worker_from_following(shop: Shop) -> None:

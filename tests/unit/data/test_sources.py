@@ -1,15 +1,12 @@
-import os
 from pathlib import Path
 
 import pytest
 
-from data.beneath import opened_beneath
 from data.failures import SourceFailed, Stopped
 from data.fetch.freshness import is_unchanged, probe
-from data.fetch.sources import fetch, source_of
+from data.fetch.sources import source_of
 from data.importing.prepare import prepare
 from data.watch import Watch
-from minutebook.testing import make_context
 from runtime.config import Settings
 
 
@@ -21,43 +18,6 @@ def settings(tmp_path: Path) -> Settings:
     (made.effective_data_root / "a.csv").write_text("id\n1\n")
     (tmp_path / "outside.csv").write_text("secret\n")
     return made
-
-
-def fetch_file(document: dict[str, str], settings: Settings) -> None:
-    """Fetch a file of the data root."""
-    fetch(source_of(document), settings.home / "k", settings, Watch(), make_context())
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["../outside.csv", "x/../../outside.csv", "/etc/hosts", "link.csv", "folder/outside.csv"],
-)
-def test_nothing_outside_the_data_root_is_reached(settings: Settings, name: str) -> None:
-    root = settings.effective_data_root
-    (root / "x").mkdir()
-    (root / "link.csv").symlink_to(settings.home / "outside.csv")
-    (root / "folder").symlink_to(settings.home)
-
-    with (
-        pytest.raises(SourceFailed, match=r"outside the data root \(SCHED_DATA_ROOT\)$"),
-        opened_beneath(root, name),
-    ):
-        pass
-
-
-@pytest.mark.parametrize(
-    ("name", "error"), [("b.csv", "No such file"), ("a\0b", "null"), (".", "is not a file")]
-)
-def test_what_is_no_file_is_refused(settings: Settings, name: str, error: str) -> None:
-    with pytest.raises(SourceFailed, match=error):
-        fetch_file({"file": name, "format": "csv"}, settings)
-
-
-def test_a_pipe_is_refused_and_not_waited_on(settings: Settings) -> None:
-    os.mkfifo(settings.effective_data_root / "pipe.csv")
-
-    with pytest.raises(SourceFailed, match=r"pipe\.csv is not a file"):
-        fetch_file({"file": "pipe.csv"}, settings)
 
 
 @pytest.mark.parametrize("document", [{}, {"file": "a.csv", "url": "https://example.com/a.csv"}])
