@@ -28,6 +28,7 @@ from moving.outcomes import Outcome, outcomes
 from runtime.clock import utc_now
 from tasks.built_in import built_in_steps
 from tests.moved import document, names
+from tests.tables import table
 
 # The schedulers of these tests are real: they plan from now on.
 NOW = utc_now()
@@ -392,30 +393,7 @@ sched.add_job(tick, "cron", hour=7, id="daily")
 
 @pytest.mark.parametrize(
     ("module", "kind", "made", "end"),
-    [
-        ("background", "BackgroundScheduler", "BackgroundScheduler", "sched.start()"),
-        ("blocking", "BlockingScheduler", "BlockingScheduler", "sched.start()"),
-        ("background", "BackgroundScheduler", "Own", "sched.start()"),
-        ("blocking", "BlockingScheduler", "Own", "sched.start()"),
-        ("asyncio", "AsyncIOScheduler", "AsyncIOScheduler", "sched.start()"),
-        ("background", "BackgroundScheduler", "Own", "sched.start(paused=True)\nsched.resume()"),
-        ("background", "BackgroundScheduler", "Own", "sched.start()\nsched.shutdown(wait=False)"),
-        (
-            "background",
-            "BackgroundScheduler",
-            "Own",
-            "sched.start()\natexit.register(sched.shutdown)",
-        ),
-        ("blocking", "BlockingScheduler", "Own", "threading.Thread(target=sched.start).start()"),
-        ("blocking", "BlockingScheduler", "Own", "BlockingScheduler.start(sched)"),
-        (
-            "background",
-            "BackgroundScheduler",
-            "Own",
-            "sched.start()\nthreading.Thread(target=threading.Event().wait).start()",
-        ),
-        ("background", "BackgroundScheduler", "Own", "if __name__ == '__main__': sched.start()"),
-    ],
+    table(__file__, "a_module_that_starts_its_scheduler_is_read_without_running_a_job"),
 )
 def test_a_module_that_starts_its_scheduler_is_read_without_running_a_job(
     tmp_path: Path, module: str, kind: str, made: str, end: str

@@ -28,6 +28,7 @@ from moving.entries import Entry
 from moving.outcomes import Outcome, outcomes
 from scheduler.occurrence import occurrences_between
 from tests.factories import STEPS
+from tests.tables import table
 from tests.unit.cron import debian
 
 NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
@@ -78,22 +79,7 @@ def test_a_plain_line_becomes_a_program_with_crons_own_policy() -> None:
 
 @pytest.mark.parametrize(
     ("line", "command"),
-    [
-        ("* * * * * backup", {"shell": "backup"}),
-        ("* * * * * /bin/a | /bin/b", {"shell": "/bin/a | /bin/b"}),
-        ("* * * * * /bin/a $HOME", {"shell": "/bin/a $HOME"}),
-        ("* * * * * /bin/date +\\%F", {"run": ["/bin/date", "+%F"]}),
-        ("* * * * * cat%a%b \\% c", {"shell": "cat", "input": "a\nb % c\n"}),
-        ("* * * * * cat \\\\%a", {"shell": "cat \\\\", "input": "a\n"}),
-        ("# note\u2028* * * * * evil\n* * * * * a", {"shell": "a"}),
-        ("A = 'x y'\n* * * * * /bin/a", {"run": ["/bin/a"], "env": {"A": "x y"}}),
-        ("PATH=/opt\n* * * * * /bin/a", {"shell": "/bin/a", "env": {"PATH": "/opt"}}),
-        (
-            "PATH=/usr/bin:/bin\n* * * * * /bin/a",
-            {"run": ["/bin/a"], "env": {"PATH": "/usr/bin:/bin"}},
-        ),
-        ("HOME=/srv\n* * * * * a", {"shell": "a", "env": {"HOME": "/srv"}, "cwd": "/srv"}),
-    ],
+    table(__file__, "a_command_keeps_its_shell_input_and_settings"),
 )
 def test_a_command_keeps_its_shell_input_and_settings(line: str, command: object) -> None:
     assert step(line) == command
@@ -208,28 +194,7 @@ def test_a_program_with_the_name_of_an_account_runs(command: str) -> None:
 
 @pytest.mark.parametrize(
     ("line", "why"),
-    [
-        ("1 5 cron.daily nice run-parts --report /etc/cron.daily", "a line of anacron"),
-        ("7\t10\tcron.weekly\tnice run-parts --report /etc/cron.weekly", "a line of anacron"),
-        ("30 15 cron.monthly nice run-parts --report /etc/x", "a line of anacron"),
-        ("@monthly 15 cron.monthly nice run-parts", "a line of anacron"),
-        ("@daily 5 job.daily /bin/a", "a line of anacron"),
-        ("1 65 back-up /bin/sh -c /bin/a", "a line of anacron"),
-        ("0 0 12 * * ? /bin/a", "begin with ?"),
-        ("0 15 10 * * mon-fri /bin/a", "begin with mon-fri"),
-        ("0 0/5 14 * * ? /bin/a", "begin with ?"),
-        ("0 0 12 1 1 * /bin/a", "begin with *"),
-        ("0 0 8 * * 1-5 /bin/a", "begin with 1-5"),
-        ("0 30 7 * * sun,sat /bin/a", "begin with sun,sat"),
-        ("*/10 * * * * */2 /bin/a", "begin with */2"),
-        ("0 15 10 1 * 6L /bin/a", "begin with 6L"),
-        ("* * * * * -n /bin/a", "a flag of OpenBSD's cron"),
-        ("* * * * * -q /bin/a", "a flag of OpenBSD's cron"),
-        ("* * * * * -s /bin/a", "a flag of OpenBSD's cron"),
-        ("* * * * * -ns /bin/a", "a flag of OpenBSD's cron"),
-        ("~ 3 * * * /bin/a", "at random"),
-        ("0~30 3 * * * /bin/a", "at random"),
-    ],
+    table(__file__, "lines_of_another_form_are_refused"),
 )
 def test_lines_of_another_form_are_refused(line: str, why: str) -> None:
     found = only(line)

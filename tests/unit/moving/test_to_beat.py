@@ -13,6 +13,7 @@ from models.action.document import ParseContext, parse_action
 from moving.exported import Exported
 from moving.to_beat import exported, text_of
 from tasks.built_in import built_in_steps
+from tests.tables import table
 
 NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
 CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None)
@@ -134,22 +135,7 @@ def test_what_beat_does_not_do_is_said(policy: dict[str, Any], said: str) -> Non
 
 @pytest.mark.parametrize(
     ("change", "why"),
-    [
-        pytest.param({"active": False}, "it is paused", id="paused"),
-        pytest.param(
-            {"operations": {"maintenance": True}}, "it is not a celery_task", id="own_step"
-        ),
-        pytest.param(
-            {"when": {"due_date": "2090-01-01T00:00:00Z"}}, "once, at an instant", id="once"
-        ),
-        pytest.param({"when": {"on": "instance.user.created"}}, "no events", id="event"),
-        pytest.param(
-            {"when": {"cron_rule": "5 0 * * *", "timezone": "Asia/Tokyo"}}, "Asia/Tokyo", id="zone"
-        ),
-        pytest.param(
-            {"when": [{"cron_rule": "5 0 * * *"}, {"cron_rule": "5 0 1 * *"}]}, "several", id="list"
-        ),
-    ],
+    table(__file__, "what_beat_cannot_say_is_refused"),
 )
 def test_what_beat_cannot_say_is_refused(change: dict[str, Any], why: str) -> None:
     found = moved(**{"when": {"cron_rule": "5 0 * * *"}, **change})

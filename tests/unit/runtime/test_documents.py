@@ -5,47 +5,12 @@ from time import process_time
 import pytest
 
 from runtime.documents import InvalidYaml, read_yaml
+from tests.tables import table
 
 
 @pytest.mark.parametrize(
     ("broken", "message", "mended"),
-    [
-        pytest.param(
-            "a:\n\tb: 1",
-            "line 2, column 1: indent with spaces, not with tabs",
-            "a:\n  b: 1",
-            id="a_tab",
-        ),
-        pytest.param(
-            "name: @shop",
-            "line 1, column 7: write a text that begins with this character in quotes",
-            'name: "@shop"',
-            id="a_reserved_character",
-        ),
-        pytest.param(
-            "name: a: b",
-            "line 1, column 8: write one `key: value` a line, and a text that holds ': ' in quotes",
-            'name: "a: b"',
-            id="a_colon_in_a_text",
-        ),
-        pytest.param("a: 'x", "line 1, column 6: close the quotes", "a: 'x'", id="an_open_quote"),
-        pytest.param(
-            "a: [1, 2",
-            "line 1, column 9: separate the entries by commas, and close every [ and {",
-            "a: [1, 2]",
-            id="an_open_list",
-        ),
-        pytest.param(
-            "- a\nb: 1",
-            "line 2, column 1: indent the entries of one list or object alike",
-            "- a\n- b: 1",
-            id="a_list_and_a_key",
-        ),
-        pytest.param(
-            "a: 1\nb\n", "line 3, column 1: write `key: value`", "a: 1\nb: 2", id="no_colon"
-        ),
-        pytest.param("? {}\n: 1", "line 1, column 3: write a text as the key", "x: 1", id="a_key"),
-    ],
+    table(__file__, "a_broken_text_is_read_once_the_advice_is_followed"),
 )
 def test_a_broken_text_is_read_once_the_advice_is_followed(
     broken: str, message: str, mended: str
