@@ -25,7 +25,7 @@ BY_START = {
 # each runs on one store, which its name chooses, so that both are used equally.
 ON_BOTH = {
     "test_clock", "test_daemons", "test_database", "test_edits", "test_full",
-    "test_killed_workers", "test_overlap", "test_production", "test_releases",
+    "test_killed_workers", "test_production", "test_releases",
 }  # fmt: skip
 # Of the tests in one process, those of what a step, a door or an agent does with its sources, mail,
 # clients and time, and of what the doctor asks around it. The tests of claims, refreshes,

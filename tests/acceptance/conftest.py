@@ -9,6 +9,7 @@ from pydantic import SecretStr
 
 from runtime.config import Settings
 from tests.acceptance.installation import Installation
+from tests.acceptance.shop import Shop
 from tests.servers import Broker, free_port, temporary_folder
 
 
@@ -41,3 +42,9 @@ def installation(
         yield made
     finally:
         made.close()
+
+
+@pytest.fixture
+def shop(installation: Installation) -> Shop:
+    """The example of a shop beside the installation."""
+    return Shop(installation)

@@ -4,17 +4,11 @@ import pytest
 
 from models.store import operations
 from runtime.database import reading
-from tests.acceptance.installation import Installation
 from tests.acceptance.processes import python
 from tests.acceptance.shop import RAN_ONCE, Shop
 
 # What concerns Celery and its messages alone.
 ON_SQLITE = pytest.mark.parametrize("store", ["sqlite"])
-
-
-@pytest.fixture
-def shop(installation: Installation) -> Shop:
-    return Shop(installation)
 
 
 @pytest.mark.parametrize("pool", ["prefork", "threads", "solo"])

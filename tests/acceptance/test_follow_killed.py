@@ -5,7 +5,6 @@ import signal
 import pytest
 
 from models.sql import database_now
-from tests.acceptance.installation import Installation
 from tests.acceptance.processes import ROOT, kill, python, until
 from tests.acceptance.proxy import Proxy
 from tests.acceptance.shop import (
@@ -18,11 +17,6 @@ from tests.acceptance.shop import (
 )
 from tests.factories import update_operation
 from tests.slow_commit import held_claims
-
-
-@pytest.fixture
-def shop(installation: Installation) -> Shop:
-    return Shop(installation)
 
 
 def test_killed_before_the_claim_it_is_given_back_and_runs_once(shop: Shop) -> None:

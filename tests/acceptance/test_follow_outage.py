@@ -11,7 +11,6 @@ import pytest
 
 from models.sql import database_now
 from models.store.operations.recovery import take_back_lost
-from tests.acceptance.installation import Installation
 from tests.acceptance.processes import Process, kill, python, until
 from tests.acceptance.shop import RAN_ONCE, Shop
 from tests.acceptance.standstill import standing_still
@@ -21,11 +20,6 @@ from tests.servers import PostgreSQL
 # No heartbeat comes between, and no lease runs out.
 CALM = {"SCHED_WORKER_HEARTBEAT_S": "100", "SCHED_WORKER_LEASE_S": "300"}
 SLOTS = 2
-
-
-@pytest.fixture
-def shop(installation: Installation) -> Shop:
-    return Shop(installation)
 
 
 @contextmanager

@@ -6,7 +6,6 @@ from contextlib import suppress
 import psutil
 import pytest
 
-from tests.acceptance.installation import Installation
 from tests.acceptance.processes import Process, kill, python, until
 from tests.acceptance.shop import RAN_ONCE, Shop, begins
 from tests.servers import temporary_folder
@@ -16,11 +15,6 @@ from tests.servers import temporary_folder
 def store() -> str:
     """Which store it is makes no difference here."""
     return "sqlite"
-
-
-@pytest.fixture
-def shop(installation: Installation) -> Shop:
-    return Shop(installation)
 
 
 def agents(shop: Shop) -> list[psutil.Process]:

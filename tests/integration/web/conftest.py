@@ -19,6 +19,7 @@ from runtime.config import Settings
 from runtime.sections.celery import ApplicationSettings
 from runtime.sections.named import Named
 from runtime.sections.web import WorkSettings
+from tests.browser import Chromium, started
 from tests.web_server import serving
 from views import changes, tokens
 from views.apps import changes as app_changes
@@ -78,6 +79,13 @@ class Web:
 
 
 Serve = Callable[[Settings], Web]
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Chromium]:
+    """A browser."""
+    with started() as browser:
+        yield browser
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from sqlalchemy import event
 
 from models.tables import action_cursor, operations
 from runtime.certificates import authorities
-from tests import browser
 from tests.browser import Chromium
 from tests.integration.web.conftest import APP, Web
 from tests.integration.web.refreshes import DOMAINS, LONG_S, Refreshed
@@ -55,12 +54,6 @@ def stranger(web: Web) -> Iterator[httpx.Client]:
     """A client without an account."""
     with httpx.Client(base_url=web.url, timeout=30, verify=authorities()) as client:
         yield client
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Chromium]:
-    with browser.started() as found:
-        yield found
 
 
 @pytest.mark.usefixtures("at_once")

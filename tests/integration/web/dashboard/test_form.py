@@ -1,7 +1,7 @@
 """The form of an action in a real Chromium: it needs no JSON, and loses nothing of a document."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,7 +9,6 @@ from playwright.sync_api import Page, expect
 
 from models.store.presence import Seen, follower_seen
 from runtime.config import Settings
-from tests import browser
 from tests.browser import Chromium
 from tests.factories import make_app
 from tests.integration.web.conftest import APP, NIGHTLY, Serve, Web, with_applications, with_shop
@@ -20,12 +19,6 @@ from views.apps import trust
 TASK = "shop.tasks.close_day"
 # A worker reports its parameters.
 SHOWN = "shop.tasks.export"
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Chromium]:
-    with browser.started() as found:
-        yield found
 
 
 @pytest.fixture

@@ -1,22 +1,14 @@
 """Rules in the form, in a real Chromium: the calendar's fields, and a rule as text."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests import browser
 from tests.browser import Chromium
 from tests.integration.web.conftest import APP, Web
 from views import changes
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Chromium]:
-    with browser.started() as found:
-        yield found
 
 
 def _written(page: Page) -> dict[str, Any]:

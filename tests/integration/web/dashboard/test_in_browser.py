@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -12,7 +11,6 @@ from playwright.sync_api import Page, expect
 from models.roles import Role
 from models.sql import database_now, read_clock
 from runtime.database import reading
-from tests import browser
 from tests.browser import Chromium, Tab
 from tests.factories import update_operation
 from tests.integration.web.conftest import APP, Web
@@ -45,12 +43,6 @@ SIZES = (
 SWAPPED = """
 new Promise((done) => document.addEventListener("htmx:after:swap", () => done(), { once: true }))
 """
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Chromium]:
-    with browser.started() as found:
-        yield found
 
 
 @pytest.fixture

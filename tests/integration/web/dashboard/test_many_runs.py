@@ -1,6 +1,5 @@
 """Many runs from the list: those selected or all that match, a plan first, then exactly that."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from html import unescape
 
@@ -11,7 +10,6 @@ from models.operation import OperationState
 from models.roles import Role
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.finish import Ending, end
-from tests import browser as chrome
 from tests.browser import Chromium
 from tests.celery_messages import TASK, celery_action
 from tests.factories import claimed, make_action, make_operation
@@ -19,12 +17,6 @@ from tests.integration.web.conftest import APP, Web
 from tests.integration.web.dashboard.conftest import Browse
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Chromium]:
-    with chrome.started() as browser:
-        yield browser
 
 
 def make_failed(web: Web, count: int, name: str = "import orders") -> list[str]:

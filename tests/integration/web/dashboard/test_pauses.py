@@ -1,22 +1,13 @@
 """Everything, a queue or a small app is paused from the pages; a banner says so until it ends."""
 
-from collections.abc import Iterator
-
 import pytest
 from playwright.sync_api import expect
 
 from models.roles import Role
-from tests import browser as chrome
 from tests.browser import Chromium
 from tests.integration.web.conftest import APP, Web
 from tests.integration.web.dashboard.conftest import Browse
 from views.status import pauses
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Chromium]:
-    with chrome.started() as browser:
-        yield browser
 
 
 @pytest.mark.parametrize("width", [1440, 390])

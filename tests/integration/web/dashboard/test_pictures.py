@@ -25,7 +25,6 @@ from models.sql import read_clock, upsert
 from models.store import ticks
 from models.tables import action_cursor, action_state, operations
 from runtime.database import reading
-from tests import browser
 from tests.browser import Chromium
 from tests.factories import update_operation
 from tests.integration.web.conftest import APP, Web
@@ -44,12 +43,6 @@ ACTIONS: tuple[tuple[str, dict[str, Any], float, int, tuple[str, ...]], ...] = (
     ("backup", {"cron_rule": "20 */3 * * *"}, 3, 200, ("missed", "success")),
     ("weekly update", {"cron_rule": "0 7 * * mon"}, 168, 300, ("success",)),
 )
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Chromium]:
-    with browser.started() as found:
-        yield found
 
 
 @pytest.fixture

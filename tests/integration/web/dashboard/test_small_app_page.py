@@ -1,6 +1,5 @@
 """The page of a small app in a real Chromium: its data while an import runs, and its mails."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from uuid import UUID
 
@@ -11,7 +10,6 @@ from playwright.sync_api import expect
 from models.sql import read_clock
 from models.tables import actions
 from runtime.database import reading
-from tests import browser
 from tests.browser import Chromium
 from tests.factories import update_operation
 from tests.integration.web.conftest import APP, NIGHTLY, Web
@@ -28,12 +26,6 @@ SEEN_AT = """
   return document.elementFromPoint(x + width / 2, y + height / 2).closest(".cover, td").className;
 }
 """
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Chromium]:
-    with browser.started() as found:
-        yield found
 
 
 @pytest.fixture
