@@ -23,7 +23,7 @@ from scheduler.changes import change, deletion, editing
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.factories import STEPS, author, make_document
-from tests.integration.scheduler import oracle, told_year
+from tests.integration.scheduler import oracle
 from tests.integration.scheduler.oracle import (
     AFTER,
     END,
@@ -34,7 +34,6 @@ from tests.integration.scheduler.oracle import (
     Rule,
 )
 from tests.virtual_clock import VirtualClock
-from views.installation import Installation
 
 ZONES = ("UTC", "Europe/Paris", "America/New_York", "Australia/Lord_Howe")
 RULES = (
@@ -71,7 +70,6 @@ class Year:
     random: Random
     lived: dict[str, Action]
     documents: dict[str, Made]
-    installation: Installation
     end: datetime = END
     steps: set[timedelta] = field(default_factory=set)
     # Whether a tick came since the clock was set back.
@@ -104,7 +102,7 @@ class Year:
         for name, (when, _) in DELAYS.items():
             due: set[datetime] = set()
             policy = {"look_back": "PT40M"}
-            document = make_document(name=name, when=when, policy=policy, owner=told_year.OWNER)
+            document = make_document(name=name, when=when, policy=policy)
             created = change.create_all(self.engine, [document], author())[0]
             rule = Rule(due, timedelta(minutes=40))  # type: ignore[arg-type]
             revision = OnEvents((rule,), "all", "allow", due=due)
@@ -178,14 +176,8 @@ class Year:
         if report.downtime is not None:
             self.check_downtime(report.downtime, now)
         self.last = now
-        if self.random.random() < 0.2:
-            self.check_list()
         if self.random.random() < 0.6:
             self.work()
-
-    def check_list(self) -> None:
-        """Assert that a list says what is due next."""
-        told_year.check_list(self.installation, self.lived, self.clock.now, self.known_until)
 
     def check_downtime(self, told: dict[str, Any], now: datetime) -> None:
         """Assert that a report has what lies between the last tick and `now`, and how it ended."""
@@ -244,8 +236,6 @@ class Year:
         kinds = [self.edit, self.pause_or_resume, self.edit_by_sql, self.break_by_sql, self.delete]
         (act,) = self.random.choices(kinds, weights=[4, 6, 3, 1, 0.5])
         act(name, action, now)
-        if self.is_right:
-            self.check_list()
 
     def edit(self, name: str, action: Action, now: datetime) -> None:
         """Apply another document, in some cases of a paused action."""
@@ -255,24 +245,15 @@ class Year:
         elif not action.is_on:
             # A document that does not say `active` leaves it paused.
             made = (made[0], _switched(made, active=False)[1])
-        self.check_plan(name, made)
         self.documents[name] = made
         change.apply_all(self.engine, [made[0]], author())
         action.change(made[1](action.uid), now)
-
-    def check_plan(self, name: str, made: Made) -> None:
-        """Assert that the plan of a change says what it will do."""
-        its = (self.installation, self.lived, name, made[0], made[1](self.lived[name].uid))
-        told_year.check_plan(*its, self.known_until)
-        if self.is_right:
-            told_year.check_load(*its)
 
     def pause_or_resume(self, name: str, action: Action, now: datetime) -> None:
         """Toggle the action's active flag."""
         if action.is_aside or action.edited is not None:
             return
         made = _switched(self.documents[name], active=not action.revision.active)
-        self.check_plan(name, made)
         self.documents[name] = made
         editing.set_active(self.engine, action.uid, active=made[0]["active"], author=author())
         action.change(made[1](action.uid), now)
@@ -315,7 +296,6 @@ class Year:
 
     def delete(self, name: str, action: Action, now: datetime) -> None:
         """Delete the action."""
-        told_year.check_prune(self.installation, self.lived, name)
         cancelled = deletion.delete(self.engine, action.uid, author())
         action.delete(now)
         ended = list(action.outcomes.values())
@@ -380,7 +360,7 @@ class Year:
             rules = tuple(Rule(one, look_back) for one in occurrences(uid))
             return Revision(rules, policy["catch_up"], policy["overlap"])
 
-        document = make_document(name=name, when=when, policy=policy, owner=told_year.OWNER)
+        document = make_document(name=name, when=when, policy=policy)
         return document, build
 
     def crons(self) -> tuple[Any, Callable[[UUID], list[frozenset[datetime]]]]:

@@ -5,9 +5,7 @@ intervals up; what becomes of them from a list of them that is looked through at
 """
 
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterable
-from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache, cached_property
@@ -50,12 +48,6 @@ class Revision:
         """Return the occurrences in (since, until]."""
         first, end = (bisect_right(self.occurrences, at) for at in (since, until))
         return self.occurrences[first:end]
-
-    def following(self, after: datetime, count: int) -> list[datetime]:
-        """Return the next occurrences after an instant, active or not."""
-        occurrences = self.occurrences
-        first = bisect_right(occurrences, after)
-        return occurrences[first : first + count]
 
 
 @dataclass(frozen=True)
@@ -104,11 +96,6 @@ class Action:
         """The number of its newest revision."""
         return self.history[-1].number
 
-    @property
-    def standing(self) -> str:
-        """What a list says of it now."""
-        return "set aside" if self.is_aside else "active" if self.is_on else "paused"
-
     def tick(self, now: datetime) -> None:
         """Decide up to `now`; an edit by SQL is taken over first."""
         if self.edited is not None:
@@ -117,22 +104,6 @@ class Action:
             self.decide(edited_at, now)
             self._become(revision, edited_at, "plain SQL")
         self.decide(now)
-
-    def foreseen(self, revision: Revision, now: datetime) -> tuple[list[datetime], int]:
-        """Return what making `revision` the next would send now, and how many it would miss."""
-        twin = copy(self)
-        twin.outcomes, twin.waiting = dict(self.outcomes), set(self.waiting)
-        twin.history = list(self.history)
-        twin.change(revision, now)
-        new = {at: one for at, one in twin.outcomes.items() if at not in self.outcomes}
-        sent = [at for at, one in new.items() if one != "missed"]
-        return sorted(sent), len(new) - len(sent)
-
-    def before(self) -> Revision | None:
-        """Return what the next change ends: an edit by SQL counts; None is broken."""
-        if self.edited is not None:
-            return self.edited[1]
-        return None if self.is_aside else self.revision
 
     def pause_at(self, instant: datetime) -> Change:
         """Return the change with which the pause at `instant` began."""
@@ -284,15 +255,6 @@ def next_minute(actions: Iterable[Action], after: datetime, end: datetime) -> da
                 found.append(minute)
                 break
     return min(found)
-
-
-def busiest(revisions: Iterable[Revision], since: datetime) -> tuple[datetime, int] | None:
-    """Return the minute of the day after `since` whose tick sends most, the first of several."""
-    counts: Counter[datetime] = Counter()
-    for revision in revisions:
-        due = revision.between(since, since + DAY) if revision.active else []
-        counts.update(at.replace(second=0) + (MINUTE if at.second else timedelta(0)) for at in due)
-    return min(counts.items(), key=lambda one: (-one[1], one[0]), default=None)
 
 
 def _within(instants: Iterable[datetime]) -> list[datetime]:

@@ -11,7 +11,7 @@ from broker.app import configure
 from runtime.config import Settings
 from runtime.database import make_engine, reading
 from scheduler.explain import explain
-from tests.factories import STEPS, installation_on
+from tests.factories import STEPS
 from tests.integration.scheduler.lived_year import Year, written
 from tests.integration.scheduler.oracle import YEAR, Action
 from tests.virtual_clock import VirtualClock
@@ -51,9 +51,8 @@ def test_every_instant_is_explained_as_the_oracle_has_it(
     settings = home_of(store)
     configure(settings)
     engine, random = make_engine(settings), Random(count)
-    installation = installation_on(engine, settings)
     end = YEAR + timedelta(days=days)
-    year = Year(engine, VirtualClock(engine, YEAR), random, {}, {}, installation, end)
+    year = Year(engine, VirtualClock(engine, YEAR), random, {}, {}, end)
     year.begin(count)
     year.live()
     year.tick(year.end)
