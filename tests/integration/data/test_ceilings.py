@@ -1,6 +1,5 @@
 """The four ceilings of a restricted small app, each at its edge; a trusted one has none."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 from uuid import uuid4
@@ -27,14 +26,7 @@ from runtime.sections.limits import LimitSettings
 from scheduler.changes import change
 from tests.factories import author, make_app, make_document
 from tests.integration.data.steps.conftest import ANN, BEN, Work
-from tests.web_source import Page, WebSource, web_source
-
-
-@pytest.fixture
-def web() -> Iterator[WebSource]:
-    """A web server of data sources."""
-    with web_source() as source:
-        yield source
+from tests.web_source import Page, WebSource
 
 
 @pytest.fixture

@@ -24,12 +24,6 @@ from tests.web_source import Page, WebSource, web_source
 OPEN = FetchSettings(allow_private=True)
 
 
-@pytest.fixture
-def web() -> Iterator[WebSource]:
-    with web_source() as source:
-        yield source
-
-
 def fetched(web: WebSource, folder: Path, path: str = "/a", fetch: FetchSettings = OPEN) -> bytes:
     """Download `path`, keep it as the last one, and return what came."""
     fetch_csv(web.url + path, folder, fetch).keep()

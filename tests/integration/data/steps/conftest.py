@@ -1,14 +1,13 @@
 """Fixtures of the step tests: a small app, a running operation, and its context."""
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.message import EmailMessage
 from typing import Any
 from uuid import UUID, uuid4
 
-import pytest
 import sqlalchemy as sa
 from pydantic import BaseModel
 
@@ -24,8 +23,6 @@ from runtime.config import Settings
 from runtime.database import reading
 from tasks.registry import registry_of
 from tasks.step_context import WorkContext
-from tests.mail_server import MailServer, mail_server
-from tests.web_source import WebSource, web_source
 
 OCCURRENCE = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
 ANN = Recipient("ann", "ann@example.com", "Ann")
@@ -155,26 +152,6 @@ class Work:
             failed_modules=registry_of(changed.step_modules).failed,
             reader_modules=registry_of(changed.step_modules).reader_modules,
         )
-
-
-@pytest.fixture
-def work(engine: sa.Engine, settings: Settings) -> Work:
-    """A small app `shop` without domains, and a factory of contexts."""
-    return Work(engine, settings)
-
-
-@pytest.fixture
-def web() -> Iterator[WebSource]:
-    """A web server of data sources."""
-    with web_source() as source:
-        yield source
-
-
-@pytest.fixture
-def smtp() -> Iterator[MailServer]:
-    """An SMTP server."""
-    with mail_server() as server:
-        yield server
 
 
 def text_of(message: EmailMessage, kind: str = "plain") -> str:

@@ -37,7 +37,6 @@ from tests.factories import (
     row_of,
     update_operation,
 )
-from tests.servers import temporary_folder
 from tests.slow_commit import held_claims
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
@@ -87,11 +86,6 @@ def serving(
     yield agent
     agent.stop.set()
     thread.join()
-
-
-@pytest.fixture
-def path() -> Path:
-    return temporary_folder() / "agent.sock"
 
 
 @pytest.fixture

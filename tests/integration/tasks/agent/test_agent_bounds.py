@@ -25,16 +25,10 @@ from tasks.registry import registry_of
 from tests.celery_messages import TASK, allowing, celery_action
 from tests.factories import make_action, make_operation, row_of, update_operation
 from tests.integration.tasks.agent.test_agent import NOON, Asked, make_sent, serving
-from tests.servers import temporary_folder
 from views.operations import OperationRow
 
 JOB = {"job": {"url": "https://shop.example/1"}}
 KEPT = ("state", "attempt", "reason", "worker", "cancel_requested_at", "steps")
-
-
-@pytest.fixture
-def path() -> Path:
-    return temporary_folder() / "agent.sock"
 
 
 @pytest.fixture

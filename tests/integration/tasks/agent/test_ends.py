@@ -18,7 +18,6 @@ from tasks.agent import Agent
 from tasks.agent import spool as spools
 from tests.factories import row_of, update_operation
 from tests.integration.tasks.agent.test_agent import MINUTE, Asked, make_sent, serving
-from tests.servers import temporary_folder
 
 SOON_S = 20.0
 
@@ -42,11 +41,6 @@ def route(settings: Settings) -> Iterator[Route]:
     yield made
     made.is_cut = False
     made.engine.dispose()
-
-
-@pytest.fixture
-def path() -> Path:
-    return temporary_folder() / "agent.sock"
 
 
 @pytest.fixture

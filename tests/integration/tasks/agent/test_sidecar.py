@@ -26,15 +26,9 @@ from tasks.agent.session import LONGEST_LINE
 from tasks.agent.socket import check_folder, listening
 from tests.celery_messages import TASK
 from tests.integration.tasks.agent.test_agent import Asked, listens, make_sent, serving
-from tests.servers import temporary_folder
 
 SHOP = {"name": "shop@host", "queues": ["shop"], "follows": [TASK], "pid": 4711}
 ENDLESS = b"x" * 65_536
-
-
-@pytest.fixture
-def path() -> Path:
-    return temporary_folder() / "agent.sock"
 
 
 @pytest.fixture

@@ -43,13 +43,6 @@ def sending(server: MailServer, timeout_s: float = 20) -> Iterator[Sends]:
         transport.close()
 
 
-@pytest.fixture
-def smtp() -> Iterator[MailServer]:
-    """An SMTP server."""
-    with mail_server() as server:
-        yield server
-
-
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A certificate for 127.0.0.1 with its key in one file."""
