@@ -24,25 +24,6 @@ def test_a_followed_task_runs_once_and_ends_on_record(shop: Shop, pool: str) -> 
     assert [(one["name"], one["state"]) for one in row["steps"]] == [("celery_task", "success")]
 
 
-@pytest.mark.parametrize("pool", ["prefork", "threads"])
-def test_a_task_that_fails_is_tried_again_by_the_policy_and_then_failed(
-    shop: Shop, pool: str
-) -> None:
-    shop.worker(pool=pool)
-    retry = {"retry": {"max_attempts": 2, "backoff": ["PT1S"]}}
-    id = shop.due("write_letter", policy=retry)
-    shop.tick()
-    shop.installation.awaits(id, lambda row: row["attempt"] == 2)
-    shop.installation.make_sendable(id)
-    shop.tick()
-
-    row = shop.installation.becomes(id, "failed")
-    assert (row["error"], row["failures"]) == ("LookupError: no paper left", 2)
-    assert shop.said() == ["write_letter begins"] * 2
-    error = "LookupError: no paper left"
-    assert shop.installation.attempts(id) == [(1, "failed", error), (2, "failed", error)]
-
-
 @ON_SQLITE
 def test_celery_s_own_retries_are_attempts_that_count_as_no_failure(shop: Shop) -> None:
     shop.worker()

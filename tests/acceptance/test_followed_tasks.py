@@ -25,14 +25,6 @@ def count_letters(shop, until=None):
         Event().wait(0.1)
 
 
-@app.task(name="tasks.watch")
-def watch(shop):
-    operation = minutebook.current_operation()
-    while not operation.should_stop():
-        Event().wait(0.1)
-    write("watch", shop, f"stops with {operation.time_left().total_seconds():g} s left")
-
-
 @app.task(name="tasks.stubborn")
 def stubborn(shop):
     write("stubborn", shop, "begins")
@@ -104,16 +96,6 @@ def test_a_task_knows_its_operation_and_tells_how_far_it_is(shop: Shop) -> None:
     assert (row["message"], row["phase"]) == ("three of twelve", "counting")
     shop.installation.becomes(id, "success")
     assert shop.said() == [f"count_letters 1 {row['occurrence_at'].isoformat()}"]
-
-
-def test_a_task_that_stops_in_time_is_partial(shop: Shop) -> None:
-    shop.worker("counting")
-    id = shop.due("watch", policy={"time_limit": "PT1S"})
-
-    shop.tick()
-
-    assert shop.installation.becomes(id, "partial")["reason"] == "time box"
-    assert shop.said() == ["watch stops with 0 s left"]
 
 
 def test_a_task_that_does_not_end_loses_its_operation_and_its_process(shop: Shop) -> None:

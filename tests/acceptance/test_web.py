@@ -16,7 +16,6 @@ import sqlalchemy as sa
 from models import tables
 from models.operation import ENDED
 from processes.web import STOP_WITHIN_S
-from runtime.clock import wait_for
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import until
 from tests.acceptance.standstill import standing_still
@@ -88,24 +87,6 @@ def test_it_opens_as_many_files_as_the_system_allows(installation: Installation)
     soft, hard = psutil.Process(web.pid).rlimit(psutil.RLIMIT_NOFILE)
 
     assert soft == hard > 64
-
-
-@pytest.mark.parametrize("store", ["sqlite"])
-def test_a_stop_sends_workers_away_that_wait_for_a_job(installation: Installation) -> None:
-    web, address = start_web(installation)
-    with client(installation, address, role="worker") as (worker,), ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(worker.get, "/jobs/next")
-        assert wait_for(lambda: "job:quick" in listened(installation), 30)
-        web.send(signal.SIGTERM)
-
-        assert waiting.result(30).status_code == 503
-
-    assert web.ended() == 0
-    assert listened(installation) == []
-
-
-def listened(installation: Installation) -> list[str]:
-    return [worker["queues"] for worker in installation.cli("status")["workers"]]
 
 
 @pytest.mark.parametrize("store", ["postgresql"])

@@ -45,14 +45,6 @@ def daily(call: Call, write: Write, apply: Apply) -> Callable[..., list[str]]:
     return next_dates
 
 
-def test_a_rule_leaves_out_what_its_calendar_holds(call: Call, daily: Any) -> None:
-    assert [day for day in daily(4) if day in days(2, 3)] == []
-    closed = call("action", "explain", "daily", f"{days(2)[0]}T23:59:00Z")
-    assert f"`except` leaves it out: {days(2)[0]} of calendar closed" in closed.out
-    shown = call("action", "show", "daily")
-    assert "except calendar closed" in shown.out
-
-
 def test_a_changed_calendar_changes_the_next_occurrences(
     call: Call, daily: Any, apply: Apply
 ) -> None:
@@ -76,48 +68,6 @@ def test_a_calendar_that_an_action_names_stays(daily: Any, apply: Apply) -> None
     assert refused.code == 2
     assert "calendars 'closed': the action 'daily' leaves it out" in refused.err
     assert days(2)[0] not in daily(4)
-
-
-def test_lists_show_the_next_run_that_a_calendar_leaves(
-    call: Call, daily: Any, apply: Apply
-) -> None:
-    assert apply(closed=[f"{days(0)[0]}/{days(3)[0]}"]).code == 0
-
-    listed = {one["name"]: one for one in call("--json", "action", "list").json}
-
-    assert listed["daily"]["next_occurrence_at"][:10] == days(4)[0] == daily(1)[0]
-
-
-def test_a_calendar_that_is_not_there_is_named(call: Call, write: Write, apply: Apply) -> None:
-    apply(closed=["12-25"])
-
-    refused = call(
-        "action",
-        "add",
-        write(make_document(when={**DAILY, "except": [{"calendar": "close"}]})),
-    )
-
-    assert refused.code == 2
-    assert "when.except[0]" in refused.err
-    assert 'did you mean "closed"?' in refused.err
-
-
-@pytest.mark.parametrize(
-    ("calendars", "problem"),
-    [
-        ({"a/b": []}, "a slash"),
-        ({"closed": "12-25"}, 'write a list: ["12-25"]'),
-        ({"closed": ["12-25", "12-32"]}, "calendars.closed[1] '12-32': is not a day of the year"),
-        ({"closed": [{"calendar": "other"}]}, "is not a calendar of this small app"),
-        ({"closed": [{"days": "sat"}]}, "holds dates alone"),
-        ({"closed": [{"from": "22:00", "until": "06:00"}]}, "leaves out whole days, no hours"),
-    ],
-)
-def test_a_wrong_calendar_is_refused(apply: Apply, calendars: Any, problem: str) -> None:
-    refused = apply(**calendars)
-
-    assert refused.code == 2
-    assert problem in refused.err
 
 
 def test_an_export_says_that_no_other_scheduler_has_exceptions(call: Call, daily: Any) -> None:

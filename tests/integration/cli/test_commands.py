@@ -255,18 +255,6 @@ def test_looking_makes_nothing(call: Call, tmp_path: Path) -> None:
     assert not home.exists()
 
 
-def test_making_a_new_installation_is_not_silent(call: Call, write: Write, tmp_path: Path) -> None:
-    home = str(tmp_path / "elsewhere")
-    file = write(make_document())
-
-    first = call("--home", home, "action", "add", file, "--json")
-    second = call("--home", home, "action", "apply", file, "--json")
-
-    assert (first.code, first.json[0]["change"]) == (0, "created")
-    assert first.err == f"warning: made a new Minutebook in {home}; --home names another folder\n"
-    assert second.err == ""
-
-
 def test_an_action_of_another_small_app_is_found_there(call: Call, write: Write) -> None:
     call("app", "add", write({"name": "shop"}, "shop.json"))
     call("--app", "shop", "action", "add", write(make_document(name="team update")))
@@ -379,14 +367,6 @@ def test_a_health_check_tells_by_its_exit_code(call: Call, tmp_path: Path) -> No
     assert call("status", "--check", "daemon").code == 0
     assert call("status", "--check", "worker").code == 1
     assert call("status", "--check", "moon").code == 2
-
-
-def test_a_group_without_a_command_shows_its_help(call: Call) -> None:
-    result = call("action")
-
-    assert result.code == 2
-    assert "Usage: minutebook action" in result.out
-    assert len(result.err.splitlines()) == 1
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from tasks.agent.spool import Spool
 from tests.celery_messages import TASK, celery_action, follow_by_name
 from tests.factories import STEPS, author, make_action, make_app, make_document
 from tests.mail_server import mail_server
-from tests.servers import Broker, PostgreSQL, free_port, temporary_folder
+from tests.servers import Broker, PostgreSQL
 from views.doctor.report import Checked, fault, look, ok
 
 Examine = Callable[..., tuple[int, dict[str, list[dict[str, Any]]]]]
@@ -171,19 +171,6 @@ def test_everything_down_is_told_in_bounded_time(settings: Settings, examine: Ex
     assert {what for what, level in levels(found).items() if level != "ok"} == {
         "database", "broker", "mail",
     }  # fmt: skip
-
-
-def test_a_broker_that_was_stopped(engine: sa.Engine, settings: Settings, examine: Examine) -> None:
-    broker = Broker(temporary_folder(), free_port())
-    broker.start()
-    url = broker.url
-    alive(engine, settings)
-    with_broker = examine(SCHED_BROKER_URL=url)[1]
-    broker.stop()
-
-    without = examine(SCHED_BROKER_URL=url)[1]
-
-    assert (with_broker["broker"][0]["level"], without["broker"][0]["level"]) == ("ok", "fault")
 
 
 def test_a_mail_folder_that_cannot_be_written(

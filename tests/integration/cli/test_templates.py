@@ -1,7 +1,6 @@
 """`minutebook template …` and the check of templates at save, as a user calls them."""
 
 import json
-from collections.abc import Iterator
 from email import message_from_bytes
 from email.policy import default
 from pathlib import Path
@@ -13,7 +12,7 @@ from models.tables import audit
 from runtime.config import load_settings
 from runtime.database import make_engine, reading
 from tests.integration.cli.conftest import Call
-from tests.mail_server import MailServer, mail_server
+from tests.mail_server import MailServer
 
 APP = {
     "name": "shop",
@@ -36,46 +35,6 @@ def shop(call: Call, tmp_path: Path) -> Call:
     (tmp_path / "shop.json").write_text(json.dumps(APP))
     assert call("app", "add", str(tmp_path / "shop.json"))[0] == 0
     return call
-
-
-@pytest.fixture
-def smtp() -> Iterator[MailServer]:
-    """An SMTP server."""
-    with mail_server() as server:
-        yield server
-
-
-def test_all_faults_of_all_templates_are_told_beside_the_others(call: Call, tmp_path: Path) -> None:
-    wrong = {
-        "subject": "{{ recipent.name }}",
-        "text": "one\n{{ recipient.nme }}\n{{ 2 ** 9 }}",
-        "html": "{% if %}",
-    }
-    (tmp_path / "app.json").write_text(
-        json.dumps({"name": "shop", "zon": "UTC", "templates": {"welcome": wrong}})
-    )
-
-    code, _out, told = call("app", "add", str(tmp_path / "app.json"))
-
-    assert code == 2
-    faults = [line.removeprefix(f"error: {tmp_path}/app.json: ") for line in told.splitlines()]
-    assert faults == [
-        "zon 'UTC': is not a known key; did you mean \"zone\"?",
-        (
-            "templates.welcome.subject 'recipent': is not a known variable; did you mean"
-            ' "recipient"? (line 1)'
-        ),
-        (
-            "templates.welcome.text 'recipient.nme': is not a known variable; did you mean"
-            ' "recipient.name"? (line 2)'
-        ),
-        (
-            "templates.welcome.text: pow is not allowed; use {{ value }}, {% if %} and {% for %}"
-            " (line 3)"
-        ),
-        "templates.welcome.html: Expected an expression, got 'end of statement block' (line 1)",
-    ]
-    assert call("--app", "shop", "template", "list")[0] == 2
 
 
 def test_a_list_says_what_can_be_used(shop: Call) -> None:

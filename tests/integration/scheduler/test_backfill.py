@@ -325,23 +325,6 @@ def test_batch_by_batch_with_a_crash_after_each_the_range_is_filled_once(
     assert run_all(engine, broker) == [first + n * HOUR for n in range(5)]
 
 
-def test_a_batch_that_fails_leaves_nothing(
-    engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    action, first = make_hourly(engine), hour_of(engine)
-    id = start(engine, wanted(action, first, first + HOUR))
-
-    def die(*_: object) -> None:
-        raise RuntimeError("killed")
-
-    monkeypatch.setattr(backfills, "move_on", die)
-    with pytest.raises(RuntimeError):
-        filling.work_off(engine, (id, 1))
-
-    assert rows_of(engine, action) == []
-    assert backfill_of(engine, id)["cursor"] == first - SECOND
-
-
 def test_a_fault_that_nobody_foresaw_ends_the_backfill_and_is_told(
     engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -560,16 +543,6 @@ def test_each_missed_occurrence_keeps_one_outcome(
     assert before == {"span": 21, "missed": 10}
     assert after["queued"] == asked
     assert sum(after.values()) == 31 + max(0, -start_at)
-
-
-def test_two_fills_leave_the_rest_of_the_span(engine: sa.Engine) -> None:
-    action, first = make_slept(engine, 30)
-
-    fill(engine, wanted(action, first + 2 * HOUR, first + 4 * HOUR))
-    fill(engine, wanted(action, first, first + HOUR))
-
-    outcomes = missed_of(engine, action)
-    assert [outcomes[first + n * HOUR] for n in range(6)] == ["queued"] * 5 + ["span"]
 
 
 def test_a_span_of_another_rule_loses_only_what_it_counted(engine: sa.Engine) -> None:

@@ -143,17 +143,6 @@ def test_all_or_none_are_stored(engine: sa.Engine) -> None:
         assert connection.execute(sa.select(sa.func.count()).select_from(revisions)).scalar() == 0
 
 
-def test_short_intervals_name_the_one_setting_that_allows_all(engine: sa.Engine) -> None:
-    documents = [make_document(name=str(every), when={"every": every}) for every in (30, 10)]
-
-    with pytest.raises(InvalidAction) as refused:
-        create_all(engine, documents, author())
-
-    assert [problem.remedy for problem in refused.value.problems] == [
-        'is shorter than a tick; write "PT1M" or more, or set SCHED_SCHEDULER_TICK_SECONDS to 10'
-    ] * 2
-
-
 def test_a_name_is_taken_once(engine: sa.Engine) -> None:
     make_action(engine)
 
@@ -325,14 +314,6 @@ def test_a_deleted_action_cannot_be_changed(engine: sa.Engine) -> None:
         editing.set_active(engine, action.uid, active=True, author=author())
     with pytest.raises(Refused, match="was deleted"):
         manual.run_now(engine, action.uid, "ann")
-
-
-def test_an_action_with_a_broken_plan_may_be_deleted(engine: sa.Engine) -> None:
-    action = make_action(engine)
-    with engine.begin() as connection:
-        connection.execute(sa.update(actions).values(plan="{}"))
-
-    assert deletion.delete(engine, action.uid, author()) == 0
 
 
 class WhileValidating(Steps):

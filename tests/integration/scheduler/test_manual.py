@@ -55,16 +55,3 @@ def test_what_cannot_run_is_told_and_stops_no_other(engine: sa.Engine, broker: B
     assert [bool(one.refused) for one in asked] == [True, False]
     assert "the stored plan cannot be read" in asked[0].refused
     assert (sent.count, len(rows_of(engine, broken)), len(rows_of(engine, whole))) == (1, 0, 1)
-
-
-def test_with_the_broker_away_all_are_recorded_and_wait(engine: sa.Engine, broker: Broker) -> None:
-    action = make_action(engine)
-    broker.stop()
-    try:
-        asked, sent = manual.run_all(engine, "ann", DEFAULT_APP.id)
-    finally:
-        broker.start()
-
-    assert sent.error is not None
-    assert [row["id"] for row in rows_of(engine, action)] == [asked[0].operation_id]
-    assert rows_of(engine, action)[0]["state"] == "pending"

@@ -182,13 +182,6 @@ def test_a_missed_one_is_rerun_not_retried(engine: sa.Engine) -> None:
         retry(engine, id, WHOLE_INSTALLATION, "ann")
 
 
-def test_what_has_not_ended_is_not_retried(engine: sa.Engine) -> None:
-    id = make_operation(engine, make_action(engine), NOON)
-
-    with pytest.raises(Refused, match="it has not ended"):
-        retry(engine, id, WHOLE_INSTALLATION, "ann")
-
-
 def test_an_occurrence_without_a_row_is_one_for_backfill(engine: sa.Engine) -> None:
     with pytest.raises(NotFound, match="minutebook backfill ACTION"):
         rerun(engine, uuid4(), WHOLE_INSTALLATION, "ann")
@@ -324,13 +317,6 @@ def test_a_running_one_is_asked_to_end_once(engine: sa.Engine) -> None:
     assert (row["cancel_requested_at"] is not None, row["reason"]) == (True, "cancelled by ann")
     with pytest.raises(Refused, match="already asked to end: cancelled by ann"):
         cancel(engine, id, WHOLE_INSTALLATION, "ben")
-
-
-def test_an_ended_one_is_not_cancelled(engine: sa.Engine) -> None:
-    _, id = make_ended(engine)
-
-    with pytest.raises(Refused, match="has ended: it is failed"):
-        cancel(engine, id, WHOLE_INSTALLATION, "ann")
 
 
 def test_cancelled_during_a_backoff_it_is_not_tried_again(engine: sa.Engine) -> None:

@@ -57,16 +57,6 @@ def test_an_occurrence_is_recorded_and_sent_under_the_computed_id(
     assert broker.messages("quick") == [(str(expected), 1)]
 
 
-def test_five_ticks_send_once(engine: sa.Engine, broker: Broker) -> None:
-    action = make_action(engine, when=WEEKLY, since=SEVEN - MINUTE)
-
-    for minute in range(5):
-        run_tick(engine, SEVEN + minute * MINUTE)
-
-    assert len(rows_of(engine, action)) == 1
-    assert len(broker.messages("quick")) == 1
-
-
 @pytest.mark.parametrize(
     ("minutes", "states"),
     [

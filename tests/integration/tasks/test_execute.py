@@ -83,16 +83,6 @@ def test_steps_run_in_order_and_tell_their_story(engine: sa.Engine, settings: Se
     assert [line["message"] for line in lines] == ["seen tests"]
 
 
-def test_an_attempt_is_claimed_once(engine: sa.Engine, settings: Settings) -> None:
-    action = make_running_action(engine, Registry())
-    operation = make_operation(engine, action, NOON)
-
-    results = [run_one(engine, settings, operation) for _ in range(3)]
-
-    assert results == ["success", NotClaimed.TAKEN, NotClaimed.TAKEN]
-    assert attempts_of(engine, operation) == [(1, "success", None)]
-
-
 def test_a_failed_step_stops_the_ones_after_it_and_is_retried_from_there(
     engine: sa.Engine, settings: Settings
 ) -> None:
@@ -380,45 +370,6 @@ def test_a_users_own_database_that_is_away_fails_their_step(
     operation = make_operation(engine, action, NOON)
 
     assert run_one(engine, settings, operation) == "failed"
-
-
-@pytest.mark.parametrize(
-    "fault",
-    [
-        pytest.param(minutebook.StepFailed("a\x00b"), id="nul"),
-        pytest.param(minutebook.StepFailed("lone \ud800"), id="surrogate"),
-        pytest.param(SystemExit("bye"), id="exit"),
-    ],
-)
-def test_a_steps_own_fault_is_its_own_failure(
-    engine: sa.Engine, settings: Settings, fault: BaseException
-) -> None:
-    @minutebook.step("odd")
-    def odd(context: minutebook.StepContext) -> None:
-        raise fault
-
-    action = make_running_action(engine, Registry(), operations={"odd": True})
-    operation = make_operation(engine, action, NOON)
-
-    assert run_one(engine, settings, operation) == "failed"
-    row = row_of(engine, operation)
-    assert (row["state"], row["failures"], row["losses"]) == ("failed", 1, 0)
-    assert row["error"]
-
-
-def test_a_checkpoint_that_is_no_json_fails_and_says_so(
-    engine: sa.Engine, settings: Settings
-) -> None:
-    @minutebook.step("odd")
-    def odd(context: minutebook.StepContext) -> minutebook.StepResult:
-        context.checkpoint["at"] = NOON
-        return minutebook.StepResult(details={"at": NOON})
-
-    action = make_running_action(engine, Registry(), operations={"odd": True})
-    operation = make_operation(engine, action, NOON)
-
-    assert run_one(engine, settings, operation) == "failed"
-    assert "is not valid JSON" in str(row_of(engine, operation)["error"])
 
 
 def test_the_first_step_has_begun_for_all_to_see_before_it_does_anything(

@@ -58,8 +58,11 @@ class Mute(Exception):
         (KeyboardInterrupt(), "KeyboardInterrupt: "),
         (BaseExceptionGroup("both", [KeyboardInterrupt()]), "BaseExceptionGroup: both"),
         (Mute(), "Mute"),
+        (SystemExit("bye"), "SystemExit: bye"),
+        (minutebook.StepFailed("a\x00b"), "a"),
+        (minutebook.StepFailed("lone \ud800"), "lone "),
     ],
-    ids=["cancelled", "interrupt", "group", "mute"],
+    ids=["cancelled", "interrupt", "group", "mute", "exit", "nul", "surrogate"],
 )
 def test_whatever_a_step_raises_fails_its_operation_at_once(
     run: Run, raised: BaseException, told: str

@@ -182,16 +182,6 @@ def test_without_a_job_the_answer_is_204(desk: Web) -> None:
     assert next_job(client, queue="crawl")["id"] == ID
 
 
-@pytest.mark.parametrize("pop_timeout_s", [1.0])
-def test_of_two_workers_one_gets_the_job(desk: Web) -> None:
-    make_due(desk.engine, make_job(desk.engine))
-    first, second = desk.client(Role.WORKER), desk.client(Role.WORKER)
-    with ThreadPoolExecutor(2) as pool:
-        answers = list(pool.map(lambda one: one.get("/jobs/next").status_code, [first, second]))
-
-    assert sorted(answers) == [200, 204]
-
-
 def test_the_oldest_job_of_any_small_app_comes_first(desk: Web) -> None:
     other = make_app(desk.engine, "other")
     given = [("first", DEFAULT_APP), ("second", other), ("third", DEFAULT_APP)]

@@ -85,12 +85,6 @@ def overview(client: httpx.Client, **query: str) -> dict[str, Any]:
     return found
 
 
-def test_without_a_tick_nothing_is_well(web: Web, client: httpx.Client) -> None:
-    assert overview(client)["sentence"] == "No daemon has ticked yet."
-    tick(web)
-    assert (overview(client)["tone"], overview(client)["sentence"]) == ("good", HEALTHY)
-
-
 def test_what_failed_is_named_with_its_remedy_until_a_later_run_succeeds(
     web: Web, client: httpx.Client
 ) -> None:

@@ -88,17 +88,3 @@ def test_a_failed_run_uncovers_the_data_that_were(refreshed: Refreshed, page: Po
     assert "orders" in page.shown["last_error"]
     assert page.shown["data_updated_at"] == before["data_updated_at"]
     assert (page.shown["started_at"], page.shown["eta_s"]) == (None, None)
-
-
-def test_the_first_run_takes_as_long_as_its_document_expects(
-    refreshed: Refreshed, page: PollingPage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tasks.news.ESTIMATED_AFTER_S", 0.0)
-    with refreshed.running() as (importing, _moving):
-        assert importing.reached.wait(LONG_S)
-        while page.poll()["eta_s"] is None:
-            assert page.passed_s < 3_600
-
-        assert 100 < page.shown["eta_s"] <= 120
-        assert page.shown["eta_earliest_s"] <= page.shown["eta_s"] < page.shown["eta_latest_s"]
-        assert not page.shown["is_longer_than_usual"]

@@ -216,10 +216,3 @@ def test_the_place_of_another_order_is_refused(web_on_sqlite: Web, path: str, cu
 
     assert refused.status_code == 409
     assert "use `next` of the previous page" in refused.json()["detail"]
-
-
-def test_an_unknown_order_is_refused(web_on_sqlite: Web) -> None:
-    client = web_on_sqlite.client(Role.ADMIN, APP)
-
-    assert client.get(ACTIONS, params={"sort": "size"}).status_code == 422
-    assert client.get(RUNS, params={"sort": "size"}).status_code == 422

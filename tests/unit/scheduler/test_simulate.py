@@ -75,16 +75,6 @@ def test_an_outage_shows_what_is_looked_back_for_and_what_is_missed() -> None:
     assert fates[2].decided_at == MONDAY + 3 * HOUR + 4 * MINUTE
 
 
-def test_many_missed_ones_come_as_a_span_and_the_newest_ten() -> None:
-    down = Timetable(((MONDAY, MONDAY + 2 * DAY - MINUTE),))
-
-    fates = list(simulate([hourly()], MONDAY, MONDAY + 2 * DAY, down))
-
-    assert (fates[0].count, fates[0].fate) == (37, "missed")
-    assert sum(one.count for one in fates) == 48
-    assert len(fates) == 1 + 10 + 1
-
-
 def test_an_outage_until_the_end_leaves_the_rest_undecided() -> None:
     down = Timetable(((MONDAY + HOUR, MONDAY + 2 * DAY),))
 
@@ -92,17 +82,6 @@ def test_an_outage_until_the_end_leaves_the_rest_undecided() -> None:
 
     assert [(one.fate, one.count) for one in fates] == [("undecided", 24)]
     assert (fates[0].first_at, fates[0].last_at) == (MONDAY + HOUR, MONDAY + DAY)
-
-
-def test_catch_up_all_sends_a_thousand_a_tick() -> None:
-    policy = {"catch_up": "all", "look_back": "P2D"}
-    each_minute = action(when={"cron_rule": "* * * * *", "timezone": "UTC"}, policy=policy)
-    down = Timetable(((MONDAY, MONDAY + DAY),))
-
-    fates = list(simulate([each_minute], MONDAY - MINUTE, MONDAY + DAY + 2 * MINUTE, down))
-
-    sent = Counter(one.decided_at for one in fates)
-    assert sent == {MONDAY + DAY: 1000, MONDAY + DAY + MINUTE: 442, MONDAY + DAY + 2 * MINUTE: 1}
 
 
 def test_seconds_are_decided_by_the_next_tick_of_the_timetable() -> None:

@@ -47,17 +47,6 @@ def test_a_wrong_address_is_told_in_words_of_the_page(web_on_sqlite: Web, browse
     assert "--" not in refused.text.partition("<main")[2]
 
 
-def test_what_a_filter_cannot_read_is_not_an_unknown_page(
-    web_on_sqlite: Web, browse: Browse
-) -> None:
-    browser = browse(web_on_sqlite)
-    asked = {"since": "soon"}, {"action": "none"}
-
-    answers = [browser.get("/operations", params={"app": APP, **one}) for one in asked]
-
-    assert [one.status_code for one in answers] == [422, 404]
-
-
 def test_a_run_of_a_task_shows_the_task_and_why_no_more_is_known(
     web_on_sqlite: Web, browse: Browse
 ) -> None:
