@@ -20,7 +20,6 @@ from models.tables import deliveries as table
 from models.tables import operations
 from runtime.clock import monotonic
 from runtime.sections import MailSettings
-from tasks.outgoing.mail import transport
 from tasks.step_context import WorkContext
 from tests.integration.data.steps.conftest import ANN, BEN, Work, text_of
 from tests.mail_server import MailServer, mail_server
