@@ -30,15 +30,17 @@ class Ping:
 
     def _ask(self) -> None:
         # Imported here: a daemon without a ping URL starts faster.
-        from urllib.error import URLError
-        from urllib.request import Request, urlopen
+        from runtime.egress.request import Request, RequestFailed, status_of
 
-        request = Request(self._url, headers={"User-Agent": "minutebook"})  # noqa: S310 - checked
+        # A name, because the URL is a secret: anyone with it can ping.
+        request = Request(self._url, name="the ping URL", allow_private=True)
         try:
-            with urlopen(request, timeout=WITHIN_S):  # noqa: S310 - http or https by the settings
-                pass
-        except (URLError, OSError, ValueError) as error:
-            # The URL is a secret: anyone with it can ping.
-            logger.warning(
-                "ping_failed", "the ping was not answered: {error}", getattr(error, "reason", error)
-            )
+            status = status_of(request, WITHIN_S)
+        except RequestFailed as error:
+            self._failed(str(error))
+        else:
+            if not 200 <= status < 300:
+                self._failed(f"it answered {status}")
+
+    def _failed(self, error: str) -> None:
+        logger.warning("ping_failed", "the ping was not answered: {error}", error)

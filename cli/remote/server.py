@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from cli.remote.answers import error_of, not_ours, page_text
 from cli.remote.requests import Function, Request, arguments_of, request_of
 from models.errors import SchedulerError
-from runtime.certificates import authorities
+from runtime.egress.guard import authorities
 from views.apps import Apps, list_apps
 from views.finding import unknown_app
 from views.installation import Installation

@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 from data.beneath import opened_beneath
 from data.failures import SourceFailed, check_size
 from data.fetch import downloads, readers
-from data.fetch.downloads import Request
 from data.fetch.query import query
 from data.importing import OF_LINES, Data, Rules
 from data.watch import Watch
@@ -21,6 +20,7 @@ from models.tenant.allowed import is_beneath, outside
 from models.tenant.sources import PLACES, format_of_name
 from models.trust import not_for_restricted
 from runtime.config import Settings
+from runtime.egress.request import Request, shown_url
 from runtime.references import SecretMissing, resolved
 from runtime.urls import check_web_url
 
@@ -66,7 +66,7 @@ class Source:
     def shown(self) -> str:
         """The source's display name, without secrets."""
         if self.url:
-            return self.url if is_reference(self.url) else downloads.shown_url(self.url)
+            return self.url if is_reference(self.url) else shown_url(self.url)
         if self.reader:
             return f"reader {self.reader}"
         return f"connection {self.connection}" if self.sql else str(self.file)

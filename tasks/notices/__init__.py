@@ -1,6 +1,5 @@
 """Deliver a notice: one worker makes one try, then finishes, postpones or abandons the notice."""
 
-import logging
 import os
 from dataclasses import replace
 from urllib.parse import quote
@@ -32,8 +31,6 @@ from tasks.outgoing.mail.transport import open_transport
 MAX_TRIES = 8
 
 logger = EventLog("minutebook.notices")
-# httpx logs whole URLs at INFO.
-logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
 @app.task(name=DELIVER_NOTICE)

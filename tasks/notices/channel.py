@@ -15,11 +15,11 @@ import httpx
 from models.notices import NoticeKind
 from models.store.notices import Notice
 from runtime.config import Settings
+from runtime.egress.deadline import Deadline
+from runtime.egress.request import without
 from runtime.references import OF_SETTINGS, SecretMissing, resolved
 from tasks.notices.text import content_of
 from tasks.notices.undelivered import Undelivered
-from tasks.notices.webhook import without
-from tasks.outgoing.deadline import Deadline
 
 _APPRISE = logging.getLogger("apprise")
 _APPRISE.propagate = False

@@ -5,25 +5,20 @@ If the target refers to a secret URL, no error and no log line contains a part o
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
-from urllib.parse import unquote, urlsplit
 from uuid import UUID
-
-import httpx
 
 from models.notices import Target, shown_target
 from models.references import is_reference
 from runtime.clock import utc_now
 from runtime.config import Settings
+from runtime.egress.request import Request, RequestFailed, status_of
 from runtime.references import OF_SETTINGS, SecretMissing, resolved
 from runtime.sections import HookSettings
 from runtime.urls import check_web_url
 from tasks.notices.signing import secrets_of, signature
 from tasks.notices.undelivered import Undelivered
-from tasks.outgoing.addresses import NoAddress
-from tasks.outgoing.deadline import Deadline
-from tasks.outgoing.guard import guarded_client
-from tasks.outgoing.http_errors import reason_of
 
 SIGNATURE = "Minutebook-Signature"
 PRIVATE = "SCHED_HOOK_ALLOW_PRIVATE"
@@ -42,35 +37,24 @@ def post(
     SCHED_HOOK_TIMEOUT_S, whatever the receiver does.
     """
     body = json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode()
-    headers = {
-        "Content-Type": "application/json",
-        "User-Agent": "minutebook",
-        "Idempotency-Key": str(id),
-    }
+    headers = {"Content-Type": "application/json", "Idempotency-Key": str(id)}
     url, app = _url(target, settings, is_own=is_own), str(payload.get("small_app", ""))
     secrets = _secrets(settings, app)
     if secrets:
         headers[SIGNATURE] = signature(secrets, app, url, body, utc_now())
+    _send(Request(url, headers, method="POST", body=body), target, settings.hook)
+
+
+def _send(request: Request, target: Target, settings: HookSettings) -> None:
+    """Send a request once. Raises Undelivered unless its answer means that it was taken."""
+    host = shown_target(target)
+    name = target.to if is_reference(target.to) else None
+    request = replace(request, name=name, allow_private=settings.allow_private, setting=PRIVATE)
     try:
-        request = {"url": url, "content": body, "headers": headers}
-        private = settings.hook.allow_private
-        status = status_of(request, shown_target(target), settings.hook, allow_private=private)
-    except Undelivered as error:
-        if not is_reference(target.to):
-            raise
-        raise Undelivered(without(url, str(error)), permanent=error.permanent) from None
-    check_status(status, shown_target(target))
-
-
-def without(url: str, text: str) -> str:
-    """Return the text with each part of the URL replaced by `…`."""
-    parts = urlsplit(url)
-    pieces = {url, parts.netloc, parts.hostname, parts.path, parts.query, parts.fragment}
-    pieces |= {parts.username, parts.password, *parts.path.split("/"), *parts.query.split("&")}
-    known = {piece for piece in pieces if piece and len(piece) > 1}
-    for piece in sorted(known | {unquote(one) for one in known}, key=len, reverse=True):
-        text = text.replace(piece, "…")
-    return text
+        status = status_of(request, settings.timeout_s)
+    except RequestFailed as error:
+        raise Undelivered(f"{host}: {error}", permanent=error.permanent) from None
+    check_status(status, host)
 
 
 def _secrets(settings: Settings, app: str) -> list[str]:
@@ -105,22 +89,3 @@ def check_status(status: int, host: str) -> None:
         raise Undelivered(text, permanent=False)
     is_refused = 400 <= status < 500 and status not in TRY_AGAIN
     raise Undelivered(f"{host} answered {status}", permanent=is_refused)
-
-
-def status_of(
-    request: Mapping[str, Any], host: str, settings: HookSettings, *, allow_private: bool
-) -> int:
-    """Return the status of the answer to a POST. Raises Undelivered."""
-    deadline = Deadline(settings.timeout_s)
-    client = guarded_client(deadline, allow_private=allow_private, setting=PRIVATE)
-    try:
-        with deadline, client, client.stream("POST", **request) as response:
-            return response.status_code
-    except NoAddress as error:
-        raise Undelivered(str(error), permanent=error.permanent) from None
-    except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
-        if deadline.is_over or isinstance(error, httpx.TimeoutException):
-            text = f"{host} gave no answer within {settings.timeout_s:g} s"
-            raise Undelivered(text, permanent=False) from None
-        is_permanent = isinstance(error, httpx.InvalidURL | ValueError)
-        raise Undelivered(f"{host}: {reason_of(error)}", permanent=is_permanent) from None

@@ -1,1 +1,1 @@
-"""Requests that leave for an address that a user wrote: checked, and bounded in time."""
+"""What workers send to addresses that users wrote, other than over HTTP: mail."""

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from data.failures import SourceFailed
-from data.fetch.downloads import Request, download
+from data.fetch.downloads import download
 from data.watch import Watch
+from runtime.egress.request import Request
 from runtime.sections.data import FetchSettings
 from runtime.visible import visible_line
 from tasks.outgoing.mail.bounded_smtp import LARGEST_ANSWER

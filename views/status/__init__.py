@@ -3,6 +3,7 @@
 import socket
 from datetime import datetime, timedelta
 from enum import StrEnum
+from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
@@ -172,13 +173,13 @@ def is_alive(installation: Installation, part: Part) -> bool:
 
 def _serves(settings: WebSettings) -> bool:
     """Return whether the HTTP API of this host is ready."""
-    import httpx
+    from runtime.egress.request import Request, RequestFailed, status_of
 
+    ready = Request(f"{settings.local_url}/readyz", allow_private=True)
     try:
-        answer = httpx.get(f"{settings.local_url}/readyz", timeout=READY_WITHIN_S)
-    except httpx.TransportError:
+        return status_of(ready, READY_WITHIN_S) == HTTPStatus.OK
+    except RequestFailed:
         return False
-    return answer.is_success
 
 
 def _clock_set_back(connection: sa.Connection, now: datetime) -> ClockSetBack | None:

@@ -11,8 +11,9 @@ from socket import AF_INET6
 from tempfile import TemporaryDirectory
 
 from data.failures import SourceFailed
-from data.fetch.downloads import Request, download
+from data.fetch.downloads import download
 from data.watch import Watch
+from runtime.egress.request import Request
 from runtime.sections.data import FetchSettings
 
 PUBLIC = "93.184.216.34"

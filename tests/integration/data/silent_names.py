@@ -12,10 +12,11 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from data.failures import SourceFailed, Stopped
-from data.fetch.downloads import Request, download
+from data.fetch.downloads import download
 from data.watch import Watch
 from models.notices import Target
 from runtime.config import load_settings
+from runtime.egress.request import Request
 from runtime.sections.data import FetchSettings
 from tasks.notices.undelivered import Undelivered
 from tasks.notices.webhook import post

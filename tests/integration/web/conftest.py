@@ -14,8 +14,8 @@ from pydantic import SecretStr
 from broker.app import configure
 from models.roles import Role
 from models.store.presence import Seen, follower_seen
-from runtime.certificates import authorities
 from runtime.config import Settings
+from runtime.egress.guard import authorities
 from runtime.sections.celery import ApplicationSettings
 from runtime.sections.named import Named
 from runtime.sections.web import WorkSettings

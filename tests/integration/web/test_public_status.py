@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from sqlalchemy import event
 
 from models.tables import action_cursor, operations
-from runtime.certificates import authorities
+from runtime.egress.guard import authorities
 from tests.browser import Chromium
 from tests.integration.web.conftest import APP, Web
 from tests.integration.web.refreshes import DOMAINS, LONG_S, Refreshed

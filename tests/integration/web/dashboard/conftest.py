@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from models.roles import Role
-from runtime.certificates import authorities
+from runtime.egress.guard import authorities
 from tests.integration.web.conftest import Web
 
 # What a browser says of a form on one of our own pages.

@@ -1,8 +1,8 @@
 import pytest
 
-from tasks.outgoing.addresses import NoAddress, checked_addresses, is_public
-from tasks.outgoing.deadline import Deadline
-from tasks.outgoing.guard import guarded_client
+from runtime.egress.addresses import NoAddress, checked_addresses, is_public
+from runtime.egress.deadline import Deadline
+from runtime.egress.guard import guarded_client
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import threading
 import httpx
 import pytest
 
-from tasks.outgoing.deadline import Deadline
-from tasks.outgoing.guard import guarded_client
+from runtime.egress.deadline import Deadline
+from runtime.egress.guard import guarded_client
 
 
 def test_a_cut_ends_a_handshake_that_the_server_leaves_unanswered() -> None:

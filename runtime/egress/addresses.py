@@ -3,8 +3,6 @@
 import ipaddress
 import socket
 
-from models.errors import SchedulerError
-
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 NAT64 = ipaddress.ip_network("64:ff9b::/96")
 GLOBAL_V6 = ipaddress.ip_network("2000::/3")
@@ -28,7 +26,7 @@ FETCHING = "SCHED_FETCH_ALLOW_PRIVATE"
 MOST_TRIED = 4
 
 
-class NoAddress(SchedulerError):
+class NoAddress(Exception):
     """A host has no address that may be used; `permanent`: not before a setting changes."""
 
     def __init__(self, message: str, *, permanent: bool = False) -> None:
