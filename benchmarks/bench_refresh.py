@@ -14,7 +14,7 @@ from time import perf_counter
 from uuid import uuid4
 from runtime.config import Settings
 from data import snapshots
-from data.bounded import client
+from tasks.bounded import client
 from data.importing import Data
 from data.snapshots import Place
 

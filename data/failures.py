@@ -1,20 +1,12 @@
 """Errors of reading a source."""
 
-from models.errors import SchedulerError
+from tasks.bounded.failures import InputFailed, Stopped
+
+__all__ = ["CUT_OFF", "SourceFailed", "Stopped", "check_size", "first_line"]
 
 CUT_OFF = "the data are cut off, so write the whole file"
-
-
-class SourceFailed(SchedulerError):
-    """A source cannot be read; `permanent`: not before the source or its settings change."""
-
-    def __init__(self, message: str, *, permanent: bool = False) -> None:
-        self.permanent = permanent
-        super().__init__(message)
-
-
-class Stopped(Exception):
-    """The read was asked to stop; existing data are unchanged."""
+# A source is the input of the child that reads it.
+SourceFailed = InputFailed
 
 
 def check_size(what: str, size: int, most: int) -> None:

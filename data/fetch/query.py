@@ -9,19 +9,19 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from data.bounded import client
-from data.bounded.child import Call
 from data.failures import SourceFailed, Stopped, first_line
 from data.fetch.rows import Bounds, write_rows
 from data.importing.bad_rows import BadRows
 from data.importing.in_child import reading_limits
-from data.watch import Watch
 from models.problems import unknown_name
 from runtime.clock import monotonic
 from runtime.config import Settings
 from runtime.postgresql import only_read
 from runtime.references import OF_SETTINGS, SecretMissing, resolved
 from runtime.sections.data import FetchSettings
+from tasks.bounded import client
+from tasks.bounded.child import Call
+from tasks.bounded.watch import Watch
 
 CONNECT_S = 10
 # libpq without memory for a row returns what it has, and an error as a second result.

@@ -11,7 +11,6 @@ from uuid import UUID
 
 from pydantic import BaseModel, ValidationError
 
-from data.bounded.child import Call
 from data.failures import SourceFailed, Stopped
 from data.fetch.rows import Bounds, write_rows
 from data.importing.bad_rows import BadRows
@@ -22,6 +21,7 @@ from models.problems import path_of, remedy_of
 from runtime.clock import monotonic
 from runtime.references import hidden
 from runtime.sections.data import FetchSettings
+from tasks.bounded.child import Call
 
 
 @dataclass

@@ -5,17 +5,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from data.bounded import client
 from data.failures import SourceFailed
 from data.importing.bad_rows import BadRows
 from data.importing.in_child import reading_limits
-from data.watch import Watch
 from minutebook.readers import RegisteredReader, registered_readers
 from minutebook.steps import StepContext
 from models.problems import unknown_name
 from models.references import is_reference
 from runtime.config import Settings
 from runtime.references import SecretMissing, resolved
+from tasks.bounded import client
+from tasks.bounded.watch import Watch
 
 ANSWER = "data.fetch.reader_child:answer"
 

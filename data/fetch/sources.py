@@ -13,7 +13,6 @@ from data.failures import SourceFailed, check_size
 from data.fetch import downloads, readers
 from data.fetch.query import query
 from data.importing import OF_LINES, Data, Rules
-from data.watch import Watch
 from minutebook.steps import StepContext
 from models.references import is_reference
 from models.tenant.allowed import is_beneath, outside
@@ -23,6 +22,7 @@ from runtime.config import Settings
 from runtime.egress.request import Request, shown_url
 from runtime.references import SecretMissing, resolved
 from runtime.urls import check_web_url
+from tasks.bounded.watch import Watch
 
 MEDIA_TYPES = {
     "text/csv": "csv",

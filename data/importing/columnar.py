@@ -13,8 +13,8 @@ from typing import Any
 import duckdb
 
 from data.failures import Stopped
-from data.watch import Watch
 from runtime.sections.data import FetchSettings
+from tasks.bounded.watch import Watch
 
 SPILL = "spill"
 # The rest of the memory is for the allocator, and for what DuckDB does not count.

@@ -6,12 +6,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from data.bounded import client
-from data.bounded.child import Call
-from data.bounded.limits import Exit, Limits, Over
 from data.importing import Data, Imported, Rules, import_data
 from data.importing.bad_rows import BadRows
 from runtime.sections.data import FetchSettings
+from tasks.bounded import client
+from tasks.bounded.child import Call
+from tasks.bounded.limits import Exit, Limits, Over
 
 
 def reading_limits(settings: FetchSettings, shown: str, time: str = "import_s") -> Limits:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from data.failures import SourceFailed, check_size
-from data.watch import Watch
 from runtime.sections.data import FetchSettings
+from tasks.bounded.watch import Watch
 
 CHUNK = 1 << 20
 GZIP_MARK = b"\x1f\x8b"

@@ -6,12 +6,12 @@ A child process with limits checks them: a template may need any time to parse a
 from collections.abc import Mapping
 from typing import Any
 
-from data.bounded import client
-from data.bounded.limits import Limits, OverLimit
 from data.mail.templates import PARTS, MailTemplate
-from data.watch import Watch
 from models.errors import Problem
 from models.problems import ROOT, path_of
+from tasks.bounded import client
+from tasks.bounded.limits import Limits, OverLimit
+from tasks.bounded.watch import Watch
 
 # The templates of the largest document take 4 s and 100 MiB to parse and to compile.
 CHECKING = Limits(memory_mb=128, cpu_s=5, time_s=60)

@@ -5,11 +5,11 @@ from dataclasses import astuple
 from time import process_time
 from typing import Any
 
-from data.bounded.child import Call
 from data.mail.templates import PARTS, InvalidTemplate, MailTemplate, problems_in, render
 from data.mail.values import sample_of
 from models.errors import Problem
 from models.problems import few_compared, path_of
+from tasks.bounded.child import Call
 
 # An answer ends at these; the client asks for the rest.
 LARGEST_ANSWER = 8 << 20

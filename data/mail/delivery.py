@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from data.bounded.limits import OverLimit
 from data.mail.delivery_report import Report, result_of
 from data.mail.rates import MailCeiling, Pace
 from data.mail.templates import InvalidTemplate
@@ -15,6 +14,7 @@ from minutebook.steps import Recipient, StepFailed, StepResult
 from models.errors import LeaseLost
 from models.store.operations import running
 from runtime.database import reading
+from tasks.bounded.limits import OverLimit
 from tasks.outgoing.mail.failures import MailRefused, MailServerFailed
 from tasks.outgoing.mail.message import (
     Content,

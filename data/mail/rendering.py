@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from data.bounded import client
-from data.bounded.limits import Limits
 from data.mail.templates import InvalidTemplate, MailTemplate
-from data.watch import Watch
+from tasks.bounded import client
+from tasks.bounded.limits import Limits
+from tasks.bounded.watch import Watch
 from tasks.outgoing.mail.message import Content
 
 RENDERING = Limits(memory_mb=128, cpu_s=5, time_s=60)

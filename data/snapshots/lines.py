@@ -3,9 +3,9 @@
 from collections.abc import Generator
 
 from data import snapshots
-from data.bounded import client
-from data.bounded.limits import Limits, Over
 from runtime.config import Settings
+from tasks.bounded import client
+from tasks.bounded.limits import Limits, Over
 
 SETTINGS = {
     Over.MEMORY: "SCHED_FETCH_MEMORY_MB",

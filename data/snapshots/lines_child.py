@@ -3,10 +3,10 @@
 import os
 from pathlib import Path
 
-from data.bounded.child import Call
 from data.importing.read_parquet import rows_of
 from data.snapshots.json_rows import json_line
 from runtime.sections.data import FetchSettings
+from tasks.bounded.child import Call
 
 BUFFER = 1 << 16
 

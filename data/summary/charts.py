@@ -14,12 +14,12 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from data.bounded import client
-from data.bounded.child import Call
-from data.bounded.limits import Limits
 from data.summary.history import Point
 from data.summary.numbers import short_number
-from data.watch import Watch
+from tasks.bounded import client
+from tasks.bounded.child import Call
+from tasks.bounded.limits import Limits
+from tasks.bounded.watch import Watch
 
 MOST_BYTES = 48 * 1024
 WIDTH_PX, HEIGHT_PX = 1120, 380

@@ -5,12 +5,12 @@ from uuid import UUID
 
 from pydantic import Field
 
-from data.bounded.limits import OverLimit
 from data.summary.history import Past
 from data.summary.mail import STEP, content_of, summary_of
 from models.errors import Refused
 from models.store.tenants import app_overview
 from runtime.database import reading
+from tasks.bounded.limits import OverLimit
 from views.installation import Installation
 from views.verbs import READ, Verb
 from views.view import View

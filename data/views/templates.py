@@ -8,7 +8,6 @@ from uuid import uuid4
 
 from pydantic import Field
 
-from data.bounded.limits import OverLimit
 from data.mail.checks import problems_of_template
 from data.mail.rendering import rendered
 from data.mail.templates import InvalidTemplate, MailTemplate
@@ -23,6 +22,7 @@ from models.store.tenants import ceilings
 from models.store.tenants.ceilings import Ceiling
 from models.values import counted
 from runtime.database import reading
+from tasks.bounded.limits import OverLimit
 from tasks.outgoing.mail.failures import MailRefused, MailServerFailed
 from tasks.outgoing.mail.message import (
     Content,

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from data.bounded.limits import Exit
 from data.failures import SourceFailed
 from data.importing import Data
 from data.importing.in_child import import_in_child
 from runtime.clock import monotonic
 from runtime.sections.data import FetchSettings
+from tasks.bounded.limits import Exit
 
 # The default allows more of everything.
 LIMITS = FetchSettings(memory_mb=256, cpu_s=3, import_s=60, max_bytes=160 << 20, threads=1)

@@ -10,10 +10,10 @@ import pytest
 
 from data.failures import SourceFailed
 from data.fetch.downloads import download
-from data.watch import Watch
 from runtime.egress.request import Request
 from runtime.sections.data import FetchSettings
 from runtime.visible import visible_line
+from tasks.bounded.watch import Watch
 from tasks.outgoing.mail.bounded_smtp import LARGEST_ANSWER
 from tasks.outgoing.mail.failures import MailServerFailed
 from tasks.outgoing.mail.message import Content, Envelope, build_message

@@ -24,7 +24,6 @@ from data.steps.refresh.report import Report
 from data.steps.refresh.room import Room
 from data.store import snapshots as stored
 from data.store.snapshots import Domain, MergedInto, Snapshot, Staged
-from data.watch import Watch
 from minutebook.error_text import text_of
 from minutebook.readers import registered_readers
 from minutebook.steps import StepFailed, StepResult
@@ -33,6 +32,7 @@ from models.sql import read_clock
 from models.store.operations import running
 from runtime.clock import monotonic
 from runtime.database import reading
+from tasks.bounded.watch import Watch
 from tasks.step_context import WorkContext
 
 T = TypeVar("T")

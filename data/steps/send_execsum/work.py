@@ -2,11 +2,11 @@
 
 from itertools import repeat
 
-from data.bounded.limits import OverLimit
 from data.mail.delivery import deliver
 from data.summary.history import Past
 from data.summary.mail import STEP, content_of, summary_of
 from minutebook.steps import StepFailed, StepResult
+from tasks.bounded.limits import OverLimit
 from tasks.step_context import WorkContext
 
 

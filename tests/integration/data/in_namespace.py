@@ -12,9 +12,9 @@ from tempfile import TemporaryDirectory
 
 from data.failures import SourceFailed
 from data.fetch.downloads import download
-from data.watch import Watch
 from runtime.egress.request import Request
 from runtime.sections.data import FetchSettings
+from tasks.bounded.watch import Watch
 
 PUBLIC = "93.184.216.34"
 asked_of: list[str] = []

@@ -13,7 +13,7 @@ import pytest
 
 from data.failures import SourceFailed, Stopped
 from data.importing.prepare import prepare
-from data.watch import Watch
+from tasks.bounded.watch import Watch
 from tests.unit.data.conftest import Importing
 
 

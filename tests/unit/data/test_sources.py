@@ -6,8 +6,8 @@ from data.failures import SourceFailed, Stopped
 from data.fetch.freshness import is_unchanged, probe
 from data.fetch.sources import source_of
 from data.importing.prepare import prepare
-from data.watch import Watch
 from runtime.config import Settings
+from tasks.bounded.watch import Watch
 
 
 @pytest.fixture

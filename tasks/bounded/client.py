@@ -13,11 +13,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from data.bounded.limits import Exit, Limits, Over, result_of
-from data.bounded.server import NAME_SIZE
-from data.failures import Stopped
-from data.watch import Watch
 from runtime.clock import monotonic
+from tasks.bounded.failures import Stopped
+from tasks.bounded.limits import Exit, Limits, Over, result_of
+from tasks.bounded.server import NAME_SIZE
+from tasks.bounded.watch import Watch
 
 # How soon a stop and the end of the time are seen.
 CHECK_S = 0.1
@@ -55,7 +55,7 @@ def run(
     """Return the result of `call`, made in a child process.
 
     `note` takes what the child reports beside its progress, `ended` what it used. Raises OverLimit,
-    SourceFailed and Stopped; in each case the child has ended.
+    InputFailed and Stopped; in each case the child has ended.
     """
     watch.check()
     with _asked(call) as asked:
@@ -72,7 +72,7 @@ def stream(call: Call, limits: Limits) -> Generator[bytes]:
     """Yield what a child process writes to the last file of its call, as it comes.
 
     The child waits while nobody takes the pieces, and ends when the generator is closed. Raises
-    OverLimit and SourceFailed, also after some pieces.
+    OverLimit and InputFailed, also after some pieces.
     """
     output, its_output = socket.socketpair()
     with output, ExitStack() as until_asked:
@@ -192,7 +192,7 @@ class _Server:
         self.control, theirs = socket.socketpair()
         with theirs:
             self.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "data.bounded.server"],
+                [sys.executable, "-P", "-m", "tasks.bounded.server"],
                 stdin=theirs.fileno(),
                 # Standard error: what user code prints belongs into the log.
                 stdout=2,

@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from data.bounded.limits import Over
-from data.failures import SourceFailed, Stopped
-from data.watch import Watch
 from minutebook.error_text import text_of
+from tasks.bounded.failures import InputFailed, Stopped
+from tasks.bounded.limits import Over
+from tasks.bounded.watch import Watch
 
 MIB = 1 << 20
 
@@ -82,7 +82,7 @@ def _answered(name: str, request: Mapping[str, Any], call: Call) -> str:
         return json.dumps({"result": function(call)})
     except MemoryError:
         return json.dumps({"over": Over.MEMORY})
-    except SourceFailed as error:
+    except InputFailed as error:
         return json.dumps({"failed": str(error), "permanent": error.permanent})
     except Stopped:
         return json.dumps({"stopped": True})

@@ -12,15 +12,15 @@ from typing import Any
 import psutil
 import pytest
 
-from data.bounded import client
-from data.bounded.client import Call
-from data.bounded.limits import Exit, Limits, Over, OverLimit
 from data.failures import SourceFailed, Stopped
-from data.watch import Watch
 from models.tenant.settings import read_only
 from runtime.clock import monotonic, wait_for
+from tasks.bounded import client
+from tasks.bounded.client import Call
+from tasks.bounded.limits import Exit, Limits, Over, OverLimit
+from tasks.bounded.watch import Watch
 
-HUNGRY = "tests.integration.data.bounded.hungry"
+HUNGRY = "tests.integration.tasks.bounded.hungry"
 NAMES = {Over.MEMORY: "SCHED_X_MB", Over.CPU: "SCHED_X_CPU_S", Over.TIME: "SCHED_X_S"}
 ROOT = Path(__file__).parents[4]
 
@@ -176,9 +176,9 @@ def test_a_killed_server_is_replaced() -> None:
 
 PARENT = """
 import sys
-from data.bounded.client import Call, run
-from data.bounded.limits import Limits
-from data.watch import Watch
+from tasks.bounded.client import Call, run
+from tasks.bounded.limits import Limits
+from tasks.bounded.watch import Watch
 run(Call(sys.argv[1], {"file": sys.argv[2]}), Limits(100, 600, 600), Watch())
 """
 

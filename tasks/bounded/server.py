@@ -70,7 +70,7 @@ class _Server:
         with contextlib.suppress(Exception):
             # The child meets the same error, and reports it.
             importlib.import_module(module)
-            importlib.import_module("data.bounded.child")
+            importlib.import_module("tasks.bounded.child")
         gc.freeze()
         try:
             pid = os.fork()
@@ -103,7 +103,7 @@ class _Server:
             channel, _life, *others = files
             _close_all_but(channel, *others)
             if os.getppid() == parent:
-                from data.bounded.child import run
+                from tasks.bounded.child import run
 
                 run(name, channel, others)
                 code = 0

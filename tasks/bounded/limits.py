@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from data.failures import SourceFailed, Stopped
+from tasks.bounded.failures import InputFailed, Stopped
 
 
 class Over(StrEnum):
@@ -17,7 +17,7 @@ class Over(StrEnum):
     TIME = "time"
 
 
-class OverLimit(SourceFailed):
+class OverLimit(InputFailed):
     """A child exceeded a limit, or crashed, so its input cannot be used."""
 
 
@@ -76,7 +76,7 @@ class Exit:
 def result_of(answer: Mapping[str, Any] | None, exit_: Exit | None, limits: Limits) -> Any:
     """Return the result in a child's `answer`; None is no answer.
 
-    Raises OverLimit for an exceeded limit and a crash, and SourceFailed and Stopped as the child
+    Raises OverLimit for an exceeded limit and a crash, and InputFailed and Stopped as the child
     did.
     """
     if answer is None:
@@ -86,7 +86,7 @@ def result_of(answer: Mapping[str, Any] | None, exit_: Exit | None, limits: Limi
     if "over" in answer:
         raise limits.over(Over(answer["over"]))
     if "failed" in answer:
-        raise SourceFailed(answer["failed"], permanent=answer["permanent"])
+        raise InputFailed(answer["failed"], permanent=answer["permanent"])
     if "stopped" in answer:
         raise Stopped
     raise limits.error(f"failed: {answer['error']}")

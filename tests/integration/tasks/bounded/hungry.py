@@ -8,8 +8,8 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from data.bounded.child import Call
 from data.failures import SourceFailed
+from tasks.bounded.child import Call
 
 MIB = 1 << 20
 
