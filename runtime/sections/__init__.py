@@ -76,7 +76,7 @@ class HookSettings(Section):
     timeout_s: float = Field(
         10, gt=0, le=60, description="seconds a webhook, or message to a channel, may take in all"
     )
-    allow_private: bool = Field(False, description="whether webhooks may go to private addresses")
+    allow_private: bool = Field(False, description="whether they may go to private addresses")
 
 
 class AlertSettings(Section):

@@ -36,6 +36,7 @@ class Limits:
     # What the child gets beyond `time_s` to end in order by itself.
     slack_s: float = 0.0
     shown: str = ""
+    remedy: str = "make it smaller"
 
     def error(self, text: str, *, permanent: bool = False) -> OverLimit:
         """Return an error about the child's input; `text` says what is wrong with it."""
@@ -53,7 +54,7 @@ class Limits:
             Over.CPU: f"needs more than {self._shown(kind, self.cpu_s, 's')} of CPU time",
             Over.TIME: f"takes longer than {self._shown(kind, self.time_s, 's')}",
         }
-        remedy = "make it smaller"
+        remedy = self.remedy
         if kind in self.settings:
             remedy += f", or raise {self.settings[kind]}"
         return f"{shown[kind]}; {remedy}"

@@ -3,29 +3,24 @@
 Its URL is the installation's, and often a secret: no error and no log line contains a part of it.
 """
 
-import logging
-import threading
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from importlib.util import find_spec
+from typing import Any
 from urllib.parse import parse_qsl, urlencode
-
-import httpx
 
 from models.notices import NoticeKind
 from models.store.notices import Notice
 from runtime.config import Settings
-from runtime.egress.deadline import Deadline
 from runtime.egress.request import without
 from runtime.references import OF_SETTINGS, SecretMissing, resolved
+from tasks.bounded import client
+from tasks.bounded.failures import InputFailed
+from tasks.bounded.limits import Limits, Over
+from tasks.bounded.watch import Watch
 from tasks.notices.text import content_of
 from tasks.notices.undelivered import Undelivered
-
-_APPRISE = logging.getLogger("apprise")
-_APPRISE.propagate = False
-_APPRISE.addHandler(logging.NullHandler())
-# Its client logs the paths of URLs at DEBUG.
-logging.getLogger("urllib3").setLevel(logging.WARNING)
 
 GOOD = frozenset(
     {
@@ -40,6 +35,10 @@ _OF_OVERDUE = frozenset({NoticeKind.OVERDUE, NoticeKind.SEEN})
 # The parameter by which a service keeps incidents apart, and closes one when all is well.
 _INCIDENTS = {"pagerduty": "dedup", "opsgenie": "alias"}
 _LONGEST_WHY = 300
+_MEMORY_MB, _CPU_S = 256, 20
+# What a chat would take for a mention of people, or for a link under another name.
+_MARKUP = re.compile(r"@|<(?=\S)|\](?=\()")
+_NO_SPACE = "\N{ZERO WIDTH SPACE}"
 MISSING = "the extra notify is not installed here; add minutebook[notify] to the workers"
 
 
@@ -72,59 +71,45 @@ def message_of(kind: NoticeKind, told: Mapping[str, Any]) -> Message:
 def send(name: str, message: Message, settings: Settings) -> None:
     """Send a message to a channel of the settings. Raises Undelivered.
 
-    Takes no longer than SCHED_HOOK_TIMEOUT_S: the limits of Apprise restart with every byte, and
-    its URLs may set others.
+    Apprise reads whatever the service answers, for as long as it does: it runs in a child process,
+    which is killed after SCHED_HOOK_TIMEOUT_S.
     """
     url = _url(name, settings)
-    deadline = Deadline(settings.hook.timeout_s)
+    if find_spec("apprise") is None:
+        raise Undelivered(MISSING, permanent=False)
+    its = {
+        "url": with_incident(url, message.about),
+        "title": without_markup(message.title),
+        "text": without_markup(message.text),
+        "is_good": message.is_good,
+        "allow_private": settings.hook.allow_private,
+    }
     try:
-        with deadline:
-            why = deadline.within(lambda: _refusal(name, url, message))
-    except httpx.ConnectTimeout:
-        late = f"channel {name}: the service did not answer within {deadline.seconds:g} s"
-        raise Undelivered(late, permanent=False) from None
-    if why is not None:
+        call = client.Call("tasks.notices.apprise_child:send", its)
+        answer = client.run(call, _limits(name, settings), Watch())
+    except InputFailed as error:
+        raise Undelivered(without(url, str(error)), permanent=False) from None
+    if not answer["is_known"]:
+        raise Undelivered(f"{setting_of(name)} is no URL that Apprise knows", permanent=True)
+    if answer["why"] is not None:
+        why = without(url, answer["why"])[:_LONGEST_WHY]
         raise Undelivered(f"channel {name}: {why}", permanent=False)
 
 
-def _refusal(name: str, url: str, message: Message) -> str | None:
-    """Send a message by Apprise; return why the service did not take it, None if it did."""
-    try:
-        import apprise
-    except ImportError:
-        raise Undelivered(MISSING, permanent=False) from None
-    with _Heard() as heard:
-        service = apprise.Apprise.instantiate(with_incident(url, message.about))
-        if service is None:
-            raise Undelivered(f"{setting_of(name)} is no URL that Apprise knows", permanent=True)
-        service.overflow_mode = apprise.OverflowMode.TRUNCATE
-        kind = apprise.NotifyType.SUCCESS if message.is_good else apprise.NotifyType.FAILURE
-        plain = apprise.NotifyFormat.TEXT
-        is_taken = service.notify(
-            title=message.title, body=message.text, notify_type=kind, body_format=plain
-        )
-    return None if is_taken else _why(heard.lines, url)
+def without_markup(text: str) -> str:
+    """Return the text so that no chat reads a mention or a link in it; it looks the same."""
+    return _MARKUP.sub(rf"\g<0>{_NO_SPACE}", text)
 
 
-class _Heard(logging.Handler):
-    """Keeps what Apprise logs in this thread; nothing of it reaches a log, for it shows URLs."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.lines: list[str] = []
-        self._thread = threading.get_ident()
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep a line."""
-        if record.thread == self._thread:
-            self.lines.append(record.getMessage())
-
-    def __enter__(self) -> Self:
-        _APPRISE.addHandler(self)
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        _APPRISE.removeHandler(self)
+def _limits(name: str, settings: Settings) -> Limits:
+    return Limits(
+        _MEMORY_MB,
+        _CPU_S,
+        settings.hook.timeout_s,
+        settings={Over.TIME: "SCHED_HOOK_TIMEOUT_S"},
+        shown=f"channel {name}",
+        remedy="check its service",
+    )
 
 
 def with_incident(url: str, about: str) -> str:
@@ -151,9 +136,3 @@ def _url(name: str, settings: Settings) -> str:
         return resolved(given.get_secret_value(), OF_SETTINGS)
     except SecretMissing as error:
         raise Undelivered(f"{setting_of(name)}: {error}", permanent=False) from None
-
-
-def _why(heard: Sequence[str], url: str) -> str:
-    """Return the last line of what Apprise said, without a part of the URL."""
-    text = without(url, heard[-1].strip()) if heard else "the service did not take it"
-    return text[:_LONGEST_WHY]

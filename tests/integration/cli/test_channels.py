@@ -8,6 +8,7 @@ from tests.receiver import receiver
 
 def test_a_channel_is_listed_and_takes_a_test(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     with receiver() as chat:
+        monkeypatch.setenv("SCHED_HOOK_ALLOW_PRIVATE", "true")
         monkeypatch.setenv("SCHED_NOTIFY_OPS", chat.url.replace("http://", "json://"))
 
         listed = call("notify", "list")

@@ -1,0 +1,81 @@
+"""Every request that leaves goes through `runtime.egress`; nothing else holds an HTTP client."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ROOMS = (
+    "broker", "cli", "cron", "data", "minutebook", "models", "moving", "processes", "release",
+    "runtime", "scheduler", "tasks", "views", "web",
+)  # fmt: skip
+CLIENTS = frozenset(
+    (
+        "aiohttp", "apprise", "ftplib", "http.client", "httpcore", "httplib2", "httpx", "pycurl",
+        "requests", "urllib.request", "urllib3", "websockets", "xmlrpc.client",
+    )
+)  # fmt: skip
+# What each of these asks, in place of an address that an app or a setting names.
+ALLOWED = {
+    "cli/remote": "the API of Minutebook elsewhere, which the person at the keyboard names",
+    "minutebook/client.py": "the API of Minutebook, from the user's program",
+    "minutebook/django/admin.py": "the API of Minutebook, from the user's Django",
+    "runtime/egress": "the one client",
+    "tasks/notices/apprise_child.py": "Apprise, confined in a child process",
+}
+
+
+def clients_in(text: str) -> Iterator[str]:
+    """Yield each HTTP client that a module's text imports, wherever it does."""
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Import():
+                names = [one.name for one in node.names]
+            case ast.ImportFrom(module=str(module)):
+                names = [module, *(f"{module}.{one.name}" for one in node.names)]
+            case ast.Call(args=[ast.Constant(value=str(name)), *_]) if "import" in ast.dump(
+                node.func
+            ):
+                names = [name]
+            case _:
+                continue
+        yield from (name for name in names if any(_is_of(name, one) for one in CLIENTS))
+
+
+def _is_of(name: str, client: str) -> bool:
+    return name == client or name.startswith(f"{client}.")
+
+
+def test_no_other_module_holds_an_http_client() -> None:
+    found = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in (
+            *ROOT.glob("*.py"),
+            *(p for room in ROOMS for p in (ROOT / room).rglob("*.py")),
+        )
+        if not str(path.relative_to(ROOT)).startswith(tuple(ALLOWED))
+        for name in clients_in(path.read_text())
+    }
+
+    assert found == set()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import requests",
+        "def f():\n    from urllib import request",
+        "from urllib.request import urlopen as u",
+        "import http.client as c",
+        "from importlib import import_module\nimport_module('httpx')",
+        "__import__('urllib3.util')",
+    ],
+)
+def test_each_way_to_import_one_is_found(text: str) -> None:
+    assert list(clients_in(text))
+
+
+def test_what_only_looks_like_one_is_none() -> None:
+    assert not list(clients_in("from http import HTTPStatus\nfrom urllib.parse import urlsplit"))
