@@ -26,6 +26,7 @@ from models.carriers import (
 )
 from models.celery_task import DEFAULT_APPLICATION
 from models.errors import BrokerUnavailable
+from models.operation import OperationState
 from models.store import notices, pauses
 from models.store.notices import Owed
 from models.store.operations import backfills, outbox
@@ -180,6 +181,12 @@ def send_ended(engine: sa.Engine, ended: Ended | None) -> None:
             "database unavailable, the next tick sends: {error}",
             reason_of(error),
         )
+
+
+def send_started(engine: sa.Engine, owed: Sequence[Owed]) -> None:
+    """Send the notices of a start, as `send_ended` does those of an end."""
+    if owed:
+        send_ended(engine, Ended(OperationState.RUNNING, [], [*owed]))
 
 
 def _send_released(engine: sa.Engine, released: Sequence[Message]) -> None:

@@ -19,15 +19,17 @@ if TYPE_CHECKING:
 TIME_BOX = "time box"
 # Of which failures a hook hears: each, or the first of several in a row.
 EACH, FIRST = "each", "first"
-TargetKind = Literal["mail", "webhook", "notify"]
+TargetKind = Literal["mail", "webhook", "notify", "GET", "POST"]
 KINDS: tuple[str, ...] = get_args(TargetKind)
+# Pings, by the method of their request.
+PINGS = frozenset({"GET", "POST"})
 # Pauses between the attempts of one delivery; the last repeats.
 BACKOFF = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 15, 30, 60, 120, 240))
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a notice goes: an address, a URL or the name of a channel."""
+    """Where a notice goes: an address, a URL (of a webhook or a ping), or the name of a channel."""
 
     kind: TargetKind
     to: str
@@ -51,6 +53,8 @@ def targets(hooks: Iterable[Hook], when: str | None = None) -> tuple[Target, ...
 class NoticeKind(StrEnum):
     """What a notice reports: an end, the status of an action, what was missed, or a fault."""
 
+    # Of pings alone.
+    START = "start"
     SUCCESS = "success"
     FAILURE = "failure"
     # It succeeded after the failure that hooks of first failures heard of.
@@ -66,7 +70,9 @@ class NoticeKind(StrEnum):
 
 
 # The kinds for an operation; the others are alerts.
-OF_HOOKS = frozenset({NoticeKind.SUCCESS, NoticeKind.FAILURE, NoticeKind.RESTORED})
+OF_HOOKS = frozenset(
+    {NoticeKind.START, NoticeKind.SUCCESS, NoticeKind.FAILURE, NoticeKind.RESTORED}
+)
 # A notice makes its opposite untrue.
 OPPOSITE = {
     NoticeKind.ALERT: NoticeKind.RECOVERED,
@@ -102,13 +108,14 @@ def targets_of(
     Hooks of first failures alone are apart: `first_targets`.
     """
     if hooks is None:
-        is_an_end = kind in {NoticeKind.SUCCESS, NoticeKind.FAILURE}
-        return () if is_an_end else tuple(dict.fromkeys(installation))
+        return () if kind in OF_HOOKS else tuple(dict.fromkeys(installation))
     match kind:
+        case NoticeKind.START:
+            return hooks.pinged(kind)
         case NoticeKind.SUCCESS:
-            return targets(hooks.on_success)
+            return (*targets(hooks.on_success), *hooks.pinged(kind))
         case NoticeKind.FAILURE:
-            return targets(hooks.on_failure, EACH)
+            return (*targets(hooks.on_failure, EACH), *hooks.pinged(kind))
         case NoticeKind.MISSED if hooks.on_missed is not None:
             return tuple(dict.fromkeys((*targets(hooks.on_missed), *installation)))
     return tuple(dict.fromkeys((*targets(hooks.on_failure, EACH), *installation)))

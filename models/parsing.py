@@ -106,7 +106,7 @@ _BELOW: Mapping[str, tuple[str, ...]] = {
     "when": ("cron_rule", "due_date", "every", "timezone", "tz"),
     "policy": ("retry", "overlap", "time_limit", "catch_up", "look_back", "queue", "starts_at"),
     "recipients": ("users", "groups"),
-    "hooks": ("on_success", "on_failure", "on_missed"),
+    "hooks": ("ping", "on_success", "on_failure", "on_missed"),
 }
 
 

@@ -18,8 +18,8 @@ class Trust:
 
     A trusted one may name whatever the settings allow. A restricted one has its own folder beneath
     the data root, public HTTP sources, its own users, templates and events, the steps above, mail
-    hooks, and webhooks to public addresses; beside the free queues those in `queues`, and tasks of
-    the Celery application by the patterns in `tasks`.
+    hooks, webhooks and pings to public addresses; beside the free queues those in `queues`, and
+    tasks of the Celery application by the patterns in `tasks`.
     """
 
     is_trusted: bool = False

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 # Keys of documents, by their name alone.
 KEYS: Mapping[str, str] = {
-    "monitor": 'write a webhook in "on_success" and "on_failure"',
+    "monitor": 'write "ping": [{"url": "https://…"}] in "hooks"',
 }
 
 # Commands, as they are typed after `minutebook`.

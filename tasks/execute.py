@@ -13,7 +13,7 @@ from celery import Task
 
 from broker.app import app
 from broker.in_use import settings_in_use
-from broker.sending import send_ended
+from broker.sending import send_ended, send_started
 from minutebook.error_text import text_of
 from minutebook.lease import Interrupted
 from minutebook.steps import StepFailed
@@ -92,6 +92,7 @@ def _run_claimed(runner: Runner) -> str:
     )
     try:
         with runner.lease.held():
+            send_started(engine, claimed.owed)
             ending = _run_steps(runner)
             runner.lease.steps_are_over()
             ended = _end(runner, ending)

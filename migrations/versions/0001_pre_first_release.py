@@ -482,8 +482,8 @@ sa.Table(
     _one_of(
         "kind",
         (
-            *("success", "failure", "restored", "alert", "recovered", "overdue", "seen", "missed"),
-            *("broken", "mended"),
+            *("start", "success", "failure", "restored", "alert", "recovered", "overdue", "seen"),
+            *("missed", "broken", "mended"),
         ),
     ),
     _one_of("state", ("owed", "done", "failed")),

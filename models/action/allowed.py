@@ -57,6 +57,9 @@ def problems_of_hooks(
                 yield Problem(f"{path}.notify", hook.notify, why)
             if is_reference(hook.webhook) and not trust.is_trusted:
                 yield Problem(f"{path}.webhook", hook.webhook, trust.why_not())
+    for number, ping in enumerate(hooks.ping):
+        if is_reference(ping.url) and not trust.is_trusted:
+            yield Problem(f"hooks.ping[{number}].url", ping.url, trust.why_not())
 
 
 def why_no_channel(name: str, trust: Trust, channels: Collection[str] | None) -> str | None:

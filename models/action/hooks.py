@@ -1,7 +1,7 @@
 """The hooks of an action: notices at the end of its operations, and of what was missed."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -10,9 +10,9 @@ from pydantic import BeforeValidator
 from pydantic_core import InitErrorDetails
 
 from models.document import Document
-from models.notices import EACH, FIRST, Target, targets
+from models.notices import EACH, FIRST, NoticeKind, Target, targets
 from models.parsing import Reading
-from models.problems import line_error
+from models.problems import line_error, listed
 from models.references import is_reference, parse_reference
 from models.values import (
     Address,
@@ -25,12 +25,17 @@ from models.values import (
 )
 
 MOST_HOOKS = 20
+MOMENTS = (NoticeKind.START, NoticeKind.SUCCESS, NoticeKind.FAILURE)
 BY_REFERENCE = 'write "env:NAME" or "file:/absolute/path", and store the URL there'
 
 
 def _hooks(value: object) -> object:
     if isinstance(value, str):
         raise ValueError(f"write a list of objects: [{_as_object(value)}]")
+    return _few(value)
+
+
+def _few(value: object) -> object:
     hooks = parse_list(value)
     if len(hooks) > MOST_HOOKS:
         raise ValueError(f"has {len(hooks)} hooks; write at most {MOST_HOOKS}")
@@ -43,6 +48,14 @@ def has_password(url: object) -> bool:
         return isinstance(url, str) and urlsplit(url).password is not None
     except ValueError:
         return False
+
+
+def _password(raw: Mapping[str, Any], key: str) -> list[InitErrorDetails]:
+    if not has_password(raw.get(key)):
+        return []
+    # Without the value: errors are stored and logged.
+    remedy = f"holds a password, which every reader would see; {BY_REFERENCE}"
+    return [line_error((key,), None, remedy)]
 
 
 def _hook(value: object) -> object:
@@ -104,17 +117,60 @@ class HookModel(Document):
                 '{"notify": "CHANNEL"}'
             )
             return [line_error((), dict(raw), remedy)]
-        webhook = raw.get("webhook")
-        if has_password(webhook):
-            # Without the value: errors are stored and logged.
-            remedy = f"holds a password, which every reader would see; {BY_REFERENCE}"
-            return [line_error(("webhook",), None, remedy)]
-        return []
+        return _password(raw, "webhook")
 
 
 Hooks = Annotated[tuple[Annotated[HookModel, BeforeValidator(_hook)], ...], BeforeValidator(_hooks)]
 
 
+def _moments(value: object) -> Sequence[object]:
+    moments = parse_list(value)
+    if not moments:
+        raise ValueError(f"is empty; write one or more of {listed(MOMENTS)}")
+    return moments
+
+
+Moment = Annotated[str, BeforeValidator(one_of(*MOMENTS))]
+
+
+class PingModel(Document):
+    """A request without a body, for a service that raises an alarm when it misses one.
+
+    The URL is as that of a webhook. `at` names what it tells: without it, a success alone.
+    """
+
+    example = '{"url": "https://hc-ping.com/your-check"}'
+
+    url: Annotated[str, BeforeValidator(_webhook)]
+    method: Annotated[Literal["GET", "POST"], BeforeValidator(one_of("GET", "POST"))] = "GET"
+    at: Annotated[tuple[Moment, ...], BeforeValidator(_moments)] = (NoticeKind.SUCCESS,)
+
+    @classmethod
+    def written(cls, value: object, /) -> str:
+        """Return the ping of a bare URL, or an example."""
+        try:
+            return json.dumps({"url": _webhook(value)}, ensure_ascii=False)
+        except ValueError:
+            return cls.example
+
+    @property
+    def target(self) -> Target:
+        """The target of its notices."""
+        return Target(self.method, self.url)
+
+    @classmethod
+    def contradictions(cls, raw: Mapping[str, Any], _reading: Reading, /) -> list[InitErrorDetails]:
+        """Return the fault of a URL with a password."""
+        return _password(raw, "url")
+
+
+def _pings(value: object) -> object:
+    if isinstance(value, str):
+        raise ValueError(f"write a list of objects: [{PingModel.written(value)}]")
+    return _few(value)
+
+
+Pings = Annotated[tuple[PingModel, ...], BeforeValidator(_pings)]
 Failures = Annotated[int, BeforeValidator(partial(parse_whole, least=1, most=1_000))]
 
 
@@ -123,12 +179,13 @@ def _listed(value: object) -> list[object]:
 
 
 class HooksModel(Document):
-    """Notices at the end of an operation; `alert_after` failures in a row raise one alert.
+    """Notices of an operation; `alert_after` failures in a row raise one alert.
 
     Without `alert_after` the installation's number applies. Without `on_missed` its notices go to
     the receivers of `on_failure`.
     """
 
+    ping: Pings = ()
     on_success: Hooks = ()
     on_failure: Hooks = ()
     on_missed: Hooks | None = None
@@ -144,7 +201,12 @@ class HooksModel(Document):
             if isinstance(hook, Mapping) and hook.get("when") == FIRST
         ]
 
+    def pinged(self, moment: str) -> tuple[Target, ...]:
+        """Return the targets of the pings at that moment, each once."""
+        return tuple(dict.fromkeys(one.target for one in self.ping if moment in one.at))
+
     @property
     def targets(self) -> tuple[Target, ...]:
         """The targets of all its notices, each once."""
-        return targets((*self.on_success, *self.on_failure, *(self.on_missed or ())))
+        told = targets((*self.on_success, *self.on_failure, *(self.on_missed or ())))
+        return (*told, *dict.fromkeys(one.target for one in self.ping))

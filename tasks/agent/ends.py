@@ -4,16 +4,17 @@ Each is written under the fence of its attempt, so that one that was given away 
 win, and one that is written twice is written once.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from broker.sending import send_ended
+from broker.sending import send_ended, send_started
 from models.errors import LeaseLost
 from models.operation import SEED
+from models.store.notices import Owed
 from models.store.operations.finish import Ended
 from runtime.clock import monotonic
 from runtime.logs.events import EventLog
@@ -157,6 +158,11 @@ class Ends:
         """Send what an end released, and let the task wait for that no longer than for its end."""
         if ended.released or ended.owed:
             wait([self._sender.submit(send_ended, self._desk.engine, ended)], PROMPT_S)
+
+    def send_started(self, owed: Sequence[Owed]) -> None:
+        """Send the notices of a start; its task does not wait for that."""
+        if owed:
+            self._sender.submit(send_started, self._desk.engine, owed)
 
     def _written(self, end: End) -> None:
         if self._open.get(end.key) is end:

@@ -149,6 +149,7 @@ class Session:
             claimed.triggerer,
             *call.its,
         )
+        self.agent.ends.send_started(claimed.owed)
         limits = self.agent.settings.worker.limits(claimed.plan.time_limit)
         return {"state": "taken", **followed.described(found), "limits": vars(limits)}
 

@@ -12,7 +12,7 @@ from broker.in_use import settings_in_use
 from minutebook.error_text import text_of
 from models.carriers import DELIVER_NOTICE
 from models.errors import Refused
-from models.notices import shown_target
+from models.notices import PINGS, shown_target
 from models.store import notices
 from models.store.notices import Notice
 from models.store.notices.alerting import is_of_installation
@@ -102,13 +102,16 @@ def hand_over(notice: Notice, settings: Settings) -> None:
 
         notify(notice, settings, is_own=is_own)
         return
-    if notice.target.kind == "webhook":
-        from tasks.notices.webhook import post
+    if notice.target.kind != "mail":
+        from tasks.notices.webhook import ping, post
 
-        payload = {"id": str(notice.id), **notice.payload}
         given = settings
         if not is_own and not notice.trust.is_trusted:
             given = settings.restricted_to(str(notice.payload.get("small_app", "")))
+        if notice.target.kind in PINGS:
+            ping(notice.target, given)
+            return
+        payload = {"id": str(notice.id), **notice.payload}
         post(notice.target, notice.id, payload, given, is_own=is_own)
         return
     _mail(notice, settings)

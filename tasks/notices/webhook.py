@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from models.notices import Target, shown_target
+from models.notices import PINGS, Target, shown_target
 from models.references import is_reference
 from runtime.clock import utc_now
 from runtime.config import Settings
@@ -45,10 +45,19 @@ def post(
     _send(Request(url, headers, method="POST", body=body), target, settings.hook)
 
 
+def ping(target: Target, settings: Settings) -> None:
+    """Send a request without a body, by the method that the target's kind names; see `post`."""
+    body = b"" if target.kind == "POST" else None
+    url = _url(target, settings, is_own=False)
+    _send(Request(url, method=target.kind, body=body), target, settings.hook)
+
+
 def _send(request: Request, target: Target, settings: HookSettings) -> None:
     """Send a request once. Raises Undelivered unless its answer means that it was taken."""
     host = shown_target(target)
-    name = target.to if is_reference(target.to) else None
+    # The URL of a ping is a secret by itself: anyone with it can ping.
+    is_secret = is_reference(target.to) or target.kind in PINGS
+    name = host if is_secret else None
     request = replace(request, name=name, allow_private=settings.allow_private, setting=PRIVATE)
     try:
         status = status_of(request, settings.timeout_s)

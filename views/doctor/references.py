@@ -9,7 +9,7 @@ from runtime.references import OF_SETTINGS, SecretMissing, resolved
 from runtime.sections import SecretSettings
 from views.doctor.report import Checked, warning
 
-_TARGET = re.compile(r'"webhook":"((?:env|file):(?:[^"\\]|\\.)+)"')
+_TARGET = re.compile(r'"(?:webhook|url)":"((?:env|file):(?:[^"\\]|\\.)+)"')
 REMEDY = "set it where workers run; this is what the command sees in its own environment"
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 import sqlalchemy as sa
 from pydantic import Field
 
-from broker.sending import send_ended
+from broker.sending import send_ended, send_started
 from models.carriers import HTTP
 from models.job import JOB, id_of, listed_queue
 from models.operation import OperationState
@@ -77,6 +77,9 @@ def take(installation: Installation, wanted: Taking) -> JobToDo | None:
         )
         send(installation, found.ended)
         return None
+    if found.owed:
+        installation.publish()
+        send_started(installation.engine, found.owed)
     return _to_do(found, step, installation.settings.worker.lease_s)
 
 

@@ -1,4 +1,4 @@
-"""The mails and webhooks that running an action now would send."""
+"""The mails, webhooks and pings that running an action now would send."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from pydantic import Field
 from minutebook.steps import Recipient
 from models.action.document import ScheduledActionModel
 from models.action.hooks import HooksModel
-from models.notices import NoticeKind, Target, shown_target, targets_of
+from models.notices import PINGS, NoticeKind, Target, shown_target, targets_of
 from models.store.tenants.readers import Readers
 from models.values import flag_of
 from views.view import View
@@ -17,13 +17,13 @@ PUBLISH = "publish"
 
 
 class Outgoing(View):
-    """A mail or a webhook that a run sends."""
+    """A mail, a webhook or a ping that a run sends."""
 
-    kind: str = Field(description="`mail` or `webhook`.")
-    source: str = Field(description="The step that sends it, `on_success`, `on_failure`, `alert`.")
+    kind: str = Field(description="`mail` or `webhook`; of a ping `GET` or `POST`.")
+    source: str = Field(description="The step or the key of `hooks` that sends it, or `alert`.")
     when: str = Field(description="What must happen for it; empty if it is sent in any case.")
-    count: int = Field(description="How many addresses or webhooks.")
-    to: tuple[str, ...] = Field(description="All addresses; of a webhook the host or reference.")
+    count: int = Field(description="How many addresses or URLs.")
+    to: tuple[str, ...] = Field(description="All addresses; of a URL the host or reference.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,7 @@ def outgoing_of(
     """Return all that a run may send; `alerts` and `alert_after` are the installation's."""
     after = alert_after if hooks is None or hooks.alert_after is None else hooks.alert_after
     notices = {
+        NoticeKind.START: ("ping", "when it starts"),
         NoticeKind.SUCCESS: ("on_success", "if it succeeds"),
         NoticeKind.FAILURE: ("on_failure", "if it fails or is partial"),
         NoticeKind.ALERT: ("alert", f"after {after} failures in a row, and on recovery"),
@@ -70,7 +71,8 @@ def _mail(source: str, when: str, reached: Iterable[Recipient]) -> Outgoing:
 
 
 def _notices(targets: Iterable[Target], source: str, when: str) -> Iterator[Outgoing]:
-    for kind in ("mail", "webhook"):
+    for kind in ("mail", "webhook", *sorted(PINGS)):
         to = tuple(shown_target(one) for one in targets if one.kind == kind)
         if to:
+            source = "ping" if kind in PINGS else source
             yield Outgoing(kind=kind, source=source, when=when, count=len(to), to=to)

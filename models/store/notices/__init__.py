@@ -237,6 +237,14 @@ def withdraw_stale_to(
             connection.execute(stale.values(_ended("done", "over before it could be delivered")))
 
 
+def withdraw_start(connection: sa.Connection, operation_id: UUID) -> None:
+    """End the pings of a run's start that are not delivered: a monitor would wait for its end."""
+    its = (notices.c.operation_id == operation_id, notices.c.kind == NoticeKind.START, IS_OWED)
+    connection.execute(
+        sa.update(notices).where(*its).values(_ended("done", "over before it could be delivered"))
+    )
+
+
 def _withdraw(uid: UUID, kind: NoticeKind, which: sa.ColumnElement[bool], why: str) -> sa.Update:
     """Return the statement that ends those of an action's notices that wait for an instant."""
     its_own = (notices.c.action_uid == uid, notices.c.kind == kind, which, IS_OWED)

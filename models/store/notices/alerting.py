@@ -79,6 +79,8 @@ def enqueue(
     `status` is the action's after it (STATUS). Without targets, this executes nothing.
     """
     hooks = hooks_of(end.plan)
+    if hooks is not None and hooks.pinged(NoticeKind.START):
+        notices.withdraw_start(connection, end.operation_id)
     pending: list[tuple[NoticeKind, tuple[Target, ...]]] = []
     kinds = [hook_kind(end.state, end.reason), *_changes(end, status, hooks, alerts)]
     for kind in kinds:
@@ -97,6 +99,20 @@ def enqueue(
     for kind, targets in pending:
         sent += _enqueue_one(connection, (end, kind), targets, payload, alerts)
     return sent
+
+
+def enqueue_start(
+    connection: sa.Connection, origin: Origin, small_app: str, plan: Plan
+) -> list[Owed]:
+    """Enqueue the pings of a run that starts; return those to send now."""
+    payload = {
+        "kind": NoticeKind.START,
+        "small_app": small_app,
+        "action_uid": str(origin.action_uid),
+        "operation_id": str(origin.operation_id),
+    }
+    targets = targets_of(NoticeKind.START, plan.hooks, ())
+    return notices.enqueue(connection, origin, NoticeKind.START, targets, payload)
 
 
 def _first(

@@ -13,6 +13,7 @@ from models.action.plan import Plan
 from models.carriers import Carrier, carrier_of
 from models.errors import LeaseLost
 from models.events import LAST_SEEN
+from models.notices import NoticeKind
 from models.operation import REQUESTED, TICKED, Cause, OperationState
 from models.sql import database_now, read_clock
 from models.store.conditions import IS_RUNNING, IS_UNSTARTED
@@ -125,6 +126,11 @@ class Recorded:
         return None if self.plan.hand_over is None else self.plan.hand_over.expires
 
     @property
+    def pings_at_start(self) -> bool:
+        """Whether a monitor is told of its start."""
+        return self.plan.hooks is not None and bool(self.plan.hooks.pinged(NoticeKind.START))
+
+    @property
     def is_in_order(self) -> bool:
         """Whether it waits for earlier operations of its action."""
         has_order = self.plan.policy.catch_up == "all" or self.is_requested
@@ -138,6 +144,7 @@ class Recorded:
             or self.may_come_too_soon
             or self.is_in_order
             or self.expires is not None
+            or self.pings_at_start
         )
         is_plain = self.running is None and self.broken is None and not self.is_paused
         return self.can_start and is_plain and not has_rule

@@ -14,6 +14,8 @@ from models.many_rows import Change, Columns, read_each, update_each
 from models.operation import UNSTARTED, OperationState
 from models.sql import is_among, is_still, stands_in
 from models.store.conditions import IS_LIVE, ITS_REVISION
+from models.store.notices import Origin, Owed
+from models.store.notices.alerting import enqueue_start
 from models.store.operations.admission import (
     FOREIGN,
     TAKEN,
@@ -51,7 +53,9 @@ ANY_KIND = Claimant()
 
 @dataclass(frozen=True, kw_only=True)
 class Claim(Recorded):
-    """An attempt that this worker owns, and what it runs."""
+    """An attempt that this worker owns, what it runs, and the notices of its start to send."""
+
+    owed: Sequence[Owed] = ()
 
 
 def claim(
@@ -87,7 +91,16 @@ def claim(
     if recorded.broken is not None:
         fault = Ending(OperationState.FAILED, recorded.broken, "broken plan", is_failure=True)
         return KeptBack(NotClaimed.BROKEN, end(connection, *its, fault, alerts=alerts))
-    return Claim(**vars(recorded))
+    return Claim(**vars(recorded), owed=_owe_start(connection, recorded))
+
+
+def _owe_start(connection: sa.Connection, started: Recorded) -> Sequence[Owed]:
+    """Enqueue the pings of the first start of an operation; return those to send now."""
+    if started.first_started_at is not None or not started.pings_at_start:
+        return ()
+    about = (started.small_app_id, started.action_uid, started.id)
+    origin = Origin(*about, "start", operation_id=started.id)
+    return enqueue_start(connection, origin, started.app_name, started.plan)
 
 
 def is_wanted(row: Columns) -> sa.ColumnElement[bool]:

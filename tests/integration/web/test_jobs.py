@@ -14,7 +14,7 @@ from broker.in_use import settings_in_use
 from models.job import id_of
 from models.roles import Role
 from models.sql import database_now
-from models.store import presence
+from models.store import notices, presence
 from models.store.actions import explain_facts
 from models.store.notices import overdue
 from models.store.notices.alerting import NO_ALERTS
@@ -138,6 +138,18 @@ def test_jobs_that_are_taken_together_have_leases_of_their_own(desk: Web) -> Non
     client = desk.client(Role.WORKER)
     assert client.post(path, json={"lease": forged}).status_code == 404
     assert client.post(path, json={"lease": taken[ids[0]].lease}).status_code == 204
+
+
+def test_a_job_that_pings_owes_its_start(desk: Web) -> None:
+    ping = {"url": "https://hc-ping.com/check/start", "at": ["start"]}
+    id = make_due(desk.engine, make_job(desk.engine, hooks={"ping": [ping]}))
+    installation, wanted = installation_on(desk.engine, settings_in_use()), Taking(id, 1, "worker")
+
+    assert not taking.take_all(installation, [wanted]).jobs
+    assert taking.take(installation, wanted) is not None
+
+    with reading(desk.engine) as connection:
+        assert [row["kind"] for row in notices.of_operation(connection, id)] == ["start"]
 
 
 def test_halves_of_characters_in_a_result_break_no_page(desk: Web) -> None:

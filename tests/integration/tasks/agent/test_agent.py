@@ -150,6 +150,17 @@ def test_a_task_claims_begins_reports_and_ends(
     assert row_of(engine, id)["steps"][0]["state"] == "success"
 
 
+def test_a_task_that_pings_owes_its_start(
+    engine: sa.Engine, settings: Settings, task: Asked
+) -> None:
+    ping = {"url": "https://hc-ping.com/check/start", "at": ["start"]}
+    task.start(make_sent(engine, settings, hooks={"ping": [ping]}))
+
+    with reading(engine) as connection:
+        assert connection.execute(sa.select(notices.c.kind)).scalars().all() == ["start"]
+    assert task.ask("end", outcome="success", progress={}) == {"state": "success"}
+
+
 def test_an_attempt_is_claimed_once(
     engine: sa.Engine, settings: Settings, task: Asked, path: Path
 ) -> None:
