@@ -233,12 +233,12 @@ ATTACKS = [
          "test_the_child_of_an_answer_that_drips_is_killed_at_the_deadline",
          "test_a_redirect_is_no_delivery_and_is_not_followed",
          "test_a_private_address_needs_the_setting",
-         "test_no_other_module_holds_an_http_client"), _answers,
+         "test_no_other_module_holds_an_http_client"),
     ),
     Attack(
         "C11", "an error or a name of an app that mentions all of a chat, or hides a link",
         "the chat shows it as text",
-        ("test_what_a_text_holds_mentions_nobody_and_hides_no_link",), _mentions,
+        ("test_what_a_text_holds_mentions_nobody_and_hides_no_link",),
     ),
     Attack(
         "C5", "FIFOs, devices, hard links, a file swapped between check and read",

@@ -20,7 +20,7 @@ from runtime.egress.request import Request
 from runtime.sections.data import FetchSettings
 from tasks.bounded.watch import Watch
 from tests.servers import free_port
-from tests.web_source import Page, WebSource, web_source
+from tests.web_source import Page, WebSource
 
 OPEN = FetchSettings(allow_private=True)
 
