@@ -19,7 +19,6 @@ from broker.names import (
     EVENT_EXCHANGE,
     ORIGIN,
     QUICK,
-    UNKNOWN_QUEUE,
 )
 from broker.stencils import RedisChannel, Stencil, push, stencil_of
 from models.carriers import OURS
@@ -74,7 +73,7 @@ def configure(settings: Settings) -> Celery:
         task_default_queue=OURS.listed(QUICK),
         control_exchange=CONTROL_EXCHANGE,
         event_exchange=EVENT_EXCHANGE,
-        worker_consumer="broker.consumer:KeepingConsumer",
+        worker_consumer="broker.consumer:RejectingConsumer",
         task_create_missing_queues=True,
         broker_transport_options=transport_options(url),
     )
@@ -131,35 +130,6 @@ def publish(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
             disconnect(is_broken=True)
             raise unavailable(error) from error
         yield chunk
-
-
-def keep(message: Any) -> None:
-    """Move a foreign message to `UNKNOWN_QUEUE`, unchanged; raises BrokerUnavailable.
-
-    Closes the connection again, because the calling process forks.
-    """
-    known = {"correlation_id": str, "reply_to": str, "priority": int, "expiration": str}
-    properties = {
-        key: one
-        for key, kind in known.items()
-        if isinstance(one := message.properties.get(key), kind)
-    }
-    try:
-        sender = _sender()
-        sender.declare({UNKNOWN_QUEUE})
-        sender.producer.publish(
-            message.body,
-            exchange="",
-            routing_key=UNKNOWN_QUEUE,
-            headers=message.headers,
-            content_type=message.content_type,
-            content_encoding=message.content_encoding,
-            **properties,
-        )
-    except BROKER_ERRORS as error:
-        raise unavailable(error) from error
-    finally:
-        disconnect()
 
 
 def _flush(chunk: Sequence[Message]) -> None:

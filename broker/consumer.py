@@ -1,56 +1,86 @@
-"""Set aside the messages that Minutebook's workers do not know."""
+"""Reject the messages that Minutebook's workers cannot handle: none of them ends a worker."""
 
 from collections.abc import Callable
+from queue import Empty
 from typing import Any
 
 from celery.worker.consumer import Consumer
 from celery.worker.pidbox import Pidbox
+from kombu.transport import redis
 
-from broker.app import keep
 from broker.errors import BROKER_ERRORS
-from broker.exact import why_foreign
-from broker.names import UNKNOWN_QUEUE
 from minutebook.error_text import text_of
-from models.errors import BrokerUnavailable
 from runtime.logs.events import EventLog
 
 logger = EventLog("minutebook.worker")
 
+# What kombu raises for an item of Redis that is not a message.
+NO_MESSAGE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
-class KeepingConsumer(Consumer):
-    """A Celery consumer that takes exactly what Minutebook sends, and sets all else aside.
 
-    What is set aside stays unchanged: another application may have sent it to one of our queues.
-    """
+class RejectingConsumer(Consumer):
+    """A Celery consumer that rejects what it cannot handle, and logs each such message once."""
 
     def create_task_handler(self, *args: Any, **options: Any) -> Callable[[Any], Any]:
         """Return Celery's handler; a message that it cannot handle ends no worker."""
         handle = super().create_task_handler(*args, **options)
 
         def handle_any(message: Any) -> Any:
-            foreign = why_foreign(message)
-            if foreign is not None:
-                return _put_aside(message, foreign)
             try:
                 return handle(message)
             except BROKER_ERRORS:
                 raise
             except Exception as error:  # headers of any type make Celery raise errors of any type
-                return _put_aside(message, f"it cannot be read: {text_of(error)}")
+                return _reject(message, f"it cannot be read: {text_of(error)}")
 
         return handle_any
 
     def on_unknown_task(self, _body: Any, message: Any, exc: Exception) -> None:
-        _put_aside(message, f"the task {exc} is not known here")
+        _reject(message, f"the task {str(exc)[:100]} is not known here")
 
     def on_unknown_message(self, _body: Any, message: Any) -> None:
-        _put_aside(message, "it is not a message of a Celery task")
+        _reject(message, "it is not a message of a Celery task")
 
     def on_decode_error(self, message: Any, exc: Exception) -> None:
-        _put_aside(message, f"it cannot be decoded: {exc}")
+        _reject(message, f"it cannot be decoded: {exc}")
 
     def on_invalid_task(self, _body: Any, message: Any, exc: Exception) -> None:
-        _put_aside(message, f"it is refused: {exc}")
+        _reject(message, f"it is refused: {exc}")
+
+
+def _reject(message: Any, reason: str) -> None:
+    _log((message.delivery_info or {}).get("routing_key"), reason)
+    if not message.acknowledged:
+        message.reject()
+
+
+def _log(queue: object, reason: str) -> None:
+    logger.error("message_rejected", "a message in {queue} was rejected: {reason}", queue, reason)
+
+
+def survive_broken_items() -> None:
+    """Let the workers of this process survive items of Redis that are not messages.
+
+    kombu (5.7) raises the error of the parser in Celery's loop, which ends the worker:
+    `test_no_broken_message_ends_a_worker`.
+    """
+    channel: Any = redis.Channel  # its stubs know none of what is patched
+    if getattr(channel, "_survives", False):
+        return
+    channel._survives = True
+    channel._brpop_read = _surviving(channel._brpop_read)
+    channel._receive_one = _surviving(channel._receive_one)
+
+
+def _surviving(read: Callable[..., Any]) -> Callable[..., Any]:
+    def survive(*args: Any, **options: Any) -> Any:
+        try:
+            return read(*args, **options)
+        except NO_MESSAGE as error:
+            _log("Redis", f"it is not a message: {text_of(error)}")
+            raise Empty from error
+
+    return survive
 
 
 def take_broadcasts_unread() -> None:
@@ -73,27 +103,3 @@ def _start_unread(self: Any, consumer: Any) -> None:
 
 def _unread(*_: object) -> None:
     """Forget a broadcast: its queue needs no acknowledgement."""
-
-
-def _put_aside(message: Any, reason: str) -> None:
-    queue = (message.delivery_info or {}).get("routing_key")
-    try:
-        keep(message)
-    except BrokerUnavailable as error:
-        logger.error(
-            "message_stays",
-            "a message in {queue} ({reason}) cannot be moved away: {error}",
-            queue,
-            reason,
-            error,
-        )
-        message.requeue()
-        return
-    message.ack()
-    logger.error(
-        "message_put_aside",
-        "a message in {queue} was moved to {aside}: {reason}",
-        queue,
-        UNKNOWN_QUEUE,
-        reason,
-    )

@@ -1,6 +1,5 @@
 """Names in the broker: the contract between the scheduler and the workers."""
 
-from models.carriers import OURS
 from models.errors import Refused
 
 QUICK = "quick"
@@ -12,8 +11,6 @@ ORIGIN = "minutebook"
 # With Celery's default exchanges, the monitors of an application would show our workers.
 CONTROL_EXCHANGE = "minutebook"
 EVENT_EXCHANGE = "minutebook.events"
-# Workers move messages that they do not know here; no worker consumes it.
-UNKNOWN_QUEUE = OURS.listed("unknown")
 
 
 def parse_queues(text: str) -> str:

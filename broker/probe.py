@@ -14,7 +14,6 @@ from broker.app import celery_connection, configure, sending_connection, transpo
 from broker.celery_rules import Application
 from broker.depths import depth
 from broker.errors import BROKER_ERRORS, FORBIDDEN, unavailable
-from broker.names import UNKNOWN_QUEUE
 from broker.stencils import RedisChannel
 from models.carriers import OURS
 from runtime.config import Settings
@@ -29,14 +28,13 @@ EVICTS_ANY_KEY = "allkeys"
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """How many messages wait in each of our queues, and how many foreign ones were set aside.
+    """How many messages wait in each of our queues.
 
     `foreign_workers` are another application's workers that consume our queues. `evicts` is the
     policy by which Redis would remove messages when its memory is full; None if it would not.
     """
 
     depths: dict[str, int]
-    put_aside: int
     foreign_workers: tuple[str, ...]
     evicts: str | None
 
@@ -49,9 +47,8 @@ def probe(settings: Settings, queues: Collection[str]) -> Probed:
     configure(settings)
     with _connected(sending_connection()) as connection:
         depths = {queue: (depth(connection, OURS.listed(queue)) or 0) for queue in queues}
-        put_aside = depth(connection, UNKNOWN_QUEUE) or 0
         foreign = _foreign_workers(settings.effective_broker_url)
-        return Probed(depths, put_aside, foreign, _eviction(connection))
+        return Probed(depths, foreign, _eviction(connection))
 
 
 def probe_celery_broker(application: Application) -> None:

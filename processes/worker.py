@@ -22,8 +22,7 @@ from celery import signals
 from celery.exceptions import SecurityWarning
 
 from broker.app import configure, disconnect
-from broker.consumer import take_broadcasts_unread
-from broker.kombu_patch import survive_the_broker
+from broker.consumer import survive_broken_items, take_broadcasts_unread
 from broker.lost_connections import log_lost_connections_calmly
 from broker.names import DEFAULT, HEAVY, parse_queues
 from models.carriers import OURS
@@ -147,7 +146,7 @@ def serve(settings: Settings, queues: str, concurrency: int, name: str) -> int:
     """Run a worker until it is stopped; return its exit code."""
     # The worker accepts JSON only, and running it as root is the operator's choice.
     warnings.filterwarnings("ignore", category=SecurityWarning)
-    survive_the_broker()
+    survive_broken_items()
     log_lost_connections_calmly()
     take_broadcasts_unread()
     app = configure(settings)

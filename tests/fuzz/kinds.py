@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from tests.fuzz import broker_items, cron_rules, documents, smtp_answers, sources, templates
+from tests.fuzz import cron_rules, documents, smtp_answers, sources, templates
 
 Check = Callable[[bytes], None]
 
@@ -34,6 +34,5 @@ KINDS = {
         Kind("cron_rules", cron_rules.opened, 150, is_guided=True),
         Kind("sources", sources.opened, 12),
         Kind("smtp_answers", smtp_answers.opened, 60),
-        Kind("broker_items", broker_items.opened, 60),
     )
 }

@@ -142,11 +142,10 @@ ATTACKS = [
          "test_an_answer_that_trickles_has_the_time_of_one_answer"),
     ),
     Attack(
-        "B6", "broken items in a queue, and messages with an ETA, a time limit, callbacks, other "
-        "tasks or 10 MB",
-        "they are moved to `minutebook.unknown`; no worker ends, and none waits",
+        "B6", "broken items in a queue, and messages of other tasks",
+        "they are rejected and logged once; no worker ends",
         ("test_no_broken_message_ends_a_worker",
-         "test_a_message_that_says_more_than_ours_is_put_aside_and_runs_nothing"),
+         "test_a_task_that_we_do_not_know_is_rejected_and_logged_once"),
     ),
     Attack(
         "B7", "`celery control shutdown`, or a broken broadcast",

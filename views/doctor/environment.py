@@ -10,7 +10,7 @@ from tempfile import NamedTemporaryFile
 import sqlalchemy as sa
 
 from broker import probe
-from broker.names import DEFAULT, HEAVY, QUICK, UNKNOWN_QUEUE
+from broker.names import DEFAULT, HEAVY, QUICK
 from minutebook.steps import registered_steps
 from models.carriers import OURS
 from models.errors import BrokerUnavailable
@@ -159,13 +159,10 @@ def _lost(settings: Settings, found: probe.Probed) -> Iterator[Checked]:
 
 
 def _foreign(found: probe.Probed) -> Iterator[Checked]:
-    """Yield the workers and messages of another application in our queues."""
+    """Yield the workers of another application on our queues."""
     for worker in found.foreign_workers:
         text = f"worker {worker} of an application listens to a queue of ours ({OURS.prefix}…)"
         yield fault("broker", text, "let it listen to queues of its own: it discards our tasks")
-    if found.put_aside:
-        text = f"{found.put_aside} messages that our workers do not know are in {UNKNOWN_QUEUE}"
-        yield warning("broker", text, "see the workers' log for their tasks; move or delete them")
 
 
 def _check_mail(settings: Settings) -> Iterator[Checked]:

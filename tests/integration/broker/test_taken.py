@@ -1,14 +1,10 @@
 """What a worker takes from Redis: nothing of it stays there, and what it puts back is unchanged."""
 
-import tempfile
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
 from broker.app import app, configure, publish
-from broker.exact import why_foreign
-from broker.kombu_patch import survive_the_broker
 from models.carriers import EXECUTE_QUICK
 from models.store.operations.outbox import Message
 from runtime.config import Settings
@@ -53,23 +49,5 @@ def test_a_message_that_is_put_back_is_as_it_was(
         again.ack()
 
     assert (again.body, again.headers) == (taken.body, taken.headers)
-    assert why_foreign(again) is None
     assert broker.messages("quick") == []
     assert again.headers["id"] == str(message.id)
-
-
-def test_what_cannot_be_put_back_leaves_no_file(
-    settings: Settings, broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    survive_the_broker()
-    sent(settings)
-    dumps = tmp_path / "dumps"
-    dumps.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(dumps))
-
-    with app.connection_for_read() as connection:
-        connection.SimpleQueue("minutebook.quick").get(block=False)
-        broker.stop()
-    broker.start()
-
-    assert list(dumps.iterdir()) == []

@@ -362,35 +362,6 @@ def test_the_broker_of_the_application_is_looked_at_too(
     assert "celery broker" not in examine()[1]
 
 
-def test_messages_that_are_put_aside_are_counted(
-    engine: sa.Engine, settings: Settings, broker: Broker, examine: Examine
-) -> None:
-    with broker.client() as client:
-        client.lpush("minutebook.unknown", "one", "two")
-
-    (first, *_) = examine()[1]["broker"]
-
-    assert first["level"] == "warning"
-    assert first["text"].startswith("2 messages that our workers do not know")
-
-
-def test_apps_that_share_one_process_are_named(
-    engine: sa.Engine, settings: Settings, examine: Examine
-) -> None:
-    make_action(engine)
-    alive(engine, settings, "quick")
-    assert examine()[1]["workers"][0]["level"] == "ok"
-
-    make_action(engine, app=make_app(engine, "other"))
-
-    one = examine()[1]["workers"][-1]
-    text = "small apps share the one process of queue quick: each waits for the others"
-    assert (one["level"], one["text"]) == ("warning", text)
-    with engine.begin() as connection:
-        presence.worker_seen(connection, presence.Seen("quick@here:1", "quick", 1, 0.0, slots=2))
-    assert [one["level"] for one in examine()[1]["workers"]] == ["ok"]
-
-
 def test_a_broker_that_removes_messages_when_it_is_full_is_a_warning(
     engine: sa.Engine, broker: Broker, examine: Examine
 ) -> None:
