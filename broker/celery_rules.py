@@ -1,19 +1,15 @@
-"""The user's Celery applications: the tasks that actions may send there, and their brokers."""
+"""The user's Celery application: the tasks that actions may send there, and its broker."""
 
 from dataclasses import dataclass, field
-from functools import lru_cache
 
-from models.carriers import application_in
-from models.celery_task import BROKERS, DEFAULT_APPLICATION, CeleryRules
+from models.celery_task import CeleryRules
 from runtime.config import Settings
 
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """A Celery application, and how its broker is reached."""
+    """How the broker of the Celery application is reached."""
 
-    # None is the default application.
-    name: str | None
     # With its secrets: do not log it.
     url: str = field(repr=False)
     # What names the lists of messages in Redis.
@@ -24,54 +20,16 @@ class Application:
         """Whether its broker is RabbitMQ or another of AMQP."""
         return is_amqp(self.url)
 
-    @property
-    def shown(self) -> str:
-        """Its name in a sentence."""
-        return "the Celery application" + (f" {self.name}" if self.name else "")
+
+def application_of(settings: Settings) -> Application:
+    """Return the application, at its own broker or at ours."""
+    url = settings.celery.broker_url.get_secret_value() or settings.effective_broker_url
+    return Application(url, settings.celery.broker_options)
 
 
-def applications(settings: Settings) -> list[Application]:
-    """Return all applications, the default one first."""
-    return [application_of(settings, name) for name in settings.celery.names]
-
-
-def application_of(settings: Settings, name: str | None) -> Application:
-    """Return an application by its name, the default one for None; raises KeyError."""
-    its = settings.celery.of(name)
-    url = its.broker_url.get_secret_value() or settings.effective_broker_url
-    return Application(settings.celery.canonical(name), url, its.broker_options)
-
-
-def name_of(settings: Settings, queue: str) -> str | None:
-    """Return the application to which an operation's queue belongs; None is the default one."""
-    name = application_in(queue)
-    return name if name in settings.celery.names else None
-
-
-@lru_cache(maxsize=4)
 def rules_of(settings: Settings) -> CeleryRules:
-    """Return what actions may send, to each application."""
-    others = {name: _rules(settings, name) for name in settings.celery.brokers}
-    return _rules(settings, None, others)
-
-
-def _rules(
-    settings: Settings, name: str | None, others: dict[str, CeleryRules] | None = None
-) -> CeleryRules:
-    its = application_of(settings, name)
-    return CeleryRules(
-        settings.celery.tasks_of(name),
-        its.is_amqp,
-        applications=others or {},
-        default=settings.celery.application,
-    )
-
-
-def broker_setting(name: str | None) -> str:
-    """Return the setting of an application's broker."""
-    if name in (None, DEFAULT_APPLICATION):
-        return "SCHED_CELERY_BROKER_URL"
-    return f"{BROKERS}_{name.upper()}"
+    """Return what actions may send."""
+    return CeleryRules(settings.celery.tasks, application_of(settings).is_amqp)
 
 
 def is_amqp(url: str) -> bool:

@@ -70,7 +70,7 @@ class Outcome:
 
 
 def hand_over(engine: sa.Engine, messages: Sequence[Message], application: Application) -> Sent:
-    """Send operations that the caller has reserved to a Celery application.
+    """Send operations that the caller has reserved to the Celery application.
 
     Never raises if the broker is down.
     """
@@ -78,7 +78,7 @@ def hand_over(engine: sa.Engine, messages: Sequence[Message], application: Appli
     is_shared = application.url == settings.effective_broker_url
     if not is_shared and is_left_alone(application.url):
         # A later tick sends them, once their reservation has expired.
-        return Sent(0, f"the broker of {application.shown} was unavailable a moment ago")
+        return Sent(0, "the broker of the Celery application was unavailable a moment ago")
     for chunk in parts_of(messages, AT_A_TIME):
         with engine.begin() as connection:
             handed = handing.begin(connection, chunk, rules_of(settings), settings.alert)
@@ -87,7 +87,7 @@ def hand_over(engine: sa.Engine, messages: Sequence[Message], application: Appli
         _settle(engine, outcome, settings)
         count += len(outcome.accepted)
         if outcome.error is not None:
-            _log(application, outcome, len(handed))
+            _log(outcome, len(handed))
             leave_alone(application.url, monotonic() - begun_at)
             return Sent(count, outcome.error)
     return Sent(count)
@@ -128,12 +128,11 @@ def _settle_alone(engine: sa.Engine, one: Outcome, settings: Settings) -> None:
         )
 
 
-def _log(application: Application, outcome: Outcome, begun: int) -> None:
+def _log(outcome: Outcome, begun: int) -> None:
     logger.warning(
         "application_broker_unavailable",
-        "broker of {application} unavailable, {waiting} tasks wait, "
+        "broker of the Celery application unavailable, {waiting} tasks wait, "
         "{in_doubt} are in doubt: {error}",
-        application.shown,
         len(outcome.refused),
         begun - len(outcome.accepted) - len(outcome.refused) - len(outcome.unwritable),
         outcome.error,

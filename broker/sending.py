@@ -4,15 +4,15 @@ Each operation goes by its carrier; notices and backfills go to our workers. Cel
 client are loaded when there is something to send: most commands never do.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import Generic, TypeVar
 
 import sqlalchemy as sa
 
-from broker.celery_rules import Application, application_of, applications, name_of
+from broker.celery_rules import Application, application_of
 from broker.in_use import settings_in_use
 from broker.names import DEFAULT, QUICK
 from models.carriers import (
@@ -24,7 +24,6 @@ from models.carriers import (
     Carrier,
     carrier_of,
 )
-from models.celery_task import DEFAULT_APPLICATION
 from models.errors import BrokerUnavailable
 from models.operation import OperationState
 from models.store import notices, pauses
@@ -45,12 +44,12 @@ logger = EventLog("minutebook.broker")
 class Sent:
     """How many messages were taken, and why our broker took no more.
 
-    `applications` has the error of each Celery application whose broker took none.
+    `application_error` is that of the Celery application's own broker, if it has one.
     """
 
     count: int
     error: str | None = None
-    applications: Mapping[str, str] = field(default_factory=dict)
+    application_error: str | None = None
 
 
 T = TypeVar("T")
@@ -77,31 +76,21 @@ class _Sender:
     broker: str | None = None
     # Whether this process may send them; else the tick does.
     is_able: bool = True
-    # The Celery application whose tasks these are; None for the default one.
-    application: str | None = None
 
 
 def _senders(settings: Settings) -> tuple[_Sender, ...]:
+    its = application_of(settings)
     return (
         _Sender(HTTP, _offer),
         _Sender(OURS, _send_to_ours, settings.effective_broker_url),
-        *(_of_application(settings, name) for name in settings.celery.names),
+        # Without tasks that may be sent, those of the application would fail.
+        _Sender(CELERY, partial(_hand_over, its), its.url, bool(settings.celery.tasks)),
     )
 
 
-def _of_application(settings: Settings, name: str | None) -> _Sender:
-    its = application_of(settings, name)
-    # Without tasks that may be sent, those of the application would fail.
-    is_able = bool(settings.celery.tasks_of(name))
-    return _Sender(CELERY, partial(_hand_over, its), its.url, is_able, name)
-
-
-def _its(sender: _Sender, messages: Sequence[Message], settings: Settings) -> Sequence[Message]:
+def _its(sender: _Sender, messages: Sequence[Message]) -> Sequence[Message]:
     """Return the messages that go by a sender."""
-    its = [one for one in messages if carrier_of(one.task) is sender.carrier]
-    if sender.carrier is not CELERY:
-        return its
-    return [one for one in its if name_of(settings, one.queue) == sender.application]
+    return [one for one in messages if carrier_of(one.task) is sender.carrier]
 
 
 def _offer(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
@@ -122,34 +111,28 @@ def _hand_over(application: Application, engine: sa.Engine, messages: Sequence[M
     return hand_over(engine, messages, application)
 
 
-def send_reserved(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
+def send_reserved(engine: sa.Engine, messages: Sequence[Message], error: str | None = None) -> Sent:
     """Send operations that the caller has reserved; never raises if the broker is down.
 
     Operations that were certainly not sent are released, so that the next tick sends them. What a
-    pause covers is left out. While only the broker of an application is down, all others are still
-    sent: its error is not returned.
+    pause covers is left out. `error` is why our broker took nothing a moment ago. While it is down,
+    or the application's own one, what needs the other is still sent.
     """
     messages = _not_paused(engine, messages)
     if not messages:
-        return Sent(0)
+        return Sent(0, error)
     settings, count = settings_in_use(), 0
-    errors: dict[str | None, str] = {}
+    errors: dict[str | None, str | None] = {settings.effective_broker_url: error}
     for sender in _senders(settings):
-        its = _its(sender, messages, settings)
-        if its and sender.broker in errors:
+        its = _its(sender, messages)
+        if its and errors.get(sender.broker):
             _write(engine, outbox.release_unsent, its)
         elif its:
             sent = sender.send(engine, its)
             count += sent.count
-            if sent.error is not None:
-                errors[sender.broker] = sent.error
-    ours = settings.effective_broker_url
-    others = {
-        one.name or settings.celery.application or DEFAULT_APPLICATION: errors[one.url]
-        for one in applications(settings)
-        if one.url in errors and one.url != ours
-    }
-    return Sent(count, errors.get(ours), others)
+            errors[sender.broker] = sent.error
+    ours = errors.pop(settings.effective_broker_url)
+    return Sent(count, ours, errors.get(application_of(settings).url))
 
 
 def _not_paused(engine: sa.Engine, messages: Sequence[Message]) -> Sequence[Message]:
@@ -193,9 +176,8 @@ def _send_released(engine: sa.Engine, released: Sequence[Message]) -> None:
     """Send operations that no longer wait, in that order, as far as this process is able to."""
     if not released:
         return
-    settings = settings_in_use()
-    able = [sender for sender in _senders(settings) if sender.is_able]
-    its = {one.id for sender in able for one in _its(sender, released, settings)}
+    able = [sender for sender in _senders(settings_in_use()) if sender.is_able]
+    its = {one.id for sender in able for one in _its(sender, released)}
     ids = [one.id for one in released if one.id in its]
     if not ids:
         return

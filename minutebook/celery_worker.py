@@ -47,7 +47,6 @@ def connect(
     agent: str | os.PathLike[str] | None,
     home: str | os.PathLike[str] | None,
     wait_s: float,
-    application: str | None = None,
 ) -> None:
     """Let workers of `app` follow from their start on; other processes are not affected."""
 
@@ -56,7 +55,7 @@ def connect(
 
     def begin(sender: Any, **_: object) -> None:
         if sender.app is app:
-            its = agent_of(agent, home, _described(app, sender, application), wait_s)
+            its = agent_of(agent, home, _described(app, sender), wait_s)
             its.time_limit_s = getattr(sender, "time_limit", None)
             _begin(app, its)
 
@@ -71,15 +70,13 @@ def connect(
     signals.worker_shutdown.connect(stop, weak=False, dispatch_uid=f"{key} stop")
 
 
-def _described(app: Celery, worker: Any, application: str | None) -> dict[str, Any]:
+def _described(app: Celery, worker: Any) -> dict[str, Any]:
     return {
-        # Two applications on a host may call their workers the same.
-        "name": worker.hostname + (f" of {application}" if application else ""),
+        "name": worker.hostname,
         "queues": sorted(app.amqp.queues.consume_from),
         "follows": sorted(_followed(app)),
         "signatures": signatures_of(_followed(app)),
         "pid": os.getpid(),
-        "application": application,
     }
 
 

@@ -15,7 +15,6 @@ def follow(
     agent: str | os.PathLike[str] | None = None,
     home: str | os.PathLike[str] | None = None,
     wait_s: float = 30.0,
-    application: str | None = None,
 ) -> None:
     """Let the workers of `app` claim the tasks that Minutebook sends, and report how they end.
 
@@ -30,14 +29,10 @@ def follow(
     this environment or on PATH is used. `own`, or `own:` and a command, starts an agent that no
     other worker shares.
 
-    `application` is the name of `app` in the installation's settings (SCHED_CELERY_BROKERS_SHOP is
-    `shop`). Only an installation that sends to several applications needs it, to tell their workers
-    apart.
-
     While the database is unavailable, a task's message goes back to its queue with a delay that
     grows up to 30 seconds, and other tasks go on; an end is kept until the database is back. If the
     agent does not answer within `wait_s` seconds, the message goes back too.
     """
     from minutebook.celery_worker import connect
 
-    connect(app, agent, home, wait_s, application)
+    connect(app, agent, home, wait_s)

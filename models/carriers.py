@@ -1,6 +1,5 @@
 """Carriers: the ways by which operations reach their workers. broker/sending.py sends by them."""
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
 from models.job import JOB
@@ -11,9 +10,6 @@ from models.job import QUEUE_PREFIX as JOB_PREFIX
 QUEUE_PREFIX = "minutebook."
 # Stands between exchange and routing key where a queue is shown; no queue's name contains it.
 BY_EXCHANGE = "/"
-# Stands between a queue and the application that it belongs to. No queue's name contains it, but a
-# routing key may, such as that of one worker's own queue: celery@host.
-AT_APPLICATION = "@"
 # The tasks of our workers: of operations, and of all else that they do.
 EXECUTE_HEAVY = "execute_scheduled_action"
 EXECUTE_QUICK = "execute_scheduled_action_quick"
@@ -55,31 +51,6 @@ WORKER_TASKS = frozenset({EXECUTE_HEAVY, EXECUTE_QUICK, METATASK_SCHEDULE, DELIV
 # The tasks that no application may have.
 OWN_TASKS = WORKER_TASKS | {JOB}
 _OF_TASKS = {task: one for one in CARRIERS for task in one.tasks}
-
-
-def at_application(queue: str, application: str | None) -> str:
-    """Return the name of a queue of an application, as operations have it; None is the default.
-
-    A routing key cannot name an application: the last sign alone does, with nothing behind it for
-    the default one.
-    """
-    if application is None and AT_APPLICATION not in queue:
-        return queue
-    return f"{queue}{AT_APPLICATION}{application or ''}"
-
-
-def application_in(queue: str) -> str | None:
-    """Return the application that a queue of operations names, or None."""
-    _, is_named, application = queue.rpartition(AT_APPLICATION)
-    return application if is_named and application else None
-
-
-def is_read(listed: str, by_workers: Collection[str]) -> bool:
-    """Return whether a queue is among those of workers, both as queues of all carriers are listed.
-
-    A worker that does not say to which application it belongs may belong to each of them.
-    """
-    return listed in by_workers or listed.partition(AT_APPLICATION)[0] in by_workers
 
 
 def carrier_of(task: str) -> Carrier:

@@ -5,27 +5,23 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from fnmatch import fnmatchcase
 from inspect import Parameter, Signature
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import JsonValue
 
-from models.carriers import AT_APPLICATION, BY_EXCHANGE, OWN_TASKS, QUEUE_PREFIX, at_application
+from models.carriers import BY_EXCHANGE, OWN_TASKS, QUEUE_PREFIX
 from models.errors import Problem
 from models.trust import TRUSTED, Trust
 
-InDoubt = Literal["leave", "send_again"]
-# How people read the name of the application that needs none.
-DEFAULT_APPLICATION = "default"
 # Celery's default queue.
 DEFAULT_QUEUE = "celery"
 # The prefixes of its own exchanges there, which carry control commands and answers.
 EXCHANGE_PREFIXES = ("minutebook", "reply.minutebook")
 # What the text of a plan has that hands over a task.
 HANDED_OVER = '"hand_over":{'
-# The parameters of tasks with their applications; None where no worker says them.
-Signatures = Mapping[tuple[str, str | None], tuple[str, ...] | None]
+# The parameters of tasks; None where no worker says them.
+Signatures = Mapping[str, tuple[str, ...] | None]
 SETTING = "SCHED_CELERY_TASKS"
-BROKERS = "SCHED_CELERY_BROKERS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +31,6 @@ class HandOver:
     task: str
     args: tuple[JsonValue, ...] = ()
     kwargs: dict[str, JsonValue] = field(default_factory=dict)
-    in_doubt: InDoubt = "leave"
     priority: int | None = None
     headers: dict[str, JsonValue] = field(default_factory=dict)
     # How long after its sending a message may wait for its task to start.
@@ -43,21 +38,11 @@ class HandOver:
     # An exchange of the application's broker: it leads the message to queues by the routing key.
     exchange: str | None = None
     routing_key: str = ""
-    # The application that knows the task; None is the installation's default one.
-    application: str | None = None
 
     @property
     def route(self) -> str | None:
         """The text in place of a queue if an exchange routes the message; None without one."""
         return self.exchange and f"{self.exchange}{BY_EXCHANGE}{self.routing_key}"
-
-    def listed(self, queue: str) -> str:
-        """Return the name of the queue that operations have, which tells applications apart."""
-        return at_application(queue, self.application)
-
-    def in_broker(self, listed: str) -> str:
-        """Return the name that such a queue has in the application's broker."""
-        return listed.removesuffix(f"{AT_APPLICATION}{self.application or ''}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,37 +58,10 @@ class CeleryRules:
     has_exchanges: bool = True
     # How far the small app is trusted, which narrows the above.
     trust: Trust = TRUSTED
-    # The rules of the applications that actions name; those above are the default one's.
-    applications: Mapping[str, "CeleryRules"] = field(default_factory=dict, hash=False)
-    # The name of the default one, if it has any.
-    default: str | None = None
 
     def within(self, trust: Trust) -> "CeleryRules":
         """Return the rules for a small app that is trusted so far."""
         return self if trust is self.trust else replace(self, trust=trust)
-
-    def at(self, application: str | None) -> "CeleryRules":
-        """Return the rules of an application; raises KeyError if the installation has none such."""
-        if application is None:
-            return self
-        return self.applications[application].within(self.trust)
-
-    def canonical(self, application: str | None) -> str | None:
-        """Return None for the default application, whether it is named or not."""
-        return None if application == self.default else application
-
-    def why_no_application(self, application: str) -> str | None:
-        """Return why no task may be sent to an application, None if one may."""
-        if application not in self.applications:
-            known = ", ".join(sorted(self.applications)) or "none"
-            setting = f"{BROKERS}_{application.upper()}"
-            # Other names stand in no setting.
-            add = f", or set {setting} to its broker" if application.isidentifier() else ""
-            return (
-                f"is not among the applications of this installation ({known}); write one of them"
-                f"{add}"
-            )
-        return None if self.trust.is_trusted else self.trust.why_not()
 
     def allows(self, task: str) -> bool:
         """Return whether a task of that name may be sent; no pattern allows one of ours."""
@@ -120,17 +78,9 @@ class CeleryRules:
         return f"{SETTING} {what}; add the name, or a pattern such as shop.tasks.*, to that setting"
 
     def why_not_sent(self, handed: HandOver, queue: str) -> str | None:
-        """Return why a task may not be sent as its plan says, None if it may.
-
-        `queue` is the name that its queue has in the broker.
-        """
+        """Return why a task may not be sent as its plan says, None if it may."""
         if handed.exchange is None and not self.allows_queue(queue):
             return f"its queue {queue!r} {self.trust.why_not(option=f'--queue {queue}')}"
-        if handed.application is not None and (why := self.why_no_application(handed.application)):
-            return f"its application {handed.application!r} {why}"
-        return self.at(handed.application)._why_not_sent(handed)
-
-    def _why_not_sent(self, handed: HandOver) -> str | None:
         if not self.allows(handed.task):
             return self.why_not(handed.task)
         why = None if handed.exchange is None else self.why_not_by(handed.exchange)
@@ -165,18 +115,6 @@ def refusals(document: object, rules: CeleryRules, step: str) -> list[Problem]:
     if parameters is None:
         return []
     path = f"operations.{step}"
-    application = parameters.get("application")
-    if isinstance(application, str):
-        if why := rules.why_no_application(application):
-            return [Problem(f"{path}.application", application, why)]
-        rules = rules.at(application)
-    return _refusals(document, parameters, rules, path)
-
-
-def _refusals(
-    document: object, parameters: Mapping[str, Any], rules: CeleryRules, path: str
-) -> list[Problem]:
-    """Return the problems of a task by the rules of its application."""
     task, queue = parameters.get("task"), parameters.get("queue")
     found = []
     if isinstance(task, str) and not rules.allows(task):
@@ -220,16 +158,6 @@ def _policy_queue(document: object) -> object:
     policy = document.get("policy") if isinstance(document, Mapping) else None
     queue = policy.get("queue") if isinstance(policy, Mapping) else None
     return queue if isinstance(queue, str) else None
-
-
-def reported_by(
-    signatures: Signatures, task: str, application: str | None
-) -> tuple[str, ...] | None:
-    """Return the parameters of a task; None if no worker reports them.
-
-    A worker that names no application speaks for one of which no worker has the task.
-    """
-    return signatures.get((task, application), signatures.get((task, None)))
 
 
 def misfit(parameters: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:

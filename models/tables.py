@@ -292,7 +292,6 @@ operations = sa.Table(
     _count("losses"),
     _count("sendings"),
     # For a `celery_task`: what to do if it is uncertain whether the broker took it.
-    _text("in_doubt", optional=True),
     # Start of sending it; if it then stays pending, the broker may have it.
     _at("handing_at"),
     _text("overlap_key", optional=True),
@@ -578,8 +577,6 @@ workers = sa.Table(
     sa.Column("follows", Json(list)),
     # The parameters of these tasks, each a list of texts such as `limit=5`; null if unknown.
     sa.Column("signatures", Json(dict)),
-    # The application of a worker that follows; null if it does not say, or for the default one.
-    sa.Column("application", StorableText),
     # The modules of steps that it could not load, each with the reason.
     sa.Column("step_failures", Json(dict)),
 )

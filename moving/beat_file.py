@@ -7,7 +7,6 @@ from functools import partial
 
 from pydantic import Field, JsonValue
 
-from broker.celery_rules import broker_setting
 from minutebook.error_text import text_of
 from models.document import Document, read_document
 from models.errors import InvalidDocument, Problem
@@ -44,12 +43,10 @@ def entries_of(
     file: str,
     now: datetime,
     known: Mapping[str, object] = EMPTY,
-    application: str | None = None,
 ) -> Iterator[Entry | Refused]:
     """Yield the entries of a written schedule; raises InvalidDocument.
 
-    `known` are the options of the application's broker that Minutebook has already; `application`
-    is its name in our settings, None for the default one.
+    `known` are the options of the application's broker that Minutebook has already.
     """
     read, problems = read_document(BeatSchedule, document, Reading())
     if read is None or problems:
@@ -57,7 +54,7 @@ def entries_of(
     if read.minutebook_beat != VERSION:
         remedy = f"is another release's; write it with one that writes {VERSION}"
         raise InvalidDocument([Problem("minutebook_beat", read.minutebook_beat, remedy)])
-    remarks = tuple(_unset(read.broker_options, known, application))
+    remarks = tuple(_unset(read.broker_options, known))
     source = _Source(read.timezone, now, instant_or_none(read.written_at) or now)
     for number, one in enumerate(read.entries):
         found = _entry(one, f"{file} entries[{number}]", source)
@@ -66,17 +63,13 @@ def entries_of(
         yield found
 
 
-def _unset(
-    given: Mapping[str, JsonValue], known: Mapping[str, object], application: str | None
-) -> Iterator[str]:
+def _unset(given: Mapping[str, JsonValue], known: Mapping[str, object]) -> Iterator[str]:
     """Yield what to set, so that workers find the messages."""
     for name, setting in SETTINGS.items():
-        named = f'"{name}" in {broker_setting(application)}'
-        variable = setting if application is None else named
         if given.get(name, known.get(name)) != known.get(name):
             value = given[name]
             shown = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-            yield f"its workers do not find messages before {variable} is {shown!r}"
+            yield f"its workers do not find messages before {setting} is {shown!r}"
 
 
 @dataclass(frozen=True, slots=True)

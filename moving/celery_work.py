@@ -1,7 +1,6 @@
 """The tasks that beat sends, as the step `celery_task`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from moving.entries import Entry, Refused
@@ -47,14 +46,6 @@ def work_of(
         step["queue"] = queue
     step |= {name: given[name] for name in CARRIED if name in given}
     return {STEP: step}, tuple(_left_out(given))
-
-
-def in_application(entry: Entry | Refused, application: str | None) -> Entry | Refused:
-    """Return the entry with its task in that application; None is the default one."""
-    if application is None or isinstance(entry, Refused) or STEP not in entry.operations:
-        return entry
-    step = {**entry.operations[STEP], "application": application}
-    return replace(entry, operations={**entry.operations, STEP: step})
 
 
 def check_exchange(entry: Entry | Refused, *, has_exchanges: bool) -> Entry | Refused:

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -30,25 +30,14 @@ _URL = re.compile(r"([a-z][a-z0-9+]{2,}):/")
 commands = group("Import the schedules of other schedulers.")
 
 Apply = Annotated[bool, typer.Option("--apply", help="Store the actions.")]
-_FROM = "Where the entries come from: part of the actions' owner (default: {}name of the file)."
-Source = Annotated[str | None, typer.Option(help=_FROM.format("the "), metavar="NAME")]
-SourceOfTasks = Annotated[
-    str | None,
-    typer.Option(help=_FROM.format("NAME of --application, or the "), metavar="NAME"),
-]
+_FROM = "Where the entries come from: part of the actions' owner (default: the name of the file)."
+Source = Annotated[str | None, typer.Option(help=_FROM, metavar="NAME")]
 CutOver = Annotated[
     str | None,
     typer.Option(help="No action is due before this full minute.", metavar="INSTANT"),
 ]
 
 
-Application = Annotated[
-    str | None,
-    typer.Option(
-        help="Whose tasks these are: NAME of SCHED_CELERY_BROKERS_NAME (default: the default one).",
-        metavar="NAME",
-    ),
-]
 Queue = Annotated[str, typer.Option(help="Queue of tasks without one: task_default_queue.")]
 
 
@@ -56,8 +45,7 @@ Queue = Annotated[str, typer.Option(help="Queue of tasks without one: task_defau
 def beat(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(help="From `python -m minutebook export`; - is stdin.")],
-    source: SourceOfTasks = None,
-    application: Application = None,
+    source: Source = None,
     apply: Apply = False,
     cut_over: CutOver = None,
 ) -> None:
@@ -65,19 +53,11 @@ def beat(
     from moving.beat_file import entries_of
 
     _check_is_file(file, "python -m minutebook export -A APP -o beat.json")
-    known = _options_here(context, application)
-    entries = entries_of(read_one(file, LONGEST), file.name, utc_now(), known, application)
-    how = _Storing(_stem_of(file), source, apply, cut_over, application)
+    here = of(context)
+    known = here.settings.celery.broker_options if here.server is None else {}
+    entries = entries_of(read_one(file, LONGEST), file.name, utc_now(), known)
+    how = _Storing(_stem_of(file), source, apply, cut_over)
     _store_or_show(context, entries, how)
-
-
-def _options_here(context: typer.Context, application: str | None) -> Mapping[str, object]:
-    """Return the options of an application's broker that this machine's settings have."""
-    celery = of(context).settings.celery
-    is_unknown = application is not None and application not in celery.brokers
-    if of(context).server is not None or is_unknown:
-        return {}
-    return celery.of(application).broker_options
 
 
 @commands.command("crontab")
@@ -130,8 +110,7 @@ def apscheduler(
         typer.Option(help="Run functions that are not Celery tasks as commands of this Python."),
     ] = None,
     queue: Queue = "celery",
-    source: SourceOfTasks = None,
-    application: Application = None,
+    source: Source = None,
     apply: Apply = False,
     cut_over: CutOver = None,
 ) -> None:
@@ -143,7 +122,7 @@ def apscheduler(
     allowed = CeleryRules(tuple(tasks or of(context).settings.celery.tasks))
     work = Work(allowed.allows, queue, python)
     entries = entries_of(written_jobs(read_one(file, LONGEST)), file.name, work, utc_now())
-    how = _Storing(_stem_of(file), source, apply, cut_over, application)
+    how = _Storing(_stem_of(file), source, apply, cut_over)
     _store_or_show(context, entries, how)
 
 
@@ -206,7 +185,6 @@ class _Storing:
     source: str | None
     apply: bool
     cut_over: str | None
-    application: str | None = None
 
 
 def _store_or_show(
@@ -219,8 +197,7 @@ def _store_or_show(
         of(context),
         _counted(entries),
         how.cut_over,
-        source=how.source or how.application or how.place,
-        application=how.application,
+        source=how.source or how.place,
         is_for_here=of(context).server is None,
     )
     _print_report(context, report(made, is_stored=how.apply))

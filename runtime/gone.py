@@ -9,6 +9,8 @@ from collections.abc import Mapping
 # Keys of documents, by their name alone.
 KEYS: Mapping[str, str] = {
     "monitor": 'write "ping": [{"url": "https://…"}] in "hooks"',
+    "in_doubt": "a task is never sent twice in one attempt; let `retry` send it again",
+    "application": "tasks go to one application; give another one a Minutebook of its own",
 }
 
 # Commands, as they are typed after `minutebook`.
@@ -39,5 +41,9 @@ SETTINGS: Mapping[str, str] = {
     "SCHED_WEB_SSO_GROUPS_HEADER": "set SCHED_WEB_SSO_ROLE, the role of all",
     "SCHED_CELERY_KEEP_DETAILS": "set SCHED_CELERY_HIDE to .+, which hides all of them",
     "SCHED_FETCH_READER_S": "set SCHED_FETCH_IMPORT_S, for readers and imports",
+    **dict.fromkeys(
+        ("SCHED_CELERY_APPLICATION", "SCHED_CELERY_BROKERS"),
+        "set SCHED_CELERY_BROKER_URL; give each other application a Minutebook of its own",
+    ),
     "SCHED_ALERT_SENTRY_DSN": "write webhooks in the actions' hooks",
 }

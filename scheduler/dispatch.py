@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TypeVar
 
 import sqlalchemy as sa
@@ -16,9 +17,13 @@ T = TypeVar("T")
 BATCH = 1_000
 
 
-def dispatch_ready(engine: sa.Engine) -> Sent:
-    """Reserve and send all sendable operations; stop at the first failed flush."""
-    return _dispatch(engine, outbox.reserve_sendable, send_reserved)
+def dispatch_ready(engine: sa.Engine, to_ours: bool = True) -> Sent:
+    """Reserve and send all sendable operations; stop at the first failed flush.
+
+    Unless `to_ours`, those of our own workers wait for a later tick.
+    """
+    reserve = partial(outbox.reserve_sendable, to_ours=to_ours)
+    return _dispatch(engine, reserve, send_reserved)
 
 
 def dispatch_backfills(engine: sa.Engine) -> Sent:
@@ -38,7 +43,7 @@ def _dispatch(
 ) -> Sent:
     """Send what is sendable at the start; what a worker puts back meanwhile waits for a tick."""
     count = 0
-    applications: dict[str, str] = {}
+    application_error: str | None = None
     begun_at: datetime | None = None
     while True:
         with engine.begin() as connection:
@@ -47,9 +52,9 @@ def _dispatch(
             # If the clock went back, what was just sent would be sendable again.
             reserved = reserve(connection, BATCH, begun_at) if now >= begun_at else ()
         if not reserved:
-            return Sent(count, None, applications)
+            return Sent(count, None, application_error)
         sent = send(engine, reserved)
         count += sent.count
-        applications |= sent.applications
+        application_error = sent.application_error or application_error
         if sent.error is not None:
-            return Sent(count, sent.error, applications)
+            return Sent(count, sent.error, application_error)

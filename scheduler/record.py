@@ -72,7 +72,6 @@ def operation_row(
     action: ActionRef, plan: Plan, id: UUID, occurrence: datetime, by: CausedBy
 ) -> dict[str, Any]:
     """Return a pending operation as a row."""
-    handed = plan.hand_over
     return {
         "id": id,
         "small_app_id": action.small_app_id,
@@ -85,7 +84,6 @@ def operation_row(
         "triggerer": by.triggerer,
         "queue": plan.queue,
         "task": _task(plan),
-        "in_doubt": handed.in_doubt if handed else None,
         "overlap_key": None if plan.policy.overlap == "allow" else str(action.uid),
     }
 

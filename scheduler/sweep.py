@@ -1,8 +1,8 @@
 """Repair unsent operations, expired leases and stranded waits."""
 
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import TypeVar
@@ -41,8 +41,8 @@ class SweepReport:
     notices: int = 0
     overdue: int = 0
     error: str | None = None
-    # The errors of the Celery applications' own brokers.
-    applications: Mapping[str, str] = field(default_factory=dict)
+    # The error of the Celery application's own broker.
+    application_error: str | None = None
 
 
 class Sweeper:
@@ -66,22 +66,22 @@ class Sweeper:
     def sweep(self, engine: sa.Engine, *, send: bool, overtook: bool = False) -> SweepReport:
         """Take back lost operations, release stranded ones, then send what is sendable.
 
-        Notices come last, so that overdue alerts are among them. `overtook`: newer operations
-        replaced unstarted ones.
+        Notices come last, so that overdue alerts are among them. Unless `send`, our own broker gets
+        nothing. `overtook`: newer operations replaced unstarted ones.
         """
         count = 0
         if monotonic() >= self._trusted_from:
             count = _isolated(0, self._take_back, engine)
         released = _isolated(0, _in_one, engine, recovery.release_stranded)
         _isolated(0, self._decide_doubtful, engine)
-        sent = _isolated(Sent(0), dispatch_ready, engine) if send else Sent(0)
+        sent = _isolated(Sent(0), dispatch_ready, engine, send)
         late = _isolated(0, self._alert_overdue, engine, overtook)
         notices, error = Sent(0), sent.error
         if send and error is None:
             notices = _isolated(Sent(0), dispatch_notices, engine)
             error = notices.error or _isolated(Sent(0), dispatch_backfills, engine).error
         counts = (sent.count, count, released, notices.count, late)
-        return SweepReport(*counts, error, sent.applications)
+        return SweepReport(*counts, error, sent.application_error)
 
     def _take_back(self, engine: sa.Engine) -> int:
         lost = partial(recovery.take_back_lost, lease=self.lease, limit=BATCH, alerts=self.alerts)

@@ -16,7 +16,6 @@ from models.parsing import Calendars
 from models.sql import read_clock
 from models.store import actions, ticks
 from models.store.actions import cursors
-from models.store.operations import outbox
 from models.store.operations.outbox import Message
 from models.store.tenants.closing import calendars_for
 from models.store.ticks import CLOCK_WAS_WRONG
@@ -68,8 +67,8 @@ class TickReport:
     clock_set_back_s: float = 0.0
     clock_skew_s: float = 0.0
     broker_error: str | None = None
-    # The errors of the brokers of Celery applications, by the names of these.
-    application_errors: dict[str, str] = field(default_factory=dict)
+    # That of the Celery application's own broker.
+    application_broker_error: str | None = None
     # Why this tick decided nothing: a newer release does.
     older_release: str | None = None
     # Who kept rows locked that this tick waited for in vain.
@@ -311,19 +310,16 @@ class Tick:
         return set_aside(connection, broken, error, now)
 
     def _send(self, messages: Sequence[Message]) -> None:
-        # A failed flush ends sending, not recording.
+        # A failed flush ends sending to that broker, not recording.
         if not messages:
             return
-        if self.report.broker_error is not None:
-            with self.engine.begin() as connection:
-                outbox.release_unsent(connection, messages)
-            return
         began = monotonic()
-        sent = send_reserved(self.engine, messages)
+        sent = send_reserved(self.engine, messages, self.report.broker_error)
         self.report.publish_s += monotonic() - began
         self.report.sent += sent.count
         self.report.broker_error = sent.error
-        self.report.application_errors |= sent.applications
+        error = sent.application_error or self.report.application_broker_error
+        self.report.application_broker_error = error
 
 
 def tick(
@@ -377,4 +373,4 @@ def _sweep(engine: sa.Engine, report: TickReport, sweeper: Sweeper) -> None:
     report.lost, report.released = swept.lost, swept.released
     report.notices, report.overdue = swept.notices, swept.overdue
     report.broker_error = report.broker_error or swept.error
-    report.application_errors = {**swept.applications, **report.application_errors}
+    report.application_broker_error = report.application_broker_error or swept.application_error

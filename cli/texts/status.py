@@ -77,8 +77,7 @@ def _workers(found: Status) -> Iterator[str]:
 
 
 def _worker(one: Worker) -> Iterator[str]:
-    its = f" of {one.application}" if one.application else ""
-    followed = "" if one.follows is None else f", follows {len(one.follows)} tasks{its}"
+    followed = "" if one.follows is None else f", follows {len(one.follows)} tasks"
     yield f"worker      {one.name} for {one.queues}{followed}"
     for module, error in (one.step_failures or {}).items():
         yield f"            module {module} failed to import: {error}"

@@ -331,7 +331,6 @@ sa.Table(
     _count("failures"),
     _count("losses"),
     _count("sendings"),
-    _text("in_doubt", optional=True),
     _at("handing_at"),
     _text("overlap_key", optional=True),
     sa.Column("waiting_for", UUID),
@@ -608,7 +607,6 @@ sa.Table(
     sa.Column("skew_s", FLOAT),
     sa.Column("follows", LIST),
     sa.Column("signatures", OBJECT),
-    sa.Column("application", sa.Text),
     sa.Column("step_failures", OBJECT),
 )
 

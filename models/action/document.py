@@ -166,7 +166,7 @@ def plan_of(action: ScheduledActionModel) -> Plan:
 def _queue(action: ScheduledActionModel, hand_over: HandOver | None, task_queue: str | None) -> str:
     if hand_over is None:
         return action.policy.queue or QUEUES[action.operations.is_heavy]
-    return hand_over.listed(task_queue or action.policy.queue or DEFAULT_QUEUE)
+    return task_queue or action.policy.queue or DEFAULT_QUEUE
 
 
 def handed_over(operations: OperationModel) -> tuple[HandOver | None, str | None]:

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from models.action.document import ScheduledActionModel, handed_over
 from models.action.recipients import EVERYBODY, RecipientFilterModel
 from models.action.when import WhenModel
-from models.celery_task import Signatures, misfit, reported_by
+from models.celery_task import Signatures, misfit
 from models.problems import few_compared, nearest
 from models.values import NameOf
 
@@ -80,7 +80,7 @@ def _misfits(action: ScheduledActionModel, known: KnownNames) -> Iterator[str]:
     handed, _ = handed_over(action.operations)
     if handed is None:
         return
-    parameters = reported_by(known.signatures, handed.task, handed.application)
+    parameters = known.signatures.get(handed.task)
     if parameters is not None and (why := misfit(parameters, handed.args, handed.kwargs)):
         written = f"{handed.task}({', '.join(parameters)})"
         yield f"operations.celery_task: {why}; a worker that runs now has {written}"

@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from models.carriers import CELERY, OURS, at_application
+from models.carriers import CELERY, OURS
 from models.celery_task import Signatures
 from models.sql import database_now, dicts, insert_ignoring
 from models.tables import workers
@@ -28,8 +28,6 @@ class Seen:
     follows: Sequence[str] | None = None
     # How many operations a Minutebook worker runs at once.
     slots: int | None = None
-    # The Celery application of a worker that follows; None if it does not say, or the default one.
-    application: str | None = None
     # The parameters of the tasks that it follows, as far as it says them.
     signatures: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
@@ -56,7 +54,6 @@ def _seen(connection: sa.Connection, worker: Seen, its_row: sa.ColumnElement[boo
         "stopped_at": None,
         "skew_s": worker.skew_s,
         "slots": worker.slots,
-        "application": worker.application,
         "follows": sa.null() if worker.follows is None else list(worker.follows),
         "signatures": dict(worker.signatures) or sa.null(),
     }
@@ -85,34 +82,15 @@ def follower_stopped(connection: sa.Connection, name: str) -> None:
     connection.execute(stopped.where(_is_follower(name)))
 
 
-@dataclass(frozen=True, slots=True)
-class Followed:
-    """The tasks that workers follow, each with the application of its worker.
-
-    A worker that does not say to which application it belongs may belong to each of them.
-    """
-
-    tasks: frozenset[tuple[str, str | None]]
-
-    def has(self, task: str, application: str | None) -> bool:
-        """Return whether a task of an application is followed; None is the default one."""
-        return bool({(task, application), (task, None)} & self.tasks)
-
-
-def followed_tasks(connection: sa.Connection, within: timedelta) -> Followed:
+def followed_tasks(connection: sa.Connection, within: timedelta) -> frozenset[str]:
     """Return the user's tasks that workers seen within that span follow."""
     query = (
-        sa.select(workers.c.follows, workers.c.application)
+        sa.select(workers.c.follows)
         .where(workers.c.seen_at.between(database_now(-within), database_now(within)))
         .where(workers.c.follows.is_not(None))
     )
-    return Followed(
-        frozenset(
-            (name, row.application)
-            for row in connection.execute(query)
-            for name in filter(_is_text, row.follows or ())
-        )
-    )
+    rows = connection.execute(query)
+    return frozenset(name for row in rows for name in filter(_is_text, row.follows or ()))
 
 
 def task_signatures(connection: sa.Connection, within: timedelta) -> Signatures:
@@ -121,16 +99,16 @@ def task_signatures(connection: sa.Connection, within: timedelta) -> Signatures:
     Of a task that two of them report, those of the worker that was seen last.
     """
     query = (
-        sa.select(workers.c.follows, workers.c.signatures, workers.c.application)
+        sa.select(workers.c.follows, workers.c.signatures)
         .where(workers.c.seen_at.between(database_now(-within), database_now(within)))
         .where(workers.c.follows.is_not(None))
         .order_by(workers.c.seen_at)
     )
-    found: dict[tuple[str, str | None], tuple[str, ...] | None] = {}
+    found: dict[str, tuple[str, ...] | None] = {}
     for row in connection.execute(query):
         for task in filter(_is_text, row.follows or ()):
-            key, texts = (task, row.application), (row.signatures or {}).get(task)
-            found[key] = tuple(map(str, texts)) if isinstance(texts, list) else found.get(key)
+            texts = (row.signatures or {}).get(task)
+            found[task] = tuple(map(str, texts)) if isinstance(texts, list) else found.get(task)
     return found
 
 
@@ -151,9 +129,7 @@ def queues_of(live: Iterable[Mapping[str, Any]]) -> frozenset[str]:
 
 
 def _listed(worker: Mapping[str, Any], queue: str) -> str:
-    if worker["follows"] is None:
-        return OURS.listed(queue)
-    return CELERY.listed(at_application(queue, worker["application"]))
+    return (OURS if worker["follows"] is None else CELERY).listed(queue)
 
 
 def live_workers(connection: sa.Connection, within: timedelta) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from models.carriers import OWN_TASKS, at_application, carrier_of
+from models.carriers import OWN_TASKS, carrier_of
 from models.operation import OperationState
 from models.sql import database_now, dicts, stands_in
 from models.store import facts, pauses, presence
@@ -118,9 +118,8 @@ class Readers:
 
 
 def _followed(worker: dict[str, Any]) -> list[str]:
-    """Return the tasks that a row says that its worker follows, as people tell them apart."""
-    names = (name for name in worker["follows"] or () if isinstance(name, str))
-    return [at_application(name, worker["application"]) for name in names]
+    """Return the tasks that a row says that its worker follows."""
+    return [name for name in worker["follows"] or () if isinstance(name, str)]
 
 
 def readers(connection: sa.Connection, lease: timedelta, within: timedelta) -> Readers:

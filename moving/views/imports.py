@@ -14,7 +14,7 @@ from models.celery_task import CeleryRules
 from models.errors import Refused
 from models.problems import listed
 from models.values import format_instant
-from moving.celery_work import check_exchange, in_application
+from moving.celery_work import check_exchange
 from moving.entries import Entry
 from moving.entries import Refused as RefusedEntry
 from moving.outcomes import Outcome, outcomes
@@ -101,14 +101,12 @@ def imported(
     cut_over: str | None = None,
     *,
     source: str | None = None,
-    application: str | None = None,
     is_for_here: bool = True,
 ) -> Import:
     """Return what becomes of entries; nothing is stored, and no database is read.
 
-    `source` is where they come from, part of their owner `import:KIND:SOURCE`. Celery tasks go to
-    `application`, None for the default one. Its broker is that of this machine's settings, unless
-    they are for a server elsewhere. Raises Refused for an application that these do not name.
+    `source` is where they come from, part of their owner `import:KIND:SOURCE`. The broker of the
+    Celery application is that of this machine's settings, unless they are for a server elsewhere.
     """
     now = utc_now().replace(microsecond=0)
     at = None if cut_over is None else cut_over_of(cut_over, now)
@@ -125,9 +123,9 @@ def imported(
     )
     kept_for = installation.settings.retention.kept_for
     # The broker of a server elsewhere is known to the server only.
-    rules = _rules(installation, application) if is_for_here else None
+    rules = rules_of(installation.settings) if is_for_here else None
     has_exchanges = rules is None or rules.has_exchanges
-    named = (in_application(_from_source(one, source), application) for one in entries)
+    named = (_from_source(one, source) for one in entries)
     checked = (check_exchange(one, has_exchanges=has_exchanges) for one in named)
     found = _with_one_tick([_moved(one) for one in outcomes(checked, context, at, kept_for)])
     return Import(
@@ -135,13 +133,6 @@ def imported(
         cut_over_at=at,
         **_not_allowed(found, rules, installation.settings.commands),
     )
-
-
-def _rules(installation: Installation, application: str | None) -> CeleryRules:
-    rules = rules_of(installation.settings)
-    if application is not None and (why := rules.why_no_application(application)):
-        raise Refused(f"--application {application!r} {why}")
-    return rules.at(application)
 
 
 def _not_allowed(

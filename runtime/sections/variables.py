@@ -8,7 +8,7 @@ PREFIX = "SCHED_"
 # Variables of the command line, which are no settings.
 NO_SETTINGS = ("SCHED_AGENT", "SCHED_HOME", "SCHED_URL", "SCHED_TOKEN")
 # Settings whose values have names: a variable may give one of them alone.
-NAMED = (("celery", "brokers"), ("connections",), ("notify",))
+NAMED = (("connections",), ("notify",))
 
 
 def put(values: dict[str, Any], path: tuple[str, ...], value: str) -> None:
@@ -33,7 +33,7 @@ def _together(path: tuple[str, ...], text: str) -> object:
 
 
 def named_path(variable: str) -> tuple[str, ...] | None:
-    """Return the path of a value with a name of its own: SCHED_CELERY_BROKERS_SHOP, …"""
+    """Return the path of a value with a name of its own: SCHED_CONNECTIONS_SHOP, …"""
     for path in NAMED:
         prefix = variable_of(path) + "_"
         if variable.startswith(prefix) and variable != prefix:

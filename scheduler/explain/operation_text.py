@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from models.carriers import HTTP, carrier_of, is_read
+from models.carriers import HTTP, carrier_of
 from models.operation import OperationState
 from models.store.actions.explain_facts import Status
 from models.store.pauses import Pause
@@ -97,7 +97,7 @@ def _unheard(row: Row, status: Status) -> str:
     """Return that no worker listens to the operation's queue, or nothing."""
     queue, carrier = row["queue"], carrier_of(row["task"])
     is_known = carrier.knows_readers(queue, is_sent=True)
-    if not is_known or is_read(carrier.listed(queue), status.queues):
+    if not is_known or carrier.listed(queue) in status.queues:
         return ""
     command = f"`minutebook worker --queues {queue}` starts one"
     remedy = command if carrier.is_ours else "start a worker of your application"

@@ -141,7 +141,7 @@ def again(
     id, occurrence = operation["id"], operation["occurrence_at"]
     row = operation_row(action_ref(action), plan, id, occurrence, by)
     taken = (
-        *("revision", "cause", "triggerer", "queue", "task", "in_doubt"),
+        *("revision", "cause", "triggerer", "queue", "task"),
         "overlap_key",
     )
     kept = _kept_steps(connection, action, operation)

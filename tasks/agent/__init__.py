@@ -70,7 +70,7 @@ class Agent:
         self.stop = Stop()
         # A sidecar ends once its workers have left.
         self.leave = Stop()
-        bounds = Bounds(settings.celery.all_tasks, apps, settings.celery.application)
+        bounds = Bounds(settings.celery.tasks, apps)
         self.workers = Workers(engine, SkewWatch(), worker, bounds)
         self.desk = Desk(engine)
         self.claims = Claims(self.desk, settings.alert, bounds, self.workers.follows)

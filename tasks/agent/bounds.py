@@ -20,8 +20,6 @@ class Bounds:
 
     tasks: tuple[str, ...] = ()
     apps: tuple[str, ...] = ()
-    # The name of the default application, if it has any.
-    default: str | None = None
 
     def allows(self, task: str) -> bool:
         """Return whether the agent serves tasks of that name."""

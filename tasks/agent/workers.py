@@ -35,10 +35,7 @@ def described_worker(given: Mapping[str, Any]) -> Seen:
     pid = int(given["pid"])
     if not 0 <= pid <= LARGEST_PID:
         raise ValueError(f"pid {pid} is not the id of a process")
-    # A worker with an older release of the client does not say it.
-    application = given.get("application")
-    name = None if application is None else str(application)
-    seen = Seen(str(given["name"]), queues, pid, follows=follows, application=name)
+    seen = Seen(str(given["name"]), queues, pid, follows=follows)
     return replace(seen, signatures=_signatures(given.get("signatures") or {}))
 
 
@@ -79,9 +76,8 @@ class Workers:
     def within_bounds(self, worker: Seen) -> Seen:
         """Return a worker as it is recorded: it follows what the agent serves, and no more."""
         follows = self._bounds.within(worker.follows or ())
-        application = None if worker.application == self._bounds.default else worker.application
         signatures = {task: its for task, its in worker.signatures.items() if task in follows}
-        return replace(worker, follows=follows, application=application, signatures=signatures)
+        return replace(worker, follows=follows, signatures=signatures)
 
     def is_news(self, worker: Seen) -> bool:
         """Note that a worker is alive; return whether that has to be recorded at once."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer
 from pydantic_core import InitErrorDetails
@@ -15,7 +15,7 @@ from models.document import Document
 from models.errors import UnknownStep
 from models.parsing import Reading
 from models.problems import line_error
-from models.values import CeleryQueue, FreeJson, Name, one_of, parse_list, parse_whole
+from models.values import CeleryQueue, FreeJson, Name, parse_list, parse_whole
 from models.values.durations import format_span, parse_span
 
 STEP = "celery_task"
@@ -79,19 +79,14 @@ AmqpName = Annotated[str, BeforeValidator(_amqp_name)]
 class CeleryTaskParameters(Document):  # type: ignore[no-redef]
     """A task of the user's Celery application.
 
-    `in_doubt` is what to do if it is uncertain whether the broker took the message. A message that
-    has waited for longer than `expires` starts nothing. With `exchange` and `routing_key`, the
-    broker finds its queues. `application` is one of the installation's; without it, the task goes
-    to the default one.
+    A message that has waited for longer than `expires` starts nothing. With `exchange` and
+    `routing_key`, the broker finds its queues.
     """
 
     task: Name
     args: Annotated[tuple[FreeJson, ...], BeforeValidator(_arguments)] = ()
     kwargs: dict[str, FreeJson] = Field(default_factory=dict)
     queue: CeleryQueue | None = None
-    in_doubt: Annotated[
-        Literal["leave", "send_again"], BeforeValidator(one_of("leave", "send_again"))
-    ] = "leave"
     priority: Annotated[int | None, BeforeValidator(partial(parse_whole, least=0, most=255))] = None
     headers: Annotated[dict[str, FreeJson], AfterValidator(_headers)] = Field(default_factory=dict)
     expires: Annotated[
@@ -101,7 +96,6 @@ class CeleryTaskParameters(Document):  # type: ignore[no-redef]
     ] = None
     exchange: AmqpName | None = None
     routing_key: AmqpName | None = None
-    application: Name | None = None
 
     @classmethod
     def contradictions(cls, raw: Mapping[str, Any], _reading: Reading, /) -> list[InitErrorDetails]:
@@ -126,13 +120,11 @@ def _hand_over(parameters: Mapping[str, Any]) -> tuple[HandOver, str | None]:
         read.task,
         read.args,
         read.kwargs,
-        read.in_doubt,
         read.priority,
         read.headers,
         read.expires,
         read.exchange,
         read.routing_key or "",
-        read.application,
     )
     return handed, handed.route or read.queue
 

@@ -76,9 +76,7 @@ class Shop:
     def followed(self) -> list[str]:
         """Return the tasks that live workers follow."""
         with reading(self.installation.engine) as connection:
-            return sorted(
-                task for task, _ in presence.followed_tasks(connection, timedelta(minutes=1)).tasks
-            )
+            return sorted(presence.followed_tasks(connection, timedelta(minutes=1)))
 
     def agent(self, worker: Process) -> psutil.Process:
         """Return the agent beside a worker."""

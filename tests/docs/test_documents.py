@@ -27,7 +27,7 @@ BLOCKS: list[Any] = [
 CONTEXT = ParseContext(
     "Europe/Paris",
     datetime(2026, 11, 21, tzinfo=UTC),
-    celery=CeleryRules(("tasks.*",), applications={"crm": CeleryRules(("celery.*",))}),
+    celery=CeleryRules(("tasks.*",)),
     steps=STEPS,
     channels=("ops", "pager"),
     # The tutorial lets the daemon tick so often.

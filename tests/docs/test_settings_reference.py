@@ -58,7 +58,7 @@ def test_the_pages_name_no_other_variable() -> None:
     known = {variable_of(path) for path in setting_paths()} | set(NO_SETTINGS) | named
     written = set(re.findall(rf"{PREFIX}\w+", TEXT))
 
-    assert written - known - {"SCHED_CELERY_BROKERS_"} == set()
+    assert written - known == set()
 
 
 def test_the_index_leads_to_each_setting() -> None:
@@ -74,19 +74,6 @@ def test_the_quoted_refusal_is_the_real_one(tmp_path: Path) -> None:
         load_settings(tmp_path, {"SCHED_WORKER_LEASE_S": "5"})
 
     assert f"error: {refusal.value}" in TEXT
-
-
-def test_applications_are_named_in_the_file(tmp_path: Path) -> None:
-    block = re.search(r"```yaml\n(celery:.*?)```", TEXT, re.S)
-    assert block is not None
-    (tmp_path / "config.yaml").write_text(block[1])
-
-    celery = load_settings(tmp_path, {}).celery
-
-    assert celery.names == (None, "shop", "crm", "media")
-    assert celery.tasks_of("shop") == ("shop.*",)
-    assert celery.tasks_of("crm") == ("crm.tasks.*",)
-    assert celery.brokers["media"].broker_options == {"global_keyprefix": "media.", "sep": ":"}
 
 
 def test_a_file_says_the_same_as_a_variable(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from models.celery_task import NO_TASKS, CeleryRules, reported_by
+from models.celery_task import NO_TASKS
 from models.store import presence
 from models.store.operations.handing import FOLLOWED_WITHIN
 from models.store.tenants import app_overview
@@ -18,10 +18,9 @@ MOST_ACTIONS = 500
 class Sendable:
     """What fields may offer, by name."""
 
-    # Each by its application, with its parameters; None if no worker reports them.
-    tasks: Mapping[tuple[str, str | None], Sequence[str] | None]
+    # Each with its parameters; None if no worker reports them.
+    tasks: Mapping[str, Sequence[str] | None]
     queues: tuple[str, ...]
-    applications: tuple[str, ...]
 
 
 def sendable(installation: Installation, author: ChangeContext) -> Sendable:
@@ -33,23 +32,8 @@ def sendable(installation: Installation, author: ChangeContext) -> Sendable:
     with reading(installation.engine) as connection:
         signatures = presence.task_signatures(connection, FOLLOWED_WITHIN)
         sent = app_overview.handed_over(connection, author.small_app.id, MOST_ACTIONS)
-    known = signatures.keys() | {(one.task, one.application) for one, _ in sent}
+    known = signatures.keys() | {one.task for one, _ in sent}
     return Sendable(
-        tasks={
-            (task, its): reported_by(signatures, task, its)
-            for task, its in sorted(known, key=lambda one: (one[0], one[1] or ""))
-            if _may_send(rules, task, its)
-        },
+        tasks={one: signatures.get(one) for one in sorted(known) if rules.allows(one)},
         queues=tuple(sorted({queue for one, queue in sent if one.exchange is None})),
-        applications=tuple(
-            sorted(name for name in rules.applications if not rules.why_no_application(name))
-        ),
     )
-
-
-def _may_send(rules: CeleryRules, task: str, application: str | None) -> bool:
-    """Return whether a task may be sent to its application, or to any if that is unknown."""
-    if application is not None and rules.why_no_application(application):
-        return False
-    its = [application] if application else [None, *rules.applications]
-    return any(rules.at(one).allows(task) for one in its)

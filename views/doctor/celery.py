@@ -1,13 +1,12 @@
-"""Check the user's Celery applications: their brokers, and the tasks that actions send there."""
+"""Check the user's Celery application: its broker, and the tasks that actions send there."""
 
 from collections.abc import Iterator, Sequence
 
 import sqlalchemy as sa
 
 from broker import probe
-from broker.celery_rules import Application, applications, broker_setting, rules_of
+from broker.celery_rules import application_of, rules_of
 from models.action.plan import Plan, read_plan
-from models.carriers import at_application
 from models.celery_task import HANDED_OVER, CeleryRules, HandOver
 from models.errors import BrokerUnavailable
 from models.store import presence
@@ -18,50 +17,36 @@ from views.doctor.report import Checked, fault, ok, warning
 _TASKS = "celery tasks"
 
 
-def check_brokers(settings: Settings) -> Iterator[Checked]:
-    """Yield whether each broker delivers a message, but for ours."""
-    for one in applications(settings):
-        if one.url != settings.effective_broker_url:
-            yield _check_broker(one, one.name or settings.celery.application)
-
-
-def _check_broker(application: Application, name: str | None) -> Checked:
-    check = f"celery broker {name}" if name else "celery broker"
+def check_broker(settings: Settings) -> Iterator[Checked]:
+    """Yield whether the application's broker delivers a message, unless it is ours."""
+    application = application_of(settings)
+    if application.url == settings.effective_broker_url:
+        return
     try:
         probe.probe_celery_broker(application)
     except BrokerUnavailable as error:
-        return fault(check, str(error), f"check {broker_setting(name)}, and whether it runs")
-    return ok(check, "accepts and delivers messages")
+        remedy = "check SCHED_CELERY_BROKER_URL, and whether it runs"
+        yield fault("celery broker", str(error), remedy)
+    else:
+        yield ok("celery broker", "accepts and delivers messages")
 
 
 def check_tasks(
     connection: sa.Connection, settings: Settings, plans: list[str]
 ) -> Iterator[Checked]:
-    """Yield the findings about tasks of applications: allowed and followed, or not."""
+    """Yield the findings about tasks of the application: allowed and followed, or not."""
     found = [read_plan(plan) for plan in plans if HANDED_OVER in plan]
     handed = [one.hand_over for one in found if isinstance(one, Plan)]
     sent = [one for one in handed if one is not None]
     rules = rules_of(settings)
     yield from _refused(rules, sent)
     followed = presence.followed_tasks(connection, FOLLOWED_WITHIN)
-    known = {(one.task, rules.canonical(one.application)) for one in sent}
-    unfollowed = [at_application(*one) for one in known if not followed.has(*one)]
-    yield from _followed(len(known), sorted(unfollowed))
-    yield from _astray(connection, settings)
-
-
-def _astray(connection: sa.Connection, settings: Settings) -> Iterator[Checked]:
-    """Yield a warning for each worker of an application that the settings do not name."""
-    for one in presence.live_workers(connection, FOLLOWED_WITHIN):
-        name = one["application"]
-        if name is not None and name not in settings.celery.brokers:
-            text = f"worker {one['name']} follows for the application {name!r}, which is unknown"
-            remedy = "correct `application` where it calls `minutebook.follow`, or the settings"
-            yield warning(_TASKS, text, remedy)
+    known = {one.task for one in sent}
+    yield from _followed(len(known), sorted(known - followed))
 
 
 def _refused(rules: CeleryRules, sent: Sequence[HandOver]) -> Iterator[Checked]:
-    """Yield a fault for each application, task and exchange to which nothing may be sent."""
+    """Yield a fault for each task and exchange to which nothing may be sent."""
     found = dict.fromkeys(fault for one in sent for fault in _faults(rules, one))
     for text, remedy in sorted(found):
         yield fault(_TASKS, text, remedy)
@@ -69,13 +54,9 @@ def _refused(rules: CeleryRules, sent: Sequence[HandOver]) -> Iterator[Checked]:
 
 def _faults(rules: CeleryRules, one: HandOver) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with a task that an action sends, each with its remedy."""
-    if one.application is not None and (why := rules.why_no_application(one.application)):
-        yield f"application {one.application} {why}", "set it for the daemon too"
-        return
-    its = rules.at(one.application)
-    if not its.allows(one.task):
+    if not rules.allows(one.task):
         yield f"{one.task} may not be sent", "add it to SCHED_CELERY_TASKS, for the daemon too"
-    if one.exchange and (why := its.why_not_by(one.exchange)):
+    if one.exchange and (why := rules.why_not_by(one.exchange)):
         yield f"exchange {one.exchange} {why}", "edit its actions"
 
 
@@ -84,5 +65,5 @@ def _followed(wanted: int, unfollowed: Sequence[str]) -> Iterator[Checked]:
         yield ok(_TASKS, f"{wanted}, all followed by live workers")
     elif wanted:
         text = f"no worker follows {', '.join(unfollowed)}: the result is unknown"
-        remedy = "start a worker of its application, or add `minutebook.follow(app)` there"
+        remedy = "start a worker of the application, or add `minutebook.follow(app)` there"
         yield warning(_TASKS, text, remedy)

@@ -25,7 +25,7 @@ from tasks.agent.spool import FOLDER, Spool
 from tasks.outgoing.mail import transport
 from tasks.outgoing.mail.failures import MailServerFailed
 from tasks.registry import Registry
-from views.doctor.celery import check_brokers
+from views.doctor.celery import check_broker
 from views.doctor.database import check_database
 from views.doctor.disk import NO_SPACE, check_disk
 from views.doctor.report import Check, Checked, Report, fault, look, ok, warning
@@ -64,7 +64,7 @@ def _checks(settings: Settings) -> dict[str, Check]:
         "kept ends": lambda: _check_kept_ends(settings.home),
         "database": lambda: _check_database(settings),
         "broker": lambda: _check_broker(settings),
-        "celery broker": lambda: check_brokers(settings),
+        "celery broker": lambda: check_broker(settings),
         "mail": lambda: _check_mail(settings),
         "channels": lambda: _check_channels(settings),
         "steps": lambda: _check_steps(registry, settings),

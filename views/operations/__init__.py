@@ -59,9 +59,6 @@ class OperationRow(View):
     failures: int = Field(description="Attempts that failed.")
     losses: int = Field(description="Attempts whose worker was lost.")
     sendings: int = Field(description="How often its message was sent.")
-    in_doubt: str | None = Field(
-        description="Of a task of your own: what to do if its sending is uncertain."
-    )
     handing_at: Instant | None = Field(description="Of a task of your own: when its sending began.")
     waiting_for: UUID | None = Field(description="The operation that must end first.")
     recorded_at: Instant = Field(description="When it was recorded.")

@@ -1,4 +1,4 @@
-"""The task of a Celery application that an operation sends, with its secrets hidden."""
+"""The task of the Celery application that an operation sends, with its secrets hidden."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -16,12 +16,11 @@ if TYPE_CHECKING:
 
 # A field called `kwargs` collides with the **kwargs that mypy's plugin gives to __init__.
 class SentTask(View):  # type: ignore[no-redef]
-    """The task of an application that an operation sends."""
+    """The task of the application that an operation sends."""
 
     name: str = Field(description="Its name, as the application registers it.")
     args: tuple[Any, ...] = Field(description="Its arguments by position.")
     kwargs: Any = Field(description="Its arguments by name.")
-    application: str | None = Field(description="Its application; null for the default one.")
 
 
 def sent_task(plan: "Plan | Broken | None", settings: CelerySettings) -> SentTask | None:
@@ -33,7 +32,7 @@ def sent_task(plan: "Plan | Broken | None", settings: CelerySettings) -> SentTas
     secret = settings.secret
     its = {"args": handed.args, "kwargs": handed.kwargs}
     shown = its if secret is None else {key: _without(secret, one) for key, one in its.items()}
-    return SentTask(name=handed.task, application=handed.application, **shown)
+    return SentTask(name=handed.task, **shown)
 
 
 def _without(secret: re.Pattern[str], value: Any) -> Any:

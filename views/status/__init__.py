@@ -69,9 +69,6 @@ class Worker(View):
     seen_at: Instant = Field(description="When it was seen last.")
     skew_s: Seconds | None = Field(description="Seconds by which its machine is ahead.")
     follows: Any = Field(description="Celery tasks that it follows, null for none.")
-    application: str | None = Field(
-        description="The Celery application that it says it belongs to; null for the default one."
-    )
     step_failures: Any = Field(description="Step modules that it could not import, and why.")
 
 

@@ -104,7 +104,7 @@ def verdict_in(connection: sa.Connection, settings: Settings, scope: Scope) -> V
 
 
 # What a tick's report says if something is wrong, perhaps since an earlier tick.
-LASTING = frozenset({"broker_error", "application_errors", "older_release"})
+LASTING = frozenset({"broker_error", "application_broker_error", "older_release"})
 
 
 def verdict_of(installation: Installation, app: str) -> Verdict:

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from broker.celery_rules import broker_setting
-from models.carriers import HTTP, OURS, is_read
+from models.carriers import HTTP, OURS
 from models.problems import listed
 from models.store.pauses import PauseKind
 from models.store.standing import Known, Readers, Waiting
@@ -22,6 +21,7 @@ from views.words import instant
 
 START_DAEMON = "start `minutebook up`, or `minutebook daemon`"
 START_BROKER = "check SCHED_BROKER_URL, and whether the broker runs; what is due waits for it"
+START_ITS_BROKER = "check SCHED_CELERY_BROKER_URL, and whether that broker runs; tasks wait for it"
 _BROKEN, _ATTENTION, _NOTE = Severity.BROKEN, Severity.ATTENTION, Severity.NOTE
 
 
@@ -45,7 +45,7 @@ def findings_of(facts: Facts, settings: Settings, disk: Disk | None) -> Iterator
     yield from _daemon(facts)
     yield from _older_release(facts)
     yield from _broker(facts)
-    yield from _application_brokers(facts)
+    yield from _application_broker(facts)
     yield from _workers(facts)
     yield from _clocks(facts)
     if disk is not None:
@@ -85,43 +85,34 @@ def _older_release(facts: Facts) -> Iterator[Finding]:
 
 
 def _broker(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding if the last tick could not reach the broker, since the first that could not.
+    return _unreachable(facts, "broker_error", (Kind.BROKER_DOWN, "the broker", START_BROKER))
+
+
+def _application_broker(facts: Facts) -> Iterator[Finding]:
+    return _unreachable(
+        facts,
+        "application_broker_error",
+        (Kind.APPLICATION_BROKER_DOWN, "the broker of the Celery application", START_ITS_BROKER),
+    )
+
+
+def _unreachable(facts: Facts, key: str, said: tuple[Kind, str, str]) -> Iterator[Finding]:
+    """Yield a finding if the last tick could not reach a broker, since the first that could not.
 
     Without a tick, nothing is known of it.
     """
     if facts.daemon is None or not facts.daemon.is_ticking:
         return
-    error = _report(facts.daemon).get("broker_error")
+    error = _report(facts.daemon).get(key)
     if not error:
         return
     since = facts.daemon.last_tick_at
     for tick in reversed(facts.ticks):
-        if not tick["report"].get("broker_error"):
+        if not tick["report"].get(key):
             break
         since = tick["finished_at"]
-    yield _found(
-        Kind.BROKER_DOWN, _BROKEN, f"the broker does not answer: {error}", START_BROKER, since
-    )
-
-
-def _application_brokers(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding for each Celery application whose broker the last tick could not reach."""
-    if facts.daemon is None or not facts.daemon.is_ticking:
-        return
-    for name, error in sorted(_application_errors(_report(facts.daemon)).items()):
-        since = facts.daemon.last_tick_at
-        for tick in reversed(facts.ticks):
-            if name not in _application_errors(tick["report"]):
-                break
-            since = tick["finished_at"]
-        text = f"the broker of the Celery application {name} does not answer: {error}"
-        remedy = f"start that broker, or correct {broker_setting(name)}"
-        yield _found(Kind.APPLICATION_BROKER_DOWN, _BROKEN, text, remedy, since)
-
-
-def _application_errors(report: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = report.get("application_errors")
-    return found if isinstance(found, dict) else {}
+    kind, broker, remedy = said
+    yield _found(kind, _BROKEN, f"{broker} does not answer: {error}", remedy, since)
 
 
 def _report(daemon: Daemon) -> Mapping[str, Any]:
@@ -131,7 +122,7 @@ def _report(daemon: Daemon) -> Mapping[str, Any]:
 def _workers(facts: Facts) -> Iterator[Finding]:
     """Yield a finding for each queue with operations that no live worker reads."""
     for queue, waiting in _by_queue(facts.waiting):
-        if is_read(queue, facts.readers.queues) or not all(one.is_known for one in waiting):
+        if queue in facts.readers.queues or not all(one.is_known for one in waiting):
             continue
         count = sum(one.count for one in waiting)
         wait = "operation waits" if count == 1 else "operations wait"
@@ -172,7 +163,7 @@ def _behind(facts: Facts, late: timedelta) -> Iterator[Finding]:
     """Yield a finding for each queue whose readers are slower than what comes."""
     for queue, waiting in _by_queue(facts.waiting):
         since = min(one.since for one in waiting)
-        if is_read(queue, facts.readers.queues) and facts.known.now - since > late:
+        if queue in facts.readers.queues and facts.known.now - since > late:
             count = counted(sum(one.count for one in waiting), "operation")
             text = (
                 f"queue {shown_queue(queue)} is behind: {count} to start, "

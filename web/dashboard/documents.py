@@ -30,7 +30,6 @@ STEP_FIELDS: Mapping[str, Fields] = {
         ("args", "values", ""),
         ("kwargs", "named", ""),
         ("queue", "text", "queues"),
-        ("application", "text", ()),
     ),
     "command": (("run", "argv", ""), ("shell", "text", ""), ("cwd", "text", "")),
     "job": (("url", "text", ""), ("meta", "named", "")),

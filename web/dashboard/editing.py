@@ -160,7 +160,6 @@ def _known_names(opened: Installation, known: changes.Author) -> dict[str, Any]:
         "actions": names.actions,
         "tasks": sent.tasks,
         "queues": sent.queues,
-        "applications": sent.applications,
         "calendars": sorted(author.calendars),
         "channels": sorted(channels),
     }

@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from models.action.plan import hooks_of
-from models.carriers import HTTP, carrier_of, is_read
+from models.carriers import HTTP, carrier_of
 from models.notices import NoticeKind, quiet_until, targets_of
 from models.operation import OperationState
 from models.sql import database_now, insert_ignoring, read_clock, stands_in
@@ -122,7 +122,7 @@ def _mark(connection: sa.Connection, row: sa.Row[Any]) -> bool:
 
 def _reason(row: sa.Row[Any], listened: frozenset[str]) -> str:
     is_unsent, carrier = row.state == "pending", carrier_of(row.task)
-    is_heard = is_read(carrier.listed(row.queue), listened)
+    is_heard = carrier.listed(row.queue) in listened
     if not is_heard and carrier is HTTP:
         return f"no worker asks for the jobs of queue {row.queue}"
     if not is_heard and carrier.knows_readers(row.queue, is_sent=not is_unsent):

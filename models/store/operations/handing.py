@@ -1,8 +1,8 @@
 """Hand tasks to the user's own application: begin, settle, or decide in doubt.
 
 `handing_at` is committed before sending. After that, only a certain outcome moves the row: the
-broker accepted the message, or it did not. An uncertain outcome is decided by `in_doubt` when the
-reservation expires.
+broker accepted the message, or it did not. If that is uncertain, the operation fails when its
+reservation expires: a task is never sent twice in one attempt.
 """
 
 from collections.abc import Sequence
@@ -39,10 +39,7 @@ FOLLOWED_WITHIN = timedelta(minutes=10)
 # How long an accepted message may wait in its queue.
 TAKEN_WITHIN = timedelta(hours=1)
 UNCERTAIN = "send uncertain"
-UNCERTAIN_ERROR = (
-    "it is uncertain whether the broker took the message, and in_doubt is leave: it was not sent "
-    "again"
-)
+UNCERTAIN_ERROR = "it is uncertain whether the broker took the message: it was not sent again"
 NO_TASK = "its action no longer names the task to send"
 UNFOLLOWED = "no worker follows it"
 NOT_TAKEN = "no worker that follows it has started it within an hour"
@@ -58,8 +55,6 @@ class Handed:
     hand_over: HandOver
     # The facts about its operation in the message.
     header: dict[str, Any]
-    # None for the installation's default one.
-    application: str | None = None
 
 
 def begin(
@@ -84,9 +79,7 @@ def begin(
         if handed is None or refused is not None:
             _fail(connection, (row.id, row.attempt), refused or NO_TASK, alerts)
             continue
-        queue = handed.in_broker(row.queue)
-        application = rules.canonical(handed.application)
-        ready.append(Handed(row.id, row.attempt, queue, handed, _header(row), application))
+        ready.append(Handed(row.id, row.attempt, row.queue, handed, _header(row)))
     begun = sa.update(operations).where(operations.c.id.in_([one.id for one in ready]))
     if ready:
         values = {"handing_at": database_now(), "not_before": database_now(RESERVED_FOR)}
@@ -135,7 +128,7 @@ def _may_start(connection: sa.Connection, row: sa.Row[Any], alerts: AlertSetting
 
 
 def _refused(handed: HandOver | None, queue: str, rules: CeleryRules) -> str | None:
-    why = None if handed is None else rules.why_not_sent(handed, handed.in_broker(queue))
+    why = None if handed is None else rules.why_not_sent(handed, queue)
     if handed is None or why is None:
         return None
     return f"the task {handed.task!r} was not sent: in the process that sends it, {why}"
@@ -161,10 +154,10 @@ def settle(
 
     If a live worker follows the task, its operation is queued; otherwise it is handed over.
     """
-    followed = presence.followed_tasks(connection, FOLLOWED_WITHIN) if accepted else None
+    followed = presence.followed_tasks(connection, FOLLOWED_WITHIN) if accepted else ()
     others = []
     for one in accepted:
-        if followed is None or not followed.has(one.hand_over.task, one.application):
+        if one.hand_over.task not in followed:
             others.append((one.id, one.attempt))
         elif not connection.execute(_queued(one)).rowcount:
             connection.execute(_noted(one))
@@ -214,11 +207,11 @@ def decide_doubtful(
 ) -> list[tuple[UUID, str]]:
     """Decide operations whose sender fell silent while sending; return ids and new states.
 
-    An operation queued for a following worker and not claimed counts as handed over: if its
-    message still arrives, the worker claims it.
+    One whose message may have been taken fails. One queued for a following worker and not claimed
+    counts as handed over: if its message still arrives, the worker claims it.
     """
     overdue = (
-        sa.select(operations.c.id, operations.c.attempt, operations.c.state, operations.c.in_doubt)
+        sa.select(operations.c.id, operations.c.attempt, operations.c.state)
         .where(sa.text(SENDABLE))
         .where(operations.c.not_before <= database_now(), operations.c.handing_at.is_not(None))
         .order_by(operations.c.not_before)
@@ -231,10 +224,6 @@ def decide_doubtful(
         if row.state == OperationState.QUEUED:
             hand_over(connection, [its], NOT_TAKEN, alerts)
             decided.append((row.id, "handed_over"))
-        elif row.in_doubt == "send_again":
-            again = sa.update(operations).where(operations.c.id == row.id)
-            connection.execute(again.values(handing_at=None, not_before=database_now()))
-            decided.append((row.id, "sent again"))
         else:
             _fail(connection, its, UNCERTAIN_ERROR, alerts, UNCERTAIN)
             decided.append((row.id, "failed"))

@@ -60,11 +60,12 @@ def reserve_sendable(
     by: datetime | None = None,
     *,
     only: Collection[UUID] | None = None,
+    to_ours: bool = True,
 ) -> list[Message]:
     """Reserve up to `limit` operations for 30 s that were sendable at the instant `by`.
 
     Oldest first, of `only` these ids; without `by`, what is sendable now. The caller commits
-    before it sends.
+    before it sends. Unless `to_ours`, those of our own workers are left out.
     """
     ready: list[Any] = [
         sa.text(SENDABLE),
@@ -74,6 +75,8 @@ def reserve_sendable(
     ]
     if only is not None:
         ready.append(operations.c.id.in_(only))
+    if not to_ours:
+        ready.append(operations.c.task.not_in(sorted(OURS.tasks)))
     return [Message(*row) for row in reserve(connection, MESSAGE, ready, limit, by)]
 
 

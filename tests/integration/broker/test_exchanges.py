@@ -35,7 +35,7 @@ VIDEO = {"exchange": "media", "routing_key": "video.short"}
 
 
 def default() -> Application:
-    return application_of(settings_in_use(), None)
+    return application_of(settings_in_use())
 
 
 @pytest.fixture

@@ -323,18 +323,6 @@ def test_an_alert_of_a_doubt_is_closed_by_what_is_handed_over_next(engine: sa.En
     assert (known["alerted_at"], known["failures_in_row"], known["run_number"]) == (None, 0, 2)
 
 
-def test_send_again_sends_what_is_uncertain_in_the_same_attempt(
-    engine: sa.Engine, broker: Broker
-) -> None:
-    id = due(engine, celery_action(engine, step={"in_doubt": "send_again"}))
-    begun(engine, id)
-
-    sweep(engine)
-
-    assert (row_of(engine, id)["state"], row_of(engine, id)["attempt"]) == ("handed_over", 1)
-    assert [one.headers["minutebook"]["attempt"] for one in celery_messages(broker)] == [1]
-
-
 def test_a_reservation_that_still_runs_is_in_no_doubt(engine: sa.Engine) -> None:
     id = due(engine, celery_action(engine))
     begun(engine, id)

@@ -159,23 +159,6 @@ def test_what_an_import_changes_is_named(
     assert "an earlier import made them otherwise; if that was another file" in made.err
 
 
-def test_an_application_is_a_source_of_its_own(
-    call: Call, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("shop", "bank"):
-        monkeypatch.setenv(
-            f"SCHED_CELERY_BROKERS_{name.upper()}", f"redis://127.0.0.1:1/{len(name)}"
-        )
-    file = write(schedule(cleanup={"every_s": 900}), "beat.json")
-    made = [
-        call("import", "beat", file, "--application", name, "--apply") for name in ("shop", "bank")
-    ]
-
-    assert [one.out for one in made] == ["created 1, changed 0, unchanged 0\n"] * 2
-    listed = call("--json", "action", "list").json
-    assert [one["owner"] for one in listed] == ["import:beat:shop", "import:beat:bank"]
-
-
 def test_a_source_may_be_named(call: Call, write: Write) -> None:
     file = write(schedule(close=DAILY), "beat.json")
     call("import", "beat", file, "--source", "shop", "--apply")

@@ -380,8 +380,8 @@ def _operations(
         {"state": "queued", "sent_at": old},
         waits,
         ended,
-        {"state": "pending", "handing_at": old, "in_doubt": "leave", **theirs},
-        {"state": "pending", "in_doubt": "leave", **theirs},
+        {"state": "pending", "handing_at": old, **theirs},
+        {"state": "pending", **theirs},
         {"state": "pending", "action_uid": event.uid, "subject": "ann", "event_id": "e"},
     ]
     # Each victim has two of them: together they are in every state.

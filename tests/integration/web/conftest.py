@@ -9,21 +9,17 @@ import httpx
 import pytest
 import sqlalchemy as sa
 from fastapi import FastAPI
-from pydantic import SecretStr
 
 from broker.app import configure
 from models.roles import Role
 from models.store.presence import Seen, follower_seen
 from runtime.config import Settings
 from runtime.egress.guard import authorities
-from runtime.sections.celery import ApplicationSettings
-from runtime.sections.named import Named
 from runtime.sections.web import WorkSettings
 from tests.browser import Chromium, started
 from tests.web_server import serving
 from views import changes, tokens
 from views.apps import changes as app_changes
-from views.apps import trust
 from views.installation import Installation
 from web.app import make_app
 
@@ -137,24 +133,4 @@ def with_shop(web: Web) -> Web:
     app_changes.create(web.opened, ("", SHOP))
     shop = web.opened.for_request(APP, is_bound=True, bearer="tests")
     changes.add(shop, [NIGHTLY])
-    return web
-
-
-def with_applications(settings: Settings, serve: Serve, task: str) -> Web:
-    """Serve a small app whose task has parameters of its own in each of three applications."""
-    broker = ApplicationSettings(broker_url=SecretStr("redis://127.0.0.1:1/9"))
-    brokers = Named({"billing": broker, "crm": broker})
-    celery = settings.celery.model_copy(update={"tasks": ("shop.*",), "brokers": brokers})
-    web = with_shop(serve(settings.model_copy(update={"celery": celery})))
-    trust.trust_app(web.opened, APP, trust.TrustChange(trusted=True))
-    takes: dict[str | None, dict[str, list[str]]] = {
-        None: {task: ["city"]},
-        "billing": {},
-        "crm": {task: ["customer"]},
-    }
-    with web.engine.begin() as connection:
-        for its, said in takes.items():
-            name = f"celery@{its}"
-            seen = Seen(name, "celery", 1, follows=(task,), application=its, signatures=said)
-            follower_seen(connection, seen)
     return web

@@ -14,7 +14,6 @@ from tests.integration.web.conftest import (
     SHOP,
     Serve,
     Web,
-    with_applications,
     with_shop,
 )
 from tests.statements import rows_read
@@ -108,21 +107,3 @@ def test_arguments_that_a_task_does_not_take_are_a_remark_and_no_refusal(
     assert fits == remarks(task="shop.tasks.other", kwargs={"x": 1}) == []
     assert unknown == [f"operations.celery_task: got an unexpected keyword argument 'limt'{known}"]
     assert missing == [f"operations.celery_task: missing a required argument: 'city'{known}"]
-
-
-def test_a_task_of_one_name_in_two_applications_is_checked_by_its_own(
-    settings: Settings, serve: Serve
-) -> None:
-    web = with_applications(settings, serve, TASK)
-
-    def misfits(application: str | None, argument: str) -> list[str]:
-        task = {"task": TASK, "kwargs": {argument: 1}}
-        task |= {} if application is None else {"application": application}
-        document = {**NIGHTLY, "name": "close", "operations": {"celery_task": task}}
-        answer = web.client(Role.EDITOR, APP).post("/api/actions:validate", json=document)
-        assert answer.status_code == 200, answer.text
-        return [one for one in answer.json()[0]["warnings"] if "argument" in one]
-
-    assert misfits("billing", "invoice") == []
-    assert misfits("crm", "customer") == misfits(None, "city") == []
-    assert len(misfits("crm", "city")) == len(misfits(None, "customer")) == 1

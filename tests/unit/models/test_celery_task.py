@@ -11,8 +11,8 @@ import pytest
 from models.action.document import ParseContext, parse_action, plan_of
 from models.action.plan import Plan
 from models.action.policy import NO_TIME_LIMIT
-from models.carriers import OWN_TASKS, application_in
-from models.celery_task import CeleryRules, HandOver, misfit, refusals, reported_by
+from models.carriers import OWN_TASKS
+from models.celery_task import CeleryRules, HandOver, misfit, refusals
 from models.json_text import read_json
 from models.trust import Trust
 from tests.factories import STEPS, make_document
@@ -97,9 +97,7 @@ def test_an_application_s_queue_may_have_the_name_of_one_of_ours(queue: str) -> 
 
 
 def test_a_plan_keeps_all_that_sending_needs() -> None:
-    handed = HandOver(
-        "crm.sync", (1, None), {"a": [{"b": 2.5}]}, "send_again", exchange="x", routing_key="y"
-    )
+    handed = HandOver("crm.sync", (1, None), {"a": [{"b": 2.5}]}, exchange="x", routing_key="y")
     plan = Plan(active=True, rules=(), is_heavy=False, queue="x/y", hand_over=handed)
 
     assert Plan.from_json(plan.to_json()).hand_over == handed
@@ -132,17 +130,6 @@ def test_a_save_takes_little_time_whatever_the_arguments_hold() -> None:
         return process_time() - began
 
     assert min(cpu_s() for _ in range(3)) < 0.2
-
-
-@pytest.mark.parametrize("application", [None, "shop"])
-@pytest.mark.parametrize("key", ["video.short", "celery@crm", "celery@", "celery@crm@shop"])
-def test_a_routing_key_names_no_application(application: str | None, key: str) -> None:
-    handed = HandOver("a", exchange="C.dq2", routing_key=key, application=application)
-    assert handed.route is not None
-
-    listed = handed.listed(handed.route)
-
-    assert (application_in(listed), handed.in_broker(listed)) == (application, handed.route)
 
 
 TAKES = ("city", "limit=5", "*", "dry_run=False")
@@ -178,17 +165,3 @@ def test_arguments_fit_or_the_reason_is_named(
 
     assert found.startswith(why)
     assert bool(found) == bool(why)
-
-
-def test_a_worker_that_names_no_application_speaks_for_each() -> None:
-    signatures = {("t", None): ("a",), ("u", "shop"): ()}
-
-    found = [reported_by(signatures, *one) for one in [("t", "shop"), ("u", "shop"), ("u", None)]]
-
-    assert found == [("a",), (), None]
-
-
-def test_a_worker_that_names_its_application_and_no_parameters_leaves_them_unknown() -> None:
-    signatures = {("t", None): ("a",), ("t", "billing"): None}
-
-    assert reported_by(signatures, "t", "billing") is None

@@ -23,7 +23,7 @@ DAEMON = Daemon(
 )  # fmt: skip
 WORKER = {
     "name": "quick@here:1", "queues": "quick", "follows": None, "skew_s": 0.0, "seen_at": NOW,
-    "stopped_at": None, "step_failures": None, "application": None,
+    "stopped_at": None, "step_failures": None,
 }  # fmt: skip
 FOLLOWER = {**WORKER, "name": "celery@here", "queues": "celery", "follows": ["shop.close_day"]}
 WELL = Facts(

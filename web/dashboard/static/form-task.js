@@ -8,11 +8,8 @@ const formTask = (form) => {
   const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
 
   // The parameters of a task, each with its place among the arguments without a name, or without one.
-  const parametersOf = ({ task, application }) => {
-    const known = [...form.querySelectorAll("#tasks option")].filter((one) => one.value === task);
-    const of = (name) => known.find((one) => one.dataset.application === name);
-    // A worker that names no application speaks for each that has none of its own.
-    const option = of(application ?? "") ?? of("");
+  const parametersOf = ({ task }) => {
+    const option = [...form.querySelectorAll("#tasks option")].find((one) => one.value === task);
     const texts = option?.dataset.takes ? JSON.parse(option.dataset.takes) : [];
     const marks = ["/", "*"];
     const star = texts.findIndex((one) => one.startsWith("*"));

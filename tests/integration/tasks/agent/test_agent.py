@@ -499,7 +499,7 @@ def test_a_worker_of_ours_follows_nothing(engine: sa.Engine) -> None:
     follow_by_name(engine, "a", "b")
 
     with reading(engine) as connection:
-        assert presence.followed_tasks(connection, MINUTE).tasks == {("a", None), ("b", None)}
+        assert presence.followed_tasks(connection, MINUTE) == {"a", "b"}
         assert len(presence.live_workers(connection, MINUTE)) == 2
 
 

@@ -77,7 +77,7 @@ def test_the_parameters_of_followed_tasks_are_on_record(
         known = presence.task_signatures(connection, timedelta(minutes=1))
         live = presence.live_workers(connection, timedelta(minutes=1))
 
-    assert known == {(TASK, None): ("city", "limit=5")}
+    assert known == {TASK: ("city", "limit=5")}
     assert {one["name"] for one in live} == {"shop@host", "older@host", "nothing@host"}
 
 

@@ -10,8 +10,6 @@ import httpx
 from models.roles import Role
 from models.store.presence import Seen, follower_seen
 from runtime.config import Settings
-from runtime.sections.celery import ApplicationSettings
-from runtime.sections.named import Named
 from tests.integration.web.conftest import APP, NIGHTLY, Serve, Web, with_shop
 from tests.integration.web.dashboard.conftest import Browse
 from views import changes
@@ -182,29 +180,20 @@ def test_a_test_goes_only_where_the_small_app_may_tell(web_on_sqlite: Web, brows
 def test_the_form_offers_the_tasks_that_the_small_app_may_send(
     settings: Settings, serve: Serve, browse: Browse
 ) -> None:
-    brokers = {"crm": ApplicationSettings()}
-    celery = settings.celery.model_copy(
-        update={"tasks": ("shop.*", "crm.*"), "brokers": Named(brokers)}
-    )
+    celery = settings.celery.model_copy(update={"tasks": ("shop.*",)})
     web = with_shop(serve(settings.model_copy(update={"celery": celery})))
     trust.trust_app(web.opened, APP, trust.TrustChange(trusted=True))
     shop = web.opened.for_request(APP, is_bound=True, bearer="tests")
     step = {"task": "shop.tasks.sent", "queue": "night"}
     changes.add(shop, [{**NIGHTLY, "name": "sends", "operations": {"celery_task": step}}])
     with web.engine.begin() as connection:
-        ours = Seen("celery@one", "celery", 1, follows=("shop.tasks.followed", "hr.tasks.pay"))
-        theirs = Seen("celery@two", "celery", 1, follows=("crm.tasks.forget",), application="crm")
-        other = Seen("celery@three", "celery", 1, follows=("shop.tasks.hidden",), application="hr")
-        for worker in (ours, theirs, other):
-            follower_seen(connection, worker)
+        follows = ("shop.tasks.followed", "hr.tasks.pay")
+        follower_seen(connection, Seen("celery@one", "celery", 1, follows=follows))
 
     page = browse(web).get(f"/apps/{APP}/new-action").text
 
-    assert offered(page, "tasks") == ["crm.tasks.forget", "shop.tasks.followed", "shop.tasks.sent"]
+    assert offered(page, "tasks") == ["shop.tasks.followed", "shop.tasks.sent"]
     assert offered(page, "queues") == ["night"]
-    assert 'data-path="operations.celery_task.application"' in page
-    assert '<option value="crm">' in page
-    assert '<option value="hr">' not in page
 
 
 def offered(page: str, name: str) -> list[str]:

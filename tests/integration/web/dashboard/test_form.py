@@ -11,7 +11,7 @@ from models.store.presence import Seen, follower_seen
 from runtime.config import Settings
 from tests.browser import Chromium
 from tests.factories import make_app
-from tests.integration.web.conftest import APP, NIGHTLY, Serve, Web, with_applications, with_shop
+from tests.integration.web.conftest import APP, NIGHTLY, Serve, Web, with_shop
 from tests.integration.web.dashboard.conftest import Browse
 from views import changes
 from views.apps import trust
@@ -170,25 +170,6 @@ def test_a_task_has_a_field_for_each_parameter_that_its_worker_reports(
 
     assert shown == [["city", "required"], ["limit", "5"], ["dry_run", "False"]]
     assert named == {"task": SHOWN, "kwargs": {"city": "Paris, 5e", "dry_run": True}}
-    assert tab.faults == []
-
-
-def test_a_task_of_one_name_in_two_applications_has_the_fields_of_its_own(
-    chromium: Chromium, home_of: Callable[[str], Settings], serve: Serve
-) -> None:
-    web = with_applications(home_of("sqlite"), serve, TASK)
-
-    def fields(page: Page, **application: str) -> list[str]:
-        _write(page, {"operations": {"celery_task": {"task": TASK, **application}}})
-        found = page.locator("[data-parameters]:not([hidden]) label span").all_inner_texts()
-        return [one.strip() for one in found]
-
-    with chromium.tab(web.url, web.token()) as tab:
-        tab.page.goto(f"/apps/{APP}/new-action")
-        assert fields(tab.page) == ["city"]
-        assert fields(tab.page, application="crm") == ["customer"]
-        assert fields(tab.page, application="billing") == []
-
     assert tab.faults == []
 
 

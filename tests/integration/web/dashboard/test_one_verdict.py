@@ -74,7 +74,7 @@ def no_worker(web: Web) -> None:
 
 def no_worker_of_an_application(web: Web) -> None:
     alive(web)
-    waits(web, queue="orders", task="shop.close_day", in_doubt="leave")
+    waits(web, queue="orders", task="shop.close_day")
 
 
 def no_job_worker(web: Web) -> None:

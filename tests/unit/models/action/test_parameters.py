@@ -6,7 +6,6 @@ from pydantic import ValidationError
 from data.steps.refresh import RefreshParameters
 from models.action.steps import OperationModel
 from models.parsing import Reading
-from tasks.steps.celery_task import CeleryTaskParameters
 from tasks.steps.job import JobParameters
 from tests.factories import STEPS
 
@@ -35,14 +34,13 @@ def test_new_domains_join_all_and_not_a_list(document: dict[str, Any], takes: bo
     assert takes == RefreshParameters.model_validate(document).takes_new_domains
 
 
-def test_a_celery_task_has_arguments_a_queue_and_in_doubt() -> None:
+def test_a_celery_task_has_arguments_and_a_queue() -> None:
     document = {
         "celery_task": {
             "task": "shop.tasks.close",
             "args": [1, {"a": None}],
             "kwargs": {"day": "today"},
             "queue": "shop",
-            "in_doubt": "send_again",
         }
     }
     (step,) = read(document).steps
@@ -50,10 +48,6 @@ def test_a_celery_task_has_arguments_a_queue_and_in_doubt() -> None:
     assert step.parameters == document["celery_task"]
 
 
-def test_in_doubt_is_leave_by_default() -> None:
-    found = CeleryTaskParameters.model_validate({"task": "t"})
-
-    assert (found.args, found.kwargs, found.queue, found.in_doubt) == ((), {}, None, "leave")
 
 
 def test_a_job_has_a_url_and_meta() -> None:
