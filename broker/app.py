@@ -1,8 +1,8 @@
 """The Celery app, and the publishing of operations in batches with time limits."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from celery import Celery
 from kombu import Connection
@@ -11,7 +11,15 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from broker.celery_rules import Application, is_amqp
-from broker.errors import BROKER_ERRORS, SILENT, refuse_blocked, unavailable
+from broker.errors import (
+    BROKER_ERRORS,
+    SILENT,
+    Blame,
+    blame_of,
+    refuse_blocked,
+    unavailable,
+    why_not_taken,
+)
 from broker.in_use import use
 from broker.kept import Kept
 from broker.names import (
@@ -34,6 +42,12 @@ FLUSH_SIZE = 1_000
 AMQP = ("amqp", "pyamqp", "amqps")
 # Seconds that RabbitMQ may take to confirm a message.
 ANSWER_S = 5
+# Not in the app's options: a worker's own connection waits for messages.
+LIMITS: dict[str, object] = {
+    "read_timeout": ANSWER_S,
+    "write_timeout": ANSWER_S,
+    "on_blocked": refuse_blocked,
+}
 # Proxies close a connection that is idle for longer.
 PING_AFTER_IDLE_S = 5.0
 
@@ -106,7 +120,7 @@ def transport_options(url: str) -> dict[str, object]:
 def celery_connection(application: Application) -> Connection:
     """Return a connection, not open yet, to the broker of a Celery application."""
     url = application.url
-    options = transport_options(url) | ({} if application.is_amqp else application.options)
+    options = transport_options(url) | (LIMITS if application.is_amqp else application.options)
     plain, _ = split_sentinel(url)
     return Connection(plain, connect_timeout=CONNECT_S, transport_options=options)
 
@@ -116,8 +130,17 @@ def connect(connection: Connection) -> None:
     connection.ensure_connection(max_retries=1, interval_start=0, reraise_as_library_errors=False)
 
 
-def publish(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
-    """Send messages in chunks; yield each chunk once the broker has taken it.
+class Refusal(NamedTuple):
+    """Why a queue takes no messages while others do, and whether it may take them later."""
+
+    why: str
+    may_be_taken: bool
+
+
+def publish(
+    messages: Sequence[Message],
+) -> Iterator[tuple[Sequence[Message], Mapping[str, Refusal]]]:
+    """Send messages in chunks; yield each with the queues that took none of it.
 
     Raises BrokerUnavailable if the broker is down or silent; it may have taken messages of the
     chunk that failed. Never blocks longer than the timeouts of `configure`.
@@ -125,24 +148,46 @@ def publish(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
     rest = iter(messages)
     while chunk := list(islice(rest, FLUSH_SIZE)):
         try:
-            _flush(chunk)
+            errors = _flush(chunk)
         except BROKER_ERRORS as error:
             disconnect(is_broken=True)
             raise unavailable(error) from error
-        yield chunk
+        yield chunk, {queue: _refusal(error) for queue, error in errors.items()}
 
 
-def _flush(chunk: Sequence[Message]) -> None:
-    """Send one batch in one round trip."""
-    sender = _sender()
-    sender.declare({OURS.listed(message.queue) for message in chunk})
-    producer = sender.producer
-    if isinstance(producer.channel, RedisChannel):
-        push(producer.channel, [(sender.stencil(message), message) for message in chunk])
-        return
-    with producer.batch(max_size=len(chunk) + 1):
-        for message in chunk:
-            publish_one(producer, message)
+def _refusal(error: Exception) -> Refusal:
+    return Refusal(why_not_taken(error), blame_of(error) is Blame.PLACE)
+
+
+def _flush(chunk: Sequence[Message]) -> dict[str, Exception]:
+    """Send one batch; return the errors of queues that took none of it. Raises the broker's own."""
+    sender, errors = _sender(), {}
+    channel = sender.producer.channel
+    if isinstance(channel, RedisChannel):
+        found = push(channel, [(sender.stencil(message), message) for message in chunk])
+    else:
+        found = _flush_each(chunk)
+    for queue, error in found:
+        if blame_of(error) is Blame.BROKER:
+            raise error
+        errors[queue] = error
+    return errors
+
+
+def _flush_each(chunk: Sequence[Message]) -> Iterator[tuple[str, Exception]]:
+    """Send a batch to each queue of RabbitMQ; yield the errors."""
+    for queue in dict.fromkeys(message.queue for message in chunk):
+        its = [message for message in chunk if message.queue == queue]
+        try:
+            sender = _sender()
+            sender.declare(OURS.listed(queue))
+            with sender.producer.batch(max_size=len(its) + 1):
+                for message in its:
+                    publish_one(sender.producer, message)
+        except BROKER_ERRORS as error:
+            yield queue, error
+            # The channel may be closed.
+            disconnect()
 
 
 def publish_one(producer: Any, message: Message) -> None:
@@ -174,9 +219,7 @@ def sending_connection() -> Connection:
     """Return a connection to the broker for messages of ours, not open yet."""
     connection = app.connection_for_write()
     if connection.transport_cls in AMQP:
-        # Not in the app's options: a worker's own connection waits for messages.
-        limits = {"read_timeout": ANSWER_S, "write_timeout": ANSWER_S, "on_blocked": refuse_blocked}
-        connection.transport_options = {**(connection.transport_options or {}), **limits}
+        connection.transport_options = {**(connection.transport_options or {}), **LIMITS}
         # No process would send heartbeats between two batches.
         connection.heartbeat = 0
     return connection
@@ -193,9 +236,9 @@ class _Sender:
         self.declared: set[str] = set()
         self.stencils: dict[tuple[str, str], Stencil] = {}
 
-    def declare(self, queues: set[str]) -> None:
-        """Declare queues that are new to it: RabbitMQ drops a message without a queue."""
-        for queue in queues - self.declared:
+    def declare(self, queue: str) -> None:
+        """Declare a queue that is new to it: RabbitMQ drops a message without a queue."""
+        if queue not in self.declared:
             app.amqp.queues[queue].bind(self.producer.channel).declare()
             self.declared.add(queue)
 

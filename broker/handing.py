@@ -1,20 +1,26 @@
 """Send tasks to the user's Celery application one by one, recording the outcome of each."""
 
-import struct
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from socket import gaierror
 from typing import Any
 
 import sqlalchemy as sa
-from amqp.exceptions import AccessRefused, MessageNacked, NotFound
+from amqp.exceptions import MessageNacked
+from amqp.serialization import dumps
 from kombu import Producer
-from kombu.exceptions import EncodeError
-from redis.exceptions import ResponseError
+from redis.exceptions import AuthenticationError, BusyLoadingError, ResponseError
 
 from broker.app import app, celery_connection, connect
 from broker.celery_rules import Application, rules_of
-from broker.errors import BROKER_ERRORS
+from broker.errors import (
+    BROKER_ERRORS,
+    SENDING_ERRORS,
+    Blame,
+    NoQueue,
+    blame_of,
+    why_not_taken,
+)
 from broker.in_use import settings_in_use
 from broker.kept import Kept
 from broker.left_alone import is_left_alone, leave_alone
@@ -35,38 +41,34 @@ logger = EventLog("minutebook.broker")
 
 # The most tasks on their way at a time, and so in doubt if the sender is killed.
 AT_A_TIME = 50
-# Answers of RabbitMQ to one message: its exchange is gone, or is forbidden to our account, or its
-# queue is full.
-NOT_FOR_US = (NotFound, AccessRefused, MessageNacked)
-# What drivers raise before they send anything.
-UNWRITABLE = (EncodeError, struct.error, ArithmeticError, RecursionError, TypeError, ValueError)
 # What a message needs in the broker: "queue" or "exchange", and a name.
 Place = tuple[str, str]
 # Errors before a connection is open, and answers of a server that took nothing.
-NOTHING_TAKEN = (ConnectionRefusedError, FileNotFoundError, gaierror, ResponseError)
-
-
-class Unwritable(Exception):
-    """A message that no driver can write, with the driver's error."""
+NOTHING_TAKEN = (
+    ConnectionRefusedError, FileNotFoundError, gaierror,
+    ResponseError, AuthenticationError, BusyLoadingError,
+)  # fmt: skip
+# In bytes: what else stands in the frame of a message's headers in AMQP.
+BESIDE_HEADERS = 2_048
 
 
 @dataclass
 class Outcome:
     """Messages that the broker certainly took or certainly did not take; the rest is in doubt.
 
-    `unwritable` are the errors of those that no broker can ever take.
+    `unsendable` are the errors of those that no broker will ever take.
     """
 
     accepted: list[Handed] = field(default_factory=list)
     refused: list[Handed] = field(default_factory=list)
-    unwritable: list[tuple[Handed, str]] = field(default_factory=list)
+    unsendable: list[tuple[Handed, str]] = field(default_factory=list)
     error: str | None = None
 
     def apart(self) -> Iterator["Outcome"]:
         """Yield an outcome for each message."""
         yield from (Outcome(accepted=[one]) for one in self.accepted)
         yield from (Outcome(refused=[one]) for one in self.refused)
-        yield from (Outcome(unwritable=[one]) for one in self.unwritable)
+        yield from (Outcome(unsendable=[one]) for one in self.unsendable)
 
 
 def hand_over(engine: sa.Engine, messages: Sequence[Message], application: Application) -> Sent:
@@ -111,7 +113,7 @@ def _settle_together(engine: sa.Engine, outcome: Outcome, settings: Settings) ->
     with engine.begin() as connection:
         wait_briefly(connection)
         handing.settle(connection, outcome.accepted, outcome.refused, settings.alert)
-        handing.fail_unwritable(connection, outcome.unwritable, settings.alert)
+        handing.fail_unsendable(connection, outcome.unsendable, settings.alert)
 
 
 def _settle_alone(engine: sa.Engine, one: Outcome, settings: Settings) -> None:
@@ -134,7 +136,7 @@ def _log(outcome: Outcome, begun: int) -> None:
         "broker of the Celery application unavailable, {waiting} tasks wait, "
         "{in_doubt} are in doubt: {error}",
         len(outcome.refused),
-        begun - len(outcome.accepted) - len(outcome.refused) - len(outcome.unwritable),
+        begun - len(outcome.accepted) - len(outcome.refused) - len(outcome.unsendable),
         outcome.error,
     )
 
@@ -151,55 +153,45 @@ def send_each(handed: Sequence[Handed], application: Application) -> Outcome:
         return Outcome(refused=list(handed), error=text_of(error))
     for number, one in enumerate(handed):
         try:
-            is_taken = _send(one, missing, application)
-        except Unwritable as error:
-            outcome.unwritable.append((one, str(error)))
-        except BROKER_ERRORS as error:
-            left = number if _took_nothing(error) else number + 1
-            outcome.refused += handed[left:]
-            outcome.error = text_of(error)
-            return outcome
+            _send(one, missing, application)
+        except SENDING_ERRORS as error:
+            blame = blame_of(error)
+            if blame is Blame.BROKER:
+                left = number if _took_nothing(error) else number + 1
+                outcome.refused += handed[left:]
+                outcome.error = text_of(error)
+                break
+            if blame is Blame.MESSAGE:
+                outcome.unsendable.append((one, why_not_taken(error)))
+            else:
+                outcome.refused.append(one)
+                why = why_not_taken(error)
+                logger.warning(
+                    "queue_refuses", "nothing was sent to {queue}: {error}", one.queue, why
+                )
         else:
-            (outcome.accepted if is_taken else outcome.refused).append(one)
+            outcome.accepted.append(one)
     return outcome
 
 
-def _send(one: Handed, missing: Collection[Place], application: Application) -> bool:
-    """Send a task; return whether the broker took it. Why it did not is logged."""
-    is_full = False
+def _send(one: Handed, missing: Collection[Place], application: Application) -> None:
+    """Send a task; raises one of SENDING_ERRORS if the broker did not take it."""
+    kind, name = place = _place(one)
+    if place in missing:
+        raise NoQueue(f"the broker has no {kind} {name}; start a worker for it")
     try:
-        if _place(one) not in missing and _link(application).send(one):
-            return True
-    except NOT_FOR_US as error:
-        # The broker took nothing, and has closed the channel unless the queue is full.
-        _kept_for(application).drop()
-        is_full = isinstance(error, MessageNacked)
-    except (Unwritable, *BROKER_ERRORS):
-        _kept_for(application).drop()
+        _link(application).send(one)
+    except SENDING_ERRORS as error:
+        # After others, RabbitMQ has closed the channel.
+        if not isinstance(error, NoQueue | MessageNacked):
+            _kept_for(application).drop()
         raise
-    _log_refused(one, is_missing=_place(one) in missing, is_full=is_full)
-    return False
 
 
 def _place(one: Handed) -> Place:
     """Return the kind and name of what a message needs in the broker."""
     exchange = one.hand_over.exchange
     return ("queue", one.queue) if exchange is None else ("exchange", exchange)
-
-
-def _log_refused(one: Handed, *, is_missing: bool, is_full: bool) -> None:
-    if is_full:
-        logger.warning(
-            "queue_full", "the broker refuses what is sent to {queue}: the queue is full", one.queue
-        )
-    elif is_missing:
-        logger.warning(
-            "queue_missing", "the broker has no {kind} {name}; start a worker for it", *_place(one)
-        )
-    else:
-        logger.warning(
-            "queue_unbound", "no queue is bound to {exchange}; start a worker for it", one.queue
-        )
 
 
 def _took_nothing(error: BaseException | None) -> bool:
@@ -250,18 +242,13 @@ class _Link:
                 return False
         return True
 
-    def send(self, one: Handed) -> bool:
-        """Send a task; return False if an AMQP broker has no queue for it, and gave it back.
-
-        Raises Unwritable, and one of BROKER_ERRORS.
-        """
+    def send(self, one: Handed) -> None:
+        """Send a task; raises one of SENDING_ERRORS."""
         self.is_returned = False
-        try:
-            self._publish(one)
-        except UNWRITABLE as error:
-            raise Unwritable(text_of(error)) from error
+        self._publish(one)
         # The broker gives a message back before it confirms it.
-        return not self.is_returned
+        if self.is_returned:
+            raise NoQueue(f"no queue is bound to {one.queue}; start a worker for it")
 
     def _publish(self, one: Handed) -> None:
         text, task = str(one.id), one.hand_over
@@ -269,20 +256,27 @@ class _Link:
         made = app.amqp.as_task_v2(
             text, task.task, task.args, task.kwargs, origin=ORIGIN, expires=expires_s
         )
+        headers = {**task.headers, **made.headers, HEADER: one.header}
+        self._check(headers)
         self.producer.publish(
             made.body,
             exchange=task.exchange or "",
             routing_key=task.routing_key if task.exchange else one.queue,
             serializer="json",
-            headers={
-                **task.headers,
-                **made.headers,
-                HEADER: one.header,
-            },
+            headers=headers,
             priority=task.priority,
             **made.properties,
             **({"mandatory": True} if self.is_amqp else {}),
         )
+
+    def _check(self, headers: dict[str, Any]) -> None:
+        """Raise ValueError for headers that one frame cannot hold: RabbitMQ would hang up."""
+        if not self.is_amqp:
+            return
+        most = self.connection.connection.frame_max - BESIDE_HEADERS
+        size = len(dumps("F", (headers,)))
+        if size > most:
+            raise ValueError(f"its headers have {size:,} bytes, and the broker takes {most:,}")
 
 
 # One for each broker, with the options that name its lists.

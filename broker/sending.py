@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import sqlalchemy as sa
 
@@ -28,7 +28,7 @@ from models.errors import BrokerUnavailable
 from models.operation import OperationState
 from models.store import notices, pauses
 from models.store.notices import Owed
-from models.store.operations import backfills, outbox
+from models.store.operations import backfills, handing, outbox
 from models.store.operations.backfills import Turn
 from models.store.operations.finish import Ended
 from models.store.operations.outbox import Message
@@ -36,6 +36,9 @@ from runtime.config import Settings
 from runtime.database import DATABASE_AWAY, reading, reason_of, unhurried
 from runtime.db_retry import in_transaction
 from runtime.logs.events import EventLog
+
+if TYPE_CHECKING:
+    from broker.app import Refusal
 
 logger = EventLog("minutebook.broker")
 
@@ -64,6 +67,8 @@ class _Kind(Generic[T]):
     message: Callable[[T], Message]
     took: Write[T]
     left: Write[T]
+    # None if it is kept: a later tick tries again.
+    fail: Callable[[sa.Connection, Sequence[T], str], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,23 +208,42 @@ def _send(engine: sa.Engine, rows: Sequence[T], kind: _Kind[T]) -> Sent:
         return Sent(0)
     from broker.app import publish
 
-    count = 0
+    count = seen = 0
     try:
-        for taken in publish([kind.message(row) for row in rows]):
-            _write(engine, kind.took, rows[count : count + len(taken)])
+        for chunk, refused in publish([kind.message(row) for row in rows]):
+            its = list(zip(chunk, rows[seen : seen + len(chunk)], strict=True))
+            seen += len(chunk)
+            taken = [row for message, row in its if message.queue not in refused]
+            _write(engine, kind.took, taken)
             count += len(taken)
+            for queue, refusal in refused.items():
+                left = [row for message, row in its if message.queue == queue]
+                _refuse(engine, left, kind, (queue, refusal))
     except BrokerUnavailable as error:
-        left = rows[count:]
+        unsent = rows[seen:]
         logger.warning(
             "broker_unavailable",
             "broker unavailable, {waiting} {kind} wait: {error}",
-            len(left),
+            len(unsent),
             kind.name,
             error,
         )
-        _write(engine, kind.left, left)
+        _write(engine, kind.left, unsent)
         return Sent(count, str(error))
     return Sent(count)
+
+
+def _refuse(
+    engine: sa.Engine, rows: Sequence[T], kind: _Kind[T], by: tuple[str, "Refusal"]
+) -> None:
+    """Fail what its queue will never take, and keep what it may take later."""
+    queue, refusal = by
+    listed, fail = OURS.listed(queue), kind.fail
+    logger.warning("queue_refuses", "nothing was sent to {queue}: {error}", listed, refusal.why)
+    if fail is None or refusal.may_be_taken:
+        _write(engine, kind.left, rows)
+    else:
+        _write(engine, lambda connection, its: fail(connection, its, refusal.why), rows)
 
 
 def _write(engine: sa.Engine, write: Write[T], rows: Sequence[T]) -> None:
@@ -227,7 +251,13 @@ def _write(engine: sa.Engine, write: Write[T], rows: Sequence[T]) -> None:
 
 
 _OPERATIONS: _Kind[Message] = _Kind(
-    "operations", lambda message: message, outbox.mark_sent, outbox.release_unsent
+    "operations",
+    lambda message: message,
+    outbox.mark_sent,
+    outbox.release_unsent,
+    lambda connection, messages, why: handing.fail_unsendable(
+        connection, [(one, why) for one in messages], settings_in_use().alert
+    ),
 )
 _BACKFILLS: _Kind[Turn] = _Kind(
     "backfills",

@@ -5,7 +5,7 @@ one, and the others are written by its pattern, in a tenth of the time.
 """
 
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from secrets import token_hex
 from typing import Any
@@ -21,6 +21,8 @@ RedisChannel: Any = redis.Channel
 _ID = UUID("5e0a8c1e-57e9-4c11-8a3b-c0ffee57e9c1")
 _ATTEMPT = 1_618_033_988
 
+# Of queues.
+Errors = Iterable[tuple[str, Exception]]
 # Publishes a message by a producer.
 Publish = Callable[[Any, Message], None]
 
@@ -77,9 +79,13 @@ def _with_places(text: str, places: dict[str, str]) -> str:
     return text
 
 
-def push(channel: Any, messages: Sequence[tuple[Stencil, Message]]) -> None:
-    """Push messages in one round trip, all or none, in their order within each queue."""
+def push(channel: Any, messages: Sequence[tuple[Stencil, Message]]) -> Errors:
+    """Push messages in one round trip, in their order within each queue.
+
+    Return the queues that took none of theirs, each with the error.
+    """
     texts: dict[str, list[str]] = {}
+    queue_of = {stencil.key: message.queue for stencil, message in messages}
     # Random once: asking the system for each message takes as long as writing it.
     begin = token_hex(12)
     for number, (stencil, message) in enumerate(messages):
@@ -88,4 +94,6 @@ def push(channel: Any, messages: Sequence[tuple[Stencil, Message]]) -> None:
     with channel.conn_or_acquire() as client, client.pipeline(transaction=False) as pipeline:
         for key, its in texts.items():
             pipeline.lpush(key, *its)
-        pipeline.execute()
+        answers = pipeline.execute(raise_on_error=False)
+    found = zip(texts, answers, strict=True)
+    return [(queue_of[key], answer) for key, answer in found if isinstance(answer, Exception)]

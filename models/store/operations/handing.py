@@ -5,7 +5,7 @@ broker accepted the message, or it did not. If that is uncertain, the operation 
 reservation expires: a task is never sent twice in one attempt.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from models.action.plan import Plan
 from models.celery_task import CeleryRules, HandOver
 from models.errors import LeaseLost
-from models.operation import OperationState
+from models.operation import UNSTARTED, OperationState
 from models.sql import database_now, is_still
 from models.store import notices, presence
 from models.store.conditions import ITS_REVISION
@@ -39,6 +39,7 @@ FOLLOWED_WITHIN = timedelta(minutes=10)
 # How long an accepted message may wait in its queue.
 TAKEN_WITHIN = timedelta(hours=1)
 UNCERTAIN = "send uncertain"
+UNSENDABLE = "send refused"
 UNCERTAIN_ERROR = "it is uncertain whether the broker took the message: it was not sent again"
 NO_TASK = "its action no longer names the task to send"
 UNFOLLOWED = "no worker follows it"
@@ -166,13 +167,13 @@ def settle(
         connection.execute(_released(one))
 
 
-def fail_unwritable(
-    connection: sa.Connection, found: Sequence[tuple[Handed, str]], alerts: AlertSettings
+def fail_unsendable(
+    connection: sa.Connection, found: Iterable[tuple[Handed | Message, str]], alerts: AlertSettings
 ) -> None:
-    """Fail operations whose messages cannot be written, each with its error."""
+    """Fail unstarted operations whose messages no broker will ever take, each with its error."""
     for one, error in found:
-        text = f"the message cannot be written: {error}"
-        _fail(connection, (one.id, one.attempt), text, alerts, "broken")
+        text = f"its message to queue {one.queue} was refused: {error}"
+        _fail(connection, (one.id, one.attempt), text, alerts, UNSENDABLE)
 
 
 def _queued(one: Handed) -> sa.Update:
@@ -238,7 +239,7 @@ def _fail(
     reason: str = "not allowed",
 ) -> None:
     failed = Ending(
-        OperationState.FAILED, error=error, reason=reason, is_failure=True, since=PENDING
+        OperationState.FAILED, error=error, reason=reason, is_failure=True, since=UNSTARTED
     )
 
     def act() -> None:

@@ -134,10 +134,10 @@ def test_what_the_broker_took_before_it_broke_is_not_sent_again(
     ready = make_ready(engine, 2)
     send_all = app._flush
 
-    def breaks_after_one(chunk: Sequence[Message]) -> None:
+    def breaks_after_one(chunk: Sequence[Message]) -> dict[str, Exception]:
         if chunk[0] != ready[0]:
             raise ConnectionError("reset by peer")
-        send_all(chunk)
+        return send_all(chunk)
 
     monkeypatch.setattr(app, "FLUSH_SIZE", 1)
     monkeypatch.setattr(app, "_flush", breaks_after_one)

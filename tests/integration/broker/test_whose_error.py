@@ -1,0 +1,268 @@
+"""Whose error it is: while the broker refuses everything all wait; one message's stops no other."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from uuid import UUID
+
+import pytest
+import sqlalchemy as sa
+from pydantic import SecretStr
+
+from broker.app import configure
+from models.sql import database_now
+from models.tables import operations
+from runtime.clock import monotonic, wait_for
+from runtime.config import Settings
+from runtime.database import make_engine
+from scheduler.dispatch import dispatch_notices, dispatch_ready
+from tests.celery_messages import allowing, celery_action, celery_messages
+from tests.factories import make_action, make_operation, row_of, update_operation
+from tests.rabbitmq import RabbitMQ
+from tests.servers import Broker
+
+NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
+# Of a list of messages, a text instead.
+ALIEN = "another program's"
+
+
+@pytest.fixture
+def engine(engine: sa.Engine, settings: Settings) -> Iterator[sa.Engine]:
+    """An installation on Redis, whose application is at the same one."""
+    configure(allowing(settings, "shop.*"))
+    yield engine
+    configure(settings)
+
+
+@pytest.fixture
+def on_rabbitmq(rabbitmq: RabbitMQ, home_of: Callable[[str], Settings]) -> Iterator[sa.Engine]:
+    """An installation on RabbitMQ, with the queue `shop` of its application."""
+    its = {"broker_url": SecretStr(rabbitmq.url)}
+    settings = allowing(home_of("sqlite").model_copy(update=its), "shop.*")
+    configure(settings)
+    with rabbitmq.channel() as channel:
+        channel.queue_delete("shop")
+        channel.queue_declare("shop", durable=True, auto_delete=False)
+    engine = make_engine(settings)
+    yield engine
+    engine.dispose()
+
+
+def ours(engine: sa.Engine, queue: str = "quick") -> UUID:
+    """Record an operation of our workers that is due."""
+    action = make_action(engine, name=f"of queue {queue}", policy={"queue": queue})
+    return _due(engine, make_operation(engine, action, NOON))
+
+
+def theirs(engine: sa.Engine, queue: str = "celery") -> UUID:
+    """Record an operation of the application's workers that is due."""
+    action = celery_action(engine, name=f"sent to {queue}", step={"queue": queue})
+    return _due(engine, make_operation(engine, action, NOON))
+
+
+def _due(engine: sa.Engine, id: UUID) -> UUID:
+    update_operation(engine, id, not_before=database_now(-1.0))
+    return id
+
+
+def become_due(engine: sa.Engine) -> None:
+    with engine.begin() as connection:
+        connection.execute(sa.update(operations).values(not_before=database_now(-1.0)))
+
+
+@contextmanager
+def broken(broker: Broker, *commands: tuple[str, ...], undo: tuple[str, ...]) -> Iterator[None]:
+    with broker.client() as client:
+        try:
+            for command in commands:
+                client.execute_command(*command)
+            yield
+        finally:
+            client.execute_command(*undo)
+
+
+@contextmanager
+def read_only(broker: Broker) -> Iterator[None]:
+    with broken(broker, ("REPLICAOF", "127.0.0.1", "1"), undo=("REPLICAOF", "NO", "ONE")):
+        yield
+
+
+@contextmanager
+def master_down(broker: Broker) -> Iterator[None]:
+    stale = ("CONFIG", "SET", "replica-serve-stale-data")
+    with broken(broker, (*stale, "no"), undo=(*stale, "yes")), read_only(broker):
+        yield
+
+
+@contextmanager
+def out_of_memory(broker: Broker) -> Iterator[None]:
+    most = ("CONFIG", "SET", "maxmemory")
+    with broken(broker, (*most, "1"), undo=(*most, "0")):
+        yield
+
+
+@contextmanager
+def not_saved(broker: Broker) -> Iterator[None]:
+    """Let Redis refuse writes since it could not save: a folder has the name of its file."""
+    save = ("CONFIG", "SET", "save")
+    dump = broker.folder / "dump.rdb"
+    dump.unlink(missing_ok=True)
+    dump.mkdir()
+    with broker.client() as client, broken(broker, (*save, "3600 1"), undo=(*save, "")):
+        client.bgsave()
+        assert wait_for(lambda: client.info("persistence")["rdb_last_bgsave_status"] == "err", 20)
+        yield
+    dump.rmdir()
+
+
+@contextmanager
+def wants_a_password(broker: Broker) -> Iterator[None]:
+    password = ("CONFIG", "SET", "requirepass")
+    kill = ("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+    with broken(broker, (*password, "secret"), kill, undo=(*password, "")):
+        yield
+
+
+@pytest.mark.parametrize(
+    "state", [read_only, master_down, out_of_memory, not_saved, wants_a_password]
+)
+def test_while_the_broker_refuses_everything_all_wait_and_are_sent_afterwards(
+    engine: sa.Engine, broker: Broker, state: Callable[[Broker], Iterator[None]]
+) -> None:
+    own, its = ours(engine), theirs(engine)
+
+    with state(broker):  # type: ignore[attr-defined]
+        refused = dispatch_ready(engine)
+
+    rows = [row_of(engine, id) for id in (own, its)]
+    assert (refused.count, refused.error is not None) == (0, True)
+    assert [(row["state"], row["handing_at"]) for row in rows] == [("pending", None)] * 2
+    become_due(engine)
+    assert dispatch_ready(engine).error is None
+    assert [row_of(engine, id)["state"] for id in (own, its)] == ["queued", "handed_over"]
+
+
+def test_a_key_that_is_no_queue_fails_the_task_sent_there_and_no_other(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    with broker.client() as client:
+        client.set("wrong", ALIEN)
+    sent = [theirs(engine, "celery"), ours(engine)]
+    wrong = theirs(engine, "wrong")
+    sent.append(theirs(engine, "shop"))
+
+    assert dispatch_ready(engine).error is None
+
+    row = row_of(engine, wrong)
+    assert (row["state"], row["reason"], row["sendings"]) == ("failed", "send refused", 0)
+    assert "its message to queue wrong was refused: ResponseError: WRONGTYPE" in row["error"]
+    assert [row_of(engine, id)["state"] for id in sent] == ["handed_over", "queued", "handed_over"]
+    assert len(celery_messages(broker)) == len(celery_messages(broker, "shop")) == 1
+    with broker.client() as client:
+        assert client.get("wrong") == ALIEN.encode()
+
+
+def test_a_key_that_is_no_queue_of_ours_fails_what_is_sent_there_and_nothing_else(
+    engine: sa.Engine, broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    with broker.client() as client:
+        client.set("minutebook.wrong", ALIEN)
+    before, wrong, after = ours(engine), ours(engine, "wrong"), ours(engine, "reports")
+    its = theirs(engine)
+
+    assert dispatch_ready(engine).error is None
+
+    row = row_of(engine, wrong)
+    assert (row["state"], row["reason"]) == ("failed", "send refused")
+    assert "its message to queue wrong was refused: ResponseError: WRONGTYPE" in row["error"]
+    assert [row_of(engine, id)["state"] for id in (before, after)] == ["queued"] * 2
+    assert row_of(engine, its)["state"] == "handed_over"
+    assert [len(broker.messages(queue)) for queue in ("quick", "reports")] == [1, 1]
+    assert "nothing was sent to minutebook.wrong: ResponseError: WRONGTYPE " in caplog.text
+
+
+def test_notices_wait_while_the_key_of_their_queue_is_no_queue(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    with broker.client() as client:
+        client.set("minutebook.quick", ALIEN)
+    hooks = {"on_failure": [{"mail": "ann@example.com"}]}
+    action = make_action(engine, hooks=hooks)
+    _due(engine, make_operation(engine, action, NOON))
+    dispatch_ready(engine)
+
+    kept = dispatch_notices(engine)
+
+    assert (kept.count, kept.error) == (0, None)
+    with broker.client() as client:
+        client.delete("minutebook.quick")
+    assert dispatch_notices(engine).count == 1
+
+
+def test_a_queue_of_ours_that_rabbitmq_refuses_keeps_back_its_own_operations_alone(
+    on_rabbitmq: sa.Engine, rabbitmq: RabbitMQ, caplog: pytest.LogCaptureFixture
+) -> None:
+    with rabbitmq.channel() as channel:
+        channel.queue_declare(
+            "minutebook.other", durable=True, auto_delete=False, arguments={"x-max-length": 9}
+        )
+    sent = [ours(on_rabbitmq)]
+    kept = ours(on_rabbitmq, "other")
+    sent.append(ours(on_rabbitmq, "reports"))
+
+    assert dispatch_ready(on_rabbitmq).error is None
+
+    assert [row_of(on_rabbitmq, id)["state"] for id in sent] == ["queued"] * 2
+    assert row_of(on_rabbitmq, kept)["state"] == "pending"
+    assert "nothing was sent to minutebook.other: " in caplog.text
+
+
+def test_a_full_queue_of_ours_keeps_back_its_own_operations_alone(
+    on_rabbitmq: sa.Engine, rabbitmq: RabbitMQ, caplog: pytest.LogCaptureFixture
+) -> None:
+    full = '{"max-length": 0, "overflow": "reject-publish"}'
+    rabbitmq.control("set_policy", "full", "^minutebook[.]full$", full)
+    kept, sent = ours(on_rabbitmq, "full"), ours(on_rabbitmq)
+
+    assert dispatch_ready(on_rabbitmq).error is None
+
+    assert row_of(on_rabbitmq, kept)["state"] == "pending"
+    assert row_of(on_rabbitmq, sent)["state"] == "queued"
+    assert "nothing was sent to minutebook.full: its queue is full" in caplog.text
+
+
+def test_headers_that_one_frame_cannot_hold_fail_their_task_and_no_other(
+    on_rabbitmq: sa.Engine,
+) -> None:
+    """No document has such headers; a plan that was written by hand may."""
+    large = {"queue": "shop", "headers": {"note": "NOTE"}}
+    action = celery_action(on_rabbitmq, name="large", step=large)
+    wrong = _due(on_rabbitmq, make_operation(on_rabbitmq, action, NOON))
+    with on_rabbitmq.begin() as connection:
+        written = "UPDATE revisions SET plan = replace(plan, 'NOTE', :note)"
+        connection.execute(sa.text(written), {"note": "x" * 200_000})
+    sent = [theirs(on_rabbitmq, "shop"), ours(on_rabbitmq)]
+
+    assert dispatch_ready(on_rabbitmq).error is None
+
+    row = row_of(on_rabbitmq, wrong)
+    assert (row["state"], row["reason"]) == ("failed", "send refused")
+    assert "its headers have 200," in row["error"]
+    assert [row_of(on_rabbitmq, id)["state"] for id in sent] == ["handed_over", "queued"]
+
+
+def test_a_silent_rabbitmq_of_the_application_holds_up_a_tick_for_seconds_only(
+    on_rabbitmq: sa.Engine, rabbitmq: RabbitMQ
+) -> None:
+    theirs(on_rabbitmq, "shop")
+    dispatch_ready(on_rabbitmq)
+    with rabbitmq.channel() as channel:
+        channel.queue_declare("later", durable=True, auto_delete=False)
+    theirs(on_rabbitmq, "later")
+
+    began = monotonic()
+    with rabbitmq.silence():
+        sent = dispatch_ready(on_rabbitmq)
+
+    assert sent.error is not None
+    assert monotonic() - began < 20
