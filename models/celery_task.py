@@ -1,6 +1,7 @@
 """Tasks of the user's Celery application: what is sent, what may be, and what they take."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from fnmatch import fnmatchcase
@@ -17,6 +18,9 @@ from models.trust import TRUSTED, Trust
 DEFAULT_QUEUE = "celery"
 # The prefixes of its own exchanges there, which carry control commands and answers.
 EXCHANGE_PREFIXES = ("minutebook", "reply.minutebook")
+# What kombu keeps for itself in a broker: bindings, messages that are taken and not acknowledged,
+# mailboxes of remote control, events.
+RESERVED = re.compile(r"_kombu\..*|unacked(_index|_mutex)?|.*\.pidbox|celeryev.*", re.DOTALL)
 # What the text of a plan has that hands over a task.
 HANDED_OVER = '"hand_over":{'
 # The parameters of tasks; None where no worker says them.
@@ -79,8 +83,8 @@ class CeleryRules:
 
     def why_not_sent(self, handed: HandOver, queue: str) -> str | None:
         """Return why a task may not be sent as its plan says, None if it may."""
-        if handed.exchange is None and not self.allows_queue(queue):
-            return f"its queue {queue!r} {self.trust.why_not(option=f'--queue {queue}')}"
+        if handed.exchange is None and (why := self.why_not_to(queue)):
+            return f"its queue {queue!r} {why}"
         if not self.allows(handed.task):
             return self.why_not(handed.task)
         why = None if handed.exchange is None else self.why_not_by(handed.exchange)
@@ -92,15 +96,18 @@ class CeleryRules:
             return NO_EXCHANGES
         if exchange.startswith(EXCHANGE_PREFIXES):
             return "is one of Minutebook's own; name one of your application"
+        if RESERVED.fullmatch(exchange):
+            return KOMBUS
         return None if self.trust.is_trusted else self.trust.why_not()
 
-    def allows_queue(self, queue: str) -> bool:
-        """Return whether the small app may name a queue of the application's broker."""
-        return self.trust.allows_queue(queue, frozenset({DEFAULT_QUEUE}))
-
-    def reserves(self, queue: object) -> bool:
-        """Return whether `queue` is the name of a queue of Minutebook's own workers."""
-        return isinstance(queue, str) and queue.startswith(QUEUE_PREFIX)
+    def why_not_to(self, queue: str) -> str | None:
+        """Return why no task may be sent to a queue, None if one may."""
+        if queue.startswith(QUEUE_PREFIX):
+            return OURS
+        if RESERVED.fullmatch(queue):
+            return KOMBUS
+        is_allowed = self.trust.allows_queue(queue, frozenset({DEFAULT_QUEUE}))
+        return None if is_allowed else self.trust.why_not(option=f"--queue {queue}")
 
 
 NO_TASKS = CeleryRules()
@@ -124,17 +131,15 @@ def refusals(document: object, rules: CeleryRules, step: str) -> list[Problem]:
         why, other = rules.why_not_by(exchange), _policy_queue(document)
         found += [Problem(f"{path}.exchange", exchange, why)] if why else []
         found += [Problem("policy.queue", other, BESIDE_EXCHANGE)] if other is not None else []
-    else:
-        named = "policy.queue" if queue is None else f"{path}.queue"
-        found += _refused_queue(named, _policy_queue(document) if queue is None else queue, rules)
+        key = parameters.get("routing_key")
+        if isinstance(key, str) and RESERVED.fullmatch(key):
+            found.append(Problem(f"{path}.routing_key", key, KOMBUS))
+        return found
+    named = "policy.queue" if queue is None else f"{path}.queue"
+    name = _policy_queue(document) if queue is None else queue
+    if isinstance(name, str) and (why := rules.why_not_to(name)):
+        found.append(Problem(named, name, why))
     return found
-
-
-def _refused_queue(path: str, queue: object, rules: CeleryRules) -> Iterator[Problem]:
-    if rules.reserves(queue):
-        yield Problem(path, queue, OURS)
-    elif isinstance(queue, str) and not rules.allows_queue(queue):
-        yield Problem(path, queue, rules.trust.why_not(option=f"--queue {queue}"))
 
 
 NO_EXCHANGES = (
@@ -142,6 +147,10 @@ NO_EXCHANGES = (
     'exchange and routing_key, and write the queue as "queue"'
 )
 BESIDE_EXCHANGE = "has no effect with celery_task.exchange, which routes the message; remove one"
+KOMBUS = (
+    "is a name that kombu, the library of Celery, keeps for itself in the broker; name one that "
+    "your application's workers listen to"
+)
 OURS = (
     f"names a queue of Minutebook's own workers, which do not know this task ({QUEUE_PREFIX}…); "
     "name one that your application's workers listen to"

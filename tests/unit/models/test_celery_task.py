@@ -65,6 +65,33 @@ def test_a_queue_of_our_own_workers_is_refused(queue: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "name",
+    [
+        "_kombu.binding.celery", "unacked", "unacked_index", "unacked_mutex",
+        "celery@host.celery.pidbox", "1d.reply.celery.pidbox", "celeryev", "celeryev.1d",
+    ],
+)  # fmt: skip
+def test_a_name_that_kombu_keeps_is_refused(name: str) -> None:
+    by_queue, by_policy = task(queue=name), {**task(), "policy": {"queue": name}}
+    by_exchange = task(exchange=name, routing_key=name)
+
+    found = [refusals(one, RULES, "celery_task") for one in (by_queue, by_policy, by_exchange)]
+
+    assert [[one.path.rpartition(".")[2] for one in its] for its in found] == [
+        ["queue"],
+        ["queue"],
+        ["exchange", "routing_key"],
+    ]
+    assert all("kombu" in one.remedy for its in found for one in its)
+    assert "kombu" in str(RULES.why_not_sent(HandOver("crm.sync"), name))
+
+
+@pytest.mark.parametrize("queue", ["unacked_orders", "kombu", "pidbox", "celery", "my.unacked"])
+def test_a_name_that_is_like_one_of_kombu_s_is_allowed(queue: str) -> None:
+    assert refusals(task(queue=queue), RULES, "celery_task") == []
+
+
+@pytest.mark.parametrize(
     ("rules", "remedy"),
     [
         pytest.param(RULES, None, id="trusted"),

@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+from amqp.serialization import dumps
 from pydantic import ValidationError
 
 from data.steps.refresh import RefreshParameters
@@ -48,6 +49,17 @@ def test_a_celery_task_has_arguments_and_a_queue() -> None:
     assert step.parameters == document["celery_task"]
 
 
+
+
+@pytest.mark.parametrize("headers", [{"n": "x" * 65_520}, {"n": [1] * 7_000}, {"ü" * 50: {}}])
+def test_headers_together_are_bounded(headers: dict[str, Any]) -> None:
+    """By what they take at most in a message of AMQP, which is less than half a frame."""
+    assert read({"celery_task": {"task": "t", "headers": headers}})
+
+    more = {**headers, "m": [1] * 8_000}
+    with pytest.raises(ValidationError, match=r"too large \(.*write at most 65,536"):
+        read({"celery_task": {"task": "t", "headers": more}})
+    assert len(dumps("F", (headers,))) < 65_536
 
 
 def test_a_job_has_a_url_and_meta() -> None:
