@@ -22,8 +22,9 @@ def dispatch_ready(engine: sa.Engine, to_ours: bool = True) -> Sent:
 
     Unless `to_ours`, those of our own workers wait for a later tick.
     """
+    error = None if to_ours else "unavailable a moment ago"
     reserve = partial(outbox.reserve_sendable, to_ours=to_ours)
-    return _dispatch(engine, reserve, send_reserved)
+    return _dispatch(engine, reserve, partial(send_reserved, error=error), error)
 
 
 def dispatch_backfills(engine: sa.Engine) -> Sent:
@@ -40,8 +41,12 @@ def _dispatch(
     engine: sa.Engine,
     reserve: Callable[[sa.Connection, int, datetime], Sequence[T]],
     send: Callable[[sa.Engine, Sequence[T]], Sent],
+    known: str | None = None,
 ) -> Sent:
-    """Send what is sendable at the start; what a worker puts back meanwhile waits for a tick."""
+    """Send what is sendable at the start; what a worker puts back meanwhile waits for a tick.
+
+    `known` is the error that our broker has already.
+    """
     count = 0
     application_error: str | None = None
     begun_at: datetime | None = None
@@ -56,5 +61,5 @@ def _dispatch(
         sent = send(engine, reserved)
         count += sent.count
         application_error = sent.application_error or application_error
-        if sent.error is not None:
+        if sent.error != known:
             return Sent(count, sent.error, application_error)
