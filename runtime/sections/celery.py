@@ -29,7 +29,6 @@ class CelerySettings(Section):
     priority_steps: Annotated[tuple[int, ...], BeforeValidator(split)] = Field(
         (), description="that application's priority_steps in Redis, by commas"
     )
-    )
     hide: str = Field(
         r"(?i)(?:passw(?:or)?d|secret|token|api[_-]?key|authorization)['\"]?\s*[=:]\s*"
         r"(?:['\"]?(?:bearer|basic)\s+)?\S+"

@@ -12,7 +12,6 @@ from fastapi import FastAPI
 
 from broker.app import configure
 from models.roles import Role
-from models.store.presence import Seen, follower_seen
 from runtime.config import Settings
 from runtime.egress.guard import authorities
 from runtime.sections.web import WorkSettings

@@ -49,8 +49,6 @@ def test_a_celery_task_has_arguments_and_a_queue() -> None:
     assert step.parameters == document["celery_task"]
 
 
-
-
 @pytest.mark.parametrize("headers", [{"n": "x" * 65_520}, {"n": [1] * 7_000}, {"ü" * 50: {}}])
 def test_headers_together_are_bounded(headers: dict[str, Any]) -> None:
     """By what they take at most in a message of AMQP, which is less than half a frame."""
