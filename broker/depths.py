@@ -7,7 +7,7 @@ from typing import Any
 from kombu import Connection, Queue
 
 from broker.app import AMQP, declare_anew, kept, kept_producer
-from broker.errors import BROKER_ERRORS, FORBIDDEN, unavailable
+from broker.errors import BROKER_ERRORS, FORBIDDEN, Blame, blame_of, unavailable
 from models.carriers import OURS
 
 
@@ -38,7 +38,7 @@ def _depths(queues: Collection[str]) -> Mapping[str, int]:
 
 
 def depth(connection: Connection, name: str) -> int | None:
-    """Return how many messages a queue holds, None if it is missing; raises BROKER_ERRORS.
+    """Return how many messages a queue holds, None if it is none; raises BROKER_ERRORS.
 
     Lists of priorities count; what a worker has taken counts where the broker tells.
     """
@@ -48,7 +48,7 @@ def depth(connection: Connection, name: str) -> int | None:
         try:
             declared: Any = Queue(name, channel=channel).queue_declare(passive=True)
             return int(declared.message_count)
-        except FORBIDDEN:
-            raise
-        except connection.channel_errors:
+        except BROKER_ERRORS as error:
+            if isinstance(error, FORBIDDEN) or blame_of(error) is Blame.BROKER:
+                raise
             return None
