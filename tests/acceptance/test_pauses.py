@@ -1,0 +1,45 @@
+"""What was sent before a pause is held: workers that take it put it back, and run none of it."""
+
+import os
+
+import sqlalchemy as sa
+
+from models.tables import operations
+from runtime.database import reading
+from tests.acceptance.installation import Installation
+from tests.acceptance.processes import until
+
+# As many as `COUNT=5000` says: a worker takes some 300 a second.
+COUNT = int(os.environ.get("COUNT", "100"))
+WITHIN_S = 30 + COUNT / 20
+
+
+def states(installation: Installation) -> dict[str, int]:
+    query = sa.select(operations.c.state, sa.func.count()).group_by(operations.c.state)
+    with reading(installation.engine) as connection:
+        return {state: count for state, count in connection.execute(query)}
+
+
+def test_nothing_that_was_sent_runs_in_a_pause_and_all_of_it_runs_once_after(
+    installation: Installation,
+) -> None:
+    at_once = {"overlap": "allow", "catch_up": "all", "look_back": "P7D"}
+    action = installation.action(operations={"maintenance": True}, policy=at_once)
+    for minutes_ago in range(COUNT):
+        installation.operation(action, minutes_ago)
+    installation.tick()
+    assert states(installation) == {"queued": COUNT}
+
+    paused = installation.cli("pause", "--queue", "quick", "--reason", "a migration")
+    installation.worker(concurrency=2, is_awaited=True)
+    until(lambda: states(installation) == {"pending": COUNT}, "all are put back", WITHIN_S)
+    installation.tick()
+
+    assert paused["waiting"] == COUNT
+    assert states(installation) == {"pending": COUNT}
+    installation.cli("resume", "--queue", "quick")
+    installation.tick()
+    until(lambda: states(installation) == {"success": COUNT}, "all have run", WITHIN_S)
+    with reading(installation.engine) as connection:
+        attempts = connection.execute(sa.select(operations.c.attempt).distinct()).scalars().all()
+    assert attempts == [1]
