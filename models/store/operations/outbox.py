@@ -165,16 +165,28 @@ def queued(connection: sa.Connection) -> list[Queued]:
 
 def release_lost(connection: sa.Connection, queue: str) -> int:
     """Let the silent operations of a queue be sent again now; return how many."""
-    silent = (operations.c.queue == queue, *_IN_THE_BROKER, _IS_SILENT)
-    released = sa.update(operations).where(*silent).values(not_before=database_now())
-    return connection.execute(released).rowcount
+    return _resend(connection, queue, _IS_SILENT, database_now())
 
 
 def put_off(connection: sa.Connection, queue: str) -> None:
     """Put off sending again what still waits in a queue."""
-    due = (operations.c.queue == queue, *_IN_THE_BROKER, _IS_DUE)
-    later = sa.update(operations).where(*due).values(not_before=database_now(FIRST_RESEND))
-    connection.execute(later)
+    _resend(connection, queue, _IS_DUE, database_now(FIRST_RESEND))
+
+
+def _resend(
+    connection: sa.Connection, queue: str, which: sa.ColumnElement[bool], at: sa.ColumnElement[Any]
+) -> int:
+    """Let these of a queue be sent again at an instant; return how many.
+
+    What another process has locked is left out: it is being claimed or sent.
+    """
+    those = (
+        sa.select(operations.c.id)
+        .where(operations.c.queue == queue, *_IN_THE_BROKER, which)
+        .with_for_update(skip_locked=True)
+    )
+    later = sa.update(operations).where(operations.c.id.in_(those.scalar_subquery()))
+    return connection.execute(later.values(not_before=at)).rowcount
 
 
 def release_after_clock(

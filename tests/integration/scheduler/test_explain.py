@@ -21,7 +21,6 @@ from models.values import format_instant
 from runtime.config import Settings
 from runtime.database import reading
 from scheduler.changes import change, deletion, editing
-from scheduler.dispatch import dispatch_ready
 from scheduler.explain import Explanation, explain
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
@@ -169,41 +168,6 @@ def test_one_that_waits_without_a_worker_says_which_queue(engine: sa.Engine, why
     with engine.begin() as connection:
         presence.worker_seen(connection, presence.Seen("one", "heavy,quick", 1))
     assert why(action, SEVEN).text.endswith("waits for a free worker")
-
-
-def test_one_that_waits_for_its_turn_says_so(engine: sa.Engine, why: Why) -> None:
-    make_action(engine, app=make_app(engine, "other"), name="its own")
-    action = make_weekly(engine, policy={"overlap": "allow"})
-    before = make_operation(engine, action, SEVEN - MINUTE)
-    make_operation(engine, action, SEVEN)
-    with engine.begin() as connection:
-        connection.execute(sa.update(operations).values(not_before=database_now(-1.0)))
-    dispatch_ready(engine)
-
-    found = why(action, SEVEN)
-
-    assert row_of(engine, before)["state"] == "queued"
-    assert found.verdict == "pending"
-    turn = "waits for its turn on queue quick: it is the next of its small app"
-    assert f"{turn}, but no worker listens to queue quick" in found.text
-    with engine.begin() as connection:
-        presence.worker_seen(connection, presence.Seen("one", "quick", 1))
-    assert why(action, SEVEN).text.endswith(turn)
-
-
-def test_one_that_waits_for_its_turn_says_what_goes_before_it(engine: sa.Engine, why: Why) -> None:
-    action = make_weekly(engine, policy={"overlap": "allow", "priority": -5})
-    urgent = make_action(engine, name="urgent", policy={"overlap": "allow", "priority": 70})
-    for one in (*(SEVEN - number * MINUTE for number in (3, 2, 1)), SEVEN):
-        make_operation(engine, action, one)
-    first = make_operation(engine, urgent, SEVEN)
-    with engine.begin() as connection:
-        connection.execute(sa.update(operations).values(turn="waits"))
-
-    text = why(action, SEVEN).text
-
-    before = f"4 of its small app go before it by priority and age, first {first} (priority 70)"
-    assert f"waits for its turn on queue quick: {before}; its own priority is -5" in text
 
 
 def test_one_that_is_not_sent_says_what_keeps_the_daemon(engine: sa.Engine, why: Why) -> None:
