@@ -1,6 +1,6 @@
 """Send tasks to the user's Celery application one by one, recording the outcome of each."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from socket import gaierror
 from typing import Any
@@ -41,8 +41,6 @@ logger = EventLog("minutebook.broker")
 
 # The most tasks on their way at a time, and so in doubt if the sender is killed.
 AT_A_TIME = 50
-# What a message needs in the broker: "queue" or "exchange", and a name.
-Place = tuple[str, str]
 # Errors before a connection is open, and answers of a server that took nothing.
 NOTHING_TAKEN = (
     ConnectionRefusedError, FileNotFoundError, gaierror,
@@ -63,6 +61,18 @@ class Outcome:
     refused: list[Handed] = field(default_factory=list)
     unsendable: list[tuple[Handed, str]] = field(default_factory=list)
     error: str | None = None
+    # Queues that took nothing: what else was to go there is refused unasked.
+    closed: set[str] = field(default_factory=set)
+
+    def refuse(self, one: Handed, error: Exception) -> None:
+        """Note an error that is this message's, or its queue's."""
+        why = why_not_taken(error)
+        if blame_of(error) is Blame.MESSAGE:
+            self.unsendable.append((one, why))
+            return
+        self.refused.append(one)
+        self.closed.add(one.queue)
+        logger.warning("queue_refuses", "nothing was sent to {queue}: {error}", one.queue, why)
 
     def apart(self) -> Iterator["Outcome"]:
         """Yield an outcome for each message."""
@@ -85,7 +95,7 @@ def hand_over(engine: sa.Engine, messages: Sequence[Message], application: Appli
         with engine.begin() as connection:
             handed = handing.begin(connection, chunk, rules_of(settings), settings.alert)
         begun_at = monotonic()
-        outcome = send_each(handed, application)
+        outcome = send_each(handed, application) if handed else Outcome()
         _settle(engine, outcome, settings)
         count += len(outcome.accepted)
         if outcome.error is not None:
@@ -144,41 +154,29 @@ def _log(outcome: Outcome, begun: int) -> None:
 def send_each(handed: Sequence[Handed], application: Application) -> Outcome:
     """Send tasks one by one until the broker fails; return the outcome of each."""
     outcome = Outcome()
-    if not handed:
-        return outcome
     try:
-        places = {_place(one) for one in handed}
-        missing = _kept_for(application).ask(lambda: _link(application).missing(places))
+        _kept_for(application).ask(lambda: _link(application).ping())
     except BROKER_ERRORS as error:
         return Outcome(refused=list(handed), error=text_of(error))
     for number, one in enumerate(handed):
+        if one.queue in outcome.closed:
+            outcome.refused.append(one)
+            continue
         try:
-            _send(one, missing, application)
+            _send(one, application)
+            outcome.accepted.append(one)
         except SENDING_ERRORS as error:
-            blame = blame_of(error)
-            if blame is Blame.BROKER:
+            if blame_of(error) is Blame.BROKER:
                 left = number if _took_nothing(error) else number + 1
                 outcome.refused += handed[left:]
                 outcome.error = text_of(error)
                 break
-            if blame is Blame.MESSAGE:
-                outcome.unsendable.append((one, why_not_taken(error)))
-            else:
-                outcome.refused.append(one)
-                why = why_not_taken(error)
-                logger.warning(
-                    "queue_refuses", "nothing was sent to {queue}: {error}", one.queue, why
-                )
-        else:
-            outcome.accepted.append(one)
+            outcome.refuse(one, error)
     return outcome
 
 
-def _send(one: Handed, missing: Collection[Place], application: Application) -> None:
+def _send(one: Handed, application: Application) -> None:
     """Send a task; raises one of SENDING_ERRORS if the broker did not take it."""
-    kind, name = place = _place(one)
-    if place in missing:
-        raise NoQueue(f"the broker has no {kind} {name}; start a worker for it")
     try:
         _link(application).send(one)
     except SENDING_ERRORS as error:
@@ -186,12 +184,6 @@ def _send(one: Handed, missing: Collection[Place], application: Application) -> 
         if not isinstance(error, NoQueue | MessageNacked):
             _kept_for(application).drop()
         raise
-
-
-def _place(one: Handed) -> Place:
-    """Return the kind and name of what a message needs in the broker."""
-    exchange = one.hand_over.exchange
-    return ("queue", one.queue) if exchange is None else ("exchange", exchange)
 
 
 def _took_nothing(error: BaseException | None) -> bool:
@@ -218,29 +210,14 @@ class _Link:
     def _on_return(self, *_returned: object) -> None:
         self.is_returned = True
 
-    def missing(self, places: set[Place]) -> set[Place]:
-        """Return the queues and exchanges that an AMQP broker does not have.
-
-        The application's workers declare them. Redis needs no queues; a ping checks the connection
-        before anything is written.
-        """
-        if not self.is_amqp:
-            self.producer.channel.client.ping()
-            return set()
-        return {place for place in places if not self._has(*place)}
-
-    def _has(self, kind: str, name: str) -> bool:
-        # A separate channel, because asking for something missing closes it.
-        channel: Any = self.connection.channel()
-        with channel:
-            try:
-                if kind == "queue":
-                    channel.queue_declare(name, passive=True)
-                else:
-                    channel.exchange_declare(name, "direct", passive=True)
-            except self.connection.channel_errors:
-                return False
-        return True
+    def ping(self) -> None:
+        """Wait for an answer: nothing is sent over a connection that was closed meanwhile."""
+        channel = self.producer.channel
+        if self.is_amqp:
+            # A harmless call: it sets a limit of consumers, which this channel never has.
+            channel.basic_qos(0, 1, False)
+        else:
+            channel.client.ping()
 
     def send(self, one: Handed) -> None:
         """Send a task; raises one of SENDING_ERRORS."""
@@ -248,7 +225,7 @@ class _Link:
         self._publish(one)
         # The broker gives a message back before it confirms it.
         if self.is_returned:
-            raise NoQueue(f"no queue is bound to {one.queue}; start a worker for it")
+            raise NoQueue("the broker has no queue for it; start a worker")
 
     def _publish(self, one: Handed) -> None:
         text, task = str(one.id), one.hand_over
