@@ -28,10 +28,8 @@ from tests.factories import (
     STEPS,
     author,
     make_action,
-    make_app,
     make_document,
     make_operation,
-    row_of,
     update_operation,
 )
 
@@ -180,31 +178,6 @@ def test_one_that_is_not_sent_says_what_keeps_the_daemon(engine: sa.Engine, why:
 
     assert found.verdict == "pending"
     assert "the broker was unavailable at the last tick (connection refused)" in found.text
-
-
-def test_one_that_waits_names_what_holds_the_processes_of_its_queue(
-    engine: sa.Engine, why: Why
-) -> None:
-    other = make_app(engine, "other")
-    theirs = make_action(engine, app=other, name="its own")
-    slow, action = make_action(engine, name="slow"), make_weekly(engine)
-    running = make_operation(engine, slow, SEVEN)
-    of_other = make_operation(engine, theirs, SEVEN, app=other)
-    with engine.begin() as connection:
-        presence.worker_seen(connection, presence.Seen("one", "quick", 1, slots=2))
-        for id in (running, of_other):
-            claim(connection, id, 1, "one:7", alerts=NO_ALERTS)
-    waiting = make_operation(engine, action, SEVEN)
-    update_operation(engine, waiting, turn="waits")
-
-    since = format_instant(row_of(engine, running)["started_at"])
-    held = f'{running} of "slow", which has been running since {since} on one:7'
-    held = f"its processes are held by {held}; 1 of other small apps"
-    assert why(action, SEVEN).text.endswith(held)
-    update_operation(engine, waiting, turn="taken", state="queued")
-    assert why(action, SEVEN).text.endswith(f"waits for a free worker; {held}")
-    update_operation(engine, waiting, waiting_for=running)
-    assert why(action, SEVEN).text.endswith(f"to end: it has been running since {since} on one:7")
 
 
 def test_one_that_waits_for_another_names_it(engine: sa.Engine, why: Why) -> None:
