@@ -32,7 +32,6 @@ from tasks.agent.claims import Away
 from tests.celery_messages import TASK, allowing, celery_action, follow_by_name
 from tests.factories import (
     locks_waited_for,
-    make_action,
     make_operation,
     row_of,
     update_operation,
@@ -283,19 +282,6 @@ def test_an_agent_that_was_not_told_what_may_be_sent_leaves_the_next_one_to_the_
     configure(allowing(settings, "shop.*"))
     assert dispatch_ready(engine).count == 1
     configure(settings)
-
-
-def test_an_agent_sends_what_has_its_turn_at_the_end_of_a_task(
-    engine: sa.Engine, settings: Settings, task: Asked
-) -> None:
-    id = make_sent(engine, settings)
-    waits = make_operation(engine, make_action(engine, name="ours"), NOON)
-    update_operation(engine, waits, turn="waits", queue=row_of(engine, id)["queue"])
-    task.start(id)
-
-    task.ask("end", outcome="success")
-
-    assert (row_of(engine, waits)["state"], row_of(engine, waits)["turn"]) == ("queued", "taken")
 
 
 def test_a_cancel_where_no_task_may_be_sent_leaves_the_next_one_to_the_tick(
