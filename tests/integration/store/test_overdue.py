@@ -18,7 +18,6 @@ from models.store.operations.claims import claim
 from models.store.operations.finish import Ending, end
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_state, notices
-from models.values import format_instant
 from runtime.database import reading
 from runtime.sections import AlertSettings
 from scheduler.changes import editing
@@ -31,7 +30,6 @@ from tests.factories import (
     cursor_of,
     make_action,
     make_operation,
-    row_of,
     rows_of,
     update_operation,
 )
@@ -81,30 +79,13 @@ def test_with_a_worker_the_reason_is_another(engine: sa.Engine) -> None:
     assert alert(engine) == [(action.name, "it could not be sent; is the broker running?")]
 
 
-def test_one_that_waits_for_its_turn_says_so(engine: sa.Engine) -> None:
-    action = make_waiting(engine)
-    with engine.begin() as connection:
-        presence.worker_seen(connection, presence.Seen("quick@here:1", "quick,default", 1))
-        connection.execute(sa.text("UPDATE operations SET turn = 'waits'"))
-
-    waits = "it waits for its turn on queue quick: others are before it"
-    assert alert(engine) == [(action.name, waits)]
-
-
-def test_one_that_waits_for_a_worker_names_what_holds_it(engine: sa.Engine) -> None:
+def test_one_that_waits_for_a_worker_says_so(engine: sa.Engine) -> None:
     action = make_waiting(engine)
     with engine.begin() as connection:
         presence.worker_seen(connection, presence.Seen("quick@here:1", "quick", 1, slots=1))
         connection.execute(sa.text("UPDATE operations SET state = 'queued'"))
-    slow = make_action(engine, name="slow")
-    running = make_operation(engine, slow, NOON)
-    with engine.begin() as connection:
-        claim(connection, running, 1, "quick@here:1:7", alerts=NO_ALERTS)
 
-    since = format_instant(row_of(engine, running)["started_at"])
-    held = f'{running} of "slow", which has been running since {since} on quick@here:1:7'
-    reason = f"it waits in queue quick: its processes are held by {held}"
-    assert alert(engine) == [(action.name, reason)]
+    assert alert(engine) == [(action.name, "it waits in queue quick for a free worker")]
 
 
 def test_the_targets_of_failure_are_told_too(engine: sa.Engine) -> None:
