@@ -234,7 +234,8 @@ def _mail(facts: Facts, settings: Settings) -> Iterator[Finding]:
 def _paused(facts: Facts) -> Iterator[Finding]:
     for one in facts.known.pauses:
         end = "" if one.until is None else f" until {instant(one.until)}"
-        text = f"{one.target.words} is paused{end}: what is due is recorded, and sent then"
+        waits = "what is due is recorded, and sent when the pause ends"
+        text = f"{one.target.words} is paused{end}: {waits}"
         option = "--all" if one.kind is PauseKind.ALL else f"--{one.kind} {one.name}"
         remedy = f"`minutebook resume {option}` ends it now"
         yield _found(Kind.PAUSED, _ATTENTION, text, remedy, one.began_at)

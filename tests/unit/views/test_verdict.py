@@ -147,7 +147,7 @@ def test_nothing_is_found_where_all_is_well(settings: Settings) -> None:
         pytest.param(
             known(pauses=(PAUSE,)), Kind.PAUSED, Severity.ATTENTION,
             "everything is paused until 2027-01-04T12:01:00Z: "
-            "what is due is recorded, and sent then",
+            "what is due is recorded, and sent when the pause ends",
             id="paused",
         ),
     ],
