@@ -56,8 +56,6 @@ def random_policy(random: Random, when: Any) -> dict[str, Any]:
     }
     if random.random() < 0.6:
         policy["look_back"] = "PT1M"
-    if random.random() < 0.1:
-        policy["priority"] = random.choice((-100, -1, 1, 100))
     return policy
 
 

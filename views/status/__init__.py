@@ -174,7 +174,7 @@ def _serves(settings: WebSettings) -> bool:
 
     ready = Request(f"{settings.local_url}/readyz", allow_private=True)
     try:
-        return status_of(ready, READY_WITHIN_S) == HTTPStatus.OK
+        return status_of(ready, READY_WITHIN_S) == HTTPStatus.NO_CONTENT
     except RequestFailed:
         return False
 

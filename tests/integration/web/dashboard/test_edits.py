@@ -97,29 +97,6 @@ def test_another_name_renames_the_action_and_the_preview_says_so(
     assert "It creates a new action." not in edited.text
 
 
-def test_a_priority_is_a_field_and_is_shown_where_there_is_one(
-    web_on_sqlite: Web, browse: Browse
-) -> None:
-    browser = browse(web_on_sqlite)
-    urgent = json.dumps({**NIGHTLY, "policy": {"priority": 60}})
-    values = {**opened(browser), "document": urgent}
-    listed = browser.get("/actions").text
-
-    checked = browser.post(f"/apps/{APP}/check", data=values).text
-    browser.post(f"/apps/{APP}/store", data=values)
-    run = browser.post(f"/apps/{APP}/actions/nightly/run")
-
-    form = browser.get(f"/apps/{APP}/actions/nightly/edit").text
-    assert 'data-path="policy.priority" data-kind="number" type="number" min="-100"' in form
-    assert "Its priority 0 becomes 60." in checked
-    assert "priority 60" in checked
-    assert "priority 60" not in listed
-    assert "priority 60" in browser.get("/actions").text
-    assert "priority 60" in browser.get(f"/apps/{APP}/actions/nightly").text
-    assert "priority 60" in browser.get("/operations").text
-    assert "<dt>Priority</dt><dd>60</dd>" in browser.get(run.headers["location"]).text
-
-
 def test_the_address_in_the_curl_command_is_one_word_for_every_shell(
     web_on_sqlite: Web, browse: Browse
 ) -> None:

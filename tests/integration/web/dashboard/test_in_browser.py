@@ -293,12 +293,8 @@ def _write_policies(page: Page) -> None:
     page.select_option("[data-path='policy.overlap']", "queue")
     page.fill("[data-path='policy.retry.max_attempts']", "2")
     assert _written(page)["policy"] == {"overlap": "queue", "retry": {"max_attempts": 3}}
-    page.fill("[data-path='policy.priority']", "-20")
     page.fill("[data-path='policy.expected']", "3 min")
-    assert (_written(page)["policy"]["priority"], _written(page)["policy"]["expected"]) == (
-        -20, "PT3M",
-    )  # fmt: skip
-    page.fill("[data-path='policy.priority']", "")
+    assert _written(page)["policy"]["expected"] == "PT3M"
     page.fill("[data-path='policy.expected']", "")
     page.fill("[data-path='policy.retry.max_attempts']", "")
     page.select_option("[data-path='policy.overlap']", "")
