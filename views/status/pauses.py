@@ -40,7 +40,7 @@ class PauseRow(View):
     kind: PauseKind = Field(description="`all`, `app` or `queue`.")
     name: str = Field(description="Of the app, or of the queue as in `queue list`; else empty.")
     words: str = Field(description="What is paused, in words.")
-    since: Instant
+    since: Instant = Field(description="When it began.")
     until: Instant | None = Field(description="When it ends by itself; null if a person ends it.")
     by: str = Field(description="Who paused it.")
     reason: str | None = Field(description="Why, as that person wrote.")
@@ -71,10 +71,10 @@ class PauseChange(View):
 class QueueRow(View):
     """A queue that has operations or workers, or is paused."""
 
-    name: str
+    name: str = Field(description="As in the broker; of jobs and of ours with a prefix.")
     waiting: int = Field(description="Operations that have not started.")
     is_read: bool = Field(description="Whether a live worker reads it, as far as is known.")
-    is_paused: bool
+    is_paused: bool = Field(description="Whether it is paused itself.")
     until: Instant | None = Field(description="When the pause ends by itself, if it does.")
 
 
@@ -176,7 +176,7 @@ def _queue(connection: sa.Connection, name: str) -> Target:
     if listed in known:
         return Target(PauseKind.QUEUE, listed)
     near = nearest(name, [*known, *OURS_BY_NAME])
-    hint = f"; did you mean {near!r}?" if near else ""
+    hint = f"; did you mean {near!r}?" if near else ";"
     raise NotFound(f"no queue is named {name!r}{hint} `minutebook queue list` shows the queues")
 
 
