@@ -21,6 +21,8 @@ from tests.servers import await_answer, free_port, launched, temporary_folder
 
 START_S = 90
 OF_DEBIAN = ("/usr/sbin/rabbitmq-server", "/sbin/rabbitmq-server")
+# For other nodes and commands an Erlang machine listens on all addresses, unless it is told not to.
+LOOPBACK_ONLY = "-kernel inet_dist_use_interface {127,0,0,1}"
 
 
 def rabbitmq_binary() -> str | None:
@@ -80,7 +82,10 @@ class RabbitMQ:
             "RABBITMQ_ENABLED_PLUGINS_FILE": self.folder / "plugins",
             "RABBITMQ_CONFIG_FILE": self.folder / "none",
             "RABBITMQ_CONF_ENV_FILE": self.folder / "none",
-            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": f"+S 1:1 +sbwt none {self.arguments}",
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": (
+                f"+S 1:1 +sbwt none {LOOPBACK_ONLY} {self.arguments}"
+            ),
+            "RABBITMQ_CTL_ERL_ARGS": LOOPBACK_ONLY,
             "ERL_EPMD_ADDRESS": "127.0.0.1",
             # Without it the Erlang machine makes room for all files that the system allows.
             "ERL_MAX_PORTS": 4096,
@@ -112,12 +117,29 @@ class RabbitMQ:
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait(START_S)
-        for process in psutil.process_iter():
+        for process in self._port_mappers():
             with suppress(psutil.Error):
                 # It refuses to end by its own command while it knows a node.
+                process.kill()
+
+    def listens_on(self) -> set[tuple[str, int]]:
+        """Return the addresses and ports that the node and its port mapper listen on."""
+        assert self.process is not None
+        node = psutil.Process(self.process.pid)
+        return {
+            (one.laddr.ip, one.laddr.port)
+            for process in (node, *node.children(recursive=True), *self._port_mappers())
+            for one in process.net_connections("inet")
+            if one.status == psutil.CONN_LISTEN
+        }
+
+    def _port_mappers(self) -> Iterator[psutil.Process]:
+        """Yield the processes of `epmd` that this node started."""
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
                 is_mapper = process.name() == "epmd"
                 if is_mapper and process.environ().get("HOME") == str(self.folder):
-                    process.kill()
+                    yield process
 
     @contextmanager
     def silence(self) -> Iterator[None]:
