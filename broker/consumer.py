@@ -1,6 +1,7 @@
 """Reject the messages that Minutebook's workers cannot handle: none of them ends a worker."""
 
 from collections.abc import Callable
+from functools import partial
 from queue import Empty
 from typing import Any
 
@@ -17,9 +18,17 @@ logger = EventLog("minutebook.worker")
 # What kombu raises for an item of Redis that is not a message.
 NO_MESSAGE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
+# With the two seconds that a try may take, tries begin at most five seconds apart.
+LONGEST_PAUSE_S = 3
+
 
 class RejectingConsumer(Consumer):
     """A Celery consumer that rejects what it cannot handle, and logs each such message once."""
+
+    def ensure_connected(self, conn: Any) -> Any:
+        """Return the connection, open; kombu would pause for up to 30 seconds between tries."""
+        conn.ensure_connection = partial(conn.ensure_connection, interval_max=LONGEST_PAUSE_S)
+        return super().ensure_connected(conn)
 
     def create_task_handler(self, *args: Any, **options: Any) -> Callable[[Any], Any]:
         """Return Celery's handler; a message that it cannot handle ends no worker."""
