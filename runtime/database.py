@@ -19,7 +19,7 @@ from sqlalchemy import event
 
 from runtime.config import Settings, load_settings
 from runtime.folders import make_private
-from runtime.postgresql import make_postgresql_engine
+from runtime.postgresql import is_pooled, make_postgresql_engine
 
 BUSY_TIMEOUT_S = 10
 # Above the longest pause between two tries of SQLite's busy handler.
@@ -138,14 +138,17 @@ def reading(engine: sa.Engine) -> Iterator[sa.Connection]:
 def glancing(engine: sa.Engine) -> Iterator[sa.Connection]:
     """Yield a connection for statements that read a few rows each, without a transaction.
 
-    PostgreSQL gets one round trip per statement instead of three. To stream rows, use `reading`.
+    PostgreSQL gets one round trip per statement instead of three; by a pooler, the time-outs need a
+    transaction. To stream rows, use `reading`.
     """
-    if engine.dialect.name == "postgresql":
-        with engine.connect() as connection:
-            yield connection.execution_options(isolation_level="AUTOCOMMIT")
-    else:
+    if engine.dialect.name != "postgresql":
         with reading(engine) as connection:
             yield connection
+        return
+    with engine.connect() as connection:
+        if not is_pooled(connection):
+            connection.execution_options(isolation_level="AUTOCOMMIT")
+        yield connection
 
 
 @contextmanager

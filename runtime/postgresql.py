@@ -1,5 +1,6 @@
 """Connections to PostgreSQL, directly or through a pooler: how they are made, set up and kept."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -29,22 +30,22 @@ ARGUMENTS = {
     "target_session_attrs": "primary",
 }
 # Not by the start-up parameter `options`: PgBouncer refuses it, and the URL may have its own.
-SET_UP = "; ".join(
-    (
-        f"SET statement_timeout = '{STATEMENT_TIMEOUT_S}s'",
-        f"SET idle_in_transaction_session_timeout = '{IDLE_TRANSACTION_TIMEOUT_S}s'",
-        "SET timezone = 'UTC'",
-        # Of all styles, the driver reads this one; a database may have another by default.
-        "SET datestyle = 'ISO'",
-        # A lock is waited for as long as a statement may take.
-        "SET lock_timeout = 0",
-        # Ticks read by key. PostgreSQL's default, made for rotating disks, reads a whole table of
-        # 100,000 rows for a hundredth of it.
-        "SET random_page_cost = 1.1",
-        # Compiling a statement for many given rows takes longer than the statement.
-        "SET jit = off",
-        "SELECT pg_backend_pid()",
-    )
+# PgBouncer keeps these two apart for each of its clients, however it pools.
+OF_CLIENT = (
+    "timezone = 'UTC'",
+    # Of all styles, the driver reads this one; a database may have another by default.
+    "datestyle = 'ISO'",
+)
+OF_SESSION = (
+    f"statement_timeout = '{STATEMENT_TIMEOUT_S}s'",
+    f"idle_in_transaction_session_timeout = '{IDLE_TRANSACTION_TIMEOUT_S}s'",
+    # A lock is waited for as long as a statement may take.
+    "lock_timeout = 0",
+    # Ticks read by key. PostgreSQL's default, made for rotating disks, reads a whole table of
+    # 100,000 rows for a hundredth of it.
+    "random_page_cost = 1.1",
+    # Compiling a statement for many given rows takes longer than the statement.
+    "jit = off",
 )
 
 
@@ -63,6 +64,7 @@ def make_postgresql_engine(url: sa.URL, connections: int, **options: Any) -> sa.
     )
     event.listen(engine, "do_connect", _connect)
     event.listen(engine, "connect", _set_up)
+    event.listen(engine, "begin", _set_up_if_pooled)
     event.listen(engine, "checkin", _note_use)
     event.listen(engine, "checkout", _ping_if_idle)
     return engine
@@ -73,29 +75,33 @@ def only_read(engine: sa.Engine, *settings: str) -> None:
 
     A session by a pooler may be another client's next.
     """
-    statements = ("SET TRANSACTION READ ONLY", *(f"SET LOCAL {one}" for one in settings))
-    # Without a cursor of the server, whatever the connection uses for its rows.
-    plain = {"stream_results": False}
 
     def begin(connection: sa.Connection) -> None:
-        connection.exec_driver_sql("; ".join(statements), execution_options=plain)
+        _execute(connection, "SET TRANSACTION READ ONLY", *_set_all(settings, "SET LOCAL"))
 
     event.listen(engine, "begin", begin)
 
 
-def shares_sessions(engine: sa.Engine) -> bool:
-    """Return whether a pooler in between lends the session of an open connection to another one.
-
-    PgBouncer's transaction pooling does, and gives the session that was used last.
-    """
-    with engine.connect() as first, engine.connect() as second:
-        own = _session_of(first)
-        first.rollback()
-        return _session_of(second) == own
+def is_pooled(connection: sa.Connection) -> bool:
+    """Return whether a pooler in between may lend the session to other clients."""
+    driver: Any = connection.connection.driver_connection
+    return driver.prepare_threshold is None
 
 
-def _session_of(connection: sa.Connection) -> int:
-    return int(connection.execute(sa.text("SELECT pg_backend_pid()")).scalar_one())
+def _set_up_if_pooled(connection: sa.Connection) -> None:
+    """Set for this transaction what another client of the pooler must not inherit."""
+    if is_pooled(connection):
+        _execute(connection, *_set_all(OF_SESSION, "SET LOCAL"))
+
+
+def _execute(connection: sa.Connection, *statements: str) -> None:
+    # Without a cursor of the server, whatever the connection uses for its rows.
+    plain = {"stream_results": False}
+    connection.exec_driver_sql("; ".join(statements), execution_options=plain)
+
+
+def _set_all(settings: Sequence[str], how: str = "SET") -> list[str]:
+    return [f"{how} {one}" for one in settings]
 
 
 def _connect(
@@ -107,17 +113,18 @@ def _connect(
     return AnsweringConnection.connect(*arguments, cursor_factory=Cursor, **named)
 
 
-def _set_up(connection: "psycopg.Connection[object]", _record: object) -> None:
+def _set_up(connection: "psycopg.Connection[Any]", _record: object) -> None:
     # In a transaction, a rollback would undo it.
     connection.autocommit = True
-    results = connection.execute(SET_UP)
-    connection.autocommit = False
-    while results.nextset():
-        pass
-    if results.fetchone() != (connection.info.backend_pid,):
+    (pid,) = connection.execute("SELECT pg_backend_pid()").fetchone() or (None,)
+    settings: Sequence[str] = OF_CLIENT + OF_SESSION
+    if pid != connection.info.backend_pid:
         # A pooler may lend the session to others, and a statement prepared here is not there, or
         # is another one.
         connection.prepare_threshold = None
+        settings = OF_CLIENT
+    connection.execute("; ".join(_set_all(settings)))
+    connection.autocommit = False
 
 
 def _note_use(_connection: object, record: "ConnectionPoolEntry") -> None:

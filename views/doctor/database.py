@@ -28,7 +28,6 @@ from models.tables import action_cursor, installation
 from models.tables import actions as table
 from runtime.config import Settings
 from runtime.database import READ_ONLY, is_made, is_refusal, reason_of
-from runtime.postgresql import shares_sessions
 from runtime.skew import MAX_SKEW_S
 from views.daemon import daemon_in
 from views.doctor.allowed import check_allowed
@@ -71,7 +70,6 @@ def check_database(engine: sa.Engine, settings: Settings) -> Iterator[Checked]:
     try:
         with engine.connect() as connection:
             yield from _reachable(connection)
-        yield from _pooled(engine)
     except (sa.exc.DBAPIError, UnfitSchema) as error:
         yield _unusable(error)
         return
@@ -102,12 +100,6 @@ def _reachable(connection: sa.Connection) -> Iterator[Checked]:
     if encoding != UTF8:
         text = f"it stores text as {encoding}, which lacks characters of names and texts"
         yield warning("database", text, f"dump it, and restore it to one with ENCODING '{UTF8}'")
-
-
-def _pooled(engine: sa.Engine) -> Iterator[Checked]:
-    if engine.dialect.name == "postgresql" and shares_sessions(engine):
-        text = "a pooler lends our sessions to others (transaction pooling): time-outs get lost"
-        yield warning("database", text, "let it pool sessions (PgBouncer: pool_mode = session)")
 
 
 def _all_stored(connection: sa.Connection, settings: Settings) -> Iterator[Checked]:

@@ -1,19 +1,24 @@
 """An installation whose processes reach PostgreSQL by way of a PgBouncer with its defaults."""
 
-import json
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 
 import pytest
 import sqlalchemy as sa
 from pydantic import SecretStr
 
-from cli.main import run
 from runtime.config import Settings
+from runtime.database import glancing, one_snapshot, reading
 from tests.pgbouncer import PgBouncer, pooling
 from tests.servers import PostgreSQL
 
 # The driver prepares a statement at its sixth execution.
 OFTEN = 8
+NAMES = (
+    "statement_timeout", "idle_in_transaction_session_timeout", "lock_timeout", "random_page_cost",
+    "jit", "timezone", "datestyle",
+)  # fmt: skip
+OURS = ["1min", "30s", "0", "1.1", "off", "UTC", "ISO, MDY"]
 
 
 @pytest.fixture(scope="module", params=["session", "transaction"])
@@ -31,12 +36,39 @@ def settings(home_of: Callable[[str], Settings], pooler: PgBouncer) -> Settings:
     return made.model_copy(update={"database_url": url})
 
 
-def test_a_connection_by_it_has_all_that_a_direct_one_has(engine: sa.Engine) -> None:
-    names = ("statement_timeout", "idle_in_transaction_session_timeout", "timezone", "jit")
-    with engine.connect() as connection:
-        shown = [connection.execute(sa.text(f"SHOW {name}")).scalar_one() for name in names]
+def shown(connection: sa.Connection) -> list[str]:
+    return [connection.execute(sa.text(f"SHOW {name}")).scalar_one() for name in NAMES]
 
-    assert shown == ["1min", "30s", "UTC", "off"]
+
+@pytest.mark.parametrize("opened", [reading, glancing, one_snapshot, sa.Engine.begin])
+def test_a_transaction_by_it_has_all_that_a_direct_one_has(
+    engine: sa.Engine, opened: Callable[[sa.Engine], AbstractContextManager[sa.Connection]]
+) -> None:
+    for _ in range(2):
+        with opened(engine) as connection:
+            assert shown(connection) == OURS
+
+
+def test_the_next_client_of_a_session_inherits_nothing(
+    engine: sa.Engine, settings: Settings, pooler: PgBouncer, postgresql: PostgreSQL
+) -> None:
+    with engine.begin() as connection:
+        session = connection.execute(sa.text("SELECT pg_backend_pid()")).scalar_one()
+    with glancing(engine) as connection:
+        assert shown(connection) == OURS
+    engine.dispose()
+
+    name = str(settings.effective_database_url.database)
+    by_pooler, direct = (_other_client(server.url(name)) for server in (pooler, postgresql))
+    with by_pooler.connect() as next_client, direct.connect() as untouched:
+        its = next_client.execute(sa.text("SELECT pg_backend_pid()")).scalar_one()
+        assert (its, shown(next_client)) == (session, shown(untouched))
+
+
+def _other_client(url: str) -> sa.Engine:
+    return sa.create_engine(
+        url.replace("postgresql:", "postgresql+psycopg:"), poolclass=sa.NullPool
+    )
 
 
 def test_the_statements_of_connections_that_share_a_session_are_kept_apart(
@@ -50,19 +82,3 @@ def test_the_statements_of_connections_that_share_a_session_are_kept_apart(
                 connection.commit()
 
     assert answers == ["first", "second"] * OFTEN
-
-
-def test_doctor_warns_of_a_pooler_that_shares_sessions(
-    engine: sa.Engine,
-    settings: Settings,
-    pooler: PgBouncer,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setenv("SCHED_DATABASE_URL", settings.database_url.get_secret_value())
-
-    run(["doctor", "--json", "--home", str(settings.home)])
-
-    found = [one for one in json.loads(capsys.readouterr().out) if one["what"] == "database"]
-    levels = ["ok", "warning"] if pooler.mode == "transaction" else ["ok"]
-    assert [one["level"] for one in found] == levels
