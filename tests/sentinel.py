@@ -34,11 +34,17 @@ class Replicated:
         away = f"sentinel://127.0.0.1:{free_port()}"
         return f"{away};sentinel://127.0.0.1:{self.port}/0?master_name={MASTER_NAME}"
 
-    def fail_over(self) -> None:
+    def fall_behind(self) -> None:
+        """Let the replica get nothing more of what the primary takes."""
+        with self.replica.client() as client:
+            client.replicaof("127.0.0.1", str(free_port()))
+
+    def fail_over(self, *, loses: bool = False) -> None:
         """Kill the primary; return when the replica has taken over."""
-        with self.primary.client() as client:
-            # What the primary has confirmed and the replica lacks would be lost with it.
-            client.wait(1, 5_000)
+        if not loses:
+            with self.primary.client() as client:
+                # What the primary has confirmed and the replica lacks would be lost with it.
+                client.wait(1, 5_000)
         self.primary.stop(signal.SIGKILL)
         assert wait_for(self._has_taken_over, TAKEN_OVER_S)
 

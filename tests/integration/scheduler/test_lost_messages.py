@@ -1,6 +1,7 @@
 """A tick sends again what one of our queues lost, and nothing that still waits in it."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -306,25 +307,73 @@ def test_a_connection_that_rabbitmq_closed_while_it_was_idle_holds_up_no_operati
     assert rabbit.messages() == texts([*before, after])
 
 
-@pytest.fixture
-def low_on_memory(rabbit: OnRabbitMQ) -> Iterator[None]:
+ALARMS = {
+    "memory": ("set_vm_memory_high_watermark", "0.00001", "0.4"),
+    "disk": ("set_disk_free_limit", "900000GB", "50MB"),
+}
+
+
+@contextmanager
+def low_on(what: str, server: RabbitMQ) -> Iterator[None]:
     """Let the node take no messages."""
-    rabbit.server.control("set_vm_memory_high_watermark", "0.00001")
-    yield
-    rabbit.server.control("set_vm_memory_high_watermark", "0.4")
+    setting, too_little, usual = ALARMS[what]
+    server.control(setting, too_little)
+    try:
+        yield
+    finally:
+        server.control(setting, usual)
 
 
-@pytest.mark.usefixtures("low_on_memory")
-def test_a_rabbitmq_that_is_low_on_memory_says_so(rabbit: OnRabbitMQ) -> None:
+@pytest.mark.parametrize("what", ALARMS)
+def test_a_rabbitmq_that_is_low_on_memory_or_disk_says_so(rabbit: OnRabbitMQ, what: str) -> None:
     id = make_operation(rabbit.engine, make_action(rabbit.engine), NOON)
     update_operation(rabbit.engine, id, not_before=database_now(-1.0))
 
-    refused = dispatch_ready(rabbit.engine)
+    with low_on(what, rabbit.server):
+        refused = dispatch_ready(rabbit.engine)
+        with pytest.raises(BrokerUnavailable, match="it is low on memory or disk"):
+            probe(rabbit.settings, ["quick"])
 
     assert "RabbitMQ takes no messages: it is low on memory or disk" in str(refused.error)
     assert row_of(rabbit.engine, id)["state"] == "pending"
-    with pytest.raises(BrokerUnavailable, match="it is low on memory or disk"):
-        probe(rabbit.settings, ["quick"])
+
+
+@pytest.mark.parametrize("what", ALARMS)
+def test_what_a_rabbitmq_lost_while_it_is_low_is_sent_again_afterwards(
+    rabbit: OnRabbitMQ, what: str
+) -> None:
+    sweeper = Sweeper(LEASE, NO_ALERTS)
+    ids = queued(rabbit.engine, sweeper)
+    listen(rabbit.engine)
+    silent(rabbit.engine, ids)
+    with rabbit.server.channel() as channel:
+        channel.queue_delete("minutebook.quick")
+
+    with low_on(what, rabbit.server):
+        refused = run_tick(rabbit.engine, sweeper, 1)
+        assert {row_of(rabbit.engine, id)["state"] for id in ids} <= {"pending", "queued"}
+    silent(rabbit.engine, ids)
+    sent = [run_tick(rabbit.engine, sweeper, minutes).sent for minutes in (2, 3)]
+
+    assert (refused.sent, refused.broker_error is not None, sum(sent)) == (0, True, 2)
+    # What it had not read of the refused tick it reads afterwards.
+    assert set(rabbit.messages()) == set(texts(ids))
+
+
+def test_what_rabbitmq_confirmed_and_dropped_is_sent_again(rabbit: OnRabbitMQ) -> None:
+    sweeper = Sweeper(LEASE, NO_ALERTS)
+    rabbit.server.control("set_policy", "drops", "^minutebook[.]quick$", '{"max-length": 0}')
+    ids = queued(rabbit.engine, sweeper)
+    assert rabbit.messages() == []
+    rabbit.server.control("clear_policy", "drops")
+    listen(rabbit.engine)
+    silent(rabbit.engine, ids)
+
+    sent = [run_tick(rabbit.engine, sweeper, minutes).sent for minutes in (1, 2)]
+
+    assert sum(sent) == 2
+    assert rabbit.messages() == texts(ids)
+    assert [row_of(rabbit.engine, id)["state"] for id in ids] == ["queued"] * 2
 
 
 def test_a_rabbitmq_that_is_restarted_with_its_data_lost_nothing(rabbit: OnRabbitMQ) -> None:
