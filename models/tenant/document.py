@@ -23,8 +23,6 @@ from models.values.zones import parse_zone
 
 DEFAULT_APP = "default"
 # Owner of the actions that every small app gets by default.
-# The owner of the actions that every small app gets by itself.
-GIVEN_OWNER = "minutebook"
 LONGEST_TEMPLATE = 100_000
 LONGEST_SUBJECT = 500
 PEOPLE = {"users", "groups", "users_complete"}

@@ -8,6 +8,9 @@ from pydantic import BeforeValidator
 
 from models.values import FreeJson
 
+# The owner of the actions that every small app gets by itself.
+GIVEN_OWNER = "minutebook"
+
 LONGEST_SETTINGS = 100_000
 
 

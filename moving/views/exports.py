@@ -12,7 +12,7 @@ from models.action.document import ScheduledActionModel, load_action, plan_of
 from models.action.rules import CronModel
 from models.errors import InvalidAction
 from models.problems import listed
-from models.tenant.document import GIVEN_OWNER
+from models.tenant.settings import GIVEN_OWNER
 from moving import to_apscheduler, to_beat
 from moving.entries import CannotMove
 from moving.exported import KEEP, Exported, Format

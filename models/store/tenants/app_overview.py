@@ -26,7 +26,7 @@ from models.tables import (
     templates,
     users,
 )
-from models.tenant.document import GIVEN_OWNER
+from models.tenant.settings import GIVEN_OWNER
 from models.tenant.staged import KINDS
 from models.trust import Trust
 
