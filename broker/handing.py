@@ -70,8 +70,11 @@ class Outcome:
         if blame_of(error) is Blame.MESSAGE:
             self.unsendable.append((one, why))
             return
-        self.refused.append(one)
         self.closed.add(one.queue)
+        if isinstance(error, MessageNacked) and one.hand_over.exchange is not None:
+            # RabbitMQ gave it to the other queues of the exchange: it stays in doubt.
+            return
+        self.refused.append(one)
         logger.warning("queue_refuses", "nothing was sent to {queue}: {error}", one.queue, why)
 
     def apart(self) -> Iterator["Outcome"]:

@@ -32,6 +32,7 @@ from tests.rabbitmq import RabbitMQ
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 # As an application may declare its own; RabbitMQ refuses another declaration.
 QUORUM = {"x-queue-type": "quorum"}
+FULL = {"x-max-length": 0, "x-overflow": "reject-publish"}
 VIDEO = {"exchange": "media", "routing_key": "video.short"}
 
 
@@ -47,7 +48,8 @@ def engine(rabbitmq: RabbitMQ, home_of: Callable[[str], Settings]) -> Iterator[s
     configure(settings)
     with rabbitmq.channel() as channel:
         channel.exchange_delete("media")
-        channel.queue_delete("videos")
+        for queue in ("videos", "full"):
+            channel.queue_delete(queue)
         channel.exchange_declare("media", "topic", durable=True, auto_delete=False)
         channel.queue_declare("videos", durable=True, auto_delete=False, arguments=QUORUM)
         channel.queue_bind("videos", "media", "video.*")
@@ -129,9 +131,8 @@ def test_a_message_that_cannot_be_written_fails_and_the_others_are_sent(
 def test_a_full_queue_that_refuses_more_keeps_back_its_own_tasks_alone(
     engine: sa.Engine, rabbitmq: RabbitMQ, caplog: pytest.LogCaptureFixture
 ) -> None:
-    full = {"x-max-length": 0, "x-overflow": "reject-publish"}
     with rabbitmq.channel() as channel:
-        channel.queue_declare("full", durable=True, auto_delete=False, arguments=full)
+        channel.queue_declare("full", durable=True, auto_delete=False, arguments=FULL)
     refused, other = due(engine, {"queue": "full"}), due(engine, VIDEO, 1)
 
     assert dispatch_ready(engine).error is None
@@ -139,6 +140,25 @@ def test_a_full_queue_that_refuses_more_keeps_back_its_own_tasks_alone(
     assert is_kept(engine, refused)
     assert sent(rabbitmq) == [str(other)]
     assert "nothing was sent to full: its queue is full" in caplog.text
+
+
+def test_what_one_of_two_queues_refuses_is_not_sent_again_to_the_other(
+    engine: sa.Engine, rabbitmq: RabbitMQ
+) -> None:
+    """RabbitMQ refuses a message if one queue does, and gives it to the others."""
+    with rabbitmq.channel() as channel:
+        channel.queue_declare("full", durable=True, auto_delete=False, arguments=FULL)
+        channel.queue_bind("full", "media", "video.*")
+    id = due(engine, VIDEO)
+
+    for _ in range(2):
+        assert dispatch_ready(engine).error is None
+        update_operation(engine, id, not_before=database_now(-1.0))
+
+    assert sent(rabbitmq) == [str(id)]
+    with engine.begin() as connection:
+        assert handing.decide_doubtful(connection, 10, NO_ALERTS) == [(id, "failed")]
+    assert row_of(engine, id)["reason"] == "send uncertain"
 
 
 @pytest.mark.parametrize(
