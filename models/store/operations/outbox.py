@@ -143,8 +143,12 @@ _IN_THE_BROKER = (
     stands_in(operations.c.state, {OperationState.QUEUED}),
     stands_in(operations.c.task, OURS.tasks),
 )
-# By depth, a message is sent again at most once in an attempt.
-_IS_SILENT = sa.and_(operations.c.sendings <= 1, operations.c.sent_at < database_now(-LOST_AFTER))
+# By depth, a message is sent again at most once in an attempt, and not while it is paused.
+_IS_SILENT = sa.and_(
+    operations.c.sendings <= 1,
+    operations.c.sent_at < database_now(-LOST_AFTER),
+    sa.not_(is_paused(operations.c)),
+)
 _IS_DUE = operations.c.not_before <= database_now()
 _QUEUED = (
     sa.select(

@@ -35,6 +35,7 @@ from tests.factories import (
 from tests.rabbitmq import RabbitMQ
 from tests.servers import Broker
 from views.doctor import environment
+from views.status import pauses
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -122,6 +123,23 @@ def test_a_queue_that_no_worker_reads_is_not_filled_again(
     empty(broker)
 
     assert run_tick(engine, sweeper, 1).lost_messages == 0
+
+
+def test_what_is_paused_is_sent_again_when_the_pause_ends(
+    engine: sa.Engine, settings: Settings, broker: Broker
+) -> None:
+    sweeper, opened = Sweeper(LEASE, NO_ALERTS), installation_on(engine, settings)
+    ids = queued(engine, sweeper)
+    listen(engine)
+    silent(engine, ids)
+    empty(broker)
+    pauses.pause(opened, everything=True)
+    while_paused = [run_tick(engine, sweeper, minutes).lost_messages for minutes in (1, 2)]
+    pauses.resume(opened, everything=True)
+
+    assert while_paused == [0, 0]
+    assert run_tick(engine, sweeper, 3).lost_messages == 2
+    assert messages(broker) == texts(ids)
 
 
 def test_two_daemons_send_again_once(engine: sa.Engine, broker: Broker) -> None:
