@@ -93,7 +93,7 @@ def _covers(row: Columns) -> sa.ColumnElement[bool]:
 
 def is_paused(row: Columns) -> sa.ColumnElement[bool]:
     """Return the condition that a pause in force covers an operation."""
-    return sa.exists().where(IN_FORCE, _covers(row))
+    return sa.exists().where(IN_FORCE, _covers(row)).correlate_except(pauses)
 
 
 def was_paused(row: Columns, within: timedelta) -> sa.ColumnElement[bool]:

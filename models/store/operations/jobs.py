@@ -95,11 +95,13 @@ def offers(
 
 def _is_to_take(app: sa.ColumnElement[int], queue: sa.ColumnElement[str]) -> tuple[Any, ...]:
     is_due = operations.c.not_before <= database_now()
+    # Asked once for a lane, not for each of its jobs.
+    lane: Any = {"small_app_id": app, "queue": queue, "task": sa.literal(JOB)}
     return (
         sa.text(JOB_TO_TAKE),
         operations.c.small_app_id == app,
         operations.c.queue == queue,
-        sa.not_(is_paused(operations.c)),
+        sa.not_(is_paused(lane)),
         stands_in(operations.c.state, {OperationState.QUEUED}) | is_due,
     )
 
