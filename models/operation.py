@@ -43,7 +43,7 @@ class Cause(StrEnum):
     BACKFILL = "backfill"
 
 
-# Requested by occurrence. Such operations wait for their turn, in order: no policy skips, drops or
+# Requested by occurrence. Such operations wait for one another, in order: no policy skips, drops or
 # replaces them.
 REQUESTED = frozenset({Cause.RERUN, Cause.RETRY, Cause.BACKFILL})
 # Their occurrence was chosen, and may be one of last year: that they begin late says nothing.

@@ -291,8 +291,7 @@ operations = sa.Table(
     _count("failures"),
     _count("losses"),
     _count("sendings"),
-    # For a `celery_task`: what to do if it is uncertain whether the broker took it.
-    # Start of sending it; if it then stays pending, the broker may have it.
+    # Of a `celery_task`, the start of sending it; if it then stays pending, the broker may have it.
     _at("handing_at"),
     _text("overlap_key", optional=True),
     sa.Column("waiting_for", HyphenatedUuid),

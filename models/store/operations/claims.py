@@ -169,7 +169,7 @@ def recorded_of(connection: sa.Connection, operation_id: UUID, attempt: int) -> 
 
 def _read(row: sa.Row[Any]) -> Recorded:
     if isinstance(row.plan, Broken):
-        # It waits for its turn, and fails then.
+        # It waits like any other, and fails at its start.
         return Recorded(**{**row._mapping, "plan": NOTHING_PLANNED, "broken": row.plan.text})
     return Recorded(**row._mapping)
 

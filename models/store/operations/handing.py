@@ -14,7 +14,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.action.plan import Plan
+from models.action.plan import NOTHING_PLANNED, Plan
 from models.celery_task import CeleryRules, HandOver
 from models.errors import LeaseLost
 from models.operation import UNSTARTED, OperationState
@@ -24,10 +24,11 @@ from models.store.conditions import ITS_REVISION
 from models.store.operations import RESERVED_FOR
 from models.store.operations.admission import give_up, refuse, why_not
 from models.store.operations.claims import is_wanted, recorded_of
-from models.store.operations.finish import Ending, end, end_at_least
+from models.store.operations.finish import PLAN, Ending, end, end_at_least
 from models.store.operations.handed_over import hand_over
 from models.store.operations.move import PENDING, fenced, move
 from models.store.operations.outbox import SENT_ONCE_MORE, Message
+from models.store.operations.retry_policy import TriedRow, failed
 from models.tables import SENDABLE, operations, revisions, small_apps
 from models.values import format_instant
 from runtime.sections import AlertSettings
@@ -208,11 +209,14 @@ def decide_doubtful(
 ) -> list[tuple[UUID, str]]:
     """Decide operations whose sender fell silent while sending; return ids and new states.
 
-    One whose message may have been taken fails. One queued for a following worker and not claimed
+    An attempt whose message may have been taken has failed; the policy of retries may send it in
+    the next one. One queued for a following worker and not claimed
     counts as handed over: if its message still arrives, the worker claims it.
     """
     overdue = (
-        sa.select(operations.c.id, operations.c.attempt, operations.c.state)
+        sa.select(
+            operations.c.id, operations.c.attempt, operations.c.state, operations.c.failures, PLAN
+        )
         .where(sa.text(SENDABLE))
         .where(operations.c.not_before <= database_now(), operations.c.handing_at.is_not(None))
         .order_by(operations.c.not_before)
@@ -226,8 +230,14 @@ def decide_doubtful(
             hand_over(connection, [its], NOT_TAKEN, alerts)
             decided.append((row.id, "handed_over"))
         else:
-            _fail(connection, its, UNCERTAIN_ERROR, alerts, UNCERTAIN)
-            decided.append((row.id, "failed"))
+            # A broken plan has no retries, and must not keep others in doubt.
+            plan = row.plan if isinstance(row.plan, Plan) else NOTHING_PLANNED
+            tried = TriedRow(plan, row.failures)
+            ending = failed(tried, UNCERTAIN_ERROR, permanent=False)
+            if ending.state is OperationState.FAILED:
+                ending = replace(ending, reason=UNCERTAIN)
+            _end(connection, its, ending, alerts)
+            decided.append((row.id, ending.state))
     return decided
 
 
@@ -238,15 +248,21 @@ def _fail(
     alerts: AlertSettings,
     reason: str = "not allowed",
 ) -> None:
-    failed = Ending(
-        OperationState.FAILED, error=error, reason=reason, is_failure=True, since=UNSTARTED
-    )
+    fault = Ending(OperationState.FAILED, error=error, reason=reason, is_failure=True)
+    _end(connection, its, fault, alerts)
+
+
+def _end(
+    connection: sa.Connection, its: tuple[UUID, int], ending: Ending, alerts: AlertSettings
+) -> None:
+    """End an attempt that no worker has claimed."""
+    ending = replace(ending, since=UNSTARTED)
 
     def act() -> None:
         with suppress(LeaseLost):
-            notices.send_soon(connection, end(connection, *its, failed, alerts=alerts).owed)
+            notices.send_soon(connection, end(connection, *its, ending, alerts=alerts).owed)
 
-    end_at_least(connection, its[0], failed, act)
+    end_at_least(connection, its[0], ending, act)
 
 
 def await_message(

@@ -1,29 +1,22 @@
 """Take back lost operations and release stranded ones."""
 
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.action.plan import Plan, sound
+from models.action.plan import sound
 from models.carriers import CELERY, carrier_of
 from models.operation import ENDED, UNSTARTED, OperationState, StepState
 from models.sql import database_now
 from models.store import notices
 from models.store.conditions import IS_RUNNING
 from models.store.operations.finish import PLAN, Ending, end, end_at_least, release_waiting
-from models.store.operations.retry_policy import lost, lost_task
+from models.store.operations.retry_policy import TriedRow, lost, lost_task
 from models.tables import operations
 from runtime.database import is_of_no_row
 from runtime.sections import AlertSettings
-
-
-class _Attempt(NamedTuple):
-    """What a policy of retries looks at."""
-
-    plan: Plan
-    failures: int
 
 
 def release_stranded(connection: sa.Connection) -> int:
@@ -97,6 +90,6 @@ def _take_back(
     why, is_asked = f"worker {row['worker']} sent no heartbeat", bool(row["cancel_requested_at"])
     ending = lost(row["losses"], why, step.get("name"), step.get("repeatable", True), is_asked)
     if carrier_of(row["task"]) is CELERY:
-        ending = lost_task(ending, _Attempt(sound(row["plan"]), row["failures"]))
+        ending = lost_task(ending, TriedRow(sound(row["plan"]), row["failures"]))
     _end(connection, row, ending, alerts)
     return ending.state

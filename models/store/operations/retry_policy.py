@@ -1,6 +1,6 @@
 """How attempts end that are cut short or fail; a failed one may be retried after its backoff."""
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from minutebook import lease
 from models.action.plan import Plan
@@ -41,12 +41,19 @@ def lost_task(ending: Ending, tried: "Tried") -> Ending:
 
 
 class Tried(Protocol):
-    """A claimed attempt."""
+    """An attempt, as a policy of retries looks at it."""
 
     @property
     def plan(self) -> Plan: ...
     @property
     def failures(self) -> int: ...
+
+
+class TriedRow(NamedTuple):
+    """An attempt that no worker of ours holds, read from its row."""
+
+    plan: Plan
+    failures: int
 
 
 def failed(claimed: Tried, error: str, *, permanent: bool) -> Ending:

@@ -307,6 +307,24 @@ def test_a_daemon_that_dies_between_sending_and_marking_leaves_it_uncertain(
         assert connection.execute(sa.select(notices.c.kind)).scalars().all() == ["failure"]
 
 
+def test_a_policy_of_retries_sends_what_was_in_doubt_in_the_next_attempt(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    retry = {"max_attempts": 2, "backoff": ["PT1M"]}
+    id = due(engine, celery_action(engine, policy={"retry": retry}))
+    begun(engine, id)
+    sweep(engine)
+    again = row_of(engine, id)
+    update_operation(engine, id, not_before=database_now(-1.0))
+
+    dispatch_ready(engine)
+
+    assert (again["state"], again["reason"], again["attempt"]) == ("pending", "retry", 2)
+    (message,) = celery_messages(broker)
+    assert message.headers["minutebook"]["attempt"] == 2
+    assert row_of(engine, id)["state"] == "handed_over"
+
+
 def test_an_alert_of_a_doubt_is_closed_by_what_is_handed_over_next(engine: sa.Engine) -> None:
     hooks = {"on_failure": [{"mail": "ann@example.com"}], "alert_after": 1}
     action = celery_action(engine, hooks=hooks)
