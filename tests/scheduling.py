@@ -13,7 +13,7 @@ BY_STORE = ("tests/integration/statements/", "tests/integration/benchmarks/")
 BY_START = {
     "RabbitMQ": (
         *("rabbitmq", "broker/test_exchanges", "packages/test_move_from_django"),
-        "scheduler/test_broker_watch",
+        "scheduler/test_lost_messages",
     ),
     "Chromium": tuple(
         f"dashboard/test_{name}" for name in ("in_browser", "pictures", "small_app_page")

@@ -26,7 +26,7 @@ OF_BROKERS = (
     "tests/acceptance/test_messages.py", "tests/acceptance/test_daemons.py",
 )  # fmt: skip
 OF_RABBITMQ = (
-    "tests/integration/scheduler/test_broker_watch.py", "tests/acceptance/test_shared_broker.py",
+    "tests/integration/scheduler/test_lost_messages.py", "tests/acceptance/test_shared_broker.py",
     "tests/acceptance/test_quorum_queues.py", "tests/integration/runtime/test_tls_of_servers.py",
 )  # fmt: skip
 

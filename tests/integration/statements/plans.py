@@ -21,8 +21,6 @@ PARTIAL = {
     "actions_with_command",
     "actions_with_execsum",
     "operations_to_send",
-    "operations_waiting_turn",
-    "operations_with_turn",
     "operations_waiting",
     "operations_heartbeat_stale",
     "operations_one_running",
