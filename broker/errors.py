@@ -70,7 +70,7 @@ def blame_of(error: Exception) -> Blame:
         return Blame.PLACE
     is_answer = isinstance(error, ResponseError) and not isinstance(error, _OF_ANY_MESSAGE)
     if is_answer and not str(error).startswith(_WORDS_OF_ANY_MESSAGE):
-        return Blame.MESSAGE
+        return Blame.MESSAGE if "WRONGTYPE " in str(error) else Blame.PLACE
     return Blame.BROKER
 
 

@@ -1,5 +1,8 @@
 """Send again what one of our queues lost, and nothing that still waits in it."""
 
+from collections.abc import Callable
+from functools import partial
+
 import sqlalchemy as sa
 
 from broker.depths import depths
@@ -12,31 +15,48 @@ from runtime.logs.events import EventLog
 
 logger = EventLog("minutebook.broker")
 
+# A claim waits for no more.
+BATCH = 2_000
+
 
 def look(engine: sa.Engine) -> int:
     """Release what was queued 30 s ago if its queue is empty and read; return how many.
 
-    While a queue holds as many messages as operations wait in it, none of these is sent again.
-    Raises BrokerUnavailable, also if nothing is queued.
+    What still waits in a queue is not sent again. Raises BrokerUnavailable, also if nothing is
+    queued.
     """
     with reading(engine) as connection:
         queued = outbox.queued(connection)
         read = presence.listened_queues(connection, presence.GONE) if queued else frozenset()
     found = depths({QUICK, *(one.queue for one in queued)})
-    lost = [one for one in queued if one.is_lost(found.get(one.queue), read)]
-    waiting = [one for one in queued if one.waits(found.get(one.queue))]
-    if not lost and not waiting:
-        return 0
-    with engine.begin() as connection:
-        count = sum(outbox.release_lost(connection, one.queue) for one in lost)
-        for one in waiting:
-            outbox.put_off(connection, one.queue)
+    for one in queued:
+        depth = found.get(one.queue)
+        if depth and one.waits(depth):
+            _put_off(engine, one.queue, depth)
+    lost = [one.queue for one in queued if one.is_lost(found.get(one.queue), read)]
+    count = sum(_in_batches(engine, partial(outbox.release_lost, queue=one)) for one in lost)
     if count:
-        names = ", ".join(OURS.listed(one.queue) for one in lost)
+        names = ", ".join(map(OURS.listed, lost))
         logger.warning(
             "broker_lost_messages",
             "queues {queues} lost their messages: {operations} operations are sent again",
             names,
             count,
         )
+    return count
+
+
+def _put_off(engine: sa.Engine, queue: str, depth: int) -> None:
+    with reading(engine) as connection:
+        since = outbox.oldest_waiting(connection, queue, depth)
+    _in_batches(engine, partial(outbox.put_off, queue=queue, since=since))
+
+
+def _in_batches(engine: sa.Engine, act: Callable[..., int]) -> int:
+    """Repeat `act`, each time in a short transaction of its own, until nothing is left."""
+    count, changed = 0, BATCH
+    while changed == BATCH:
+        with engine.begin() as connection:
+            changed = act(connection, limit=BATCH)
+        count += changed
     return count

@@ -61,6 +61,10 @@ class Pause(NamedTuple):
     ended_at: datetime | None
     ended_by: str | None
 
+    def concerns(self, small_app_id: int | None) -> bool:
+        """Return whether a request for a small app may know it; None is the installation."""
+        return small_app_id in {None, self.small_app_id} or self.kind is PauseKind.ALL
+
     @property
     def target(self) -> Target:
         """What it covers."""

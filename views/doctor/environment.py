@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -120,8 +120,9 @@ def _check_database(settings: Settings) -> Iterator[Checked]:
 
 
 def _check_broker(settings: Settings) -> Iterator[Checked]:
+    queued, read = _queued(settings)
     try:
-        found = probe.probe(settings, (QUICK, HEAVY, DEFAULT))
+        found = probe.probe(settings, {QUICK, HEAVY, DEFAULT, *(one.queue for one in queued)})
     except BrokerUnavailable as error:
         remedy = "check SCHED_BROKER_URL, and whether it runs"
         if settings.uses_embedded_broker:
@@ -132,30 +133,31 @@ def _check_broker(settings: Settings) -> Iterator[Checked]:
     if found.evicts is not None:
         text = f"Redis removes messages when its memory is full (maxmemory-policy {found.evicts})"
         yield warning("broker", text, "set maxmemory-policy noeviction; it then refuses new ones")
-    yield from _lost(settings, found)
-    depths = ", ".join(f"{count} in {queue}" for queue, count in found.depths.items())
+    for one in queued:
+        if one.is_lost(found.depths.get(one.queue), read):
+            text = f"{counted(one.silent, 'operation')} of queue {one.queue} lost their messages"
+            yield warning("broker", text, "the next tick sends them again")
+    depths = ", ".join(f"{count} in {queue}" for queue, count in sorted(found.depths.items()))
     if max(found.depths.values()) > MANY_MESSAGES:
         yield warning("broker", depths, "start more workers")
     else:
         yield ok("broker", f"accepts and delivers messages; {depths}")
 
 
-def _lost(settings: Settings, found: probe.Probed) -> Iterator[Checked]:
-    """Yield a warning for each of our queues that lost messages."""
+def _queued(settings: Settings) -> tuple[Sequence[outbox.Queued], frozenset[str]]:
+    """Return what waits in our queues, and the queues that live workers read.
+
+    Without a database that is nothing: the check of the database says why.
+    """
     engine = make_engine(settings)
     try:
         with reading(engine) as connection:
-            queued = outbox.queued(connection)
             read = presence.listened_queues(connection, presence.GONE)
+            return outbox.queued(connection), read
     except sa.exc.SQLAlchemyError:
-        # The check of the database says why.
-        return
+        return (), frozenset()
     finally:
         engine.dispose()
-    for one in queued:
-        if one.is_lost(found.depths.get(one.queue), read):
-            text = f"{counted(one.silent, 'operation')} of queue {one.queue} lost their messages"
-            yield warning("broker", text, "the next tick sends them again")
 
 
 def _foreign(found: probe.Probed) -> Iterator[Checked]:

@@ -127,7 +127,7 @@ def list_pauses(installation: Installation, ended: bool = False) -> Pauses:
     with reading(installation.engine) as connection:
         found = pauses.listed(connection, MOST) if ended else pauses.in_force(connection)
     scope = installation.scope.small_app_id
-    return Pauses(tuple(_row(one) for one in found if scope in {None, one.small_app_id}))
+    return Pauses(tuple(_row(one) for one in found if one.concerns(scope)))
 
 
 @Verb("list_queues", "GET /api/queues", READ, is_of_installation=True)

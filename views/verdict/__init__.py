@@ -123,7 +123,7 @@ def look(
     """Return the verdict on a scope, and the daemon; `apps` are the names of the small apps."""
     known = standing.known(connection)
     if scope.small_app_id is not None:
-        own = tuple(one for one in known.pauses if one.small_app_id == scope.small_app_id)
+        own = tuple(one for one in known.pauses if one.concerns(scope.small_app_id))
         known = replace(known, pauses=own)
     daemon = daemon_in(connection, settings, known.now)
     has_error = daemon is not None and not LASTING.isdisjoint(daemon.report or {})

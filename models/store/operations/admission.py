@@ -334,8 +334,8 @@ def _put_back(connection: sa.Connection, recorded: Recorded) -> None:
     """
     attempt = recorded.attempt + (0 if recorded.carrier.is_ours else 1)
     its_attempt = fenced(recorded.id, recorded.attempt)
-    waits = move(OperationState.PENDING, its_attempt, attempt=attempt, not_before=database_now())
-    connection.execute(waits)
+    kept = move(OperationState.PENDING, its_attempt, attempt=attempt, not_before=database_now())
+    connection.execute(kept.values(reason=None))
 
 
 def _wait(connection: sa.Connection, recorded: Recorded, running: UUID) -> None:

@@ -122,8 +122,6 @@ class Queued(NamedTuple):
     """The operations of a queue of ours that the broker took, and no worker has claimed."""
 
     queue: str
-    # How many they are.
-    all: int
     # How many were sent once, over `LOST_AFTER` ago.
     silent: int
     # How many would be sent again now.
@@ -134,8 +132,8 @@ class Queued(NamedTuple):
         return bool(self.silent) and depth == 0 and OURS.listed(self.queue) in read
 
     def waits(self, depth: int | None) -> bool:
-        """Return whether all wait in their queue, so that sending them again would be idle."""
-        return bool(self.due) and depth is not None and depth >= self.all
+        """Return whether some are due that may wait in their queue still."""
+        return bool(self.due and depth)
 
 
 _IN_THE_BROKER = (
@@ -153,7 +151,6 @@ _IS_DUE = operations.c.not_before <= database_now()
 _QUEUED = (
     sa.select(
         operations.c.queue,
-        sa.func.count(),
         sa.func.count(sa.case((_IS_SILENT, 1))),
         sa.func.count(sa.case((_IS_DUE, 1))),
     )
@@ -167,26 +164,47 @@ def queued(connection: sa.Connection) -> list[Queued]:
     return [Queued(*row) for row in connection.execute(_QUEUED)]
 
 
-def release_lost(connection: sa.Connection, queue: str) -> int:
-    """Let the silent operations of a queue be sent again now; return how many."""
-    return _resend(connection, queue, _IS_SILENT, database_now())
+def release_lost(connection: sa.Connection, queue: str, limit: int) -> int:
+    """Let up to `limit` silent operations of a queue be sent again now; return how many."""
+    is_lost = sa.and_(_IS_SILENT, operations.c.not_before > database_now())
+    return _resend(connection, queue, limit, is_lost, database_now())
 
 
-def put_off(connection: sa.Connection, queue: str) -> None:
-    """Put off sending again what still waits in a queue."""
-    _resend(connection, queue, _IS_DUE, database_now(FIRST_RESEND))
+def oldest_waiting(connection: sa.Connection, queue: str, depth: int) -> datetime | None:
+    """Return when the oldest of the `depth` messages in a queue was sent; None for all.
+
+    Workers take the oldest first: what waits was sent last.
+    """
+    newest = sa.select(operations.c.sent_at).where(operations.c.queue == queue, *_IN_THE_BROKER)
+    oldest = newest.order_by(operations.c.sent_at.desc()).offset(depth - 1).limit(1)
+    return connection.execute(oldest).scalar()
+
+
+def put_off(connection: sa.Connection, queue: str, limit: int, since: datetime | None) -> int:
+    """Put off sending again what was sent since then, some at a time; return how many.
+
+    What was sent over an hour ago is sent again: other messages may count in its place.
+    """
+    waits = [_IS_DUE, operations.c.sent_at > database_now(-LONGEST_RESEND)]
+    waits += [] if since is None else [operations.c.sent_at >= since]
+    return _resend(connection, queue, limit, sa.and_(*waits), database_now(FIRST_RESEND))
 
 
 def _resend(
-    connection: sa.Connection, queue: str, which: sa.ColumnElement[bool], at: sa.ColumnElement[Any]
+    connection: sa.Connection,
+    queue: str,
+    limit: int,
+    which: sa.ColumnElement[bool],
+    at: sa.ColumnElement[Any],
 ) -> int:
-    """Let these of a queue be sent again at an instant; return how many.
+    """Let some of a queue be sent again at an instant; return how many.
 
     What another process has locked is left out: it is being claimed or sent.
     """
     those = (
         sa.select(operations.c.id)
         .where(operations.c.queue == queue, *_IN_THE_BROKER, which)
+        .limit(limit)
         .with_for_update(skip_locked=True)
     )
     later = sa.update(operations).where(operations.c.id.in_(those.scalar_subquery()))
@@ -247,6 +265,11 @@ def _is_unstarted(row: Columns, given: Columns) -> list[sa.ColumnElement[bool]]:
     ]
 
 
+def _may_be_marked(row: Columns) -> sa.ColumnElement[bool]:
+    # Its take may have been put back already: then it has no message.
+    return sa.not_(is_paused(row))
+
+
 def _sent(_given: Columns) -> Mapping[str, Any]:
     doublings = sa.case(
         (operations.c.sendings > MOST_DOUBLINGS, LONGEST_RESEND.total_seconds()),
@@ -258,7 +281,7 @@ def _sent(_given: Columns) -> Mapping[str, Any]:
 
 _NAMES = {"its_id": "id", "its_attempt": "attempt"}
 # The same objects each time, so that their statements are made once.
-_SENT = Change(_is_unstarted, _sent)
+_SENT = Change(lambda row, given: [*_is_unstarted(row, given), _may_be_marked(row)], _sent)
 _RELEASED = Change(_is_unstarted, lambda _: {"not_before": database_now()})
 
 

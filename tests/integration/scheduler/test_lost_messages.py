@@ -1,5 +1,6 @@
 """A tick sends again what one of our queues lost, and nothing that still waits in it."""
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -155,22 +156,45 @@ def test_two_daemons_send_again_once(engine: sa.Engine, broker: Broker) -> None:
     assert messages(broker) == texts(ids)
 
 
-def test_what_waits_in_a_full_queue_is_not_sent_again(engine: sa.Engine, broker: Broker) -> None:
-    """However long: a backlog of hours is not multiplied."""
-    sweeper = Sweeper(LEASE, NO_ALERTS)
-    ids = queued(engine, sweeper)
-    listen(engine)
+def make_sendable(engine: sa.Engine, *ids: UUID) -> None:
     for id in ids:
         update_operation(engine, id, not_before=database_now(-1.0))
 
+
+def test_what_waits_in_its_queue_is_not_sent_again(engine: sa.Engine, broker: Broker) -> None:
+    """However many: a backlog is not multiplied, nor by what a worker has just taken."""
+    sweeper = Sweeper(LEASE, NO_ALERTS)
+    ids = queued(engine, sweeper, 3)
+    listen(engine)
+    make_sendable(engine, *ids)
     waited = run_tick(engine, sweeper, 1)
     with broker.client() as client:
-        client.lpop("minutebook.quick")
-    for id in ids:
-        update_operation(engine, id, not_before=database_now(-1.0))
-    one_lost = run_tick(engine, sweeper, 2)
+        taken = json.loads(client.rpop("minutebook.quick"))["headers"]["id"]
+    silent(engine, [UUID(taken)], 60.0)
+    make_sendable(engine, *ids)
 
-    assert (waited.sent, one_lost.sent) == (0, 2)
+    one_taken = run_tick(engine, sweeper, 2)
+
+    assert (waited.sent, one_taken.sent) == (0, 1)
+    assert messages(broker) == texts(ids)
+
+
+def test_a_message_that_others_count_for_is_sent_again_after_an_hour(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    """A notice in the same queue, for example."""
+    sweeper = Sweeper(LEASE, NO_ALERTS)
+    (id,) = queued(engine, sweeper, 1)
+    empty(broker)
+    with broker.client() as client:
+        client.lpush("minutebook.quick", "a notice")
+    sent = []
+    for minutes, seconds in ((1, 400.0), (2, 3700.0)):
+        silent(engine, [id], seconds)
+        make_sendable(engine, id)
+        sent.append(run_tick(engine, sweeper, minutes).sent)
+
+    assert sent == [0, 1]
 
 
 def test_a_broker_that_is_silent_for_a_while_lost_nothing(

@@ -18,6 +18,7 @@ from models.store.operations import jobs, outbox
 from models.store.operations.admission import KeptBack
 from models.store.operations.claims import Claim, Claimant, claim
 from models.store.operations.outbox import Message
+from models.store.scope import Scope
 from models.tables import pauses as table
 from runtime.config import Settings
 from runtime.database import reading
@@ -41,6 +42,7 @@ from tests.factories import (
 from tests.servers import Broker
 from views.installation import Installation
 from views.status import pauses, status
+from views.verdict import verdict_in
 
 MINUTE = timedelta(minutes=1)
 JOB = {"job": {"url": "https://example.com/feed"}}
@@ -297,6 +299,35 @@ def test_the_end_and_the_reason_can_be_changed(engine: sa.Engine, opened: Instal
     (row,) = pauses.list_pauses(opened, ended=True).root
     assert (first.was_paused, moved.was_paused) == (False, True)
     assert (row.until, row.reason) == (moved.until, "it takes longer")
+
+
+def test_a_small_app_knows_that_everything_is_paused(
+    engine: sa.Engine, opened: Installation
+) -> None:
+    app = make_app(engine, "dune")
+    pauses.pause(opened, everything=True)
+
+    with reading(engine) as connection:
+        verdict = verdict_in(connection, opened.settings, Scope(app.id))
+
+    assert "paused" in {one.kind for one in verdict.findings}
+    assert [one.kind for one in pauses.list_pauses(of_app(opened, "dune")).root] == ["all"]
+
+
+def test_a_mark_that_comes_after_a_put_back_holds_up_nothing(
+    engine: sa.Engine, opened: Installation
+) -> None:
+    """A worker may take a message before its sender has marked it."""
+    id = make_operation(engine, make_action(engine), clock(engine))
+    message = message_of(engine, id)
+    pauses.pause(opened, everything=True)
+    with engine.begin() as connection:
+        claim(connection, id, 1, "w", Claimant(OURS), alerts=NO_ALERTS)
+        outbox.mark_sent(connection, [message])
+
+    pauses.resume(opened, everything=True)
+
+    assert sendable(engine) == {id}
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_all_else_is_told_by_its_class(error: Exception, blame: Blame) -> None:
     [
         ("WRONGTYPE Operation against a key holding the wrong kind of value", Blame.MESSAGE),
         ("NOPERM No permissions to access a key", Blame.PLACE),
-        ("ERR something else", Blame.MESSAGE),
+        ("ERR something else", Blame.PLACE),
     ],
 )
 def test_what_redis_answers_to_one_message_is_not_the_broker_s(text: str, blame: Blame) -> None:
