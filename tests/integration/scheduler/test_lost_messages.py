@@ -395,13 +395,15 @@ def test_what_a_rabbitmq_lost_while_it_is_low_is_sent_again_afterwards(
         refused = run_tick(rabbit.engine, sweeper, 1)
         assert {row_of(rabbit.engine, id)["state"] for id in ids} <= {"pending", "queued"}
     silent(rabbit.engine, ids)
-    sent = [run_tick(rabbit.engine, sweeper, minutes).sent for minutes in (2, 3)]
+    for minutes in (2, 3):
+        run_tick(rabbit.engine, sweeper, minutes)
 
     assert (refused.sent, refused.broker_error is not None) == (0, True)
-    # What it had not read of the refused tick it reads afterwards, and that counts as waiting.
-    assert sum(sent) in {1, 2}
     assert {row_of(rabbit.engine, id)["state"] for id in ids} == {"queued"}
-    assert set(rabbit.messages()) <= set(texts(ids))
+    # What it had not read of the refused tick it reads afterwards, and that counts as waiting.
+    found = rabbit.messages()
+    assert found
+    assert set(found) <= set(texts(ids))
 
 
 def test_what_rabbitmq_confirmed_and_dropped_is_sent_again(rabbit: OnRabbitMQ) -> None:
