@@ -18,7 +18,7 @@ from models.store import presence
 from models.store.operations import outbox
 from models.values import counted
 from runtime.config import InvalidSetting, Settings, unknown_variables
-from runtime.database import make_engine, reading
+from runtime.database import is_made, make_engine, reading
 from runtime.extras import HOW_TO_INSTALL
 from runtime.folders import fault_of
 from tasks.agent.spool import FOLDER, Spool
@@ -122,7 +122,8 @@ def _check_database(settings: Settings) -> Iterator[Checked]:
 def _check_broker(settings: Settings) -> Iterator[Checked]:
     queued, read = _queued(settings)
     try:
-        found = probe.probe(settings, {QUICK, HEAVY, DEFAULT, *(one.queue for one in queued)})
+        queues = dict.fromkeys((QUICK, HEAVY, DEFAULT, *(one.queue for one in queued)))
+        found = probe.probe(settings, queues)
     except BrokerUnavailable as error:
         remedy = "check SCHED_BROKER_URL, and whether it runs"
         if settings.uses_embedded_broker:
@@ -137,7 +138,7 @@ def _check_broker(settings: Settings) -> Iterator[Checked]:
         if one.is_lost(found.depths.get(one.queue), read):
             text = f"{counted(one.silent, 'operation')} of queue {one.queue} lost their messages"
             yield warning("broker", text, "the next tick sends them again")
-    depths = ", ".join(f"{count} in {queue}" for queue, count in sorted(found.depths.items()))
+    depths = ", ".join(f"{count} in {queue}" for queue, count in found.depths.items())
     if max(found.depths.values()) > MANY_MESSAGES:
         yield warning("broker", depths, "start more workers")
     else:
@@ -150,6 +151,8 @@ def _queued(settings: Settings) -> tuple[Sequence[outbox.Queued], frozenset[str]
     Without a database that is nothing: the check of the database says why.
     """
     engine = make_engine(settings)
+    if not is_made(engine):
+        return (), frozenset()
     try:
         with reading(engine) as connection:
             read = presence.listened_queues(connection, presence.GONE)
