@@ -19,7 +19,7 @@ from views.apps import changes as app_changes
 from views.runs import run
 from web.dashboard.mounting import pages
 
-MOST = 15
+MOST = 16
 # What a verdict asks.
 VERDICT = 6
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
