@@ -7,8 +7,9 @@ import sqlalchemy as sa
 
 from models.tables import operations
 from runtime.database import reading
-from tests.acceptance.installation import Installation
+from tests.acceptance.installation import MINUTE, Installation
 from tests.acceptance.processes import until
+from tests.factories import make_operation
 
 # As many as `COUNT=5000` says: a worker takes some 300 a second.
 COUNT = int(os.environ.get("COUNT", "100"))
@@ -25,8 +26,9 @@ def test_nothing_that_was_sent_runs_in_a_pause_and_all_of_it_runs_once_after(
 ) -> None:
     at_once = {"overlap": "allow", "catch_up": "all", "look_back": "P7D"}
     action = installation.action(operations={"maintenance": True}, policy=at_once)
-    for minutes_ago in range(COUNT):
-        installation.operation(action, minutes_ago)
+    at = installation.now().replace(second=0, microsecond=0)
+    ids = [make_operation(installation.engine, action, at - n * MINUTE) for n in range(COUNT)]
+    installation.make_sendable(*ids)
     installation.tick()
     assert states(installation) == {"queued": COUNT}
 
