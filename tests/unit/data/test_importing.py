@@ -397,7 +397,7 @@ def test_an_import_larger_than_its_memory_goes_to_the_disk(
 ) -> None:
     text = "id,v\n" + "".join(f"{n},{n * 7919 % 1000003:040}\n" for n in range(2_000_000))
 
-    rows = importing(memory_mb=256, threads=1)(text)
+    rows = importing(memory_mb=288, threads=1)(text)
 
     assert len(rows) == 2_000_000
 
