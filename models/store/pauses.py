@@ -72,7 +72,7 @@ class Pause(NamedTuple):
 
 
 _PAUSE = tuple(pauses.c[name] for name in Pause._fields)
-_ENDS_AT = sa.func.coalesce(pauses.c.ended_at, pauses.c.until)
+ENDS_AT = sa.func.coalesce(pauses.c.ended_at, pauses.c.until)
 IS_OPEN = pauses.c.ended_at.is_(None)
 # The others are read by no statement of a tick.
 IN_FORCE = IS_OPEN & (pauses.c.until.is_(None) | (pauses.c.until > database_now()))
@@ -102,7 +102,7 @@ def is_paused(row: Columns) -> sa.ColumnElement[bool]:
 
 def was_paused(row: Columns, within: timedelta) -> sa.ColumnElement[bool]:
     """Return the condition that a pause covers an operation, or did so within that span."""
-    lately = _ENDS_AT.is_(None) | (database_now(-within) < _ENDS_AT)
+    lately = ENDS_AT.is_(None) | (database_now(-within) < ENDS_AT)
     return sa.exists().where(lately, _covers(row))
 
 

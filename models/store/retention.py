@@ -10,6 +10,7 @@ from models.operation import ENDED
 from models.sql import database_now, read_clock
 from models.store.conditions import IS_ACTIVE_BACKFILL
 from models.store.facts import EVENTS_DECIDED, instant_fact
+from models.store.pauses import ENDS_AT
 from models.tables import (
     action_cursor,
     action_ends,
@@ -198,8 +199,7 @@ def prune_ticks(connection: sa.Connection, age: timedelta, limit: int) -> int:
 
 def prune_pauses(connection: sa.Connection, age: timedelta, limit: int) -> int:
     """Delete pauses of the whole installation that ended more than `age` ago."""
-    ended_at = sa.func.coalesce(pauses.c.ended_at, pauses.c.until)
-    old = sa.select(pauses.c.id).where(ended_at < database_now(-age)).limit(limit)
+    old = sa.select(pauses.c.id).where(database_now(-age) > ENDS_AT).limit(limit)
     return _delete(connection, old)
 
 

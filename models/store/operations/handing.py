@@ -210,8 +210,8 @@ def decide_doubtful(
     """Decide operations whose sender fell silent while sending; return ids and new states.
 
     An attempt whose message may have been taken has failed; the policy of retries may send it in
-    the next one. One queued for a following worker and not claimed
-    counts as handed over: if its message still arrives, the worker claims it.
+    the next one. One queued for a following worker and not claimed counts as handed over: if its
+    message still arrives, the worker claims it.
     """
     overdue = (
         sa.select(

@@ -82,6 +82,14 @@ def listen(engine: sa.Engine) -> None:
         presence.worker_seen(connection, presence.Seen("quick@here", "quick", 1, slots=2))
 
 
+def long_queued(engine: sa.Engine, sweeper: Sweeper) -> list[UUID]:
+    """Return operations whose messages a live worker should have taken by now."""
+    ids = queued(engine, sweeper)
+    listen(engine)
+    silent(engine, ids)
+    return ids
+
+
 def test_an_emptied_redis_gets_what_was_queued_once(engine: sa.Engine, broker: Broker) -> None:
     sweeper = Sweeper(LEASE, NO_ALERTS)
     ids = queued(engine, sweeper)
@@ -130,9 +138,7 @@ def test_what_is_paused_is_sent_again_when_the_pause_ends(
     engine: sa.Engine, settings: Settings, broker: Broker
 ) -> None:
     sweeper, opened = Sweeper(LEASE, NO_ALERTS), installation_on(engine, settings)
-    ids = queued(engine, sweeper)
-    listen(engine)
-    silent(engine, ids)
+    ids = long_queued(engine, sweeper)
     empty(broker)
     pauses.pause(opened, everything=True)
     while_paused = [run_tick(engine, sweeper, minutes).lost_messages for minutes in (1, 2)]
@@ -201,9 +207,7 @@ def test_a_broker_that_is_silent_for_a_while_lost_nothing(
     engine: sa.Engine, broker: Broker
 ) -> None:
     sweeper = Sweeper(LEASE, NO_ALERTS)
-    ids = queued(engine, sweeper)
-    listen(engine)
-    silent(engine, ids)
+    ids = long_queued(engine, sweeper)
     later = make_operation(engine, make_action(engine, name="later", when=RARELY), NOON)
     update_operation(engine, later, not_before=database_now(-1.0))
     with broker.client() as client:
@@ -245,9 +249,7 @@ def test_a_redis_that_refuses_the_look_is_no_loss_and_stops_nothing(
     engine: sa.Engine, broker: Broker
 ) -> None:
     sweeper = Sweeper(LEASE, NO_ALERTS)
-    ids = queued(engine, sweeper)
-    listen(engine)
-    silent(engine, ids)
+    long_queued(engine, sweeper)
     with broker.client() as client:
         client.execute_command("ACL", "SETUSER", "default", "-exists")
         try:
@@ -308,9 +310,7 @@ def rabbit(rabbitmq: RabbitMQ, home_of: Callable[[str], Settings]) -> Iterator[O
 @pytest.mark.parametrize("loss", ["its_data", "the_queue"])
 def test_a_rabbitmq_that_lost_messages_gets_what_was_queued(rabbit: OnRabbitMQ, loss: str) -> None:
     sweeper = Sweeper(LEASE, NO_ALERTS)
-    ids = queued(rabbit.engine, sweeper)
-    listen(rabbit.engine)
-    silent(rabbit.engine, ids)
+    ids = long_queued(rabbit.engine, sweeper)
     full = run_tick(rabbit.engine, sweeper, 1)
     if loss == "its_data":
         rabbit.server.lose_everything()
@@ -385,9 +385,7 @@ def test_what_a_rabbitmq_lost_while_it_is_low_is_sent_again_afterwards(
     rabbit: OnRabbitMQ, what: str
 ) -> None:
     sweeper = Sweeper(LEASE, NO_ALERTS)
-    ids = queued(rabbit.engine, sweeper)
-    listen(rabbit.engine)
-    silent(rabbit.engine, ids)
+    ids = long_queued(rabbit.engine, sweeper)
     with rabbit.server.channel() as channel:
         channel.queue_delete("minutebook.quick")
 
