@@ -7,6 +7,7 @@ Texts say what is wrong, with which value, and what to write instead. Only the e
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 SHOWN_LENGTH = 80
 
@@ -101,6 +102,14 @@ class IllegalMove(SchedulerError):
 
 class LeaseLost(SchedulerError):
     """This attempt no longer owns its operation: stop, write nothing more."""
+
+
+class DatabaseWentBack(LeaseLost):
+    """The row of a claimed attempt lacks its claim: the database lost commits."""
+
+    def __init__(self, operation_id: UUID, attempt: int, how: str) -> None:
+        super().__init__(f"the database went back: operation {operation_id} {how}")
+        self.operation_id, self.attempt, self.how = operation_id, attempt, how
 
 
 class BrokerUnavailable(SchedulerError):

@@ -1,9 +1,10 @@
 """The states of an operation and the moves between them: the one table of legal moves."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from secrets import token_hex
+from typing import NamedTuple
 from uuid import UUID
 
 
@@ -25,11 +26,30 @@ class OperationState(StrEnum):
 
 _S = OperationState
 
-# The key of a step with the random text that proves which worker holds its operation: no list, page
-# or answer shows it.
-SEED = "seed"
 # How often a lost operation is tried again.
 MOST_LOSSES = 3
+
+
+class AttemptKey(NamedTuple):
+    """An attempt, with the random secret that its worker brought with its claim.
+
+    Every write of a worker names all three: a database that lost commits may hand an attempt out
+    twice. An attempt that nobody has claimed has no secret.
+    """
+
+    id: UUID
+    attempt: int
+    secret: str = ""
+
+    @property
+    def words(self) -> str:
+        """What it is, in words, without the secret."""
+        return f"operation {self.id} attempt {self.attempt}"
+
+
+def new_secret() -> str:
+    """Return a secret for a claim."""
+    return token_hex(16)
 
 
 class Cause(StrEnum):
@@ -147,15 +167,3 @@ def after_loss(losses: int, *, repeatable: bool, cancel_requested: bool) -> Oper
 def worst(states: Collection[str]) -> str:
     """Return the state that stands for several, such as the failed one."""
     return next((state for state in _WORST if state in states), min(states))
-
-
-def shown_steps(steps: object) -> object:
-    """Return the stored steps of an operation as anybody may see them."""
-    if not isinstance(steps, list):
-        return steps
-    return [without_seed(one) if isinstance(one, Mapping) else one for one in steps]
-
-
-def without_seed(step: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a stored step as anybody may see it."""
-    return {key: one for key, one in step.items() if key != SEED}

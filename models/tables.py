@@ -306,6 +306,8 @@ operations = sa.Table(
     _at("finished_at"),
     _at("cancel_requested_at"),
     _text("worker", optional=True),
+    # What its worker brought with its claim; no list, page or answer shows it.
+    _text("secret", optional=True),
     sa.Column("steps", StoredList("name", "state")),
     _line("phase"),
     _line("message"),

@@ -20,8 +20,9 @@ from minutebook.steps import StepFailed
 from models.carriers import EXECUTE_HEAVY, EXECUTE_QUICK, OURS
 from models.errors import LeaseLost, SchedulerError
 from models.operation import MOST_LOSSES, OperationState
+from models.store.operations import running
 from models.store.operations.admission import TAKEN, KeptBack
-from models.store.operations.claims import Claim, Claimant, claim
+from models.store.operations.claims import Claim, Claimant, Taking, claim
 from models.store.operations.finish import Ended, Ending, end
 from models.store.operations.retry_policy import CANCELLED, failed, lost
 from runtime.config import Settings
@@ -97,7 +98,7 @@ def _run_claimed(runner: Runner) -> str:
             runner.lease.steps_are_over()
             ended = _end(runner, ending)
     except LeaseLost as error:
-        logger.warning("lease_lost", "{error}; nothing more is written", error)
+        _report_lost(engine, runner.lease.lost_by or error)
         return "lost"
     level = logging.ERROR if ended.state == OperationState.FAILED else logging.INFO
     logger.log(
@@ -113,6 +114,13 @@ def _run_claimed(runner: Runner) -> str:
     return ended.state
 
 
+def _report_lost(engine: sa.Engine, error: LeaseLost) -> None:
+    """Log that another process has the operation; note it if the database lost the claim."""
+    logger.warning("lease_lost", "{error}; nothing more is written", error)
+    with engine.begin() as connection:
+        running.note_went_back(connection, error)
+
+
 def _claim(
     engine: sa.Engine,
     message: tuple[UUID, int],
@@ -120,9 +128,11 @@ def _claim(
     script: Script,
     alerts: AlertSettings,
 ) -> Claim | KeptBack:
+    wanted = Taking(*message, worker)
+
     def claimed(connection: sa.Connection) -> Claim | KeptBack:
         ours = Claimant(OURS, script.open)
-        return claim(connection, *message, worker, ours, alerts=alerts)
+        return claim(connection, wanted, ours, alerts=alerts)
 
     return start(message[0], lambda: persist(engine, claimed), TAKEN)
 
@@ -134,14 +144,15 @@ def _end(runner: Runner, ending: Ending) -> Ended:
     worker.
     """
     engine, story, alerts = runner.engine, runner.story(ending), runner.settings.alert
-    id, attempt = runner.lease.claim.id, runner.lease.claim.attempt
+    key = runner.lease.claim.key
     try:
-        return persist(engine, lambda c: end(c, id, attempt, ending, story, alerts=alerts))
+        return persist(engine, lambda c: end(c, key, ending, story, alerts=alerts))
     except (sa.exc.StatementError, TypeError, ValueError) as error:
-        logger.exception("end_not_stored", "the end of operation {operation} cannot be stored", id)
+        why = "the end of operation {operation} cannot be stored"
+        logger.exception("end_not_stored", why, key.id)
         text = f"the end could not be stored: {type(error).__name__}"
         instead = Ending(OperationState.FAILED, error=text, is_failure=True)
-        return persist(engine, lambda c: end(c, id, attempt, instead, alerts=alerts))
+        return persist(engine, lambda c: end(c, key, instead, alerts=alerts))
 
 
 def _run_steps(runner: Runner) -> Ending:

@@ -87,6 +87,8 @@ class Lease(Keeper):
         self.stop_was_seen = False
         # The running step, if it must not begin twice.
         self.unrepeatable: str | None = None
+        # How a heartbeat found that another process has the operation.
+        self.lost_by: LeaseLost | None = None
         # When the steps were over, while the end is being recorded.
         self._over_at: float | None = None
 
@@ -178,14 +180,15 @@ class Lease(Keeper):
 
     def beat(self) -> float:
         """Renew the lease and write what is new; return the seconds until the next renewal."""
-        its = (self.claim.id, self.claim.attempt)
+        key, expected = self.claim.key, self.claim.plan.policy.expected
         try:
             with self.news.being_written(waits=False) as story, self.engine.begin() as connection:
-                is_cancelled = running.beat(connection, *its, story)
+                is_cancelled = running.beat(connection, key, story)
                 if self.news.takes_estimate():
-                    write_estimate(connection, *its, self.claim.plan.policy.expected)
-        except LeaseLost:
+                    write_estimate(connection, key, expected)
+        except LeaseLost as error:
             self.asked = LOST
+            self.lost_by = error
         except sa.exc.SQLAlchemyError as error:
             self.news.estimate_again()
             # After a database error the sweep does not trust a lease's age either: go on.
@@ -215,7 +218,6 @@ class Lease(Keeper):
         try:
             if not self.is_lost:
                 with self.engine.begin() as connection:
-                    id, attempt = self.claim.id, self.claim.attempt
-                    end(connection, id, attempt, ending, alerts=self.alerts)
+                    end(connection, self.claim.key, ending, alerts=self.alerts)
         finally:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -29,8 +29,7 @@ class Progress:
 
     def __init__(self, engine: sa.Engine, script: Script, claim: Claim, news: News) -> None:
         self.engine = engine
-        self.operation_id = claim.id
-        self.attempt = claim.attempt
+        self.key = claim.key
         self.script = script
         self.news = news
         self._reported: dict[str, Any] = {}
@@ -75,7 +74,7 @@ class Progress:
         with self.news.being_written(waits=True) as story:
             persist(
                 self.engine,
-                lambda opened: running.beat(opened, self.operation_id, self.attempt, story),
+                lambda opened: running.beat(opened, self.key, story),
             )
 
     def last(self) -> Story:

@@ -194,6 +194,7 @@ class Runner:
             small_app=claim.small_app,
             recipients=self._recipients(action),
             memory_source=self._memory,
+            key=claim.key,
             logger=logging.getLogger(STEP_LOGGER),
             engine=self.engine,
             settings=(

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import sqlalchemy as sa
 
 from minutebook.steps import StepContext
+from models.operation import AttemptKey
 from models.store.operations.running import Memory
 from runtime.config import Settings
 
@@ -63,6 +64,8 @@ class WorkContext(StepContext):
     last_success_at: datetime | None = field(init=False)
     checkpoint: dict[str, Any] = field(init=False)
     memory_source: Callable[[], Memory]
+    # What fences each write.
+    key: AttemptKey
     engine: sa.Engine
     settings: Settings
     is_manual: bool

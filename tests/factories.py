@@ -22,7 +22,7 @@ from models.store import actions, operations
 from models.store.actions import cursors, missed
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.admission import KeptBack
-from models.store.operations.claims import Claim, claim
+from models.store.operations.claims import Claim
 from models.store.scope import WHOLE_INSTALLATION
 from models.store.tenants import storing
 from models.tables import action_cursor, revisions
@@ -35,6 +35,7 @@ from scheduler.changes.revisions import revision_of
 from scheduler.changes.validation import ChangeContext
 from scheduler.record import ActionRef, operation_row
 from tasks.built_in import built_in_steps
+from tests.attempts import claim
 from views.installation import Installation
 
 DEFAULT_APP = SmallApp(1, "default", "UTC")

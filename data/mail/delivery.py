@@ -114,7 +114,7 @@ class _Sending:
                 deliveries.mark(connection, self._accepted, "sent")
             try:
                 # Only the attempt that owns the operation may send.
-                running.beat(connection, self.context.operation_id, self.context.attempt)
+                running.beat(connection, self.context.key)
             except LeaseLost as error:
                 lost = error
             else:

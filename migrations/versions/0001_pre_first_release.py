@@ -344,6 +344,7 @@ sa.Table(
     _at("finished_at"),
     _at("cancel_requested_at"),
     _text("worker", optional=True),
+    _text("secret", optional=True),
     sa.Column("steps", LIST),
     _text("phase", optional=True),
     _text("message", optional=True),

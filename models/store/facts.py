@@ -15,6 +15,8 @@ LAST_NOW = "last_tick_now"
 KERNEL = "kernel_version"
 TZ_RELEASE = "tz_release"
 CLOCK_SET_BACK = "clock_set_back"
+# The last attempt that lacked its claim: `{"at": …, "operation": …, "attempt": …, "how": …}`.
+WENT_BACK = "database_went_back"
 # The instant to which cursors are wound back, while some lie ahead of it.
 WINDING_BACK = "winding_back"
 DOWNTIME = "downtime"

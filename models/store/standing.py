@@ -13,7 +13,7 @@ from models.store import facts, pauses, presence
 from models.store.conditions import IS_UNSTARTED
 from models.store.pauses import Pause
 from models.store.scope import Scope
-from models.stored import instant_in
+from models.stored import document_in, instant_in
 from models.tables import WANTS_MAIL, actions, notices, operations, workers
 
 DAY = timedelta(days=1)
@@ -31,6 +31,8 @@ class Known:
     notices_failed: int
     # Whether an enabled action mails.
     wants_mail: bool
+    # When an attempt last lacked its claim, and how; None for never.
+    went_back: tuple[datetime, str] | None
 
 
 def known(connection: sa.Connection) -> Known:
@@ -44,10 +46,17 @@ def known(connection: sa.Connection) -> Known:
         facts.fact_query(facts.LAST_NOW).scalar_subquery(),
         failed.scalar_subquery(),
         mails.scalar_subquery(),
+        facts.fact_query(facts.WENT_BACK).scalar_subquery(),
     )
-    now, last_now, count, wants_mail = connection.execute(query).one()
-    in_force = pauses.in_force(connection)
-    return Known(now, instant_in(last_now), in_force, count, wants_mail is not None)
+    now, last_now, count, wants_mail, lost = connection.execute(query).one()
+    in_force, its_loss = pauses.in_force(connection), _went_back(lost)
+    return Known(now, instant_in(last_now), in_force, count, wants_mail is not None, its_loss)
+
+
+def _went_back(stored: str | None) -> tuple[datetime, str] | None:
+    known = document_in(stored)
+    at = instant_in(known.get("at"))
+    return None if at is None else (at, f"operation {known.get('operation')} {known.get('how')}")
 
 
 @dataclass(frozen=True, slots=True)

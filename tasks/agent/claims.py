@@ -7,8 +7,9 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from models.operation import AttemptKey
 from models.store.operations.admission import TAKEN, KeptBack, Recorded
-from models.store.operations.claims import recorded_of
+from models.store.operations.claims import Taking, recorded_of
 from runtime.clock import monotonic
 from runtime.database import DATABASE_AWAY, is_locked, reason_of
 from runtime.db_retry import start
@@ -41,6 +42,16 @@ class Call:
     delivery: str
     # Whether it asked before, perhaps an agent that was killed; it is the same call.
     again: bool = field(compare=False)
+
+    @property
+    def wanted(self) -> Taking:
+        """What it asks for."""
+        return Taking(*self.its, self.worker, self.delivery)
+
+
+def key_of(asked: Mapping[str, Any]) -> AttemptKey:
+    """Return the attempt that a client names; raises KeyError or ValueError."""
+    return AttemptKey(UUID(asked["id"]), int(asked["attempt"]), str(asked.get("delivery", "")))
 
 
 def call_of(asked: Mapping[str, Any]) -> Call:
@@ -148,12 +159,10 @@ class Claims:
         kept_out = self.kept_out(recorded, call.its[1])
         if kept_out is not None:
             return kept_out
-        own = followed.claimed_before(connection, call.its, call.delivery) if call.again else None
+        wanted, how = call.wanted, {"repeatable": call.repeatable}
+        own = followed.claimed_before(connection, wanted.key) if call.again else None
         if own is not None:
             return own
-        by, may_repeat, alerts = (call.worker, call.delivery), call.repeatable, self.alerts
         if recorded is not None and recorded.can_start:
-            return followed.take_known(
-                connection, recorded, *by, repeatable=may_repeat, alerts=alerts
-            )
-        return followed.take(connection, call.its, *by, repeatable=may_repeat, alerts=alerts)
+            return followed.take_known(connection, recorded, wanted, **how, alerts=self.alerts)
+        return followed.take(connection, wanted, **how, alerts=self.alerts)

@@ -12,9 +12,10 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from broker.sending import send_ended, send_started
-from models.errors import LeaseLost
-from models.operation import SEED
+from models.errors import DatabaseWentBack, LeaseLost
+from models.operation import AttemptKey
 from models.store.notices import Owed
+from models.store.operations import running
 from models.store.operations.finish import Ended
 from runtime.clock import monotonic
 from runtime.logs.events import EventLog
@@ -27,7 +28,6 @@ from tasks.agent.spool import Spool
 
 logger = EventLog("minutebook.agent")
 
-Its = tuple[UUID, int]
 KEPT = Details()
 Answer = dict[str, Any]
 # How often to look for what agents left that are gone.
@@ -38,14 +38,23 @@ KEEP_S = 600.0
 SENDERS = 4
 
 
+def note_went_back(desk: Desk, error: LeaseLost) -> None:
+    """Note it if the database lost a claim that an agent's worker had made."""
+    if isinstance(error, DatabaseWentBack):
+        desk.submit(Errand(lambda connection: running.note_went_back(connection, error)))
+
+
 class End(Errand[Ended]):
     """An end to write; `then` reports what became of it."""
 
     def __init__(
-        self, its: Its, act: Callable[[sa.Connection], Ended], written: Callable[["End"], None]
+        self,
+        attempt: AttemptKey,
+        act: Callable[[sa.Connection], Ended],
+        written: Callable[["End"], None],
     ) -> None:
         super().__init__(act, lasts=True)
-        self.its = its
+        self.attempt = attempt
         self._written = written
         # Whether a session still waits for it, and acts on it then.
         self.is_awaited = True
@@ -53,7 +62,7 @@ class End(Errand[Ended]):
     @property
     def key(self) -> str:
         """Its name among the kept ends: an attempt ends once."""
-        return f"{self.its[0]}-{self.its[1]}"
+        return f"{self.attempt.id}-{self.attempt.attempt}"
 
     def leave(self) -> bool:
         """Wait for it no longer; return whether it was not written yet."""
@@ -82,18 +91,18 @@ class Ends:
     def report(self, held: Held, report: Mapping[str, Any]) -> Answer:
         """Write or keep the end that a task reports; return its state, `kept` or `lost`."""
         report = self._details.in_lines(report)
-        end = self._submit(held.its, lambda c: followed.write_end(c, held, report, self._alerts))
-        return self._answer(end, str(held.step[SEED]), report)
+        end = self._submit(held.key, lambda c: followed.write_end(c, held, report, self._alerts))
+        return self._answer(end, report)
 
-    def report_unknown(self, its: Its, delivery: str, report: Mapping[str, Any]) -> Answer:
+    def report_unknown(self, key: AttemptKey, report: Mapping[str, Any]) -> Answer:
         """Write or keep the end of an attempt that an earlier agent claimed."""
         report = self._details.in_lines(report)
-        return self._answer(self._submit_kept(its, delivery, report), delivery, report)
+        return self._answer(self._submit_kept(key, report), report)
 
     def leave_behind(self, held: Held) -> None:
         """End an attempt whose process is gone, without waiting for its lease to expire."""
         self._submit(
-            held.its,
+            held.key,
             lambda c: followed.end_left_behind(c, held, self._alerts),
             is_awaited=False,
         )
@@ -105,9 +114,8 @@ class Ends:
         self._look_at = monotonic() + LOOK_EVERY_S
         for key, kept in self._spool.kept(but=self._open):
             try:
-                its = (UUID(kept["id"]), int(kept["attempt"]))
-                given = (its, str(kept["delivery"]), dict(kept["report"]))
-                self._submit_kept(*given, is_awaited=False)
+                its = (UUID(kept["id"]), int(kept["attempt"]), str(kept["delivery"]))
+                self._submit_kept(AttemptKey(*its), dict(kept["report"]), is_awaited=False)
             except (KeyError, TypeError, ValueError) as error:
                 path = self._spool.path_of(key)
                 logger.warning(
@@ -120,27 +128,32 @@ class Ends:
         self._sender.shutdown()
 
     def _submit_kept(
-        self, its: Its, delivery: str, report: Mapping[str, Any], *, is_awaited: bool = True
+        self, key: AttemptKey, report: Mapping[str, Any], *, is_awaited: bool = True
     ) -> End:
         def act(connection: sa.Connection) -> Ended:
-            held = followed.resume(connection, its, delivery)
+            held = followed.resume(connection, key)
             return followed.write_end(connection, held, report, self._alerts)
 
-        return self._submit(its, act, is_awaited=is_awaited)
+        return self._submit(key, act, is_awaited=is_awaited)
 
     def _submit(
-        self, its: Its, act: Callable[[sa.Connection], Ended], *, is_awaited: bool = True
+        self,
+        attempt: AttemptKey,
+        act: Callable[[sa.Connection], Ended],
+        *,
+        is_awaited: bool = True,
     ) -> End:
-        end = End(its, act, self._written)
+        end = End(attempt, act, self._written)
         end.is_awaited = is_awaited
         self._open[end.key] = end
         self._desk.submit(end)
         return end
 
-    def _answer(self, end: End, delivery: str, report: Mapping[str, Any]) -> Answer:
+    def _answer(self, end: End, report: Mapping[str, Any]) -> Answer:
         if not end.is_settled(0.0 if self._desk.is_away() else PROMPT_S):
-            its = {"id": str(end.its[0]), "attempt": end.its[1]}
-            kept = {**its, "delivery": delivery, "report": dict(report)}
+            id, attempt, delivery = end.attempt
+            its = {"id": str(id), "attempt": attempt, "delivery": delivery}
+            kept = {**its, "report": dict(report)}
             if self._spool.keep(end.key, kept):
                 if end.leave():
                     return {"state": "kept"}
@@ -169,18 +182,20 @@ class Ends:
             del self._open[end.key]
         if isinstance(end.error, LeaseLost):
             logger.warning("lease_lost", "{error}; nothing more is written", end.error)
+            note_went_back(self._desk, end.error)
         elif end.error is not None:
             logger.warning(
                 "operation_left_to_sweep",
                 "operation {operation} is left to the sweep: {error}",
-                end.its[0],
+                end.attempt.id,
                 end.error,
             )
         elif end.result is not None:
             logger.info(
                 "attempt_ended",
                 "operation {operation} attempt {attempt} ended: {state}",
-                *end.its,
+                end.attempt.id,
+                end.attempt.attempt,
                 end.result.state,
             )
         if not end.is_awaited:

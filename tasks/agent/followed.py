@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from models.carriers import CELERY
 from models.errors import LeaseLost
-from models.operation import UNSTARTED, OperationState
+from models.operation import UNSTARTED, AttemptKey, OperationState
 from models.sql import is_still
 from models.store.operations import handed_over, handing, one_step, restart, running, unstarted
 from models.store.operations.admission import EXPIRED, TAKEN, KeptBack, Recorded
@@ -57,31 +57,26 @@ class Held:
     killed_at: float | None = None
 
     @property
-    def its(self) -> tuple[UUID, int]:
-        """The operation's id and the number of the attempt."""
-        return self.claim.id, self.claim.attempt
+    def key(self) -> AttemptKey:
+        """The key of the attempt: its secret is the random name of the call that claimed it."""
+        return self.claim.key
 
 
 def take(
-    connection: sa.Connection,
-    its: tuple[UUID, int],
-    worker: str,
-    delivery: str | None = None,
-    *,
-    repeatable: bool,
-    alerts: AlertSettings,
+    connection: sa.Connection, wanted: Taking, *, repeatable: bool, alerts: AlertSettings
 ) -> Held | KeptBack:
-    """Start an attempt (id, number) for a worker, or return why it does not start.
+    """Start an attempt for a worker, or return why it does not start.
 
-    `repeatable`: the task may begin twice. `delivery` is the random name of the call that asks.
+    `repeatable`: the task may begin twice. The secret is the random name of the call that asks.
     The caller commits its transaction in either case. Raises as `claim` does.
     """
-    step = one_step.begun(STEP, repeatable=repeatable, seed=delivery)
+    its = (wanted.id, wanted.attempt)
     if _comes_early(connection, its):
         # Checked first: an attempt put back during the claim would look paused.
         return EARLY
     handed_over.take_up(connection, *its)
-    found = one_step.take(connection, Taking(*its, worker), CELERY, step, alerts)
+    step = one_step.begun(STEP, repeatable=repeatable)
+    found = one_step.take(connection, wanted, CELERY, step, alerts)
     if isinstance(found, Claim):
         return _held(connection, found, step)
     is_known = found is not TAKEN or recorded_of(connection, *its) is not None
@@ -91,15 +86,13 @@ def take(
 def take_known(
     connection: sa.Connection,
     recorded: Recorded,
-    worker: str,
-    delivery: str,
+    wanted: Taking,
     *,
     repeatable: bool,
     alerts: AlertSettings,
 ) -> Held | KeptBack:
     """Start an attempt that could start when it was read, in the same transaction; see `take`."""
-    step = one_step.begun(STEP, repeatable=repeatable, seed=delivery)
-    wanted = Taking(recorded.id, recorded.attempt, worker)
+    step = one_step.begun(STEP, repeatable=repeatable)
     found = one_step.take(connection, wanted, CELERY, step, alerts, recorded)
     return _held(connection, found, step) if isinstance(found, Claim) else found
 
@@ -133,13 +126,14 @@ def end_discarded(
         return unstarted.skip(connection, *its, EXPIRED)
     if said["what"] == REVOKED:
         return _end_revoked(connection, its[0], str(said["reason"]))
-    found = take(connection, its, said["worker"], repeatable=False, alerts=alerts)
+    wanted = Taking(*its, said["worker"])
+    found = take(connection, wanted, repeatable=False, alerts=alerts)
     if found is EARLY:
         raise JustBeingSent
     if isinstance(found, KeptBack):
         return found.ended
     ending = failed(found.claim, str(said["reason"]), permanent=False)
-    return end(connection, *its, ending, alerts=alerts)
+    return end(connection, found.key, ending, alerts=alerts)
 
 
 def _end_revoked(connection: sa.Connection, id: UUID, reason: str) -> Ended | None:
@@ -167,27 +161,26 @@ def described(held: Held) -> dict[str, Any]:
     }
 
 
-def resume(connection: sa.Connection, its: tuple[UUID, int], delivery: str) -> Held:
+def resume(connection: sa.Connection, key: AttemptKey) -> Held:
     """Return an attempt that a worker still runs after its agent restarted; raises LeaseLost.
 
     Only the call that claimed it knows its random name: id and attempt stand in every message.
     """
-    recorded = recorded_of(connection, *its)
-    step = (recorded.steps or [{}])[0] if recorded is not None else {}
-    is_its_own = recorded is not None and recorded.carrier is CELERY
-    if recorded is None or not (is_its_own and one_step.is_held_by(step, delivery)):
-        raise LeaseLost(f"operation {its[0]} attempt {its[1]} was not claimed by this call")
-    running.beat(connection, *its)
-    return replace(_held(connection, Claim(**vars(recorded)), step), has_started=True)
+    running.beat(connection, key)
+    recorded = recorded_of(connection, key.id, key.attempt)
+    if recorded is None or recorded.carrier is not CELERY:
+        raise LeaseLost(f"{key.words} was not claimed by this call")
+    step = (recorded.steps or [{}])[0]
+    return replace(_held(connection, Claim(**vars(recorded), key=key), step), has_started=True)
 
 
-def claimed_before(connection: sa.Connection, its: tuple[UUID, int], delivery: str) -> Held | None:
+def claimed_before(connection: sa.Connection, key: AttemptKey) -> Held | None:
     """Return a running attempt that the same call claimed from an agent that is gone, or None."""
     # Waits for a claim that is still being committed.
-    its_row = sa.select(operations.c.id).where(operations.c.id == its[0])
+    its_row = sa.select(operations.c.id).where(operations.c.id == key.id)
     connection.execute(its_row.with_for_update(key_share=True)).first()
     try:
-        return replace(resume(connection, its, delivery), has_started=False)
+        return replace(resume(connection, key), has_started=False)
     except LeaseLost:
         return None
 
@@ -196,8 +189,8 @@ def write_end(
     connection: sa.Connection, held: Held, report: Mapping[str, Any], alerts: AlertSettings
 ) -> Ended:
     """End an attempt as its worker reports; raises LeaseLost, ValueError for a wrong outcome."""
-    ending, (id, attempt) = _ending(held, report), held.its
-    ended = one_step.finish(connection, held.its, held.step, ending, alerts, report)
+    ending, (id, attempt, _) = _ending(held, report), held.key
+    ended = one_step.finish(connection, held.key, held.step, ending, alerts, report)
     if report["outcome"] in {"retry", "replaced"} and ended.state is OperationState.PENDING:
         handing.await_message(connection, id, attempt + 1, _delay(report))
         if not report.get("is_followed", True):
@@ -244,17 +237,17 @@ def left_behind(held: Held, error: str, *, cancel_requested: bool = False) -> En
 
 def end_left_behind(connection: sa.Connection, held: Held, alerts: AlertSettings) -> Ended:
     """End an attempt whose process is gone; raises LeaseLost."""
-    asked = sa.select(operations.c.cancel_requested_at).where(operations.c.id == held.its[0])
+    asked = sa.select(operations.c.cancel_requested_at).where(operations.c.id == held.key.id)
     is_asked = connection.execute(asked).scalar_one_or_none() is not None
     ending = left_behind(held, "its process is gone", cancel_requested=is_asked)
-    return end(connection, *held.its, ending, alerts=alerts)
+    return end(connection, held.key, ending, alerts=alerts)
 
 
 def give_back_in_doubt(
-    connection: sa.Connection, its: tuple[UUID, int], delivery: str, alerts: AlertSettings
+    connection: sa.Connection, key: AttemptKey, alerts: AlertSettings
 ) -> Ended | None:
     """Give back an attempt whose claim was committed unheard; None if it was not, or has ended."""
-    own = claimed_before(connection, its, delivery)
+    own = claimed_before(connection, key)
     return None if own is None else end_left_behind(connection, own, alerts)
 
 

@@ -22,8 +22,9 @@ from runtime.database import DATABASE_AWAY
 from runtime.db_retry import persist
 from runtime.logs.events import EventLog
 from tasks.agent import followed
-from tasks.agent.claims import UNHEARD, Away, Call, call_of
+from tasks.agent.claims import UNHEARD, Away, Call, call_of, key_of
 from tasks.agent.desk import Errand
+from tasks.agent.ends import note_went_back
 from tasks.agent.followed import Held
 from tasks.agent.workers import described_worker
 
@@ -91,7 +92,7 @@ class Session:
     def _answer(self, asked: dict[str, Any]) -> dict[str, Any]:
         match asked["verb"]:
             case "take" | "resume" if self.held is not None:
-                return {"state": "refused", "reason": f"this connection holds {self.held.its[0]}"}
+                return {"state": "refused", "reason": f"this connection holds {self.held.key.id}"}
             case "worker" | "take" | "resume" | "discarded" as verb:
                 answers = {
                     "worker": self._heard,
@@ -154,8 +155,8 @@ class Session:
         return {"state": "taken", **followed.described(found), "limits": vars(limits)}
 
     def _resume(self, asked: dict[str, Any]) -> dict[str, Any]:
-        its, delivery = (UUID(asked["id"]), int(asked["attempt"])), str(asked.get("delivery", ""))
-        errand = Errand(lambda connection: followed.resume(connection, its, delivery))
+        key = key_of(asked)
+        errand = Errand(lambda connection: followed.resume(connection, key))
         trouble = self._trouble_of(errand)
         if trouble is not None:
             return trouble
@@ -169,6 +170,7 @@ class Session:
             # One that comes late renews the lease all the same.
             return {"state": "away", "reason": f"no answer of the database within {BEAT_S:g} s"}
         if isinstance(errand.error, LeaseLost):
+            note_went_back(self.agent.desk, errand.error)
             return {"state": "lost", "reason": str(errand.error)}
         if isinstance(errand.error, DATABASE_AWAY):
             return {"state": "away", "reason": str(errand.error)}
@@ -178,7 +180,7 @@ class Session:
 
     def _beat(self, held: Held, asked: dict[str, Any]) -> dict[str, Any]:
         progress = asked.get("progress") or {}
-        errand = Errand(lambda connection: one_step.beat(connection, held.its, progress))
+        errand = Errand(lambda connection: one_step.beat(connection, held.key, progress))
         trouble = self._trouble_of(errand)
         if trouble is not None and trouble["state"] == "lost":
             self.held = None
@@ -193,8 +195,7 @@ class Session:
         if held is not None:
             answer = ends.report(held, report)
         else:
-            its = (UUID(asked["id"]), int(asked["attempt"]))
-            answer = ends.report_unknown(its, str(asked["delivery"]), report)
+            answer = ends.report_unknown(key_of(asked), report)
         self.held = self.call = None
         return answer
 
@@ -227,9 +228,9 @@ class Session:
         engine, alerts = self.agent.engine, self.agent.settings.alert
         if doubt.open is not None:
             doubt.open.is_settled()
-        doubtful = (call.its, call.delivery)
+        key = call.wanted.key
         try:
-            ended = persist(engine, lambda c: followed.give_back_in_doubt(c, *doubtful, alerts))
+            ended = persist(engine, lambda c: followed.give_back_in_doubt(c, key, alerts))
             send_ended(engine, ended)
         except sa.exc.SQLAlchemyError as error:
             logger.warning(

@@ -48,6 +48,7 @@ CHECKS = {
     Kind.BROKER_DOWN: "broker", Kind.APPLICATION_BROKER_DOWN: "celery broker",
     Kind.NO_WORKER: "workers",
     Kind.WORKERS_LOST: "workers", Kind.QUEUE_BEHIND: "workers", Kind.CLOCK: "clock",
+    Kind.DATABASE_WENT_BACK: "database",
     Kind.LOCKED: "database", Kind.PAUSED: "pauses",
     Kind.NOTICE_REFUSED: "notices",
     Kind.STEP_FAILED: "steps", Kind.MAIL_UNSET: "mail", Kind.SET_ASIDE: "actions",

@@ -66,13 +66,13 @@ def note_stop(installation: Installation, name: str) -> None:
 
 def take(installation: Installation, wanted: Taking) -> JobToDo | None:
     """Take a job for a worker; None if it does not start."""
-    its, step = (wanted.id, wanted.attempt), one_step.leased(JOB)
-    found = start(wanted.id, lambda: _claim(installation, wanted, step), TAKEN)
+    found = start(wanted.id, lambda: _claim(installation, wanted), TAKEN)
     if isinstance(found, KeptBack):
         logger.info(
             "operation_not_started",
             "operation {operation} attempt {attempt}: not started, {reason}",
-            *its,
+            wanted.id,
+            wanted.attempt,
             found.why,
         )
         send(installation, found.ended)
@@ -80,7 +80,7 @@ def take(installation: Installation, wanted: Taking) -> JobToDo | None:
     if found.owed:
         installation.publish()
         send_started(installation.engine, found.owed)
-    return _to_do(found, step, installation.settings.worker.lease_s)
+    return _to_do(found, wanted, installation.settings.worker.lease_s)
 
 
 def send(installation: Installation, ended: Ended | None) -> None:
@@ -89,12 +89,12 @@ def send(installation: Installation, ended: Ended | None) -> None:
     send_ended(installation.engine, ended)
 
 
-def _claim(installation: Installation, wanted: Taking, step: one_step.Step) -> Claim | KeptBack:
-    alerts = installation.settings.alert
+def _claim(installation: Installation, wanted: Taking) -> Claim | KeptBack:
+    alerts, step = installation.settings.alert, one_step.begun(JOB, repeatable=True)
     with installation.engine.begin() as connection:
         found = one_step.take(connection, wanted, HTTP, step, alerts)
         if isinstance(found, Claim) and found.plan.job is None:
-            ended = end(connection, wanted.id, wanted.attempt, NO_JOB, alerts=alerts)
+            ended = end(connection, found.key, NO_JOB, alerts=alerts)
             return KeptBack(NotClaimed.BROKEN, ended)
     return found
 
@@ -113,10 +113,9 @@ def take_all(installation: Installation, wanted: Sequence[Taking]) -> Taken:
     If one of them makes the transaction fail, all are undecided. A job that another process is
     claiming is neither taken nor undecided.
     """
-    step = one_step.leased(JOB)
     try:
         with installation.engine.begin() as connection:
-            found, started = _start_free(connection, wanted, step)
+            found, started = _start_free(connection, wanted)
     except DATABASE_AWAY:
         raise
     except Exception as error:  # caused by one job; the caller then takes each alone
@@ -127,15 +126,13 @@ def take_all(installation: Installation, wanted: Sequence[Taking]) -> Taken:
             )
         return Taken({}, {one.id for one in wanted})
     lease_s = installation.settings.worker.lease_s
-    to_do = {id: _to_do(found[id], step, lease_s) for id in started}
+    to_do = {one.id: _to_do(found[one.id], one, lease_s) for one in wanted if one.id in started}
     jobs = {id: job for id, job in to_do.items() if job is not None}
     return Taken(jobs, found.keys() - started)
 
 
 def _start_free(
-    connection: sa.Connection,
-    wanted: Sequence[Taking],
-    step: one_step.Step,
+    connection: sa.Connection, wanted: Sequence[Taking]
 ) -> tuple[dict[UUID, Recorded], set[UUID]]:
     """Return what is unstarted of these jobs, and which of it started: what no rule keeps back."""
     found = {one.id: one for one in lock_unstarted(connection, wanted)}
@@ -145,11 +142,11 @@ def _start_free(
             free.setdefault(one.overlap_key or str(one.id), one.id)
     ids = set(free.values())
     starts = [one for one in wanted if one.id in ids]
-    shown = one_step.columns_of(step)
+    shown = one_step.columns_of(one_step.begun(JOB, repeatable=True))
     return found, start_all(connection, starts, shown) if starts else set()
 
 
-def _to_do(found: Recorded, step: one_step.Step, lease_s: float) -> JobToDo | None:
+def _to_do(found: Recorded, wanted: Taking, lease_s: float) -> JobToDo | None:
     logger.info(
         "operation_started",
         "{triggerer}: operation {operation} started (attempt {attempt})",
@@ -166,7 +163,7 @@ def _to_do(found: Recorded, step: one_step.Step, lease_s: float) -> JobToDo | No
         interval_s=seconds_of(every),
         meta=job.meta,
         operation_id=found.id,
-        lease=one_step.lease_of(found.id, found.attempt, step),
+        lease=jobs.lease_of(wanted.key),
         lease_s=lease_s,
         scheduled_at=found.occurrence_at,
     )

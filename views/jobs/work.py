@@ -5,17 +5,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 import sqlalchemy as sa
 from pydantic import Field
 
-from models.errors import LeaseLost, NotFound
+from models.errors import LeaseLost
 from models.job import JOB
 from models.operation import OperationState
 from models.store.operations import jobs, one_step, retry_policy
 from models.store.operations.finish import Ended, Ending, end
-from models.store.operations.jobs import Held, Lease
+from models.store.operations.jobs import Held, key_of
 from models.store.operations.retry_policy import CUT_OFF
 from models.values import format_instant
 from runtime.database import reading
@@ -50,15 +49,15 @@ class JobStanding(View):
 
 def give_back(installation: Installation, job: JobToDo) -> None:
     """Put back a job whose worker went away before it got it."""
-    lease, alerts = _lease(job.lease), installation.settings.alert
-    its = (lease.id, lease.attempt)
+    key, alerts = key_of(job.lease), installation.settings.alert
     with installation.engine.begin() as connection:
-        ended = end(connection, *its, GIVEN_BACK, alerts=alerts)
+        ended = end(connection, key, GIVEN_BACK, alerts=alerts)
     send(installation, ended)
     logger.info(
         "operation_given_back",
         "operation {operation} attempt {attempt}: given back, its worker went away",
-        *its,
+        key.id,
+        key.attempt,
     )
 
 
@@ -77,7 +76,7 @@ def keep(
         left_s = limits.left_s(held.ran_s, held.cancelled_s)
         if why is None or left_s:
             changed = held.step if held.is_heard_again else None
-            one_step.beat(connection, (held.id, held.attempt), progress, changed)
+            one_step.beat(connection, held.key, progress, changed)
             return JobStanding(stop=why, time_left_s=round(left_s, 3))
         ended = _finish(connection, installation, held, CUT_OFF[why])
     send(installation, ended)
@@ -122,7 +121,7 @@ def fail(
     held, ended = _end(installation, job_id, lease, failed)
     is_retried = ended.state is OperationState.PENDING
     with reading(installation.engine) as connection:
-        retry_at = jobs.next_try(connection, held.id) if is_retried else None
+        retry_at = jobs.next_try(connection, held.key.id) if is_retried else None
         next_at = jobs.next_run(connection, held.action_uid)
     after = {"will_retry_at": _written(retry_at), "next_run_at": _written(next_at)}
     figures = {"error": error, **_figures(held, times), **after}
@@ -154,22 +153,13 @@ def _finish(
     ending: Ending,
     message: str | None = None,
 ) -> Ended:
-    its, alerts = (held.id, held.attempt), installation.settings.alert
-    return one_step.finish(connection, its, held.step, ending, alerts, {"message": message})
+    alerts = installation.settings.alert
+    return one_step.finish(connection, held.key, held.step, ending, alerts, {"message": message})
 
 
 def _held(connection: sa.Connection, installation: Installation, job_id: str, lease: str) -> Held:
     longest = installation.settings.worker.lease
-    return jobs.held(connection, _lease(lease), job_id, installation.scope, longest)
-
-
-def _lease(text: str) -> Lease:
-    """Return the lease with that text; raises NotFound if it names no attempt."""
-    id, attempt, *_ = [*text.split("-"), ""]
-    try:
-        return Lease(UUID(hex=id), int(attempt), text)
-    except ValueError:
-        raise NotFound("no job was handed out under that lease") from None
+    return jobs.held(connection, key_of(lease), job_id, installation.scope, longest)
 
 
 def _figures(held: Held, times: Times) -> dict[str, object]:
@@ -180,7 +170,7 @@ def _figures(held: Held, times: Times) -> dict[str, object]:
         if times.scheduled_at is not None:
             waited_s = (times.picked_up_at - times.scheduled_at).total_seconds()
     return {
-        "operation_id": str(held.id),
+        "operation_id": str(held.key.id),
         "duration_ms": round(ran_s * 1000),
         "wait_ms": round(waited_s * 1000),
     }

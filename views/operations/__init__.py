@@ -7,11 +7,11 @@ from typing import Annotated, Any
 from uuid import UUID
 
 import sqlalchemy as sa
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from models.errors import NotFound, Refused
 from models.notices import Target, shown_target
-from models.operation import UNSTARTED, OperationState, shown_steps
+from models.operation import UNSTARTED, OperationState
 from models.store import actions, notices, operations
 from models.store.operations import pages
 from models.store.operations.attempts import attempts_of
@@ -26,7 +26,6 @@ from views.view import Instant, Listing, Page, View
 # Characters of an error in a list.
 SHORT = 60
 # Without what proves to us which worker holds the operation.
-ShownSteps = Annotated[Any, BeforeValidator(shown_steps)]
 
 
 # Eight hexadecimal digits or more: a name rarely is that.
@@ -70,7 +69,7 @@ class OperationRow(View):
     finished_at: Instant | None = Field(description="When it ended.")
     cancel_requested_at: Instant | None = Field(description="When somebody asked to cancel it.")
     worker: str | None = Field(description="The worker that runs it, or ran it last.")
-    steps: ShownSteps = Field(description="Each step: name, state, message, error, details.")
+    steps: Any = Field(description="Each step: name, state, message, error, details.")
     run_type: str | None = Field(
         description="Of a refresh: `complete`, `cached` or `bootstrap`, known after its probes."
     )

@@ -29,6 +29,7 @@ class Kind(StrEnum):
     WORKERS_LOST = "workers_lost"
     QUEUE_BEHIND = "queue_behind"
     CLOCK = "clock"
+    DATABASE_WENT_BACK = "database_went_back"
     DISK = "disk"
     LOCKED = "locked"
     PAUSED = "paused"

@@ -8,7 +8,7 @@ from typing import Any
 from models.carriers import HTTP, OURS
 from models.problems import listed
 from models.store.pauses import PauseKind
-from models.store.standing import Known, Readers, Waiting
+from models.store.standing import DAY, Known, Readers, Waiting
 from models.store.ticks import CLOCK_WAS_WRONG
 from models.values import counted
 from models.values.durations import lasting
@@ -48,6 +48,7 @@ def findings_of(facts: Facts, settings: Settings, disk: Disk | None) -> Iterator
     yield from _application_broker(facts)
     yield from _workers(facts)
     yield from _clocks(facts)
+    yield from _went_back(facts.known)
     if disk is not None:
         yield from _disk(disk, str(settings.home))
         yield from _locked(facts)
@@ -186,6 +187,15 @@ def _clocks(facts: Facts) -> Iterator[Finding]:
         if abs(skew_s or 0.0) > MAX_SKEW_S:
             text = f"the machine of {name} is {skew_s:+.1f} s off the database"
             yield _found(Kind.CLOCK, _ATTENTION, text, "set its clock right (NTP)")
+
+
+def _went_back(known: Known) -> Iterator[Finding]:
+    if known.went_back is None or known.now - known.went_back[0] >= DAY:
+        return
+    at, what = known.went_back
+    text = f"the database went back, and lost what was committed: {what}"
+    remedy = "compare what ran with what is recorded; let a standby confirm each commit"
+    yield _found(Kind.DATABASE_WENT_BACK, _ATTENTION, text, remedy, at)
 
 
 def _disk(disk: Disk, home: str) -> Iterator[Finding]:

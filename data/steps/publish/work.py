@@ -60,7 +60,7 @@ def run(context: WorkContext) -> StepResult:
     parameters = cast(PublishParameters, context.parameters)
     context.progress(phase="publish", blocking=True)
     with context.engine.begin() as connection:
-        running.beat(connection, context.operation_id, context.attempt)
+        running.beat(connection, context.key)
         tenants.lock(connection, context.small_app.id)
         report = _publish(context, connection, parameters)
     context.progress(blocking=False)

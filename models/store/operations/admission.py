@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from hmac import compare_digest
 from typing import Any
 from uuid import UUID
 
@@ -89,6 +90,10 @@ class Recorded:
     losses: int
     last_error: str | None
     steps: list[dict[str, Any]] | None
+    # What its worker brought with its claim; None before.
+    secret: str | None
+    # Whether a worker runs this attempt.
+    is_running: bool
     # Whether this attempt may start, apart from other operations.
     can_start: bool
     # The operation that runs under the same overlap key.
@@ -99,6 +104,10 @@ class Recorded:
     plan: Plan
     # Why the plan is unreadable; `plan` is then empty.
     broken: str | None = None
+
+    def is_held_by(self, secret: str) -> bool:
+        """Return whether the worker that brought this secret runs this attempt."""
+        return self.is_running and compare_digest((self.secret or "").encode(), secret.encode())
 
     @property
     def small_app(self) -> SmallApp:

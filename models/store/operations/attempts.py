@@ -10,6 +10,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from models.operation import AttemptKey
 from models.sql import database_now, upsert_from
 from models.store.operations.move import fenced
 from models.tables import attempts, operations
@@ -44,7 +45,7 @@ def attempts_of(connection: sa.Connection, operation_id: UUID) -> list[dict[str,
 
 
 def keep_put_back(
-    connection: sa.Connection, operation_id: UUID, attempt: int, state: str, error: str | None
+    connection: sa.Connection, key: AttemptKey, state: str, error: str | None
 ) -> None:
     """Keep a running attempt that ends now, before its operation is put back."""
     ended = {
@@ -52,7 +53,7 @@ def keep_put_back(
         "state": sa.literal(state, attempts.c.state.type),
         "error": sa.literal(error, attempts.c.error.type),
     }
-    _keep(connection, operation_id, attempt, {**_BEGUN, **ended})
+    _keep(connection, key.id, key.attempt, {**_BEGUN, **ended})
 
 
 def keep_last(connection: sa.Connection, operation_id: UUID, attempt: int) -> None:

@@ -1,7 +1,7 @@
 """Claim an operation by changing exactly one row, or return why it does not start."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from models.action.plan import NOTHING_PLANNED, Broken
 from models.carriers import Carrier
 from models.many_rows import Change, Columns, read_each, update_each
-from models.operation import UNSTARTED, OperationState
+from models.operation import UNSTARTED, AttemptKey, OperationState, new_secret
 from models.sql import is_among, is_still, stands_in
 from models.store.conditions import IS_LIVE, ITS_REVISION
 from models.store.notices import Origin, Owed
@@ -26,7 +26,7 @@ from models.store.operations.admission import (
     refuse,
 )
 from models.store.operations.finish import Ending, end
-from models.store.operations.move import becomes, move
+from models.store.operations.move import RUNNING, becomes, move
 from models.store.pauses import is_paused
 from models.tables import actions, operations, revisions, small_apps
 from runtime.sections import AlertSettings
@@ -51,47 +51,72 @@ class Claimant:
 ANY_KIND = Claimant()
 
 
+@dataclass(frozen=True, slots=True)
+class Taking:
+    """An attempt that a worker asks for, with a random secret: asking twice is one claim."""
+
+    id: UUID
+    attempt: int
+    worker: str
+    secret: str = field(default_factory=new_secret)
+
+    @property
+    def key(self) -> AttemptKey:
+        """The key of the attempt, once it is claimed."""
+        return AttemptKey(self.id, self.attempt, self.secret)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Claim(Recorded):
     """An attempt that this worker owns, what it runs, and the notices of its start to send."""
 
+    key: AttemptKey
     owed: Sequence[Owed] = ()
 
 
 def claim(
     connection: sa.Connection,
-    operation_id: UUID,
-    attempt: int,
-    worker: str,
+    wanted: Taking,
     claimant: Claimant = ANY_KIND,
     *,
     alerts: AlertSettings,
 ) -> Claim | KeptBack:
-    """Start this attempt for `worker`, or apply what keeps it from starting.
+    """Start this attempt for its worker, or apply what keeps it from starting.
 
     The caller commits in any case: on a refusal, the transaction holds its consequences (skipped,
     waiting, a cancel requested of the running one). Raises sqlalchemy.exc.IntegrityError
     (operations_one_running) if another operation of the action starts at the same moment; the
     caller then tries again in a new transaction, by `runtime.db_retry.start`.
     """
-    its = (operation_id, attempt)
-    recorded = claimant.known or recorded_of(connection, *its)
+    recorded = claimant.known or recorded_of(connection, wanted.id, wanted.attempt)
     if recorded is None:
         return TAKEN
     if claimant.carrier not in {None, recorded.carrier}:
         return FOREIGN
-    kept_back = keep_back(connection, recorded, alerts)
-    if kept_back is not None:
-        return kept_back
+    if recorded.is_held_by(wanted.secret):
+        return Claim(**vars(recorded), key=wanted.key)
+    return keep_back(connection, recorded, alerts) or _begin(
+        connection, recorded, wanted, claimant, alerts
+    )
+
+
+def _begin(
+    connection: sa.Connection,
+    recorded: Recorded,
+    wanted: Taking,
+    claimant: Claimant,
+    alerts: AlertSettings,
+) -> Claim | KeptBack:
+    """Start an attempt that nothing keeps back; one whose plan is unreadable fails."""
     shown = {}
     if recorded.broken is None:
         shown = claimant.begin(recorded.document, recorded.steps or [])
-    if not _start(connection, *its, worker, shown):
+    if not _start(connection, wanted, shown):
         return refuse(connection, recorded, alerts)
     if recorded.broken is not None:
         fault = Ending(OperationState.FAILED, recorded.broken, "broken plan", is_failure=True)
-        return KeptBack(NotClaimed.BROKEN, end(connection, *its, fault, alerts=alerts))
-    return Claim(**vars(recorded), owed=_owe_start(connection, recorded))
+        return KeptBack(NotClaimed.BROKEN, end(connection, wanted.key, fault, alerts=alerts))
+    return Claim(**vars(recorded), key=wanted.key, owed=_owe_start(connection, recorded))
 
 
 def _owe_start(connection: sa.Connection, started: Recorded) -> Sequence[Owed]:
@@ -145,6 +170,10 @@ def _recorded(id: sa.ColumnElement[UUID], attempt: sa.ColumnElement[int]) -> sa.
         operations.c.losses,
         operations.c.error.label("last_error"),
         operations.c.steps,
+        operations.c.secret,
+        sa.and_(operations.c.attempt == attempt, is_still(operations.c.state, RUNNING)).label(
+            "is_running"
+        ),
         _can_start(operations.c, attempt).label("can_start"),
         running.label("running"),
         is_paused(operations.c).label("is_paused"),
@@ -179,32 +208,24 @@ _START = move(
     operations.c.id == _ITS_ID,
     _can_start(operations.c, _ITS_ATTEMPT),
     worker=sa.bindparam("its_worker"),
+    secret=sa.bindparam("its_secret"),
 )
 
 
-def _start(
-    connection: sa.Connection, id: UUID, attempt: int, worker: str, shown: dict[str, Any]
-) -> bool:
-    given = {"its_id": id, "its_attempt": attempt, "its_worker": worker, **shown}
-    return connection.execute(_START, given).rowcount == 1
+def _start(connection: sa.Connection, wanted: Taking, shown: dict[str, Any]) -> bool:
+    return connection.execute(_START, {**_given(wanted), **shown}).rowcount == 1
 
 
-@dataclass(frozen=True, slots=True)
-class Taking:
-    """An attempt that a worker asks for."""
-
-    id: UUID
-    attempt: int
-    worker: str
+_WANTED = {f"its_{name}": name for name in ("id", "attempt", "worker", "secret")}
 
 
-_WANTED = {"its_id": "id", "its_attempt": "attempt", "its_worker": "worker"}
-
-
-def _given(wanted: Sequence[Taking]) -> list[dict[str, Any]]:
-    return [
-        {"its_id": one.id, "its_attempt": one.attempt, "its_worker": one.worker} for one in wanted
-    ]
+def _given(wanted: Taking) -> dict[str, Any]:
+    return {
+        "its_id": wanted.id,
+        "its_attempt": wanted.attempt,
+        "its_worker": wanted.worker,
+        "its_secret": wanted.secret,
+    }
 
 
 def lock_unstarted(connection: sa.Connection, wanted: Sequence[Taking]) -> list[Recorded]:
@@ -212,7 +233,7 @@ def lock_unstarted(connection: sa.Connection, wanted: Sequence[Taking]) -> list[
 
     What another process holds is left out: it is being claimed or changed there.
     """
-    rows = read_each(connection, operations, _given(wanted), _WANTED, _unstarted)
+    rows = read_each(connection, operations, [*map(_given, wanted)], _WANTED, _unstarted)
     return [_read(row) for row in rows]
 
 
@@ -235,7 +256,7 @@ def start_all(
     """
     names = _WANTED | {f"shown_{name}": name for name in shown}
     same = {f"shown_{name}": value for name, value in shown.items()}
-    rows = [{**given, **same} for given in _given(wanted)]
+    rows = [{**_given(one), **same} for one in wanted]
     update_each(connection, operations, rows, names, _starts(tuple(shown)))
     begun = sa.select(operations.c.id).where(
         is_among(connection, operations.c.id, [one.id for one in wanted]),
@@ -251,6 +272,12 @@ def _starts(shown: tuple[str, ...]) -> Change:
 
     def started(given: Columns) -> dict[str, Any]:
         values = {name: given[f"shown_{name}"] for name in shown}
-        return becomes(OperationState.RUNNING, UNSTARTED, worker=given["its_worker"], **values)
+        return becomes(
+            OperationState.RUNNING,
+            UNSTARTED,
+            worker=given["its_worker"],
+            secret=given["its_secret"],
+            **values,
+        )
 
     return Change(startable, started)

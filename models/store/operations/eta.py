@@ -8,7 +8,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.operation import OperationState
+from models.operation import AttemptKey, OperationState
 from models.store.operations.running import ATTEMPT, IS_STILL_RUNNING, fence
 from models.tables import operations
 
@@ -63,11 +63,9 @@ class Left:
     is_longer_than_usual: bool = False
 
 
-def write_estimate(
-    connection: sa.Connection, id: UUID, attempt: int, expected: timedelta | None
-) -> None:
+def write_estimate(connection: sa.Connection, key: AttemptKey, expected: timedelta | None) -> None:
     """Write when a running attempt should end, if that is known; `expected`: of a first run."""
-    found = estimate(connection, id, expected)
+    found = estimate(connection, key.id, expected)
     if found is None:
         return
     values = {
@@ -75,7 +73,7 @@ def write_estimate(
         "eta_at": found.at,
         "eta_latest_at": found.latest,
     }
-    connection.execute(_WRITE, {**fence(id, attempt), **values})
+    connection.execute(_WRITE, {**fence(key), **values})
 
 
 def estimate(

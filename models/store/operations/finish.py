@@ -11,12 +11,19 @@ import sqlalchemy as sa
 
 from models.events import ENDS
 from models.notices import TIME_BOX
-from models.operation import DONE, OUTCOMES, UNSTARTED, OperationState, StepState
+from models.operation import (
+    DONE,
+    OUTCOMES,
+    UNSTARTED,
+    AttemptKey,
+    OperationState,
+    StepState,
+)
 from models.sql import database_now, is_still, upsert, upsert_one
 from models.store.notices import Owed, alerting
 from models.store.notices.alerting import LATEST, STATUS, End
 from models.store.operations import attempts, ends, is_requested
-from models.store.operations.move import RUNNING, move
+from models.store.operations.move import KEPT_REASON, RUNNING, move
 from models.store.operations.outbox import MESSAGE, Message, in_order
 from models.store.operations.running import ATTEMPT, Story, fence, lease_lost, write_lines
 from models.tables import action_state, operations, revisions
@@ -89,8 +96,7 @@ _SHOW_STEPS = (
 
 def end(
     connection: sa.Connection,
-    operation_id: UUID,
-    attempt: int,
+    key: AttemptKey,
     ending: Ending,
     story: Story | None = None,
     *,
@@ -101,41 +107,40 @@ def end(
     The caller's transaction writes the row, an attempt that another one follows, the action's
     state, the release and the notices. Raises LeaseLost if the operation has moved meanwhile.
     """
-    its = (operation_id, attempt)
     if ending.state is OperationState.PENDING:
-        ending = _put_back(connection, its, ending)
+        ending = _put_back(connection, key, ending)
     ended = _end_statement(ending.state, ending.since, int(ending.is_failure), int(ending.is_loss))
-    values = {**fence(*its), **(story.values if story else {}), **_ending_values(ending)}
+    values = {**fence(key), **(story.values if story else {}), **_ending_values(ending)}
     row = connection.execute(ended, values).one_or_none()
     if row is None:
-        raise lease_lost(*its)
+        raise lease_lost(connection, key)
     if any(step["state"] == StepState.RUNNING for step in row.steps or []):
         cut_off = {"state": ending.cut_off_step, "error": ending.why}
         steps = [
             {**step, **cut_off} if step["state"] == StepState.RUNNING else step
             for step in row.steps
         ]
-        connection.execute(_SHOW_STEPS, {"its_id": operation_id, "its_steps": steps})
+        connection.execute(_SHOW_STEPS, {"its_id": key.id, "its_steps": steps})
     if story:
-        write_lines(connection, operation_id, story)
+        write_lines(connection, key.id, story)
     owed: list[Owed] = []
     status = _remember(connection, row, ending)
     if status is not None:
         known = (row.action_uid, ending.state, ending.reason, row.finished_at, row.plan)
-        owed = alerting.enqueue(connection, End(operation_id, attempt, *known), status, alerts)
+        owed = alerting.enqueue(connection, End(key.id, key.attempt, *known), status, alerts)
     if row.has_dependants:
-        ends.raise_events(connection, [operation_id])
+        ends.raise_events(connection, [key.id])
     has_others = status is None or status.has_others
-    released = release_waiting(connection, operation_id) if has_others else []
+    released = release_waiting(connection, key.id) if has_others else []
     return Ended(ending.state, released, owed)
 
 
-def _put_back(connection: sa.Connection, its: tuple[UUID, int], ending: Ending) -> Ending:
+def _put_back(connection: sa.Connection, key: AttemptKey, ending: Ending) -> Ending:
     """Keep the attempt before the next one; return how it ends: cancelled if that was asked."""
-    if _cancel_requested(connection, its[0]):
+    if _cancel_requested(connection, key.id):
         # A new attempt would be cancelled at its first heartbeat, or cancel its replacement.
         return replace(ending, state=OperationState.CANCELLED, is_failure=False)
-    attempts.keep_put_back(connection, *its, _attempt_state(ending), ending.why)
+    attempts.keep_put_back(connection, key, _attempt_state(ending), ending.why)
     return ending
 
 
@@ -179,10 +184,11 @@ def _end_statement(
     }
     if state is OperationState.PENDING:
         values["not_before"] = database_now(sa.bindparam("its_delay_s", type_=sa.Float))
-    if state is OperationState.CANCELLED:
-        # The request for it has set the reason.
-        reason = sa.bindparam("its_reason", type_=operations.c.reason.type)
-        values["reason"] = sa.func.coalesce(operations.c.reason, reason)
+    reason = sa.bindparam("its_reason", type_=operations.c.reason.type)
+    # The request to cancel has set the reason.
+    is_cancelled = state is OperationState.CANCELLED
+    reasons = (operations.c.reason, reason) if is_cancelled else (KEPT_REASON, reason)
+    values["reason"] = sa.func.coalesce(*reasons)
     return move(state, ATTEMPT, since=since, **values).returning(
         operations.c.id,
         operations.c.action_uid,
@@ -198,8 +204,7 @@ def _end_statement(
 def _ending_values(ending: Ending) -> dict[str, Any]:
     # What the story says last of it is over.
     values: dict[str, Any] = {"error": ending.error, "is_blocking": None}
-    is_cancelled = ending.state is OperationState.CANCELLED
-    values["its_reason" if is_cancelled else "reason"] = ending.reason
+    values["its_reason"] = ending.reason
     if ending.state is OperationState.PENDING:
         return values | {"its_delay_s": ending.delay.total_seconds()}
     if ending.state in DONE:

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from models.action.plan import NOTHING_PLANNED, Plan
 from models.celery_task import CeleryRules, HandOver
 from models.errors import LeaseLost
-from models.operation import UNSTARTED, OperationState
+from models.operation import UNSTARTED, AttemptKey, OperationState
 from models.sql import database_now, is_still
 from models.store import notices, presence
 from models.store.conditions import ITS_REVISION
@@ -256,11 +256,11 @@ def _end(
     connection: sa.Connection, its: tuple[UUID, int], ending: Ending, alerts: AlertSettings
 ) -> None:
     """End an attempt that no worker has claimed."""
-    ending = replace(ending, since=UNSTARTED)
+    ending, key = replace(ending, since=UNSTARTED), AttemptKey(*its)
 
     def act() -> None:
         with suppress(LeaseLost):
-            notices.send_soon(connection, end(connection, *its, ending, alerts=alerts).owed)
+            notices.send_soon(connection, end(connection, key, ending, alerts=alerts).owed)
 
     end_at_least(connection, its[0], ending, act)
 

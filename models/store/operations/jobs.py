@@ -14,11 +14,9 @@ from models.action.plan import Plan
 from models.errors import LeaseLost, NotFound
 from models.job import JOB, Job, id_of
 from models.many_rows import Columns, read_each
-from models.operation import OperationState
+from models.operation import AttemptKey, OperationState
 from models.sql import database_now, is_still, stands_in
 from models.store.conditions import ITS_REVISION
-from models.store.operations.one_step import lease_of
-from models.store.operations.running import lease_lost
 from models.store.pauses import is_paused
 from models.store.scope import Scope
 from models.tables import JOB_TO_TAKE, action_cursor, operations, revisions, small_apps
@@ -41,8 +39,7 @@ class Offer:
 class Held:
     """A job that a worker holds, and by whose clock its spans are measured."""
 
-    id: UUID
-    attempt: int
+    key: AttemptKey
     action_uid: UUID
     plan: Plan
     job: Job
@@ -126,6 +123,7 @@ _HELD = (
     sa.select(
         operations.c.id,
         operations.c.attempt,
+        operations.c.secret,
         operations.c.state,
         operations.c.action_uid,
         operations.c.failures,
@@ -143,21 +141,22 @@ _HELD = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """What a worker names when it reports: an attempt, and the text that it got with the job."""
+def lease_of(key: AttemptKey) -> str:
+    """Return what the worker of a job names when it reports."""
+    return f"{key.id.hex}-{key.attempt}-{key.secret}"
 
-    id: UUID
-    attempt: int
-    text: str
 
-    def is_of(self, step: Mapping[str, Any]) -> bool:
-        """Return whether this attempt was handed out under that text."""
-        return compare_digest(self.text.encode(), lease_of(self.id, self.attempt, step).encode())
+def key_of(lease: str) -> AttemptKey:
+    """Return the key of the attempt that was handed out under a lease; raises NotFound."""
+    id, attempt, secret, *_ = [*lease.split("-", 2), "", ""]
+    try:
+        return AttemptKey(UUID(hex=id), int(attempt), secret)
+    except ValueError:
+        raise NotFound("no job was handed out under that lease") from None
 
 
 def held(
-    connection: sa.Connection, lease: Lease, job_id: str, scope: Scope, longest: timedelta
+    connection: sa.Connection, lease: AttemptKey, job_id: str, scope: Scope, longest: timedelta
 ) -> Held:
     """Return a job that a worker holds; raises NotFound, or LeaseLost if it is no longer held.
 
@@ -169,11 +168,12 @@ def held(
     if row is None or job is None or id_of(job.url) != job_id:
         raise NotFound(f"no job {job_id} was handed out under that lease")
     if row.attempt != lease.attempt or row.state != OperationState.RUNNING:
-        raise _ended(lease.id, lease.attempt, row.state)
+        text = f"{lease.words} has moved meanwhile; it is {row.state} now, and nothing was changed"
+        raise LeaseLost(text)
+    if not compare_digest((row.secret or "").encode(), lease.secret.encode()):
+        raise NotFound(f"no job {job_id} was handed out under that lease")
     asked_at: datetime | None = row.cancel_requested_at
     step = dict(row.steps[0]) if row.steps else {"name": JOB}
-    if not lease.is_of(step):
-        raise NotFound(f"no job {job_id} was handed out under that lease")
     unheard = _unheard(step)
     silent = NOTHING if row.heartbeat_at is None else row.now - row.heartbeat_at
     is_heard_again = not NOTHING <= silent <= longest
@@ -181,8 +181,7 @@ def held(
         unheard += silent
         step["unheard_s"] = unheard / SECOND
     return Held(
-        row.id,
-        row.attempt,
+        lease,
         row.action_uid,
         row.plan,
         job,
@@ -205,11 +204,6 @@ def _unheard(step: Mapping[str, Any]) -> timedelta:
         return timedelta(seconds=stored)
     except (OverflowError, ValueError):
         return NOTHING
-
-
-def _ended(operation_id: UUID, attempt: int, state: str) -> LeaseLost:
-    text = f"{lease_lost(operation_id, attempt)}; it is {state} now, and nothing was changed"
-    return LeaseLost(text)
 
 
 def next_run(connection: sa.Connection, action_uid: UUID) -> datetime | None:

@@ -12,6 +12,9 @@ from models.sql import database_now, is_still
 from models.tables import operations
 
 _S = OperationState
+# How the reason of an operation begins whose claim the database lost: it is kept for good.
+WENT_BACK = "the database went back"
+KEPT_REASON = sa.case((operations.c.reason.startswith(WENT_BACK), operations.c.reason))
 RUNNING = frozenset({_S.RUNNING})
 PENDING = frozenset({_S.PENDING})
 
@@ -32,6 +35,7 @@ _WRITES: dict[OperationState, dict[str, Any]] = {
         "sendings": 0,
         "handing_at": None,
         "worker": None,
+        "secret": None,
         "heartbeat_at": None,
         **_OF_RUNNING,
         "waiting_for": None,
@@ -47,7 +51,7 @@ _WRITES: dict[OperationState, dict[str, Any]] = {
         **_OF_RUNNING,
         "run_type": sa.null(),
         "waiting_for": sa.null(),
-        "reason": sa.null(),
+        "reason": KEPT_REASON,
         "error": sa.null(),
     },
     **dict.fromkeys(ENDED, _ENDED),

@@ -3,19 +3,14 @@
 Its operation has one step, which the row shows.
 """
 
-import hashlib
-import hmac
 from collections.abc import Mapping
-from hmac import compare_digest
-from secrets import token_hex
 from typing import Any
-from uuid import UUID
 
 import sqlalchemy as sa
 
 from models.carriers import Carrier
 from models.json_text import is_too_large
-from models.operation import SEED, OperationState, StepState, without_seed
+from models.operation import AttemptKey, OperationState, StepState
 from models.store.operations import running
 from models.store.operations.admission import KeptBack, Recorded
 from models.store.operations.claims import Claim, Claimant, Taking, claim
@@ -34,38 +29,14 @@ _COLUMNS = {
 }
 
 
-def begun(name: str, *, repeatable: bool, seed: str | None = None) -> Step:
-    """Return a step that begins; `repeatable`: it may begin twice.
-
-    `seed` is a random text that proves who holds it, kept until its end.
-    """
-    step = {
+def begun(name: str, *, repeatable: bool) -> Step:
+    """Return a step that begins; `repeatable`: it may begin twice."""
+    return {
         "name": name,
         "state": StepState.RUNNING,
         "repeatable": repeatable,
         "started_at": utc_now().isoformat(),
     }
-    return step if seed is None else {**step, SEED: seed}
-
-
-def leased(name: str) -> Step:
-    """Return a step that begins for a worker outside Minutebook, which holds it by a lease.
-
-    Several operations may begin with the same step: the leases differ, and none shows the seed.
-    """
-    return begun(name, repeatable=True, seed=token_hex(32))
-
-
-def lease_of(id: UUID, attempt: int, step: Mapping[str, Any]) -> str:
-    """Return the lease of an attempt: its last part is known to the worker that took it alone."""
-    its = f"{id.hex}-{attempt}"
-    seed = str(step.get(SEED) or token_hex(32))
-    return f"{its}-{hmac.new(seed.encode(), its.encode(), hashlib.sha256).hexdigest()[:32]}"
-
-
-def is_held_by(step: Mapping[str, Any], seed: str) -> bool:
-    """Return whether a step began for the worker that knows this seed."""
-    return bool(seed) and compare_digest(seed.encode(), str(step.get(SEED, "")).encode())
 
 
 def take(
@@ -78,40 +49,39 @@ def take(
 ) -> Claim | KeptBack:
     """Start an attempt of that carrier with this step; see `claim` and `Claimant.known`."""
     claimant = Claimant(carrier, lambda *_: columns_of(step), known)
-    its = (wanted.id, wanted.attempt, wanted.worker)
-    return claim(connection, *its, claimant, alerts=alerts)
+    return claim(connection, wanted, claimant, alerts=alerts)
 
 
 def beat(
     connection: sa.Connection,
-    its: tuple[UUID, int],
+    key: AttemptKey,
     progress: Mapping[str, Any],
     step: Step | None = None,
 ) -> bool:
-    """Renew the lease of an attempt (id, number), and write progress, and a step that has changed.
+    """Renew the lease of an attempt, and write progress, and a step that has changed.
 
     Returns whether a cancel was requested. Raises LeaseLost.
     """
     columns = progress_columns(progress) | ({} if step is None else {"steps": [step]})
-    return running.beat(connection, *its, Story(columns))
+    return running.beat(connection, key, Story(columns))
 
 
 def finish(
     connection: sa.Connection,
-    its: tuple[UUID, int],
+    key: AttemptKey,
     step: Step,
     ending: Ending,
     alerts: AlertSettings,
     said: Mapping[str, Any],
 ) -> Ended:
-    """End an attempt (id, number), with what its worker `said`: `message`, `progress`, `lines`.
+    """End an attempt, with what its worker `said`: `message`, `progress`, `lines`.
 
     Raises LeaseLost.
     """
     steps = [ended(step, ending, said.get("message"))]
     columns = {**progress_columns(said.get("progress") or {}), "steps": steps}
     story = Story(columns, said.get("lines"))
-    return end(connection, *its, ending, story, alerts=alerts)
+    return end(connection, key, ending, story, alerts=alerts)
 
 
 def columns_of(step: Step) -> dict[str, Any]:
@@ -129,7 +99,7 @@ def ended(step: Step, ending: Ending, message: str | None = None) -> Step:
     state = done.get(ending.state, ending.cut_off_step)
     error = ending.error or (ending.reason if state is StepState.FAILED else None)
     said = {key: one for key, one in (("message", message), ("error", error)) if one}
-    return {**without_seed(step), "state": state, "finished_at": utc_now().isoformat(), **said}
+    return {**step, "state": state, "finished_at": utc_now().isoformat(), **said}
 
 
 def progress_columns(progress: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from models.action.plan import sound
 from models.carriers import CELERY, carrier_of
-from models.operation import ENDED, UNSTARTED, OperationState, StepState
+from models.operation import ENDED, UNSTARTED, AttemptKey, OperationState, StepState
 from models.sql import database_now
 from models.store import notices
 from models.store.conditions import IS_RUNNING
@@ -78,7 +78,8 @@ def _taken_back(
 def _end(
     connection: sa.Connection, row: sa.RowMapping, ending: Ending, alerts: AlertSettings
 ) -> None:
-    ended = end(connection, row["id"], row["attempt"], ending, alerts=alerts)
+    key = AttemptKey(row["id"], row["attempt"], row["secret"] or "")
+    ended = end(connection, key, ending, alerts=alerts)
     notices.send_soon(connection, ended.owed)
 
 

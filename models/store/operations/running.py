@@ -1,5 +1,6 @@
-"""Write to a running operation, fenced by its attempt; no row changed means LeaseLost."""
+"""Write to a running operation, fenced by its attempt's key; no row changed means LeaseLost."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,10 +9,12 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.errors import LeaseLost
-from models.operation import OperationState
-from models.sql import database_now, is_still, upsert
+from models.errors import DatabaseWentBack, LeaseLost
+from models.operation import UNSTARTED, AttemptKey, OperationState
+from models.sql import database_now, is_still, read_clock, upsert
+from models.store import facts
 from models.store.conditions import IS_RUNNING, IS_UNSTARTED, state_of
+from models.store.operations.move import WENT_BACK
 from models.tables import action_state, operation_logs, operations
 
 MOST_LOG_LINES = 200
@@ -70,7 +73,9 @@ def last_starts(connection: sa.Connection, uid: UUID, id: UUID) -> list[datetime
 
 # The row of an attempt, and of a running one; `fence` returns their parameters.
 ATTEMPT = sa.and_(
-    operations.c.id == sa.bindparam("its_id"), operations.c.attempt == sa.bindparam("its_attempt")
+    operations.c.id == sa.bindparam("its_id"),
+    operations.c.attempt == sa.bindparam("its_attempt"),
+    sa.func.coalesce(operations.c.secret, "") == sa.bindparam("its_secret"),
 )
 IS_STILL_RUNNING = is_still(operations.c.state, {OperationState.RUNNING})
 _FENCED = sa.and_(ATTEMPT, IS_STILL_RUNNING)
@@ -82,14 +87,50 @@ _BEAT = (
 )
 
 
-def fence(operation_id: UUID, attempt: int) -> dict[str, Any]:
-    """Return the parameters that fence a statement by an attempt."""
-    return {"its_id": operation_id, "its_attempt": attempt}
+def fence(key: AttemptKey) -> dict[str, Any]:
+    """Return the parameters that fence a statement by an attempt's key."""
+    return {"its_id": key.id, "its_attempt": key.attempt, "its_secret": key.secret}
 
 
-def lease_lost(operation_id: UUID, attempt: int) -> LeaseLost:
-    """Return the error of a write that changed no row."""
-    return LeaseLost(f"operation {operation_id} attempt {attempt} has moved meanwhile")
+def lease_lost(connection: sa.Connection, key: AttemptKey) -> LeaseLost:
+    """Return the error of a worker's write that changed no row.
+
+    It is DatabaseWentBack if the row lacks the claim; the caller then writes `note_went_back`, in a
+    transaction of its own.
+    """
+    columns = (operations.c.state, operations.c.attempt, operations.c.secret)
+    its_row = sa.select(*columns).where(operations.c.id == key.id)
+    how = _went_back(connection.execute(its_row).one_or_none(), key)
+    if how is not None and key.secret:
+        return DatabaseWentBack(key.id, key.attempt, how)
+    return LeaseLost(f"{key.words} has moved meanwhile")
+
+
+def _went_back(row: Any, key: AttemptKey) -> str | None:
+    """Return how a row lacks a claim that was committed; None if it has it, or a later one."""
+    if row is None:
+        return "is not recorded any more"
+    if row.attempt > key.attempt:
+        return None
+    if row.attempt < key.attempt or row.state in UNSTARTED:
+        return f"lacks attempt {key.attempt}, which had begun"
+    return None if row.secret == key.secret else f"had its attempt {key.attempt} claimed again"
+
+
+def note_went_back(connection: sa.Connection, error: LeaseLost) -> None:
+    """Write that an attempt lacked its claim: a fact for the verdict, and the row's reason.
+
+    What has begun is not overtaken. Nothing is written for another LeaseLost.
+    """
+    if not isinstance(error, DatabaseWentBack):
+        return
+    began = sa.func.coalesce(operations.c.first_started_at, database_now())
+    its_row = sa.update(operations).where(operations.c.id == error.operation_id)
+    reason = f"{WENT_BACK}: attempt {error.attempt} had begun"
+    connection.execute(its_row.values(reason=reason, first_started_at=began))
+    at = read_clock(connection).isoformat()
+    its = {"operation": str(error.operation_id), "attempt": error.attempt, "how": error.how}
+    facts.set_fact(connection, facts.WENT_BACK, json.dumps({"at": at, **its}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,18 +144,15 @@ class Story:
 NO_NEWS = Story({})
 
 
-def beat(
-    connection: sa.Connection, operation_id: UUID, attempt: int, story: Story = NO_NEWS
-) -> bool:
+def beat(connection: sa.Connection, key: AttemptKey, story: Story = NO_NEWS) -> bool:
     """Renew the lease, and write progress, phase, message or steps, and the last log lines.
 
     Returns whether a cancel was requested. Raises LeaseLost.
     """
-    given = {**fence(operation_id, attempt), **story.values}
-    row = connection.execute(_BEAT, given).one_or_none()
+    row = connection.execute(_BEAT, {**fence(key), **story.values}).one_or_none()
     if row is None:
-        raise lease_lost(operation_id, attempt)
-    write_lines(connection, operation_id, story)
+        raise lease_lost(connection, key)
+    write_lines(connection, key.id, story)
     return row.cancel_requested_at is not None
 
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from models.errors import LeaseLost
 from models.many_rows import Change, Columns, read_each, update_each
-from models.operation import UNSTARTED, Cause, OperationState
+from models.operation import UNSTARTED, AttemptKey, Cause, OperationState
 from models.sql import is_among, is_still, stands_in
 from models.store import notices
 from models.store.conditions import IS_RUNNING, IS_UNSTARTED
@@ -67,7 +67,7 @@ def fail(
     """
     both = f"no other attempt: {reason}"
     ending = Ending(OperationState.FAILED, error, both, since=UNSTARTED)
-    return end(connection, *its, ending, alerts=alerts)
+    return end(connection, AttemptKey(*its), ending, alerts=alerts)
 
 
 def skip_unwanted(connection: sa.Connection, id: UUID, attempt: int) -> bool:

@@ -107,7 +107,7 @@ def in_batches(context: WorkContext, name: str, batch: Batch) -> int:
     count = BATCH
     while count >= BATCH and not context.should_stop():
         with context.engine.begin() as connection:
-            running.beat(connection, context.operation_id, context.attempt)
+            running.beat(connection, context.key)
             count = batch(connection, BATCH)
         total += count
         context.progress(message=f"{total:,} {name} pruned", phase=f"prune {name}")

@@ -19,8 +19,8 @@ from models.store.notices import overdue
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import handed_over, handing, outbox, unstarted
 from models.store.operations.admission import TAKEN, KeptBack
-from models.store.operations.claims import claim
-from models.store.operations.finish import Ending, end
+from models.store.operations.claims import Taking
+from models.store.operations.finish import Ending
 from models.store.people import users
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_state, notices, workers
@@ -39,6 +39,7 @@ from scheduler.on_demand.restart import retry
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
 from tasks.agent import followed
+from tests.attempts import claim, end
 from tests.celery_messages import (
     RULES,
     TASK,
@@ -144,7 +145,7 @@ def test_what_has_waited_for_longer_than_it_may_is_not_started(
     update_operation(engine, id, handing_at=database_now(-float(sent_s_ago)))
 
     with engine.begin() as connection:
-        followed.take(connection, (id, 1), "shop@host", repeatable=False, alerts=NO_ALERTS)
+        followed.take(connection, Taking(id, 1, "shop@host"), repeatable=False, alerts=NO_ALERTS)
 
     row = row_of(engine, id)
     assert (row["state"], row["reason"]) == (state, reason)
@@ -464,7 +465,9 @@ def test_what_a_follower_takes_up_counts_as_one_run(engine: sa.Engine, broker: B
     sweep(engine)
 
     with engine.begin() as connection:
-        found = followed.take(connection, (id, 1), "shop@host", repeatable=False, alerts=NO_ALERTS)
+        found = followed.take(
+            connection, Taking(id, 1, "shop@host"), repeatable=False, alerts=NO_ALERTS
+        )
         ended = end(connection, id, 1, Ending(OperationState.SUCCESS), alerts=NO_ALERTS)
 
     with reading(engine) as connection:
@@ -487,7 +490,7 @@ def test_what_a_follower_takes_up_and_may_not_start_counts_as_no_run(
     editing.set_active(engine, action.uid, active=False, author=author())
 
     with engine.begin() as connection:
-        followed.take(connection, (id, 1), "shop@host", repeatable=False, alerts=NO_ALERTS)
+        followed.take(connection, Taking(id, 1, "shop@host"), repeatable=False, alerts=NO_ALERTS)
 
     with reading(engine) as connection:
         assert connection.execute(sa.select(action_state.c.run_number)).scalar_one() == 0

@@ -13,13 +13,13 @@ import sqlalchemy as sa
 
 from models.operation import OperationState
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.claims import claim
-from models.store.operations.finish import Ending, end
+from models.store.operations.finish import Ending
 from runtime.clock import utc_now
 from runtime.config import load_settings
 from runtime.database import make_engine
 from scheduler.changes.change import Changed
 from tasks import backfill as filling
+from tests.attempts import claim, end
 from tests.factories import make_action, make_operation
 from tests.integration.cli.conftest import Call, Result
 from tests.servers import Broker

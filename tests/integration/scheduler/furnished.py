@@ -13,13 +13,13 @@ from prometheus_client import CollectorRegistry
 
 from models.errors import NotFound
 from models.fingerprint import operation_id
-from models.operation import OperationState
+from models.operation import AttemptKey, OperationState
 from models.roles import TokenKind
 from models.sql import database_now
 from models.store import actions, facts, measures, tokens
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.claims import Claim, claim
-from models.store.operations.finish import Ending, end
+from models.store.operations.claims import Claim
+from models.store.operations.finish import Ending
 from models.store.operations.running import Memory
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_cursor, metadata
@@ -31,6 +31,7 @@ from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
 from tasks.step_context import WorkContext
 from tasks.steps.maintenance.work import run as maintain
+from tests.attempts import claim, end
 from tests.celery_messages import celery_action
 from tests.factories import DEFAULT_APP, STEPS, installation_on, make_action
 from tests.integration.data.steps.conftest import Progress
@@ -254,6 +255,7 @@ class Furnished:
             operation_id=id,
             occurrence_at=NOON,
             attempt=1,
+            key=AttemptKey(id, 1),
             subject=None,
             triggerer="tests",
             parameters=None,  # type: ignore[arg-type]

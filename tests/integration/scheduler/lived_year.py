@@ -13,8 +13,8 @@ import sqlalchemy as sa
 from models.operation import OperationState
 from models.sql import read_clock
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.claims import Claim, claim
-from models.store.operations.finish import Ending, end
+from models.store.operations.claims import Claim
+from models.store.operations.finish import Ending
 from models.store.people import events, users
 from models.tables import actions, operations
 from models.users import parse_users
@@ -22,6 +22,7 @@ from runtime.database import reading
 from scheduler.changes import change, deletion, editing
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
+from tests.attempts import claim, end
 from tests.factories import STEPS, author, make_document
 from tests.integration.scheduler import oracle
 from tests.integration.scheduler.oracle import (

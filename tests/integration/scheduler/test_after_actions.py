@@ -14,8 +14,8 @@ from models.fingerprint import str_to_uuid
 from models.operation import Cause, OperationState
 from models.store.actions import cursors
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.claims import Claim, claim
-from models.store.operations.finish import Ending, end
+from models.store.operations.claims import Claim
+from models.store.operations.finish import Ending
 from models.store.operations.handed_over import hand_over
 from models.store.retention import prune_ends, prune_operations
 from models.store.scope import WHOLE_INSTALLATION
@@ -32,6 +32,7 @@ from scheduler.on_demand.manual import run_now
 from scheduler.on_demand.restart import retry
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
+from tests.attempts import claim, end
 from tests.factories import (
     STEPS,
     author,

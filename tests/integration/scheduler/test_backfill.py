@@ -19,8 +19,8 @@ from models.store import facts
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import backfills
 from models.store.operations.admission import WAITS
-from models.store.operations.claims import Claim, claim
-from models.store.operations.finish import Ending, end
+from models.store.operations.claims import Claim
+from models.store.operations.finish import Ending
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_cursor, actions
 from models.tables import backfills as backfills_table
@@ -36,6 +36,7 @@ from scheduler.on_demand.restart import retry
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tasks import backfill as filling
+from tests.attempts import claim, end
 from tests.factories import (
     STEPS,
     author,

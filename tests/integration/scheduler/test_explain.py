@@ -14,8 +14,8 @@ from models.operation import OperationState
 from models.sql import database_now, read_clock
 from models.store import presence, ticks
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.claims import Claim, claim
-from models.store.operations.finish import Ending, end
+from models.store.operations.claims import Claim
+from models.store.operations.finish import Ending
 from models.tables import actions, missed_spans, operations, revisions, workers
 from models.values import format_instant
 from runtime.config import Settings
@@ -24,6 +24,7 @@ from scheduler.changes import change, deletion, editing
 from scheduler.explain import Explanation, explain
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
+from tests.attempts import claim, end
 from tests.factories import (
     STEPS,
     author,

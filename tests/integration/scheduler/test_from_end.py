@@ -13,7 +13,7 @@ from models.operation import ENDED, UNSTARTED_MOVES, OperationState
 from models.sql import read_clock
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import recovery, unstarted
-from models.store.operations.finish import Ending, end
+from models.store.operations.finish import Ending
 from models.tables import action_cursor, operations
 from models.values.delays import rounded_up
 from runtime.config import Settings
@@ -24,6 +24,7 @@ from scheduler.foresee import coming
 from scheduler.on_demand.manual import run_now
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
+from tests.attempts import end
 from tests.factories import (
     STEPS,
     author,

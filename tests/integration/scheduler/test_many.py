@@ -14,13 +14,14 @@ from models.fingerprint import operation_id
 from models.operation import OperationState, by_action
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import record_missed
-from models.store.operations.finish import Ending, end
+from models.store.operations.finish import Ending
 from models.tables import audit
 from runtime.config import Settings
 from runtime.database import reading
 from scheduler.changes.change import Changed
 from scheduler.on_demand import many
 from scheduler.record import ActionRef, operation_row
+from tests.attempts import end
 from tests.factories import (
     DEFAULT_APP,
     claimed,

@@ -16,7 +16,7 @@ from models.store.notices import overdue
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import jobs, outbox
 from models.store.operations.admission import KeptBack
-from models.store.operations.claims import Claim, Claimant, claim
+from models.store.operations.claims import Claim, Claimant
 from models.store.operations.outbox import Message
 from models.store.scope import Scope
 from models.tables import pauses as table
@@ -28,6 +28,7 @@ from scheduler.explain import explain
 from scheduler.on_demand import manual
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
+from tests.attempts import claim
 from tests.factories import (
     STEPS,
     installation_on,

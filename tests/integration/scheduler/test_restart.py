@@ -14,7 +14,7 @@ from models.operation import OperationState
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.admission import NotClaimed
 from models.store.operations.claims import Claim
-from models.store.operations.finish import Ending, end
+from models.store.operations.finish import Ending
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_state, audit
 from runtime.database import reading
@@ -25,6 +25,7 @@ from scheduler.on_demand.cancel import cancel
 from scheduler.on_demand.restart import rerun, retry
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
+from tests.attempts import end
 from tests.factories import (
     STEPS,
     author,

@@ -6,10 +6,11 @@ from uuid import UUID
 from models.operation import OperationState
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.claims import Claim
-from models.store.operations.finish import Ending, end
+from models.store.operations.finish import Ending
 from models.store.operations.outbox import Message
 from scheduler.changes.change import Changed
 from tests import factories
+from tests.attempts import end
 from tests.factories import make_action, make_operation
 from tests.integration.statements.conftest import MINUTE, Filled
 from tests.integration.statements.plans import Statements

@@ -14,8 +14,8 @@ from models.store import retention
 from models.store.actions import dependants, watched_by_name
 from models.store.facts import EVENTS_DECIDED, set_fact
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.claims import Claim, claim
-from models.store.operations.finish import Ending, end
+from models.store.operations.claims import Claim
+from models.store.operations.finish import Ending
 from models.store.operations.handed_over import hand_over
 from models.store.people import events as store
 from models.store.people import users
@@ -24,6 +24,7 @@ from runtime.sections import AlertSettings
 from scheduler.foresee import coming
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
+from tests.attempts import claim, end
 from tests.factories import DEFAULT_APP, STEPS, make_action, make_operation, rows_of
 from tests.integration.statements import plans
 from tests.integration.statements.acts import assert_indexed

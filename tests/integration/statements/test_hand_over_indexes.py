@@ -14,6 +14,7 @@ from models.sql import database_now
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import handing, one_step, outbox
 from models.store.operations.admission import TAKEN, KeptBack
+from models.store.operations.claims import Taking
 from scheduler.changes.change import create_all
 from scheduler.dispatch import dispatch_ready
 from tasks.agent import followed
@@ -80,13 +81,13 @@ def test_claiming_ending_and_waiting_for_celery_s_retry(
     alerts = settings_in_use().alert
 
     with statements.captured(), filled.engine.begin() as connection:
-        early = followed.take(connection, (id, 2), "shop", repeatable=False, alerts=NO_ALERTS)
+        early = followed.take(connection, Taking(id, 2, "shop"), repeatable=False, alerts=NO_ALERTS)
         found = followed.take(
-            connection, (id, 1), "shop", "one", repeatable=False, alerts=NO_ALERTS
+            connection, Taking(id, 1, "shop", "one"), repeatable=False, alerts=NO_ALERTS
         )
         assert not isinstance(found, KeptBack)
-        followed.resume(connection, (id, 1), "one")
-        one_step.beat(connection, found.its, {"done": 1, "total": 2})
+        followed.resume(connection, found.key)
+        one_step.beat(connection, found.key, {"done": 1, "total": 2})
         followed.write_end(connection, found, {"outcome": "retry"}, alerts)
 
     assert early is TAKEN

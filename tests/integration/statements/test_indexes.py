@@ -31,7 +31,7 @@ from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import backfills, outbox, pages, running
 from models.store.operations.admission import NotClaimed
 from models.store.operations.claims import Claim
-from models.store.operations.finish import Ending, end
+from models.store.operations.finish import Ending
 from models.store.operations.outbox import Message
 from models.store.operations.pages import ranking
 from models.store.scope import WHOLE_INSTALLATION, Scope
@@ -47,6 +47,7 @@ from scheduler.on_demand.backfill_range import BackfillRequest
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tasks import backfill as filling
+from tests.attempts import beat, end
 from tests.factories import STEPS, author, make_action, update_operation
 from tests.integration.statements.acts import SUCCESS, assert_indexed, claimed, ended, make
 from tests.integration.statements.conftest import ACTIONS, MINUTE, STALE, WAITING, Filled
@@ -134,8 +135,8 @@ def test_a_claim_its_writes_and_its_end(filled: Filled, statements: Statements) 
         taken = claimed(filled, first)
         with filled.engine.begin() as connection:
             running.memory(connection, filled.due[0], None)
-            running.beat(connection, first, 1)
-            running.beat(connection, first, 1, story)
+            beat(connection, first, 1)
+            beat(connection, first, 1, story)
         ended(filled, first)
 
     assert isinstance(taken, Claim)

@@ -28,12 +28,13 @@ from models.store.operations import (
 )
 from models.store.operations.admission import KeptBack, NotClaimed
 from models.store.operations.claims import Taking
-from models.store.operations.finish import Ending, end
+from models.store.operations.finish import Ending
 from models.store.operations.outbox import Message
 from models.store.scope import WHOLE_INSTALLATION
 from scheduler.changes.change import create_all
 from scheduler.on_demand import cancel, restart
 from tasks.agent import followed
+from tests.attempts import beat, end
 from tests.celery_messages import TASK, allowing, follow_by_name
 from tests.factories import author, make_document, make_operation, update_operation
 from tests.integration.statements.acts import SUCCESS, claimed, ended, make
@@ -116,8 +117,8 @@ def test_an_attempt_from_its_claim_to_its_end(quiet: Filled, asked: Statements) 
         claimed(quiet, first)
         waits = claimed(quiet, second)
         with quiet.engine.begin() as connection:
-            running.beat(connection, first, 1)
-            running.beat(connection, first, 1, story)
+            beat(connection, first, 1)
+            beat(connection, first, 1, story)
         released = ended(quiet, first)
         with quiet.engine.begin() as connection:
             skipped = unstarted.skip(connection, second, released[0].attempt, "tests")
@@ -155,13 +156,13 @@ def test_a_task_of_the_user_s_own(quiet: Filled, asked: Statements) -> None:
     with asked.captured(), quiet.engine.begin() as connection:
         reserved = outbox.reserve_sendable(connection, 3, only=ids)
         begun = handing.begin(connection, reserved, RULES, NO_ALERTS)
-        followed.take(connection, (ids[0], 2), "shop", repeatable=False, alerts=NO_ALERTS)
+        followed.take(connection, Taking(ids[0], 2, "shop"), repeatable=False, alerts=NO_ALERTS)
         found = followed.take(
-            connection, (ids[0], 1), "shop", "one", repeatable=False, alerts=NO_ALERTS
+            connection, Taking(ids[0], 1, "shop", "one"), repeatable=False, alerts=NO_ALERTS
         )
         assert not isinstance(found, KeptBack)
-        followed.resume(connection, (ids[0], 1), "one")
-        one_step.beat(connection, found.its, {"done": 1, "total": 2})
+        followed.resume(connection, found.key)
+        one_step.beat(connection, found.key, {"done": 1, "total": 2})
         followed.write_end(connection, found, {"outcome": "retry"}, alerts)
 
     assert begun

@@ -12,12 +12,13 @@ from models.operation import OperationState
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import recovery
 from models.store.operations.attempts import attempts_of
-from models.store.operations.claims import Claim, claim
-from models.store.operations.finish import Ending, end
+from models.store.operations.claims import Claim
+from models.store.operations.finish import Ending
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import attempts
 from runtime.database import reading
 from scheduler.on_demand.restart import retry
+from tests.attempts import claim, end
 from tests.factories import make_action, make_operation, row_of, update_operation
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)

@@ -12,14 +12,15 @@ from models.errors import LeaseLost
 from models.operation import OperationState
 from models.sql import database_now
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import outbox, recovery, running, unstarted
+from models.store.operations import outbox, recovery, unstarted
 from models.store.operations.admission import TAKEN, NotClaimed
-from models.store.operations.claims import Claim, claim
-from models.store.operations.finish import Ending, end
+from models.store.operations.claims import Claim
+from models.store.operations.finish import Ending
 from models.tables import action_state
 from runtime.database import reading
 from scheduler.changes import editing
 from tasks import lease
+from tests.attempts import beat, claim, end
 from tests.factories import author, claimed, make_action, make_operation, row_of, update_operation
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
@@ -202,7 +203,7 @@ def test_a_lost_lease_writes_nothing_more(engine: sa.Engine) -> None:
     with pytest.raises(LeaseLost):
         _end(engine, operation)
     with pytest.raises(LeaseLost), engine.begin() as connection:
-        running.beat(connection, operation, 1)
+        beat(connection, operation, 1)
     row = row_of(engine, operation)
     assert (row["state"], row["attempt"], row["losses"], row["failures"]) == ("pending", 2, 1, 0)
 
@@ -213,7 +214,7 @@ def test_an_ended_attempt_has_no_lease_to_renew(engine: sa.Engine) -> None:
     _end(engine, operation)
 
     with pytest.raises(LeaseLost), engine.begin() as connection:
-        running.beat(connection, operation, 1)
+        beat(connection, operation, 1)
 
 
 def test_a_later_attempt_keeps_the_first_start(engine: sa.Engine) -> None:

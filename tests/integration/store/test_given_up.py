@@ -14,14 +14,15 @@ from models.sql import database_now
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import handing, recovery, unstarted
 from models.store.operations.admission import KeptBack
-from models.store.operations.claims import Claim, claim
-from models.store.operations.finish import Ending, end
+from models.store.operations.claims import Claim
+from models.store.operations.finish import Ending
 from models.store.operations.outbox import Message
 from models.tables import action_state, notices
 from runtime.sections import AlertSettings
 from scheduler.changes.change import Changed
 from scheduler.changes.deletion import delete_app, delete_each
 from scheduler.changes.editing import set_active
+from tests.attempts import claim, end
 from tests.celery_messages import RULES, celery_action
 from tests.factories import (
     STEPS,

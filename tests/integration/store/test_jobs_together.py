@@ -12,12 +12,13 @@ from broker.in_use import settings_in_use
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import jobs, recovery
 from models.store.operations.attempts import attempts_of
-from models.store.operations.claims import Taking, claim
+from models.store.operations.claims import Taking
 from models.tables import operations
 from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.database import make_engine, reading
 from scheduler.changes import editing
+from tests.attempts import claim
 from tests.factories import author, installation_on, make_app, row_of, update_operation
 from tests.integration.web.jobs import NOON, make_due, make_job
 from views.jobs import taking

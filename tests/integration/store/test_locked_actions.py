@@ -10,11 +10,12 @@ import sqlalchemy as sa
 from models.operation import OperationState
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import handed_over
-from models.store.operations.finish import Ending, end
+from models.store.operations.finish import Ending
 from models.tables import actions
 from scheduler.changes.change import Changed
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
+from tests.attempts import end
 from tests.factories import STEPS, claimed, make_action, make_operation, rows_of, update_operation
 
 pytestmark = pytest.mark.parametrize("settings", ["postgresql"], indirect=True)

@@ -14,8 +14,7 @@ from models.store import actions, matters, presence
 from models.store.actions.status import perhaps_unhealthy
 from models.store.notices import overdue
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.claims import claim
-from models.store.operations.finish import Ending, end
+from models.store.operations.finish import Ending
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_state, notices
 from runtime.database import reading
@@ -24,6 +23,7 @@ from scheduler.changes import editing
 from scheduler.changes.change import Changed
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
+from tests.attempts import claim, end
 from tests.factories import (
     STEPS,
     author,

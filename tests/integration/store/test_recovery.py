@@ -8,11 +8,12 @@ import sqlalchemy as sa
 
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import recovery
-from models.store.operations.claims import Claim, claim
+from models.store.operations.claims import Claim
 from models.tables import action_ends, action_state, notices
 from runtime.database import reading
 from runtime.sections import AlertSettings
 from scheduler.changes.change import Changed
+from tests.attempts import claim
 from tests.factories import make_action, make_operation, row_of, update_operation
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)

@@ -10,11 +10,12 @@ import sqlalchemy as sa
 from models.operation import ENDED, OperationState
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import recovery, unstarted
-from models.store.operations.claims import Claim, claim
-from models.store.operations.finish import Ending, end
+from models.store.operations.claims import Claim
+from models.store.operations.finish import Ending
 from models.tables import operations as operations_table
 from runtime.database import reading
 from scheduler.changes.change import Changed
+from tests.attempts import claim, end
 from tests.factories import make_action, make_operation, row_of
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)

@@ -19,7 +19,6 @@ from models.sql import read_clock
 from models.store import notices as stored
 from models.store import retention, standing
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.claims import claim
 from models.store.operations.finish import Ending
 from models.store.operations.finish import end as write_end
 from models.store.people import users
@@ -31,6 +30,7 @@ from runtime.sections import AlertSettings
 from scheduler.dispatch import dispatch_notices
 from tasks.execute import run_attempt
 from tasks.notices import deliver
+from tests.attempts import claim, key_of
 from tests.docs.pages import text_of
 from tests.factories import make_operation
 from tests.integration.tasks.crew import Crew
@@ -116,11 +116,11 @@ def test_who_has_nobody_to_tell_executes_no_statement_more(crew: Crew, end: str)
     seen: list[str] = []
     with crew.engine.begin() as connection:
         claim(connection, id, 1, "tests", alerts=NO_ALERTS)
+        key = key_of(connection, id, 1)
         sa.event.listen(connection, "before_cursor_execute", lambda *one: seen.append(one[2]))
         ended = write_end(
             connection,
-            id,
-            1,
+            key,
             Ending(OperationState(end), is_failure=end == "failed"),
             alerts=NO_ALERTS,
         )

@@ -27,7 +27,7 @@ WORKER = {
 }  # fmt: skip
 FOLLOWER = {**WORKER, "name": "celery@here", "queues": "celery", "follows": ["shop.close_day"]}
 WELL = Facts(
-    known=Known(NOW, NOW, (), 0, wants_mail=False),
+    known=Known(NOW, NOW, (), 0, wants_mail=False, went_back=None),
     daemon=DAEMON,
     ticks=(),
     readers=Readers((WORKER, FOLLOWER), ()),
@@ -114,6 +114,13 @@ def test_nothing_is_found_where_all_is_well(settings: Settings) -> None:
             Kind.QUEUE_BEHIND, Severity.ATTENTION,
             "queue quick is behind: 3 operations to start, the first for over 15 min",
             id="queue_behind",
+        ),
+        pytest.param(
+            known(went_back=(NOW - MINUTE, "operation 7 is not recorded any more")),
+            Kind.DATABASE_WENT_BACK, Severity.ATTENTION,
+            "the database went back, and lost what was committed: operation 7 is not recorded any"
+            " more",
+            id="went back",
         ),
         pytest.param(
             known(last_now=NOW + 60 * MINUTE), Kind.CLOCK, Severity.BROKEN,

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from data.store.snapshots import Domain, domains_of
 from minutebook.steps import Recipient, SmallApp
+from models.operation import AttemptKey
 from models.sql import database_now
 from models.store import tenants
 from models.store.operations.running import Memory
@@ -130,10 +131,12 @@ class Work:
     ) -> WorkContext:
         """Return a context in which a step can run; `settings` replace some of the fixture's."""
         changed = self.settings.model_copy(update=settings)
+        id = operation_id or self.operation()
         return WorkContext(
-            operation_id=operation_id or self.operation(),
+            operation_id=id,
             occurrence_at=OCCURRENCE,
             attempt=attempt,
+            key=AttemptKey(id, attempt),
             subject=None,
             triggerer="test",
             parameters=parameters,

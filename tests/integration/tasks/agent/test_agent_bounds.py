@@ -14,7 +14,7 @@ from models.sql import database_now
 from models.store import presence
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.admission import KeptBack, NotClaimed
-from models.store.operations.claims import Claimant, claim
+from models.store.operations.claims import Claimant
 from models.tables import small_apps, workers
 from models.trust import Trust
 from runtime.config import Settings
@@ -22,6 +22,7 @@ from runtime.database import reading
 from tasks.agent import Agent
 from tasks.execute import run_attempt
 from tasks.registry import registry_of
+from tests.attempts import claim
 from tests.celery_messages import TASK, allowing, celery_action
 from tests.factories import make_action, make_operation, row_of, update_operation
 from tests.integration.tasks.agent.test_agent import NOON, Asked, make_sent, serving

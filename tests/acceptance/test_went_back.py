@@ -1,0 +1,92 @@
+"""The database lost commits: a claim, a record or an end is undone by hand under a running worker."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+import sqlalchemy as sa
+
+from models.tables import operation_logs, operations
+from tests.acceptance.installation import Installation
+from tests.acceptance.processes import until
+from tests.factories import update_operation
+
+BEGAN = "the database went back: attempt 1 had begun"
+UNCLAIMED = {
+    "state": "queued",
+    **dict.fromkeys(("worker", "secret", "started_at", "first_started_at", "heartbeat_at")),
+}
+
+
+def running_operation(installation: Installation) -> UUID:
+    """Return an operation that a worker runs: its step blocks until the file `go` appears."""
+    blocked = {"trace_one": {"until": str(installation.file("go"))}}
+    id = installation.operation(installation.action(operations=blocked))
+    installation.send()
+    installation.worker()
+    installation.step_starts(id)
+    return id
+
+
+def finding(installation: Installation) -> dict[str, Any] | None:
+    """Return what the verdict says of it."""
+    found = installation.cli("status")["verdict"]["findings"]
+    return next((one for one in found if one["kind"] == "database_went_back"), None)
+
+
+@pytest.mark.parametrize("undone", [UNCLAIMED, {"secret": "another"}], ids=["undone", "anew"])
+def test_a_worker_whose_claim_is_gone_stops_and_its_run_is_on_record(
+    installation: Installation, undone: dict[str, Any]
+) -> None:
+    id = running_operation(installation)
+
+    update_operation(installation.engine, id, **undone)
+    row = installation.awaits(id, lambda row: row["reason"] is not None)
+
+    assert row["reason"] == BEGAN
+    assert row["first_started_at"] is not None
+    assert str(id) in (finding(installation) or {})["text"]
+
+
+def test_what_began_unrecorded_runs_once_more_and_keeps_the_reason(
+    installation: Installation,
+) -> None:
+    id = running_operation(installation)
+    update_operation(installation.engine, id, **UNCLAIMED)
+    installation.awaits(id, lambda row: row["reason"] is not None)
+
+    installation.file("go").touch()
+    installation.make_sendable(id)
+    installation.send()
+    row = installation.becomes(id, "success")
+
+    assert (row["attempt"], row["reason"]) == (1, BEGAN)
+
+
+def test_a_worker_whose_operation_is_gone_stops_and_it_is_a_finding(
+    installation: Installation,
+) -> None:
+    id = running_operation(installation)
+
+    with installation.engine.begin() as connection:
+        connection.execute(sa.delete(operation_logs).where(operation_logs.c.operation_id == id))
+        connection.execute(sa.delete(operations).where(operations.c.id == id))
+    until(lambda: finding(installation) is not None, "a finding")
+
+    found = finding(installation)
+    assert found is not None
+    assert found["text"].endswith(f"operation {id} is not recorded any more")
+
+
+def test_an_end_that_is_undone_is_a_lost_attempt(installation: Installation) -> None:
+    id = running_operation(installation)
+    before = installation.row(id)
+    installation.file("go").touch()
+    installation.becomes(id, "success")
+
+    update_operation(installation.engine, id, **before)
+    installation.daemon()
+    row = installation.awaits(id, lambda row: row["attempt"] == 2 and row["state"] == "success")
+
+    assert row["losses"] == 1
+    assert installation.attempts(id)[0][1] == "lost"

@@ -1,0 +1,51 @@
+"""Claims, beats and ends as workers make them; the secret of a claim is read from the row."""
+
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.operation import AttemptKey
+from models.store.operations import claims, finish, running
+from models.store.operations.admission import KeptBack
+from models.store.operations.claims import ANY_KIND, Claim, Claimant, Taking
+from models.store.operations.finish import Ended, Ending
+from models.store.operations.running import NO_NEWS, Story
+from models.tables import operations
+from runtime.sections import AlertSettings
+
+
+def key_of(connection: sa.Connection, id: UUID, attempt: int) -> AttemptKey:
+    """Return the key of an attempt of that number, with the secret that the row has now."""
+    its = sa.select(operations.c.secret).where(operations.c.id == id)
+    return AttemptKey(id, attempt, connection.execute(its).scalar_one_or_none() or "")
+
+
+def claim(
+    connection: sa.Connection,
+    id: UUID,
+    attempt: int,
+    worker: str,
+    claimant: Claimant = ANY_KIND,
+    *,
+    alerts: AlertSettings,
+) -> Claim | KeptBack:
+    """Claim an attempt with a secret of its own."""
+    return claims.claim(connection, Taking(id, attempt, worker), claimant, alerts=alerts)
+
+
+def beat(connection: sa.Connection, id: UUID, attempt: int, story: Story = NO_NEWS) -> bool:
+    """Renew the lease of an attempt."""
+    return running.beat(connection, key_of(connection, id, attempt), story)
+
+
+def end(
+    connection: sa.Connection,
+    id: UUID,
+    attempt: int,
+    ending: Ending,
+    story: Story | None = None,
+    *,
+    alerts: AlertSettings,
+) -> Ended:
+    """End an attempt."""
+    return finish.end(connection, key_of(connection, id, attempt), ending, story, alerts=alerts)
