@@ -1,6 +1,6 @@
 """Record decisions before sending: operations, missed occurrences and cursors."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -54,17 +54,19 @@ class Decided(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """New records: messages reserved for the caller, missed and overtaken occurrences."""
+    """New records: messages reserved for the caller, missed, overtaken and skipped occurrences."""
 
     messages: tuple[Message, ...] = ()
     missed: int = 0
     overtaken: int = 0
+    skipped: int = 0
 
     def __add__(self, other: "Recorded") -> "Recorded":
         return Recorded(
             self.messages + other.messages,
             self.missed + other.missed,
             self.overtaken + other.overtaken,
+            self.skipped + other.skipped,
         )
 
 
@@ -103,12 +105,30 @@ def record(connection: sa.Connection, decided: Sequence[Decided]) -> Recorded:
     """
     due = [row for one in decided for row in _rows(one, one.decision.due)]
     missed = [row for one in decided for row in _missed_rows(one)]
-    new = operations.record(connection, due)
+    running = operations.running_beside(connection, _skipping(decided))
+    new = operations.record(connection, [row for row in due if row["action_uid"] not in running])
+    skipped = operations.record_skipped(connection, [*_skipped(due, running)])
     count = _record_missed(connection, decided, missed, due)
     sent = [row for row in due if row["id"] in new]
     uids = {row["action_uid"] for row in sent}
     messages = tuple(Message(row["id"], 1, row["task"], row["queue"]) for row in sent)
-    return Recorded(messages, count, _overtake(connection, decided, uids))
+    return Recorded(messages, count, _overtake(connection, decided, uids), len(skipped))
+
+
+def _skipping(decided: Sequence[Decided]) -> list[UUID]:
+    """Return the actions whose occurrences are skipped while one of them runs, as by a take."""
+    return [
+        one.action.uid
+        for one in decided
+        if one.plan.policy.overlap == "skip" and one.plan.policy.catch_up == "latest"
+    ]
+
+
+def _skipped(due: Rows, running: Mapping[UUID, UUID]) -> Iterator[dict[str, Any]]:
+    for row in due:
+        if row["action_uid"] in running:
+            reason = operations.OVERLAP.format(running[row["action_uid"]])
+            yield {**row, "state": OperationState.SKIPPED.value, "reason": reason}
 
 
 def _record_missed(

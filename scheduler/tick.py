@@ -57,6 +57,8 @@ class TickReport:
     sent: int = 0
     missed: int = 0
     overtaken: int = 0
+    # Because an operation of their action was running.
+    skipped: int = 0
     set_aside: int = 0
     lost: int = 0
     released: int = 0
@@ -92,6 +94,7 @@ class TickReport:
         self.recorded += len(recorded.messages)
         self.missed += recorded.missed
         self.overtaken += recorded.overtaken
+        self.skipped += recorded.skipped
 
 
 @dataclass

@@ -166,10 +166,11 @@ def resume(connection: sa.Connection, key: AttemptKey) -> Held:
 
     Only the call that claimed it knows its random name: id and attempt stand in every message.
     """
-    running.beat(connection, key)
     recorded = recorded_of(connection, key.id, key.attempt)
-    if recorded is None or recorded.carrier is not CELERY:
+    is_its_own = recorded is not None and recorded.carrier is CELERY
+    if recorded is None or not (is_its_own and recorded.is_held_by(key.secret)):
         raise LeaseLost(f"{key.words} was not claimed by this call")
+    running.beat(connection, key)
     step = (recorded.steps or [{}])[0]
     return replace(_held(connection, Claim(**vars(recorded), key=key), step), has_started=True)
 

@@ -1,4 +1,4 @@
-"""The database lost commits: a claim, a record or an end is undone by hand under a running worker."""
+"""The database lost commits: a claim, a record or an end is undone under a running worker."""
 
 from typing import Any
 from uuid import UUID
@@ -6,10 +6,9 @@ from uuid import UUID
 import pytest
 import sqlalchemy as sa
 
-from models.tables import operation_logs, operations
+from models.tables import attempts, operation_logs, operations
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import until
-from tests.factories import update_operation
 
 BEGAN = "the database went back: attempt 1 had begun"
 UNCLAIMED = {
@@ -28,6 +27,17 @@ def running_operation(installation: Installation) -> UUID:
     return id
 
 
+def put_back(installation: Installation, id: UUID, row: dict[str, Any] | None) -> None:
+    """Let the database have this row of an operation, or none: no move leads to it."""
+    with installation.engine.begin() as connection:
+        for table in (operation_logs, attempts):
+            connection.execute(sa.delete(table).where(table.c.operation_id == id))
+        connection.execute(sa.delete(operations).where(operations.c.id == id))
+        if row is not None:
+            own = {column.name: row[column.name] for column in operations.c}
+            connection.execute(sa.insert(operations).values(own))
+
+
 def finding(installation: Installation) -> dict[str, Any] | None:
     """Return what the verdict says of it."""
     found = installation.cli("status")["verdict"]["findings"]
@@ -40,7 +50,7 @@ def test_a_worker_whose_claim_is_gone_stops_and_its_run_is_on_record(
 ) -> None:
     id = running_operation(installation)
 
-    update_operation(installation.engine, id, **undone)
+    put_back(installation, id, {**installation.row(id), **undone})
     row = installation.awaits(id, lambda row: row["reason"] is not None)
 
     assert row["reason"] == BEGAN
@@ -52,7 +62,7 @@ def test_what_began_unrecorded_runs_once_more_and_keeps_the_reason(
     installation: Installation,
 ) -> None:
     id = running_operation(installation)
-    update_operation(installation.engine, id, **UNCLAIMED)
+    put_back(installation, id, {**installation.row(id), **UNCLAIMED})
     installation.awaits(id, lambda row: row["reason"] is not None)
 
     installation.file("go").touch()
@@ -68,9 +78,7 @@ def test_a_worker_whose_operation_is_gone_stops_and_it_is_a_finding(
 ) -> None:
     id = running_operation(installation)
 
-    with installation.engine.begin() as connection:
-        connection.execute(sa.delete(operation_logs).where(operation_logs.c.operation_id == id))
-        connection.execute(sa.delete(operations).where(operations.c.id == id))
+    put_back(installation, id, None)
     until(lambda: finding(installation) is not None, "a finding")
 
     found = finding(installation)
@@ -84,7 +92,7 @@ def test_an_end_that_is_undone_is_a_lost_attempt(installation: Installation) -> 
     installation.file("go").touch()
     installation.becomes(id, "success")
 
-    update_operation(installation.engine, id, **before)
+    put_back(installation, id, before)
     installation.daemon()
     row = installation.awaits(id, lambda row: row["attempt"] == 2 and row["state"] == "success")
 

@@ -12,6 +12,7 @@ from models.errors import Hint, NotFound
 from models.many_rows import Columns, append_all, insert_all, insert_new
 from models.operation import REQUESTED, TROUBLED, UNSTARTED, OperationState
 from models.sql import begins_id, database_now, dicts, is_among, stands_in
+from models.store.conditions import IS_RUNNING
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.stored import uuid_in
 from models.tables import (
@@ -33,6 +34,7 @@ SEE_OPERATIONS = Hint("see `minutebook operation list`", "look for it among the 
 UNKNOWN = "unknown"
 # Why an unstarted operation was skipped: a newer one replaced it.
 OVERTAKEN = "overtaken"
+OVERLAP = "overlap: {} was running"
 MORE_WAITED = "overlap: more than "
 
 
@@ -49,6 +51,26 @@ def recorded_among(connection: sa.Connection, ids: Sequence[UUID]) -> set[UUID]:
     """Return those of `ids` that exist as operations, in any state."""
     known = sa.select(operations.c.id).where(is_among(connection, operations.c.id, ids))
     return set(connection.execute(known).scalars())
+
+
+def running_beside(connection: sa.Connection, uids: Collection[UUID]) -> dict[UUID, UUID]:
+    """Return the running operations of actions, by action, beside which overlap `skip` skips.
+
+    Beside a requested one nothing is skipped.
+    """
+    keys = [str(uid) for uid in uids]
+    running = sa.select(operations.c.action_uid, operations.c.id).where(
+        IS_RUNNING,
+        is_among(connection, operations.c.overlap_key, keys),
+        sa.not_(is_requested(operations.c)),
+    )
+    return {row.action_uid: row.id for row in connection.execute(running)} if keys else {}
+
+
+def record_skipped(connection: sa.Connection, rows: Sequence[dict[str, Any]]) -> set[UUID]:
+    """Record operations that are skipped at once; return the new ids."""
+    ended = {name: database_now() for name in ("recorded_at", "not_before", "finished_at")}
+    return set(insert_all(connection, operations, rows, ended)) if rows else set()
 
 
 def record_missed(

@@ -18,7 +18,7 @@ from models.notices import NoticeKind
 from models.operation import REQUESTED, TICKED, Cause, OperationState
 from models.sql import database_now, read_clock
 from models.store.conditions import IS_RUNNING, IS_UNSTARTED
-from models.store.operations import MORE_WAITED, is_requested, restart, unstarted
+from models.store.operations import OVERLAP, is_requested, restart, unstarted
 from models.store.operations.finish import Ended
 from models.store.operations.move import fenced, move
 from models.store.operations.running import last_starts
@@ -37,7 +37,6 @@ class NotClaimed(StrEnum):
 
     # Claimed by another message, pending under another attempt, ended, or never recorded.
     TAKEN = "taken"
-    PAUSED = "paused"
     SKIPPED = "skipped"
     DROPPED = "dropped"
     WAITS = "waits"
@@ -94,8 +93,10 @@ class Recorded:
     secret: str | None
     # Whether a worker runs this attempt.
     is_running: bool
-    # Whether this attempt may start, apart from other operations.
-    can_start: bool
+    # Whether this attempt has not started.
+    is_unstarted: bool
+    # Why its action lets nothing start: paused or deleted; None if it does.
+    unwanted: str | None
     # The operation that runs under the same overlap key.
     running: UUID | None
     # Whether a pause in force covers it.
@@ -122,6 +123,11 @@ class Recorded:
     def is_requested(self) -> bool:
         """Whether a rerun, a retry or a backfill caused it."""
         return self.cause in REQUESTED
+
+    @property
+    def can_start(self) -> bool:
+        """Whether this attempt may start, apart from other operations."""
+        return self.is_unstarted and self.unwanted is None
 
     @property
     def may_come_too_soon(self) -> bool:
@@ -163,24 +169,33 @@ def keep_back(
     connection: sa.Connection, recorded: Recorded, alerts: AlertSettings
 ) -> KeptBack | None:
     """Apply pause, subject's filter, expiry, tolerance, order and overlap; None if it may start."""
+    if not recorded.is_unstarted:
+        return TAKEN
     if recorded.can_start and recorded.is_paused:
         _put_back(connection, recorded)
         return PUT_BACK
-    reason = _ruled_out(connection, recorded) if recorded.can_start else None
+    reason = _ruled_out(connection, recorded)
     if reason is not None:
-        return give_up(connection, recorded, reason, alerts)
+        return refuse(connection, recorded, reason, alerts)
+    return _kept_in_order(connection, recorded, alerts)
+
+
+def _kept_in_order(
+    connection: sa.Connection, recorded: Recorded, alerts: AlertSettings
+) -> KeptBack | None:
+    """Apply tolerance, order and overlap; None if the attempt may start."""
     if _comes_too_soon(connection, recorded):
         return _kept(NotClaimed.DROPPED, unstarted.drop(connection, recorded.id, recorded.attempt))
     earlier = _earlier_in_order(connection, recorded)
     if earlier is not None:
         _wait(connection, recorded, earlier)
         return WAITS
-    if recorded.can_start and recorded.running is not None:
+    if recorded.running is not None:
         return _yield_to_running(connection, recorded, alerts)
     return None
 
 
-def give_up(
+def refuse(
     connection: sa.Connection, recorded: Recorded, reason: str, alerts: AlertSettings
 ) -> KeptBack:
     """End an operation that may not start: skipped, or failed if an attempt of it has failed."""
@@ -200,12 +215,13 @@ def _kept(why: NotClaimed, ended: Ended | None) -> KeptBack:
 
 
 def why_not(connection: sa.Connection, recorded: Recorded) -> str | None:
-    """Return why an operation about a user must not start now; None if it may.
+    """Return why its action or its subject lets an operation not start now; None if they do.
 
-    The filter excludes the user, the user is gone, or was seen again since the event.
+    The action is paused or deleted; the filter excludes the user, the user is gone, or was seen
+    again since the event.
     """
-    if recorded.subject is None:
-        return None
+    if recorded.unwanted is not None or recorded.subject is None:
+        return recorded.unwanted
     user = users.find(connection, recorded.small_app_id, recorded.subject)
     rule = recorded.plan.on_event
     if user is None or (rule is not None and not recorded.plan.counts(user)):
@@ -294,15 +310,6 @@ def _is_older(connection: sa.Connection, operation_id: UUID, running: UUID) -> b
     return bool(at[operation_id] < at[running])
 
 
-def refuse(connection: sa.Connection, recorded: Recorded, alerts: AlertSettings) -> KeptBack:
-    """End an unstarted attempt whose action is paused or deleted."""
-    if recorded.failures:
-        ended = give_up(connection, recorded, "paused or deleted", alerts).ended
-        return TAKEN if ended is None else KeptBack(NotClaimed.PAUSED, ended)
-    is_skipped = unstarted.skip_unwanted(connection, recorded.id, recorded.attempt)
-    return KeptBack(NotClaimed.PAUSED) if is_skipped else TAKEN
-
-
 def _yield_to_running(
     connection: sa.Connection, recorded: Recorded, alerts: AlertSettings
 ) -> KeptBack | None:
@@ -318,7 +325,7 @@ def _yield_to_running(
     # Requested and scheduled operations wait for each other: overlap skips and replaces neither.
     if not (recorded.is_requested or found.cause in REQUESTED):
         if plan.policy.overlap == "skip" and plan.policy.catch_up == "latest":
-            return give_up(connection, recorded, f"overlap: {running} was running", alerts)
+            return refuse(connection, recorded, OVERLAP.format(running), alerts)
         if plan.policy.overlap == "replace" and not _is_older(connection, recorded.id, running):
             restart.ask_to_cancel(connection, running, f"replaced by {recorded.id}")
     _wait(connection, recorded, running)
@@ -330,10 +337,8 @@ def _yield_to_running(
 def _keep_newest_waiting(
     connection: sa.Connection, recorded: Recorded, alerts: AlertSettings
 ) -> None:
-    uid, most = recorded.action_uid, recorded.plan.policy.max_waiting
-    surplus = unstarted.failed_surplus(connection, uid, most)
-    unstarted.fail_each(connection, surplus, f"{MORE_WAITED}{most} waited", alerts)
-    unstarted.keep_newest_waiting(connection, uid, most)
+    most = recorded.plan.policy.max_waiting
+    unstarted.keep_newest_waiting(connection, recorded.action_uid, most, alerts)
 
 
 def _put_back(connection: sa.Connection, recorded: Recorded) -> None:

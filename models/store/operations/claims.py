@@ -23,7 +23,6 @@ from models.store.operations.admission import (
     NotClaimed,
     Recorded,
     keep_back,
-    refuse,
 )
 from models.store.operations.finish import Ending, end
 from models.store.operations.move import RUNNING, becomes, move
@@ -112,11 +111,19 @@ def _begin(
     if recorded.broken is None:
         shown = claimant.begin(recorded.document, recorded.steps or [])
     if not _start(connection, wanted, shown):
-        return refuse(connection, recorded, alerts)
+        return _kept_back_meanwhile(connection, wanted, alerts)
     if recorded.broken is not None:
         fault = Ending(OperationState.FAILED, recorded.broken, "broken plan", is_failure=True)
         return KeptBack(NotClaimed.BROKEN, end(connection, wanted.key, fault, alerts=alerts))
     return Claim(**vars(recorded), key=wanted.key, owed=_owe_start(connection, recorded))
+
+
+def _kept_back_meanwhile(
+    connection: sa.Connection, wanted: Taking, alerts: AlertSettings
+) -> KeptBack:
+    """Return why an attempt did not start that could when it was read."""
+    recorded = recorded_of(connection, wanted.id, wanted.attempt)
+    return TAKEN if recorded is None else keep_back(connection, recorded, alerts) or TAKEN
 
 
 def _owe_start(connection: sa.Connection, started: Recorded) -> Sequence[Owed]:
@@ -140,6 +147,9 @@ def _can_start(row: Columns, attempt: sa.ColumnElement[int]) -> sa.ColumnElement
 
 
 _other = operations.alias("other")
+_UNWANTED = sa.case(
+    (IS_LIVE, None), (actions.c.deleted_at.is_not(None), "the action was deleted"), else_="paused"
+).label("unwanted")
 
 
 def _recorded(id: sa.ColumnElement[UUID], attempt: sa.ColumnElement[int]) -> sa.Select[Any]:
@@ -174,13 +184,17 @@ def _recorded(id: sa.ColumnElement[UUID], attempt: sa.ColumnElement[int]) -> sa.
         sa.and_(operations.c.attempt == attempt, is_still(operations.c.state, RUNNING)).label(
             "is_running"
         ),
-        _can_start(operations.c, attempt).label("can_start"),
+        sa.and_(operations.c.attempt == attempt, is_still(operations.c.state, UNSTARTED)).label(
+            "is_unstarted"
+        ),
+        _UNWANTED,
         running.label("running"),
         is_paused(operations.c).label("is_paused"),
         revisions.c.document,
         revisions.c.plan,
     )
     in_app = query.join(small_apps, small_apps.c.id == operations.c.small_app_id)
+    in_app = in_app.outerjoin(actions, actions.c.uid == operations.c.action_uid)
     return in_app.join(revisions, ITS_REVISION).where(operations.c.id == id)
 
 

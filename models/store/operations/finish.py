@@ -24,7 +24,7 @@ from models.store.notices import Owed, alerting
 from models.store.notices.alerting import LATEST, STATUS, End
 from models.store.operations import attempts, ends, is_requested
 from models.store.operations.move import KEPT_REASON, RUNNING, move
-from models.store.operations.outbox import MESSAGE, Message, in_order
+from models.store.operations.outbox import MESSAGE, Message
 from models.store.operations.running import ATTEMPT, Story, fence, lease_lost, write_lines
 from models.tables import action_state, operations, revisions
 from runtime.database import is_of_no_row
@@ -273,51 +273,33 @@ _HAS_OTHERS = (
     .label("has_others")
 )
 _before = operations.alias("before")
-_ended_was_requested = (
-    sa.select(is_requested(_before.c))
-    .where(_before.c.id == sa.bindparam("ended"))
-    .scalar_subquery()
-)
-_is_requested = is_requested(operations.c).label("is_requested")
 _WAITING = (
-    sa.select(operations.c.id, _is_requested)
+    sa.select(operations.c.id)
     .where(
         operations.c.waiting_for == sa.bindparam("ended"),
         is_still(operations.c.state, UNSTARTED),
     )
-    # Scheduled and requested operations take turns.
-    .order_by(
-        sa.case((_is_requested == _ended_was_requested, 1), else_=0),
-        operations.c.occurrence_at,
-        operations.c.id,
-    )
+    .order_by(is_requested(operations.c), operations.c.occurrence_at, operations.c.id)
 )
 
 
 def release_waiting(connection: sa.Connection, ended: UUID) -> list[Message]:
-    """Release the oldest operations that wait for `ended`; the others now wait for those.
+    """Release the first of the operations that wait for `ended`; the others now wait for it.
 
-    These are one scheduled and one requested operation, in sending order: the one of the other
-    kind than `ended` first. One starts, the other waits for it. Every operation thus waits for a
-    running one or an older one of its kind, never in a circle.
+    Scheduled ones come before requested ones, each kind by occurrence. Every operation thus waits
+    for a running one or one before it, never in a circle.
     """
-    heads: dict[bool, UUID] = {}
-    behind: dict[bool, list[UUID]] = {}
-    for row in connection.execute(_WAITING, {"ended": ended}):
-        kind = bool(row.is_requested)
-        if heads.setdefault(kind, row.id) != row.id:
-            behind.setdefault(kind, []).append(row.id)
-    for kind, others in behind.items():
-        connection.execute(
-            sa.update(operations).where(operations.c.id.in_(others)).values(waiting_for=heads[kind])
-        )
-    first = list(heads.values())
-    if not first:
+    first, *others = [*connection.execute(_WAITING, {"ended": ended}).scalars(), None]
+    if first is None:
         return []
+    behind = [id for id in others if id is not None]
+    if behind:
+        its_row = operations.c.id.in_(behind)
+        connection.execute(sa.update(operations).where(its_row).values(waiting_for=first))
     released = (
         sa.update(operations)
-        .where(operations.c.id.in_(first), is_still(operations.c.state, UNSTARTED))
+        .where(operations.c.id == first, is_still(operations.c.state, UNSTARTED))
         .values(waiting_for=None, reason=None, not_before=database_now(), sendings=0)
         .returning(*MESSAGE)
     )
-    return in_order(connection.execute(released), first)
+    return [Message(*row) for row in connection.execute(released)]

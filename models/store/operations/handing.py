@@ -22,7 +22,7 @@ from models.sql import database_now, is_still
 from models.store import notices, presence
 from models.store.conditions import ITS_REVISION
 from models.store.operations import RESERVED_FOR
-from models.store.operations.admission import give_up, refuse, why_not
+from models.store.operations.admission import refuse, why_not
 from models.store.operations.claims import is_wanted, recorded_of
 from models.store.operations.finish import PLAN, Ending, end, end_at_least
 from models.store.operations.handed_over import hand_over
@@ -117,13 +117,10 @@ def _may_start(connection: sa.Connection, row: sa.Row[Any], alerts: AlertSetting
     recorded = recorded_of(connection, row.id, row.attempt)
     if recorded is None:
         return False
-    reason = why_not(connection, recorded) if row.is_wanted else None
-    if row.is_wanted and reason is None:
-        return True
+    reason = why_not(connection, recorded)
     if reason is None:
-        kept = refuse(connection, recorded, alerts)
-    else:
-        kept = give_up(connection, recorded, reason, alerts)
+        return True
+    kept = refuse(connection, recorded, reason, alerts)
     if kept.ended is not None:
         notices.send_soon(connection, kept.ended.owed)
     return False

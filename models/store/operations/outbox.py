@@ -4,7 +4,7 @@ A pending or queued row may be (re)sent from `not_before` on, by the database's 
 happens outside these transactions.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -46,12 +46,6 @@ SENT_ONCE_MORE = sa.case(
 )
 # The columns of a message.
 MESSAGE = (operations.c.id, operations.c.attempt, operations.c.task, operations.c.queue)
-
-
-def in_order(rows: Iterable[Any], ids: Sequence[UUID]) -> list[Message]:
-    """Return the messages of rows of these columns, in the order of `ids`."""
-    place = {id: number for number, id in enumerate(ids)}
-    return sorted((Message(*row) for row in rows), key=lambda message: place[message.id])
 
 
 def reserve_sendable(

@@ -90,7 +90,6 @@ STARTED = {
 }
 NEVER_STARTED: dict[str, Callable[[sa.Connection, UUID], object]] = {
     "skipped": lambda connection, id: unstarted.skip(connection, id, 1, "overlap"),
-    "unwanted": lambda connection, id: unstarted.skip_unwanted(connection, id, 1),
     "dropped": lambda connection, id: unstarted.drop(connection, id, 1),
     "called off": lambda connection, id: unstarted.cancel(connection, id, "by a person"),
 }

@@ -3,6 +3,7 @@
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -11,6 +12,7 @@ from models.fingerprint import operation_id
 from models.sql import read_clock
 from models.store import facts
 from models.store.notices.alerting import NO_ALERTS
+from models.store.operations.claims import Claim
 from models.tables import action_cursor, actions, revisions
 from runtime.database import reading
 from scheduler.changes import deletion, editing
@@ -19,6 +21,7 @@ from scheduler.tick import TickReport, tick
 from tests.factories import (
     STEPS,
     author,
+    claimed,
     cursor_of,
     make_action,
     make_document,
@@ -27,7 +30,6 @@ from tests.factories import (
     rows_of,
     spans_of,
     update_operation,
-    yearly,
 )
 from tests.servers import Broker
 from tests.statements import executed
@@ -153,26 +155,30 @@ def test_a_newer_operation_overtakes_an_unstarted_one(engine: sa.Engine) -> None
     ]
 
 
-def test_an_overtaken_operation_names_what_has_been_running_in_its_queue(
-    engine: sa.Engine,
+@pytest.mark.parametrize(
+    ("policy", "triggerer", "state"),
+    [
+        ({}, "Scheduled action", "skipped"),
+        ({"catch_up": "all"}, "Scheduled action", "queued"),
+        ({"overlap": "queue"}, "Scheduled action", "queued"),
+        ({}, "Backfill", "queued"),
+    ],
+    ids=["skip", "all", "queue", "requested"],
+)
+def test_an_occurrence_beside_a_running_one_is_skipped_when_it_is_recorded(
+    engine: sa.Engine, broker: Broker, policy: dict[str, Any], triggerer: str, state: str
 ) -> None:
-    sleeper = make_action(engine, name="sleeper", when=yearly(SEVEN, 40))
-    begun = [make_operation(engine, sleeper, SEVEN - n * MINUTE) for n in range(1, 3)]
-    for n, id in enumerate(begun):
-        update_operation(
-            engine, id, state="running", worker="w", overlap_key=None,
-            heartbeat_at=SEVEN, started_at=SEVEN - (n + 1) * MINUTE,
-        )  # fmt: skip
-    action = make_action(engine, since=SEVEN - MINUTE)
+    action = make_action(engine, policy=policy, since=SEVEN - MINUTE)
+    running = make_operation(engine, action, SEVEN - 30 * MINUTE, triggerer)
+    assert isinstance(claimed(engine, running), Claim)
 
-    run_tick(engine, SEVEN)
-    run_tick(engine, SEVEN + MINUTE)
+    report = run_tick(engine, SEVEN)
 
-    assert rows_of(engine, action)[0]["reason"] == (
-        "overtaken by 2027-01-04T06:01:00Z: "
-        '"sleeper" has been running in queue quick since 2027-01-04T05:58:00Z '
-        f"({begun[1]}, on w)"
-    )
+    row = rows_of(engine, action)[-1]
+    is_skipped = state == "skipped"
+    assert (row["state"], report.skipped) == (state, int(is_skipped))
+    assert row["reason"] == (f"overlap: {running} was running" if is_skipped else None)
+    assert len(broker.messages("quick")) == int(not is_skipped)
 
 
 def test_catch_up_all_is_never_overtaken(engine: sa.Engine, broker: Broker) -> None:

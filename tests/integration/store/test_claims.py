@@ -13,7 +13,7 @@ from models.operation import OperationState
 from models.sql import database_now
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import outbox, recovery, unstarted
-from models.store.operations.admission import TAKEN, NotClaimed
+from models.store.operations.admission import TAKEN, KeptBack, NotClaimed
 from models.store.operations.claims import Claim
 from models.store.operations.finish import Ending
 from models.tables import action_state
@@ -126,6 +126,23 @@ def test_the_end_of_the_running_one_releases_the_next_in_order(engine: sa.Engine
     assert _end(engine, ids[2]) == [ids[3]]
 
 
+def test_scheduled_ones_that_wait_go_before_requested_ones(engine: sa.Engine) -> None:
+    action = make_action(engine, policy={"overlap": "queue", "max_waiting": 9})
+    first, *scheduled = [make_operation(engine, action, NOON + n * MINUTE) for n in range(3)]
+    requested = [make_operation(engine, action, NOON - n * 60 * MINUTE, "Backfill") for n in (2, 1)]
+    claimed(engine, first)
+    for other in (*requested, *scheduled):
+        assert claimed(engine, other) is NotClaimed.WAITS
+
+    order, ended = [], first
+    while released := _end(engine, ended):
+        [ended] = released
+        claimed(engine, ended)
+        order.append(ended)
+
+    assert order == [*scheduled, *requested]
+
+
 def test_catch_up_all_waits_under_skip_too(engine: sa.Engine) -> None:
     action = make_action(engine, policy={"catch_up": "all"})
     ids = [make_operation(engine, action, NOON + n * MINUTE) for n in range(3)]
@@ -135,7 +152,7 @@ def test_catch_up_all_waits_under_skip_too(engine: sa.Engine) -> None:
     assert results[1:] == [NotClaimed.WAITS, NotClaimed.WAITS]
 
 
-def test_a_pause_skips_all_that_wait_in_a_row(engine: sa.Engine) -> None:
+def test_a_pause_skips_what_waits_one_after_the_other(engine: sa.Engine) -> None:
     action = make_action(engine, policy={"catch_up": "all"})
     first, *others = [make_operation(engine, action, NOON + n * MINUTE) for n in range(4)]
     claimed(engine, first)
@@ -143,8 +160,13 @@ def test_a_pause_skips_all_that_wait_in_a_row(engine: sa.Engine) -> None:
         assert claimed(engine, other) is NotClaimed.WAITS
     editing.set_active(engine, action.uid, active=False, author=author())
 
-    [released] = _end(engine, first)
-    assert claimed(engine, released) is NotClaimed.PAUSED
+    released = _end(engine, first)
+    for other in others:
+        assert released == [other]
+        with engine.begin() as connection:
+            kept = claim(connection, other, 1, "tests", alerts=NO_ALERTS)
+        assert isinstance(kept, KeptBack)
+        released = [one.id for one in kept.ended.released] if kept.ended else []
 
     assert [row_of(engine, other)["state"] for other in others] == ["skipped"] * 3
 

@@ -193,7 +193,7 @@ def test_a_retry_of_a_paused_action_has_failed(engine: sa.Engine) -> None:
 
     asked(engine, id)
 
-    assert end_of(engine, id) == ("failed", "no other attempt: paused or deleted", "no ink")
+    assert end_of(engine, id) == ("failed", "no other attempt: paused", "no ink")
     assert owed(engine) == 1
 
 
@@ -261,7 +261,7 @@ def test_a_retry_that_another_kind_of_worker_would_run_has_failed(
         with engine.begin() as connection:
             assert handing.begin(connection, [message], RULES, NO_ALERTS) == []
 
-    why = "recipient" if task == "ruled out" else "paused or deleted"
+    why = "recipient" if task == "ruled out" else "paused"
     assert end_of(engine, id) == ("failed", f"no other attempt: {why}", "no ink")
     assert owed(engine) == 1
 

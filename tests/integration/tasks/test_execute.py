@@ -275,7 +275,7 @@ def test_a_paused_actions_operation_is_skipped_when_it_would_start(
     operation = make_operation(engine, action, NOON)
     editing.set_active(engine, action.uid, active=False, author=author())
 
-    assert run_one(engine, settings, operation) == NotClaimed.PAUSED
+    assert run_one(engine, settings, operation) == NotClaimed.SKIPPED
     row = row_of(engine, operation)
     assert (row["state"], row["reason"]) == ("skipped", "paused")
 
