@@ -7,7 +7,15 @@ from functools import cache
 
 import pytest
 
-from benchmarks import bench_apply, bench_downtime, bench_due, bench_events, bench_idle, bench_web
+from benchmarks import (
+    bench_apply,
+    bench_downtime,
+    bench_due,
+    bench_events,
+    bench_idle,
+    bench_web,
+    trace_way,
+)
 from benchmarks.harness import SMALL, Measure, Stack, stack
 from benchmarks.run_all import MEASURES
 
@@ -41,3 +49,16 @@ def test_a_benchmark_measures_something(
 
     assert figures
     assert all(one.what and one.unit and one.value >= 0 for one in figures)
+
+
+@pytest.mark.parametrize("store", ["sqlite", "postgresql"])
+def test_the_way_of_an_action_is_traced_to_its_end(
+    servers_of: Callable[[str], Stack], store: str
+) -> None:
+    found = {row.pop("station"): row for row in trace_way.measure(servers_of(store))}
+
+    assert all(value for row in found.values() for value in row.values())
+    whole, parts = found["from JSON to its end"], [found[name] for name in trace_way.WAY]
+    assert {name for part in parts for name in part["names"]} == set(whole["names"])
+    assert sum(part["transactions"] for part in parts) == whole["transactions"]
+    assert "tasks/execute.py" in whole["names"]
