@@ -63,3 +63,5 @@ def _dispatch(
         application_error = sent.application_error or application_error
         if sent.error != known:
             return Sent(count, sent.error, application_error)
+        if len(reserved) < BATCH:
+            return Sent(count, None, application_error)

@@ -1,6 +1,6 @@
 """Send again what one of our queues lost, and nothing that still waits in it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import sqlalchemy as sa
@@ -8,8 +8,8 @@ import sqlalchemy as sa
 from broker.depths import depths
 from broker.names import QUICK
 from models.carriers import OURS
-from models.store import presence
 from models.store.operations import outbox
+from models.store.operations.outbox import Queued
 from runtime.database import reading
 from runtime.logs.events import EventLog
 
@@ -19,15 +19,12 @@ logger = EventLog("minutebook.broker")
 BATCH = 2_000
 
 
-def look(engine: sa.Engine) -> int:
+def look(engine: sa.Engine, queued: Sequence[Queued], read: frozenset[str]) -> int:
     """Release what was queued 30 s ago if its queue is empty and read; return how many.
 
     What still waits in a queue is not sent again. Raises BrokerUnavailable, also if nothing is
     queued.
     """
-    with reading(engine) as connection:
-        queued = outbox.queued(connection)
-        read = presence.listened_queues(connection, presence.GONE) if queued else frozenset()
     found = depths({QUICK, *(one.queue for one in queued)})
     for one in queued:
         depth = found.get(one.queue)

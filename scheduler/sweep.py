@@ -14,6 +14,7 @@ from broker.sending import Sent
 from models.operation import OperationState
 from models.store.notices import overdue
 from models.store.operations import handing, recovery
+from models.store.ticks import Repairs
 from runtime.clock import monotonic
 from runtime.database import DATABASE_AWAY
 from runtime.logs.events import EventLog
@@ -63,25 +64,35 @@ class Sweeper:
         """Take back no lease for one lease from now."""
         self._trusted_from = monotonic() + self.lease.total_seconds()
 
-    def sweep(self, engine: sa.Engine, *, send: bool, overtook: bool = False) -> SweepReport:
+    def sweep(
+        self, engine: sa.Engine, found: Repairs, *, send: bool, overtook: bool = False
+    ) -> SweepReport:
         """Take back lost operations, release stranded ones, then send what is sendable.
 
-        Notices come last, so that overdue alerts are among them. Unless `send`, our own broker gets
-        nothing. `overtook`: newer operations replaced unstarted ones.
+        Of these parts only those for which work was found, or made by an earlier part: notices come
+        last. Unless `send`, our own broker gets nothing. `overtook`: newer operations replaced
+        unstarted ones.
         """
-        count = 0
-        if monotonic() >= self._trusted_from:
-            count = _isolated(0, self._take_back, engine)
-        released = _isolated(0, _in_one, engine, recovery.release_stranded)
-        _isolated(0, self._decide_doubtful, engine)
-        sent = _isolated(Sent(0), dispatch_ready, engine, send)
-        late = _isolated(0, self._alert_overdue, engine, overtook)
-        notices, error = Sent(0), sent.error
-        if send and error is None:
-            notices = _isolated(Sent(0), dispatch_notices, engine)
-            error = notices.error or _isolated(Sent(0), dispatch_backfills, engine).error
-        counts = (sent.count, count, released, notices.count, late)
-        return SweepReport(*counts, error, sent.application_error)
+        lost = released = doubtful = late = 0
+        sent = notices = begun = Sent(0)
+        if found.stale and monotonic() >= self._trusted_from:
+            lost = _isolated(0, self._take_back, engine)
+        if found.stranded:
+            released = _isolated(0, _in_one, engine, recovery.release_stranded)
+        if found.doubtful:
+            doubtful = _isolated(0, self._decide_doubtful, engine)
+        is_sendable = found.sendable or lost or released or doubtful
+        if is_sendable:
+            sent = _isolated(sent, dispatch_ready, engine, send)
+        if found.overdue or overtook:
+            late = _isolated(0, self._alert_overdue, engine, overtook)
+        if send and sent.error is None and (found.notices or is_sendable or late):
+            notices = _isolated(notices, dispatch_notices, engine)
+        error = sent.error or notices.error
+        if send and error is None and found.backfills:
+            begun = _isolated(begun, dispatch_backfills, engine)
+        counts = (sent.count, lost, released, notices.count, late)
+        return SweepReport(*counts, error or begun.error, sent.application_error)
 
     def _take_back(self, engine: sa.Engine) -> int:
         lost = partial(recovery.take_back_lost, lease=self.lease, limit=BATCH, alerts=self.alerts)

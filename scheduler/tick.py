@@ -346,13 +346,12 @@ def tick(
     if report.clock_set_back_s:
         sweeper.distrust()
     one = Tick(engine, found.now, batch_size, steps, report)
-    _look_at_broker(engine, report)
+    _look_at_broker(engine, found, report)
     one.decide_if_due(found)
     if monotonic() - started > sweeper.lease.total_seconds() / 4:
         # The database may have blocked meanwhile, and with it the workers' heartbeats.
         sweeper.distrust()
-    if found.has_to_sweep or report.decided or report.lost_messages:
-        _sweep(engine, report, sweeper)
+    _sweep(engine, found.repairs, report, sweeper)
     if was_down:
         report.downtime = downtime.report(engine)
     if report.missed:
@@ -361,17 +360,23 @@ def tick(
     return report
 
 
-def _look_at_broker(engine: sa.Engine, report: TickReport) -> None:
+def _look_at_broker(engine: sa.Engine, found: ticks.Found, report: TickReport) -> None:
     """Release messages that the broker lost; if it is unavailable, this tick sends nothing."""
     try:
-        report.lost_messages = lost_messages.look(engine)
+        report.lost_messages = lost_messages.look(engine, found.queued, found.listened)
     except BrokerUnavailable as error:
         report.broker_error = str(error)
 
 
-def _sweep(engine: sa.Engine, report: TickReport, sweeper: Sweeper) -> None:
-    overtook = report.overtaken > 0
-    swept = sweeper.sweep(engine, send=report.broker_error is None, overtook=overtook)
+def _sweep(engine: sa.Engine, found: ticks.Repairs, report: TickReport, sweeper: Sweeper) -> None:
+    """Repair what the tick found, and what it made itself."""
+    found = found._replace(
+        sendable=found.sendable or report.lost_messages > 0,
+        # What was recorded and not sent may have ended, with a notice.
+        notices=found.notices or report.recorded > report.sent,
+    )
+    send, overtook = report.broker_error is None, report.overtaken > 0
+    swept = sweeper.sweep(engine, found, send=send, overtook=overtook)
     report.sent += swept.sent
     report.lost, report.released = swept.lost, swept.released
     report.notices, report.overdue = swept.notices, swept.overdue

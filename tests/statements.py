@@ -21,6 +21,14 @@ def executed(engine: sa.Engine) -> Iterator[list[str]]:
 
 
 @contextmanager
+def begun(engine: sa.Engine) -> Iterator[list[sa.Connection]]:
+    """Yield the connections on which transactions begin meanwhile, one for each."""
+    found: list[sa.Connection] = []
+    with _noting(engine, "begin", found.append):
+        yield found
+
+
+@contextmanager
 def rows_read(engine: sa.Engine) -> Iterator[list[int]]:
     """Yield how many rows each query returned meanwhile; of drivers, PostgreSQL's knows it."""
     assert engine.dialect.name == "postgresql"

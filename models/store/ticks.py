@@ -1,21 +1,17 @@
 """Store tick reports, and look whether a tick has work."""
 
 import json
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
 from models.column_types import UTCDateTime
 from models.sql import database_now, read_clock
-from models.store.conditions import (
-    IS_ACTIVE_BACKFILL,
-    IS_OWED,
-    IS_RUNNING,
-    IS_UNSTARTED,
-    NEVER_STARTED,
-)
+from models.store import presence
+from models.store.conditions import IS_ACTIVE_BACKFILL, IS_OWED, IS_RUNNING, NEVER_STARTED
 from models.store.facts import (
     KERNEL,
     LAST_NOW,
@@ -26,6 +22,10 @@ from models.store.facts import (
     hold_fact,
     set_fact,
 )
+from models.store.operations import outbox
+from models.store.operations.handing import IN_DOUBT
+from models.store.operations.outbox import READY, Queued
+from models.store.operations.recovery import STRANDED
 from models.stored import document_in, instant_in
 from models.tables import (
     SENDABLE,
@@ -55,6 +55,21 @@ def report(
     connection.execute(_REPORT, row)
 
 
+class Repairs(NamedTuple):
+    """The parts of a sweep: those for which a tick found work."""
+
+    stale: bool
+    stranded: bool
+    doubtful: bool
+    sendable: bool
+    overdue: bool
+    notices: bool
+    backfills: bool
+
+
+EVERYTHING = Repairs(*[True] * len(Repairs._fields))
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """A tick's `now`, the last one's, and its work; `has_events` if event actions exist."""
@@ -64,55 +79,59 @@ class Found:
     # Cursors may lie ahead of a clock that was set back.
     has_to_wind_back: bool
     has_due: bool
-    has_to_sweep: bool
     has_events: bool
     # The stored kernel and tz release.
     release: tuple[str | None, str | None]
+    repairs: Repairs
+    # What waits in our queues, and the queues that live workers read.
+    queued: Sequence[Queued] = ()
+    listened: frozenset[str] = frozenset()
+
+
+def _first(column: sa.ColumnElement[Any], *where: Any) -> Any:
+    """Return the least value of a column: the beginning of an index."""
+    return sa.select(sa.func.min(column)).where(*where).scalar_subquery()
 
 
 def _looking() -> sa.Select[Any]:
     """Return the one query of an idle tick.
 
-    It reads only the ends of indexes.
+    It reads only the ends of indexes; beyond them, only once something may be sent.
     """
-    sendable = sa.text(SENDABLE)
     not_before, beat = operations.c.not_before, operations.c.heartbeat_at
     beating = IS_RUNNING & beat.is_not(None)
-    first_due = sa.select(sa.func.min(action_cursor.c.next_occurrence_at)).scalar_subquery()
-    an_event_action = sa.select(sa.func.min(actions.c.small_app_id)).where(
-        actions.c.event.is_not(None)
-    )
-    first_sendable = sa.select(sa.func.min(not_before)).where(sendable).scalar_subquery()
-    first_beat = sa.select(sa.func.min(beat)).where(beating).scalar_subquery()
     last_beat = sa.select(sa.func.max(beat)).where(beating).scalar_subquery()
-    first_owed = sa.select(sa.func.min(notices.c.not_before)).where(IS_OWED).scalar_subquery()
-    never_started = sa.select(sa.func.min(operations.c.recorded_at)).where(NEVER_STARTED)
-    first_overdue = never_started.scalar_subquery()
-    waiting = sa.select(operations.c.waiting_for).where(
-        operations.c.waiting_for.is_not(None), IS_UNSTARTED
-    )
-    first_backfill = (
-        sa.select(sa.func.min(backfills.c.not_before)).where(IS_ACTIVE_BACKFILL).scalar_subquery()
-    )
-    lease_s = sa.bindparam("lease_s", type_=sa.Float)
+    lease_s, late_s = (sa.bindparam(name, type_=sa.Float) for name in ("lease_s", "late_s"))
     at = sa.bindparam("at", type_=UTCDateTime())
     now = sa.func.coalesce(at, database_now(), type_=UTCDateTime())
-    return sa.select(
+    first_unstarted = _first(not_before, sa.text(SENDABLE))
+
+    def is_any(*where: Any) -> sa.ColumnElement[bool]:
+        found = sa.select(operations.c.id).where(*where).order_by(not_before).limit(1)
+        is_due = first_unstarted <= database_now()
+        return sa.case((is_due, found.scalar_subquery().is_not(None)), else_=sa.false())
+
+    asked: list[Any] = [
         now,
         fact_query(LAST_NOW).scalar_subquery(),
         fact_query(WINDING_BACK).exists(),
         fact_query(KERNEL).scalar_subquery(),
         fact_query(TZ_RELEASE).scalar_subquery(),
-        first_due <= now,
-        an_event_action.scalar_subquery(),
-        first_sendable <= database_now(),
-        first_beat < database_now(-lease_s),
-        last_beat > database_now(lease_s),
-        waiting.exists(),
-        first_backfill <= database_now(),
-        first_owed <= database_now(),
-        first_overdue < database_now(sa.bindparam("late_s", type_=sa.Float)),
-    )
+        _first(action_cursor.c.next_occurrence_at) <= now,
+        _first(actions.c.small_app_id, actions.c.event.is_not(None)),
+        first_unstarted,
+    ]
+    is_silent = _first(beat, beating) < database_now(-lease_s)
+    repairs: dict[str, Any] = {
+        "stale": is_silent | (last_beat > database_now(lease_s)),
+        "stranded": STRANDED.exists(),
+        "doubtful": is_any(*IN_DOUBT),
+        "sendable": is_any(*READY, not_before <= database_now()),
+        "overdue": _first(operations.c.recorded_at, NEVER_STARTED) < database_now(late_s),
+        "notices": _first(notices.c.not_before, IS_OWED) <= database_now(),
+        "backfills": _first(backfills.c.not_before, IS_ACTIVE_BACKFILL) <= database_now(),
+    }
+    return sa.select(*asked, *(repairs[part] for part in Repairs._fields))
 
 
 _LOOK = _looking()
@@ -121,16 +140,22 @@ _LOOK = _looking()
 def look(
     connection: sa.Connection, at: datetime | None, lease: timedelta, overdue: timedelta
 ) -> Found:
-    """Return the work of a tick, by one statement; `now` is `at`, or the database's clock.
+    """Return the work of a tick; `now` is `at`, or the database's clock.
 
-    The sweep has work if anything is sendable, waiting, silent for `lease`, or unstarted for
-    `overdue`.
+    What is silent for `lease`, or unstarted for `overdue`, has to be repaired.
     """
     asked = {"at": at, "lease_s": lease.total_seconds(), "late_s": -overdue.total_seconds()}
     now, last, winding, *rest = connection.execute(_LOOK, asked).one()
-    kernel, tz, due, event_app, *to_sweep = rest
-    last_now, has_events = instant_in(last), event_app is not None
-    return Found(now, last_now, bool(winding), bool(due), any(to_sweep), has_events, (kernel, tz))
+    kernel, tz, due, event_app, unstarted, *parts = rest
+    found = Found(
+        now, instant_in(last), bool(winding), bool(due), event_app is not None,
+        (kernel, tz), Repairs(*map(bool, parts)),
+    )  # fmt: skip
+    if unstarted is None:
+        return found
+    queued = outbox.queued(connection)
+    listened = presence.listened_queues(connection, presence.GONE) if queued else frozenset()
+    return replace(found, queued=queued, listened=listened)
 
 
 def hold_last_now(connection: sa.Connection) -> datetime | None:
@@ -181,9 +206,3 @@ def has_ticked(connection: sa.Connection, daemon_prefix: str, within: timedelta)
         ticks.c.daemon.startswith(daemon_prefix, autoescape=True),
     )
     return connection.execute(query.limit(1)).first() is not None
-
-
-def clock_was_ahead(by: timedelta) -> sa.ColumnElement[bool]:
-    """Return the condition that a tick ended more than `by` after the database's clock now."""
-    ahead = sa.select(sa.literal(1)).where(ticks.c.finished_at > database_now(by))
-    return ahead.limit(1).exists()

@@ -46,6 +46,13 @@ NO_TASK = "its action no longer names the task to send"
 UNFOLLOWED = "no worker follows it"
 NOT_TAKEN = "no worker that follows it has started it within an hour"
 
+# The conditions of what its sender left without an outcome.
+IN_DOUBT = (
+    sa.text(SENDABLE),
+    operations.c.not_before <= database_now(),
+    operations.c.handing_at.is_not(None),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Handed:
@@ -214,8 +221,7 @@ def decide_doubtful(
         sa.select(
             operations.c.id, operations.c.attempt, operations.c.state, operations.c.failures, PLAN
         )
-        .where(sa.text(SENDABLE))
-        .where(operations.c.not_before <= database_now(), operations.c.handing_at.is_not(None))
+        .where(*IN_DOUBT)
         .order_by(operations.c.not_before)
         .limit(limit)
         .with_for_update(skip_locked=True)

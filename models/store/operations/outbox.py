@@ -15,7 +15,7 @@ from models.carriers import OURS
 from models.many_rows import Change, Columns, update_each
 from models.operation import UNSTARTED, OperationState
 from models.sql import database_now, is_among, is_still, precedes, stands_in
-from models.store import ticks
+from models.store import clocks
 from models.store.operations import RESERVED_FOR
 from models.store.operations.move import becomes
 from models.store.pauses import is_paused
@@ -44,6 +44,13 @@ class Message(NamedTuple):
 SENT_ONCE_MORE = sa.case(
     (operations.c.sendings < 1_000_000, operations.c.sendings + 1), else_=operations.c.sendings
 )
+# The conditions of what may be sent, once it is due.
+READY: tuple[Any, ...] = (
+    sa.text(SENDABLE),
+    # A message to the user's own application may have been accepted: handing.py.
+    operations.c.handing_at.is_(None),
+    sa.not_(is_paused(operations.c)),
+)
 # The columns of a message.
 MESSAGE = (operations.c.id, operations.c.attempt, operations.c.task, operations.c.queue)
 
@@ -61,12 +68,7 @@ def reserve_sendable(
     Oldest first, of `only` these ids; without `by`, what is sendable now. The caller commits
     before it sends. Unless `to_ours`, those of our own workers are left out.
     """
-    ready: list[Any] = [
-        sa.text(SENDABLE),
-        # A message to the user's own application may have been accepted: handing.py.
-        operations.c.handing_at.is_(None),
-        sa.not_(is_paused(operations.c)),
-    ]
+    ready = list(READY)
     if only is not None:
         ready.append(operations.c.id.in_(only))
     if not to_ours:
@@ -218,9 +220,7 @@ def release_after_clock(
     waiting = sa.select(*columns).where(sa.text(SENDABLE), columns[0] > database_now())
     if before is not None:
         waiting = waiting.where(precedes(columns, before))
-    in_order = waiting.where(ticks.clock_was_ahead(ahead)).order_by(
-        *(one.desc() for one in columns)
-    )
+    in_order = waiting.where(clocks.was_ahead(ahead)).order_by(*(one.desc() for one in columns))
     found = connection.execute(in_order.limit(limit)).all()
     # An operation being sent keeps its reservation, so that it is not in doubt too soon.
     earliest = sa.case(

@@ -8,28 +8,29 @@ import sqlalchemy as sa
 
 from models.action.plan import sound
 from models.carriers import CELERY, carrier_of
-from models.operation import ENDED, UNSTARTED, AttemptKey, OperationState, StepState
+from models.operation import ENDED, AttemptKey, OperationState, StepState
 from models.sql import database_now
 from models.store import notices
-from models.store.conditions import IS_RUNNING
+from models.store.conditions import IS_RUNNING, IS_UNSTARTED
 from models.store.operations.finish import PLAN, Ending, end, end_at_least, release_waiting
 from models.store.operations.retry_policy import TriedRow, lost, lost_task
 from models.tables import operations
 from runtime.database import is_of_no_row
 from runtime.sections import AlertSettings
 
+_holder = operations.alias("holder")
+# What operations wait for that has ended or is missing.
+STRANDED = (
+    sa.select(operations.c.waiting_for)
+    .outerjoin(_holder, _holder.c.id == operations.c.waiting_for)
+    .where(operations.c.waiting_for.is_not(None), IS_UNSTARTED)
+    .where(_holder.c.id.is_(None) | _holder.c.state.in_(ENDED))
+)
+
 
 def release_stranded(connection: sa.Connection) -> int:
     """Release operations that wait for an ended or missing one; return how many."""
-    holder = operations.alias("holder")
-    stranded = (
-        sa.select(operations.c.waiting_for)
-        .outerjoin(holder, holder.c.id == operations.c.waiting_for)
-        .where(operations.c.waiting_for.is_not(None), operations.c.state.in_(UNSTARTED))
-        .where(holder.c.id.is_(None) | holder.c.state.in_(ENDED))
-        .distinct()
-    )
-    ended = connection.execute(stranded).scalars().all()
+    ended = connection.execute(STRANDED.distinct()).scalars().all()
     return sum(len(release_waiting(connection, one)) for one in ended)
 
 

@@ -23,6 +23,7 @@ from models.store.operations.claims import Taking
 from models.store.operations.finish import Ending
 from models.store.people import users
 from models.store.scope import WHOLE_INSTALLATION
+from models.store.ticks import EVERYTHING
 from models.tables import action_state, notices, workers
 from models.trust import Trust
 from models.users import parse_users
@@ -73,7 +74,7 @@ def run_tick(engine: sa.Engine, now: datetime = NOON) -> TickReport:
 
 
 def sweep(engine: sa.Engine) -> None:
-    Sweeper(LEASE, NO_ALERTS).sweep(engine, send=True)
+    Sweeper(LEASE, NO_ALERTS).sweep(engine, EVERYTHING, send=True)
 
 
 def due(engine: sa.Engine, action: Changed, *, at: datetime = NOON) -> UUID:

@@ -17,6 +17,7 @@ from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import outbox
 from models.store.operations.finish import Ended
 from models.store.operations.outbox import Message
+from models.store.ticks import EVERYTHING
 from models.tables import operations
 from runtime.clock import wait_for
 from runtime.database import reading
@@ -114,7 +115,7 @@ def test_an_unexpected_error_while_sending_keeps_no_alert_back(
         raise ValueError("of no row that anyone thought of")
 
     monkeypatch.setattr(outbox, "reserve_sendable", breaks)
-    swept = Sweeper(timedelta(seconds=45), NO_ALERTS).sweep(engine, send=True)
+    swept = Sweeper(timedelta(seconds=45), NO_ALERTS).sweep(engine, EVERYTHING, send=True)
 
     assert (swept.sent, swept.overdue) == (0, 1)
 

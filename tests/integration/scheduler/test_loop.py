@@ -10,7 +10,8 @@ from models.store import facts
 from runtime.config import Settings
 from runtime.database import make_engine, reading
 from scheduler.loop import Daemon
-from tests.factories import STEPS
+from tests.factories import STEPS, make_action
+from tests.statements import begun
 
 HOUR = timedelta(hours=1)
 
@@ -32,6 +33,19 @@ def test_a_daemon_that_was_frozen_at_its_clock_does_not_take_it_for_set_back(
     other.dispose()
 
     assert report.clock_set_back_s == 0
+
+
+def test_an_idle_tick_is_two_transactions(engine: sa.Engine, settings: Settings) -> None:
+    """One reads what there is to do, one stores the report."""
+    daemon = Daemon(engine, settings, STEPS)
+    daemon.prepare()
+    make_action(engine, when={"cron_rule": "0 0 1 1 *", "timezone": "UTC"})
+    daemon.tick_once()
+
+    with begun(engine) as transactions:
+        daemon.tick_once()
+
+    assert len(transactions) == 2
 
 
 @pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
