@@ -13,7 +13,9 @@ from models.store.ticks import CLOCK_WAS_WRONG, Found
 from models.stored import instant_in
 from runtime.database import give_way, unhurried
 from runtime.logs.events import EventLog
+from scheduler import downtime
 from scheduler.decision import MOST_BETWEEN_TICKS
+from scheduler.downtime import LONGEST_GAP
 from scheduler.events.tick import withdraw_what_lies_ahead
 from scheduler.service_manager import ALIVE, notify
 from scheduler.sweep import Sweeper
@@ -23,37 +25,44 @@ logger = EventLog("minutebook.tick")
 MOST_RELEASED = 10_000
 
 
-def look(engine: sa.Engine, at: datetime | None, sweeper: Sweeper) -> tuple[Found, float]:
-    """Return the work to do, and by how many seconds the clock went back since the last tick.
+def look(
+    engine: sa.Engine, at: datetime | None, sweeper: Sweeper, longest_gap: timedelta = LONGEST_GAP
+) -> Found:
+    """Return the work to do, after undoing what a clock that was ahead decided.
 
     If `at` is None, the database's clock decides. A jump forward is downtime.
     """
-    found, set_back_s = _look(engine, at, sweeper)
-    last_now = found.last_now
+    first = found = _look(engine, at, sweeper, longest_gap)
+    set_back_s = found.set_back_s
     while found.has_to_wind_back:
         _wind_back(engine, at)
         # It takes a while, in which the clock may jump again.
-        found, more_s = _look(engine, at, sweeper)
-        set_back_s = max(set_back_s, more_s)
-    return replace(found, last_now=last_now), set_back_s
+        found = _look(engine, at, sweeper, longest_gap)
+        set_back_s = max(set_back_s, found.set_back_s)
+    was_down = first.was_down or found.was_down
+    return replace(found, last_now=first.last_now, set_back_s=set_back_s, was_down=was_down)
 
 
-def _look(engine: sa.Engine, at: datetime | None, sweeper: Sweeper) -> tuple[Found, float]:
+def _look(
+    engine: sa.Engine, at: datetime | None, sweeper: Sweeper, longest_gap: timedelta
+) -> Found:
+    """Return the work to do; what is noticed about the clock and noted of it is one transaction."""
     spans = (sweeper.lease, sweeper.overdue)
     set_back_s = 0.0
     with unhurried(engine) as connection:
         # `now` is read here: a daemon that was frozen after an earlier reading would compare an old
         # value with another daemon's ticks and conclude that the clock was set back.
         found = ticks.look(connection, at, *spans)
-        now = found.now
-        if found.last_now is not None and _jumped(found.last_now, now):
+        now, last_now = found.now, found.last_now
+        if last_now is not None and _jumped(last_now, now):
             # Another daemon that sees the same jump waits here, and then finds it corrected.
             last_now = ticks.hold_last_now(connection)
             if last_now is not None and _set_right(connection, last_now, now):
                 set_back_s = max(0.0, (last_now - now).total_seconds())
                 found = ticks.look(connection, now, *spans)
+        was_down = downtime.note(connection, last_now, now, longest_gap)
         facts.set_fact(connection, facts.LAST_NOW, now.isoformat())
-    return found, set_back_s
+    return replace(found, set_back_s=set_back_s, was_down=was_down)
 
 
 def _jumped(last_now: datetime, now: datetime) -> bool:

@@ -13,13 +13,15 @@ from models.store import facts
 from models.store.actions.downtime import in_words, last_downtime, stored_span
 from models.store.notices import missed as notices
 from models.store.notices.missed import Episode
-from models.store.ticks import Found
 from models.values import format_instant
 from models.values.durations import lasting
 from runtime.database import reading
 from runtime.logs.events import EventLog
 
 logger = EventLog("minutebook.tick")
+
+# By default, two ticks.
+LONGEST_GAP = timedelta(minutes=2)
 
 
 @dataclass(frozen=True)
@@ -56,19 +58,21 @@ def outage_at(connection: sa.Connection, at: datetime, longest_gap: timedelta) -
     return None
 
 
-def note(engine: sa.Engine, found: Found, longest_gap: timedelta) -> bool:
-    """Return whether the last tick is more than two ticks ago, and store the downtime if so.
+def note(
+    connection: sa.Connection, last_now: datetime | None, now: datetime, longest_gap: timedelta
+) -> bool:
+    """Return whether the last tick is more than `longest_gap` ago, and store the downtime if so.
 
-    The caller calls it before deciding anything: the fact survives a killed tick.
+    In the transaction that stores `now` as the last tick's: no daemon decides what was due
+    meanwhile without its cause, and a killed one leaves it.
     """
-    if found.last_now is None or found.now - found.last_now <= longest_gap:
+    if last_now is None or now - last_now <= longest_gap:
         return False
-    instants = {"since": found.last_now, "until": found.now}
-    with engine.begin() as connection:
-        # Measured on the database's clock: `now` may be any instant (`--at`).
-        instants["recorded_from"] = read_clock(connection) - (found.now - found.last_now)
-        fact = json.dumps({key: at.isoformat() for key, at in instants.items()})
-        facts.set_fact(connection, facts.DOWNTIME, fact)
+    # Measured on the database's clock: `now` may be any instant (`--at`).
+    recorded_from = read_clock(connection) - (now - last_now)
+    instants = {"since": last_now, "until": now, "recorded_from": recorded_from}
+    fact = json.dumps({key: at.isoformat() for key, at in instants.items()})
+    facts.set_fact(connection, facts.DOWNTIME, fact)
     return True
 
 
@@ -81,16 +85,16 @@ def report(engine: sa.Engine) -> dict[str, Any] | None:
     return found
 
 
-def settle_notice(engine: sa.Engine) -> None:
+def settle_notice(connection: sa.Connection, missed: int) -> None:
     """Let the one notice for all actions of the last downtime have its figures, until it is sent.
 
-    A later tick may find more: an action has a thousand occurrences, or a daemon was killed.
+    In the transaction that records the last of what this tick `missed`, if it missed any. A later
+    tick may find more: an action has a thousand occurrences, or a daemon was killed.
     """
-    with engine.begin() as connection:
-        span = stored_span(connection)
-        episode = None if span is None else Outage(span.since, span.until).episode
-        if episode is None or not notices.is_held(connection, episode):
-            return
-        found = last_downtime(connection) or {}
-        counted = {key: found[key] for key in ("actions", "missed", "most_missed")}
-        notices.settle(connection, episode, counted)
+    span = stored_span(connection) if missed else None
+    episode = None if span is None else Outage(span.since, span.until).episode
+    if episode is None or not notices.hold(connection, episode):
+        return
+    found = last_downtime(connection) or {}
+    counted = {key: found[key] for key in ("actions", "missed", "most_missed")}
+    notices.settle(connection, episode, counted)

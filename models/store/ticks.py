@@ -86,6 +86,9 @@ class Found:
     # What waits in our queues, and the queues that live workers read.
     queued: Sequence[Queued] = ()
     listened: frozenset[str] = frozenset()
+    # By how many seconds the clock went back since the last tick, and whether no daemon ticked.
+    set_back_s: float = 0.0
+    was_down: bool = False
 
 
 def _first(column: sa.ColumnElement[Any], *where: Any) -> Any:

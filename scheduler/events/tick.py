@@ -16,6 +16,7 @@ from models.store.people import events
 from models.stored import instant_in
 from runtime.database import is_of_no_row, reading, unhurried
 from runtime.logs.events import EventLog
+from scheduler import downtime
 from scheduler.changes.adoption import reason_of
 from scheduler.events import Watched, decided_by_events, watched_of
 from scheduler.record import ActionRef, Decided, Recorded, State, record
@@ -95,6 +96,7 @@ class EventTick:
                 # Another daemon was first, and recorded the late occurrences.
                 return
             missed = record(connection, list(self.late.values()))
+            downtime.settle_notice(connection, missed.missed)
         self.take(missed)
 
     def _holds(self, connection: sa.Connection, changed: Collection[ActionRef]) -> bool:

@@ -190,9 +190,12 @@ def settle(connection: sa.Connection, episode: Episode, counted: Mapping[str, An
     _withdraw_single(connection, episode)
 
 
-def is_held(connection: sa.Connection, episode: Episode) -> bool:
-    """Return whether the notice for all of an episode is not sent yet."""
-    return connection.execute(_held(episode).limit(1)).first() is not None
+def hold(connection: sa.Connection, episode: Episode) -> bool:
+    """Return whether the notice for all of an episode is not sent yet, and lock it.
+
+    Of two daemons, the second to count what was missed then sees what the first recorded.
+    """
+    return bool(connection.execute(_held(episode).with_for_update()).all())
 
 
 def _held(episode: Episode) -> sa.Select[Any]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from threading import Thread
 from typing import Any
 from uuid import UUID
@@ -18,6 +19,7 @@ from models.fingerprint import operation_id
 from models.store import clock_steps, facts, ticks
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import outbox
+from models.store.ticks import Found
 from models.tables import action_cursor, actions, installation, missed_spans, operations
 from runtime.clock import wait_for
 from runtime.config import Settings
@@ -130,8 +132,8 @@ def test_of_two_daemons_that_see_one_jump_one_sets_the_clock_right(
     make_action(engine, when=EVERY_MINUTE)
     run_tick(engine, clock, SEVEN + HOUR)
     clock.set(SEVEN + HOUR / 2)
-    found: list[float] = []
-    other = Thread(target=lambda: found.append(look(engine, None, Sweeper(LEASE, NO_ALERTS))[1]))
+    found: list[Found] = []
+    other = Thread(target=lambda: found.append(look(engine, None, Sweeper(LEASE, NO_ALERTS))))
 
     with engine.begin() as connection:
         # The first has set it right, and not committed yet.
@@ -140,7 +142,7 @@ def test_of_two_daemons_that_see_one_jump_one_sets_the_clock_right(
         assert wait_for(lambda: waits_for_lock(engine), 20)
     other.join()
 
-    assert found == [0.0]
+    assert [one.set_back_s for one in found] == [0.0]
 
 
 class KilledDaemon(Exception):
@@ -211,13 +213,13 @@ def test_a_tick_that_began_by_a_wrong_clock_decides_nothing_while_others_wind_ba
         make_action(engine, name=f"no {n}", when=EVERY_MINUTE)
     run_tick(engine, clock, SEVEN)
     clock.set(SEVEN + DAY)
-    found, _ = look(engine, None, Sweeper(LEASE, NO_ALERTS))
-    begun = Tick(engine, found.now, 100, STEPS, TickReport(found.now))
+    found = look(engine, None, Sweeper(LEASE, NO_ALERTS))
+    begun = Tick(engine, TickReport(found.now))
     clock.set(SEVEN + DAY + MINUTE)
     make_action(engine, name="as of the wrong clock", when=EVERY_MINUTE)
     run_tick(engine, clock, SEVEN + DAY + MINUTE)
 
-    with interrupted(engine, begun.decide_all):
+    with interrupted(engine, partial(begun.decide_by_clock, STEPS, 100)):
         run_tick(engine, clock, SEVEN + MINUTE)
 
     assert begun.report.decided == 0
@@ -323,8 +325,8 @@ def delayed(clock: VirtualClock, until: datetime) -> Iterator[None]:
 
 
 def _look_once(engine: sa.Engine) -> None:
-    found, set_back_s = look(engine, None, Sweeper(LEASE, NO_ALERTS))
-    assert (found.has_to_wind_back, set_back_s) == (False, 0)
+    found = look(engine, None, Sweeper(LEASE, NO_ALERTS))
+    assert (found.has_to_wind_back, found.set_back_s) == (False, 0)
 
 
 def test_operations_that_wait_for_a_wrong_clock_are_released_some_at_a_time(
@@ -506,11 +508,11 @@ def test_a_tick_that_began_by_a_wrong_clock_decides_nothing_after_it_was_set_rig
     action = make_action(engine, when=EVERY_MINUTE)
     run_tick(engine, clock, SEVEN)
     clock.set(SEVEN + DAY)
-    found, _ = look(engine, None, Sweeper(LEASE, NO_ALERTS))
-    begun = Tick(engine, found.now, 100, STEPS, TickReport(found.now))
+    found = look(engine, None, Sweeper(LEASE, NO_ALERTS))
+    begun = Tick(engine, TickReport(found.now))
     run_tick(engine, clock, SEVEN + MINUTE)
 
-    begun.decide_all()
+    begun.decide_by_clock(STEPS, 100)
 
     assert begun.report.decided == 0
     assert cursor_of(engine, action)["watermark"] == SEVEN + MINUTE

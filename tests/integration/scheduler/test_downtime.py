@@ -1,21 +1,23 @@
 """The report of a downtime; its sums equal those of the tables."""
 
 import json
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 import sqlalchemy as sa
 
 from cli.render import text_of
 from models.sql import read_clock
-from models.store import facts, ticks
+from models.store import facts
 from models.store.actions.downtime import in_words, last_downtime
 from models.store.notices.alerting import NO_ALERTS
-from models.tables import operations
+from models.tables import notices, operations
 from runtime.config import Settings
-from runtime.database import reading
-from scheduler import downtime
+from runtime.database import make_engine, reading
 from scheduler.loop import Daemon
 from scheduler.on_demand import backfill
 from scheduler.on_demand.backfill_range import BackfillRequest
@@ -133,23 +135,57 @@ def test_batches_and_two_daemons_make_one_downtime(engine: sa.Engine) -> None:
     assert len(noted[0]["most_missed"]) == 5
 
 
-def test_one_that_died_while_catching_up_leaves_word(engine: sa.Engine) -> None:
-    """It had stored the downtime and decided nothing yet; the next daemon ticks at once."""
-    run_tick(engine, NOON)
-    make_action(engine, when=EVERY_MINUTE, since=NOON)
-    now = NOON + 20 * MINUTE
-    with engine.begin() as connection:
-        found = ticks.look(connection, now, LEASE, timedelta(minutes=15))
-    assert downtime.note(engine, found, 2 * MINUTE)
-    with engine.begin() as connection:
-        facts.set_fact(connection, facts.LAST_NOW, now.isoformat())
+class KilledDaemon(BaseException):
+    """The daemon ends here."""
 
-    run_tick(engine, now + timedelta(seconds=3))
+
+def kill() -> None:
+    raise KilledDaemon
+
+
+@contextmanager
+def after_its_first_transaction(engine: sa.Engine, act: Callable[[], object]) -> Iterator[None]:
+    """Let something happen once, before the second transaction of this engine begins."""
+    begun: list[object] = []
+
+    def note(*connection: object) -> None:
+        begun.append(connection)
+        if len(begun) == 2:
+            act()
+
+    sa.event.listen(engine, "checkout", note)
+    yield
+    sa.event.remove(engine, "checkout", note)
+
+
+@pytest.mark.parametrize("is_killed", [True, False], ids=["killed", "another ticks"])
+def test_what_was_missed_has_its_cause_and_notice_whoever_decides_it(
+    engine: sa.Engine, settings: Settings, is_killed: bool
+) -> None:
+    """The first daemon noticed the downtime: then it is killed, or another one ticks."""
+    run_tick(engine, NOON)
+    hooks = {"on_failure": [{"mail": "ann@example.com"}]}
+    make_action(engine, when=EVERY_MINUTE, hooks=hooks, since=NOON)
+    now = NOON + 20 * MINUTE
+    other = make_engine(settings)
+
+    act = kill if is_killed else partial(run_tick, other, now + timedelta(seconds=3))
+    expected = pytest.raises(KilledDaemon) if is_killed else nullcontext()
+    with after_its_first_transaction(engine, act), expected:
+        run_tick(engine, now)
+    run_tick(other, now + timedelta(seconds=6))
+    other.dispose()
 
     with reading(engine) as connection:
         later = last_downtime(connection)
+        its = sa.select(operations.c.reason).where(operations.c.state == "missed")
+        reasons = connection.execute(its).scalars().all()
+        notice = connection.execute(sa.select(notices.c.payload)).scalars().one()
     assert later is not None
     assert (later["occurrences"], later["sent"], later["missed"]) == in_tables(engine)
+    assert reasons
+    assert all("no daemon ticked" in reason for reason in reasons)
+    assert (notice["kind"], notice["missed"]) == ("missed", 19)
 
 
 def test_of_a_span_that_began_before_only_what_lies_in_the_downtime_counts(

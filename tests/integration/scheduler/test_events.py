@@ -324,12 +324,12 @@ def test_events_of_a_tick_that_began_by_a_wrong_clock_are_left_to_the_right_one(
     make_user(engine, "ann", last_seen_at=NOW - 60 * MINUTE)
     decide, sweeper = EventTick._decide, Sweeper(timedelta(seconds=45), NO_ALERTS)
     clock.set(NOW + DAY)
-    found, _ = look(engine, None, sweeper)
-    begun = Tick(engine, found.now, 100, STEPS, TickReport(found.now))
+    found = look(engine, None, sweeper)
+    begun = Tick(engine, TickReport(found.now))
 
     def another_daemon_is_first(events: EventTick, watched: Sequence[Watched]) -> None:
         clock.set(NOW)
-        assert look(engine, None, sweeper)[1] == 86_400
+        assert look(engine, None, sweeper).set_back_s == 86_400
         decide(events, watched)
 
     with monkeypatch.context() as patch:

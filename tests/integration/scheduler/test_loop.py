@@ -48,6 +48,23 @@ def test_an_idle_tick_is_two_transactions(engine: sa.Engine, settings: Settings)
     assert len(transactions) == 2
 
 
+def test_a_tick_with_one_due_action_is_five_transactions(
+    engine: sa.Engine, settings: Settings
+) -> None:
+    """It reads, records, looks for pauses, sends and marks, reports; it missed two as well."""
+    daemon = Daemon(engine, settings, STEPS)
+    daemon.prepare()
+    daemon.tick_once()
+    with reading(engine) as connection:
+        now = read_clock(connection)
+    make_action(engine, since=now - timedelta(minutes=3))
+
+    with begun(engine) as transactions:
+        report = daemon.tick_once()
+
+    assert (report.sent, report.missed, len(transactions)) == (1, 2, 5)
+
+
 @pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
 def test_no_plan_is_kept_from_a_tick_whose_tables_were_still_empty(settings: Settings) -> None:
     engine = make_engine(settings, connections=1)

@@ -195,7 +195,7 @@ def test_a_batch_ends_at_so_many_occurrences(
     engine: sa.Engine, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise a batch after a long downtime would be a million rows."""
-    monkeypatch.setattr("scheduler.tick.MOST_RECORDED", 50)
+    monkeypatch.setattr("scheduler.batches.MOST_RECORDED", 50)
     policy = {"catch_up": "all", "look_back": "P1D", "overlap": "allow"}
     for number in range(20):
         make_action(engine, name=f"one {number}", policy=policy, since=SEVEN - 30 * MINUTE)

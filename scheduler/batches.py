@@ -1,0 +1,229 @@
+"""Decide what the clock makes due, a batch of actions at a time: claim, decide, record, send."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from minutebook.steps import Steps
+from models.action.plan import NOTHING_PLANNED, Broken, Plan, sound
+from models.parsing import Calendars
+from models.sql import read_clock
+from models.store import actions
+from models.store.actions import cursors
+from models.store.tenants.closing import calendars_for
+from runtime.database import is_locked, is_of_no_row, reading, wait_briefly
+from runtime.logs.events import EventLog
+from scheduler import downtime
+from scheduler.changes.adoption import adopt_edit, has_to_be_adopted, reason_of, set_aside
+from scheduler.changes.revisions import action_ref
+from scheduler.decided_once import DecidedOnce
+from scheduler.decision import MOST_SENT, Decision
+from scheduler.from_end import Ends, ends_for
+from scheduler.record import Decided, Recorded, advance, record
+from scheduler.service_manager import ALIVE, notify
+
+logger = EventLog("minutebook.tick")
+
+# Batches start small and grow: the first message leaves soon.
+FIRST_BATCH = 125
+GROWTH = 3
+# After a downtime an action may have a thousand: a batch ends at so many.
+MOST_RECORDED = 10_000
+UNKNOWN_HOLDER = "a session that the database does not name"
+# Not made anew for each of the thousands of actions of a batch.
+NOTHING = Recorded()
+
+
+@dataclass
+class Batches:
+    """Decides all actions that are due at `now`; `take` gets what each batch recorded.
+
+    Once `is_outdated`, `now` was wrong, and nothing more is recorded.
+    """
+
+    engine: sa.Engine
+    now: datetime
+    batch_size: int
+    steps: Steps
+    is_outdated: Callable[[sa.Connection], bool]
+    take: Callable[[Recorded], None]
+    decided: int = 0
+    missed: int = 0
+    set_aside: int = 0
+    # Who kept rows locked that this tick waited for in vain.
+    locked: str | None = None
+    # Actions with more occurrences than one tick sends, or being changed: left to the next tick.
+    left: set[UUID] = field(default_factory=set)
+    # Actions locked by a change; claimed once more at the end.
+    busy: set[UUID] = field(default_factory=set)
+    # What intervals from the end of this batch count from.
+    ends: Ends = field(default_factory=dict)
+    # What rules of this batch leave out, by small app.
+    calendars: Mapping[int, Calendars] = field(default_factory=dict)
+    # Plans of this batch with what they leave out, by the identity of the stored plan and the app.
+    closed: dict[tuple[int, int], Plan] = field(default_factory=dict)
+    decisions: DecidedOnce = field(init=False)
+    # Whether the last batch passed over actions that are due.
+    _passed_over: bool = False
+
+    def __post_init__(self) -> None:
+        self.decisions = DecidedOnce(self.now)
+
+    def decide_all(self) -> None:
+        """Decide, record and send until nothing is due; then retry locked actions once.
+
+        What another process keeps locked, or was in a deadlock, is left to the next tick.
+        """
+        try:
+            while self._batch(skip_locked=True):
+                pass
+            while self._passed_over and self._batch(skip_locked=False):
+                pass
+        except sa.exc.OperationalError as error:
+            if not is_locked(error):
+                raise
+            self.locked = self._holder()
+            logger.warning(
+                "actions_locked",
+                "actions stay locked by another process ({holder}): {error}",
+                self.locked,
+                error.orig,
+            )
+
+    def _holder(self) -> str:
+        """Return the session that has held locks on cursors the longest, where it is known."""
+        try:
+            with reading(self.engine) as connection:
+                return cursors.holder(connection) or UNKNOWN_HOLDER
+        except sa.exc.SQLAlchemyError:
+            return UNKNOWN_HOLDER
+
+    def _batch(self, *, skip_locked: bool) -> bool:
+        """Decide, record and send one batch; return whether there may be another one."""
+        # A waiting batch holds no other lock, except of rows that are no longer due.
+        limit = self._next_size() if skip_locked else 1
+        with self.engine.begin() as connection:
+            if self.is_outdated(connection):
+                return False
+            if not skip_locked:
+                wait_briefly(connection)
+            left_out = self.left | self.busy if skip_locked else self.left
+            due = (connection, self.now, limit)
+            rows = cursors.claim_due(*due, left_out=left_out, skip_locked=skip_locked)
+            recorded, count = self._decide(connection, rows)
+            self.missed += recorded.missed
+            is_last = count < limit and count == len(rows)
+            if is_last:
+                self._passed_over = cursors.any_due(connection, self.now, self.left)
+                downtime.settle_notice(connection, self.missed)
+        if not skip_locked:
+            self.left |= self.busy
+        self.decided += count
+        self.take(recorded)
+        # A tick after a long downtime takes longer than a watchdog waits.
+        notify(ALIVE)
+        return not is_last
+
+    def _next_size(self) -> int:
+        return min(self.batch_size, max(FIRST_BATCH, GROWTH * self.decided))
+
+    def _decide(self, connection: sa.Connection, rows: Any) -> tuple[Recorded, int]:
+        """Decide and record actions; return what was recorded, and of how many actions.
+
+        The rest waits for the next batch once these have as many occurrences as one records.
+        """
+        recorded, count, occurrences = NOTHING, 0, 0
+        decided: list[Decided] = []
+        plans = {row.action_uid: row.plan for row in rows}
+        self.ends = ends_for(connection, plans, self.now)
+        named = ((row.plan, row.small_app_id) for row in rows)
+        self.calendars = calendars_for(connection, named)
+        self.closed.clear()
+        for row in rows:
+            if occurrences >= MOST_RECORDED:
+                break
+            count += 1
+            try:
+                before, one = self._decide_one(connection, row)
+            except Exception as error:  # one broken action must not stop the tick
+                if is_of_no_row(error):
+                    raise
+                before, one = self._set_aside(connection, row, error), None
+            if before is not NOTHING:
+                recorded += before
+            if one is None:
+                continue
+            if len(one.decision.due) >= MOST_SENT:
+                self.left.add(row.action_uid)
+            occurrences += len(one.decision.due) + len(one.decision.missed)
+            decided.append(one)
+        return recorded + self._record(connection, decided), count
+
+    def _decide_one(
+        self, connection: sa.Connection, row: sa.Row[Any]
+    ) -> tuple[Recorded, Decided | None]:
+        """Return what was recorded before an edit, and the decision; None if a change holds it."""
+        if row.deleted_at is not None:
+            # An edit by plain SQL scheduled it: a deleted action has no occurrence.
+            gone = Decision(row.watermark)
+            return NOTHING, Decided(action_ref(row), NOTHING_PLANNED, gone)
+        if has_to_be_adopted(row, self.steps):
+            if not self._holds(connection, row.action_uid):
+                return NOTHING, None
+            with connection.begin_nested():
+                return adopt_edit(connection, row, self.now, self.steps)
+        plan = self._closing(row.plan, row.small_app_id)
+        decision = self.decisions.of(plan, row.action_uid, row.watermark, self.ends)
+        return NOTHING, Decided(action_ref(row), plan, decision)
+
+    def _closing(self, plan: Plan | Broken, small_app_id: int) -> Plan:
+        """Return a plan with its calendars: one for all actions that share it."""
+        if not sound(plan).names_calendars:
+            return sound(plan)
+        key = (id(plan), small_app_id)
+        if key not in self.closed:
+            calendars = self.calendars.get(small_app_id, {})
+            self.closed[key] = sound(plan).with_calendars(calendars)
+        return self.closed[key]
+
+    def _holds(self, connection: sa.Connection, uid: UUID) -> bool:
+        if cursors.hold_action(connection, uid):
+            return True
+        self.busy.add(uid)
+        return False
+
+    def _record(self, connection: sa.Connection, decided: list[Decided]) -> Recorded:
+        """Record a batch; if the database refuses it, record one by one to find the broken row."""
+        try:
+            with connection.begin_nested():
+                recorded = record(connection, decided)
+                advance(connection, decided)
+            return recorded
+        except Exception as error:  # one broken action must not stop the tick
+            if is_of_no_row(error):
+                raise
+            if len(decided) == 1:
+                return self._set_aside(connection, decided[0], error)
+            return sum((self._record(connection, [one]) for one in decided), NOTHING)
+
+    def _set_aside(
+        self, connection: sa.Connection, broken: sa.Row[Any] | Decided, error: Exception
+    ) -> Recorded:
+        """Quarantine an action; return what was recorded before a broken edit."""
+        uid = broken.action.uid if isinstance(broken, Decided) else broken.action_uid
+        if not self._holds(connection, uid):
+            return NOTHING
+        logger.error(
+            "action_quarantined", "action {action} is quarantined: {reason}", uid, reason_of(error)
+        )
+        self.set_aside += 1
+        if isinstance(broken, Decided):
+            actions.set_aside(connection, uid, reason_of(error))
+            return NOTHING
+        # The edit may be newer than this tick's `now`: no later tick decides by the old plan.
+        now = max(self.now, read_clock(connection))
+        return set_aside(connection, broken, error, now)
