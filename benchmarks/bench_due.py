@@ -28,7 +28,7 @@ PHASES = {
     "overtake older ones": ("unstarted.py", "overtake"),
     "move the cursors": ("cursors.py", "advance"),
     "publish to the broker": ("app.py", "_flush"),
-    "mark as queued": ("outbox.py", "mark_sent"),
+    "mark as queued": ("reserve.py", "mark_sent"),
     "commit": ("default.py", "do_commit"),
     "sweep": ("sweep.py", "sweep"),
 }

@@ -30,7 +30,7 @@ from broker.names import (
 )
 from broker.stencils import RedisChannel, Stencil, push, stencil_of
 from models.carriers import OURS
-from models.store.operations.outbox import Message
+from models.store.operations.reserve import Message
 from runtime.clock import monotonic
 from runtime.config import Settings
 from runtime.logs.events import EventLog

@@ -29,9 +29,9 @@ from broker.sending import Sent
 from minutebook.error_text import text_of
 from minutebook.followed import HEADER
 from models.sql import parts_of
-from models.store.operations import handing
-from models.store.operations.handing import Handed
-from models.store.operations.outbox import Message
+from models.store.operations import external_send
+from models.store.operations.external_send import Handed
+from models.store.operations.reserve import Message
 from runtime.clock import monotonic
 from runtime.config import Settings
 from runtime.database import is_locked, reason_of, wait_briefly
@@ -96,7 +96,7 @@ def hand_over(engine: sa.Engine, messages: Sequence[Message], application: Appli
         return Sent(0, "the broker of the Celery application was unavailable a moment ago")
     for chunk in parts_of(messages, AT_A_TIME):
         with engine.begin() as connection:
-            handed = handing.begin(connection, chunk, rules_of(settings), settings.alert)
+            handed = external_send.begin(connection, chunk, rules_of(settings), settings.alert)
         begun_at = monotonic()
         outcome = send_each(handed, application) if handed else Outcome()
         _settle(engine, outcome, settings)
@@ -125,8 +125,8 @@ def _settle(engine: sa.Engine, outcome: Outcome, settings: Settings) -> None:
 def _settle_together(engine: sa.Engine, outcome: Outcome, settings: Settings) -> None:
     with engine.begin() as connection:
         wait_briefly(connection)
-        handing.settle(connection, outcome.accepted, outcome.refused, settings.alert)
-        handing.fail_unsendable(connection, outcome.unsendable, settings.alert)
+        external_send.settle(connection, outcome.accepted, outcome.refused, settings.alert)
+        external_send.fail_unsendable(connection, outcome.unsendable, settings.alert)
 
 
 def _settle_alone(engine: sa.Engine, one: Outcome, settings: Settings) -> None:

@@ -28,10 +28,10 @@ from models.errors import BrokerUnavailable
 from models.operation import OperationState
 from models.store import notices, pauses
 from models.store.notices import Owed
-from models.store.operations import backfills, handing, outbox
+from models.store.operations import backfills, external_send, reserve
 from models.store.operations.backfills import Turn
-from models.store.operations.finish import Ended
-from models.store.operations.outbox import Message
+from models.store.operations.end import Ended
+from models.store.operations.reserve import Message
 from runtime.config import Settings
 from runtime.database import DATABASE_AWAY, reading, reason_of, unhurried
 from runtime.db_retry import in_transaction
@@ -100,7 +100,7 @@ def _its(sender: _Sender, messages: Sequence[Message]) -> Sequence[Message]:
 
 def _offer(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
     """Mark jobs as sent: their workers ask for them."""
-    _write(engine, outbox.mark_sent, messages)
+    _write(engine, reserve.mark_sent, messages)
     return Sent(len(messages))
 
 
@@ -131,7 +131,7 @@ def send_reserved(engine: sa.Engine, messages: Sequence[Message], error: str | N
     for sender in _senders(settings):
         its = _its(sender, messages)
         if its and errors.get(sender.broker):
-            _write(engine, outbox.release_unsent, its)
+            _write(engine, reserve.release_unsent, its)
         elif its:
             sent = sender.send(engine, its)
             count += sent.count
@@ -148,7 +148,7 @@ def _not_paused(engine: sa.Engine, messages: Sequence[Message]) -> Sequence[Mess
         left = pauses.not_paused(connection, [one.id for one in messages])
     paused = [one for one in messages if one.id not in left]
     if paused:
-        _write(engine, outbox.release_unsent, paused)
+        _write(engine, reserve.release_unsent, paused)
     return [one for one in messages if one.id in left]
 
 
@@ -187,7 +187,7 @@ def _send_released(engine: sa.Engine, released: Sequence[Message]) -> None:
     if not ids:
         return
     with engine.begin() as connection:
-        messages = outbox.reserve_sendable(connection, len(ids), only=ids)
+        messages = reserve.reserve_sendable(connection, len(ids), only=ids)
     messages.sort(key=lambda message: ids.index(message.id))
     send_reserved(engine, messages)
 
@@ -253,9 +253,9 @@ def _write(engine: sa.Engine, write: Write[T], rows: Sequence[T]) -> None:
 _OPERATIONS: _Kind[Message] = _Kind(
     "operations",
     lambda message: message,
-    outbox.mark_sent,
-    outbox.release_unsent,
-    lambda connection, messages, why: handing.fail_unsendable(
+    reserve.mark_sent,
+    reserve.release_unsent,
+    lambda connection, messages, why: external_send.fail_unsendable(
         connection, [(one, why) for one in messages], settings_in_use().alert
     ),
 )

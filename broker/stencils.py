@@ -15,7 +15,7 @@ from uuid import UUID
 from kombu.transport import redis
 from kombu.utils import json
 
-from models.store.operations.outbox import Message
+from models.store.operations.reserve import Message
 
 RedisChannel: Any = redis.Channel
 # Texts that occur nowhere else in a message.

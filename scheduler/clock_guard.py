@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from models.sql import read_clock
 from models.store import clock_steps, facts, notices, ticks
-from models.store.operations import backfills, outbox
+from models.store.operations import backfills, reserve
 from models.store.ticks import CLOCK_WAS_WRONG, Found
 from models.stored import instant_in
 from runtime.database import give_way, unhurried
@@ -139,7 +139,7 @@ def _release_all(engine: sa.Engine) -> None:
     place = None
     while True:
         with engine.begin() as connection:
-            place = outbox.release_after_clock(connection, CLOCK_WAS_WRONG, MOST_RELEASED, place)
+            place = reserve.release_after_clock(connection, CLOCK_WAS_WRONG, MOST_RELEASED, place)
         if place is None:
             return
         _go_on(engine)

@@ -10,7 +10,8 @@ import sqlalchemy as sa
 from broker.sending import Sent, send_backfills, send_notices, send_reserved
 from models.sql import read_clock
 from models.store import notices
-from models.store.operations import backfills, outbox
+from models.store.operations import backfills
+from models.store.operations.reserve import reserve_sendable
 
 T = TypeVar("T")
 
@@ -23,8 +24,8 @@ def dispatch_ready(engine: sa.Engine, to_ours: bool = True) -> Sent:
     Unless `to_ours`, those of our own workers wait for a later tick.
     """
     error = None if to_ours else "unavailable a moment ago"
-    reserve = partial(outbox.reserve_sendable, to_ours=to_ours)
-    return _dispatch(engine, reserve, partial(send_reserved, error=error), error)
+    ready = partial(reserve_sendable, to_ours=to_ours)
+    return _dispatch(engine, ready, partial(send_reserved, error=error), error)
 
 
 def dispatch_backfills(engine: sa.Engine) -> Sent:

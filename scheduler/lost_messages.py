@@ -8,8 +8,8 @@ import sqlalchemy as sa
 from broker.depths import depths
 from broker.names import QUICK
 from models.carriers import OURS
-from models.store.operations import outbox
-from models.store.operations.outbox import Queued
+from models.store.operations import reserve
+from models.store.operations.reserve import Queued
 from runtime.database import reading
 from runtime.logs.events import EventLog
 
@@ -31,7 +31,7 @@ def look(engine: sa.Engine, queued: Sequence[Queued], read: frozenset[str]) -> i
         if depth and one.waits(depth):
             _put_off(engine, one.queue, depth)
     lost = [one.queue for one in queued if one.is_lost(found.get(one.queue), read)]
-    count = sum(_in_batches(engine, partial(outbox.release_lost, queue=one)) for one in lost)
+    count = sum(_in_batches(engine, partial(reserve.release_lost, queue=one)) for one in lost)
     if count:
         names = ", ".join(map(OURS.listed, lost))
         logger.warning(
@@ -45,8 +45,8 @@ def look(engine: sa.Engine, queued: Sequence[Queued], read: frozenset[str]) -> i
 
 def _put_off(engine: sa.Engine, queue: str, depth: int) -> None:
     with reading(engine) as connection:
-        since = outbox.oldest_waiting(connection, queue, depth)
-    _in_batches(engine, partial(outbox.put_off, queue=queue, since=since))
+        since = reserve.oldest_waiting(connection, queue, depth)
+    _in_batches(engine, partial(reserve.put_off, queue=queue, since=since))
 
 
 def _in_batches(engine: sa.Engine, act: Callable[..., int]) -> int:

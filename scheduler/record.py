@@ -16,7 +16,7 @@ from models.store import operations
 from models.store.actions import cursors, last_ends
 from models.store.actions.missed import due_among, recorded_in
 from models.store.operations import unstarted
-from models.store.operations.outbox import Message
+from models.store.operations.reserve import Message
 from models.values import format_instant
 from scheduler.decision import OVERTAKEN, Decision, Missed, MissedSpan, Occurrence
 from scheduler.missed import record_missed

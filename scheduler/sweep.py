@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from broker.sending import Sent
 from models.operation import OperationState
 from models.store.notices import overdue
-from models.store.operations import handing, recovery
+from models.store.operations import external_send, recovery
 from models.store.ticks import Repairs
 from runtime.clock import monotonic
 from runtime.database import DATABASE_AWAY
@@ -100,7 +100,7 @@ class Sweeper:
 
     def _decide_doubtful(self, engine: sa.Engine) -> int:
         """Decide operations whose sender fell silent while sending to another application."""
-        doubtful = partial(handing.decide_doubtful, limit=BATCH, alerts=self.alerts)
+        doubtful = partial(external_send.decide_doubtful, limit=BATCH, alerts=self.alerts)
         return _in_batches(engine, doubtful, IN_DOUBT)
 
     def _alert_overdue(self, engine: sa.Engine, overtook: bool) -> int:

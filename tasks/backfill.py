@@ -26,7 +26,7 @@ from models.store import operations
 from models.store.actions import cursors
 from models.store.operations import backfills
 from models.store.operations.backfills import Turn
-from models.store.operations.outbox import Message
+from models.store.operations.reserve import Message
 from runtime.database import DATABASE_AWAY, reason_of
 from runtime.logs.events import EventLog
 from scheduler.changes.revisions import action_ref

@@ -20,11 +20,11 @@ from minutebook.steps import StepFailed
 from models.carriers import EXECUTE_HEAVY, EXECUTE_QUICK, OURS
 from models.errors import LeaseLost, SchedulerError
 from models.operation import MOST_LOSSES, OperationState
-from models.store.operations import running
-from models.store.operations.admission import TAKEN, KeptBack
-from models.store.operations.claims import Claim, Claimant, Taking, claim
-from models.store.operations.finish import Ended, Ending, end
+from models.store.operations import heartbeat
+from models.store.operations.end import Ended, Ending, end
 from models.store.operations.retry_policy import CANCELLED, failed, lost
+from models.store.operations.start_checks import TAKEN, KeptBack
+from models.store.operations.take import Claim, Claimant, Taking, claim
 from runtime.config import Settings
 from runtime.db_retry import persist, start
 from runtime.logs.events import EventLog
@@ -118,7 +118,7 @@ def _report_lost(engine: sa.Engine, error: LeaseLost) -> None:
     """Log that another process has the operation; note it if the database lost the claim."""
     logger.warning("lease_lost", "{error}; nothing more is written", error)
     with engine.begin() as connection:
-        running.note_went_back(connection, error)
+        heartbeat.note_went_back(connection, error)
 
 
 def _claim(

@@ -16,11 +16,11 @@ from minutebook.error_text import text_of
 from minutebook.lease import CANCELLED, LOST, TIME_LIMIT, Due, Interrupted, Keeper
 from models.errors import LeaseLost
 from models.operation import OperationState
-from models.store.operations import running
-from models.store.operations.claims import Claim
+from models.store.operations import heartbeat
+from models.store.operations.end import Ending, end
 from models.store.operations.eta import write_estimate
-from models.store.operations.finish import Ending, end
 from models.store.operations.retry_policy import CUT_OFF, STOPPED_IN_TIME
+from models.store.operations.take import Claim
 from runtime.clock import monotonic
 from runtime.database import reason_of
 from runtime.db_retry import KEEP_S
@@ -183,7 +183,7 @@ class Lease(Keeper):
         key, expected = self.claim.key, self.claim.plan.policy.expected
         try:
             with self.news.being_written(waits=False) as story, self.engine.begin() as connection:
-                is_cancelled = running.beat(connection, key, story)
+                is_cancelled = heartbeat.beat(connection, key, story)
                 if self.news.takes_estimate():
                     write_estimate(connection, key, expected)
         except LeaseLost as error:

@@ -7,7 +7,7 @@ from threading import Lock, RLock
 from typing import Any
 
 from minutebook.lease import NEWS_EVERY_S, NEWS_SOON_S
-from models.store.operations.running import MOST_LOG_LINES, NO_NEWS, Story
+from models.store.operations.heartbeat import MOST_LOG_LINES, NO_NEWS, Story
 from runtime.clock import monotonic
 
 Lines = list[dict[str, Any]]

@@ -6,9 +6,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from minutebook.lease import NEWS_SOON_S
-from models.store.operations import running
-from models.store.operations.claims import Claim
-from models.store.operations.running import Story
+from models.store.operations import heartbeat
+from models.store.operations.heartbeat import Story
+from models.store.operations.take import Claim
 from runtime.clock import monotonic, utc_now
 from runtime.db_retry import persist
 from tasks.news import News
@@ -74,7 +74,7 @@ class Progress:
         with self.news.being_written(waits=True) as story:
             persist(
                 self.engine,
-                lambda opened: running.beat(opened, self.key, story),
+                lambda opened: heartbeat.beat(opened, self.key, story),
             )
 
     def last(self) -> Story:

@@ -16,8 +16,8 @@ from models.action.steps import StepModel
 from models.operation import Cause, OperationState, StepState
 from models.problems import problems_of
 from models.store import tenants
-from models.store.operations.finish import Ending
-from models.store.operations.running import Memory, Story, memory
+from models.store.operations.end import Ending
+from models.store.operations.heartbeat import Memory, Story, memory
 from models.store.people import users
 from runtime.config import Settings
 from runtime.db_retry import persist

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from minutebook.steps import StepContext
 from models.operation import AttemptKey
-from models.store.operations.running import Memory
+from models.store.operations.heartbeat import Memory
 from runtime.config import Settings
 
 _REMEMBERED = ("run_number", "last_success_at", "checkpoint")

@@ -7,8 +7,8 @@ from minutebook.steps import Steps
 from models.action.document import ScheduledActionModel, load_action
 from models.action.steps import StepModel
 from models.operation import StepState
-from models.store.operations import one_step
-from models.store.operations.finish import Ending
+from models.store.operations import external_worker
+from models.store.operations.end import Ending
 from runtime.clock import utc_now
 
 ENDED_WELL = {StepState.SUCCESS, StepState.PARTIAL, StepState.SKIPPED}
@@ -51,7 +51,7 @@ class Script:
     def begin(self, index: int) -> dict[str, Any]:
         """Record that a step starts; return the row's values, with the counts cleared."""
         self._change(index, state=StepState.RUNNING, started_at=utc_now().isoformat(), error=None)
-        shown = one_step.columns_of(self.stories[index])
+        shown = external_worker.columns_of(self.stories[index])
         return {**shown, "steps": self.stories, "progress": self.progress()}
 
     def end(self, index: int, state: StepState, **story: Any) -> None:

@@ -5,11 +5,12 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.operation import AttemptKey
-from models.store.operations import claims, finish, running
-from models.store.operations.admission import KeptBack
-from models.store.operations.claims import ANY_KIND, Claim, Claimant, Taking
-from models.store.operations.finish import Ended, Ending
-from models.store.operations.running import NO_NEWS, Story
+from models.store.operations import heartbeat, take
+from models.store.operations.end import Ended, Ending
+from models.store.operations.end import end as end_attempt
+from models.store.operations.heartbeat import NO_NEWS, Story
+from models.store.operations.start_checks import KeptBack
+from models.store.operations.take import ANY_KIND, Claim, Claimant, Taking
 from models.tables import operations
 from runtime.sections import AlertSettings
 
@@ -30,12 +31,12 @@ def claim(
     alerts: AlertSettings,
 ) -> Claim | KeptBack:
     """Claim an attempt with a secret of its own."""
-    return claims.claim(connection, Taking(id, attempt, worker), claimant, alerts=alerts)
+    return take.claim(connection, Taking(id, attempt, worker), claimant, alerts=alerts)
 
 
 def beat(connection: sa.Connection, id: UUID, attempt: int, story: Story = NO_NEWS) -> bool:
     """Renew the lease of an attempt."""
-    return running.beat(connection, key_of(connection, id, attempt), story)
+    return heartbeat.beat(connection, key_of(connection, id, attempt), story)
 
 
 def end(
@@ -48,4 +49,4 @@ def end(
     alerts: AlertSettings,
 ) -> Ended:
     """End an attempt."""
-    return finish.end(connection, key_of(connection, id, attempt), ending, story, alerts=alerts)
+    return end_attempt(connection, key_of(connection, id, attempt), ending, story, alerts=alerts)

@@ -21,8 +21,8 @@ from models.sql import read_clock
 from models.store import actions, operations
 from models.store.actions import cursors, missed
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.admission import KeptBack
-from models.store.operations.claims import Claim
+from models.store.operations.start_checks import KeptBack
+from models.store.operations.take import Claim
 from models.store.scope import WHOLE_INSTALLATION
 from models.store.tenants import storing
 from models.tables import action_cursor, revisions

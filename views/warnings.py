@@ -12,7 +12,7 @@ from models.action.document import ScheduledActionModel, handed_over
 from models.action.recipients import EVERYBODY, RecipientFilterModel
 from models.action.warnings import KnownNames, warnings_of
 from models.store import actions as store
-from models.store.operations.handing import FOLLOWED_WITHIN
+from models.store.operations.external_send import FOLLOWED_WITHIN
 from models.store.people import selection, users
 from models.store.people.users import User
 from models.store.presence import task_signatures

@@ -14,8 +14,8 @@ import anyio
 import anyio.to_thread
 
 from models.errors import LeaseLost
-from models.store.operations.claims import Taking
 from models.store.operations.jobs import Lane, Offer
+from models.store.operations.take import Taking
 from runtime.clock import monotonic
 from runtime.database import DATABASE_AWAY, reason_of
 from runtime.logs.events import EventLog

@@ -12,7 +12,7 @@ from data.store import deliveries
 from data.store.deliveries import Delivery, Reserved
 from minutebook.steps import Recipient, StepFailed, StepResult
 from models.errors import LeaseLost
-from models.store.operations import running
+from models.store.operations import heartbeat
 from runtime.database import reading
 from tasks.bounded.limits import OverLimit
 from tasks.outgoing.mail.failures import MailRefused, MailServerFailed
@@ -114,7 +114,7 @@ class _Sending:
                 deliveries.mark(connection, self._accepted, "sent")
             try:
                 # Only the attempt that owns the operation may send.
-                running.beat(connection, self.context.key)
+                heartbeat.beat(connection, self.context.key)
             except LeaseLost as error:
                 lost = error
             else:

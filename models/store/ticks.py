@@ -22,10 +22,10 @@ from models.store.facts import (
     hold_fact,
     set_fact,
 )
-from models.store.operations import outbox
-from models.store.operations.handing import IN_DOUBT
-from models.store.operations.outbox import READY, Queued
+from models.store.operations import reserve
+from models.store.operations.external_send import IN_DOUBT
 from models.store.operations.recovery import STRANDED
+from models.store.operations.reserve import READY, Queued
 from models.stored import document_in, instant_in
 from models.tables import (
     SENDABLE,
@@ -156,7 +156,7 @@ def look(
     )  # fmt: skip
     if unstarted is None:
         return found
-    queued = outbox.queued(connection)
+    queued = reserve.queued(connection)
     listened = presence.listened_queues(connection, presence.GONE) if queued else frozenset()
     return replace(found, queued=queued, listened=listened)
 

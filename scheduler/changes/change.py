@@ -18,7 +18,7 @@ from models.action.plan import Plan
 from models.errors import Hint, Outdated, Refused
 from models.sql import parts_of, read_clock
 from models.store import actions, audit, tenants
-from models.store.operations.outbox import Message
+from models.store.operations.reserve import Message
 from models.store.tenants import ceilings
 from models.store.tenants.ceilings import Ceiling
 from runtime.db_retry import in_transaction

@@ -15,7 +15,7 @@ from models.errors import InvalidAction, Outdated, Refused
 from models.sql import read_clock
 from models.store import actions
 from models.store.actions import cursors
-from models.store.operations.outbox import Message
+from models.store.operations.reserve import Message
 from models.stored import document_in
 from runtime.db_retry import in_transaction
 from scheduler.changes.adoption import set_aside, was_edited

@@ -10,7 +10,7 @@ from models.errors import Refused
 from models.operation import ENDED, OperationState
 from models.store import audit, operations
 from models.store.operations import restart, unstarted
-from models.store.operations.finish import Ended
+from models.store.operations.end import Ended
 from models.store.scope import Scope
 from runtime.db_retry import in_transaction
 

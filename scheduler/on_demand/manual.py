@@ -15,7 +15,7 @@ from models.operation import Cause, by_person
 from models.sql import read_clock
 from models.store import actions, audit, operations
 from models.store.actions import cursors
-from models.store.operations.outbox import Message
+from models.store.operations.reserve import Message
 from models.store.people import users
 from runtime.database import reading
 from scheduler.changes.revisions import action_ref

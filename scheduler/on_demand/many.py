@@ -15,8 +15,8 @@ from models.errors import Refused
 from models.operation import RETRIABLE, UNSTARTED, OperationState
 from models.store import operations
 from models.store.actions import cursors
-from models.store.operations.finish import Ended
-from models.store.operations.outbox import Message
+from models.store.operations.end import Ended
+from models.store.operations.reserve import Message
 from models.store.scope import Scope
 from runtime.db_retry import in_transaction
 from scheduler.on_demand.cancel import cancel_within

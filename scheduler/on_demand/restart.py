@@ -23,8 +23,8 @@ from models.operation import (
 )
 from models.store import actions, audit, operations
 from models.store.actions import cursors
-from models.store.operations import restart, running
-from models.store.operations.outbox import Message
+from models.store.operations import heartbeat, restart
+from models.store.operations.reserve import Message
 from models.store.scope import Scope
 from scheduler.changes.revisions import action_ref
 from scheduler.record import operation_row
@@ -192,7 +192,7 @@ def _first_start(connection: sa.Connection, operation: Mapping[str, Any]) -> dat
     It is the first start, so that the next operation covers what was published since, but not
     before the action's last success.
     """
-    known = running.memory(connection, operation["action_uid"], operation["subject"])
+    known = heartbeat.memory(connection, operation["action_uid"], operation["subject"])
     starts: list[datetime] = [
         at for at in (operation["first_started_at"], known.last_success_at) if at is not None
     ]

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 
 from models.carriers import CELERY, OWN_TASKS
 from models.celery_task import SETTING
-from models.store.operations.admission import Recorded
+from models.store.operations.start_checks import Recorded
 from models.trust import not_for_restricted
 
 

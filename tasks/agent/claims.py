@@ -8,8 +8,8 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.operation import AttemptKey
-from models.store.operations.admission import TAKEN, KeptBack, Recorded
-from models.store.operations.claims import Taking, recorded_of
+from models.store.operations.start_checks import TAKEN, KeptBack, Recorded
+from models.store.operations.take import Taking, recorded_of
 from runtime.clock import monotonic
 from runtime.database import DATABASE_AWAY, is_locked, reason_of
 from runtime.db_retry import start

@@ -15,8 +15,8 @@ from broker.sending import send_ended, send_started
 from models.errors import DatabaseWentBack, LeaseLost
 from models.operation import AttemptKey
 from models.store.notices import Owed
-from models.store.operations import running
-from models.store.operations.finish import Ended
+from models.store.operations import heartbeat
+from models.store.operations.end import Ended
 from runtime.clock import monotonic
 from runtime.logs.events import EventLog
 from runtime.sections import AlertSettings
@@ -41,7 +41,7 @@ SENDERS = 4
 def note_went_back(desk: Desk, error: LeaseLost) -> None:
     """Note it if the database lost a claim that an agent's worker had made."""
     if isinstance(error, DatabaseWentBack):
-        desk.submit(Errand(lambda connection: running.note_went_back(connection, error)))
+        desk.submit(Errand(lambda connection: heartbeat.note_went_back(connection, error)))
 
 
 class End(Errand[Ended]):

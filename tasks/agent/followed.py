@@ -12,13 +12,20 @@ from models.carriers import CELERY
 from models.errors import LeaseLost
 from models.operation import UNSTARTED, AttemptKey, OperationState
 from models.sql import is_still
-from models.store.operations import handed_over, handing, one_step, restart, running, unstarted
-from models.store.operations.admission import EXPIRED, TAKEN, KeptBack, Recorded
-from models.store.operations.claims import Claim, Taking, recorded_of
-from models.store.operations.finish import Ended, Ending, end
-from models.store.operations.handed_over import hand_over
-from models.store.operations.move import RUNNING
+from models.store.operations import (
+    external_end,
+    external_send,
+    external_worker,
+    heartbeat,
+    restart,
+    unstarted,
+)
+from models.store.operations.end import Ended, Ending, end
+from models.store.operations.external_end import hand_over
 from models.store.operations.retry_policy import CUT_OFF, STOPPED_IN_TIME, failed, lost, lost_task
+from models.store.operations.start_checks import EXPIRED, TAKEN, KeptBack, Recorded
+from models.store.operations.take import Claim, Taking, recorded_of
+from models.store.operations.transitions import RUNNING
 from models.tables import operations
 from runtime.clock import monotonic, utc_now
 from runtime.sections import AlertSettings
@@ -48,9 +55,9 @@ class Held:
     """An attempt that a worker of the user's application runs."""
 
     claim: Claim
-    step: one_step.Step
+    step: external_worker.Step
     # What the action knows of its operations before.
-    memory: running.Memory
+    memory: heartbeat.Memory
     # Whether its task may have begun; before that, no work can be lost.
     has_started: bool = False
     # When Celery's own time limit ends its process, by the machine's monotonic clock.
@@ -74,9 +81,9 @@ def take(
     if _comes_early(connection, its):
         # Checked first: an attempt put back during the claim would look paused.
         return EARLY
-    handed_over.take_up(connection, *its)
-    step = one_step.begun(STEP, repeatable=repeatable)
-    found = one_step.take(connection, wanted, CELERY, step, alerts)
+    external_end.take_up(connection, *its)
+    step = external_worker.begun(STEP, repeatable=repeatable)
+    found = external_worker.take(connection, wanted, CELERY, step, alerts)
     if isinstance(found, Claim):
         return _held(connection, found, step)
     is_known = found is not TAKEN or recorded_of(connection, *its) is not None
@@ -92,14 +99,14 @@ def take_known(
     alerts: AlertSettings,
 ) -> Held | KeptBack:
     """Start an attempt that could start when it was read, in the same transaction; see `take`."""
-    step = one_step.begun(STEP, repeatable=repeatable)
-    found = one_step.take(connection, wanted, CELERY, step, alerts, recorded)
+    step = external_worker.begun(STEP, repeatable=repeatable)
+    found = external_worker.take(connection, wanted, CELERY, step, alerts, recorded)
     return _held(connection, found, step) if isinstance(found, Claim) else found
 
 
-def _held(connection: sa.Connection, claimed: Claim, step: one_step.Step) -> Held:
+def _held(connection: sa.Connection, claimed: Claim, step: external_worker.Step) -> Held:
     # Read after the start: no other operation of the action can end any more.
-    known = running.memory(connection, claimed.action_uid, claimed.subject)
+    known = heartbeat.memory(connection, claimed.action_uid, claimed.subject)
     return Held(claimed, step, known)
 
 
@@ -170,7 +177,7 @@ def resume(connection: sa.Connection, key: AttemptKey) -> Held:
     is_its_own = recorded is not None and recorded.carrier is CELERY
     if recorded is None or not (is_its_own and recorded.is_held_by(key.secret)):
         raise LeaseLost(f"{key.words} was not claimed by this call")
-    running.beat(connection, key)
+    heartbeat.beat(connection, key)
     step = (recorded.steps or [{}])[0]
     return replace(_held(connection, Claim(**vars(recorded), key=key), step), has_started=True)
 
@@ -191,9 +198,9 @@ def write_end(
 ) -> Ended:
     """End an attempt as its worker reports; raises LeaseLost, ValueError for a wrong outcome."""
     ending, (id, attempt, _) = _ending(held, report), held.key
-    ended = one_step.finish(connection, held.key, held.step, ending, alerts, report)
+    ended = external_worker.finish(connection, held.key, held.step, ending, alerts, report)
     if report["outcome"] in {"retry", "replaced"} and ended.state is OperationState.PENDING:
-        handing.await_message(connection, id, attempt + 1, _delay(report))
+        external_send.await_message(connection, id, attempt + 1, _delay(report))
         if not report.get("is_followed", True):
             unfollowed = f"{ending.reason}, which no worker follows"
             hand_over(connection, [(id, attempt + 1)], unfollowed, alerts)

@@ -14,9 +14,9 @@ from broker.sending import send_ended
 from minutebook.error_text import text_of
 from minutebook.lease import CANCELLED
 from models.errors import LeaseLost
-from models.store.operations import one_step
-from models.store.operations.admission import KeptBack
-from models.store.operations.claims import recorded_of
+from models.store.operations import external_worker
+from models.store.operations.start_checks import KeptBack
+from models.store.operations.take import recorded_of
 from models.store.presence import Seen
 from runtime.database import DATABASE_AWAY
 from runtime.db_retry import persist
@@ -180,7 +180,7 @@ class Session:
 
     def _beat(self, held: Held, asked: dict[str, Any]) -> dict[str, Any]:
         progress = asked.get("progress") or {}
-        errand = Errand(lambda connection: one_step.beat(connection, held.key, progress))
+        errand = Errand(lambda connection: external_worker.beat(connection, held.key, progress))
         trouble = self._trouble_of(errand)
         if trouble is not None and trouble["state"] == "lost":
             self.held = None

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from models.celery_task import NO_TASKS
 from models.store import presence
-from models.store.operations.handing import FOLLOWED_WITHIN
+from models.store.operations.external_send import FOLLOWED_WITHIN
 from models.store.tenants import app_overview
 from runtime.database import reading
 from scheduler.changes.validation import ChangeContext

@@ -10,7 +10,7 @@ from models.action.plan import Plan, read_plan
 from models.celery_task import HANDED_OVER, CeleryRules, HandOver
 from models.errors import BrokerUnavailable
 from models.store import presence
-from models.store.operations.handing import FOLLOWED_WITHIN
+from models.store.operations.external_send import FOLLOWED_WITHIN
 from runtime.config import Settings
 from views.doctor.report import Checked, fault, ok, warning
 

@@ -15,7 +15,7 @@ from minutebook.steps import registered_steps
 from models.carriers import OURS
 from models.errors import BrokerUnavailable
 from models.store import presence
-from models.store.operations import outbox
+from models.store.operations import reserve
 from models.values import counted
 from runtime.config import InvalidSetting, Settings, unknown_variables
 from runtime.database import is_made, make_engine, reading
@@ -145,7 +145,7 @@ def _check_broker(settings: Settings) -> Iterator[Checked]:
         yield ok("broker", f"accepts and delivers messages; {depths}")
 
 
-def _queued(settings: Settings) -> tuple[Sequence[outbox.Queued], frozenset[str]]:
+def _queued(settings: Settings) -> tuple[Sequence[reserve.Queued], frozenset[str]]:
     """Return what waits in our queues, and the queues that live workers read.
 
     Without a database that is nothing: the check of the database says why.
@@ -156,7 +156,7 @@ def _queued(settings: Settings) -> tuple[Sequence[outbox.Queued], frozenset[str]
     try:
         with reading(engine) as connection:
             read = presence.listened_queues(connection, presence.GONE)
-            return outbox.queued(connection), read
+            return reserve.queued(connection), read
     except sa.exc.SQLAlchemyError:
         return (), frozenset()
     finally:

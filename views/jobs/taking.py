@@ -13,11 +13,11 @@ from models.carriers import HTTP
 from models.job import JOB, id_of, listed_queue
 from models.operation import OperationState
 from models.store import presence
-from models.store.operations import jobs, one_step
-from models.store.operations.admission import TAKEN, KeptBack, NotClaimed, Recorded
-from models.store.operations.claims import Claim, Taking, lock_unstarted, start_all
-from models.store.operations.finish import Ended, Ending, end
+from models.store.operations import external_worker, jobs
+from models.store.operations.end import Ended, Ending, end
 from models.store.operations.jobs import Lane, Offer
+from models.store.operations.start_checks import TAKEN, KeptBack, NotClaimed, Recorded
+from models.store.operations.take import Claim, Taking, lock_unstarted, start_all
 from runtime.database import DATABASE_AWAY, reading
 from runtime.db_retry import start
 from runtime.logs.events import EventLog
@@ -90,9 +90,9 @@ def send(installation: Installation, ended: Ended | None) -> None:
 
 
 def _claim(installation: Installation, wanted: Taking) -> Claim | KeptBack:
-    alerts, step = installation.settings.alert, one_step.begun(JOB, repeatable=True)
+    alerts, step = installation.settings.alert, external_worker.begun(JOB, repeatable=True)
     with installation.engine.begin() as connection:
-        found = one_step.take(connection, wanted, HTTP, step, alerts)
+        found = external_worker.take(connection, wanted, HTTP, step, alerts)
         if isinstance(found, Claim) and found.plan.job is None:
             ended = end(connection, found.key, NO_JOB, alerts=alerts)
             return KeptBack(NotClaimed.BROKEN, ended)
@@ -142,7 +142,7 @@ def _start_free(
             free.setdefault(one.overlap_key or str(one.id), one.id)
     ids = set(free.values())
     starts = [one for one in wanted if one.id in ids]
-    shown = one_step.columns_of(one_step.begun(JOB, repeatable=True))
+    shown = external_worker.columns_of(external_worker.begun(JOB, repeatable=True))
     return found, start_all(connection, starts, shown) if starts else set()
 
 

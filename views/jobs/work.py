@@ -12,8 +12,8 @@ from pydantic import Field
 from models.errors import LeaseLost
 from models.job import JOB
 from models.operation import OperationState
-from models.store.operations import jobs, one_step, retry_policy
-from models.store.operations.finish import Ended, Ending, end
+from models.store.operations import external_worker, jobs, retry_policy
+from models.store.operations.end import Ended, Ending, end
 from models.store.operations.jobs import Held, key_of
 from models.store.operations.retry_policy import CUT_OFF
 from models.values import format_instant
@@ -76,7 +76,7 @@ def keep(
         left_s = limits.left_s(held.ran_s, held.cancelled_s)
         if why is None or left_s:
             changed = held.step if held.is_heard_again else None
-            one_step.beat(connection, held.key, progress, changed)
+            external_worker.beat(connection, held.key, progress, changed)
             return JobStanding(stop=why, time_left_s=round(left_s, 3))
         ended = _finish(connection, installation, held, CUT_OFF[why])
     send(installation, ended)
@@ -154,7 +154,9 @@ def _finish(
     message: str | None = None,
 ) -> Ended:
     alerts = installation.settings.alert
-    return one_step.finish(connection, held.key, held.step, ending, alerts, {"message": message})
+    return external_worker.finish(
+        connection, held.key, held.step, ending, alerts, {"message": message}
+    )
 
 
 def _held(connection: sa.Connection, installation: Installation, job_id: str, lease: str) -> Held:

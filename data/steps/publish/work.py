@@ -14,7 +14,7 @@ from data.store.snapshots import Domain
 from minutebook.steps import StepFailed, StepOutcome, StepResult
 from models.problems import unknown_name
 from models.store import tenants
-from models.store.operations import running
+from models.store.operations import heartbeat
 from models.store.tenants import app_documents
 from models.tenant.staged import KINDS
 from models.values import counted
@@ -60,7 +60,7 @@ def run(context: WorkContext) -> StepResult:
     parameters = cast(PublishParameters, context.parameters)
     context.progress(phase="publish", blocking=True)
     with context.engine.begin() as connection:
-        running.beat(connection, context.key)
+        heartbeat.beat(connection, context.key)
         tenants.lock(connection, context.small_app.id)
         report = _publish(context, connection, parameters)
     context.progress(blocking=False)

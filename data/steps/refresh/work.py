@@ -29,7 +29,7 @@ from minutebook.readers import registered_readers
 from minutebook.steps import StepFailed, StepResult
 from models.problems import unknown_name
 from models.sql import read_clock
-from models.store.operations import running
+from models.store.operations import heartbeat
 from runtime.clock import monotonic
 from runtime.database import reading
 from tasks.bounded.watch import Watch
@@ -224,7 +224,7 @@ class _Refresh:
     def _stage(self, snapshot: Snapshot, base: MergedInto | None) -> None:
         context = self.context
         with context.engine.begin() as connection:
-            running.beat(connection, context.key)
+            heartbeat.beat(connection, context.key)
             app, operation = context.small_app.id, context.operation_id
             begun_at = self._begun_at[snapshot.domain]
             staged = stored.stage(connection, app, snapshot, operation, begun_at, base)
@@ -238,7 +238,7 @@ class _Refresh:
     def _confirm(self, staging: Snapshot, validators: dict[str, str] | None = None) -> None:
         context = self.context
         with context.engine.begin() as connection:
-            running.beat(connection, context.key)
+            heartbeat.beat(connection, context.key)
             begun_at = self._begun_at[staging.domain]
             found = stored.confirm(connection, context.small_app.id, staging, begun_at, validators)
             self._refuse_changed(found, staging.domain)

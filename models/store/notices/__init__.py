@@ -14,7 +14,8 @@ import sqlalchemy as sa
 from models.notices import KINDS, NoticeKind, Target, backoff, notice_id
 from models.sql import database_now, insert_ignoring, is_still
 from models.store.conditions import IS_OWED
-from models.store.operations import RESERVED_FOR, outbox
+from models.store.operations import RESERVED_FOR
+from models.store.operations.reserve import reserve_rows
 from models.tables import notices, small_apps
 from models.trust import TRUSTED, Trust
 
@@ -140,7 +141,7 @@ def _change(connection: sa.Connection, owed: Sequence[Owed], values: dict[str, A
 def reserve(connection: sa.Connection, limit: int, by: datetime) -> list[Owed]:
     """Reserve up to `limit` notices for 30 s, oldest first, that were sendable at `by`."""
     shown = (notices.c.id, notices.c.tries)
-    return [Owed(*row) for row in outbox.reserve(connection, shown, [IS_OWED], limit, by)]
+    return [Owed(*row) for row in reserve_rows(connection, shown, [IS_OWED], limit, by)]
 
 
 def release_after_clock(connection: sa.Connection) -> None:

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from models.operation import AttemptKey
 from models.sql import database_now, upsert_from
-from models.store.operations.move import fenced
+from models.store.operations.transitions import fenced
 from models.tables import attempts, operations
 
 _HAS_STARTED = operations.c.worker.is_not(None) & operations.c.started_at.is_not(None)

@@ -13,7 +13,7 @@ from models.operation import OperationState
 from models.sql import database_now, dicts, is_among, is_still
 from models.store.conditions import IS_ACTIVE_BACKFILL, IS_UNSTARTED
 from models.store.operations import RESERVED_FOR, is_requested
-from models.store.operations.outbox import reserve
+from models.store.operations.reserve import reserve_rows
 from models.store.scope import Scope
 from models.tables import actions, backfills, operations
 
@@ -62,7 +62,7 @@ def reserve_sendable(connection: sa.Connection, limit: int, by: datetime) -> lis
     The caller commits.
     """
     shown = (backfills.c.id, backfills.c.attempt)
-    rows = reserve(connection, shown, [IS_ACTIVE_BACKFILL], limit, by)
+    rows = reserve_rows(connection, shown, [IS_ACTIVE_BACKFILL], limit, by)
     return [(row.id, row.attempt) for row in rows]
 
 

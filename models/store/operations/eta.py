@@ -9,7 +9,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.operation import AttemptKey, OperationState
-from models.store.operations.running import ATTEMPT, IS_STILL_RUNNING, fence
+from models.store.operations.heartbeat import ATTEMPT, IS_STILL_RUNNING, fence
 from models.tables import operations
 
 # How many operations are searched for successes; of more successes, only the newest count.

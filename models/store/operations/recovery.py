@@ -12,7 +12,7 @@ from models.operation import ENDED, AttemptKey, OperationState, StepState
 from models.sql import database_now
 from models.store import notices
 from models.store.conditions import IS_RUNNING, IS_UNSTARTED
-from models.store.operations.finish import PLAN, Ending, end, end_at_least, release_waiting
+from models.store.operations.end import PLAN, Ending, end, end_at_least, release_waiting
 from models.store.operations.retry_policy import TriedRow, lost, lost_task
 from models.tables import operations
 from runtime.database import is_of_no_row

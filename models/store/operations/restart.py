@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from models.operation import OperationState
 from models.sql import database_now, is_still
 from models.store.operations import RESERVED_FOR, attempts
-from models.store.operations.move import RUNNING, fenced, move
-from models.store.operations.outbox import MESSAGE, Message
+from models.store.operations.reserve import MESSAGE, Message
+from models.store.operations.transitions import RUNNING, fenced, move
 from models.tables import operations
 
 # Columns without a value before the start.

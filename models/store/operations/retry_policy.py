@@ -7,7 +7,7 @@ from models.action.plan import Plan
 from models.column_types import shown
 from models.notices import TIME_BOX
 from models.operation import OperationState, after_loss
-from models.store.operations.finish import Ending
+from models.store.operations.end import Ending
 
 CANCELLED = Ending(OperationState.CANCELLED, reason="cancelled")
 TIME_LIMIT = Ending(OperationState.FAILED, error="time limit", reason="time limit", is_failure=True)

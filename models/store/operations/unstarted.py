@@ -15,8 +15,8 @@ from models.sql import is_among, is_still, stands_in
 from models.store import notices
 from models.store.conditions import IS_UNSTARTED
 from models.store.operations import MORE_WAITED, OVERTAKEN, is_being_sent, is_requested
-from models.store.operations.finish import Ended, Ending, end, release_waiting
-from models.store.operations.move import becomes, fenced, move
+from models.store.operations.end import Ended, Ending, end, release_waiting
+from models.store.operations.transitions import becomes, fenced, move
 from models.tables import operations
 from models.values import format_instant
 from runtime.sections import AlertSettings

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from minutebook.steps import StepFailed, StepOutcome, StepResult
 from models.action.policy import kept_too_short
 from models.store import actions, retention, tenants
-from models.store.operations import running
+from models.store.operations import heartbeat
 from models.tenant.document import DEFAULT_APP
 from models.values.durations import format_span
 from runtime.database import reading
@@ -107,7 +107,7 @@ def in_batches(context: WorkContext, name: str, batch: Batch) -> int:
     count = BATCH
     while count >= BATCH and not context.should_stop():
         with context.engine.begin() as connection:
-            running.beat(connection, context.key)
+            heartbeat.beat(connection, context.key)
             count = batch(connection, BATCH)
         total += count
         context.progress(message=f"{total:,} {name} pruned", phase=f"prune {name}")

@@ -20,7 +20,7 @@ from broker.in_use import settings_in_use
 from models.sql import database_now
 from models.store import tenants
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import handing, outbox
+from models.store.operations import external_send, reserve
 from models.trust import Trust
 from runtime.config import Settings
 from runtime.database import make_engine
@@ -157,7 +157,7 @@ def test_what_one_of_two_queues_refuses_is_not_sent_again_to_the_other(
 
     assert sent(rabbitmq) == [str(id)]
     with engine.begin() as connection:
-        assert handing.decide_doubtful(connection, 10, NO_ALERTS) == [(id, "failed")]
+        assert external_send.decide_doubtful(connection, 10, NO_ALERTS) == [(id, "failed")]
     assert row_of(engine, id)["reason"] == "send uncertain"
 
 
@@ -205,8 +205,8 @@ def test_what_disappears_between_question_and_message_took_nothing(
     due(engine, {"queue": "videos"})
     due(engine, VIDEO, 1)
     with engine.begin() as connection:
-        messages = outbox.reserve_sendable(connection, 10)
-        begun = handing.begin(connection, messages, RULES, NO_ALERTS)
+        messages = reserve.reserve_sendable(connection, 10)
+        begun = external_send.begin(connection, messages, RULES, NO_ALERTS)
         by_exchange, by_queue = sorted(begun, key=lambda one: one.queue)
     link = _link(default())
     with rabbitmq.channel() as channel:
@@ -231,8 +231,8 @@ def test_each_thread_sends_over_a_connection_of_its_own(
     due(engine, VIDEO)
     due(engine, VIDEO, 1)
     with engine.begin() as connection:
-        messages = outbox.reserve_sendable(connection, 10)
-        one, two = handing.begin(connection, messages, RULES, NO_ALERTS)
+        messages = reserve.reserve_sendable(connection, 10)
+        one, two = external_send.begin(connection, messages, RULES, NO_ALERTS)
     here = _link(default())
     with ThreadPoolExecutor(1) as pool:
         there = pool.submit(sent_there).result()

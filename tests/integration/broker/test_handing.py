@@ -17,10 +17,10 @@ from models.store import tenants
 from models.store.actions.explain_facts import Status
 from models.store.notices import overdue
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import handed_over, handing, outbox, unstarted
-from models.store.operations.admission import TAKEN, KeptBack
-from models.store.operations.claims import Taking
-from models.store.operations.finish import Ending
+from models.store.operations import external_end, external_send, reserve, unstarted
+from models.store.operations.end import Ending
+from models.store.operations.start_checks import TAKEN, KeptBack
+from models.store.operations.take import Taking
 from models.store.people import users
 from models.store.scope import WHOLE_INSTALLATION
 from models.store.ticks import EVERYTHING
@@ -86,8 +86,10 @@ def due(engine: sa.Engine, action: Changed, *, at: datetime = NOON) -> UUID:
 def begun(engine: sa.Engine, id: UUID) -> None:
     """Leave an operation as a daemon does that dies between sending and marking."""
     with engine.begin() as connection:
-        messages = outbox.reserve_sendable(connection, 10, only=[id])
-        assert [one.id for one in handing.begin(connection, messages, RULES, NO_ALERTS)] == [id]
+        messages = reserve.reserve_sendable(connection, 10, only=[id])
+        assert [one.id for one in external_send.begin(connection, messages, RULES, NO_ALERTS)] == [
+            id
+        ]
     update_operation(engine, id, not_before=database_now(-1.0))
 
 
@@ -235,7 +237,7 @@ def test_what_a_follower_never_claims_is_handed_over_after_an_hour_and_can_be_cl
     sweep(engine)
     assert row_of(engine, id)["state"] == "handed_over"
     with engine.begin() as connection:
-        assert handed_over.take_up(connection, id, 1)
+        assert external_end.take_up(connection, id, 1)
         assert not isinstance(claim(connection, id, 1, "shop@host", alerts=NO_ALERTS), KeptBack)
 
     row = row_of(engine, id)
@@ -520,14 +522,14 @@ def test_one_that_waits_when_its_message_is_marked_as_sent_is_sent_once_more(
         assert not isinstance(
             claim(connection, running, 1, "shop@host", alerts=NO_ALERTS), KeptBack
         )
-        messages = outbox.reserve_sendable(connection, 10, only=[id])
-        sent = handing.begin(connection, messages, RULES, NO_ALERTS)
+        messages = reserve.reserve_sendable(connection, 10, only=[id])
+        sent = external_send.begin(connection, messages, RULES, NO_ALERTS)
     with engine.begin() as connection:
         found = claim(connection, id, 1, "shop@host", alerts=NO_ALERTS)
         assert isinstance(found, KeptBack)
 
     with engine.begin() as connection:
-        handing.settle(connection, sent, [], NO_ALERTS)
+        external_send.settle(connection, sent, [], NO_ALERTS)
     assert (row_of(engine, id)["state"], row_of(engine, id)["waiting_for"]) == ("pending", running)
     with engine.begin() as connection:
         end(connection, running, 1, Ending(OperationState.SUCCESS), alerts=NO_ALERTS)

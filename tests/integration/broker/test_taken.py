@@ -6,7 +6,7 @@ import pytest
 
 from broker.app import app, configure, publish
 from models.carriers import EXECUTE_QUICK
-from models.store.operations.outbox import Message
+from models.store.operations.reserve import Message
 from runtime.config import Settings
 from tests.servers import Broker
 

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from models.operation import OperationState
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.finish import Ending
+from models.store.operations.end import Ending
 from runtime.clock import utc_now
 from runtime.config import load_settings
 from runtime.database import make_engine

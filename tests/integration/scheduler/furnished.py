@@ -18,9 +18,9 @@ from models.roles import TokenKind
 from models.sql import database_now
 from models.store import actions, facts, measures, tokens
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.claims import Claim
-from models.store.operations.finish import Ending
-from models.store.operations.running import Memory
+from models.store.operations.end import Ending
+from models.store.operations.heartbeat import Memory
+from models.store.operations.take import Claim
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_cursor, metadata
 from runtime.config import Settings

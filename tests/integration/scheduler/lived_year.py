@@ -13,8 +13,8 @@ import sqlalchemy as sa
 from models.operation import OperationState
 from models.sql import read_clock
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.claims import Claim
-from models.store.operations.finish import Ending
+from models.store.operations.end import Ending
+from models.store.operations.take import Claim
 from models.store.people import events, users
 from models.tables import actions, operations
 from models.users import parse_users

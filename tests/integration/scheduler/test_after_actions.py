@@ -14,9 +14,9 @@ from models.fingerprint import str_to_uuid
 from models.operation import Cause, OperationState
 from models.store.actions import cursors
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.claims import Claim
-from models.store.operations.finish import Ending
-from models.store.operations.handed_over import hand_over
+from models.store.operations.end import Ending
+from models.store.operations.external_end import hand_over
+from models.store.operations.take import Claim
 from models.store.retention import prune_ends, prune_operations
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_ends, actions

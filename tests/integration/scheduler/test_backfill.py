@@ -18,9 +18,9 @@ from models.sql import database_now, read_clock
 from models.store import facts
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import backfills
-from models.store.operations.admission import WAITS
-from models.store.operations.claims import Claim
-from models.store.operations.finish import Ending
+from models.store.operations.end import Ending
+from models.store.operations.start_checks import WAITS
+from models.store.operations.take import Claim
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_cursor, actions
 from models.tables import backfills as backfills_table

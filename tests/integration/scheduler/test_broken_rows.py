@@ -16,7 +16,7 @@ from broker.app import configure
 from models.errors import InvalidAction
 from models.store import actions, facts
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.admission import NotClaimed
+from models.store.operations.start_checks import NotClaimed
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import actions as actions_table
 from models.tables import metadata

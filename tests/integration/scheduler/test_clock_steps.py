@@ -18,7 +18,7 @@ from broker.app import configure
 from models.fingerprint import operation_id
 from models.store import clock_steps, facts, ticks
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import outbox
+from models.store.operations import reserve
 from models.store.ticks import Found
 from models.tables import action_cursor, actions, installation, missed_spans, operations
 from runtime.clock import wait_for
@@ -357,7 +357,7 @@ def test_what_is_sent_meanwhile_is_not_released_again(
         connection.execute(later.values(not_before=SEVEN + DAY + HOUR, handing_at=None))
         ticks.report(connection, "one", SEVEN + DAY, 1.0, {})
     clock.set(SEVEN + MINUTE)
-    release, pages = outbox.release_after_clock, []
+    release, pages = reserve.release_after_clock, []
 
     def sent_meanwhile(connection: sa.Connection, *given: Any) -> Any:
         pages.append(given)
@@ -367,7 +367,7 @@ def test_what_is_sent_meanwhile_is_not_released_again(
         return place
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(outbox, "release_after_clock", sent_meanwhile)
+        patch.setattr(reserve, "release_after_clock", sent_meanwhile)
         look(engine, None, Sweeper(LEASE, NO_ALERTS))
 
     assert 2 <= len(pages) <= 4

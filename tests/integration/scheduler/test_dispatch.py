@@ -14,9 +14,9 @@ from models.carriers import EXECUTE_QUICK
 from models.operation import Cause, OperationState
 from models.sql import database_now
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import outbox
-from models.store.operations.finish import Ended
-from models.store.operations.outbox import Message
+from models.store.operations import reserve
+from models.store.operations.end import Ended
+from models.store.operations.reserve import Message
 from models.store.ticks import EVERYTHING
 from models.tables import operations
 from runtime.clock import wait_for
@@ -41,10 +41,10 @@ def test_what_workers_put_back_at_once_does_not_keep_a_tick_from_ending(engine: 
         # Within the clock's millisecond it may be sent again.
         assert sendings < BATCH
         with engine.begin() as connection:
-            outbox.release_unsent(connection, messages)
+            reserve.release_unsent(connection, messages)
         return Sent(len(messages))
 
-    _dispatch(engine, outbox.reserve_sendable, send)
+    _dispatch(engine, reserve.reserve_sendable, send)
 
     assert sendings >= 1
 
@@ -62,10 +62,10 @@ def test_what_was_sent_is_not_sent_again_if_the_clock_goes_back_meanwhile(
         sent.extend(one.id for one in messages)
         clock.set(AT)
         with engine.begin() as connection:
-            outbox.mark_sent(connection, messages)
+            reserve.mark_sent(connection, messages)
         return Sent(len(messages))
 
-    _dispatch(engine, outbox.reserve_sendable, send)
+    _dispatch(engine, reserve.reserve_sendable, send)
 
     assert sent == [id]
 
@@ -80,7 +80,7 @@ def test_two_that_sent_the_same_messages_in_other_orders_both_mark_them(engine: 
 
     def mark(ids: Sequence[UUID]) -> None:
         with engine.begin() as connection:
-            outbox.mark_sent(connection, [Message(id, 1, "tests", "quick") for id in ids])
+            reserve.mark_sent(connection, [Message(id, 1, "tests", "quick") for id in ids])
 
     with ThreadPoolExecutor(2) as pool:
         with engine.begin() as holding:
@@ -114,7 +114,7 @@ def test_an_unexpected_error_while_sending_keeps_no_alert_back(
     def breaks(*_: object) -> None:
         raise ValueError("of no row that anyone thought of")
 
-    monkeypatch.setattr(outbox, "reserve_sendable", breaks)
+    monkeypatch.setattr("scheduler.dispatch.reserve_sendable", breaks)
     swept = Sweeper(timedelta(seconds=45), NO_ALERTS).sweep(engine, EVERYTHING, send=True)
 
     assert (swept.sent, swept.overdue) == (0, 1)
@@ -143,13 +143,13 @@ def test_what_the_broker_took_before_it_broke_is_not_sent_again(
     monkeypatch.setattr(app, "FLUSH_SIZE", 1)
     monkeypatch.setattr(app, "_flush", breaks_after_one)
     with engine.begin() as connection:
-        reserved = outbox.reserve_sendable(connection, 2)
+        reserved = reserve.reserve_sendable(connection, 2)
     sent = send_reserved(engine, sorted(reserved, key=lambda one: one != ready[0]))
 
     assert sent.count == 1
     assert [row_of(engine, one.id)["state"] for one in ready] == ["queued", "pending"]
     with engine.begin() as connection:
-        again = outbox.reserve_sendable(connection, 2)
+        again = reserve.reserve_sendable(connection, 2)
     assert [one.id for one in again] == [ready[1].id]
 
 

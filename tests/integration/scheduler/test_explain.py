@@ -14,8 +14,8 @@ from models.operation import OperationState
 from models.sql import database_now, read_clock
 from models.store import presence, ticks
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.claims import Claim
-from models.store.operations.finish import Ending
+from models.store.operations.end import Ending
+from models.store.operations.take import Claim
 from models.tables import actions, missed_spans, operations, revisions, workers
 from models.values import format_instant
 from runtime.config import Settings

@@ -13,7 +13,7 @@ from models.operation import ENDED, UNSTARTED_MOVES, OperationState
 from models.sql import read_clock
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import recovery, unstarted
-from models.store.operations.finish import Ending
+from models.store.operations.end import Ending
 from models.tables import action_cursor, operations
 from models.values.delays import rounded_up
 from runtime.config import Settings

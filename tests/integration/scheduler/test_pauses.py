@@ -14,10 +14,10 @@ from models.sql import database_now, read_clock
 from models.store import pauses as store
 from models.store.notices import overdue
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import jobs, outbox
-from models.store.operations.admission import KeptBack
-from models.store.operations.claims import Claim, Claimant
-from models.store.operations.outbox import Message
+from models.store.operations import jobs, reserve
+from models.store.operations.reserve import Message
+from models.store.operations.start_checks import KeptBack
+from models.store.operations.take import Claim, Claimant
 from models.store.scope import Scope
 from models.tables import pauses as table
 from runtime.config import Settings
@@ -86,7 +86,7 @@ def message_of(engine: sa.Engine, id: UUID) -> Message:
 
 def sendable(engine: sa.Engine) -> set[UUID]:
     with engine.begin() as connection:
-        return {one.id for one in outbox.reserve_sendable(connection, 100)}
+        return {one.id for one in reserve.reserve_sendable(connection, 100)}
 
 
 @pytest.mark.parametrize("name", ["quick", "minutebook.quick"])
@@ -324,7 +324,7 @@ def test_a_mark_that_comes_after_a_put_back_holds_up_nothing(
     pauses.pause(opened, everything=True)
     with engine.begin() as connection:
         claim(connection, id, 1, "w", Claimant(OURS), alerts=NO_ALERTS)
-        outbox.mark_sent(connection, [message])
+        reserve.mark_sent(connection, [message])
 
     pauses.resume(opened, everything=True)
 

@@ -12,9 +12,9 @@ import sqlalchemy as sa
 from models.errors import NotFound, Refused
 from models.operation import OperationState
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.admission import NotClaimed
-from models.store.operations.claims import Claim
-from models.store.operations.finish import Ending
+from models.store.operations.end import Ending
+from models.store.operations.start_checks import NotClaimed
+from models.store.operations.take import Claim
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_state, audit
 from runtime.database import reading

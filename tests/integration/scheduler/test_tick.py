@@ -12,7 +12,7 @@ from models.fingerprint import operation_id
 from models.sql import read_clock
 from models.store import facts
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.claims import Claim
+from models.store.operations.take import Claim
 from models.tables import action_cursor, actions, revisions
 from runtime.database import reading
 from scheduler.changes import deletion, editing

@@ -5,9 +5,9 @@ from uuid import UUID
 
 from models.operation import OperationState
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.claims import Claim
-from models.store.operations.finish import Ending
-from models.store.operations.outbox import Message
+from models.store.operations.end import Ending
+from models.store.operations.reserve import Message
+from models.store.operations.take import Claim
 from scheduler.changes.change import Changed
 from tests import factories
 from tests.attempts import end

@@ -14,9 +14,9 @@ from models.store import retention
 from models.store.actions import dependants, watched_by_name
 from models.store.facts import EVENTS_DECIDED, set_fact
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.claims import Claim
-from models.store.operations.finish import Ending
-from models.store.operations.handed_over import hand_over
+from models.store.operations.end import Ending
+from models.store.operations.external_end import hand_over
+from models.store.operations.take import Claim
 from models.store.people import events as store
 from models.store.people import users
 from models.tables import action_cursor, operations

@@ -12,9 +12,9 @@ from broker.in_use import settings_in_use
 from models.celery_task import CeleryRules
 from models.sql import database_now
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import handing, one_step, outbox
-from models.store.operations.admission import TAKEN, KeptBack
-from models.store.operations.claims import Taking
+from models.store.operations import external_send, external_worker, reserve
+from models.store.operations.start_checks import TAKEN, KeptBack
+from models.store.operations.take import Taking
 from scheduler.changes.change import create_all
 from scheduler.dispatch import dispatch_ready
 from tasks.agent import followed
@@ -46,8 +46,8 @@ def due(filled: Filled, name: str, **step: Any) -> UUID:
 
 def begun(filled: Filled, id: UUID) -> None:
     with filled.engine.begin() as connection:
-        handing.begin(
-            connection, outbox.reserve_sendable(connection, 1, only=[id]), RULES, NO_ALERTS
+        external_send.begin(
+            connection, reserve.reserve_sendable(connection, 1, only=[id]), RULES, NO_ALERTS
         )
     update_operation(filled.engine, id, not_before=database_now(-1.0))
 
@@ -66,7 +66,7 @@ def test_deciding_what_is_in_doubt(filled: Filled, statements: Statements) -> No
     begun(filled, due(filled, "left"))
 
     with statements.captured(), filled.engine.begin() as connection:
-        decided = handing.decide_doubtful(connection, 10, NO_ALERTS)
+        decided = external_send.decide_doubtful(connection, 10, NO_ALERTS)
 
     assert [state for _, state in decided] == ["failed"]
     assert_indexed(statements, "operations_to_send")
@@ -87,7 +87,7 @@ def test_claiming_ending_and_waiting_for_celery_s_retry(
         )
         assert not isinstance(found, KeptBack)
         followed.resume(connection, found.key)
-        one_step.beat(connection, found.key, {"done": 1, "total": 2})
+        external_worker.beat(connection, found.key, {"done": 1, "total": 2})
         followed.write_end(connection, found, {"outcome": "retry"}, alerts)
 
     assert early is TAKEN

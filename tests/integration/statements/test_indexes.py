@@ -28,12 +28,12 @@ from models.store.actions import cursors, search
 from models.store.matters import matters_of
 from models.store.notices import overdue
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import backfills, outbox, pages, running
-from models.store.operations.admission import NotClaimed
-from models.store.operations.claims import Claim
-from models.store.operations.finish import Ending
-from models.store.operations.outbox import Message
+from models.store.operations import backfills, heartbeat, pages, reserve
+from models.store.operations.end import Ending
 from models.store.operations.pages import ranking
+from models.store.operations.reserve import Message
+from models.store.operations.start_checks import NotClaimed
+from models.store.operations.take import Claim
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.store.tenants import app_overview, app_status
 from models.tables import action_cursor
@@ -102,7 +102,7 @@ def test_a_clock_that_went_back(filled: Filled, statements: Statements) -> None:
         clock_steps.hold_ahead(connection, filled.now + timedelta(days=1))
         clock_steps.wind_back(connection, filled.now, filled.due[:500])
         place = (filled.now + timedelta(days=1), uuid4())
-        outbox.release_after_clock(connection, timedelta(minutes=5), 10, place)
+        reserve.release_after_clock(connection, timedelta(minutes=5), 10, place)
 
     assert_indexed(statements, "action_cursor_ahead", "operations_to_send")
 
@@ -121,21 +121,21 @@ def test_dispatch_reserves_marks_and_releases(filled: Filled, statements: Statem
     with statements.captured():
         dispatch_ready(filled.engine)
         with filled.engine.begin() as connection:
-            outbox.reserve_sendable(connection, 2, only=ids)
-            outbox.mark_sent(connection, messages)
-            outbox.release_unsent(connection, messages)
+            reserve.reserve_sendable(connection, 2, only=ids)
+            reserve.mark_sent(connection, messages)
+            reserve.release_unsent(connection, messages)
 
     assert_indexed(statements, "operations_to_send")
 
 
 def test_a_claim_its_writes_and_its_end(filled: Filled, statements: Statements) -> None:
     _, first, _ = make(filled, "claimed")
-    story = running.Story({"message": "half"}, [{"message": "a line"}])
+    story = heartbeat.Story({"message": "half"}, [{"message": "a line"}])
 
     with statements.captured():
         taken = claimed(filled, first)
         with filled.engine.begin() as connection:
-            running.memory(connection, filled.due[0], None)
+            heartbeat.memory(connection, filled.due[0], None)
             beat(connection, first, 1)
             beat(connection, first, 1, story)
         ended(filled, first)

@@ -18,18 +18,18 @@ from models.sql import database_now
 from models.store import notices
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import (
-    claims,
-    handing,
+    external_send,
+    external_worker,
+    heartbeat,
     jobs,
-    one_step,
-    outbox,
-    running,
+    reserve,
+    take,
     unstarted,
 )
-from models.store.operations.admission import KeptBack, NotClaimed
-from models.store.operations.claims import Taking
-from models.store.operations.finish import Ending
-from models.store.operations.outbox import Message
+from models.store.operations.end import Ending
+from models.store.operations.reserve import Message
+from models.store.operations.start_checks import KeptBack, NotClaimed
+from models.store.operations.take import Taking
 from models.store.scope import WHOLE_INSTALLATION
 from scheduler.changes.change import create_all
 from scheduler.on_demand import cancel, restart
@@ -89,8 +89,8 @@ def test_what_was_sent_or_overtaken(quiet: Filled, asked: Statements) -> None:
     action, *_ = make(quiet, "overtaken")
 
     with asked.captured(), quiet.engine.begin() as connection:
-        outbox.mark_sent(connection, messages)
-        outbox.release_unsent(connection, messages)
+        reserve.mark_sent(connection, messages)
+        reserve.release_unsent(connection, messages)
         overtaken = unstarted.overtake(connection, [(action.uid, quiet.now - MINUTE)])
 
     assert overtaken == 1
@@ -102,8 +102,8 @@ def test_claims_in_one_transaction(quiet: Filled, asked: Statements) -> None:
     wanted = [Taking(one.id, 1, "tests") for one in messages_to(quiet, 2)]
 
     with asked.captured(), quiet.engine.begin() as connection:
-        found = claims.lock_unstarted(connection, wanted)
-        started = claims.start_all(connection, wanted, {})
+        found = take.lock_unstarted(connection, wanted)
+        started = take.start_all(connection, wanted, {})
 
     assert len(found) == len(started) == len(wanted)
     assert_found_by_keys(asked)
@@ -111,7 +111,7 @@ def test_claims_in_one_transaction(quiet: Filled, asked: Statements) -> None:
 
 def test_an_attempt_from_its_claim_to_its_end(quiet: Filled, asked: Statements) -> None:
     _, first, second = make(quiet, "claimed", policy={"overlap": "queue"})
-    story = running.Story({"message": "half"}, [{"message": "a line"}])
+    story = heartbeat.Story({"message": "half"}, [{"message": "a line"}])
 
     with asked.captured():
         claimed(quiet, first)
@@ -154,15 +154,15 @@ def test_a_task_of_the_user_s_own(quiet: Filled, asked: Statements) -> None:
     alerts = settings_in_use().alert
 
     with asked.captured(), quiet.engine.begin() as connection:
-        reserved = outbox.reserve_sendable(connection, 3, only=ids)
-        begun = handing.begin(connection, reserved, RULES, NO_ALERTS)
+        reserved = reserve.reserve_sendable(connection, 3, only=ids)
+        begun = external_send.begin(connection, reserved, RULES, NO_ALERTS)
         followed.take(connection, Taking(ids[0], 2, "shop"), repeatable=False, alerts=NO_ALERTS)
         found = followed.take(
             connection, Taking(ids[0], 1, "shop", "one"), repeatable=False, alerts=NO_ALERTS
         )
         assert not isinstance(found, KeptBack)
         followed.resume(connection, found.key)
-        one_step.beat(connection, found.key, {"done": 1, "total": 2})
+        external_worker.beat(connection, found.key, {"done": 1, "total": 2})
         followed.write_end(connection, found, {"outcome": "retry"}, alerts)
 
     assert begun

@@ -12,8 +12,8 @@ from models.operation import OperationState
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import recovery
 from models.store.operations.attempts import attempts_of
-from models.store.operations.claims import Claim
-from models.store.operations.finish import Ending
+from models.store.operations.end import Ending
+from models.store.operations.take import Claim
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import attempts
 from runtime.database import reading

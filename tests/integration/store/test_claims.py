@@ -12,10 +12,10 @@ from models.errors import LeaseLost
 from models.operation import OperationState
 from models.sql import database_now
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import outbox, recovery, unstarted
-from models.store.operations.admission import TAKEN, KeptBack, NotClaimed
-from models.store.operations.claims import Claim
-from models.store.operations.finish import Ending
+from models.store.operations import recovery, reserve, unstarted
+from models.store.operations.end import Ending
+from models.store.operations.start_checks import TAKEN, KeptBack, NotClaimed
+from models.store.operations.take import Claim
 from models.tables import action_state
 from runtime.database import reading
 from scheduler.changes import editing
@@ -92,7 +92,7 @@ def test_a_late_mark_of_its_sending_leaves_one_that_waits_alone(engine: sa.Engin
     assert claimed(engine, two) is NotClaimed.WAITS
 
     with engine.begin() as connection:
-        outbox.mark_sent(connection, [outbox.Message(two, 1, "a task", "quick")])
+        reserve.mark_sent(connection, [reserve.Message(two, 1, "a task", "quick")])
 
     assert (row_of(engine, two)["state"], row_of(engine, two)["sendings"]) == ("pending", 0)
 

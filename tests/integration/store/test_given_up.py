@@ -12,11 +12,11 @@ from models.errors import LeaseLost
 from models.operation import OperationState
 from models.sql import database_now
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import handing, recovery, unstarted
-from models.store.operations.admission import KeptBack
-from models.store.operations.claims import Claim
-from models.store.operations.finish import Ending
-from models.store.operations.outbox import Message
+from models.store.operations import external_send, recovery, unstarted
+from models.store.operations.end import Ending
+from models.store.operations.reserve import Message
+from models.store.operations.start_checks import KeptBack
+from models.store.operations.take import Claim
 from models.tables import action_state, notices
 from runtime.sections import AlertSettings
 from scheduler.changes.change import Changed
@@ -259,7 +259,7 @@ def test_a_retry_that_another_kind_of_worker_would_run_has_failed(
     else:
         message = Message(id, 2, row_of(engine, id)["task"], "quick")
         with engine.begin() as connection:
-            assert handing.begin(connection, [message], RULES, NO_ALERTS) == []
+            assert external_send.begin(connection, [message], RULES, NO_ALERTS) == []
 
     why = "recipient" if task == "ruled out" else "paused"
     assert end_of(engine, id) == ("failed", f"no other attempt: {why}", "no ink")

@@ -12,7 +12,7 @@ from broker.in_use import settings_in_use
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import jobs, recovery
 from models.store.operations.attempts import attempts_of
-from models.store.operations.claims import Taking
+from models.store.operations.take import Taking
 from models.tables import operations
 from runtime.clock import wait_for
 from runtime.config import Settings

@@ -9,8 +9,8 @@ import sqlalchemy as sa
 
 from models.operation import OperationState
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import handed_over
-from models.store.operations.finish import Ending
+from models.store.operations import external_end
+from models.store.operations.end import Ending
 from models.tables import actions
 from scheduler.changes.change import Changed
 from scheduler.sweep import Sweeper
@@ -53,7 +53,7 @@ def is_handed_over(engine: sa.Engine, id: UUID) -> None:
     update_operation(engine, id, handing_at=NOON)
     with engine.begin() as connection:
         impatient(connection)
-        handed_over.hand_over(connection, [(id, 1)], "sent", NO_ALERTS)
+        external_end.hand_over(connection, [(id, 1)], "sent", NO_ALERTS)
 
 
 @pytest.mark.parametrize("becomes", [ends, is_handed_over])

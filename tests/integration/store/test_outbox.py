@@ -7,8 +7,8 @@ import pytest
 import sqlalchemy as sa
 
 from models.sql import database_now
-from models.store.operations import outbox
-from models.store.operations.outbox import Message
+from models.store.operations import reserve
+from models.store.operations.reserve import Message
 from runtime.database import reading
 from tests.factories import make_action, make_operation, row_of, update_operation
 
@@ -27,14 +27,14 @@ def make_sendable(engine: sa.Engine, *ages_s: float) -> list[UUID]:
 
 def mark(engine: sa.Engine, id: UUID, attempt: int) -> None:
     with engine.begin() as connection:
-        outbox.mark_sent(connection, [Message(id, attempt, "a task", "quick")])
+        reserve.mark_sent(connection, [Message(id, attempt, "a task", "quick")])
 
 
 def test_what_waits_for_the_longest_is_reserved_first(engine: sa.Engine) -> None:
     ids = make_sendable(engine, 10, 30, 20)
 
     with engine.begin() as connection:
-        reserved = outbox.reserve_sendable(connection, 2)
+        reserved = reserve.reserve_sendable(connection, 2)
 
     assert {one.id for one in reserved} == {ids[1], ids[2]}
 
@@ -44,7 +44,7 @@ def test_what_may_be_with_another_application_is_not_sent_again(engine: sa.Engin
     update_operation(engine, id, handing_at=database_now(-10.0))
 
     with engine.begin() as connection:
-        assert outbox.reserve_sendable(connection, 10) == []
+        assert reserve.reserve_sendable(connection, 10) == []
 
 
 def test_a_late_mark_of_another_attempt_changes_nothing(engine: sa.Engine) -> None:

@@ -14,7 +14,7 @@ from models.store import actions, matters, presence
 from models.store.actions.status import perhaps_unhealthy
 from models.store.notices import overdue
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.finish import Ending
+from models.store.operations.end import Ending
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_state, notices
 from runtime.database import reading

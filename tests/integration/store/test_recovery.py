@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import recovery
-from models.store.operations.claims import Claim
+from models.store.operations.take import Claim
 from models.tables import action_ends, action_state, notices
 from runtime.database import reading
 from runtime.sections import AlertSettings

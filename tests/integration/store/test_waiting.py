@@ -10,8 +10,8 @@ import sqlalchemy as sa
 from models.operation import ENDED, OperationState
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import recovery, unstarted
-from models.store.operations.claims import Claim
-from models.store.operations.finish import Ending
+from models.store.operations.end import Ending
+from models.store.operations.take import Claim
 from models.tables import operations as operations_table
 from runtime.database import reading
 from scheduler.changes.change import Changed

@@ -13,7 +13,7 @@ from minutebook.steps import _registered
 from models.operation import OperationState
 from models.store import operations
 from models.store.operations import attempts
-from models.store.operations.admission import NotClaimed
+from models.store.operations.start_checks import NotClaimed
 from models.tables import action_state
 from runtime.config import Settings
 from runtime.database import reading

@@ -6,8 +6,8 @@ import pytest
 import sqlalchemy as sa
 
 from models.operation import OperationState
-from models.store.operations.claims import Claim
-from models.store.operations.finish import Ending
+from models.store.operations.end import Ending
+from models.store.operations.take import Claim
 from runtime.clock import wait_for
 from runtime.config import Settings
 from tasks import lease

@@ -19,8 +19,8 @@ from models.sql import read_clock
 from models.store import notices as stored
 from models.store import retention, standing
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.finish import Ending
-from models.store.operations.finish import end as write_end
+from models.store.operations.end import Ending
+from models.store.operations.end import end as write_end
 from models.store.people import users
 from models.tables import action_state, notices
 from models.users import UserModel, parse_users

@@ -12,7 +12,7 @@ from models.errors import NotFound, Refused
 from models.operation import OperationState
 from models.store import facts
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.admission import NotClaimed
+from models.store.operations.start_checks import NotClaimed
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import users
 from runtime.config import Settings

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from broker.sending import send_reserved
 from minutebook.steps import SmallApp
 from models.job import JOB
-from models.store.operations.outbox import Message
+from models.store.operations.reserve import Message
 from scheduler.changes.change import Changed
 from tests.factories import DEFAULT_APP, make_action, make_operation
 

@@ -18,8 +18,8 @@ from models.store import notices, presence
 from models.store.actions import explain_facts
 from models.store.notices import overdue
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import outbox, recovery
-from models.store.operations.claims import Taking
+from models.store.operations import recovery, reserve
+from models.store.operations.take import Taking
 from models.store.presence import Seen
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import operations as table
@@ -542,7 +542,7 @@ def test_a_job_never_goes_to_the_broker(desk: Web, broker: Broker) -> None:
     assert row_of(desk.engine, id)["state"] == "queued"
     assert broker.messages("quick") == []
     with desk.engine.begin() as connection:
-        assert outbox.queued(connection) == []
+        assert reserve.queued(connection) == []
 
 
 def test_explain_and_overdue_say_that_no_worker_asks(desk: Web) -> None:

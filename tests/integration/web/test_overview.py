@@ -12,7 +12,7 @@ from models.operation import OperationState
 from models.roles import Role
 from models.sql import read_clock, upsert_one
 from models.store import ticks
-from models.store.operations.finish import known_after
+from models.store.operations.end import known_after
 from models.tables import action_state, operations
 from runtime.database import reading
 from tests.celery_messages import TASK, celery_action

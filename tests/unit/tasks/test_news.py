@@ -3,7 +3,7 @@ import logging
 import pytest
 
 from minutebook.lease import NEWS_EVERY_S, NEWS_SOON_S
-from models.store.operations.running import NO_NEWS, Story
+from models.store.operations.heartbeat import NO_NEWS, Story
 from tasks.news import ESTIMATED_AFTER_S, News
 from tasks.progress import LineHandler
 

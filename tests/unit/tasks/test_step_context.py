@@ -1,6 +1,6 @@
 """What an action knows is read when a step asks for it, and only what it asked for is kept."""
 
-from models.store.operations.running import Memory
+from models.store.operations.heartbeat import Memory
 from tasks.step_context import WorkContext
 
 

@@ -16,7 +16,7 @@ from minutebook.steps import Recipient, SmallApp
 from models.operation import AttemptKey
 from models.sql import database_now
 from models.store import tenants
-from models.store.operations.running import Memory
+from models.store.operations.heartbeat import Memory
 from models.store.tenants import storing
 from models.tables import actions, operations
 from models.tenant.document import parse_small_app

@@ -13,8 +13,8 @@ from models.carriers import EXECUTE_QUICK, HTTP, OURS, Carrier
 from models.sql import database_now
 from models.store import presence
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.admission import KeptBack, NotClaimed
-from models.store.operations.claims import Claimant
+from models.store.operations.start_checks import KeptBack, NotClaimed
+from models.store.operations.take import Claimant
 from models.tables import small_apps, workers
 from models.trust import Trust
 from runtime.config import Settings

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from models.operation import OperationState
 from models.roles import Role
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.finish import Ending
+from models.store.operations.end import Ending
 from tests.attempts import end
 from tests.browser import Chromium
 from tests.celery_messages import TASK, celery_action

@@ -6,7 +6,7 @@ import pytest
 
 from models.notices import TIME_BOX
 from models.operation import OperationState
-from models.store.operations.finish import Ending, _counted, known_after
+from models.store.operations.end import Ending, _counted, known_after
 
 AT = datetime(2027, 1, 4, 12, tzinfo=UTC)
 S = OperationState

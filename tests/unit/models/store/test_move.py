@@ -10,7 +10,7 @@ from sqlalchemy.dialects import postgresql
 
 from models.errors import IllegalMove
 from models.operation import ENDED, LEGAL_MOVES, OperationState
-from models.store.operations.move import becomes, move
+from models.store.operations.transitions import becomes, move
 from models.tables import operations
 
 ROOT = Path(__file__).parents[4]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from models.store.operations.one_step import progress_columns
+from models.store.operations.external_worker import progress_columns
 
 
 def test_progress_is_the_part_that_is_done() -> None:

@@ -19,9 +19,9 @@ from models.operation import REQUESTED, TICKED, Cause, OperationState
 from models.sql import database_now, read_clock
 from models.store.conditions import IS_RUNNING, IS_UNSTARTED
 from models.store.operations import OVERLAP, is_requested, restart, unstarted
-from models.store.operations.finish import Ended
-from models.store.operations.move import fenced, move
-from models.store.operations.running import last_starts
+from models.store.operations.end import Ended
+from models.store.operations.heartbeat import last_starts
+from models.store.operations.transitions import fenced, move
 from models.store.people import users
 from models.tables import operations
 from models.trust import Trust

@@ -22,13 +22,13 @@ from models.sql import database_now, is_still
 from models.store import notices, presence
 from models.store.conditions import ITS_REVISION
 from models.store.operations import RESERVED_FOR
-from models.store.operations.admission import refuse, why_not
-from models.store.operations.claims import is_wanted, recorded_of
-from models.store.operations.finish import PLAN, Ending, end, end_at_least
-from models.store.operations.handed_over import hand_over
-from models.store.operations.move import PENDING, fenced, move
-from models.store.operations.outbox import SENT_ONCE_MORE, Message
+from models.store.operations.end import PLAN, Ending, end, end_at_least
+from models.store.operations.external_end import hand_over
+from models.store.operations.reserve import SENT_ONCE_MORE, Message
 from models.store.operations.retry_policy import TriedRow, failed
+from models.store.operations.start_checks import refuse, why_not
+from models.store.operations.take import is_wanted, recorded_of
+from models.store.operations.transitions import PENDING, fenced, move
 from models.tables import SENDABLE, operations, revisions, small_apps
 from models.values import format_instant
 from runtime.sections import AlertSettings

@@ -16,7 +16,8 @@ from models.sql import is_among, is_still, stands_in
 from models.store.conditions import IS_LIVE, ITS_REVISION
 from models.store.notices import Origin, Owed
 from models.store.notices.alerting import enqueue_start
-from models.store.operations.admission import (
+from models.store.operations.end import Ending, end
+from models.store.operations.start_checks import (
     FOREIGN,
     TAKEN,
     KeptBack,
@@ -24,8 +25,7 @@ from models.store.operations.admission import (
     Recorded,
     keep_back,
 )
-from models.store.operations.finish import Ending, end
-from models.store.operations.move import RUNNING, becomes, move
+from models.store.operations.transitions import RUNNING, becomes, move
 from models.store.pauses import is_paused
 from models.tables import actions, operations, revisions, small_apps
 from runtime.sections import AlertSettings

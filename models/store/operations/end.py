@@ -23,9 +23,9 @@ from models.sql import database_now, is_still, upsert, upsert_one
 from models.store.notices import Owed, alerting
 from models.store.notices.alerting import LATEST, STATUS, End
 from models.store.operations import attempts, ends, is_requested
-from models.store.operations.move import KEPT_REASON, RUNNING, move
-from models.store.operations.outbox import MESSAGE, Message
-from models.store.operations.running import ATTEMPT, Story, fence, lease_lost, write_lines
+from models.store.operations.heartbeat import ATTEMPT, Story, fence, lease_lost, write_lines
+from models.store.operations.reserve import MESSAGE, Message
+from models.store.operations.transitions import KEPT_REASON, RUNNING, move
 from models.tables import action_state, operations, revisions
 from runtime.database import is_of_no_row
 from runtime.sections import AlertSettings

@@ -12,9 +12,9 @@ from models.store import notices
 from models.store.notices import alerting
 from models.store.notices.alerting import LATEST, STATUS, End
 from models.store.operations import ends
-from models.store.operations.finish import PLAN, known_after
-from models.store.operations.move import fenced, move
-from models.store.operations.outbox import SENT_ONCE_MORE
+from models.store.operations.end import PLAN, known_after
+from models.store.operations.reserve import SENT_ONCE_MORE
+from models.store.operations.transitions import fenced, move
 from models.tables import action_state, operations
 from runtime.sections import AlertSettings
 

@@ -17,7 +17,7 @@ from models.operation import UNSTARTED, OperationState
 from models.sql import database_now, is_among, is_still, precedes, stands_in
 from models.store import clocks
 from models.store.operations import RESERVED_FOR
-from models.store.operations.move import becomes
+from models.store.operations.transitions import becomes
 from models.store.pauses import is_paused
 from models.tables import SENDABLE, operations
 
@@ -47,7 +47,7 @@ SENT_ONCE_MORE = sa.case(
 # The conditions of what may be sent, once it is due.
 READY: tuple[Any, ...] = (
     sa.text(SENDABLE),
-    # A message to the user's own application may have been accepted: handing.py.
+    # A message to the user's own application may have been accepted: external_send.py.
     operations.c.handing_at.is_(None),
     sa.not_(is_paused(operations.c)),
 )
@@ -73,10 +73,10 @@ def reserve_sendable(
         ready.append(operations.c.id.in_(only))
     if not to_ours:
         ready.append(operations.c.task.not_in(sorted(OURS.tasks)))
-    return [Message(*row) for row in reserve(connection, MESSAGE, ready, limit, by)]
+    return [Message(*row) for row in reserve_rows(connection, MESSAGE, ready, limit, by)]
 
 
-def reserve(
+def reserve_rows(
     connection: sa.Connection,
     shown: Sequence[sa.Column[Any]],
     ready: Sequence[Any],

@@ -11,11 +11,11 @@ import sqlalchemy as sa
 from models.carriers import Carrier
 from models.json_text import is_too_large
 from models.operation import AttemptKey, OperationState, StepState
-from models.store.operations import running
-from models.store.operations.admission import KeptBack, Recorded
-from models.store.operations.claims import Claim, Claimant, Taking, claim
-from models.store.operations.finish import Ended, Ending, end
-from models.store.operations.running import Story
+from models.store.operations import heartbeat
+from models.store.operations.end import Ended, Ending, end
+from models.store.operations.heartbeat import Story
+from models.store.operations.start_checks import KeptBack, Recorded
+from models.store.operations.take import Claim, Claimant, Taking, claim
 from runtime.clock import utc_now
 from runtime.sections import AlertSettings
 
@@ -63,7 +63,7 @@ def beat(
     Returns whether a cancel was requested. Raises LeaseLost.
     """
     columns = progress_columns(progress) | ({} if step is None else {"steps": [step]})
-    return running.beat(connection, key, Story(columns))
+    return heartbeat.beat(connection, key, Story(columns))
 
 
 def finish(

@@ -14,7 +14,7 @@ from models.operation import UNSTARTED, AttemptKey, OperationState
 from models.sql import database_now, is_still, read_clock, upsert
 from models.store import facts
 from models.store.conditions import IS_RUNNING, IS_UNSTARTED, state_of
-from models.store.operations.move import WENT_BACK
+from models.store.operations.transitions import WENT_BACK
 from models.tables import action_state, operation_logs, operations
 
 MOST_LOG_LINES = 200
