@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from broker.sending import Sent
 from models.operation import OperationState
 from models.store.notices import overdue
-from models.store.operations import external_send, recovery
+from models.store.operations import external_send, put_back
 from models.store.ticks import Repairs
 from runtime.clock import monotonic
 from runtime.database import DATABASE_AWAY
@@ -78,7 +78,7 @@ class Sweeper:
         if found.stale and monotonic() >= self._trusted_from:
             lost = _isolated(0, self._take_back, engine)
         if found.stranded:
-            released = _isolated(0, _in_one, engine, recovery.release_stranded)
+            released = _isolated(0, _in_one, engine, put_back.release_stranded)
         if found.doubtful:
             doubtful = _isolated(0, self._decide_doubtful, engine)
         is_sendable = found.sendable or lost or released or doubtful
@@ -95,7 +95,7 @@ class Sweeper:
         return SweepReport(*counts, error or begun.error, sent.application_error)
 
     def _take_back(self, engine: sa.Engine) -> int:
-        lost = partial(recovery.take_back_lost, lease=self.lease, limit=BATCH, alerts=self.alerts)
+        lost = partial(put_back.take_back_lost, lease=self.lease, limit=BATCH, alerts=self.alerts)
         return _in_batches(engine, lost, LOST)
 
     def _decide_doubtful(self, engine: sa.Engine) -> int:

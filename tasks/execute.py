@@ -22,7 +22,7 @@ from models.errors import LeaseLost, SchedulerError
 from models.operation import MOST_LOSSES, OperationState
 from models.store.operations import heartbeat
 from models.store.operations.end import Ended, Ending, end
-from models.store.operations.retry_policy import CANCELLED, failed, lost
+from models.store.operations.put_back import CANCELLED, failed, lost
 from models.store.operations.start_checks import TAKEN, KeptBack
 from models.store.operations.take import Claim, Claimant, Taking, claim
 from runtime.config import Settings

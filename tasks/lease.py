@@ -19,7 +19,7 @@ from models.operation import OperationState
 from models.store.operations import heartbeat
 from models.store.operations.end import Ending, end
 from models.store.operations.eta import write_estimate
-from models.store.operations.retry_policy import CUT_OFF, STOPPED_IN_TIME
+from models.store.operations.put_back import CUT_OFF, STOPPED_IN_TIME
 from models.store.operations.take import Claim
 from runtime.clock import monotonic
 from runtime.database import reason_of

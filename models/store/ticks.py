@@ -24,7 +24,7 @@ from models.store.facts import (
 )
 from models.store.operations import reserve
 from models.store.operations.external_send import IN_DOUBT
-from models.store.operations.recovery import STRANDED
+from models.store.operations.put_back import STRANDED
 from models.store.operations.reserve import READY, Queued
 from models.stored import document_in, instant_in
 from models.tables import (

@@ -9,7 +9,7 @@ from broker.sending import send_ended
 from models.errors import Refused
 from models.operation import ENDED, OperationState
 from models.store import audit, operations
-from models.store.operations import restart, unstarted
+from models.store.operations import put_back, unstarted
 from models.store.operations.end import Ended
 from models.store.scope import Scope
 from runtime.db_retry import in_transaction
@@ -53,7 +53,7 @@ def cancel_within(
     ended = unstarted.cancel(connection, id, reason)
     if ended is not None:
         state = ended.state
-    elif restart.ask_to_cancel(connection, id, reason):
+    elif put_back.ask_to_cancel(connection, id, reason):
         state = OperationState.RUNNING
     else:
         now = operations.get(connection, id, scope)

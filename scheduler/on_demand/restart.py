@@ -23,7 +23,7 @@ from models.operation import (
 )
 from models.store import actions, audit, operations
 from models.store.actions import cursors
-from models.store.operations import heartbeat, restart
+from models.store.operations import heartbeat, put_back
 from models.store.operations.reserve import Message
 from models.store.scope import Scope
 from scheduler.changes.revisions import action_ref
@@ -154,7 +154,7 @@ def again(
     if operation["subject"] is not None:
         # Operations about different subjects do not overlap.
         becomes["overlap_key"] = operation["overlap_key"]
-    return restart.run_again(connection, operation, RETRIABLE | MISSED, becomes)
+    return put_back.run_again(connection, operation, RETRIABLE | MISSED, becomes)
 
 
 def _kept_steps(

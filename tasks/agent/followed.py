@@ -17,12 +17,12 @@ from models.store.operations import (
     external_send,
     external_worker,
     heartbeat,
-    restart,
+    put_back,
     unstarted,
 )
 from models.store.operations.end import Ended, Ending, end
 from models.store.operations.external_end import hand_over
-from models.store.operations.retry_policy import CUT_OFF, STOPPED_IN_TIME, failed, lost, lost_task
+from models.store.operations.put_back import CUT_OFF, STOPPED_IN_TIME, failed, lost, lost_task
 from models.store.operations.start_checks import EXPIRED, TAKEN, KeptBack, Recorded
 from models.store.operations.take import Claim, Taking, recorded_of
 from models.store.operations.transitions import RUNNING
@@ -148,7 +148,7 @@ def _end_revoked(connection: sa.Connection, id: UUID, reason: str) -> Ended | No
     if ended is not None:
         return ended
     state = sa.select(operations.c.state).where(operations.c.id == id)
-    is_asked = restart.ask_to_cancel(connection, id, reason)
+    is_asked = put_back.ask_to_cancel(connection, id, reason)
     if not is_asked and connection.execute(state).scalar_one_or_none() in UNSTARTED:
         raise JustBeingSent
     return None

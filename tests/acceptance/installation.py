@@ -17,7 +17,7 @@ from minutebook.steps import SmallApp
 from models.operation import ENDED
 from models.sql import database_now, read_clock
 from models.store import operations as operations_store
-from models.store.operations.attempts import attempts_of
+from models.store.operations.transitions import attempts_of
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_cursor, operations, ticks
 from runtime.config import Settings

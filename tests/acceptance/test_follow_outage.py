@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from models.sql import database_now
-from models.store.operations.recovery import take_back_lost
+from models.store.operations.put_back import take_back_lost
 from tests.acceptance.processes import Process, kill, python, until
 from tests.acceptance.shop import RAN_ONCE, Shop
 from tests.acceptance.standstill import standing_still

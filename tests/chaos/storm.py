@@ -13,7 +13,7 @@ from broker.app import configure
 from broker.errors import BROKER_ERRORS
 from models.operation import ENDED, OperationState
 from models.sql import database_now
-from models.store.operations import recovery
+from models.store.operations import put_back
 from models.tables import operations, ticks
 from runtime.clock import monotonic, wait_for
 from runtime.database import reading
@@ -160,7 +160,7 @@ class Storm:
                 ids = free.with_for_update(skip_locked=True).scalar_subquery()
                 hastened = sa.update(operations).where(operations.c.id.in_(ids))
                 connection.execute(hastened.values(not_before=database_now(wait_s)))
-            recovery.release_stranded(connection)
+            put_back.release_stranded(connection)
         self.installation.send()
 
     def _tails(self) -> str:

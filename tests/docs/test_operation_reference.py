@@ -8,7 +8,7 @@ import pytest
 
 from models.fingerprint import str_to_uuid
 from models.operation import OUTCOMES, OperationState, StepState
-from models.store.operations.retry_policy import CANCELLED, STOPPED_IN_TIME, TIME_LIMIT
+from models.store.operations.put_back import CANCELLED, STOPPED_IN_TIME, TIME_LIMIT
 from models.store.operations.start_checks import EXPIRED
 from models.tables import operations
 from scheduler.decision import OVERTAKEN, TOO_LATE

@@ -12,10 +12,10 @@ from pydantic import Field
 from models.errors import LeaseLost
 from models.job import JOB
 from models.operation import OperationState
-from models.store.operations import external_worker, jobs, retry_policy
+from models.store.operations import external_worker, jobs, put_back
 from models.store.operations.end import Ended, Ending, end
 from models.store.operations.jobs import Held, key_of
-from models.store.operations.retry_policy import CUT_OFF
+from models.store.operations.put_back import CUT_OFF
 from models.values import format_instant
 from runtime.database import reading
 from runtime.logs.events import EventLog
@@ -116,7 +116,7 @@ def fail(
         why = limits.why_stop(held.ran_s, held.asked)
         if why is not None:
             return replace(CUT_OFF[why], error=error)
-        return retry_policy.failed(held, error, permanent=permanent)
+        return put_back.failed(held, error, permanent=permanent)
 
     held, ended = _end(installation, job_id, lease, failed)
     is_retried = ended.state is OperationState.PENDING

@@ -14,7 +14,7 @@ from models.notices import Target, shown_target
 from models.operation import UNSTARTED, OperationState
 from models.store import actions, notices, operations
 from models.store.operations import pages
-from models.store.operations.attempts import attempts_of
+from models.store.operations.transitions import attempts_of
 from runtime.database import glancing, reading
 from views.finding import operation_of
 from views.installation import Installation

@@ -12,7 +12,7 @@ from models.action.plan import Plan
 from models.errors import NotFound
 from models.store import presence, ticks
 from models.store.actions import SEE_ACTIONS, missed
-from models.store.operations.attempts import attempts_of
+from models.store.operations.transitions import attempts_of
 from models.tables import action_cursor, actions, missed_spans, operations, revisions
 
 # An event action has one operation per subject.

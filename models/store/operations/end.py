@@ -22,7 +22,7 @@ from models.operation import (
 from models.sql import database_now, is_still, upsert, upsert_one
 from models.store.notices import Owed, alerting
 from models.store.notices.alerting import LATEST, STATUS, End
-from models.store.operations import attempts, ends, is_requested
+from models.store.operations import ends, is_requested, transitions
 from models.store.operations.heartbeat import ATTEMPT, Story, fence, lease_lost, write_lines
 from models.store.operations.reserve import MESSAGE, Message
 from models.store.operations.transitions import KEPT_REASON, RUNNING, move
@@ -140,7 +140,7 @@ def _put_back(connection: sa.Connection, key: AttemptKey, ending: Ending) -> End
     if _cancel_requested(connection, key.id):
         # A new attempt would be cancelled at its first heartbeat, or cancel its replacement.
         return replace(ending, state=OperationState.CANCELLED, is_failure=False)
-    attempts.keep_put_back(connection, key, _attempt_state(ending), ending.why)
+    transitions.keep_put_back(connection, key, _attempt_state(ending), ending.why)
     return ending
 
 

@@ -24,8 +24,8 @@ from models.store.conditions import ITS_REVISION
 from models.store.operations import RESERVED_FOR
 from models.store.operations.end import PLAN, Ending, end, end_at_least
 from models.store.operations.external_end import hand_over
+from models.store.operations.put_back import TriedRow, failed
 from models.store.operations.reserve import SENT_ONCE_MORE, Message
-from models.store.operations.retry_policy import TriedRow, failed
 from models.store.operations.start_checks import refuse, why_not
 from models.store.operations.take import is_wanted, recorded_of
 from models.store.operations.transitions import PENDING, fenced, move

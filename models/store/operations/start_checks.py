@@ -18,7 +18,7 @@ from models.notices import NoticeKind
 from models.operation import REQUESTED, TICKED, Cause, OperationState
 from models.sql import database_now, read_clock
 from models.store.conditions import IS_RUNNING, IS_UNSTARTED
-from models.store.operations import OVERLAP, is_requested, restart, unstarted
+from models.store.operations import OVERLAP, is_requested, put_back, unstarted
 from models.store.operations.end import Ended
 from models.store.operations.heartbeat import last_starts
 from models.store.operations.transitions import fenced, move
@@ -327,7 +327,7 @@ def _yield_to_running(
         if plan.policy.overlap == "skip" and plan.policy.catch_up == "latest":
             return refuse(connection, recorded, OVERLAP.format(running), alerts)
         if plan.policy.overlap == "replace" and not _is_older(connection, recorded.id, running):
-            restart.ask_to_cancel(connection, running, f"replaced by {recorded.id}")
+            put_back.ask_to_cancel(connection, running, f"replaced by {recorded.id}")
     _wait(connection, recorded, running)
     if plan.policy.catch_up == "latest":
         _keep_newest_waiting(connection, recorded, alerts)

@@ -12,7 +12,7 @@ from models.fingerprint import drawn_offset
 from models.operation import ENDED, UNSTARTED_MOVES, OperationState
 from models.sql import read_clock
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import recovery, unstarted
+from models.store.operations import put_back, unstarted
 from models.store.operations.end import Ending
 from models.tables import action_cursor, operations
 from models.values.delays import rounded_up
@@ -81,7 +81,7 @@ def lose(connection: sa.Connection, id: UUID) -> object:
     its_own = operations.c.id == id
     aged = {"heartbeat_at": datetime(2026, 1, 1, tzinfo=UTC), "losses": 9}
     connection.execute(sa.update(operations).where(its_own).values(**aged))
-    return recovery.take_back_lost(connection, LEASE, 10, NO_ALERTS)
+    return put_back.take_back_lost(connection, LEASE, 10, NO_ALERTS)
 
 
 STARTED = {

@@ -10,10 +10,10 @@ import sqlalchemy as sa
 from models.errors import LeaseLost
 from models.operation import OperationState
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import recovery
-from models.store.operations.attempts import attempts_of
+from models.store.operations import put_back
 from models.store.operations.end import Ending
 from models.store.operations.take import Claim
+from models.store.operations.transitions import attempts_of
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import attempts
 from runtime.database import reading
@@ -86,7 +86,7 @@ def test_a_lost_attempt_is_kept_with_its_loss(engine: sa.Engine, operation: UUID
     start(engine, operation)
     update_operation(engine, operation, heartbeat_at=LONG_AGO)
     with engine.begin() as connection:
-        recovery.take_back_lost(connection, timedelta(seconds=45), 10, NO_ALERTS)
+        put_back.take_back_lost(connection, timedelta(seconds=45), 10, NO_ALERTS)
 
     error = "lost: worker worker 1 sent no heartbeat"
     assert shown(engine, operation) == [(1, "worker 1", "lost", error, True)]

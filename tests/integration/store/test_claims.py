@@ -12,7 +12,7 @@ from models.errors import LeaseLost
 from models.operation import OperationState
 from models.sql import database_now
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import recovery, reserve, unstarted
+from models.store.operations import put_back, reserve, unstarted
 from models.store.operations.end import Ending
 from models.store.operations.start_checks import TAKEN, KeptBack, NotClaimed
 from models.store.operations.take import Claim
@@ -183,7 +183,7 @@ def test_stranded_operations_are_released_by_the_sweep(engine: sa.Engine, is_gon
         update_operation(engine, one, state="failed", finished_at=NOON)
 
     with engine.begin() as connection:
-        assert recovery.release_stranded(connection) == 1
+        assert put_back.release_stranded(connection) == 1
     assert row_of(engine, two)["waiting_for"] is None
 
 
@@ -219,7 +219,7 @@ def test_a_lost_lease_writes_nothing_more(engine: sa.Engine) -> None:
     update_operation(engine, operation, heartbeat_at=NOON - timedelta(days=365))
 
     with engine.begin() as connection:
-        taken = recovery.take_back_lost(connection, timedelta(seconds=45), 10, NO_ALERTS)
+        taken = put_back.take_back_lost(connection, timedelta(seconds=45), 10, NO_ALERTS)
 
     assert taken == [(operation, "pending")]
     with pytest.raises(LeaseLost):
@@ -245,7 +245,7 @@ def test_a_later_attempt_keeps_the_first_start(engine: sa.Engine) -> None:
     long_ago = NOON - timedelta(days=365)
     update_operation(engine, operation, first_started_at=long_ago, heartbeat_at=long_ago)
     with engine.begin() as connection:
-        recovery.take_back_lost(connection, timedelta(seconds=45), 10, NO_ALERTS)
+        put_back.take_back_lost(connection, timedelta(seconds=45), 10, NO_ALERTS)
 
     assert isinstance(claimed(engine, operation, 2), Claim)
 
@@ -260,7 +260,7 @@ def test_a_lost_operation_is_tried_three_times_and_then_fails(engine: sa.Engine)
         claimed(engine, operation, attempt)
         update_operation(engine, operation, heartbeat_at=NOON - timedelta(days=365))
         with engine.begin() as connection:
-            lost = recovery.take_back_lost(connection, timedelta(seconds=45), 10, NO_ALERTS)
+            lost = put_back.take_back_lost(connection, timedelta(seconds=45), 10, NO_ALERTS)
             states += [state for _, state in lost]
 
     assert states == ["pending", "pending", "pending", "failed"]
@@ -285,7 +285,7 @@ def test_a_lease_is_taken_back_once_its_heartbeat_is_a_lease_away(
     update_operation(engine, operation, heartbeat_at=database_now(ahead_s))
 
     with engine.begin() as connection:
-        taken = recovery.take_back_lost(connection, timedelta(seconds=45), 10, NO_ALERTS)
+        taken = put_back.take_back_lost(connection, timedelta(seconds=45), 10, NO_ALERTS)
 
     assert taken == ([(operation, "pending")] if is_lost else [])
 

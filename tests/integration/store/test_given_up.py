@@ -12,7 +12,7 @@ from models.errors import LeaseLost
 from models.operation import OperationState
 from models.sql import database_now
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import external_send, recovery, unstarted
+from models.store.operations import external_send, put_back, unstarted
 from models.store.operations.end import Ending
 from models.store.operations.reserve import Message
 from models.store.operations.start_checks import KeptBack
@@ -231,7 +231,7 @@ def test_a_retry_behind_one_that_a_pause_skips_has_failed_too(engine: sa.Engine)
 
     asked(engine, first)
     with engine.begin() as connection:
-        recovery.release_stranded(connection)
+        put_back.release_stranded(connection)
     asked(engine, behind)
 
     assert (end_of(engine, first)[0], end_of(engine, behind)[0]) == ("skipped", "failed")

@@ -10,9 +10,9 @@ import sqlalchemy as sa
 
 from broker.in_use import settings_in_use
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import jobs, recovery
-from models.store.operations.attempts import attempts_of
+from models.store.operations import jobs, put_back
 from models.store.operations.take import Taking
+from models.store.operations.transitions import attempts_of
 from models.tables import operations
 from runtime.clock import wait_for
 from runtime.config import Settings
@@ -79,7 +79,7 @@ def test_an_attempt_is_taken_once(engine: sa.Engine) -> None:
     take_all(engine, ids)
     update_operation(engine, ids[0], heartbeat_at=NOON - timedelta(days=365))
     with engine.begin() as connection:
-        recovery.take_back_lost(connection, LEASE, 10, NO_ALERTS)
+        put_back.take_back_lost(connection, LEASE, 10, NO_ALERTS)
 
     late = take_all(engine, ids, attempt=1)
     again = take_all(engine, ids, attempt=2)

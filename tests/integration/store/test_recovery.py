@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import recovery
+from models.store.operations import put_back
 from models.store.operations.take import Claim
 from models.tables import action_ends, action_state, notices
 from runtime.database import reading
@@ -50,7 +50,7 @@ def break_row(engine: sa.Engine, id: UUID) -> None:
 
 def take_back(engine: sa.Engine) -> list[tuple[UUID, str]]:
     with engine.begin() as connection:
-        return recovery.take_back_lost(connection, timedelta(seconds=45), 10, ALERTS)
+        return put_back.take_back_lost(connection, timedelta(seconds=45), 10, ALERTS)
 
 
 def test_one_that_cannot_be_taken_back_ends_as_any_failed_one(

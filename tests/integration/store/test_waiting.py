@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from models.operation import ENDED, OperationState
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import recovery, unstarted
+from models.store.operations import put_back, unstarted
 from models.store.operations.end import Ending
 from models.store.operations.take import Claim
 from models.tables import operations as operations_table
@@ -108,7 +108,7 @@ def test_whatever_meets_each_operation_ends(
         play.deliver()
         play.finish()
         with engine.begin() as connection:
-            recovery.release_stranded(connection)
+            put_back.release_stranded(connection)
         states = {row.state for row in play.rows()}
         if states <= ENDED:
             break
@@ -139,6 +139,6 @@ def test_who_waits_for_a_released_one_of_the_other_kind_closes_no_circle(
         play.deliver()
         play.finish_all()
         with engine.begin() as connection:
-            recovery.release_stranded(connection)
+            put_back.release_stranded(connection)
 
     assert {row.state for row in play.rows()} == {"success"}

@@ -12,7 +12,7 @@ import minutebook
 from minutebook.steps import _registered
 from models.operation import OperationState
 from models.store import operations
-from models.store.operations import attempts
+from models.store.operations import transitions
 from models.store.operations.start_checks import NotClaimed
 from models.tables import action_state
 from runtime.config import Settings
@@ -47,7 +47,7 @@ def run_one(engine: sa.Engine, settings: Settings, operation: UUID, attempt: int
 
 def attempts_of(engine: sa.Engine, operation: UUID) -> list[tuple[int, str, str | None]]:
     with reading(engine) as connection:
-        found = attempts.attempts_of(connection, operation)
+        found = transitions.attempts_of(connection, operation)
     return [(one["attempt"], one["state"], one["error"]) for one in found]
 
 

@@ -16,7 +16,7 @@ from minutebook.steps import StepSpec
 from models.sql import read_clock
 from models.store import presence, ticks
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import recovery
+from models.store.operations import put_back
 from models.tables import operations
 from runtime.clock import wait_for
 from runtime.config import Settings
@@ -123,7 +123,7 @@ def test_a_worker_whose_clock_is_a_day_off_keeps_its_lease_and_ends_well(
         first = row_of(engine, id)["heartbeat_at"]
         assert wait_for(lambda: row_of(engine, id)["heartbeat_at"] > first + LEASE / 2, 20)
         with engine.begin() as connection:
-            taken = recovery.take_back_lost(connection, LEASE, 10, NO_ALERTS)
+            taken = put_back.take_back_lost(connection, LEASE, 10, NO_ALERTS)
             (worker,) = presence.live_workers(connection, LEASE)
         child.stdin.write("go on\n")
         child.stdin.flush()

@@ -18,7 +18,7 @@ from models.store import notices, presence
 from models.store.actions import explain_facts
 from models.store.notices import overdue
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import recovery, reserve
+from models.store.operations import put_back, reserve
 from models.store.operations.take import Taking
 from models.store.presence import Seen
 from models.store.scope import WHOLE_INSTALLATION
@@ -327,7 +327,7 @@ def test_beats_and_progress_keep_the_lease(desk: Web) -> None:
     progress = report(client, "progress", lease, done=1, total=4, message="a page", phase="read")
     row = row_of(desk.engine, id)
     with desk.engine.begin() as connection:
-        lost = recovery.take_back_lost(connection, LEASE, 10, NO_ALERTS)
+        lost = put_back.take_back_lost(connection, LEASE, 10, NO_ALERTS)
 
     assert beat["stop"] is None
     assert 150 <= beat["time_left_s"] <= 160
@@ -343,7 +343,7 @@ def test_a_lost_worker_is_told_and_changes_nothing(desk: Web) -> None:
     lost = next_job(slow)
     update_operation(desk.engine, id, heartbeat_at=database_now(-100.0))
     with desk.engine.begin() as connection:
-        recovery.take_back_lost(connection, LEASE, 10, NO_ALERTS)
+        put_back.take_back_lost(connection, LEASE, 10, NO_ALERTS)
     job = next_job(other)
 
     late = [report(slow, verb, lost["lease"], **said) for verb, said in REPORTS.items()]

@@ -18,7 +18,7 @@ from broker.app import configure
 from minutebook.channel import AgentAway, Channel
 from models.sql import database_now
 from models.store import presence
-from models.store.operations.attempts import attempts_of
+from models.store.operations.transitions import attempts_of
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import notices, operations, workers
 from runtime.clock import monotonic, wait_for

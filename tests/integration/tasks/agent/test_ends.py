@@ -9,8 +9,8 @@ import pytest
 import sqlalchemy as sa
 
 from models.sql import database_now
-from models.store.operations.attempts import attempts_of
-from models.store.operations.recovery import take_back_lost
+from models.store.operations.put_back import take_back_lost
+from models.store.operations.transitions import attempts_of
 from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.database import make_engine, reading

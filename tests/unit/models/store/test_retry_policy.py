@@ -8,7 +8,7 @@ import pytest
 from models.action.plan import Plan
 from models.action.policy import RetryModel
 from models.operation import OperationState
-from models.store.operations.retry_policy import failed
+from models.store.operations.put_back import failed
 from tests.factories import make_plan
 
 MINUTE = timedelta(minutes=1)

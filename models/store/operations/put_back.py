@@ -1,0 +1,210 @@
+"""Put operations back: after a failure or a loss, by the sweep, or because a person asks."""
+
+from collections.abc import Collection, Mapping
+from datetime import timedelta
+from typing import Any, NamedTuple, Protocol
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from minutebook import lease
+from models.action.plan import Plan, sound
+from models.carriers import CELERY, carrier_of
+from models.column_types import shown
+from models.notices import TIME_BOX
+from models.operation import ENDED, AttemptKey, OperationState, StepState, after_loss
+from models.sql import database_now, is_still
+from models.store import notices
+from models.store.conditions import IS_RUNNING, IS_UNSTARTED
+from models.store.operations import RESERVED_FOR
+from models.store.operations.end import PLAN, Ending, end, end_at_least, release_waiting
+from models.store.operations.reserve import MESSAGE, Message
+from models.store.operations.transitions import RUNNING, fenced, keep_last, move
+from models.tables import operations
+from runtime.database import is_of_no_row
+from runtime.sections import AlertSettings
+
+CANCELLED = Ending(OperationState.CANCELLED, reason="cancelled")
+TIME_LIMIT = Ending(OperationState.FAILED, error="time limit", reason="time limit", is_failure=True)
+# How an attempt ends that is cut off, by why it should have stopped.
+CUT_OFF = {lease.CANCELLED: CANCELLED, lease.TIME_LIMIT: TIME_LIMIT}
+# A stop in time: the next operation goes on from the checkpoint.
+STOPPED_IN_TIME = Ending(OperationState.PARTIAL, reason=TIME_BOX)
+
+
+def lost(losses: int, why: str, step: str | None, may_repeat: bool, is_asked: bool) -> Ending:
+    """Return how an attempt ends whose worker was lost while a step ran.
+
+    `losses` counts earlier ones, `may_repeat` is of the step, `is_asked`: a cancel was requested.
+    """
+    state = after_loss(losses, repeatable=may_repeat, cancel_requested=is_asked)
+    error = f"lost: {why}"
+    if state is OperationState.FAILED and step is not None:
+        error += f"; step {step} was running"
+    return Ending(state, error=error, reason="lost", is_loss=True)
+
+
+def lost_task(ending: Ending, tried: "Tried") -> Ending:
+    """Return how a lost attempt of the user's own task ends, which may not begin again by itself.
+
+    Where `lost` would fail it, its policy of retries decides.
+    """
+    if ending.state is not OperationState.FAILED:
+        return ending
+    again = failed(tried, ending.error or "", permanent=False)
+    return ending if again.state is OperationState.FAILED else again
+
+
+class Tried(Protocol):
+    """An attempt, as a policy of retries looks at it."""
+
+    @property
+    def plan(self) -> Plan: ...
+    @property
+    def failures(self) -> int: ...
+
+
+class TriedRow(NamedTuple):
+    """An attempt that no worker of ours holds, read from its row."""
+
+    plan: Plan
+    failures: int
+
+
+def failed(claimed: Tried, error: str, *, permanent: bool) -> Ending:
+    """Return how a failed attempt ends: retried after its backoff, or failed for good."""
+    retry, error = claimed.plan.policy.retry, shown(error)
+    if permanent or claimed.failures + 1 >= retry.max_attempts:
+        return Ending(OperationState.FAILED, error=error, is_failure=True)
+    delay = retry.backoff[min(claimed.failures, len(retry.backoff) - 1)]
+    return Ending(
+        OperationState.PENDING,
+        error=error,
+        reason="retry",
+        delay=delay,
+        is_failure=True,
+    )
+
+
+_holder = operations.alias("holder")
+# What operations wait for that has ended or is missing.
+STRANDED = (
+    sa.select(operations.c.waiting_for)
+    .outerjoin(_holder, _holder.c.id == operations.c.waiting_for)
+    .where(operations.c.waiting_for.is_not(None), IS_UNSTARTED)
+    .where(_holder.c.id.is_(None) | _holder.c.state.in_(ENDED))
+)
+
+
+def release_stranded(connection: sa.Connection) -> int:
+    """Release operations that wait for an ended or missing one; return how many."""
+    ended = connection.execute(STRANDED.distinct()).scalars().all()
+    return sum(len(release_waiting(connection, one)) for one in ended)
+
+
+def take_back_lost(
+    connection: sa.Connection,
+    lease: timedelta,
+    limit: int,
+    alerts: AlertSettings,
+) -> list[tuple[UUID, str]]:
+    """Take back running operations without a heartbeat for `lease`; return id and new state."""
+    # A heartbeat in the future comes from a clock that was ahead.
+    stale = (operations.c.heartbeat_at < database_now(-lease)) | (
+        operations.c.heartbeat_at > database_now(lease)
+    )
+    lost = (
+        connection.execute(
+            sa.select(operations, PLAN)
+            .where(IS_RUNNING, stale)
+            .where(operations.c.heartbeat_at.is_not(None))
+            .order_by(operations.c.heartbeat_at)
+            .limit(limit)
+            .with_for_update(skip_locked=True)
+        )
+        .mappings()
+        .all()
+    )
+    return [(row["id"], _taken_back(connection, row, alerts)) for row in lost]
+
+
+def _taken_back(
+    connection: sa.Connection, row: sa.RowMapping, alerts: AlertSettings
+) -> OperationState:
+    """Take back an operation; if that fails, end it as broken, and let the others go on."""
+    try:
+        with connection.begin_nested():
+            return _take_back(connection, row, alerts)
+    except Exception as error:  # a broken row
+        if is_of_no_row(error):
+            raise
+        text = f"it could not be taken back: {type(error).__name__}: {error}"
+    broken = Ending(OperationState.FAILED, error=text, reason="broken")
+    end_at_least(connection, row["id"], broken, lambda: _end(connection, row, broken, alerts))
+    return broken.state
+
+
+def _end(
+    connection: sa.Connection, row: sa.RowMapping, ending: Ending, alerts: AlertSettings
+) -> None:
+    key = AttemptKey(row["id"], row["attempt"], row["secret"] or "")
+    ended = end(connection, key, ending, alerts=alerts)
+    notices.send_soon(connection, ended.owed)
+
+
+def _take_back(
+    connection: sa.Connection, row: sa.RowMapping, alerts: AlertSettings
+) -> OperationState:
+    running = (one for one in row["steps"] or [] if one.get("state") == StepState.RUNNING)
+    step: dict[str, Any] = next(running, {})
+    why, is_asked = f"worker {row['worker']} sent no heartbeat", bool(row["cancel_requested_at"])
+    ending = lost(row["losses"], why, step.get("name"), step.get("repeatable", True), is_asked)
+    if carrier_of(row["task"]) is CELERY:
+        ending = lost_task(ending, TriedRow(sound(row["plan"]), row["failures"]))
+    _end(connection, row, ending, alerts)
+    return ending.state
+
+
+# Columns without a value before the start.
+_NOTHING = (
+    "reason", "error", "result", "finished_at", "cancel_requested_at", "sent_at", "started_at",
+    "phase", "message", "progress", "processed", "total",
+)  # fmt: skip
+_ANEW = {**dict.fromkeys(_NOTHING), "failures": 0, "losses": 0}
+
+
+def run_again(
+    connection: sa.Connection,
+    seen: Mapping[str, Any],
+    states: Collection[OperationState],
+    becomes: Mapping[str, Any],
+) -> Message | None:
+    """Make an ended operation pending, reserved for sending by the caller; None if it moved.
+
+    `seen` is its row, `states` are the states allowed, `becomes` are new values.
+    It gets a new attempt, unless it never had its first: it did not start, nor was it handed over.
+    """
+    began = (operations.c.first_started_at, operations.c.handing_at)
+    has_begun = sa.or_(*(one.is_not(None) for one in began))
+    values = {
+        **_ANEW,
+        **becomes,
+        "attempt": sa.case((has_begun, operations.c.attempt + 1), else_=operations.c.attempt),
+        "not_before": database_now(RESERVED_FOR),
+    }
+    keep_last(connection, seen["id"], seen["attempt"])
+    its_attempt = fenced(seen["id"], seen["attempt"])
+    again = move(OperationState.PENDING, its_attempt, since=states, **values)
+    row = connection.execute(again.returning(*MESSAGE)).one_or_none()
+    return None if row is None else Message(*row)
+
+
+def ask_to_cancel(connection: sa.Connection, operation_id: UUID, reason: str) -> bool:
+    """Ask an operation to end at its next heartbeat; False if not running or asked before."""
+    asked = (
+        sa.update(operations)
+        .where(operations.c.id == operation_id, is_still(operations.c.state, RUNNING))
+        .where(operations.c.cancel_requested_at.is_(None))
+        .values(cancel_requested_at=database_now(), reason=reason)
+    )
+    return connection.execute(asked).rowcount == 1
