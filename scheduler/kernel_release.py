@@ -67,7 +67,7 @@ def stored_release(connection: sa.Connection) -> Release | None:
 
 
 def adopt_release(engine: sa.Engine) -> bool:
-    """Let this process's release decide, and unschedule every action if an older one did.
+    """Let this process's release decide, and have every action decided anew if an older one did.
 
     Returns whether it did. Raises OlderRelease if this process's release is the older one.
     """
@@ -78,7 +78,7 @@ def adopt_release(engine: sa.Engine) -> bool:
     if not is_adopting:
         return is_new
     # A daemon that was killed meanwhile leaves the rest to the next one.
-    _unschedule_all(engine)
+    _reschedule_all(engine)
     with engine.begin() as connection:
         facts.remove_fact(connection, ADOPTING)
     return True
@@ -89,8 +89,7 @@ def _take_over(connection: sa.Connection, own: Release) -> bool:
 
     Waits for those that began before; see `hold_release`.
     """
-    first = [{"key": KERNEL, "value": str(own.kernel)}, {"key": TZ_RELEASE, "value": own.tz}]
-    connection.execute(insert_ignoring(connection, installation), first)
+    be_first(connection)
     facts.hold_fact(connection, TZ_RELEASE)
     stored = stored_release(connection)
     if stored is None or stored == own:
@@ -106,13 +105,22 @@ def _take_over(connection: sa.Connection, own: Release) -> bool:
     return True
 
 
+def be_first(connection: sa.Connection) -> None:
+    """Let our release decide if there is none yet: it computes next occurrences from now on."""
+    own = own_release()
+    first = [{"key": KERNEL, "value": str(own.kernel)}, {"key": TZ_RELEASE, "value": own.tz}]
+    connection.execute(insert_ignoring(connection, installation), first)
+
+
 def hold_release(connection: sa.Connection) -> None:
     """Raise OtherRelease unless our release decides here; call it before deciding an action.
 
-    Until this transaction ends, no daemon adopts another release. Before the first daemon, all do.
+    Until this transaction ends, no daemon adopts another release. The first to store one is ours.
     """
     held = facts.hold_facts(connection, (KERNEL, TZ_RELEASE))
     stored, own = release_in(held.get(KERNEL), held.get(TZ_RELEASE)), own_release()
+    if stored is None:
+        be_first(connection)
     if stored is None or stored == own:
         return
     if own.is_older_than(stored):
@@ -139,13 +147,13 @@ def why_not_decide(engine: sa.Engine, kernel: str | None, tz: str | None) -> str
     return None
 
 
-def _unschedule_all(engine: sa.Engine) -> None:
+def _reschedule_all(engine: sa.Engine) -> None:
     logger.warning(
         "kernel_adopted", "new tz release or kernel: the next tick schedules all actions again"
     )
     last: UUID | None = None
     while True:
         with engine.begin() as connection:
-            last = cursors.unschedule(connection, BATCH, last)
+            last = cursors.reschedule(connection, BATCH, last)
         if last is None:
             return

@@ -18,7 +18,7 @@ from minutebook.error_text import text_of
 from minutebook.lease import Interrupted
 from minutebook.steps import StepFailed
 from models.carriers import EXECUTE_HEAVY, EXECUTE_QUICK, OURS
-from models.errors import LeaseLost, SchedulerError
+from models.errors import DatabaseWentBack, LeaseLost, SchedulerError
 from models.operation import MOST_LOSSES, OperationState
 from models.store.operations import heartbeat
 from models.store.operations.end import Ended, Ending, end
@@ -117,8 +117,8 @@ def _run_claimed(runner: Runner) -> str:
 def _report_lost(engine: sa.Engine, error: LeaseLost) -> None:
     """Log that another process has the operation; note it if the database lost the claim."""
     logger.warning("lease_lost", "{error}; nothing more is written", error)
-    with engine.begin() as connection:
-        heartbeat.note_went_back(connection, error)
+    if isinstance(error, DatabaseWentBack):
+        persist(engine, lambda c: heartbeat.note_went_back(c, error))
 
 
 def _claim(

@@ -20,6 +20,7 @@ from models.parsing import Reading
 from models.sql import read_clock
 from models.store import actions, operations
 from models.store.actions import cursors, missed
+from models.store.actions.cursors import Start
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.start_checks import KeptBack
 from models.store.operations.take import Claim
@@ -101,7 +102,7 @@ def make_action(
 def set_back(engine: sa.Engine, uid: UUID, since: datetime) -> None:
     """Let an action be decided from `since`, as if it had been stored then and no tick had come."""
     with engine.begin() as connection:
-        cursors.restart(connection, uid, since, since)
+        cursors.restart(connection, {uid: Start(since, since)}, since)
         its = revisions.c.action_uid == uid
         connection.execute(sa.update(revisions).where(its).values(effective_from=since))
 
@@ -202,7 +203,9 @@ def make_many(engine: sa.Engine, count: int, **changes: Any) -> list[UUID]:
             document = make_document(**changes, name=f"action {number}")
             uid = UUID(int=(0xACE << 64) + number)
             revisions[uid] = dict(revision_of(document, context, "tests").columns)
-        assert actions.insert(connection, DEFAULT_APP.id, revisions, now)
+        assert actions.insert(
+            connection, DEFAULT_APP.id, revisions, dict.fromkeys(revisions, now), now
+        )
         return list(revisions)
 
 

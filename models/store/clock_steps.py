@@ -1,7 +1,7 @@
 """Reset decisions and changes that lie ahead of a clock that was set back.
 
 Watermarks move back to the clock, missed records after it are withdrawn, changes after it take
-effect from it on, and runnable actions are unscheduled. What was sent stays sent: its id prevents a
+effect from it on, and runnable actions are due at once. What was sent stays sent: its id prevents a
 second run.
 """
 
@@ -16,7 +16,6 @@ from models.column_types import UTCDateTime
 from models.many_rows import Change, update_each
 from models.operation import OperationState
 from models.sql import is_among, parts_of
-from models.store.actions.cursors import UNSCHEDULED
 from models.store.actions.missed import spans
 from models.store.conditions import IS_LIVE
 from models.store.notices import missed as missed_notices
@@ -68,7 +67,7 @@ def wind_back(connection: sa.Connection, now: datetime, uids: Sequence[UUID]) ->
     missed_notices.withdraw_after(connection, now)
     _change_back(connection, now, uids)
     moved = sa.update(action_cursor).where(is_among(connection, action_cursor.c.action_uid, uids))
-    values = {"watermark": now, "next_occurrence_at": _unscheduled()}
+    values = {"watermark": now, "next_occurrence_at": _due_from(sa.literal(now, UTCDateTime()))}
     connection.execute(moved.values(values))
     moves = [{"uid": uid, "until": first_at - SECOND} for uid, first_at in again.items()]
     update_each(connection, action_cursor, moves, _DECIDED_BY, _DECIDED)
@@ -133,7 +132,7 @@ def come_back(connection: sa.Connection, behind: datetime, now: datetime) -> int
         .scalar_subquery()
     )
     changed = action_cursor.c.action_uid.in_(sa.select(revisions.c.action_uid).where(*again))
-    right = {"watermark": newest, "effective_from": newest, "next_occurrence_at": _unscheduled()}
+    right = {"watermark": newest, "effective_from": newest, "next_occurrence_at": _due_from(newest)}
     moved = connection.execute(sa.update(action_cursor).where(changed).values(right))
     connection.execute(sa.update(revisions).where(*again).values(holds_from=None))
     return moved.rowcount
@@ -151,8 +150,8 @@ def _change_back(connection: sa.Connection, now: datetime, uids: Sequence[UUID])
     connection.execute(begins.values(effective_from=now))
 
 
-def _unscheduled() -> sa.ColumnElement[datetime]:
-    """Return UNSCHEDULED for scheduled or runnable actions, else NULL."""
+def _due_from(at: sa.ColumnElement[datetime]) -> sa.ColumnElement[datetime]:
+    """Return `at` for scheduled or runnable actions, else NULL: the next tick decides them."""
     can_run = sa.exists().where(
         actions.c.uid == action_cursor.c.action_uid,
         IS_LIVE,
@@ -160,4 +159,4 @@ def _unscheduled() -> sa.ColumnElement[datetime]:
         actions.c.event.is_(None),
     )
     is_scheduled = action_cursor.c.next_occurrence_at.is_not(None)
-    return sa.case((is_scheduled | can_run, sa.literal(UNSCHEDULED, UTCDateTime())), else_=None)
+    return sa.case((is_scheduled | can_run, at), else_=None)

@@ -50,29 +50,22 @@ def _earliest(*instants: datetime | None) -> datetime | None:
 
 
 def coming(
-    connection: sa.Connection, scope: Scope, until: datetime, limit: int, unscheduled: int
+    connection: sa.Connection, scope: Scope, until: datetime, limit: int
 ) -> list[dict[str, Any]]:
-    """Return up to `limit` actions with their next occurrence from now to `until`, in order.
+    """Return up to `limit` actions with their next occurrence up to `until`, in order.
 
-    After them come up to `unscheduled` actions whose next occurrence the next tick computes, with
-    an earlier one: new ones first. Paused actions are left out.
+    Those that are due have one before now, until a tick decides them. Paused actions have none.
     """
     at = action_cursor.c.next_occurrence_at
-    # By the instant alone, as the index has them: names would be sorted for the whole hour.
-    scheduled = _cursors(scope).where(at.between(database_now(), until)).order_by(at)
-    others = _cursors(scope).where(at < database_now(), actions.c.active).order_by(at)
-    both = (scheduled.limit(limit).subquery(), others.limit(unscheduled).subquery())
-    query = sa.union_all(*(sa.select(one) for one in both))
-    return dicts(connection, query)
-
-
-def _cursors(scope: Scope) -> sa.Select[Any]:
-    shown = (actions.c.uid, actions.c.small_app_id, actions.c.name, actions.c.plan)
-    return (
-        sa.select(*shown, action_cursor.c.next_occurrence_at)
+    shown = (actions.c.uid, actions.c.small_app_id, actions.c.name, actions.c.plan, at)
+    query = (
+        sa.select(*shown)
         .join(actions, actions.c.uid == action_cursor.c.action_uid)
-        .where(scope.has(actions.c.small_app_id))
+        .where(scope.has(actions.c.small_app_id), at <= until)
+        # By the instant alone, as the index has them: names would be sorted for the whole hour.
+        .order_by(at)
     )
+    return dicts(connection, query.limit(limit))
 
 
 def named(connection: sa.Connection, uids: Collection[UUID]) -> list[dict[str, Any]]:

@@ -40,6 +40,7 @@ from scheduler.changes.revisions import (
     begin_all,
     conclude,
     dependencies_of,
+    next_of,
 )
 from scheduler.changes.validation import (
     ChangeContext,
@@ -272,7 +273,8 @@ def _insert_all(
     done = 0
     for some in parts_of(list(zip(made, revisions, strict=True)), ACTIONS_AT_ONCE):
         rows = {one.uid: dict(revision.columns) for one, revision in some}
-        if not actions.insert(connection, author.small_app.id, rows, now, since):
+        first = next_of(connection, {one.uid: one.plan for one, _ in some}, now)
+        if not actions.insert(connection, author.small_app.id, rows, first, now, since):
             raise _refused(connection, [one for one, _ in some], author)
         audit_changes(connection, author, "create", {one.uid: one.name for one, _ in some})
         done += len(some)

@@ -17,7 +17,8 @@ from models.sql import read_clock
 from models.store import actions, audit, schema, tenants
 from models.tenant.settings import GIVEN_OWNER
 from runtime.logs.events import EventLog
-from scheduler.changes.revisions import revision_of
+from scheduler.changes.revisions import next_of, revision_of
+from scheduler.kernel_release import be_first
 
 logger = EventLog("minutebook.upkeep")
 
@@ -82,7 +83,9 @@ def give_maintenance(connection: sa.Connection, app: SmallApp, steps: Steps) -> 
     if actions.uid_named(connection, app.id, NAME) is not None:
         return False
     uid = uuid4()
-    if not actions.insert(connection, app.id, {uid: dict(revision.columns)}, now):
+    be_first(connection)
+    first = next_of(connection, {uid: revision.plan}, now)
+    if not actions.insert(connection, app.id, {uid: dict(revision.columns)}, first, now):
         return False
     made = {str(uid): {"name": NAME}}
     audit.write(connection, small_app_id=app.id, actor=OWNER, verb="action.create", objects=made)

@@ -15,6 +15,7 @@ from models.events import end_event
 from models.parsing import Reading
 from models.store import actions
 from models.store.actions import cursors
+from models.store.actions.cursors import Start
 from models.stored import document_in
 from scheduler.changes.adoption import settle
 from scheduler.changes.revisions import revise, state_of
@@ -66,7 +67,8 @@ def _follow(
     recorded += revise(connection, row, columns, renamed, now)
     if plan.active:
         on_its_way = on_its_way_since(connection, state_of(row, plan), now)
-        cursors.restart(connection, row.action_uid, now, min(now, on_its_way))
+        start = Start(min(now, on_its_way))
+        cursors.restart(connection, {row.action_uid: start}, now)
     return recorded
 
 

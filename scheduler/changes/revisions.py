@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 import sqlalchemy as sa
 
@@ -20,10 +21,13 @@ from models.action.plan import Broken, Plan
 from models.job import id_of
 from models.store import actions, clock_steps
 from models.store.actions import cursors
+from models.store.actions.cursors import Start
 from models.store.tenants.closing import closing
 from runtime.logs.events import EventLog
 from scheduler.changes.circles import Dependency
+from scheduler.decided_once import DecidedOnce
 from scheduler.foresee import foresee, on_its_way_since
+from scheduler.from_end import ends_for
 from scheduler.record import ActionRef, Decided, Recorded, State, record
 
 logger = EventLog("minutebook.tick")
@@ -99,6 +103,7 @@ class Next:
 
     row: sa.Row[Any]
     columns: Mapping[str, Any]
+    plan: Plan
     # An event action that continues looks further back, for late events.
     effective_from: datetime
 
@@ -135,15 +140,32 @@ def conclude(
     if goes_on(row, plan):
         on_its_way = on_its_way_since(connection, state_of(row, row.plan), now or instant)
         effective_from = min(instant, on_its_way)
-    return Next(row, columns, effective_from), recorded
+    return Next(row, columns, plan, effective_from), recorded
 
 
 def begin_all(connection: sa.Connection, some: Sequence[Next], instant: datetime) -> None:
     """Store revisions of actions that were decided up to `instant`, where they begin."""
     made = {one.row.action_uid: {**one.columns, "number": one.row.revision + 1} for one in some}
     actions.replace_all(connection, made, instant)
-    starts = {one.row.action_uid: one.effective_from for one in some}
-    cursors.restart_all(connection, starts, instant)
+    first = next_of(connection, {one.row.action_uid: one.plan for one in some}, instant)
+    starts = {
+        uid: Start(one.effective_from, first[uid]) for uid, one in zip(made, some, strict=True)
+    }
+    cursors.restart(connection, starts, instant)
+
+
+def next_of(
+    connection: sa.Connection, plans: Mapping[UUID, Plan], decided: datetime
+) -> dict[UUID, datetime | None]:
+    """Return the next occurrences of actions that are decided up to `decided`, by uid.
+
+    They are a tick's own answer: from then on, no tick looks at the action until it is due.
+    """
+    decisions, ends = DecidedOnce(decided), ends_for(connection, plans, decided)
+    return {
+        uid: decisions.of(plan, uid, decided, ends).next_occurrence_at
+        for uid, plan in plans.items()
+    }
 
 
 def goes_on(row: sa.Row[Any], next_plan: Plan) -> bool:

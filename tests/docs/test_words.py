@@ -19,7 +19,7 @@ WORDS = (
     "enabled", "event action", "executive summary", "failure", "lease", "look-back", "missed",
     "notice", "occurrence", "operation", "overdue", "overlap", "overtaken", "problem",
     "production", "publish", "quarantined", "small app", "staging", "status", "step", "subject",
-    "tick", "triggerer", "unscheduled", "watermark", "when",
+    "tick", "triggerer", "watermark", "when",
 )  # fmt: skip
 # Words that the pages replaced by plainer ones; code and output may still have them.
 REPLACED = re.compile(r"\b(file me|nobody|set aside|told|whoever)\b", re.I)

@@ -112,7 +112,7 @@ def revisions_of(
 def row_of(
     row: Mapping[str, Any], now: datetime, alert_after: int, app: str | None = None
 ) -> ActionRow:
-    """Return a listed action's status, with the occurrence after `now` until a tick schedules it.
+    """Return a listed action's status, with the occurrence after `now`.
 
     A paused action has no next occurrence, but `next_if_resumed_at`. `alert_after` is the number of
     failures that raise an alert, unless the action sets its own.
@@ -136,7 +136,7 @@ def row_of(
 
 
 def due_next(row: Mapping[str, Any], now: datetime) -> datetime | None:
-    """Return the next occurrence of a listed action, also until a tick schedules it.
+    """Return the next occurrence of a listed action, also until a tick decides the one now.
 
     It is stored without the calendars, which `row` has; see `closing_rows`.
     """

@@ -26,7 +26,6 @@ from views.view import Instant, View
 SOON = timedelta(hours=1)
 SHOWN = 12
 MOST_READ = 1_000
-MOST_UNSCHEDULED = 100
 # Of each state of a verdict, on every page.
 TONES = {State.OK: "good", State.ATTENTION: "warn", State.BROKEN: "bad"}
 
@@ -121,12 +120,12 @@ def _coming(
 ) -> list[tuple[datetime, dict[str, Any]]]:
     """Return the actions that are due within the next hour, in order.
 
-    The next tick computes the occurrence of one that was just stored; here it is computed at once.
+    Of what is due now and no tick has decided, the one after that.
     """
     until = now + SOON
     # Calendars may leave nothing of the first ones.
     for limit in (SHOWN, MOST_READ):
-        rows = overview.coming(connection, scope, until, limit, MOST_UNSCHEDULED)
+        rows = overview.coming(connection, scope, until, limit)
         each = ((_next_at(row, now), row) for row in closing_rows(connection, rows))
         found = [(at, row) for at, row in each if at is not None and at <= until]
         if len(rows) < limit or len(found) >= SHOWN:
@@ -135,5 +134,5 @@ def _coming(
 
 
 def _next_at(row: Mapping[str, Any], now: datetime) -> datetime | None:
-    filed = row["next_occurrence_at"]
-    return next_open(row) if filed is not None and filed >= now else next_of_plan(row, now)
+    at = row["next_occurrence_at"]
+    return next_open(row) if at >= now else next_of_plan(row, now)

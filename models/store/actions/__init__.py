@@ -13,7 +13,6 @@ from models.errors import Hint, NotFound
 from models.events import END_OF, end_event
 from models.many_rows import Change, Columns, insert_all, update_each
 from models.sql import byte_length, dicts, is_among
-from models.store.actions.cursors import UNSCHEDULED
 from models.store.actions.status import listing
 from models.store.conditions import NOT_DELETED, of_app
 from models.store.scope import Scope
@@ -34,12 +33,14 @@ def insert(
     connection: sa.Connection,
     small_app_id: int,
     revisions_of: Mapping[UUID, dict[str, Any]],
+    next_at: Mapping[UUID, datetime | None],
     now: datetime,
     created_at: datetime | None = None,
 ) -> bool:
     """Store new actions with their first revisions; their occurrences begin after `now`.
 
-    `created_at` is the instant by which their documents were completed, `now` if not given.
+    `next_at` are the first ones. `created_at` is the instant by which their documents were
+    completed, `now` if not given.
 
     A revision has name, owner, active, document, document_hash, plan (texts) and author. Returns
     False if a name is taken: the caller then rolls back.
@@ -63,12 +64,16 @@ def insert(
     if len(stored) < len(rows):
         return False
     (author,) = authors
-    _begin(connection, stored, author, at)
+    _begin(connection, stored, next_at, author, at)
     return True
 
 
 def _begin(
-    connection: sa.Connection, uids: Sequence[UUID], author: str, at: sa.ColumnElement[datetime]
+    connection: sa.Connection,
+    uids: Sequence[UUID],
+    next_at: Mapping[UUID, datetime | None],
+    author: str,
+    at: sa.ColumnElement[datetime],
 ) -> None:
     """Store the first revisions and the cursors of new actions, from their rows."""
     first = {
@@ -78,12 +83,11 @@ def _begin(
         "author": sa.literal(author, revisions.c.author.type),
         "effective_from": at,
     }
-    unscheduled = sa.literal(UNSCHEDULED, UTCDateTime())
-    began = {"watermark": at, "effective_from": at, "next_occurrence_at": unscheduled}
-    its = is_among(connection, actions.c.uid, uids)
-    for table, columns in ((revisions, first), (action_cursor, began)):
-        of_each = sa.select(actions.c.uid, *columns.values()).where(its)
-        connection.execute(sa.insert(table).from_select(["action_uid", *columns], of_each))
+    of_each = sa.select(actions.c.uid, *first.values())
+    of_each = of_each.where(is_among(connection, actions.c.uid, uids))
+    connection.execute(sa.insert(revisions).from_select(["action_uid", *first], of_each))
+    rows = [{"action_uid": uid, "next_occurrence_at": next_at[uid]} for uid in uids]
+    insert_all(connection, action_cursor, rows, {"watermark": at, "effective_from": at})
 
 
 def replace_all(

@@ -1,15 +1,14 @@
 """Read, lock and advance the cursors of actions."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import sqlalchemy as sa
 
 from models.action import DUE_DATE
-from models.column_types import UTCDateTime
 from models.many_rows import Change, select_each, update_each
 from models.sql import is_among, parts_of
 from models.store.conditions import NOT_DELETED
@@ -18,8 +17,6 @@ from models.tables import action_cursor, actions
 # A cursor with its action.
 Cursor = sa.Row[Any]
 
-# New, edited, or computed by another tz release: the next tick computes the real value.
-UNSCHEDULED = datetime(1970, 1, 1, tzinfo=UTC)
 AT_ONCE = 1_000
 
 _COLUMNS = (
@@ -254,26 +251,28 @@ def advance(connection: sa.Connection, moves: Sequence[dict[str, Any]]) -> None:
     update_each(connection, action_cursor, moves, _ADVANCED_BY, _ADVANCED)
 
 
-def restart(
-    connection: sa.Connection, uid: UUID, decided: datetime, effective_from: datetime
-) -> None:
-    """Set the watermark to `decided` and unschedule the action; see `restart_all`."""
-    restart_all(connection, {uid: effective_from}, decided)
+class Start(NamedTuple):
+    """Where the window of an action begins, which matters for events, and its next occurrence."""
+
+    effective_from: datetime
+    next_at: datetime | None = None
 
 
-def restart_all(
-    connection: sa.Connection, effective_from: Mapping[UUID, datetime], decided: datetime
-) -> None:
-    """Set the watermarks of actions to `decided` and unschedule them.
-
-    `effective_from` is where the window of each begins, which matters for events.
-    """
+def restart(connection: sa.Connection, starts: Mapping[UUID, Start], decided: datetime) -> None:
+    """Set the watermarks of actions to `decided`."""
     given = [
-        {"its_uid": uid, "its_decided": decided, "its_begin": begin}
-        for uid, begin in effective_from.items()
+        {"its_uid": uid, "its_decided": decided, "its_begin": begin, "its_next": next_at}
+        for uid, (begin, next_at) in starts.items()
     ]
-    names = {"its_uid": "action_uid", "its_decided": "watermark", "its_begin": "effective_from"}
-    update_each(connection, action_cursor, given, names, _RESTARTED)
+    update_each(connection, action_cursor, given, _RESTARTED_BY, _RESTARTED)
+
+
+_RESTARTED_BY = {
+    "its_uid": "action_uid",
+    "its_decided": "watermark",
+    "its_begin": "effective_from",
+    "its_next": "next_occurrence_at",
+}
 
 
 _RESTARTED = Change(
@@ -281,14 +280,17 @@ _RESTARTED = Change(
     lambda given: {
         "watermark": given["its_decided"],
         "effective_from": given["its_begin"],
-        "next_occurrence_at": sa.literal(UNSCHEDULED, UTCDateTime()),
+        "next_occurrence_at": given["its_next"],
         "edited_at": None,
     },
 )
 
 
-def unschedule(connection: sa.Connection, limit: int, after: UUID | None) -> UUID | None:
-    """Unschedule up to `limit` actions after the uid `after`, by uid; return the last, or None."""
+def reschedule(connection: sa.Connection, limit: int, after: UUID | None) -> UUID | None:
+    """Make up to `limit` actions due after the uid `after`, by uid; return the last, or None.
+
+    The next tick decides them from their watermarks on, and computes their next occurrences anew.
+    """
     uids = sa.select(action_cursor.c.action_uid).order_by(action_cursor.c.action_uid).limit(limit)
     if after is not None:
         uids = uids.where(action_cursor.c.action_uid > after)
@@ -299,7 +301,7 @@ def unschedule(connection: sa.Connection, limit: int, after: UUID | None) -> UUI
         sa.update(action_cursor)
         .where(action_cursor.c.action_uid.in_(batch))
         .where(action_cursor.c.next_occurrence_at.is_not(None))
-        .values(next_occurrence_at=UNSCHEDULED)
+        .values(next_occurrence_at=action_cursor.c.watermark)
     )
     return batch[-1]
 

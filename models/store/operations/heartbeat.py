@@ -117,13 +117,11 @@ def _went_back(row: Any, key: AttemptKey) -> str | None:
     return None if row.secret == key.secret else f"had its attempt {key.attempt} claimed again"
 
 
-def note_went_back(connection: sa.Connection, error: LeaseLost) -> None:
+def note_went_back(connection: sa.Connection, error: DatabaseWentBack) -> None:
     """Write that an attempt lacked its claim: a fact for the verdict, and the row's reason.
 
-    What has begun is not overtaken. Nothing is written for another LeaseLost.
+    What has begun is not overtaken.
     """
-    if not isinstance(error, DatabaseWentBack):
-        return
     began = sa.func.coalesce(operations.c.first_started_at, database_now())
     its_row = sa.update(operations).where(operations.c.id == error.operation_id)
     reason = f"{WENT_BACK}: attempt {error.attempt} had begun"

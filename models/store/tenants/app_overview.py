@@ -7,7 +7,6 @@ import sqlalchemy as sa
 from models.celery_task import HandOver
 from models.operation import OperationState
 from models.sql import dicts, stands_in
-from models.store.actions.cursors import UNSCHEDULED
 from models.store.conditions import NOT_DELETED
 from models.store.tenants.closing import closing_rows, next_open
 from models.stored import document_in
@@ -148,10 +147,10 @@ def domains_of(connection: sa.Connection, small_app_id: int) -> list[dict[str, A
 
 
 def _next(connection: sa.Connection, small_app_id: int) -> dict[str, Any] | None:
-    """Return the clock action that is due next, among those that a tick has scheduled."""
-    # What is filed of those with calendars may lie before the first that they leave.
+    """Return the clock action that is due next."""
+    # What is stored of those with calendars may lie before the first that they leave.
     for limit in NEXT_READ:
-        rows = _filed(connection, small_app_id, limit)
+        rows = _stored(connection, small_app_id, limit)
         due = [(at, row["name"]) for row in rows if (at := next_open(row)) is not None]
         at, name = min(due, default=(None, None))
         if at is not None and (len(rows) < limit or at <= rows[-1]["next_occurrence_at"]):
@@ -159,15 +158,15 @@ def _next(connection: sa.Connection, small_app_id: int) -> dict[str, Any] | None
     return None if at is None else {"action": name, "at": at}
 
 
-def _filed(connection: sa.Connection, small_app_id: int, limit: int) -> list[dict[str, Any]]:
-    """Return up to `limit` clock actions by what is filed as their next occurrence."""
+def _stored(connection: sa.Connection, small_app_id: int, limit: int) -> list[dict[str, Any]]:
+    """Return up to `limit` clock actions by what is stored as their next occurrence."""
     plan = sa.type_coerce(actions.c.plan, sa.Text).label("plan")
     shown = (actions.c.uid, actions.c.name, actions.c.small_app_id, plan)
     query = (
         sa.select(*shown, action_cursor.c.next_occurrence_at)
         .join(action_cursor, action_cursor.c.action_uid == actions.c.uid)
         .where(actions.c.small_app_id == small_app_id, actions.c.deleted_at.is_(None))
-        .where(action_cursor.c.next_occurrence_at > UNSCHEDULED)
+        .where(action_cursor.c.next_occurrence_at.is_not(None))
         .order_by(action_cursor.c.next_occurrence_at, actions.c.name)
         .limit(limit)
     )

@@ -11,7 +11,6 @@ import sqlalchemy as sa
 
 from models.operation import DONE, ENDED, OperationState
 from models.sql import stands_in
-from models.store.actions.cursors import UNSCHEDULED
 from models.store.operations.eta import Eta, left_of
 from models.store.tenants.closing import closing_rows, next_open
 from models.stored import document_in
@@ -204,7 +203,7 @@ def _data(connection: sa.Connection, small_app_ids: Collection[int]) -> dict[int
         new = _Data({"next_run_at": None, "data_updated_at": row["published"]}, row["refreshed"])
         of_app = found.setdefault(row["small_app_id"], new).columns
         known = of_app["next_run_at"]
-        # What is filed of those with calendars may lie before the first that they leave.
+        # What is stored of those with calendars may lie before the first that they leave.
         is_earlier = row["document"] and (known is None or row["next_occurrence_at"] < known)
         if is_earlier and _refreshes(row["document"]):
             of_app["next_run_at"] = min(filter(None, (known, next_open(row))), default=None)
@@ -236,7 +235,7 @@ def _data_of(small_app_ids: tuple[int, ...]) -> sa.Select[Any]:
         .where(sa.text(REFRESHING))
         # In words that no index has: by that of the active ones, SQLite would read each document.
         .where(sa.case((actions.c.active, 1)) == 1)
-        .where(action_cursor.c.next_occurrence_at > UNSCHEDULED)
+        .where(action_cursor.c.next_occurrence_at.is_not(None))
         .subquery()
     )
     at = refreshing.c.next_occurrence_at

@@ -60,7 +60,7 @@ def closing_rows(
 
 
 def next_open(row: Mapping[str, Any]) -> datetime | None:
-    """Return when an action of `closing_rows` is due next: it was filed without its calendars."""
+    """Return when an action of `closing_rows` is due next: it was stored without its calendars."""
     at: datetime | None = row["next_occurrence_at"]
     if at is None or not names_calendars(row["plan"]):
         return at

@@ -232,8 +232,9 @@ class Furnished:
     def _run_healthy(self) -> None:
         id = operation_id(self.healthy.uid, NOON)
         with self.engine.begin() as connection:
-            assert isinstance(claim(connection, id, 1, "tests", alerts=NO_ALERTS), Claim)
-        maintain(self._context(id))
+            found = claim(connection, id, 1, "tests", alerts=NO_ALERTS)
+        assert isinstance(found, Claim)
+        maintain(self._context(found.key))
         success = Ending(OperationState.SUCCESS)
         with self.engine.begin() as connection:
             assert end(connection, id, 1, success, alerts=NO_ALERTS).state == "success"
@@ -246,16 +247,16 @@ class Furnished:
             assert told.verdict == "success"
             assert tokens.bearer_of(connection, "mbt_0_x", TokenKind.TOKEN) is None
 
-    def _context(self, id: UUID) -> WorkContext:
+    def _context(self, key: AttemptKey) -> WorkContext:
         """Return a context of maintenance that keeps rows for an hour."""
         hour = 1 / 24
         kept = {"operations_days": hour, "snapshots": 0}
         retention = self.settings.retention.model_copy(update=kept)
         return WorkContext(
-            operation_id=id,
+            operation_id=key.id,
             occurrence_at=NOON,
-            attempt=1,
-            key=AttemptKey(id, 1),
+            attempt=key.attempt,
+            key=key,
             subject=None,
             triggerer="tests",
             parameters=None,  # type: ignore[arg-type]

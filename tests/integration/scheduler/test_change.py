@@ -510,3 +510,36 @@ def test_documents_that_all_stay_lock_no_dependencies(engine: sa.Engine) -> None
         apply_all(engine, documents, author())
 
     assert not [one for one in statements if "small_apps" in one and "FOR " in one]
+
+
+NEXT = [
+    pytest.param({"cron_rule": "0 4 * * *", "timezone": "UTC"}, {}, id="cron"),
+    pytest.param({"cron_rule": "0 4 * * *", "jitter": "PT1H"}, {}, id="jitter"),
+    pytest.param({"every": "PT1H"}, {}, id="interval"),
+    pytest.param({"every": "PT1H", "from": "end"}, {}, id="from the end"),
+    pytest.param({"due_date": "2199-01-01T00:00:00Z"}, {}, id="due date"),
+    pytest.param({"on": "instance.user.created"}, {}, id="event"),
+    pytest.param({"cron_rule": "* * * * *"}, {"active": False}, id="paused"),
+]
+
+
+@pytest.mark.parametrize(("when", "more"), NEXT)
+def test_what_is_stored_has_the_next_occurrence_that_a_tick_computes(
+    engine: sa.Engine, when: dict[str, str], more: dict[str, Any]
+) -> None:
+    """No tick decides it before; a tick that does so at once computes the same."""
+    action = make_action(engine, when=when, **more)
+    stored = cursor_of(engine, action)
+    before = tick(engine, stored["watermark"], Sweeper(MINUTE, NO_ALERTS), STEPS)
+    apply_all(engine, [make_document(when=when, description="changed", **more)], author())
+    edited = cursor_of(engine, action)
+    with engine.begin() as connection:
+        cursors.reschedule(connection, 10, None)
+    after = tick(engine, edited["watermark"], Sweeper(MINUTE, NO_ALERTS), STEPS)
+
+    is_due = "on" not in when and not more
+    assert before.decided == 0
+    assert (edited["next_occurrence_at"] is not None) == (after.decided == 1) == is_due
+    assert cursor_of(engine, action)["next_occurrence_at"] == edited["next_occurrence_at"]
+    if "from" not in when:
+        assert stored["next_occurrence_at"] == edited["next_occurrence_at"]

@@ -16,7 +16,7 @@ from models.fingerprint import str_to_uuid
 from models.sql import read_clock
 from models.store import facts
 from models.store.actions import set_aside_actions
-from models.store.actions.cursors import UNSCHEDULED, lock
+from models.store.actions.cursors import lock
 from models.store.notices.alerting import NO_ALERTS
 from models.store.retention import prune_operations
 from models.tables import (
@@ -534,7 +534,7 @@ class TestEdits:
         apply_all(engine, [make_document()], author())
         run_tick(engine, now + MINUTE)
 
-        assert (at_event, filed) == (UNSCHEDULED, None)
+        assert (at_event, filed) == (None, None)
         assert cursor_of(engine, action)["next_occurrence_at"] is not None
         assert {row["subject"] for row in rows_of(engine, action)} <= {None}
 

@@ -1,4 +1,4 @@
-"""A new tz release unschedules every action; an older one decides nothing, wherever it runs."""
+"""A new tz release has every action decided anew; an older one decides nothing anywhere."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -9,7 +9,6 @@ import sqlalchemy as sa
 from cron import tz_release
 from models.sql import read_clock
 from models.store import facts
-from models.store.actions.cursors import UNSCHEDULED
 from models.store.facts import KERNEL, TZ_RELEASE
 from models.tables import action_cursor, backfills, missed_spans, operations
 from runtime.database import reading
@@ -36,7 +35,8 @@ def set_fact(engine: sa.Engine, key: str, value: str) -> None:
 
 def filed(engine: sa.Engine) -> int:
     """Return how many actions have a computed next occurrence."""
-    query = sa.select(sa.func.count()).where(action_cursor.c.next_occurrence_at > UNSCHEDULED)
+    is_computed = action_cursor.c.next_occurrence_at > action_cursor.c.watermark
+    query = sa.select(sa.func.count()).where(is_computed)
     with reading(engine) as connection:
         return connection.execute(query).scalar_one()
 
@@ -162,7 +162,7 @@ def test_a_killed_adoption_is_completed_by_the_next_daemon(
     run_tick(engine, SEVEN)
     release(monkeypatch, "2026b")
     with monkeypatch.context() as patch:
-        patch.setattr(kernel_release, "_unschedule_all", killed)
+        patch.setattr(kernel_release, "_reschedule_all", killed)
         with pytest.raises(KeyboardInterrupt):
             adopt_release(engine)
 

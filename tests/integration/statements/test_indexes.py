@@ -109,7 +109,7 @@ def test_a_clock_that_went_back(filled: Filled, statements: Statements) -> None:
 
 def test_a_new_release_files_anew_in_batches(filled: Filled, statements: Statements) -> None:
     with statements.captured(), filled.engine.connect() as connection:
-        cursors.unschedule(connection, 100, filled.due[0])
+        cursors.reschedule(connection, 100, filled.due[0])
 
     assert_indexed(statements)
 
@@ -344,7 +344,7 @@ def test_an_overview_reads_what_it_shows(filled: Filled, statements: Statements)
     with statements.captured(), reading(filled.engine) as connection:
         matters_of(connection, WHOLE_INSTALLATION, timedelta(hours=1), filled.now, 12)
         overview.running(connection, WHOLE_INSTALLATION, 12)
-        overview.coming(connection, WHOLE_INSTALLATION, filled.now + timedelta(hours=1), 12, 100)
+        overview.coming(connection, WHOLE_INSTALLATION, filled.now + timedelta(hours=1), 12)
 
     assert_indexed(statements, "operations_troubled", "operations_overdue", "action_cursor_due")
 
