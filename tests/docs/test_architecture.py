@@ -1,4 +1,4 @@
-"""The pictures of docs/explanation/architecture.md are what the imports are."""
+"""The pictures of docs/explanation/architecture.md and tick.md are what the imports are."""
 
 import re
 from functools import cache
@@ -9,6 +9,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/explanation/architecture.md").read_text(encoding="utf-8")
+WAY = (ROOT / "docs/explanation/tick.md").read_text(encoding="utf-8")
+# Files of the way that other changes are about to make.
+NOT_YET = {"models/store/operations/record.py"}
 # Migrations stand below and above `models`: they import its column types, and it runs them.
 UNDRAWN = {"migrations"}
 # The command `minutebook` is installed as a module of the public face.
@@ -18,7 +21,8 @@ ROOMS = sorted(
     for folder in ROOT.iterdir()
     if (folder / "__init__.py").exists() and folder.name != "tests"
 )
-ROOMS_PICTURE, WAY_PICTURE = re.findall(r"```mermaid\n(.*?)```", PAGE, re.S)
+(ROOMS_PICTURE,) = re.findall(r"```mermaid\n(.*?)```", PAGE, re.S)
+(WAY_PICTURE,) = re.findall(r"```mermaid\n(.*?)```", WAY, re.S)
 Edge = tuple[str, str]
 
 
@@ -79,6 +83,8 @@ def test_every_arrow_between_rooms_is_an_import() -> None:
 def test_each_solid_arrow_of_the_way_is_an_import(arrow: Edge) -> None:
     importer, imported = map(module_of, arrow)
 
+    if NOT_YET & {*arrow}:
+        return
     assert imports().direct_import_exists(importer=importer, imported=imported)
 
 
@@ -89,11 +95,15 @@ def test_each_dashed_arrow_of_the_way_joins_two_files() -> None:
     assert all((ROOT / path).is_file() for arrow in dashed for path in arrow)
 
 
-def test_each_place_that_the_page_names_is_there() -> None:
-    named = re.findall(r"`((?:[a-z_]+/)+(?:[a-z_]+\.py)?)`", PAGE)
+def test_each_place_that_the_pages_name_is_there() -> None:
+    named = re.findall(r"`((?:[a-z_]+/)+(?:[a-z_]+\.py)?)`", PAGE + WAY)
 
     assert len(named) > 15
-    assert [path for path in named if not (ROOT / path).exists()] == []
+    assert [path for path in named if not (ROOT / path).exists() and path not in NOT_YET] == []
+
+
+def test_what_is_not_there_yet_is_not_there() -> None:
+    assert {path for path in NOT_YET if (ROOT / path).exists()} == set()
 
 
 def test_a_newcomer_reads_the_page_in_five_minutes() -> None:
