@@ -120,7 +120,8 @@ def _skipping(decided: Sequence[Decided]) -> list[UUID]:
     return [
         one.action.uid
         for one in decided
-        if one.plan.policy.overlap == "skip" and one.plan.policy.catch_up == "latest"
+        if one.decision.due
+        and (one.plan.policy.overlap, one.plan.policy.catch_up) == ("skip", "latest")
     ]
 
 
