@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -11,7 +11,13 @@ import sqlalchemy as sa
 from models.column_types import UTCDateTime
 from models.sql import database_now, read_clock
 from models.store import presence
-from models.store.conditions import IS_ACTIVE_BACKFILL, IS_OWED, IS_RUNNING, NEVER_STARTED
+from models.store.conditions import (
+    IS_ACTIVE_BACKFILL,
+    IS_OWED,
+    IS_RUNNING,
+    IS_UNSTARTED,
+    NEVER_STARTED,
+)
 from models.store.facts import (
     KERNEL,
     LAST_NOW,
@@ -59,12 +65,12 @@ class Repairs(NamedTuple):
     """The parts of a sweep: those for which a tick found work."""
 
     stale: bool
-    stranded: bool
-    doubtful: bool
-    sendable: bool
     overdue: bool
     notices: bool
     backfills: bool
+    stranded: bool = False
+    doubtful: bool = False
+    sendable: bool = False
 
 
 EVERYTHING = Repairs(*[True] * len(Repairs._fields))
@@ -99,7 +105,7 @@ def _first(column: sa.ColumnElement[Any], *where: Any) -> Any:
 def _looking() -> sa.Select[Any]:
     """Return the one query of an idle tick.
 
-    It reads only the ends of indexes; beyond them, only once something may be sent.
+    It reads only the ends of indexes.
     """
     not_before, beat = operations.c.not_before, operations.c.heartbeat_at
     beating = IS_RUNNING & beat.is_not(None)
@@ -108,12 +114,9 @@ def _looking() -> sa.Select[Any]:
     at = sa.bindparam("at", type_=UTCDateTime())
     now = sa.func.coalesce(at, database_now(), type_=UTCDateTime())
     first_unstarted = _first(not_before, sa.text(SENDABLE))
-
-    def is_any(*where: Any) -> sa.ColumnElement[bool]:
-        found = sa.select(operations.c.id).where(*where).order_by(not_before).limit(1)
-        is_due = first_unstarted <= database_now()
-        return sa.case((is_due, found.scalar_subquery().is_not(None)), else_=sa.false())
-
+    waiting = sa.select(operations.c.waiting_for).where(
+        operations.c.waiting_for.is_not(None), IS_UNSTARTED
+    )
     asked: list[Any] = [
         now,
         fact_query(LAST_NOW).scalar_subquery(),
@@ -123,21 +126,33 @@ def _looking() -> sa.Select[Any]:
         _first(action_cursor.c.next_occurrence_at) <= now,
         _first(actions.c.small_app_id, actions.c.event.is_not(None)),
         first_unstarted,
+        first_unstarted <= database_now(),
+        waiting.exists(),
     ]
     is_silent = _first(beat, beating) < database_now(-lease_s)
-    repairs: dict[str, Any] = {
-        "stale": is_silent | (last_beat > database_now(lease_s)),
-        "stranded": STRANDED.exists(),
-        "doubtful": is_any(*IN_DOUBT),
-        "sendable": is_any(*READY, not_before <= database_now()),
-        "overdue": _first(operations.c.recorded_at, NEVER_STARTED) < database_now(late_s),
-        "notices": _first(notices.c.not_before, IS_OWED) <= database_now(),
-        "backfills": _first(backfills.c.not_before, IS_ACTIVE_BACKFILL) <= database_now(),
-    }
-    return sa.select(*asked, *(repairs[part] for part in Repairs._fields))
+    # The first ones of `Repairs`.
+    repairs = [
+        is_silent | (last_beat > database_now(lease_s)),
+        _first(operations.c.recorded_at, NEVER_STARTED) < database_now(late_s),
+        _first(notices.c.not_before, IS_OWED) <= database_now(),
+        _first(backfills.c.not_before, IS_ACTIVE_BACKFILL) <= database_now(),
+    ]
+    return sa.select(*asked, *repairs)
 
 
-_LOOK = _looking()
+def _looking_closer() -> sa.Select[Any]:
+    """Return the query of the last ones of `Repairs`, once something is unsent or waits."""
+    not_before = operations.c.not_before
+
+    def first(*where: Any) -> Any:
+        found = sa.select(operations.c.id).where(*where).order_by(not_before)
+        return found.limit(1).scalar_subquery()
+
+    is_sendable = first(*READY, not_before <= database_now()).is_not(None)
+    return sa.select(STRANDED.exists(), first(*IN_DOUBT).is_not(None), is_sendable)
+
+
+_LOOK, _LOOK_CLOSER = _looking(), _looking_closer()
 
 
 def look(
@@ -149,16 +164,15 @@ def look(
     """
     asked = {"at": at, "lease_s": lease.total_seconds(), "late_s": -overdue.total_seconds()}
     now, last, winding, *rest = connection.execute(_LOOK, asked).one()
-    kernel, tz, due, event_app, unstarted, *parts = rest
-    found = Found(
-        now, instant_in(last), bool(winding), bool(due), event_app is not None,
-        (kernel, tz), Repairs(*map(bool, parts)),
-    )  # fmt: skip
-    if unstarted is None:
-        return found
-    queued = reserve.queued(connection)
+    kernel, tz, due, event_app, unstarted, is_unsent, waits, *parts = rest
+    closer = connection.execute(_LOOK_CLOSER).one() if is_unsent or waits else ()
+    repairs = Repairs(*map(bool, [*parts, *closer]))
+    queued = () if unstarted is None else reserve.queued(connection)
     listened = presence.listened_queues(connection, presence.GONE) if queued else frozenset()
-    return replace(found, queued=queued, listened=listened)
+    return Found(
+        now, instant_in(last), bool(winding), bool(due), event_app is not None,
+        (kernel, tz), repairs, queued, listened,
+    )  # fmt: skip
 
 
 def hold_last_now(connection: sa.Connection) -> datetime | None:
