@@ -191,7 +191,9 @@ def park(engine: sa.Engine, uids: Sequence[UUID]) -> None:
 
 def _move(engine: sa.Engine, uids: Sequence[UUID], watermark: datetime, at: datetime) -> None:
     with engine.begin() as connection:
-        moves = [{"uid": uid, "until": watermark, "next_at": at} for uid in uids]
+        moves = [
+            {"action_uid": uid, "watermark": watermark, "next_occurrence_at": at} for uid in uids
+        ]
         cursors.advance(connection, moves)
 
 

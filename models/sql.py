@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -62,6 +62,13 @@ def read_clock(connection: sa.Connection) -> datetime:
     """Return the database's clock, aware UTC: the `now` of a tick, request or command."""
     now: datetime = connection.execute(sa.select(database_now())).scalar_one()
     return now
+
+
+class Columns(Protocol):
+    """Columns by name, of a table or an alias."""
+
+    def __getitem__(self, key: str, /) -> sa.ColumnElement[Any]:
+        """Return the column of that name."""
 
 
 def dicts(connection: sa.Connection, query: sa.Executable) -> list[dict[str, Any]]:

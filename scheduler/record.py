@@ -149,9 +149,9 @@ def advance(connection: sa.Connection, decided: Sequence[Decided]) -> None:
     """Move the cursors to the ends of the decisions."""
     moves = [
         {
-            "uid": one.action.uid,
-            "until": one.decision.watermark,
-            "next_at": one.decision.next_occurrence_at,
+            "action_uid": one.action.uid,
+            "watermark": one.decision.watermark,
+            "next_occurrence_at": one.decision.next_occurrence_at,
         }
         for one in decided
     ]

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.many_rows import append_all
+from models.bulk_sql import insert_all
 from models.sql import database_now
 from models.store.scope import Scope
 from models.tables import actions, audit, operations, small_apps, tokens
@@ -27,7 +27,7 @@ def write(
     given = {"small_app_id": small_app_id, "actor": actor, "verb": verb}
     same = {name: sa.literal(value, audit.c[name].type) for name, value in given.items()}
     rows = [{"object": name, "details": details} for name, details in objects.items()]
-    append_all(connection, audit, rows, {**same, "at": database_now()})
+    insert_all(connection, audit, rows, {**same, "at": database_now()})
 
 
 def listed(

@@ -12,8 +12,8 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.action.plan import Plan
+from models.bulk_sql import given
 from models.column_types import UTCDateTime
-from models.many_rows import Change, update_each
 from models.operation import OperationState
 from models.sql import is_among, parts_of
 from models.store.actions.missed import spans
@@ -69,15 +69,10 @@ def wind_back(connection: sa.Connection, now: datetime, uids: Sequence[UUID]) ->
     moved = sa.update(action_cursor).where(is_among(connection, action_cursor.c.action_uid, uids))
     values = {"watermark": now, "next_occurrence_at": _due_from(sa.literal(now, UTCDateTime()))}
     connection.execute(moved.values(values))
-    moves = [{"uid": uid, "until": first_at - SECOND} for uid, first_at in again.items()]
-    update_each(connection, action_cursor, moves, _DECIDED_BY, _DECIDED)
-
-
-_DECIDED_BY = {"uid": "action_uid", "until": "watermark"}
-_DECIDED = Change(
-    lambda row, given: [row["action_uid"] == given["uid"]],
-    lambda given: {"watermark": given["until"]},
-)
+    until = given(action_cursor, "action_uid", "watermark")
+    decided = sa.update(action_cursor).where(action_cursor.c.action_uid == until.c.action_uid)
+    rows = [{"action_uid": uid, "watermark": at - SECOND} for uid, at in again.items()]
+    connection.execute(decided.values(watermark=until.c.watermark), {"given": rows})
 
 
 def _cut_spans(

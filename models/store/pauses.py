@@ -13,9 +13,8 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.carriers import HTTP, OURS
-from models.many_rows import Columns
 from models.operation import OperationState
-from models.sql import database_now, insert_ignoring, is_among, stands_in
+from models.sql import Columns, database_now, insert_ignoring, is_among, stands_in
 from models.store.conditions import IS_UNSTARTED
 from models.tables import operations, pauses
 

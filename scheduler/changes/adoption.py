@@ -170,7 +170,8 @@ def set_aside(
     recorded = _decided_before(connection, row, until, now)
     # The repairing change begins there, even after the clock went back.
     until = max(until, row.watermark)
-    cursors.advance(connection, [{"uid": row.action_uid, "until": until, "next_at": None}])
+    move = {"action_uid": row.action_uid, "watermark": until, "next_occurrence_at": None}
+    cursors.advance(connection, [move])
     actions.set_aside(connection, row.action_uid, reason_of(error))
     return recorded
 

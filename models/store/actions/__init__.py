@@ -2,16 +2,15 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
+from models.bulk_sql import given, insert_all
 from models.column_types import UTCDateTime
 from models.errors import Hint, NotFound
 from models.events import END_OF, end_event
-from models.many_rows import Change, Columns, insert_all, update_each
 from models.sql import byte_length, dicts, is_among
 from models.store.actions.status import listing
 from models.store.conditions import NOT_DELETED, of_app
@@ -100,29 +99,23 @@ def replace_all(
     if not revisions_of:
         return
     own = {"number", "author"}
-    names = tuple(name for name in next(iter(revisions_of.values())) if name not in own)
-    keys = {"its_uid": "uid", "its_now": "updated_at", "its_number": "revision"}
-    given = [
-        {"its_uid": uid, "its_now": now} | {f"its_{name}": one[name] for name in ("number", *names)}
+    current = [
+        {"uid": uid, "revision": one["number"]}
+        | {name: value for name, value in one.items() if name not in own}
         for uid, one in revisions_of.items()
     ]
-    keys |= {f"its_{name}": name for name in names}
-    update_each(connection, actions, given, keys, _replaces(names))
+    new = given(actions, *current[0])
+    replaced = sa.update(actions).where(actions.c.uid == new.c.uid)
+    values = {one.name: one for one in new.c if one.name != "uid"}
+    connection.execute(
+        replaced.values(updated_at=now, set_aside=None, **values), {"given": current}
+    )
     stored = ("number", "document", "plan", "author")
     rows = [
         {"action_uid": uid} | {name: one[name] for name in stored}
         for uid, one in revisions_of.items()
     ]
     insert_all(connection, revisions, rows, {"effective_from": sa.literal(now, UTCDateTime())})
-
-
-@lru_cache(maxsize=8)
-def _replaces(names: tuple[str, ...]) -> Change:
-    def values(given: Columns) -> dict[str, Any]:
-        own = {"revision": given["its_number"], "updated_at": given["its_now"], "set_aside": None}
-        return own | {name: given[f"its_{name}"] for name in names}
-
-    return Change(lambda row, given: [row["uid"] == given["its_uid"]], values)
 
 
 def set_aside(connection: sa.Connection, uid: UUID, reason: str) -> None:

@@ -9,7 +9,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.action import DUE_DATE
-from models.many_rows import Change, select_each, update_each
+from models.bulk_sql import given
 from models.sql import is_among, parts_of
 from models.store.conditions import NOT_DELETED
 from models.tables import action_cursor, actions
@@ -112,8 +112,7 @@ def named(
 
     Locks are taken in the order of the uids, so that two callers never deadlock.
     """
-    there = _each_named(connection, small_app_id, names, sa.select(actions.c.uid))
-    uids = sorted((row.uid for row in there), key=attrgetter("int"))
+    uids = sorted(_uids_named(connection, small_app_id, names), key=attrgetter("int"))
     found: dict[str, sa.Row[Any]] = {}
     for part in parts_of(uids, AT_ONCE):
         rows = lock_all(connection, part) if locks else _read_locked(connection, part)
@@ -140,7 +139,11 @@ def seen_named(
     connection: sa.Connection, small_app_id: int, names: Sequence[str]
 ) -> dict[str, sa.Row[Any]]:
     """Return what documents of these names are compared with, by name, without a lock."""
-    return {row.name: row for row in _each_named(connection, small_app_id, names, _SEEN)}
+    found: dict[str, sa.Row[Any]] = {}
+    for some in parts_of(list(_uids_named(connection, small_app_id, names)), AT_ONCE):
+        seen = _SEEN.where(is_among(connection, actions.c.uid, some))
+        found |= {row.name: row for row in connection.execute(seen)}
+    return found
 
 
 def are_as_seen(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> bool:
@@ -168,18 +171,23 @@ def _left_alone(connection: sa.Connection, uids: Sequence[UUID]) -> tuple[int, .
     return tuple(connection.execute(query).one())
 
 
-def _each_named(
-    connection: sa.Connection, small_app_id: int, names: Sequence[str], query: sa.Select[Any]
-) -> Iterator[sa.Row[Any]]:
-    """Yield what a query finds of the small app's actions of these names.
+def _uids_named(
+    connection: sa.Connection, small_app_id: int, names: Sequence[str]
+) -> Iterator[UUID]:
+    """Yield the uids of the small app's actions of these names, each of which is looked up.
 
-    Its conditions are in words that no partial index has: until its first analysis, PostgreSQL
+    The conditions are in words that no partial index has: until its first analysis, PostgreSQL
     takes those for empty, and would read all actions of the small app for each name.
     """
     is_there = sa.case((NOT_DELETED, 1)) == 1
-    wanted = query.where(actions.c.small_app_id == small_app_id, is_there)
+    wanted = given(actions, "name")
+    its_uid = sa.select(actions.c.uid).where(
+        actions.c.small_app_id == small_app_id, is_there, actions.c.name == wanted.c.name
+    )
+    query = sa.select(its_uid.limit(1).scalar_subquery()).select_from(wanted)
     for some in parts_of(names, AT_ONCE):
-        yield from connection.execute(select_each(connection, wanted, actions.c.name, some))
+        rows = {"given": [{"name": name} for name in some]}
+        yield from (uid for uid in connection.execute(query, rows).scalars() if uid is not None)
 
 
 def lock_all(connection: sa.Connection, uids: Sequence[UUID]) -> Sequence[sa.Row[Any]]:
@@ -230,25 +238,24 @@ def _read_locked(
     return connection.execute(query.order_by(action_cursor.c.next_occurrence_at)).all()
 
 
-_ADVANCED_BY = {"uid": "action_uid", "until": "watermark", "next_at": "next_occurrence_at"}
-# The same object each time, so that its statement is made once.
-_ADVANCED = Change(
-    lambda row, given: [row["action_uid"] == given["uid"]],
-    lambda given: {
-        "watermark": given["until"],
-        "next_occurrence_at": given["next_at"],
-        "edited_at": None,
-    },
-    is_locked=True,
+_MOVES = given(action_cursor, "action_uid", "watermark", "next_occurrence_at")
+_ADVANCED = (
+    sa.update(action_cursor)
+    .where(action_cursor.c.action_uid == _MOVES.c.action_uid)
+    .values(
+        watermark=_MOVES.c.watermark,
+        next_occurrence_at=_MOVES.c.next_occurrence_at,
+        edited_at=None,
+    )
 )
 
 
 def advance(connection: sa.Connection, moves: Sequence[dict[str, Any]]) -> None:
     """Write watermark and next_occurrence_at of many actions, whose cursors the caller has locked.
 
-    Each move has `uid`, `until` (the watermark) and `next_at`. Pending edits are cleared.
+    Each move has `action_uid`, `watermark` and `next_occurrence_at`. Pending edits are cleared.
     """
-    update_each(connection, action_cursor, moves, _ADVANCED_BY, _ADVANCED)
+    connection.execute(_ADVANCED, {"given": moves})
 
 
 class Start(NamedTuple):
@@ -259,30 +266,24 @@ class Start(NamedTuple):
 
 
 def restart(connection: sa.Connection, starts: Mapping[UUID, Start], decided: datetime) -> None:
-    """Set the watermarks of actions to `decided`."""
-    given = [
-        {"its_uid": uid, "its_decided": decided, "its_begin": begin, "its_next": next_at}
+    """Set the watermarks of actions, whose cursors are locked, to `decided`."""
+    rows = [
+        {"action_uid": uid, "effective_from": begin, "next_occurrence_at": next_at}
         for uid, (begin, next_at) in starts.items()
     ]
-    update_each(connection, action_cursor, given, _RESTARTED_BY, _RESTARTED)
+    connection.execute(_RESTARTED, {"given": rows, "decided": decided})
 
 
-_RESTARTED_BY = {
-    "its_uid": "action_uid",
-    "its_decided": "watermark",
-    "its_begin": "effective_from",
-    "its_next": "next_occurrence_at",
-}
-
-
-_RESTARTED = Change(
-    lambda row, given: [row["action_uid"] == given["its_uid"]],
-    lambda given: {
-        "watermark": given["its_decided"],
-        "effective_from": given["its_begin"],
-        "next_occurrence_at": given["its_next"],
-        "edited_at": None,
-    },
+_STARTS = given(action_cursor, "action_uid", "effective_from", "next_occurrence_at")
+_RESTARTED = (
+    sa.update(action_cursor)
+    .where(action_cursor.c.action_uid == _STARTS.c.action_uid)
+    .values(
+        watermark=sa.bindparam("decided", type_=action_cursor.c.watermark.type),
+        effective_from=_STARTS.c.effective_from,
+        next_occurrence_at=_STARTS.c.next_occurrence_at,
+        edited_at=None,
+    )
 )
 
 

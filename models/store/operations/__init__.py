@@ -8,10 +8,10 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from models.bulk_sql import insert_all
 from models.errors import Hint, NotFound
-from models.many_rows import Columns, append_all, insert_all, insert_new
 from models.operation import REQUESTED, TROUBLED, UNSTARTED, OperationState
-from models.sql import begins_id, database_now, dicts, is_among, stands_in
+from models.sql import Columns, begins_id, database_now, dicts, is_among, stands_in
 from models.store.conditions import IS_RUNNING
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.stored import uuid_in
@@ -80,9 +80,9 @@ def record_missed(
     count = 0
     if rows:
         ended = {name: database_now() for name in ("recorded_at", "not_before", "finished_at")}
-        count = insert_new(connection, operations, rows, ended)
+        count = len(insert_all(connection, operations, rows, ended))
     if spans:
-        append_all(connection, missed_spans, spans, {"recorded_at": database_now()})
+        insert_all(connection, missed_spans, spans, {"recorded_at": database_now()})
         count += sum(span["count"] for span in spans)
     return count
 
@@ -92,13 +92,11 @@ def is_requested(row: Columns) -> sa.ColumnElement[bool]:
     return stands_in(row["cause"], REQUESTED)
 
 
-def is_being_sent(row: Columns) -> sa.ColumnElement[bool]:
-    """Return the condition that an operation is being sent to the user's own application.
-
-    It must not count as not run until the outcome of the sending is known.
-    """
-    is_pending = stands_in(row["state"], {OperationState.PENDING})
-    return sa.and_(is_pending, row["handing_at"].is_not(None))
+# It is being sent to the user's own application, and must not count as not run until the outcome of
+# the sending is known.
+IS_BEING_SENT = sa.and_(
+    stands_in(operations.c.state, {OperationState.PENDING}), operations.c.handing_at.is_not(None)
+)
 
 
 def active_operations(connection: sa.Connection, uid: UUID) -> list[dict[str, Any]]:

@@ -27,7 +27,7 @@ from models.store.operations.external_end import hand_over
 from models.store.operations.put_back import TriedRow, failed
 from models.store.operations.reserve import SENT_ONCE_MORE, Message
 from models.store.operations.start_checks import refuse, why_not
-from models.store.operations.take import is_wanted, recorded_of
+from models.store.operations.take import recorded_of
 from models.store.operations.transitions import PENDING, fenced, move
 from models.tables import SENDABLE, operations, revisions, small_apps
 from models.values import format_instant
@@ -104,7 +104,7 @@ _READY = (
         operations.c.occurrence_at,
         operations.c.subject,
         operations.c.triggerer,
-        is_wanted(operations.c).label("is_wanted"),
+        IS_WANTED.label("is_wanted"),
         revisions.c.plan,
         small_apps.c.trust,
         small_apps.c.name.label("app"),

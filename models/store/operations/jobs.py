@@ -1,5 +1,6 @@
 """Read the operations of jobs: those to hand out, and those that a worker holds."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -13,7 +14,6 @@ from minutebook.lease import CANCELLED
 from models.action.plan import Plan
 from models.errors import LeaseLost, NotFound
 from models.job import JOB, Job, id_of
-from models.many_rows import Columns, read_each
 from models.operation import AttemptKey, OperationState
 from models.sql import database_now, is_still, stands_in
 from models.store.conditions import ITS_REVISION
@@ -71,52 +71,51 @@ def offers(
     recorded first comes first. A pending operation counts as well: it was
     not sent while the broker was unavailable, or its backoff ended.
     """
-    queues = [{"its_queue": queue} for app, queue in asked if app is None]
-    rows = read_each(connection, operations, queues, {"its_queue": "queue"}, _apps_with_jobs)
-    lanes = {(row.id, row.queue): asked[None, row.queue] for row in rows}
+    lanes: Counter[tuple[int, str]] = Counter()
     for (app, queue), count in asked.items():
-        if app is not None:
-            lanes[app, queue] = lanes.get((app, queue), 0) + count
-    given = [
-        {"its_app": app, "its_queue": queue, "count": count}
-        for (app, queue), count in lanes.items()
-    ]
-    names = {"its_app": "small_app_id", "its_queue": "queue", "count": "attempt"}
-    found: dict[tuple[int, str], list[Offer]] = {}
-    rows = read_each(connection, operations, given, names, _first_of_lane)
-    for row in rows:
-        lane = found.setdefault((row.small_app_id, row.queue), [])
-        lane.append(Offer(row.id, row.attempt, row.recorded_at))
+        its = {"queue": queue, "most": count}
+        apps = connection.execute(_APPS, its).scalars().all() if app is None else [app]
+        lanes.update({(one, queue): count for one in apps})
+    found = {}
+    for (app, queue), count in lanes.items():
+        rows = connection.execute(_OFFERS, {"app": app, "queue": queue, "most": count}).all()
+        if rows:
+            found[app, queue] = [Offer(*row) for row in rows]
     return dict(sorted(found.items(), key=lambda item: item[1][0].recorded_at))
 
 
-def _is_to_take(app: sa.ColumnElement[int], queue: sa.ColumnElement[str]) -> tuple[Any, ...]:
+_QUEUE = sa.bindparam("queue", type_=operations.c.queue.type)
+_MOST = sa.bindparam("most", type_=sa.Integer)
+
+
+def _is_to_take(app: sa.ColumnElement[int]) -> tuple[Any, ...]:
     is_due = operations.c.not_before <= database_now()
     # Asked once for a lane, not for each of its jobs.
-    lane: Any = {"small_app_id": app, "queue": queue, "task": sa.literal(JOB)}
+    lane: Any = {"small_app_id": app, "queue": _QUEUE, "task": sa.literal(JOB)}
     return (
         sa.text(JOB_TO_TAKE),
         operations.c.small_app_id == app,
-        operations.c.queue == queue,
+        operations.c.queue == _QUEUE,
         sa.not_(is_paused(lane)),
         stands_in(operations.c.state, {OperationState.QUEUED}) | is_due,
     )
 
 
-def _apps_with_jobs(given: Columns) -> sa.Select[Any]:
-    """Return each small app that has a job of the queue."""
-    to_take = _is_to_take(small_apps.c.id, given["its_queue"])
-    # Not an `exists`: PostgreSQL would join that with all jobs that wait.
-    first = sa.select(sa.func.min(operations.c.recorded_at)).where(*to_take)
-    apps = sa.select(small_apps.c.id, given["its_queue"].label("queue"))
-    return apps.where(first.correlate_except(operations).scalar_subquery().is_not(None))
-
-
-def _first_of_lane(given: Columns) -> sa.Select[Any]:
-    columns = ("id", "attempt", "small_app_id", "queue", "recorded_at")
-    query = sa.select(*(operations.c[name] for name in columns))
-    in_order = query.where(*_is_to_take(given["its_app"], given["its_queue"]))
-    return in_order.order_by(operations.c.recorded_at).limit(given["count"])
+# Not an `exists`: PostgreSQL would join that with all jobs that wait.
+_FIRST = (
+    sa.select(sa.func.min(operations.c.recorded_at))
+    .where(*_is_to_take(small_apps.c.id))
+    .correlate_except(operations)
+    .scalar_subquery()
+)
+# As many apps as workers wait: the oldest jobs are theirs.
+_APPS = sa.select(small_apps.c.id).where(_FIRST.is_not(None)).order_by(_FIRST).limit(_MOST)
+_OFFERS = (
+    sa.select(operations.c.id, operations.c.attempt, operations.c.recorded_at)
+    .where(*_is_to_take(sa.bindparam("app", type_=sa.Integer)))
+    .order_by(operations.c.recorded_at)
+    .limit(_MOST)
+)
 
 
 _HELD = (

@@ -4,15 +4,15 @@ A pending or queued row may be (re)sent from `not_before` on, by the database's 
 happens outside these transactions.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import sqlalchemy as sa
 
+from models.bulk_sql import given, locked
 from models.carriers import OURS
-from models.many_rows import Change, Columns, update_each
 from models.operation import UNSTARTED, OperationState
 from models.sql import database_now, is_among, is_still, precedes, stands_in
 from models.store import clocks
@@ -106,12 +106,12 @@ def mark_sent(connection: sa.Connection, messages: Sequence[Message]) -> None:
 
     They may be sent again after 5 minutes, doubling to 1 hour: a repeated message is harmless.
     """
-    _change_unstarted(connection, messages, _SENT)
+    connection.execute(_SENT, {"given": _rows(messages)})
 
 
 def release_unsent(connection: sa.Connection, messages: Sequence[Message]) -> None:
     """Release the reservation of messages that the broker may lack: the next tick sends them."""
-    _change_unstarted(connection, messages, _RELEASED)
+    connection.execute(_RELEASED, {"given": _rows(messages)})
 
 
 class Queued(NamedTuple):
@@ -236,49 +236,42 @@ def release_after_clock(
     return readable[-1] if readable else None
 
 
-def _change_unstarted(
-    connection: sa.Connection, messages: Sequence[Message], change: Change, **values: Any
-) -> None:
-    """Change these operations if they are still unstarted in that attempt, by the same values each.
-
-    Found by id: for a list of pairs, SQLite reads the whole table, and PostgreSQL plans one
-    condition each.
-    """
-    rows = [{"its_id": one.id, "its_attempt": one.attempt, **values} for one in messages]
-    names = {key: _NAMES[key] for key in ("its_id", "its_attempt", *values)}
-    update_each(connection, operations, rows, names, change)
+def _rows(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    return [{"id": one.id, "attempt": one.attempt} for one in messages]
 
 
-def _is_unstarted(row: Columns, given: Columns) -> list[sa.ColumnElement[bool]]:
-    return [
-        row["id"] == given["its_id"],
-        row["attempt"] == given["its_attempt"],
-        is_still(row["state"], UNSTARTED),
-        # Else a worker has claimed it meanwhile, and it waits for another operation.
-        row["waiting_for"].is_(None),
-    ]
-
-
-def _may_be_marked(row: Columns) -> sa.ColumnElement[bool]:
-    # Its take may have been put back already: then it has no message.
-    return sa.not_(is_paused(row))
-
-
-def _sent(_given: Columns) -> Mapping[str, Any]:
-    doublings = sa.case(
-        (operations.c.sendings > MOST_DOUBLINGS, LONGEST_RESEND.total_seconds()),
-        else_=FIRST_RESEND.total_seconds() * _power_of_two(operations.c.sendings),
-    )
-    sent = {"not_before": database_now(doublings), "sendings": SENT_ONCE_MORE}
-    return becomes(OperationState.QUEUED, UNSTARTED, **sent)
-
-
-_NAMES = {"its_id": "id", "its_attempt": "attempt"}
-# The same objects each time, so that their statements are made once.
-_SENT = Change(lambda row, given: [*_is_unstarted(row, given), _may_be_marked(row)], _sent)
-_RELEASED = Change(_is_unstarted, lambda _: {"not_before": database_now()})
+_MESSAGES = given(operations, "id", "attempt")
+# Found by id: for a list of pairs, SQLite reads the whole table, and PostgreSQL plans one condition
+# each.
+_UNSTARTED = (
+    operations.c.attempt == _MESSAGES.c.attempt,
+    is_still(operations.c.state, UNSTARTED),
+    # Else a worker has claimed it meanwhile, and it waits for another operation.
+    operations.c.waiting_for.is_(None),
+)
+_TO_RELEASE = locked(operations, _MESSAGES, *_UNSTARTED)
+# What is paused may have been put back already by its take: then it has no message.
+_TO_MARK = locked(operations, _MESSAGES, *_UNSTARTED, sa.not_(is_paused(operations.c)))
 
 
 def _power_of_two(exponent: sa.ColumnElement[int]) -> sa.ColumnElement[float]:
     # SQLite may be built without power().
     return sa.case((exponent == 0, 1.0), (exponent == 1, 2.0), (exponent == 2, 4.0), else_=8.0)
+
+
+_NEXT_RESEND = sa.case(
+    (operations.c.sendings > MOST_DOUBLINGS, LONGEST_RESEND.total_seconds()),
+    else_=FIRST_RESEND.total_seconds() * _power_of_two(operations.c.sendings),
+)
+_SENT_NOW = becomes(
+    OperationState.QUEUED,
+    UNSTARTED,
+    not_before=database_now(_NEXT_RESEND),
+    sendings=SENT_ONCE_MORE,
+)
+_SENT = sa.update(operations).where(operations.c.id == _TO_MARK.c.id).values(_SENT_NOW)
+_RELEASED = (
+    sa.update(operations)
+    .where(operations.c.id == _TO_RELEASE.c.id)
+    .values(not_before=database_now())
+)

@@ -2,15 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
 from models.action.plan import NOTHING_PLANNED, Broken
+from models.bulk_sql import given
 from models.carriers import Carrier
-from models.many_rows import Change, Columns, read_each, update_each
 from models.operation import UNSTARTED, AttemptKey, OperationState, new_secret
 from models.sql import is_among, is_still, stands_in
 from models.store.conditions import IS_LIVE, ITS_REVISION
@@ -25,7 +24,7 @@ from models.store.operations.start_checks import (
     Recorded,
     keep_back,
 )
-from models.store.operations.transitions import RUNNING, becomes, move
+from models.store.operations.transitions import RUNNING, move
 from models.store.pauses import is_paused
 from models.tables import actions, operations, revisions, small_apps
 from runtime.sections import AlertSettings
@@ -135,15 +134,13 @@ def _owe_start(connection: sa.Connection, started: Recorded) -> Sequence[Owed]:
     return enqueue_start(connection, origin, started.app_name, started.plan)
 
 
-def is_wanted(row: Columns) -> sa.ColumnElement[bool]:
-    """Return the condition that an operation's action is active."""
-    its_action = actions.c.uid == row["action_uid"]
-    return sa.exists().where(its_action, IS_LIVE)
+# Its action is active.
+IS_WANTED = sa.exists().where(actions.c.uid == operations.c.action_uid, IS_LIVE)
 
 
-def _can_start(row: Columns, attempt: sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
-    unstarted = is_still(row["state"], UNSTARTED)
-    return sa.and_(row["attempt"] == attempt, unstarted, is_wanted(row))
+def _can_start(attempt: sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
+    unstarted = is_still(operations.c.state, UNSTARTED)
+    return sa.and_(operations.c.attempt == attempt, unstarted, IS_WANTED)
 
 
 _other = operations.alias("other")
@@ -152,7 +149,7 @@ _UNWANTED = sa.case(
 ).label("unwanted")
 
 
-def _recorded(id: sa.ColumnElement[UUID], attempt: sa.ColumnElement[int]) -> sa.Select[Any]:
+def _recorded(attempt: sa.ColumnElement[int]) -> sa.Select[Any]:
     running = (
         sa.select(_other.c.id)
         .where(_other.c.overlap_key == operations.c.overlap_key)
@@ -195,12 +192,12 @@ def _recorded(id: sa.ColumnElement[UUID], attempt: sa.ColumnElement[int]) -> sa.
     )
     in_app = query.join(small_apps, small_apps.c.id == operations.c.small_app_id)
     in_app = in_app.outerjoin(actions, actions.c.uid == operations.c.action_uid)
-    return in_app.join(revisions, ITS_REVISION).where(operations.c.id == id)
+    return in_app.join(revisions, ITS_REVISION)
 
 
 _ITS_ID = sa.bindparam("its_id", type_=operations.c.id.type)
 _ITS_ATTEMPT = sa.bindparam("its_attempt", type_=operations.c.attempt.type)
-_RECORDED = _recorded(_ITS_ID, _ITS_ATTEMPT)
+_RECORDED = _recorded(_ITS_ATTEMPT).where(operations.c.id == _ITS_ID)
 
 
 def recorded_of(connection: sa.Connection, operation_id: UUID, attempt: int) -> Recorded | None:
@@ -220,44 +217,33 @@ def _read(row: sa.Row[Any]) -> Recorded:
 _START = move(
     OperationState.RUNNING,
     operations.c.id == _ITS_ID,
-    _can_start(operations.c, _ITS_ATTEMPT),
+    _can_start(_ITS_ATTEMPT),
     worker=sa.bindparam("its_worker"),
     secret=sa.bindparam("its_secret"),
 )
 
 
 def _start(connection: sa.Connection, wanted: Taking, shown: dict[str, Any]) -> bool:
-    return connection.execute(_START, {**_given(wanted), **shown}).rowcount == 1
-
-
-_WANTED = {f"its_{name}": name for name in ("id", "attempt", "worker", "secret")}
-
-
-def _given(wanted: Taking) -> dict[str, Any]:
-    return {
-        "its_id": wanted.id,
-        "its_attempt": wanted.attempt,
-        "its_worker": wanted.worker,
-        "its_secret": wanted.secret,
-    }
+    its = {"its_id": wanted.id, "its_attempt": wanted.attempt}
+    by = {"its_worker": wanted.worker, "its_secret": wanted.secret}
+    return connection.execute(_START, {**its, **by, **shown}).rowcount == 1
 
 
 def lock_unstarted(connection: sa.Connection, wanted: Sequence[Taking]) -> list[Recorded]:
-    """Return the recorded facts of those that are unstarted, locked for the caller.
+    """Return the recorded facts of those that are unstarted, in this order, locked for the caller.
 
     What another process holds is left out: it is being claimed or changed there.
     """
-    rows = read_each(connection, operations, [*map(_given, wanted)], _WANTED, _unstarted)
-    return [_read(row) for row in rows]
-
-
-def _unstarted(given: Columns) -> sa.Select[Any]:
-    return (
-        _recorded(given["its_id"], given["its_attempt"])
-        .where(operations.c.attempt == given["its_attempt"])
-        .where(is_still(operations.c.state, UNSTARTED))
-        .with_for_update(of=operations, skip_locked=True, key_share=True)
+    attempts = {one.id: one.attempt for one in wanted}
+    query = _recorded(operations.c.attempt).where(
+        is_among(connection, operations.c.id, attempts), is_still(operations.c.state, UNSTARTED)
     )
+    locked = query.with_for_update(of=operations, skip_locked=True, key_share=True)
+    found = {(row.id, row.attempt): row for row in connection.execute(locked)}
+    return [_read(found[its]) for its in attempts.items() if its in found]
+
+
+_STARTS = given(operations, "id", "worker", "secret")
 
 
 def start_all(
@@ -268,30 +254,9 @@ def start_all(
     `shown` are columns to write at the start. At most one of an overlap key may be among them.
     Raises IntegrityError as `claim` does: then none has started.
     """
-    names = _WANTED | {f"shown_{name}": name for name in shown}
-    same = {f"shown_{name}": value for name, value in shown.items()}
-    rows = [{**_given(one), **same} for one in wanted]
-    update_each(connection, operations, rows, names, _starts(tuple(shown)))
-    begun = sa.select(operations.c.id).where(
-        is_among(connection, operations.c.id, [one.id for one in wanted]),
-        is_still(operations.c.state, {OperationState.RUNNING}),
-    )
-    return set(connection.execute(begun).scalars())
-
-
-@lru_cache(maxsize=8)
-def _starts(shown: tuple[str, ...]) -> Change:
-    def startable(row: Columns, given: Columns) -> list[sa.ColumnElement[bool]]:
-        return [row["id"] == given["its_id"], _can_start(row, given["its_attempt"])]
-
-    def started(given: Columns) -> dict[str, Any]:
-        values = {name: given[f"shown_{name}"] for name in shown}
-        return becomes(
-            OperationState.RUNNING,
-            UNSTARTED,
-            worker=given["its_worker"],
-            secret=given["its_secret"],
-            **values,
-        )
-
-    return Change(startable, started)
+    its_own = operations.c.id == _STARTS.c.id
+    by: dict[str, Any] = {"worker": _STARTS.c.worker, "secret": _STARTS.c.secret, **shown}
+    started = move(OperationState.RUNNING, its_own, IS_WANTED, **by)
+    rows = [{"id": one.id, "worker": one.worker, "secret": one.secret} for one in wanted]
+    ids = connection.execute(started.returning(operations.c.id), {"given": rows}).scalars()
+    return set(ids)

@@ -1,6 +1,6 @@
 """End operations before their start: skipped, dropped, overtaken, cancelled."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -8,20 +8,20 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from models.bulk_sql import given, locked
 from models.errors import LeaseLost
-from models.many_rows import Change, Columns, read_each, update_each
 from models.operation import UNSTARTED, AttemptKey, Cause, OperationState
-from models.sql import is_among, is_still, stands_in
+from models.sql import is_among, is_still
 from models.store import notices
 from models.store.conditions import IS_UNSTARTED
-from models.store.operations import MORE_WAITED, OVERTAKEN, is_being_sent, is_requested
+from models.store.operations import IS_BEING_SENT, MORE_WAITED, OVERTAKEN, is_requested
 from models.store.operations.end import Ended, Ending, end, release_waiting
 from models.store.operations.transitions import becomes, fenced, move
 from models.tables import operations
 from models.values import format_instant
 from runtime.sections import AlertSettings
 
-_NOT_SENT = sa.not_(is_being_sent(operations.c))
+_NOT_SENT = sa.not_(IS_BEING_SENT)
 
 
 def skip(connection: sa.Connection, id: UUID, attempt: int, reason: str) -> Ended | None:
@@ -76,47 +76,45 @@ def overtake(connection: sa.Connection, newest: Sequence[tuple[UUID, datetime]])
     They are found first, and then locked in the order of their ids: by an update of what is found,
     one tick and another one that marks what it sent would wait for each other.
     """
-    rows = [{"its_action": uid, "its_newest": at} for uid, at in newest]
-    names = {"its_action": "action_uid", "its_newest": "occurrence_at"}
-    found = read_each(connection, operations, rows, names, _before_newest, is_ordered=False)
+    by = dict(newest)
+    found = _before_newest(connection, by) if by else []
     if not found:
         return 0
-    by = {uid: f"{OVERTAKEN} by {format_instant(at)}" for uid, at in newest}
-    given = [
-        {"its_id": row.id, "its_reason": by[row.action_uid]} for row in found if row.id is not None
+    reasons = {uid: f"{OVERTAKEN} by {format_instant(at)}" for uid, at in by.items()}
+    rows = [
+        {"id": row.id, "reason": reasons[row.action_uid]} for row in found if row.id is not None
     ]
-    names = {"its_id": "id", "its_reason": "reason"}
-    return update_each(connection, operations, given, names, _OVERTAKEN)
+    # Of a statement that begins with a CTE, SQLite's driver counts no rows.
+    return len(connection.execute(_OVERTAKEN, {"given": rows}).all())
 
 
-def _before_newest(given: Columns) -> sa.Select[Any]:
-    query = sa.select(operations.c.id, operations.c.action_uid).where(
-        operations.c.action_uid == given["its_action"],
-        operations.c.occurrence_at < given["its_newest"],
-        stands_in(operations.c.state, UNSTARTED),
-        *_may_be_overtaken(operations.c),
+_MAY_BE_OVERTAKEN = (
+    # An operation that has begun (a retry, a lost one) is not overtaken.
+    operations.c.first_started_at.is_(None),
+    sa.not_(is_requested(operations.c)),
+    _NOT_SENT,
+)
+
+
+def _before_newest(connection: sa.Connection, newest: Mapping[UUID, datetime]) -> list[sa.Row[Any]]:
+    its = ("id", "action_uid", "occurrence_at")
+    query = sa.select(*(operations.c[name] for name in its)).where(
+        is_among(connection, operations.c.action_uid, newest),
+        operations.c.occurrence_at < max(newest.values()),
+        IS_UNSTARTED,
+        *_MAY_BE_OVERTAKEN,
     )
-    # With an offset, PostgreSQL looks up each action by itself; see `update_each`.
-    return query.offset(0)
+    rows = connection.execute(query)
+    return [row for row in rows if row.occurrence_at < newest[row.action_uid]]
 
 
-def _may_be_overtaken(row: Columns) -> list[sa.ColumnElement[bool]]:
-    return [
-        # An operation that has begun (a retry, a lost one) is not overtaken.
-        row["first_started_at"].is_(None),
-        sa.not_(is_requested(row)),
-        sa.not_(is_being_sent(row)),
-    ]
-
-
-# The same object each time, so that its statement is made once.
-_OVERTAKEN = Change(
-    lambda row, given: [
-        row["id"] == given["its_id"],
-        is_still(row["state"], UNSTARTED),
-        *_may_be_overtaken(row),
-    ],
-    lambda given: becomes(OperationState.SKIPPED, UNSTARTED, reason=given["its_reason"]),
+_REASONS = given(operations, "id", "reason")
+_TO_SKIP = locked(operations, _REASONS, is_still(operations.c.state, UNSTARTED), *_MAY_BE_OVERTAKEN)
+_OVERTAKEN = (
+    sa.update(operations)
+    .where(operations.c.id == _TO_SKIP.c.id)
+    .values(becomes(OperationState.SKIPPED, UNSTARTED, reason=_TO_SKIP.c.reason))
+    .returning(operations.c.id)
 )
 
 

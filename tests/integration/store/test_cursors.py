@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
 
-from models import many_rows
 from models.store.actions import cursors, set_aside
 from models.store.notices.alerting import NO_ALERTS
 from models.tables import action_cursor, actions
@@ -45,20 +44,7 @@ def test_a_cursor_that_moves_on_has_no_pending_edit(engine: sa.Engine) -> None:
     edited = sa.update(action_cursor).where(action_cursor.c.action_uid == action.uid)
     with engine.begin() as connection:
         connection.execute(edited.values(edited_at=NOON))
-        move = {"uid": action.uid, "until": NOON, "next_at": NOON + MINUTE}
+        move = {"action_uid": action.uid, "watermark": NOON, "next_occurrence_at": NOON + MINUTE}
         cursors.advance(connection, [move])
 
     assert cursor_of(engine, action)["edited_at"] is None
-
-
-def test_the_statement_that_advances_cursors_is_made_once(engine: sa.Engine) -> None:
-    """It is the tick's largest write: to make and compile it again costs more than to run it."""
-    uid = make_action(engine).uid
-    moves = [{"uid": uid, "until": NOON, "next_at": NOON + MINUTE}]
-    with engine.begin() as connection:
-        cursors.advance(connection, moves)
-        made = many_rows._updates.cache_info().misses
-
-        cursors.advance(connection, moves)
-
-    assert many_rows._updates.cache_info().misses == made

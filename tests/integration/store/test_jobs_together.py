@@ -164,16 +164,18 @@ def test_what_another_process_is_taking_is_left_to_it(
     engine.dispose()
 
 
-def test_one_waiting_job_of_each_app_is_offered(engine: sa.Engine) -> None:
+def test_a_worker_gets_the_oldest_of_all_apps(engine: sa.Engine) -> None:
     make_jobs(engine, 20)
     app = make_app(engine, "other")
     late = make_due(engine, make_job(engine, app=app), app=app)
 
     with reading(engine) as connection:
-        offered = jobs.offers(connection, ONE_OF_ALL)
+        first = jobs.offers(connection, ONE_OF_ALL)
+        offered = jobs.offers(connection, {(None, "quick"): 2})
         own = jobs.offers(connection, {(app.id, "quick"): 5, (1, "crawl"): 5})
 
-    assert [len(some) for some in offered.values()] == [1, 1]
+    assert list(first) == [(1, "quick")]
+    assert [len(some) for some in offered.values()] == [2, 1]
     assert list(offered) == [(1, "quick"), (app.id, "quick")]
     assert [one.id for one in offered[app.id, "quick"]] == [late]
     assert list(own) == [(app.id, "quick")]

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.many_rows import insert_all
+from models.bulk_sql import insert_all
 from models.tables import revisions
 from runtime.database import reading
 from tests.factories import make_action
