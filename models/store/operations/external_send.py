@@ -27,7 +27,7 @@ from models.store.operations.external_end import hand_over
 from models.store.operations.put_back import TriedRow, failed
 from models.store.operations.reserve import SENT_ONCE_MORE, Message
 from models.store.operations.start_checks import refuse, why_not
-from models.store.operations.take import recorded_of
+from models.store.operations.take import IS_WANTED, recorded_of
 from models.store.operations.transitions import PENDING, fenced, move
 from models.tables import SENDABLE, operations, revisions, small_apps
 from models.values import format_instant
