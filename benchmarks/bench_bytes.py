@@ -14,7 +14,7 @@ from benchmarks.harness import Database, Figure, Sizes, Stack, main
 from minutebook.steps import SmallApp
 from models.fingerprint import operation_id
 from models.operation import by_action
-from models.store import operations
+from models.store.operations.record import record_new
 from models.tables import operations as table
 from runtime.database import reading
 from scheduler.changes.change import Changed, create_all
@@ -73,7 +73,7 @@ def _recorded(database: Database, made: Sequence[Changed], size: int) -> Iterato
     for first in range(0, len(rows), size):
         some = rows[first : first + size]
         with database.engine.begin() as connection:
-            operations.record(connection, some)
+            record_new(connection, some)
             # Recorded operations are reserved for half a minute.
             connection.exec_driver_sql(
                 "UPDATE operations SET not_before = recorded_at WHERE state = 'pending'"

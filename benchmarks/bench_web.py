@@ -17,7 +17,7 @@ from benchmarks.harness import Database, Figure, Sizes, Stack, main
 from benchmarks.http import Server, web_process
 from models.fingerprint import operation_id
 from models.operation import by_action
-from models.store import operations
+from models.store.operations.record import record_new
 from models.tables import actions
 from scheduler.record import ActionRef, operation_row
 
@@ -50,7 +50,7 @@ def _record_one(database: Database) -> str:
         at = database.now.replace(second=0, microsecond=0)
         ref = ActionRef(row.uid, 1, row.name, 1)
         id = operation_id(row.uid, at)
-        operations.record(connection, [operation_row(ref, row.plan, id, at, by_action(row.name))])
+        record_new(connection, [operation_row(ref, row.plan, id, at, by_action(row.name))])
     return str(id)
 
 

@@ -19,8 +19,8 @@ from models.action.document import ParseContext, document_hash
 from models.action.plan import Plan
 from models.fingerprint import operation_id
 from models.operation import by_action
-from models.store import operations
 from models.store.actions import cursors
+from models.store.operations.record import record_new
 from scheduler.changes.change import Changed
 from scheduler.changes.revisions import revision_of
 from scheduler.occurrence import next_occurrence
@@ -152,7 +152,7 @@ def record_one_each(engine: sa.Engine, made: Iterable[Changed], now: datetime) -
         for one in made
     ]
     with engine.begin() as connection:
-        operations.record(connection, rows)
+        record_new(connection, rows)
         # Recorded operations are reserved for half a minute.
         connection.exec_driver_sql("UPDATE operations SET not_before = recorded_at")
     return [row["id"] for row in rows]

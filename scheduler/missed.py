@@ -11,9 +11,9 @@ import sqlalchemy as sa
 
 from broker.in_use import settings_in_use
 from models.action.hooks import HooksModel
-from models.store import operations
 from models.store.notices import missed as notices
 from models.store.notices.missed import Episode, Missed
+from models.store.operations import record
 from scheduler.decision import OVERTAKEN, TOO_LATE
 from scheduler.downtime import Outage, outage_at
 
@@ -41,7 +41,7 @@ def record_missed(
     judged = _Judged(outage, last_at)
     rows = [row | {"reason": judged.add(row["action_uid"], _of_row(row))} for row in rows]
     spans = [span | {"reason": judged.add(span["action_uid"], _of_span(span))} for span in spans]
-    count = operations.record_missed(connection, rows, spans)
+    count = record.record_missed(connection, rows, spans)
     episodes = judged.episodes
     # In one order, so that two daemons never deadlock.
     for episode, missed in sorted(episodes.items(), key=lambda one: one[0].key) if count else ():

@@ -15,7 +15,14 @@ from models.operation import Cause, CausedBy, OperationState, by_action
 from models.store import operations
 from models.store.actions import cursors, last_ends
 from models.store.actions.missed import due_among, recorded_in
-from models.store.operations import unstarted
+from models.store.operations.record import (
+    counts,
+    keep_newest,
+    overtake,
+    record_new,
+    record_skipped,
+    running_beside,
+)
 from models.store.operations.reserve import Message
 from models.values import format_instant
 from scheduler.decision import OVERTAKEN, Decision, Missed, MissedSpan, Occurrence
@@ -105,9 +112,9 @@ def record(connection: sa.Connection, decided: Sequence[Decided]) -> Recorded:
     """
     due = [row for one in decided for row in _rows(one, one.decision.due)]
     missed = [row for one in decided for row in _missed_rows(one)]
-    running = operations.running_beside(connection, _skipping(decided))
-    new = operations.record(connection, [row for row in due if row["action_uid"] not in running])
-    skipped = operations.record_skipped(connection, [*_skipped(due, running)])
+    running = running_beside(connection, _skipping(decided))
+    new = record_new(connection, [row for row in due if row["action_uid"] not in running])
+    skipped = record_skipped(connection, [*_skipped(due, running)])
     count = _record_missed(connection, decided, missed, due)
     sent = [row for row in due if row["id"] in new]
     uids = {row["action_uid"] for row in sent}
@@ -245,13 +252,13 @@ def _overtake(connection: sa.Connection, decided: Sequence[Decided], uids: set[U
         for one in clocked
         if one.plan.policy.overlap in {"skip", "replace"} and one.plan.policy.catch_up == "latest"
     ]
-    overtaken = unstarted.overtake(connection, newest)
+    overtaken = overtake(connection, newest)
     queued = {
         one.action.uid: one.plan.policy.max_waiting
         for one in clocked
         if one.plan.policy.overlap == "queue" and one.plan.policy.catch_up == "latest"
     }
-    for uid, count in unstarted.counts(connection, queued).items():
+    for uid, count in counts(connection, queued).items():
         if count > queued[uid] + 1:
-            overtaken += unstarted.keep_newest(connection, uid, queued[uid])
+            overtaken += keep_newest(connection, uid, queued[uid])
     return overtaken

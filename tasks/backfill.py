@@ -22,10 +22,10 @@ from models.errors import Refused
 from models.fingerprint import operation_id
 from models.operation import CausedBy, by_backfill
 from models.sql import read_clock
-from models.store import operations
 from models.store.actions import cursors
 from models.store.operations import backfills
 from models.store.operations.backfills import Turn
+from models.store.operations.record import record_new
 from models.store.operations.reserve import Message
 from runtime.database import DATABASE_AWAY, reason_of
 from runtime.logs.events import EventLog
@@ -138,7 +138,7 @@ def _run(
     rows = [
         operation_row(subject, plan, operation_id(uid, at), at, by) | of_it for at in share.record
     ]
-    new = operations.record(connection, rows)
+    new = record_new(connection, rows)
     first = [Message(row["id"], 1, row["task"], row["queue"]) for row in rows if row["id"] in new]
     repeated = [again(connection, action, plan, row, by) for row in share.repeat]
     return (*first, *(message for message in repeated if message is not None))

@@ -22,6 +22,7 @@ from models.store import actions, operations
 from models.store.actions import cursors, missed
 from models.store.actions.cursors import Start
 from models.store.notices.alerting import NO_ALERTS
+from models.store.operations.record import record_new
 from models.store.operations.start_checks import KeptBack
 from models.store.operations.take import Claim
 from models.store.scope import WHOLE_INSTALLATION
@@ -126,7 +127,7 @@ def make_operation(
     id = operation_id(action.uid, occurrence)
     with engine.begin() as connection:
         row = operation_row(subject, action.plan, id, occurrence, caused_by(triggerer))
-        operations.record(connection, [row])
+        record_new(connection, [row])
     return id
 
 

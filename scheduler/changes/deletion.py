@@ -16,7 +16,7 @@ from models.errors import NotFound, Refused
 from models.sql import parts_of, read_clock
 from models.store import actions, audit, tenants
 from models.store.actions import cursors, deletion
-from models.store.operations import backfills, unstarted
+from models.store.operations import backfills, refusals
 from runtime.database import give_way
 from runtime.db_retry import in_transaction
 from scheduler.changes.adoption import settle
@@ -97,7 +97,7 @@ def _delete(connection: sa.Connection, uids: Sequence[UUID], author: ChangeConte
     )
     alerts = settings_in_use().alert
     return Deleted(
-        tuple(names.values()), unstarted.end_deleted(connection, list(names), GONE, alerts)
+        tuple(names.values()), refusals.end_deleted(connection, list(names), GONE, alerts)
     )
 
 

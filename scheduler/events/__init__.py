@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from models.action.event_rules import EventRule
 from models.action.plan import Plan
 from models.events import Happened
-from models.store import operations
+from models.store.operations.record import recorded_among
 from models.store.people import events
 from models.store.people.events import Range
 from models.values.delays import due_after, events_due
@@ -86,7 +86,7 @@ def undecided(connection: sa.Connection, watched: Iterable[Watched]) -> Iterator
         # Many actions may share an event: a batch of events may be many operations.
         while part := list(islice(found, events.BATCH)):
             ids = [occurrence.id_of(one.action.uid) for one, occurrence in part]
-            known = operations.recorded_among(connection, ids)
+            known = recorded_among(connection, ids)
             fresh = [one for one, id in zip(part, ids, strict=True) if id not in known]
             if fresh:
                 yield fresh

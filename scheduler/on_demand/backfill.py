@@ -16,7 +16,7 @@ from models.errors import Refused
 from models.sql import read_clock
 from models.store import audit
 from models.store.actions import cursors
-from models.store.operations import backfills, unstarted
+from models.store.operations import backfills, refusals
 from models.store.tenants.closing import closing
 from models.values import format_instant
 from runtime.database import reading
@@ -103,7 +103,7 @@ def cancel(engine: sa.Engine, uid: UUID, actor: str) -> tuple[list[UUID], int]:
         row = cursors.lock(connection, uid)
         if not stopped:
             raise Refused(f"{row.name!r} has no active backfill")
-        count = sum(unstarted.cancel_backfill(connection, uid, id, CALLED_OFF) for id in stopped)
+        count = sum(refusals.cancel_backfill(connection, uid, id, CALLED_OFF) for id in stopped)
         _audit(connection, row, actor, "cancel", {"backfills": [str(id) for id in stopped]})
         return stopped, count
 

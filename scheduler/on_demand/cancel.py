@@ -9,7 +9,7 @@ from broker.sending import send_ended
 from models.errors import Refused
 from models.operation import ENDED, OperationState
 from models.store import audit, operations
-from models.store.operations import put_back, unstarted
+from models.store.operations import put_back, refusals
 from models.store.operations.end import Ended
 from models.store.scope import Scope
 from runtime.db_retry import in_transaction
@@ -50,7 +50,7 @@ def cancel_within(
     """
     row = operations.get(connection, id, scope)
     reason = f"cancelled by {actor}"
-    ended = unstarted.cancel(connection, id, reason)
+    ended = refusals.cancel(connection, id, reason)
     if ended is not None:
         state = ended.state
     elif put_back.ask_to_cancel(connection, id, reason):

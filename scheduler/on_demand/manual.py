@@ -15,6 +15,7 @@ from models.operation import Cause, by_person
 from models.sql import read_clock
 from models.store import actions, audit, operations
 from models.store.actions import cursors
+from models.store.operations.record import record_new, recorded_among
 from models.store.operations.reserve import Message
 from models.store.people import users
 from runtime.database import reading
@@ -94,7 +95,7 @@ def _record(
     with engine.begin() as connection:
         row = cursors.lock(connection, uid)
         keyed = None if key is None else keyed_run_id(uid, key)
-        if keyed is not None and operations.recorded_among(connection, [keyed]):
+        if keyed is not None and recorded_among(connection, [keyed]):
             return keyed, None
         plan = _runnable_plan(connection, row)
         now = read_clock(connection).replace(microsecond=0)
@@ -104,7 +105,7 @@ def _record(
         operation["notify"] = notify
         if subject is not None:
             operation |= {"subject": subject, "overlap_key": None}
-        operations.record(connection, [operation])
+        record_new(connection, [operation])
         audit.write(
             connection,
             small_app_id=row.small_app_id,

@@ -18,7 +18,7 @@ from models.store.operations import (
     external_worker,
     heartbeat,
     put_back,
-    unstarted,
+    refusals,
 )
 from models.store.operations.end import Ended, Ending, end
 from models.store.operations.external_end import hand_over
@@ -130,7 +130,7 @@ def end_discarded(
     Raises JustBeingSent.
     """
     if said["what"] == EXPIRED:
-        return unstarted.skip(connection, *its, EXPIRED)
+        return refusals.skip(connection, *its, EXPIRED)
     if said["what"] == REVOKED:
         return _end_revoked(connection, its[0], str(said["reason"]))
     wanted = Taking(*its, said["worker"])
@@ -144,7 +144,7 @@ def end_discarded(
 
 
 def _end_revoked(connection: sa.Connection, id: UUID, reason: str) -> Ended | None:
-    ended = unstarted.cancel(connection, id, reason)
+    ended = refusals.cancel(connection, id, reason)
     if ended is not None:
         return ended
     state = sa.select(operations.c.state).where(operations.c.id == id)

@@ -10,8 +10,6 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/explanation/architecture.md").read_text(encoding="utf-8")
 WAY = (ROOT / "docs/explanation/tick.md").read_text(encoding="utf-8")
-# Files of the way that other changes are about to make.
-NOT_YET = {"models/store/operations/record.py"}
 # Migrations stand below and above `models`: they import its column types, and it runs them.
 UNDRAWN = {"migrations"}
 # The command `minutebook` is installed as a module of the public face.
@@ -83,8 +81,6 @@ def test_every_arrow_between_rooms_is_an_import() -> None:
 def test_each_solid_arrow_of_the_way_is_an_import(arrow: Edge) -> None:
     importer, imported = map(module_of, arrow)
 
-    if NOT_YET & {*arrow}:
-        return
     assert imports().direct_import_exists(importer=importer, imported=imported)
 
 
@@ -99,11 +95,7 @@ def test_each_place_that_the_pages_name_is_there() -> None:
     named = re.findall(r"`((?:[a-z_]+/)+(?:[a-z_]+\.py)?)`", PAGE + WAY)
 
     assert len(named) > 15
-    assert [path for path in named if not (ROOT / path).exists() and path not in NOT_YET] == []
-
-
-def test_what_is_not_there_yet_is_not_there() -> None:
-    assert {path for path in NOT_YET if (ROOT / path).exists()} == set()
+    assert [path for path in named if not (ROOT / path).exists()] == []
 
 
 def test_a_newcomer_reads_the_page_in_five_minutes() -> None:

@@ -1,6 +1,6 @@
-"""Record and read operations."""
+"""Read operations."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -8,16 +8,13 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.bulk_sql import insert_all
 from models.errors import Hint, NotFound
 from models.operation import REQUESTED, TROUBLED, UNSTARTED, OperationState
-from models.sql import Columns, begins_id, database_now, dicts, is_among, stands_in
-from models.store.conditions import IS_RUNNING
+from models.sql import Columns, begins_id, dicts, is_among, stands_in
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.stored import uuid_in
 from models.tables import (
     actions,
-    missed_spans,
     operation_logs,
     operations,
     small_apps,
@@ -36,55 +33,6 @@ UNKNOWN = "unknown"
 OVERTAKEN = "overtaken"
 OVERLAP = "overlap: {} was running"
 MORE_WAITED = "overlap: more than "
-
-
-def record(connection: sa.Connection, rows: Sequence[dict[str, Any]]) -> set[UUID]:
-    """Record operations, reserved for sending by the caller; return the new ids.
-
-    A row whose id exists, in any state, is left alone.
-    """
-    reserved = {"recorded_at": database_now(), "not_before": database_now(RESERVED_FOR)}
-    return set(insert_all(connection, operations, rows, reserved)) if rows else set()
-
-
-def recorded_among(connection: sa.Connection, ids: Sequence[UUID]) -> set[UUID]:
-    """Return those of `ids` that exist as operations, in any state."""
-    known = sa.select(operations.c.id).where(is_among(connection, operations.c.id, ids))
-    return set(connection.execute(known).scalars())
-
-
-def running_beside(connection: sa.Connection, uids: Collection[UUID]) -> dict[UUID, UUID]:
-    """Return the running operations of actions, by action, beside which overlap `skip` skips.
-
-    Beside a requested one nothing is skipped.
-    """
-    keys = [str(uid) for uid in uids]
-    running = sa.select(operations.c.action_uid, operations.c.id).where(
-        IS_RUNNING,
-        is_among(connection, operations.c.overlap_key, keys),
-        sa.not_(is_requested(operations.c)),
-    )
-    return {row.action_uid: row.id for row in connection.execute(running)} if keys else {}
-
-
-def record_skipped(connection: sa.Connection, rows: Sequence[dict[str, Any]]) -> set[UUID]:
-    """Record operations that are skipped at once; return the new ids."""
-    ended = {name: database_now() for name in ("recorded_at", "not_before", "finished_at")}
-    return set(insert_all(connection, operations, rows, ended)) if rows else set()
-
-
-def record_missed(
-    connection: sa.Connection, rows: Sequence[dict[str, Any]], spans: Sequence[dict[str, Any]]
-) -> int:
-    """Record missed occurrences, singly and as spans; return how many are new."""
-    count = 0
-    if rows:
-        ended = {name: database_now() for name in ("recorded_at", "not_before", "finished_at")}
-        count = len(insert_all(connection, operations, rows, ended))
-    if spans:
-        insert_all(connection, missed_spans, spans, {"recorded_at": database_now()})
-        count += sum(span["count"] for span in spans)
-    return count
 
 
 def is_requested(row: Columns) -> sa.ColumnElement[bool]:

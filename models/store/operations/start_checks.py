@@ -18,7 +18,7 @@ from models.notices import NoticeKind
 from models.operation import REQUESTED, TICKED, Cause, OperationState
 from models.sql import database_now, read_clock
 from models.store.conditions import IS_RUNNING, IS_UNSTARTED
-from models.store.operations import OVERLAP, is_requested, put_back, unstarted
+from models.store.operations import OVERLAP, is_requested, put_back, refusals
 from models.store.operations.end import Ended
 from models.store.operations.heartbeat import last_starts
 from models.store.operations.transitions import fenced, move
@@ -185,7 +185,7 @@ def _kept_in_order(
 ) -> KeptBack | None:
     """Apply tolerance, order and overlap; None if the attempt may start."""
     if _comes_too_soon(connection, recorded):
-        return _kept(NotClaimed.DROPPED, unstarted.drop(connection, recorded.id, recorded.attempt))
+        return _kept(NotClaimed.DROPPED, refusals.drop(connection, recorded.id, recorded.attempt))
     earlier = _earlier_in_order(connection, recorded)
     if earlier is not None:
         _wait(connection, recorded, earlier)
@@ -200,11 +200,11 @@ def refuse(
 ) -> KeptBack:
     """End an operation that may not start: skipped, or failed if an attempt of it has failed."""
     if not recorded.failures:
-        skipped = unstarted.skip(connection, recorded.id, recorded.attempt, reason)
+        skipped = refusals.skip(connection, recorded.id, recorded.attempt, reason)
         return _kept(NotClaimed.SKIPPED, skipped)
     its = (recorded.id, recorded.attempt)
     try:
-        ended = unstarted.fail(connection, its, reason, recorded.last_error, alerts)
+        ended = refusals.fail(connection, its, reason, recorded.last_error, alerts)
     except LeaseLost:
         return TAKEN
     return KeptBack(NotClaimed.SKIPPED, ended)
@@ -338,7 +338,7 @@ def _keep_newest_waiting(
     connection: sa.Connection, recorded: Recorded, alerts: AlertSettings
 ) -> None:
     most = recorded.plan.policy.max_waiting
-    unstarted.keep_newest_waiting(connection, recorded.action_uid, most, alerts)
+    refusals.keep_newest_waiting(connection, recorded.action_uid, most, alerts)
 
 
 def _put_back(connection: sa.Connection, recorded: Recorded) -> None:

@@ -17,7 +17,7 @@ from models.store import tenants
 from models.store.actions.explain_facts import Status
 from models.store.notices import overdue
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import external_end, external_send, reserve, unstarted
+from models.store.operations import external_end, external_send, refusals, reserve
 from models.store.operations.end import Ending
 from models.store.operations.start_checks import TAKEN, KeptBack
 from models.store.operations.take import Taking
@@ -452,7 +452,7 @@ def test_a_cancelled_backfill_leaves_alone_what_is_just_being_sent(engine: sa.En
         update_operation(engine, id, cause=Cause.BACKFILL, backfill_id=BACKFILL)
 
     with engine.begin() as connection:
-        cancelled = unstarted.cancel_backfill(connection, action.uid, BACKFILL, "cancelled by ann")
+        cancelled = refusals.cancel_backfill(connection, action.uid, BACKFILL, "cancelled by ann")
 
     assert cancelled == 1
     assert [row["state"] for row in rows_of(engine, action)] == ["pending", "cancelled"]

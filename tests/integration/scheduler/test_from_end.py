@@ -12,7 +12,7 @@ from models.fingerprint import drawn_offset
 from models.operation import ENDED, UNSTARTED_MOVES, OperationState
 from models.sql import read_clock
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import put_back, unstarted
+from models.store.operations import put_back, refusals
 from models.store.operations.end import Ending
 from models.tables import action_cursor, operations
 from models.values.delays import rounded_up
@@ -89,9 +89,9 @@ STARTED = {
     "lost": lose,
 }
 NEVER_STARTED: dict[str, Callable[[sa.Connection, UUID], object]] = {
-    "skipped": lambda connection, id: unstarted.skip(connection, id, 1, "overlap"),
-    "dropped": lambda connection, id: unstarted.drop(connection, id, 1),
-    "called off": lambda connection, id: unstarted.cancel(connection, id, "by a person"),
+    "skipped": lambda connection, id: refusals.skip(connection, id, 1, "overlap"),
+    "dropped": lambda connection, id: refusals.drop(connection, id, 1),
+    "called off": lambda connection, id: refusals.cancel(connection, id, "by a person"),
 }
 
 

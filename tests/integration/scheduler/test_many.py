@@ -13,8 +13,8 @@ from models.errors import NotFound, Refused
 from models.fingerprint import operation_id
 from models.operation import OperationState, by_action
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import record_missed
 from models.store.operations.end import Ending
+from models.store.operations.record import record_missed
 from models.tables import audit
 from runtime.config import Settings
 from runtime.database import reading

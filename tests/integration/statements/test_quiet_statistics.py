@@ -22,11 +22,12 @@ from models.store.operations import (
     external_worker,
     heartbeat,
     jobs,
+    refusals,
     reserve,
     take,
-    unstarted,
 )
 from models.store.operations.end import Ending
+from models.store.operations.record import overtake
 from models.store.operations.reserve import Message
 from models.store.operations.start_checks import KeptBack, NotClaimed
 from models.store.operations.take import Taking
@@ -91,7 +92,7 @@ def test_what_was_sent_or_overtaken(quiet: Filled, asked: Statements) -> None:
     with asked.captured(), quiet.engine.begin() as connection:
         reserve.mark_sent(connection, messages)
         reserve.release_unsent(connection, messages)
-        overtaken = unstarted.overtake(connection, [(action.uid, quiet.now - MINUTE)])
+        overtaken = overtake(connection, [(action.uid, quiet.now - MINUTE)])
 
     assert overtaken == 1
     # It holds what runs: as many as workers run at once.
@@ -121,7 +122,7 @@ def test_an_attempt_from_its_claim_to_its_end(quiet: Filled, asked: Statements) 
             beat(connection, first, 1, story)
         released = ended(quiet, first)
         with quiet.engine.begin() as connection:
-            skipped = unstarted.skip(connection, second, released[0].attempt, "tests")
+            skipped = refusals.skip(connection, second, released[0].attempt, "tests")
 
     assert skipped is not None
     assert (waits, [one.id for one in released]) == (NotClaimed.WAITS, [second])

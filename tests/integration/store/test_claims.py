@@ -12,8 +12,9 @@ from models.errors import LeaseLost
 from models.operation import OperationState
 from models.sql import database_now
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import put_back, reserve, unstarted
+from models.store.operations import put_back, refusals, reserve
 from models.store.operations.end import Ending
+from models.store.operations.record import keep_newest
 from models.store.operations.start_checks import TAKEN, KeptBack, NotClaimed
 from models.store.operations.take import Claim
 from models.tables import action_state
@@ -200,11 +201,11 @@ def test_what_waits_for_one_that_never_starts_is_released_with_its_end(
     with engine.begin() as connection:
         match how:
             case "skip":
-                ended = unstarted.skip(connection, first, 1, "expired")
+                ended = refusals.skip(connection, first, 1, "expired")
             case "drop":
-                ended = unstarted.drop(connection, first, 1)
+                ended = refusals.drop(connection, first, 1)
             case _:
-                ended = unstarted.cancel(connection, first, "cancelled")
+                ended = refusals.cancel(connection, first, "cancelled")
 
     assert ended is not None
     assert [message.id for message in ended.released] == [second]
@@ -371,7 +372,7 @@ def test_more_than_a_statement_has_parameters_are_skipped_at_once(engine: sa.Eng
     )
 
     with engine.begin() as connection:
-        assert unstarted.keep_newest(connection, action.uid, 1) == most + 98
+        assert keep_newest(connection, action.uid, 1) == most + 98
 
 
 def test_a_start_of_a_clock_that_ran_ahead_drops_nothing(engine: sa.Engine) -> None:

@@ -12,7 +12,7 @@ from models.errors import LeaseLost
 from models.operation import OperationState
 from models.sql import database_now
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import external_send, put_back, unstarted
+from models.store.operations import external_send, put_back, refusals
 from models.store.operations.end import Ending
 from models.store.operations.reserve import Message
 from models.store.operations.start_checks import KeptBack
@@ -272,8 +272,8 @@ def test_only_one_of_two_ends_it(engine: sa.Engine) -> None:
     alerts = AlertSettings()
 
     with engine.begin() as connection:
-        unstarted.fail(connection, (id, 2), "paused", "no ink", alerts)
+        refusals.fail(connection, (id, 2), "paused", "no ink", alerts)
     with engine.begin() as connection, pytest.raises(LeaseLost):
-        unstarted.fail(connection, (id, 2), "paused", "no ink", alerts)
+        refusals.fail(connection, (id, 2), "paused", "no ink", alerts)
 
     assert owed(engine) == 1

@@ -7,9 +7,9 @@ from uuid import uuid4
 import pytest
 import sqlalchemy as sa
 
-from models.store import operations
 from models.store.actions import missed
 from models.store.notices.alerting import NO_ALERTS
+from models.store.operations.record import record_new
 from models.tables import missed_spans
 from runtime.database import reading
 from scheduler.changes import change
@@ -84,7 +84,7 @@ def test_a_manual_run_at_the_second_of_an_occurrence_changes_nothing(
     at = SEVEN + HOUR
     with engine.begin() as connection:
         row = operation_row(ref, slept.plan, uuid4(), at, caused_by("Manual run by ann"))
-        operations.record(connection, [row])
+        record_new(connection, [row])
 
     assert count_of(engine) == 20
 

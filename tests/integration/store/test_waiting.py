@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from models.operation import ENDED, OperationState
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import put_back, unstarted
+from models.store.operations import put_back, refusals
 from models.store.operations.end import Ending
 from models.store.operations.take import Claim
 from models.tables import operations as operations_table
@@ -81,7 +81,7 @@ class Play:
         """Cancel any unstarted one."""
         id = self.random.choice(self.ids)
         with self.engine.begin() as connection:
-            unstarted.cancel(connection, id, "cancelled")
+            refusals.cancel(connection, id, "cancelled")
 
     def rows(self) -> list[sa.Row[tuple[UUID, str, int, UUID | None]]]:
         table = operations_table.c

@@ -1,24 +1,21 @@
-"""End operations before their start: skipped, dropped, overtaken, cancelled."""
+"""End operations before their start: skipped, dropped, cancelled, or failed before."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.bulk_sql import given, locked
 from models.errors import LeaseLost
 from models.operation import UNSTARTED, AttemptKey, Cause, OperationState
-from models.sql import is_among, is_still
+from models.sql import is_among
 from models.store import notices
 from models.store.conditions import IS_UNSTARTED
-from models.store.operations import IS_BEING_SENT, MORE_WAITED, OVERTAKEN, is_requested
+from models.store.operations import IS_BEING_SENT
 from models.store.operations.end import Ended, Ending, end, release_waiting
-from models.store.operations.transitions import becomes, fenced, move
+from models.store.operations.record import among, newest_first, waited
+from models.store.operations.transitions import fenced, move
 from models.tables import operations
-from models.values import format_instant
 from runtime.sections import AlertSettings
 
 _NOT_SENT = sa.not_(IS_BEING_SENT)
@@ -70,104 +67,13 @@ def fail(
     return end(connection, AttemptKey(*its), ending, alerts=alerts)
 
 
-def overtake(connection: sa.Connection, newest: Sequence[tuple[UUID, datetime]]) -> int:
-    """Skip unstarted scheduled operations before the newest, given as uid and occurrence.
-
-    They are found first, and then locked in the order of their ids: by an update of what is found,
-    one tick and another one that marks what it sent would wait for each other.
-    """
-    by = dict(newest)
-    found = _before_newest(connection, by) if by else []
-    if not found:
-        return 0
-    reasons = {uid: f"{OVERTAKEN} by {format_instant(at)}" for uid, at in by.items()}
-    rows = [
-        {"id": row.id, "reason": reasons[row.action_uid]} for row in found if row.id is not None
-    ]
-    # Of a statement that begins with a CTE, SQLite's driver counts no rows.
-    return len(connection.execute(_OVERTAKEN, {"given": rows}).all())
-
-
-_MAY_BE_OVERTAKEN = (
-    # An operation that has begun (a retry, a lost one) is not overtaken.
-    operations.c.first_started_at.is_(None),
-    sa.not_(is_requested(operations.c)),
-    _NOT_SENT,
-)
-
-
-def _before_newest(connection: sa.Connection, newest: Mapping[UUID, datetime]) -> list[sa.Row[Any]]:
-    its = ("id", "action_uid", "occurrence_at")
-    query = sa.select(*(operations.c[name] for name in its)).where(
-        is_among(connection, operations.c.action_uid, newest),
-        operations.c.occurrence_at < max(newest.values()),
-        IS_UNSTARTED,
-        *_MAY_BE_OVERTAKEN,
-    )
-    rows = connection.execute(query)
-    return [row for row in rows if row.occurrence_at < newest[row.action_uid]]
-
-
-_REASONS = given(operations, "id", "reason")
-_TO_SKIP = locked(operations, _REASONS, is_still(operations.c.state, UNSTARTED), *_MAY_BE_OVERTAKEN)
-_OVERTAKEN = (
-    sa.update(operations)
-    .where(operations.c.id == _TO_SKIP.c.id)
-    .values(becomes(OperationState.SKIPPED, UNSTARTED, reason=_TO_SKIP.c.reason))
-    .returning(operations.c.id)
-)
-
-
-def counts(connection: sa.Connection, uids: Collection[UUID]) -> dict[UUID, int]:
-    """Return how many unstarted operations actions have, those with more than one."""
-    if not uids:
-        return {}
-    query = (
-        sa.select(operations.c.action_uid, sa.func.count().label("times"))
-        .where(is_among(connection, operations.c.action_uid, list(uids)), IS_UNSTARTED)
-        .group_by(operations.c.action_uid)
-        .having(sa.func.count() > 1)
-    )
-    return {row.action_uid: row.times for row in connection.execute(query)}
-
-
-def keep_newest(connection: sa.Connection, uid: UUID, max_waiting: int) -> int:
-    """Skip an action's oldest never-started operations, except the newest `max_waiting` + 1.
-
-    One of them may be the next to run. Requested ones do not count.
-    """
-    never_started = _newest_first(uid).where(operations.c.first_started_at.is_(None), _NOT_SENT)
-    surplus = never_started.offset(max_waiting + 1)
-    skipped = move(OperationState.SKIPPED, *_among(surplus), reason=_waited(max_waiting))
-    return connection.execute(skipped).rowcount
-
-
 def keep_newest_waiting(
     connection: sa.Connection, uid: UUID, max_waiting: int, alerts: AlertSettings
 ) -> None:
     """Skip an action's oldest waiting operations, except requested ones, beyond `max_waiting`."""
-    waiting = _newest_first(uid).where(operations.c.waiting_for.is_not(None))
-    surplus, reason = _among(waiting.offset(max_waiting)), _waited(max_waiting)
+    waiting = newest_first(uid).where(operations.c.waiting_for.is_not(None))
+    surplus, reason = among(waiting.offset(max_waiting)), waited(max_waiting)
     _end_all(connection, OperationState.SKIPPED, reason, alerts, *surplus)
-
-
-def _newest_first(uid: UUID) -> sa.Select[Any]:
-    """Return an action's unstarted scheduled operations, newest first."""
-    return (
-        sa.select(operations.c.id)
-        .where(operations.c.action_uid == uid, IS_UNSTARTED)
-        .where(sa.not_(is_requested(operations.c)))
-        .order_by(operations.c.occurrence_at.desc(), operations.c.id)
-    )
-
-
-def _among(query: sa.Select[Any]) -> tuple[sa.ColumnElement[bool], ...]:
-    # Not a list of ids: PostgreSQL takes no more than 65,535 parameters.
-    return operations.c.id.in_(query.scalar_subquery()), _NOT_SENT
-
-
-def _waited(most: int) -> str:
-    return f"{MORE_WAITED}{most} waited"
 
 
 def end_deleted(

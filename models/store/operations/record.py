@@ -1,0 +1,165 @@
+"""Record operations, and skip the unstarted ones that newer ones take the place of."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.bulk_sql import given, insert_all, locked
+from models.operation import UNSTARTED, OperationState
+from models.sql import database_now, is_among, is_still
+from models.store.conditions import IS_RUNNING, IS_UNSTARTED
+from models.store.operations import (
+    IS_BEING_SENT,
+    MORE_WAITED,
+    OVERTAKEN,
+    RESERVED_FOR,
+    is_requested,
+)
+from models.store.operations.transitions import becomes, move
+from models.tables import missed_spans, operations
+from models.values import format_instant
+
+_NOT_SENT = sa.not_(IS_BEING_SENT)
+
+
+def record_new(connection: sa.Connection, rows: Sequence[dict[str, Any]]) -> set[UUID]:
+    """Record operations, reserved for sending by the caller; return the new ids.
+
+    A row whose id exists, in any state, is left alone.
+    """
+    reserved = {"recorded_at": database_now(), "not_before": database_now(RESERVED_FOR)}
+    return set(insert_all(connection, operations, rows, reserved)) if rows else set()
+
+
+def recorded_among(connection: sa.Connection, ids: Sequence[UUID]) -> set[UUID]:
+    """Return those of `ids` that exist as operations, in any state."""
+    known = sa.select(operations.c.id).where(is_among(connection, operations.c.id, ids))
+    return set(connection.execute(known).scalars())
+
+
+def running_beside(connection: sa.Connection, uids: Collection[UUID]) -> dict[UUID, UUID]:
+    """Return the running operations of actions, by action, beside which overlap `skip` skips.
+
+    Beside a requested one nothing is skipped.
+    """
+    keys = [str(uid) for uid in uids]
+    running = sa.select(operations.c.action_uid, operations.c.id).where(
+        IS_RUNNING,
+        is_among(connection, operations.c.overlap_key, keys),
+        sa.not_(is_requested(operations.c)),
+    )
+    return {row.action_uid: row.id for row in connection.execute(running)} if keys else {}
+
+
+def record_skipped(connection: sa.Connection, rows: Sequence[dict[str, Any]]) -> set[UUID]:
+    """Record operations that are skipped at once; return the new ids."""
+    ended = {name: database_now() for name in ("recorded_at", "not_before", "finished_at")}
+    return set(insert_all(connection, operations, rows, ended)) if rows else set()
+
+
+def record_missed(
+    connection: sa.Connection, rows: Sequence[dict[str, Any]], spans: Sequence[dict[str, Any]]
+) -> int:
+    """Record missed occurrences, singly and as spans; return how many are new."""
+    count = 0
+    if rows:
+        ended = {name: database_now() for name in ("recorded_at", "not_before", "finished_at")}
+        count = len(insert_all(connection, operations, rows, ended))
+    if spans:
+        insert_all(connection, missed_spans, spans, {"recorded_at": database_now()})
+        count += sum(span["count"] for span in spans)
+    return count
+
+
+def overtake(connection: sa.Connection, newest: Sequence[tuple[UUID, datetime]]) -> int:
+    """Skip unstarted scheduled operations before the newest, given as uid and occurrence.
+
+    They are found first, and then locked in the order of their ids: by an update of what is found,
+    one tick and another one that marks what it sent would wait for each other.
+    """
+    by = dict(newest)
+    found = _before_newest(connection, by) if by else []
+    if not found:
+        return 0
+    reasons = {uid: f"{OVERTAKEN} by {format_instant(at)}" for uid, at in by.items()}
+    rows = [
+        {"id": row.id, "reason": reasons[row.action_uid]} for row in found if row.id is not None
+    ]
+    # Of a statement that begins with a CTE, SQLite's driver counts no rows.
+    return len(connection.execute(_OVERTAKEN, {"given": rows}).all())
+
+
+_MAY_BE_OVERTAKEN = (
+    # An operation that has begun (a retry, a lost one) is not overtaken.
+    operations.c.first_started_at.is_(None),
+    sa.not_(is_requested(operations.c)),
+    _NOT_SENT,
+)
+
+
+def _before_newest(connection: sa.Connection, newest: Mapping[UUID, datetime]) -> list[sa.Row[Any]]:
+    its = ("id", "action_uid", "occurrence_at")
+    query = sa.select(*(operations.c[name] for name in its)).where(
+        is_among(connection, operations.c.action_uid, newest),
+        operations.c.occurrence_at < max(newest.values()),
+        IS_UNSTARTED,
+        *_MAY_BE_OVERTAKEN,
+    )
+    rows = connection.execute(query)
+    return [row for row in rows if row.occurrence_at < newest[row.action_uid]]
+
+
+_REASONS = given(operations, "id", "reason")
+_TO_SKIP = locked(operations, _REASONS, is_still(operations.c.state, UNSTARTED), *_MAY_BE_OVERTAKEN)
+_OVERTAKEN = (
+    sa.update(operations)
+    .where(operations.c.id == _TO_SKIP.c.id)
+    .values(becomes(OperationState.SKIPPED, UNSTARTED, reason=_TO_SKIP.c.reason))
+    .returning(operations.c.id)
+)
+
+
+def counts(connection: sa.Connection, uids: Collection[UUID]) -> dict[UUID, int]:
+    """Return how many unstarted operations actions have, those with more than one."""
+    if not uids:
+        return {}
+    query = (
+        sa.select(operations.c.action_uid, sa.func.count().label("times"))
+        .where(is_among(connection, operations.c.action_uid, list(uids)), IS_UNSTARTED)
+        .group_by(operations.c.action_uid)
+        .having(sa.func.count() > 1)
+    )
+    return {row.action_uid: row.times for row in connection.execute(query)}
+
+
+def keep_newest(connection: sa.Connection, uid: UUID, max_waiting: int) -> int:
+    """Skip an action's oldest never-started operations, except the newest `max_waiting` + 1.
+
+    One of them may be the next to run. Requested ones do not count.
+    """
+    never_started = newest_first(uid).where(operations.c.first_started_at.is_(None), _NOT_SENT)
+    surplus = never_started.offset(max_waiting + 1)
+    skipped = move(OperationState.SKIPPED, *among(surplus), reason=waited(max_waiting))
+    return connection.execute(skipped).rowcount
+
+
+def newest_first(uid: UUID) -> sa.Select[Any]:
+    """Return an action's unstarted scheduled operations, newest first."""
+    return (
+        sa.select(operations.c.id)
+        .where(operations.c.action_uid == uid, IS_UNSTARTED)
+        .where(sa.not_(is_requested(operations.c)))
+        .order_by(operations.c.occurrence_at.desc(), operations.c.id)
+    )
+
+
+def among(query: sa.Select[Any]) -> tuple[sa.ColumnElement[bool], ...]:
+    # Not a list of ids: PostgreSQL takes no more than 65,535 parameters.
+    return operations.c.id.in_(query.scalar_subquery()), _NOT_SENT
+
+
+def waited(most: int) -> str:
+    return f"{MORE_WAITED}{most} waited"
