@@ -3,6 +3,7 @@
 Two releases must not decide side by side: each would pass over what the other one scheduled.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 from uuid import UUID
 
@@ -63,7 +64,17 @@ def release_in(kernel: str | None, tz: str | None) -> Release | None:
 
 def stored_release(connection: sa.Connection) -> Release | None:
     """Return the release that decides in this database, None before the first daemon."""
-    return release_in(facts.fact(connection, KERNEL), facts.fact(connection, TZ_RELEASE))
+    return _release_of(facts.facts(connection, (KERNEL, TZ_RELEASE)))
+
+
+def _release_of(known: Mapping[str, str]) -> Release | None:
+    return release_in(known.get(KERNEL), known.get(TZ_RELEASE))
+
+
+def decides_here(connection: sa.Connection) -> bool:
+    """Return whether this process's release decides in this database, for all actions."""
+    known = facts.facts(connection, (KERNEL, TZ_RELEASE, ADOPTING))
+    return ADOPTING not in known and _release_of(known) == own_release()
 
 
 def adopt_release(engine: sa.Engine) -> bool:
@@ -117,8 +128,8 @@ def hold_release(connection: sa.Connection) -> None:
 
     Until this transaction ends, no daemon adopts another release. The first to store one is ours.
     """
-    held = facts.hold_facts(connection, (KERNEL, TZ_RELEASE))
-    stored, own = release_in(held.get(KERNEL), held.get(TZ_RELEASE)), own_release()
+    stored = _release_of(facts.hold_facts(connection, (KERNEL, TZ_RELEASE)))
+    own = own_release()
     if stored is None:
         be_first(connection)
     if stored is None or stored == own:

@@ -24,7 +24,7 @@ from runtime.logs.events import EventLog
 from runtime.skew import SkewWatch
 from runtime.stopping import Stop
 from scheduler.changes.default_actions import migrate
-from scheduler.kernel_release import adopt_release
+from scheduler.kernel_release import adopt_release, decides_here
 from scheduler.ping import Ping
 from scheduler.service_manager import ALIVE, READY, notify, status
 from scheduler.sweep import Sweeper
@@ -83,7 +83,9 @@ class Daemon:
         with reading(self.engine) as connection:
             check_schema(connection)
             self._warn_of_look_back(connection)
-        adopt_release(self.engine)
+            is_adopted = decides_here(connection)
+        if not is_adopted:
+            adopt_release(self.engine)
         # Preparing may have waited for locks, and heartbeats may have waited as well.
         self.sweeper.distrust()
 

@@ -47,14 +47,22 @@ def hold_fact(
     return connection.execute(held).scalar_one_or_none()
 
 
+def facts(connection: sa.Connection, keys: Sequence[str]) -> dict[str, str]:
+    """Return the facts under `keys` that exist, by key."""
+    return {row.key: row.value for row in connection.execute(_facts(keys))}
+
+
+def _facts(keys: Sequence[str]) -> sa.Select[Any]:
+    query = sa.select(installation.c.key, installation.c.value)
+    return query.where(installation.c.key.in_(keys)).order_by(installation.c.key)
+
+
 def hold_facts(connection: sa.Connection, keys: Sequence[str]) -> dict[str, str]:
     """Return the facts under `keys` that exist, by key.
 
     Until this transaction ends, no other one that holds a fact by `hold_fact` changes it.
     """
-    query = sa.select(installation.c.key, installation.c.value)
-    among = query.where(installation.c.key.in_(keys)).order_by(installation.c.key)
-    held = connection.execute(among.with_for_update(read=True, key_share=True))
+    held = connection.execute(_facts(keys).with_for_update(read=True, key_share=True))
     return {row.key: row.value for row in held}
 
 

@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 from pydantic import SecretStr
 
+from models.store.actions import cursors
 from models.store.notices.alerting import NO_ALERTS
 from runtime.config import Settings, load_settings
 from runtime.database import make_engine
@@ -60,6 +61,8 @@ def test_the_owner_migrates_and_the_service_ticks_without_any_other_right(
 
     migrate(owner, built_in_steps())
     adopt_release(service)
+    with service.begin() as connection:
+        cursors.reschedule(connection, 1, None)
     report = tick(service, None, Sweeper(LEASE, NO_ALERTS), built_in_steps())
 
     assert report.decided == 1
