@@ -179,17 +179,22 @@ def send_started(engine: sa.Engine, owed: Sequence[Owed]) -> None:
 
 def _send_released(engine: sa.Engine, released: Sequence[Message]) -> None:
     """Send operations that no longer wait, in that order, as far as this process is able to."""
-    if not released:
-        return
-    able = [sender for sender in _senders(settings_in_use()) if sender.is_able]
-    its = {one.id for sender in able for one in _its(sender, released)}
-    ids = [one.id for one in released if one.id in its]
+    ids = [one.id for one in sendable_here(released)]
     if not ids:
         return
     with engine.begin() as connection:
         messages = reserve.reserve_sendable(connection, len(ids), only=ids)
     messages.sort(key=lambda message: ids.index(message.id))
     send_reserved(engine, messages)
+
+
+def sendable_here(messages: Sequence[Message]) -> list[Message]:
+    """Return what this process is able to send; the tick sends the others."""
+    if not messages:
+        return []
+    able = [sender for sender in _senders(settings_in_use()) if sender.is_able]
+    its = {one.id for sender in able for one in _its(sender, messages)}
+    return [one for one in messages if one.id in its]
 
 
 def send_backfills(engine: sa.Engine, turns: Sequence[Turn]) -> Sent:

@@ -13,7 +13,7 @@ from celery import Task
 
 from broker.app import app
 from broker.in_use import settings_in_use
-from broker.sending import send_ended, send_started
+from broker.sending import send_started
 from minutebook.error_text import text_of
 from minutebook.lease import Interrupted
 from minutebook.steps import StepFailed
@@ -29,6 +29,7 @@ from runtime.config import Settings
 from runtime.db_retry import persist, start
 from runtime.logs.events import EventLog
 from runtime.sections import AlertSettings
+from scheduler.events.dependants import send_ended
 from tasks.engines import engine_of
 from tasks.lease import Lease
 from tasks.registry import Registry, registry_of

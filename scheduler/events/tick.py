@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -22,6 +22,7 @@ from scheduler.events import Watched, decided_by_events, watched_of
 from scheduler.record import ActionRef, Decided, Recorded, State, record
 
 logger = EventLog("minutebook.tick")
+SECOND = timedelta(seconds=1)
 
 
 @dataclass
@@ -67,6 +68,23 @@ class EventTick:
         self._decide(self._watched(rows, decided))
         if not self.left:
             self._note(seen)
+
+    def follow(self, uid: UUID) -> None:
+        """Decide, record and send what is due at `now` by an end of that action, without a delay.
+
+        The window is that one second. What is not recorded now is left to the next tick.
+        """
+        with reading(self.engine) as connection:
+            decided = facts.instant_fact(connection, facts.EVENTS_DECIDED)
+            rows = events.dependants(connection, uid)
+        since = self.now - SECOND
+        self._decide(
+            [
+                replace(one, window=replace(one.window, since=max(since, one.window.since)))
+                for one in self._watched(rows, decided)
+                if not one.rule.lag
+            ]
+        )
 
     def _decide(self, watched: Sequence[Watched]) -> None:
         """Decide and record these actions."""

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from broker.sending import send_ended, send_started
+from broker.sending import send_started
 from models.errors import DatabaseWentBack, LeaseLost
 from models.operation import AttemptKey
 from models.store.notices import Owed
@@ -20,6 +20,7 @@ from models.store.operations.end import Ended
 from runtime.clock import monotonic
 from runtime.logs.events import EventLog
 from runtime.sections import AlertSettings
+from scheduler.events.dependants import send_ended
 from tasks.agent import followed
 from tasks.agent.desk import PROMPT_S, Desk, Errand
 from tasks.agent.details import Details
@@ -169,7 +170,7 @@ class Ends:
 
     def _send(self, ended: Ended) -> None:
         """Send what an end released, and let the task wait for that no longer than for its end."""
-        if ended.released or ended.owed:
+        if ended.released or ended.owed or ended.raised:
             wait([self._sender.submit(send_ended, self._desk.engine, ended)], PROMPT_S)
 
     def send_started(self, owed: Sequence[Owed]) -> None:

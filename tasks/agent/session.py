@@ -10,7 +10,6 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from broker.sending import send_ended
 from minutebook.error_text import text_of
 from minutebook.lease import CANCELLED
 from models.errors import LeaseLost
@@ -21,6 +20,7 @@ from models.store.presence import Seen
 from runtime.database import DATABASE_AWAY
 from runtime.db_retry import persist
 from runtime.logs.events import EventLog
+from scheduler.events.dependants import send_ended
 from tasks.agent import followed
 from tasks.agent.claims import UNHEARD, Away, Call, call_of, key_of
 from tasks.agent.desk import Errand

@@ -8,7 +8,7 @@ from uuid import UUID
 import sqlalchemy as sa
 from pydantic import Field
 
-from broker.sending import send_ended, send_started
+from broker.sending import send_started
 from models.carriers import HTTP
 from models.job import JOB, id_of, listed_queue
 from models.operation import OperationState
@@ -21,6 +21,7 @@ from models.store.operations.take import Claim, Taking, lock_unstarted, start_al
 from runtime.database import DATABASE_AWAY, reading
 from runtime.db_retry import start
 from runtime.logs.events import EventLog
+from scheduler.events.dependants import send_ended
 from views.installation import Installation
 from views.jobs.documents import seconds_of
 from views.view import Instant, Seconds, View

@@ -65,11 +65,15 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How an attempt ended, the released operations in sending order, and notices to send."""
+    """How an attempt ended, the released operations in sending order, and notices to send.
+
+    `raised` is the event that its end is, if another action is due by that.
+    """
 
     state: OperationState
     released: list[Message]
     owed: list[Owed] = field(default_factory=list)
+    raised: ends.Raised | None = None
 
 
 def end_at_least(
@@ -128,11 +132,10 @@ def end(
     if status is not None:
         known = (row.action_uid, ending.state, ending.reason, row.finished_at, row.plan)
         owed = alerting.enqueue(connection, End(key.id, key.attempt, *known), status, alerts)
-    if row.has_dependants:
-        ends.raise_events(connection, [key.id])
+    raised = ends.raise_event(connection, row) if row.has_dependants else None
     has_others = status is None or status.has_others
     released = release_waiting(connection, key.id) if has_others else []
-    return Ended(ending.state, released, owed)
+    return Ended(ending.state, released, owed, raised)
 
 
 def _put_back(connection: sa.Connection, key: AttemptKey, ending: Ending) -> Ending:

@@ -1,6 +1,8 @@
 """The ends of operations as events: written only if another action is due by them."""
 
 from collections.abc import Collection
+from datetime import datetime
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -10,6 +12,14 @@ from models.operation import Cause
 from models.sql import insert_ignoring
 from models.store.conditions import IS_LIVE
 from models.tables import action_ends, actions, operations
+
+
+class Raised(NamedTuple):
+    """An end that is an event: of which action, and when."""
+
+    action_uid: UUID
+    at: datetime
+
 
 # SQLite's RETURNING drops table names: columns of a subquery need distinct names.
 _watched = sa.select(
@@ -32,6 +42,12 @@ HAS_DEPENDANTS = (
     .label("has_dependants")
 )
 _COLUMNS = ("action_uid", "operation_id", "state", "small_app_id", "subject", "ended_at")
+
+
+def raise_event(connection: sa.Connection, ended: sa.Row[Any]) -> Raised:
+    """Write the end of one operation, see `raise_events`, and return it."""
+    raise_events(connection, [ended.id])
+    return Raised(ended.action_uid, ended.finished_at)
 
 
 def raise_events(connection: sa.Connection, ids: Collection[UUID]) -> None:

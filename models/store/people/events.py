@@ -11,7 +11,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.column_types import UTCDateTime
-from models.events import ACTIVATED, CREATED, LAST_SEEN, Happened, ended_action
+from models.events import ACTIVATED, CREATED, END_OF, LAST_SEEN, Happened, ended_action
 from models.operation import OperationState
 from models.sql import insert_ignoring, is_among, parts_of
 from models.store.conditions import IS_LIVE, of_app
@@ -182,6 +182,16 @@ def actions_on(connection: sa.Connection, small_app_id: int, event: str) -> Sequ
     return event_actions(
         connection, actions.c.small_app_id == small_app_id, actions.c.event == event
     )
+
+
+_ended = actions.alias("ended")
+
+
+def dependants(connection: sa.Connection, uid: UUID) -> Sequence[Any]:
+    """Return the active actions that are due by the ends of the action `uid`."""
+    its_ends = sa.literal(END_OF, sa.Text).concat(_ended.c.name)
+    is_its = (_ended.c.uid == uid, actions.c.small_app_id == _ended.c.small_app_id)
+    return event_actions(connection, *is_its, actions.c.event == its_ends)
 
 
 def add(

@@ -21,6 +21,7 @@ from models.store.people import events as store
 from models.store.people import users
 from models.tables import action_cursor, operations
 from runtime.sections import AlertSettings
+from scheduler.events.dependants import send_ended
 from scheduler.foresee import coming
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
@@ -141,8 +142,11 @@ def test_an_end_finds_what_depends_on_it(crowd: Filled) -> None:
         connection.execute(sa.update(operations).values(handing_at=crowd.now))
     statements = Statements(crowd.engine, is_repeated=False)
 
+    with statements.captured():
+        with crowd.engine.begin() as connection:
+            ended = end(connection, ids[0], 1, Ending(OperationState.SUCCESS), alerts=NO_ALERTS)
+        send_ended(crowd.engine, ended)
     with statements.captured(), crowd.engine.begin() as connection:
-        end(connection, ids[0], 1, Ending(OperationState.SUCCESS), alerts=NO_ALERTS)
         hand_over(connection, [(id, 1) for id in ids[1:]], "tests", AlertSettings())
         dependants(connection, DEFAULT_APP.id, "ends", 10)
         watched_by_name(connection, DEFAULT_APP.id)

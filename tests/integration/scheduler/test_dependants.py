@@ -1,0 +1,198 @@
+"""What ends an operation records and sends at once what is due by that, and never fails by it."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+import sqlalchemy as sa
+
+from models.operation import OperationState
+from models.store.actions import cursors
+from models.store.notices.alerting import NO_ALERTS
+from models.store.operations.end import Ended, Ending
+from models.store.operations.take import Claim
+from models.tables import action_cursor, actions, operations
+from runtime.config import Settings
+from runtime.database import make_engine, reading
+from scheduler.changes.change import Changed
+from scheduler.changes.editing import set_active
+from scheduler.events.dependants import send_ended
+from scheduler.on_demand.manual import run_now
+from scheduler.sweep import Sweeper
+from scheduler.tick import tick
+from tests.attempts import claim, end
+from tests.factories import STEPS, author, make_action, make_operation, rows_of
+from tests.integration.scheduler.test_events import make_user
+from tests.servers import Broker
+from tests.virtual_clock import VirtualClock
+
+NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
+MINUTE, LEASE = timedelta(minutes=1), timedelta(seconds=45)
+YEARLY = {"cron_rule": "0 3 1 1 *", "timezone": "UTC"}
+SUCCESS = OperationState.SUCCESS
+
+pytestmark = pytest.mark.usefixtures("broker")
+
+
+def first(engine: sa.Engine, **changes: Any) -> Changed:
+    return make_action(engine, **{"name": "refresh", "when": YEARLY, **changes})
+
+
+def follower(
+    engine: sa.Engine, name: str = "publish", after: str = "refresh", **changes: Any
+) -> Changed:
+    """Store an action that is due by the ends of another one."""
+    when = {"after": {"action": after}, **changes.pop("when", {})}
+    return make_action(engine, since=NOON - MINUTE, name=name, when=when, **changes)
+
+
+def ended(engine: sa.Engine, action: Changed, **asked: Any) -> UUID:
+    """Run an operation of an action by hand."""
+    id, _ = run_now(engine, action.uid, "tests", **asked)
+    run(engine, id)
+    return id
+
+
+def run(engine: sa.Engine, id: UUID) -> None:
+    """Run an operation as a worker does, up to what it sends after the end."""
+    send_ended(engine, run_to_end(engine, id))
+
+
+def run_to_end(engine: sa.Engine, id: UUID) -> Ended:
+    with engine.begin() as connection:
+        assert isinstance(claim(connection, id, 1, "worker", alerts=NO_ALERTS), Claim)
+    with engine.begin() as connection:
+        return end(connection, id, 1, Ending(SUCCESS), alerts=NO_ALERTS)
+
+
+@pytest.fixture(autouse=True)
+def clock(engine: sa.Engine) -> VirtualClock:
+    return VirtualClock(engine, NOON)
+
+
+def next_tick(engine: sa.Engine, clock: VirtualClock) -> None:
+    clock.set(NOON + MINUTE)
+    tick(engine, None, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
+
+
+def test_a_chain_goes_on_without_a_tick(engine: sa.Engine, broker: Broker) -> None:
+    one, two = first(engine), follower(engine)
+    three = follower(engine, "mail", "publish")
+
+    id = ended(engine, one)
+    (second,) = rows_of(engine, two)
+    run(engine, second["id"])
+    (third,) = rows_of(engine, three)
+
+    assert (second["state"], second["event_id"]) == ("queued", f"{id} success")
+    assert (third["state"], third["event_id"]) == ("queued", f"{second['id']} success")
+    with broker.client() as client:
+        assert client.llen("minutebook.quick") == 3
+
+
+def test_the_next_tick_adds_nothing(engine: sa.Engine, clock: VirtualClock) -> None:
+    one, two = first(engine), follower(engine)
+    ended(engine, one)
+    before = rows_of(engine, two)
+
+    next_tick(engine, clock)
+
+    assert [row["id"] for row in rows_of(engine, two)] == [row["id"] for row in before]
+    assert len(before) == 1
+
+
+def test_what_is_due_later_is_left_to_the_tick(engine: sa.Engine) -> None:
+    one, two = first(engine), follower(engine, when={"delay": "PT10M"})
+
+    ended(engine, one)
+
+    assert rows_of(engine, two) == []
+
+
+def test_a_paused_dependant_is_not_due(engine: sa.Engine) -> None:
+    one, two, three = first(engine), follower(engine), follower(engine, "mail")
+    set_active(engine, two.uid, active=False, author=author())
+
+    ended(engine, one)
+
+    assert (len(rows_of(engine, two)), len(rows_of(engine, three))) == (0, 1)
+
+
+def test_only_users_whom_the_dependant_selects(engine: sa.Engine) -> None:
+    make_user(engine, "ann")
+    make_user(engine, "ben")
+    one = first(engine, when={"on": "order.paid"})
+    two = follower(engine, recipients={"users": ["ann"]})
+
+    for who in ("ann", "ben"):
+        ended(engine, one, subject=who)
+
+    assert [row["subject"] for row in rows_of(engine, two)] == ["ann"]
+
+
+def test_a_backfill_makes_nothing_due(engine: sa.Engine) -> None:
+    one, two = first(engine), follower(engine)
+    id = make_operation(engine, one, NOON - timedelta(days=1), "Backfill 1 by tests")
+
+    run(engine, id)
+
+    assert rows_of(engine, two) == []
+
+
+def test_a_broken_dependant_keeps_neither_the_end_nor_the_others(engine: sa.Engine) -> None:
+    one, two, three = first(engine), follower(engine), follower(engine, "mail")
+    with engine.begin() as connection:
+        broken = sa.update(actions).where(actions.c.uid == two.uid)
+        connection.execute(broken.values(plan='{"of": "another release"}'))
+
+    id = ended(engine, one)
+
+    with reading(engine) as connection:
+        state = connection.execute(sa.select(operations.c.state).where(operations.c.id == id))
+        row = cursors.read(connection, two.uid)
+        assert state.scalar_one() == SUCCESS
+    assert row is not None
+    assert row.set_aside
+    assert len(rows_of(engine, three)) == 1
+
+
+@pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
+def test_a_dependant_that_is_being_changed_is_left_to_the_tick(
+    engine: sa.Engine, settings: Settings, clock: VirtualClock
+) -> None:
+    one, two, three = first(engine), follower(engine), follower(engine, "mail")
+    other = make_engine(settings)
+    with other.begin() as connection:
+        its = action_cursor.c.action_uid == two.uid
+        connection.execute(sa.select(action_cursor).where(its).with_for_update())
+        ended(engine, one)
+    other.dispose()
+    before = (len(rows_of(engine, two)), len(rows_of(engine, three)))
+
+    next_tick(engine, clock)
+
+    assert before == (0, 1)
+    assert (len(rows_of(engine, two)), len(rows_of(engine, three))) == (1, 1)
+
+
+@pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
+def test_what_cannot_be_recorded_is_left_to_the_tick(
+    engine: sa.Engine, clock: VirtualClock
+) -> None:
+    one, two = first(engine), follower(engine)
+    id, _ = run_now(engine, one.uid, "tests")
+    result = run_to_end(engine, id)
+    rename(engine, "action_cursor", "gone")
+
+    send_ended(engine, result)
+    rename(engine, "gone", "action_cursor")
+    before = rows_of(engine, two)
+    next_tick(engine, clock)
+
+    assert (before, len(rows_of(engine, two))) == ([], 1)
+
+
+def rename(engine: sa.Engine, table: str, name: str) -> None:
+    with engine.begin() as connection:
+        connection.execute(sa.text(f"ALTER TABLE {table} RENAME TO {name}"))
