@@ -149,8 +149,9 @@ def _end(runner: Runner, ending: Ending) -> Ended:
     try:
         return persist(engine, lambda c: end(c, key, ending, story, alerts=alerts))
     except (sa.exc.StatementError, TypeError, ValueError) as error:
-        why = "the end of operation {operation} cannot be stored"
-        logger.exception("end_not_stored", why, key.id)
+        logger.exception(
+            "end_not_stored", "the end of operation {operation} cannot be stored", key.id
+        )
         text = f"the end could not be stored: {type(error).__name__}"
         instead = Ending(OperationState.FAILED, error=text, is_failure=True)
         return persist(engine, lambda c: end(c, key, instead, alerts=alerts))

@@ -25,9 +25,6 @@ from views.view import Instant, Listing, Page, View
 
 # Characters of an error in a list.
 SHORT = 60
-# Without what proves to us which worker holds the operation.
-
-
 # Eight hexadecimal digits or more: a name rarely is that.
 _ID = re.compile(r"(?=.{8,36}$)[0-9a-f]{8}[0-9a-f-]*", re.IGNORECASE | re.ASCII)
 
