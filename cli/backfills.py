@@ -32,7 +32,6 @@ def backfill(
     ] = None,
     last: Annotated[str | None, typer.Option("--to", help="Last instant of the range.")] = None,
     only: Annotated[Only | None, typer.Option(help="Only these (default: both).")] = None,
-    pace: Annotated[str | None, typer.Option(help="Highest rate: 30/min.")] = None,
     dry_run: DryRun = False,
     wait: Wait = False,
     timeout: Timeout = 3600.0,
@@ -44,7 +43,7 @@ def backfill(
         show(context, opened.ask(backfills.cancel, action))
         return
     begin, end = _given("--from", first), _given("--to", last)
-    asked = backfills.Range(action=action, first=begin, last=end, only=only, pace=pace)
+    asked = backfills.Range(action=action, first=begin, last=end, only=only)
     if dry_run:
         show(context, opened.ask(backfills.plan, asked))
     else:

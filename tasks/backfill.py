@@ -21,7 +21,6 @@ from models.carriers import METATASK_SCHEDULE
 from models.errors import Refused
 from models.fingerprint import operation_id
 from models.operation import CausedBy, by_backfill
-from models.sql import read_clock
 from models.store.actions import cursors
 from models.store.operations import backfills
 from models.store.operations.backfills import Turn
@@ -39,7 +38,6 @@ from scheduler.on_demand.backfill_range import (
     BackfillRequest,
     Mode,
     Share,
-    next_minute,
 )
 from scheduler.on_demand.restart import again
 from scheduler.record import operation_row
@@ -103,23 +101,17 @@ def _fill(connection: sa.Connection, row: sa.Row[Any]) -> Batch:
         backfills.finish(connection, row.id, "failed", str(error))
         return Batch(reason="failed")
     room = MOST_UNSTARTED - backfills.count_unstarted(connection, row.action_uid)
-    most = min(BATCH, row.pace or BATCH, room)
+    most = min(BATCH, room)
     if most <= 0:
         return _put_off(connection, row, "too many wait")
     some = next_occurrences(plan, row.action_uid, row.cursor, BATCH, row.until)
-    wanted = BackfillRequest(
-        row.action_uid, row.since + SECOND, row.until, Mode(row.mode), row.pace
-    )
+    wanted = BackfillRequest(row.action_uid, row.since + SECOND, row.until, Mode(row.mode))
     share = share_of(connection, wanted, some, most)
     messages = _run(connection, action, plan, share, by_backfill(row.id, row.actor))
     attempt = backfills.move_on(connection, row, share.counts, share.last or row.until)
     if len(some) < BATCH and (not some or share.last == some[-1]):
         backfills.finish(connection, row.id, "done")
         return Batch(messages, reason="done")
-    if row.pace and messages:
-        # The tick at the start of the next minute asks again.
-        backfills.wait_until(connection, row.id, next_minute(read_clock(connection)))
-        return Batch(messages, reason="paced")
     return Batch(messages, (row.id, attempt))
 
 

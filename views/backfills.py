@@ -13,7 +13,7 @@ from models.store.operations import backfills
 from models.values import counted
 from runtime.database import reading
 from scheduler.on_demand import backfill as filling
-from scheduler.on_demand.backfill_range import BackfillRequest, Mode, parse_pace
+from scheduler.on_demand.backfill_range import BackfillRequest, Mode
 from views.actions.rules import zone_of
 from views.finding import app_of, find, past_instant_of
 from views.installation import Installation
@@ -29,7 +29,6 @@ class Backfill(View):
 
     id: UUID = Field(description="Id of the backfill.")
     mode: str = Field(description="Which occurrences: `all`, `missing` or `failed`.")
-    pace: int | None = Field(description="Most operations a minute; null for no limit.")
     state: str = Field(description="`active`, `done`, `failed` or `cancelled`.")
     actor: str = Field(description="The account that requested it.")
     recorded: int = Field(description="Occurrences that got a new operation.")
@@ -105,7 +104,6 @@ class Range(View):
     first: str
     last: str
     only: str | None = None
-    pace: str | None = None
 
 
 def backfill_of(row: Mapping[str, Any]) -> Backfill:
@@ -203,5 +201,4 @@ def _wanted(installation: Installation, asked: Range) -> tuple[dict[str, Any], B
         first = past_instant_of(connection, "the start", asked.first, zone)
         last = past_instant_of(connection, "the end", asked.last, zone)
     mode = Mode(asked.only) if asked.only else Mode.ALL
-    pace = parse_pace(asked.pace) if asked.pace else None
-    return row, BackfillRequest(row["uid"], first, last, mode, pace)
+    return row, BackfillRequest(row["uid"], first, last, mode)

@@ -76,7 +76,7 @@ def start(
             raise _no_occurrence(row.name, plan, wanted)
         ranged = {"since": wanted.since, "until": wanted.last, "mode": wanted.mode}
         whose = {"id": id, "small_app_id": row.small_app_id, "action_uid": wanted.uid}
-        backfills.insert(connection, {**whose, **ranged, "pace": wanted.pace, "actor": actor})
+        backfills.insert(connection, {**whose, **ranged, "actor": actor})
         _audit(connection, row, actor, "start", {"backfill": str(id), "mode": wanted.mode})
     return id, send_backfills(engine, [(id, 1)])
 

@@ -1,6 +1,5 @@
 """Decide which occurrences of a range a backfill runs: pure."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -37,8 +36,6 @@ class BackfillRequest:
     first: datetime
     last: datetime
     mode: Mode = Mode.ALL
-    # The maximum recorded per minute.
-    pace: int | None = None
 
     @property
     def since(self) -> datetime:
@@ -121,12 +118,3 @@ def check_range(wanted: BackfillRequest, now: datetime, kept_for: timedelta) -> 
 def next_minute(at: datetime) -> datetime:
     """Return the first full minute after `at`."""
     return at.replace(second=0, microsecond=0) + MINUTE
-
-
-def parse_pace(text: str) -> int:
-    """Return the number per minute in a text such as `30/min`; raises Refused."""
-    match = re.fullmatch(r"([0-9]{1,4})/min", text)
-    pace = int(match[1]) if match else 0
-    if not 1 <= pace <= BATCH:
-        raise Refused(f"pace {text!r}: write 1/min to {BATCH}/min")
-    return pace

@@ -39,9 +39,8 @@ def _range(
     only: Annotated[
         Literal["missing", "failed"] | None, Query(description="Only these; both without it.")
     ] = None,
-    pace: Annotated[str | None, Query(description="Most operations a minute: `30/min`.")] = None,
 ) -> backfills.Range:
-    return backfills.Range(action=action, first=first, last=last, only=only, pace=pace)
+    return backfills.Range(action=action, first=first, last=last, only=only)
 
 
 Range = Annotated[backfills.Range, Depends(_range)]

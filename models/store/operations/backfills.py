@@ -7,7 +7,6 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.column_types import UTCDateTime
 from models.errors import NotFound
 from models.operation import OperationState
 from models.sql import database_now, dicts, is_among, is_still
@@ -108,12 +107,6 @@ def move_on(
         )
     )
     return int(row.attempt) + 1
-
-
-def wait_until(connection: sa.Connection, id: UUID, at: datetime) -> None:
-    """Delay a backfill until an instant of the database's clock."""
-    later = sa.update(backfills).where(backfills.c.id == id)
-    connection.execute(later.values(not_before=sa.literal(at, UTCDateTime())))
 
 
 def finish(connection: sa.Connection, id: UUID, state: str, error: str | None = None) -> None:

@@ -190,12 +190,13 @@ def test_the_ends_of_a_range_may_count_back_from_now(call: Call, engine: sa.Engi
 
 
 def test_a_backfill_is_shown_with_its_action_and_can_be_cancelled(
-    call: Call, engine: sa.Engine, broker: Broker
+    call: Call, engine: sa.Engine, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_action(engine, when=HOURLY)
     ends = ("--from", local(9), "--to", local(5))
 
-    started = call("backfill", "every minute", *ends, "--only", "missing", "--pace", "2/min")
+    monkeypatch.setattr(filling, "MOST_UNSTARTED", 2)
+    started = call("backfill", "every minute", *ends, "--only", "missing")
     [(id, attempt)] = broker.messages("default")
     filling.work_off(engine, (UUID(id), attempt))
     [shown] = call("action", "show", "every minute", "--json").json["backfills"]
@@ -205,7 +206,7 @@ def test_a_backfill_is_shown_with_its_action_and_can_be_cancelled(
 
     assert (started.code, started.out.splitlines()[0]) == (0, f"backfill {id} of every minute")
     assert (shown["id"], shown["state"], shown["mode"]) == (id, "active", "missing")
-    assert (shown["recorded"], shown["pace"]) == (2, 2)
+    assert shown["recorded"] == 2
     assert f"backfill {id} active: 2 recorded, 0 repeated, 0 passed over, from " in listed
     assert (cancelled.json["backfills"], cancelled.json["cancelled"]) == ([id], 2)
     assert (again.code, again.err) == (2, "error: 'every minute' has no active backfill\n")
@@ -231,7 +232,6 @@ def test_a_wait_in_vain_for_a_backfill_is_exit_code_1(call: Call, engine: sa.Eng
         (["--from", "soon", "--to", "2026-01-01T00:00"], "the start 'soon': is not an"),
         (["--from", "2020-01-01T00:00Z", "--to", "2020-01-02T00:00Z"], "or later"),
         (["--from", "2026-01-01T00:00Z", "--to", "2190-01-02T00:00Z"], "in the future; write"),
-        (["--from", "2020-01-01T00:00", "--to", "2020-01-02T00:00", "--pace", "x"], "pace 'x'"),
     ],
 )
 def test_a_range_that_cannot_be_is_refused(

@@ -157,7 +157,7 @@ def make_backfill(engine: sa.Engine, uid: UUID) -> UUID:
         since = now - timedelta(days=1)
         ends = {"since": since, "until": now, "cursor": since}
         row = {"id": id, "small_app_id": 1, "action_uid": uid, "mode": "missing", "actor": "tests"}
-        backfills.insert(connection, row | ends | {"pace": None})
+        backfills.insert(connection, row | ends)
     return id
 
 

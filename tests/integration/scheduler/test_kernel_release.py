@@ -180,7 +180,7 @@ def killed(_engine: sa.Engine) -> None:
 def start_backfill(engine: sa.Engine, one: change.Changed) -> None:
     with reading(engine) as connection:
         now = read_clock(connection).replace(second=0, microsecond=0)
-    wanted = BackfillRequest(one.uid, now - 3 * MINUTE, now - MINUTE, Mode.MISSING, None)
+    wanted = BackfillRequest(one.uid, now - 3 * MINUTE, now - MINUTE, Mode.MISSING)
     backfill.start(engine, wanted, "me", timedelta(days=90))
 
 

@@ -30,7 +30,7 @@ def test_an_error_names_fields_and_parameters(web_on_sqlite: Web) -> None:
         client.delete(of_app),
         client.post(
             "/api/actions/nightly:plan-backfill",
-            params={"app": APP, "from": FUTURE, "to": FUTURE, "pace": "x"},
+            params={"app": APP, "from": FUTURE, "to": FUTURE},
         ),
     ]
 

@@ -13,7 +13,6 @@ from scheduler.on_demand.backfill_range import (
     BackfillRequest,
     Mode,
     check_range,
-    parse_pace,
     sort_out,
 )
 
@@ -70,13 +69,6 @@ def test_a_range_that_cannot_be_filled_is_refused(
 
 def test_the_earliest_possible_instant_is_taken() -> None:
     check_range(BackfillRequest(UID, NOON - KEPT + MINUTE, NOON), NOON + 30 * SECOND, KEPT)
-
-
-@pytest.mark.parametrize("text", ["30", "0/min", "501/min", "30/s", "-1/min", "1e2/min"])
-def test_a_pace_is_a_number_a_minute(text: str) -> None:
-    with pytest.raises(Refused, match="write 1/min to 500/min"):
-        parse_pace(text)
-    assert parse_pace("30/min") == 30
 
 
 def test_the_range_begins_a_second_after_its_open_end() -> None:
