@@ -6,9 +6,9 @@ client are loaded when there is something to send: most commands never do.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
+from uuid import UUID
 
 import sqlalchemy as sa
 
@@ -28,8 +28,7 @@ from models.errors import BrokerUnavailable
 from models.operation import OperationState
 from models.store import notices, pauses
 from models.store.notices import Owed
-from models.store.operations import backfills, external_send, reserve
-from models.store.operations.backfills import Turn
+from models.store.operations import external_send, reserve
 from models.store.operations.end import Ended
 from models.store.operations.reserve import Message
 from runtime.config import Settings
@@ -197,9 +196,9 @@ def sendable_here(messages: Sequence[Message]) -> list[Message]:
     return [one for one in messages if one.id in its]
 
 
-def send_backfills(engine: sa.Engine, turns: Sequence[Turn]) -> Sent:
+def send_backfills(engine: sa.Engine, ids: Sequence[UUID]) -> Sent:
     """Ask workers to process backfills that the caller has reserved; see `send_reserved`."""
-    return _send(engine, turns, _BACKFILLS)
+    return _send(engine, ids, _BACKFILLS)
 
 
 def send_notices(engine: sa.Engine, reserved: Sequence[Owed]) -> Sent:
@@ -255,6 +254,10 @@ def _write(engine: sa.Engine, write: Write[T], rows: Sequence[T]) -> None:
     in_transaction(engine, lambda connection: write(connection, rows), unhurried)
 
 
+def _nothing(_connection: sa.Connection, _rows: Sequence[object]) -> None:
+    """Write nothing: what is still active when its reservation ends is sent again."""
+
+
 _OPERATIONS: _Kind[Message] = _Kind(
     "operations",
     lambda message: message,
@@ -264,11 +267,11 @@ _OPERATIONS: _Kind[Message] = _Kind(
         connection, [(one, why) for one in messages], settings_in_use().alert
     ),
 )
-_BACKFILLS: _Kind[Turn] = _Kind(
+_BACKFILLS: _Kind[UUID] = _Kind(
     "backfills",
-    lambda turn: Message(*turn, METATASK_SCHEDULE, DEFAULT),
-    lambda connection, turns: backfills.put_off(connection, turns, backfills.RESENT_AFTER),
-    lambda connection, turns: backfills.put_off(connection, turns, timedelta(0)),
+    lambda id: Message(id, 1, METATASK_SCHEDULE, DEFAULT),
+    _nothing,
+    _nothing,
 )
 _NOTICES: _Kind[Owed] = _Kind(
     "notices",

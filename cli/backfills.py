@@ -35,7 +35,7 @@ def backfill(
     dry_run: DryRun = False,
     wait: Wait = False,
     timeout: Timeout = 3600.0,
-    cancel: Annotated[bool, typer.Option("--cancel", help="Stop the active backfill.")] = False,
+    cancel: Annotated[bool, typer.Option("--cancel", help="Cancel what has not started.")] = False,
 ) -> None:
     """Run the missing and failed occurrences of a range of the past."""
     opened = existing(context)

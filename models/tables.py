@@ -398,14 +398,12 @@ backfills = sa.Table(
     sa.Column("id", HyphenatedUuid, primary_key=True),
     _app(),
     sa.Column("action_uid", sa.ForeignKey("actions.uid"), nullable=False, type_=HyphenatedUuid),
-    # The range (since, until], which of its operations are wanted, and the progress.
+    # The range (since, until], and which of its operations are wanted.
     _at("since", optional=False),
     _at("until", optional=False),
     _text("mode"),
-    _at("cursor", optional=False),
     _text("state"),
     _text("actor"),
-    sa.Column("attempt", sa.Integer, nullable=False, server_default="1"),
     _at("not_before", optional=False),
     _count("recorded"),
     _count("repeated"),
@@ -416,7 +414,7 @@ backfills = sa.Table(
     _one_of("state", ["active", "done", "cancelled", "failed"]),
     _one_of("mode", ["missing", "failed", "all"]),
     sa.CheckConstraint("since < until", name="range"),
-    _partial("backfills_to_work_off", "not_before", where="state = 'active'"),
+    _partial("backfills_to_send", "not_before", where="state = 'active'"),
     sa.Index("backfills_of_action", "action_uid", "requested_at"),
 )
 

@@ -29,7 +29,7 @@ def dispatch_ready(engine: sa.Engine, to_ours: bool = True) -> Sent:
 
 
 def dispatch_backfills(engine: sa.Engine) -> Sent:
-    """Reserve and send backfills that no worker is processing; stop at the first failed flush."""
+    """Reserve and send backfills that no worker has recorded; stop at the first failed flush."""
     return _dispatch(engine, backfills.reserve_sendable, send_backfills)
 
 

@@ -1,12 +1,11 @@
-"""The task metatask_schedule: process backfills in batches of one transaction each.
+"""The task metatask_schedule: record a backfill in one transaction, and send what it recorded.
 
-A worker for the queue `default` loads this module by name. If the worker dies, the recorded batches
-stay, and the sweep asks another worker to continue.
+A worker for the queue `default` loads this module by name. If the worker dies before it commits,
+nothing was recorded, and the sweep asks another worker; after it, the sweep sends the operations.
 """
 
 import os
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -23,107 +22,50 @@ from models.fingerprint import operation_id
 from models.operation import CausedBy, by_backfill
 from models.store.actions import cursors
 from models.store.operations import backfills
-from models.store.operations.backfills import Turn
 from models.store.operations.record import record_new
 from models.store.operations.reserve import Message
 from runtime.database import DATABASE_AWAY, reason_of
 from runtime.logs.events import EventLog
 from scheduler.changes.revisions import action_ref
 from scheduler.kernel_release import OtherRelease, hold_release
-from scheduler.occurrence import next_occurrences
-from scheduler.on_demand.backfill import fillable_plan, share_of
-from scheduler.on_demand.backfill_range import (
-    BATCH,
-    SECOND,
-    BackfillRequest,
-    Mode,
-    Share,
-)
+from scheduler.on_demand.backfill import fillable, share_of
+from scheduler.on_demand.backfill_range import SECOND, BackfillRequest, Mode, Share
 from scheduler.on_demand.restart import again
 from scheduler.record import operation_row
 from tasks.engines import engine_of
-from tasks.lease import stopping
 
 logger = EventLog("minutebook.backfill")
 
-# The most operations of an action, requested by users, that may wait to start.
-MOST_UNSTARTED = 2_000
-NO_ROOM = timedelta(seconds=15)
 
+def record(connection: sa.Connection, id: UUID) -> tuple[str, Sequence[Message]]:
+    """Record a backfill and its end in the caller's transaction.
 
-def work_off(engine: sa.Engine, turn: Turn) -> str:
-    """Process a backfill batch by batch; return why it ended here.
-
-    It continues while the turn is this attempt's, the backfill has room and time, and the broker
-    takes what is recorded. Otherwise the sweep asks again from `not_before` on.
+    Return the outcome, and the messages to send.
     """
-    while not stopping.is_set():
-        with engine.begin() as connection:
-            batch = _batch(connection, turn)
-        sent = send_reserved(engine, batch.messages)
-        if batch.next_turn is None:
-            return batch.reason
-        turn = batch.next_turn
-        if sent.error is not None:
-            return "broker unavailable"
-    with engine.begin() as connection:
-        backfills.put_off(connection, [turn], timedelta(0))
-    return "the worker stops"
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """What a batch recorded, to be sent, and the next turn or the reason why there is none."""
-
-    messages: tuple[Message, ...] = ()
-    next_turn: Turn | None = None
-    reason: str = ""
-
-
-def _batch(connection: sa.Connection, turn: Turn) -> Batch:
-    """Process one batch in the caller's transaction."""
-    row = backfills.hold(connection, turn)
+    row = backfills.hold(connection, id)
     if row is None:
-        return Batch(reason="not this attempt's turn")
+        return "not active", ()
     try:
         hold_release(connection)
     except OtherRelease as error:
-        return _put_off(connection, row, str(error))
-    return _fill(connection, row)
-
-
-def _fill(connection: sa.Connection, row: sa.Row[Any]) -> Batch:
-    """Process a batch of a locked backfill."""
+        # It stays active: the sweep asks a worker of the daemon's release.
+        return str(error), ()
     action = cursors.lock(connection, row.action_uid)
-    try:
-        plan = fillable_plan(connection, action)
-    except (Refused, ValueError) as error:
-        backfills.finish(connection, row.id, "failed", str(error))
-        return Batch(reason="failed")
-    room = MOST_UNSTARTED - backfills.count_unstarted(connection, row.action_uid)
-    most = min(BATCH, room)
-    if most <= 0:
-        return _put_off(connection, row, "too many wait")
-    some = next_occurrences(plan, row.action_uid, row.cursor, BATCH, row.until)
     wanted = BackfillRequest(row.action_uid, row.since + SECOND, row.until, Mode(row.mode))
-    share = share_of(connection, wanted, some, most)
-    messages = _run(connection, action, plan, share, by_backfill(row.id, row.actor))
-    attempt = backfills.move_on(connection, row, share.counts, share.last or row.until)
-    if len(some) < BATCH and (not some or share.last == some[-1]):
-        backfills.finish(connection, row.id, "done")
-        return Batch(messages, reason="done")
-    return Batch(messages, (row.id, attempt))
-
-
-def _put_off(connection: sa.Connection, row: sa.Row[Any], reason: str) -> Batch:
-    attempt = backfills.move_on(connection, row, {}, row.cursor)
-    backfills.put_off(connection, [(row.id, attempt)], NO_ROOM)
-    return Batch(reason=reason)
+    try:
+        plan, occurrences = fillable(connection, action, wanted)
+    except (Refused, ValueError) as error:
+        backfills.finish(connection, id, "failed", error=str(error))
+        return "failed", ()
+    share = share_of(connection, wanted, occurrences)
+    messages = _run(connection, action, plan, share, by_backfill(id, row.actor))
+    backfills.finish(connection, id, "done", **share.counts)
+    return "done", messages
 
 
 def _run(
     connection: sa.Connection, action: sa.Row[Any], plan: Plan, share: Share, by: CausedBy
-) -> tuple[Message, ...]:
+) -> Sequence[Message]:
     """Record missing operations and make pending those to repeat; return their messages."""
     subject, uid = action_ref(action), action.action_uid
     of_it = {"backfill_id": by.backfill_id}
@@ -133,32 +75,30 @@ def _run(
     new = record_new(connection, rows)
     first = [Message(row["id"], 1, row["task"], row["queue"]) for row in rows if row["id"] in new]
     repeated = [again(connection, action, plan, row, by) for row in share.repeat]
-    return (*first, *(message for message in repeated if message is not None))
+    return [*first, *(message for message in repeated if message is not None)]
 
 
+# Every message of ours has an attempt; a backfill has one.
 @app.task(name=METATASK_SCHEDULE)
-def metatask_schedule(backfill_id: str, attempt: int) -> str:
-    """Process a backfill in that attempt; return the outcome."""
-    outcome = run_turn(engine_of(os.getpid(), settings_in_use()), (UUID(backfill_id), attempt))
-    logger.info(
-        "backfill_turn",
-        "backfill {backfill} attempt {attempt}: {outcome}",
-        backfill_id,
-        attempt,
-        outcome,
-    )
+def metatask_schedule(backfill_id: str, _attempt: int) -> str:
+    """Record a backfill and send its operations; return the outcome."""
+    outcome = process(engine_of(os.getpid(), settings_in_use()), UUID(backfill_id))
+    logger.info("backfill_processed", "backfill {backfill}: {outcome}", backfill_id, outcome)
     return outcome
 
 
-def run_turn(engine: sa.Engine, turn: Turn) -> str:
-    """Process a backfill; an unexpected error ends the backfill and is recorded in it."""
+def process(engine: sa.Engine, id: UUID) -> str:
+    """Record a backfill and send its operations; an unexpected error ends it and is kept in it."""
     try:
-        return work_off(engine, turn)
+        with engine.begin() as connection:
+            outcome, messages = record(connection, id)
+        send_reserved(engine, messages)
     except DATABASE_AWAY as error:
         # The sweep asks again.
         return f"database unavailable: {reason_of(error)}"
     except Exception as error:
-        logger.exception("backfill_failed", "backfill {backfill} failed", turn[0])
+        logger.exception("backfill_failed", "backfill {backfill} failed", id)
         with engine.begin() as connection:
-            backfills.finish(connection, turn[0], "failed", text_of(error))
+            backfills.finish(connection, id, "failed", error=text_of(error))
         return "failed"
+    return outcome

@@ -38,9 +38,9 @@ class Backfill(View):
     last_at: Instant = Field(alias="to", description="Last instant of the range.")
     requested_at: Instant = Field(description="When it was asked for.")
     finished_at: Instant | None = Field(
-        description="When all of it was planned, or it was cancelled."
+        description="When its operations were recorded, or it was cancelled."
     )
-    error: str | None = Field(description="Why its planning failed.")
+    error: str | None = Field(description="Why it failed or was cancelled.")
 
 
 class StartedBackfill(Backfill):
@@ -184,7 +184,7 @@ def show(installation: Installation, id: UUID) -> StartedBackfill:
 
 @Verb("cancel_backfills", "POST /api/actions/{action}:cancel-backfill", OPERATE)
 def cancel(installation: Installation, action: str) -> CancelledBackfills:
-    """Stop an action's active backfills."""
+    """Cancel an action's backfills, as far as their operations have not started."""
     installation.publish()
     with reading(installation.engine) as connection:
         row = find(connection, installation, action)

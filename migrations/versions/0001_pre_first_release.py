@@ -441,10 +441,8 @@ sa.Table(
     _at("since", optional=False),
     _at("until", optional=False),
     _text("mode"),
-    _at("cursor", optional=False),
     _text("state"),
     _text("actor"),
-    sa.Column("attempt", sa.Integer, nullable=False, server_default="1"),
     _at("not_before", optional=False),
     _count("recorded"),
     _count("repeated"),
@@ -455,7 +453,7 @@ sa.Table(
     _one_of("state", ("active", "done", "cancelled", "failed")),
     _one_of("mode", ("missing", "failed", "all")),
     sa.CheckConstraint("since < until", name="range"),
-    _partial("backfills_to_work_off", "not_before", where="state = 'active'"),
+    _partial("backfills_to_send", "not_before", where="state = 'active'"),
     sa.Index("backfills_of_action", "action_uid", "requested_at"),
 )
 

@@ -1,7 +1,4 @@
-"""Backfill a range of an action's past, in batches of one transaction each.
-
-A recorded batch survives the worker's death; the sweep lets another worker continue.
-"""
+"""Backfill a range of an action's past: one row, which a worker records in one transaction."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -13,23 +10,20 @@ import sqlalchemy as sa
 from broker.sending import Sent, send_backfills
 from models.action.plan import Plan
 from models.errors import Refused
+from models.fingerprint import operation_id
 from models.sql import read_clock
 from models.store import audit
 from models.store.actions import cursors
 from models.store.operations import backfills, refusals
 from models.store.tenants.closing import closing
-from models.values import format_instant
-from runtime.database import reading
 from runtime.db_retry import in_transaction
 from scheduler.kernel_release import hold_release
-from scheduler.occurrence import next_occurrence, next_occurrences
 from scheduler.on_demand.backfill_range import (
-    BATCH,
     CALLED_OFF,
-    SECOND,
     BackfillRequest,
     Share,
     check_range,
+    occurrences_in,
     sort_out,
 )
 from scheduler.on_demand.restart import runnable_plan
@@ -37,25 +31,10 @@ from scheduler.on_demand.restart import runnable_plan
 
 def rehearse(engine: sa.Engine, wanted: BackfillRequest, kept_for: timedelta) -> dict[str, Any]:
     """Return what a backfill would do as JSON, without storing it; raises Refused like `start`."""
-    totals: dict[str, Any] = {"recorded": 0, "repeated": 0, "passed_over": 0}
-    firsts: list[datetime] = []
-    cursor: datetime | None = wanted.since
     with engine.begin() as connection:
-        row = cursors.lock(connection, wanted.uid)
-        plan = fillable_plan(connection, row)
-        check_range(wanted, read_clock(connection), kept_for)
-    # Counting may take a while: the action is not locked meanwhile.
-    with reading(engine) as connection:
-        while cursor is not None:
-            some = next_occurrences(plan, wanted.uid, cursor, BATCH, wanted.last)
-            share = share_of(connection, wanted, some, BATCH)
-            firsts = firsts or some[:1]
-            last = some[-1] if some else cursor
-            totals |= {key: totals[key] + count for key, count in share.counts.items()}
-            cursor = last if len(some) == BATCH else None
-    if not firsts:
-        raise _no_occurrence(row.name, plan, wanted)
-    return totals | {"first": firsts[0], "last": last}
+        _, occurrences = _checked(connection, wanted, kept_for)
+        share = share_of(connection, wanted, occurrences)
+    return {**share.counts, "first": occurrences[0], "last": occurrences[-1]}
 
 
 def start(
@@ -69,40 +48,60 @@ def start(
     id = uuid4()
     with engine.begin() as connection:
         hold_release(connection)
-        row = cursors.lock(connection, wanted.uid)
-        plan = fillable_plan(connection, row)
-        check_range(wanted, read_clock(connection), kept_for)
-        if not next_occurrences(plan, wanted.uid, wanted.since, 1, wanted.last):
-            raise _no_occurrence(row.name, plan, wanted)
+        row, _ = _checked(connection, wanted, kept_for)
         ranged = {"since": wanted.since, "until": wanted.last, "mode": wanted.mode}
         whose = {"id": id, "small_app_id": row.small_app_id, "action_uid": wanted.uid}
         backfills.insert(connection, {**whose, **ranged, "actor": actor})
         _audit(connection, row, actor, "start", {"backfill": str(id), "mode": wanted.mode})
-    return id, send_backfills(engine, [(id, 1)])
+    return id, send_backfills(engine, [id])
 
 
-def fillable_plan(connection: sa.Connection, row: sa.Row[Any]) -> Plan:
-    """Return the plan of a locked action, with its calendars; raises Refused or ValueError."""
+def _checked(
+    connection: sa.Connection, wanted: BackfillRequest, kept_for: timedelta
+) -> tuple[sa.Row[Any], list[datetime]]:
+    """Return the action, locked, and the occurrences of a request; raises Refused."""
+    row = cursors.lock(connection, wanted.uid)
+    check_range(wanted, read_clock(connection), kept_for)
+    return row, fillable(connection, row, wanted)[1]
+
+
+def fillable(
+    connection: sa.Connection, row: sa.Row[Any], wanted: BackfillRequest
+) -> tuple[Plan, list[datetime]]:
+    """Return the plan of a locked action, with its calendars, and its occurrences in a range.
+
+    Raises Refused or ValueError.
+    """
     plan = closing(connection, runnable_plan(row), row.small_app_id)
     if row.event is not None:
         raise Refused(
             f"{row.name!r} is due on the event {row.event!r}, not by the clock; nothing to fill"
         )
-    return plan
+    return plan, occurrences_in(plan, wanted, row.name)
+
+
+def share_of(
+    connection: sa.Connection, wanted: BackfillRequest, occurrences: Sequence[datetime]
+) -> Share:
+    """Return which of a range's occurrences are recorded, repeated and passed over."""
+    ids = [operation_id(wanted.uid, at) for at in occurrences]
+    return sort_out(wanted.uid, occurrences, backfills.found_among(connection, ids), wanted.mode)
 
 
 def cancel(engine: sa.Engine, uid: UUID, actor: str) -> tuple[list[UUID], int]:
-    """Stop an action's active backfills; return their ids and the number of cancelled operations.
+    """Stop an action's backfills; return their ids and the number of cancelled operations.
 
-    Running operations go on. Raises Refused if no backfill is active.
+    Running operations go on. Raises Refused if nothing is left to stop.
     """
 
     def stop(connection: sa.Connection) -> tuple[list[UUID], int]:
+        reason = f"cancelled by {actor}"
         # In a backfill worker's order: the backfill first, then the action.
-        stopped = backfills.cancel_active(connection, [uid], f"cancelled by {actor}")
+        stopped = backfills.cancel_active(connection, [uid], reason)
         row = cursors.lock(connection, uid)
+        stopped += backfills.cancel_recorded(connection, uid, reason)
         if not stopped:
-            raise Refused(f"{row.name!r} has no active backfill")
+            raise Refused(f"{row.name!r} has no backfill with operations that have not started")
         count = sum(refusals.cancel_backfill(connection, uid, id, CALLED_OFF) for id in stopped)
         _audit(connection, row, actor, "cancel", {"backfills": [str(id) for id in stopped]})
         return stopped, count
@@ -120,20 +119,3 @@ def _audit(
         verb=f"backfill.{verb}",
         objects={str(row.action_uid): details},
     )
-
-
-def _no_occurrence(name: str, plan: Plan, wanted: BackfillRequest) -> Refused:
-    first, last = format_instant(wanted.first), format_instant(wanted.last)
-    following = next_occurrence(plan, wanted.uid, wanted.last)
-    hint = f"; its next one is {format_instant(following)}" if following else ""
-    return Refused(f"{name!r} has no occurrence from {first} to {last}{hint}")
-
-
-def share_of(
-    connection: sa.Connection, wanted: BackfillRequest, occurrences: Sequence[datetime], most: int
-) -> Share:
-    if not occurrences:
-        return Share()
-    ends = occurrences[0] - SECOND, occurrences[-1]
-    found = backfills.found_in(connection, wanted.uid, *ends)
-    return sort_out(wanted.uid, occurrences, found, wanted.mode, most)

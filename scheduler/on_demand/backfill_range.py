@@ -7,13 +7,15 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from models.errors import Refused
+from models.action.plan import Plan
+from models.errors import Hint, Refused
 from models.fingerprint import operation_id
 from models.operation import OperationState
 from models.values import format_instant
+from scheduler.occurrence import next_occurrence, next_occurrences
 
-# Occurrences looked at in one transaction.
-BATCH = 500
+# The most occurrences of a backfill: one transaction records them.
+MOST = 1_000
 # The reason of operations cancelled with their backfill: a later backfill runs them.
 CALLED_OFF = "the backfill was cancelled"
 SECOND = timedelta(seconds=1)
@@ -50,7 +52,6 @@ class Share:
     record: list[datetime] = field(default_factory=list)
     repeat: list[Mapping[str, Any]] = field(default_factory=list)
     passed_over: int = 0
-    last: datetime | None = None
 
     @property
     def counts(self) -> dict[str, int]:
@@ -62,21 +63,42 @@ class Share:
         }
 
 
+def occurrences_in(plan: Plan, wanted: BackfillRequest, name: str) -> list[datetime]:
+    """Return the occurrences of an action's range, ascending.
+
+    Raises Refused if there are none, or more than one transaction records.
+    """
+    found = next_occurrences(plan, wanted.uid, wanted.since, MOST + 1, wanted.last)
+    ends = f"from {format_instant(wanted.first)} to {format_instant(wanted.last)}"
+    if not found:
+        following = next_occurrence(plan, wanted.uid, wanted.last)
+        hint = f"; its next one is {format_instant(following)}" if following else ""
+        raise Refused(f"{name!r} has no occurrence {ends}{hint}")
+    if len(found) > MOST:
+        to, rest = format_instant(found[-2]), format_instant(found[-1])
+        raise Refused(
+            f"{name!r} has more than {MOST:,} occurrences {ends}",
+            Hint(
+                f"write --to {to}, and start the next backfill --from {rest}",
+                f"end at {to}, and start the next backfill at {rest}",
+                f"send to={to}, and start the next backfill with from={rest}",
+            ),
+        )
+    return found
+
+
 def sort_out(
     uid: UUID,
     occurrences: Sequence[datetime],
     found: Mapping[UUID, Mapping[str, Any]],
     mode: Mode,
-    most: int = BATCH,
 ) -> Share:
-    """Return the share of occurrences up to the point where `most` of them run.
+    """Return the share of occurrences.
 
     `found` are the existing operations by id; those done, running, waiting or skipped stay.
     """
     share = Share()
     for at in occurrences:
-        if len(share.record) + len(share.repeat) >= most:
-            break
         row = found.get(operation_id(uid, at))
         if row is None and mode is not Mode.FAILED:
             share.record.append(at)
@@ -84,7 +106,6 @@ def sort_out(
             share.repeat.append(row)
         else:
             share.passed_over += 1
-        share.last = at
     return share
 
 

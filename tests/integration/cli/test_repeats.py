@@ -190,26 +190,26 @@ def test_the_ends_of_a_range_may_count_back_from_now(call: Call, engine: sa.Engi
 
 
 def test_a_backfill_is_shown_with_its_action_and_can_be_cancelled(
-    call: Call, engine: sa.Engine, broker: Broker, monkeypatch: pytest.MonkeyPatch
+    call: Call, engine: sa.Engine, broker: Broker
 ) -> None:
     make_action(engine, when=HOURLY)
     ends = ("--from", local(9), "--to", local(5))
 
-    monkeypatch.setattr(filling, "MOST_UNSTARTED", 2)
     started = call("backfill", "every minute", *ends, "--only", "missing")
-    [(id, attempt)] = broker.messages("default")
-    filling.work_off(engine, (UUID(id), attempt))
+    [(id, _)] = broker.messages("default")
+    filling.process(engine, UUID(id))
     [shown] = call("action", "show", "every minute", "--json").json["backfills"]
     listed = call("action", "show", "every minute").out
     cancelled = call("backfill", "every minute", "--cancel", "--json")
     again = call("backfill", "every minute", "--cancel")
 
     assert (started.code, started.out.splitlines()[0]) == (0, f"backfill {id} of every minute")
-    assert (shown["id"], shown["state"], shown["mode"]) == (id, "active", "missing")
-    assert shown["recorded"] == 2
-    assert f"backfill {id} active: 2 recorded, 0 repeated, 0 passed over, from " in listed
-    assert (cancelled.json["backfills"], cancelled.json["cancelled"]) == ([id], 2)
-    assert (again.code, again.err) == (2, "error: 'every minute' has no active backfill\n")
+    assert (shown["id"], shown["state"], shown["mode"]) == (id, "done", "missing")
+    assert shown["recorded"] == 5
+    assert f"backfill {id} done: 5 recorded, 0 repeated, 0 passed over, from " in listed
+    assert (cancelled.json["backfills"], cancelled.json["cancelled"]) == ([id], 5)
+    assert again.code == 2
+    assert "'every minute' has no backfill with operations that have not started" in again.err
 
 
 def test_a_wait_in_vain_for_a_backfill_is_exit_code_1(call: Call, engine: sa.Engine) -> None:

@@ -340,7 +340,7 @@ def _rows_of_action(number: int, uid: UUID, operation: UUID) -> Rows:
     last = NOON + MINUTE if _is_ahead(number) else old
     span = {"first_at": old, "last_at": last, "count": 1, "reason": "too late", "recorded_at": old}
     yield "missed_spans", {**its, "revision": 1, **span}
-    fill = {"since": old, "until": now, "cursor": old, "mode": "all", "state": "active"}
+    fill = {"since": old, "until": now, "mode": "all", "state": "active"}
     asked = {"actor": "ann", "not_before": old, "requested_at": old}
     yield "backfills", {"id": uuid4(), **OF_APP, **its, **fill, **asked}
     notice = {"kind": "failure", "target": {"kind": "mail", "to": "a@b.c"}, "payload": {}}

@@ -1,5 +1,6 @@
 """A backfill runs each wanted occurrence once, in order, whatever process dies."""
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -59,12 +60,6 @@ NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 UID = UUID("6f1d0c1e-0000-4000-8000-000000000001")
 
 
-def small_batches(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    """Let a batch of a backfill hold at most `size` occurrences."""
-    for module in (backfill, backfill_range, filling):
-        monkeypatch.setattr(module, "BATCH", size)
-
-
 def hour_of(engine: sa.Engine, back: int = 5) -> datetime:
     """Return a full hour, so many hours before the database's clock."""
     with reading(engine) as connection:
@@ -85,9 +80,9 @@ def start(engine: sa.Engine, asked: BackfillRequest) -> UUID:
 
 
 def fill(engine: sa.Engine, asked: BackfillRequest) -> dict[str, Any]:
-    """Start a backfill and work it off; return its row."""
+    """Start a backfill and let a worker record it; return its row."""
     id = start(engine, asked)
-    assert filling.work_off(engine, (id, 1)) == "done"
+    assert filling.process(engine, id) == "done"
     return backfill_of(engine, id)
 
 
@@ -218,6 +213,26 @@ def test_a_range_without_an_occurrence_is_refused_and_nothing_is_stored(
         assert backfills.of_action(connection, action.uid, 5) == []
 
 
+def test_a_range_with_too_many_occurrences_is_filled_part_by_part(
+    engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backfill_range, "MOST", 3)
+    action, first = make_hourly(engine), hour_of(engine)
+    last = first + 4 * HOUR
+
+    with pytest.raises(Refused) as refused:
+        start(engine, wanted(action, first, last))
+    with pytest.raises(Refused, match="more than 3 occurrences"):
+        backfill.rehearse(engine, wanted(action, first, last), KEPT)
+    assert rows_of(engine, action) == []
+    to, rest = re.findall(r"--\w+ ([^ ,]+)", str(refused.value))
+    fill(engine, wanted(action, first, datetime.fromisoformat(to)))
+    fill(engine, wanted(action, datetime.fromisoformat(rest), last))
+
+    occurrences = [row["occurrence_at"] for row in rows_of(engine, action)]
+    assert occurrences == [first + n * HOUR for n in range(5)]
+
+
 def pause(engine: sa.Engine, action: Changed) -> None:
     editing.set_active(engine, action.uid, active=False, author=author())
 
@@ -244,9 +259,8 @@ def test_an_action_that_cannot_be_filled_is_refused(
 
 
 def test_a_rehearsal_says_what_would_be_done_and_stores_nothing(
-    engine: sa.Engine, broker: Broker, monkeypatch: pytest.MonkeyPatch
+    engine: sa.Engine, broker: Broker
 ) -> None:
-    small_batches(monkeypatch, 2)
     action, first = make_hourly(engine), hour_of(engine)
     make_operation(engine, action, first + HOUR)
 
@@ -293,6 +307,7 @@ def test_with_the_broker_away_the_daemon_asks_later(engine: sa.Engine, broker: B
         id, sent = backfill.start(engine, wanted(action, first, first), "ann", KEPT)
     finally:
         broker.start()
+    age(engine, id)
     with reading(engine) as connection:
         now = read_clock(connection)
     tick(engine, now, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
@@ -301,24 +316,15 @@ def test_with_the_broker_away_the_daemon_asks_later(engine: sa.Engine, broker: B
     assert broker.messages("default") == [(str(id), 1)]
 
 
-def test_batch_by_batch_with_a_crash_after_each_the_range_is_filled_once(
-    engine: sa.Engine, broker: Broker, monkeypatch: pytest.MonkeyPatch
+def test_what_a_killed_worker_recorded_is_sent_by_the_tick(
+    engine: sa.Engine, broker: Broker
 ) -> None:
-    """Killed between commit and sending: the next worker gets the attempt that is its turn."""
-    small_batches(monkeypatch, 2)
     action, first = make_hourly(engine), hour_of(engine)
     id = start(engine, wanted(action, first, first + 4 * HOUR))
+    with engine.begin() as connection:
+        filling.record(connection, id)
 
-    turns = []
-    while backfill_of(engine, id)["state"] == "active":
-        turn = (id, backfill_of(engine, id)["attempt"])
-        with engine.begin() as connection:
-            filling._batch(connection, turn)
-        turns.append(turn)
-        assert filling.work_off(engine, turn) == "not this attempt's turn"
-
-    row = backfill_of(engine, id)
-    assert ([turn[1] for turn in turns], counts_of(row)) == ([1, 2, 3], (5, 0, 0))
+    assert filling.process(engine, id) == "not active"
     assert [one["state"] for one in rows_of(engine, action)] == ["pending"] * 5
     for one in rows_of(engine, action):
         update_operation(engine, one["id"], not_before=database_now(-1.0))
@@ -326,17 +332,17 @@ def test_batch_by_batch_with_a_crash_after_each_the_range_is_filled_once(
     assert run_all(engine, broker) == [first + n * HOUR for n in range(5)]
 
 
-def test_a_fault_that_nobody_foresaw_ends_the_backfill_and_is_told(
+def test_an_unexpected_error_ends_the_backfill_with_nothing_recorded(
     engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     action, first = make_hourly(engine), hour_of(engine)
     id = start(engine, wanted(action, first, first + HOUR))
 
-    def die(*_: object) -> None:
+    def die(_: object) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(backfills, "move_on", die)
-    assert filling.run_turn(engine, (id, 1)) == "failed"
+    monkeypatch.setattr(backfill_range.Share, "counts", property(die))
+    assert filling.process(engine, id) == "failed"
 
     row = backfill_of(engine, id)
     assert (row["state"], row["error"]) == ("failed", "RuntimeError: a bug")
@@ -344,16 +350,15 @@ def test_a_fault_that_nobody_foresaw_ends_the_backfill_and_is_told(
 
 
 def test_two_workers_with_the_same_message_record_each_occurrence_once(
-    engine: sa.Engine, broker: Broker, monkeypatch: pytest.MonkeyPatch
+    engine: sa.Engine, broker: Broker
 ) -> None:
-    small_batches(monkeypatch, 5)
     action, first = make_hourly(engine), hour_of(engine, 30)
     id = start(engine, wanted(action, first, first + 24 * HOUR))
 
     with ThreadPoolExecutor(2) as pool:
-        told = list(pool.map(lambda _: filling.work_off(engine, (id, 1)), range(2)))
+        outcomes = list(pool.map(lambda _: filling.process(engine, id), range(2)))
 
-    assert sorted(told) == ["done", "not this attempt's turn"]
+    assert sorted(outcomes) == ["done", "not active"]
     assert counts_of(backfill_of(engine, id)) == (25, 0, 0)
     assert len(set(broker.messages("quick"))) == len(broker.messages("quick")) == 25
 
@@ -373,89 +378,66 @@ def test_after_a_clock_that_was_ahead_a_backfill_does_not_wait_for_its_instants(
     assert broker.messages("default") == [(str(id), 1)] * 2
 
 
-def test_no_more_wait_at_a_time_than_there_is_room_for(
-    engine: sa.Engine, broker: Broker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(filling, "MOST_UNSTARTED", 3)
-    action, first = make_hourly(engine), hour_of(engine)
-    id = start(engine, wanted(action, first, first + 4 * HOUR))
-
-    assert filling.work_off(engine, (id, 1)) == "too many wait"
-    waiting = len(broker.messages("quick"))
-    run_all(engine, broker)
-
-    assert waiting == 3
-    assert filling.work_off(engine, (id, backfill_of(engine, id)["attempt"])) == "done"
-    assert len(rows_of(engine, action)) == 5
-
-
-def test_an_action_that_is_paused_meanwhile_ends_its_backfill(
-    engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_action_that_is_paused_meanwhile_ends_its_backfill(engine: sa.Engine) -> None:
     action, first = make_hourly(engine), hour_of(engine)
     id = start(engine, wanted(action, first, first + HOUR))
     pause(engine, action)
 
-    assert filling.work_off(engine, (id, 1)) == "failed"
+    assert filling.process(engine, id) == "failed"
 
     row = backfill_of(engine, id)
     assert row["state"] == "failed"
     assert "is paused" in row["error"]
 
 
-def test_an_edit_meanwhile_lets_the_rest_run_the_current_revision(
-    engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    small_batches(monkeypatch, 2)
+def test_after_an_edit_a_backfill_records_the_current_revision(engine: sa.Engine) -> None:
     action, first = make_hourly(engine), hour_of(engine)
-    id = start(engine, wanted(action, first, first + 3 * HOUR))
-    with engine.begin() as connection:
-        filling._batch(connection, (id, 1))
+    id = start(engine, wanted(action, first, first + 2 * HOUR))
 
     when = {"cron_rule": "30 * * * *", "timezone": "UTC"}
     change.apply_all(engine, [make_document(when=when)], author())
-    filling.work_off(engine, (id, 2))
+    filling.process(engine, id)
 
     rows = [(row["occurrence_at"], row["revision"]) for row in rows_of(engine, action)]
-    assert rows == [
-        (first, 1),
-        (first + HOUR, 1),
-        (first + HOUR + 30 * MINUTE, 2),
-        (first + 2 * HOUR + 30 * MINUTE, 2),
-    ]
+    assert rows == [(first + 30 * MINUTE, 2), (first + HOUR + 30 * MINUTE, 2)]
 
 
-def test_a_cancelled_backfill_calls_off_what_nobody_started(
-    engine: sa.Engine, broker: Broker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    small_batches(monkeypatch, 3)
+def test_a_backfill_that_no_worker_recorded_is_cancelled(engine: sa.Engine) -> None:
     action, first = make_hourly(engine), hour_of(engine)
-    asked = wanted(action, first, first + 4 * HOUR)
-    id = start(engine, asked)
-    with engine.begin() as connection:
-        filling._batch(connection, (id, 1))
-    ids = [row["id"] for row in rows_of(engine, action)]
+    id = start(engine, wanted(action, first, first + HOUR))
+
+    assert backfill.cancel(engine, action.uid, "ben") == ([id], 0)
+
+    assert filling.process(engine, id) == "not active"
+    assert backfill_of(engine, id)["state"] == "cancelled"
+    assert rows_of(engine, action) == []
+
+
+def test_a_cancelled_backfill_cancels_what_has_not_started(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    action, first = make_hourly(engine), hour_of(engine)
+    asked = wanted(action, first, first + 2 * HOUR)
+    row = fill(engine, asked)
+    ids = [one["id"] for one in rows_of(engine, action)]
     with engine.begin() as connection:
         claim(connection, ids[0], 1, "tests", alerts=NO_ALERTS)
 
     stopped, count = backfill.cancel(engine, action.uid, "ben")
 
-    states = [row["state"] for row in rows_of(engine, action)]
-    assert (stopped, count, states) == ([id], 2, ["running", "cancelled", "cancelled"])
-    assert filling.work_off(engine, (id, 2)) == "not this attempt's turn"
-    with pytest.raises(Refused, match="has no active backfill"):
+    states = [one["state"] for one in rows_of(engine, action)]
+    assert (stopped, count, states) == ([row["id"]], 2, ["running", "cancelled", "cancelled"])
+    assert backfill_of(engine, row["id"])["state"] == "cancelled"
+    with pytest.raises(Refused, match="no backfill with operations that have not started"):
         backfill.cancel(engine, action.uid, "ben")
-    assert counts_of(fill(engine, asked)) == (2, 2, 1)
+    assert counts_of(fill(engine, asked)) == (0, 2, 1)
 
 
 def test_a_retry_by_hand_stays_in_its_backfill_and_is_not_cancelled_with_it(
-    engine: sa.Engine, broker: Broker, monkeypatch: pytest.MonkeyPatch
+    engine: sa.Engine, broker: Broker
 ) -> None:
-    small_batches(monkeypatch, 2)
     action, first = make_hourly(engine), hour_of(engine)
-    id = start(engine, wanted(action, first, first + 4 * HOUR))
-    with engine.begin() as connection:
-        filling._batch(connection, (id, 1))
+    row = fill(engine, wanted(action, first, first + HOUR))
     failed = rows_of(engine, action)[0]["id"]
     with engine.begin() as connection:
         claim(connection, failed, 1, "tests", alerts=NO_ALERTS)
@@ -465,8 +447,7 @@ def test_a_retry_by_hand_stays_in_its_backfill_and_is_not_cancelled_with_it(
     backfill.cancel(engine, action.uid, "ben")
 
     with reading(engine) as connection:
-        stored = backfills.get(connection, id, WHOLE_INSTALLATION)
-        states = backfills.states_of(connection, stored)
+        states = backfills.states_of(connection, row)
     assert states == {
         OperationState.CANCELLED: 1,
         OperationState(row_of(engine, failed)["state"]): 1,

@@ -120,10 +120,10 @@ def test_the_backfill_of_a_deleted_action_is_cancelled(engine: sa.Engine) -> Non
 
 
 @pytest.mark.parametrize("stop", ["delete", "cancel"])
-def test_whoever_stops_a_backfill_that_is_worked_off_waits_for_its_batch(
+def test_whoever_stops_a_backfill_that_is_being_recorded_waits_for_it(
     engine: sa.Engine, stop: str
 ) -> None:
-    """A batch holds its backfill and then locks the action: the other order would be a deadlock."""
+    """A worker holds the backfill, then locks the action: the other order would be a deadlock."""
     action = make_action(engine, owner="o")
     backfill = make_backfill(engine, action.uid)
     errors: list[Exception] = []
@@ -139,7 +139,7 @@ def test_whoever_stops_a_backfill_that_is_worked_off_waits_for_its_batch(
 
     stopper = Thread(target=stop_it)
     with engine.begin() as connection:
-        assert backfills.hold(connection, (backfill, 1)) is not None
+        assert backfills.hold(connection, backfill) is not None
         stopper.start()
         assert wait_for(lambda: waits_for_lock(engine), 20)
         cursors.lock(connection, action.uid)
@@ -155,7 +155,7 @@ def make_backfill(engine: sa.Engine, uid: UUID) -> UUID:
     with engine.begin() as connection:
         now = read_clock(connection)
         since = now - timedelta(days=1)
-        ends = {"since": since, "until": now, "cursor": since}
+        ends = {"since": since, "until": now}
         row = {"id": id, "small_app_id": 1, "action_uid": uid, "mode": "missing", "actor": "tests"}
         backfills.insert(connection, row | ends)
     return id

@@ -216,7 +216,7 @@ def test_status_shows_it_for_a_day_as_the_tables_are_then(
     id, _ = backfill.start(
         engine, BackfillRequest(action.uid, last, last), "ann", timedelta(days=90)
     )
-    filling.work_off(engine, (id, 1))
+    filling.process(engine, id)
 
     with reading(engine) as connection:
         after = status_in(connection, settings).downtime

@@ -26,7 +26,7 @@ PARTIAL = {
     "operations_one_running",
     "operations_unrun",
     "operations_unstarted",
-    "backfills_to_work_off",
+    "backfills_to_send",
     "operations_overdue",
     "operations_jobs",
     "notices_owed",

@@ -201,13 +201,13 @@ def test_the_id_of_an_occurrence_finds_its_row(filled: Filled, statements: State
 
 
 def fill_backfills(filled: Filled, active: int) -> None:
-    """Store many backfills that ended, and some that nobody works on."""
+    """Store many backfills that ended, and some that are active."""
     before, then, count = instant(filled.now - 2 * MINUTE), instant(filled.now - MINUTE), 20_000
-    names = "id small_app_id action_uid since until mode cursor state actor not_before requested_at"
+    names = "id small_app_id action_uid since until mode state actor not_before requested_at"
     states = ["active"] * active + ["done"] * count
     rows = (
         (
-            *(str(uuid4()), 1, str(filled.due[n % len(filled.due)]), before, then, "all", then),
+            *(str(uuid4()), 1, str(filled.due[n % len(filled.due)]), before, then, "all"),
             *(state, "tests", then, then),
         )
         for n, state in enumerate(states)
@@ -216,9 +216,7 @@ def fill_backfills(filled: Filled, active: int) -> None:
     analyze(filled.engine)
 
 
-def test_backfills_to_go_on_with_are_found_among_many(
-    filled: Filled, statements: Statements
-) -> None:
+def test_active_backfills_are_found_among_many(filled: Filled, statements: Statements) -> None:
     fill_backfills(filled, 20)
 
     with statements.captured():
@@ -231,10 +229,10 @@ def test_backfills_to_go_on_with_are_found_among_many(
     whole = [one for one in read if one.table == "backfills" and one.is_whole]
     assert left == []
     assert {one.index for one in whole} <= PARTIAL
-    assert_indexed(statements, "backfills_to_work_off", "backfills_of_action")
+    assert_indexed(statements, "backfills_to_send", "backfills_of_action")
 
 
-def test_a_batch_of_a_backfill_a_retry_and_a_cancel(filled: Filled, statements: Statements) -> None:
+def test_a_backfill_a_retry_and_a_cancel(filled: Filled, statements: Statements) -> None:
     action, first, second = make(filled, "filled", when={"cron_rule": "* * * * *"})
     last = filled.now - 90 * MINUTE
     asked = BackfillRequest(action.uid, last - 9 * MINUTE, last)
@@ -244,7 +242,10 @@ def test_a_batch_of_a_backfill_a_retry_and_a_cancel(filled: Filled, statements: 
 
     with statements.captured():
         id, _ = backfill.start(filled.engine, asked, "tests", timedelta(days=90))
-        told = filling.work_off(filled.engine, (id, 1))
+        told = filling.process(filled.engine, id)
+        with reading(filled.engine) as connection:
+            backfills.states_of(connection, backfills.get(connection, id, WHOLE_INSTALLATION))
+        backfill.cancel(filled.engine, action.uid, "tests")
         restart.retry(filled.engine, first, WHOLE_INSTALLATION, "tests")
         cancel.cancel(filled.engine, second, WHOLE_INSTALLATION, "tests")
 

@@ -13,12 +13,16 @@ from scheduler.on_demand.backfill_range import (
     BackfillRequest,
     Mode,
     check_range,
+    occurrences_in,
     sort_out,
 )
+from tests.factories import make_plan, make_rule
 
 UID = UUID("6f1d0c1e-0000-4000-8000-000000000001")
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
+DAY = timedelta(days=1)
+EVERY_MINUTE = make_plan(make_rule(cron_rule="* * * * *"))
 KEPT = timedelta(days=90)
 
 
@@ -41,14 +45,30 @@ def test_what_its_backfill_called_off_is_missing_again() -> None:
     assert share.repeat == [row]
 
 
-def test_a_share_ends_when_enough_are_to_run() -> None:
-    occurrences = [NOON + n * HOUR for n in range(5)]
-    done = {operation_id(UID, NOON): {"state": OperationState.SUCCESS, "reason": None}}
+def test_as_many_occurrences_as_one_transaction_records_are_taken() -> None:
+    asked = BackfillRequest(UID, NOON, NOON + 999 * MINUTE)
 
-    share = sort_out(UID, occurrences, done, Mode.ALL, 2)
+    assert occurrences_in(EVERY_MINUTE, asked, "report") == [
+        NOON + n * MINUTE for n in range(1_000)
+    ]
 
-    assert share.record == occurrences[1:3]
-    assert (share.passed_over, share.last) == (1, occurrences[2])
+
+def test_a_range_with_more_is_refused_with_the_instants_that_part_it() -> None:
+    with pytest.raises(Refused) as refused:
+        occurrences_in(EVERY_MINUTE, BackfillRequest(UID, NOON, NOON + DAY), "report")
+
+    assert str(refused.value) == (
+        "'report' has more than 1,000 occurrences from 2026-01-05T12:00:00Z to"
+        " 2026-01-06T12:00:00Z; write --to 2026-01-06T04:39:00Z, and start the next backfill"
+        " --from 2026-01-06T04:40:00Z"
+    )
+
+
+def test_a_range_without_an_occurrence_is_refused_with_the_next_one() -> None:
+    asked = BackfillRequest(UID, NOON + SECOND, NOON + 2 * SECOND)
+
+    with pytest.raises(Refused, match=r"no occurrence from .*; its next one is 2026-01-05T12:01"):
+        occurrences_in(EVERY_MINUTE, asked, "report")
 
 
 @pytest.mark.parametrize(

@@ -288,7 +288,7 @@ def make_backfill(work: Work, days: float, **columns: object) -> UUID:
     values = {
         "id": id, "small_app_id": work.app.id, "action_uid": uid, "mode": "all", "state": "done",
         "since": OCCURRENCE - timedelta(days=365), "until": OCCURRENCE + timedelta(days=365),
-        "cursor": OCCURRENCE, "actor": "ann", "not_before": at, "requested_at": at,
+        "actor": "ann", "not_before": at, "requested_at": at,
         "finished_at": at,
     }  # fmt: skip
     with work.engine.begin() as connection:
