@@ -112,7 +112,7 @@ def record(connection: sa.Connection, decided: Sequence[Decided]) -> Recorded:
     """
     due = [row for one in decided for row in _rows(one, one.decision.due)]
     missed = [row for one in decided for row in _missed_rows(one)]
-    running = running_beside(connection, _skipping(decided))
+    running = _running_beside(connection, decided)
     new = record_new(connection, [row for row in due if row["action_uid"] not in running])
     skipped = record_skipped(connection, [*_skipped(due, running)])
     count = _record_missed(connection, decided, missed, due)
@@ -122,14 +122,18 @@ def record(connection: sa.Connection, decided: Sequence[Decided]) -> Recorded:
     return Recorded(messages, count, _overtake(connection, decided, uids), len(skipped))
 
 
-def _skipping(decided: Sequence[Decided]) -> list[UUID]:
-    """Return the actions whose occurrences are skipped while one of them runs, as by a take."""
-    return [
+def _running_beside(connection: sa.Connection, decided: Sequence[Decided]) -> Mapping[UUID, UUID]:
+    """Return what runs of actions whose occurrences are skipped meanwhile, as by a take."""
+    skipping = {
         one.action.uid
         for one in decided
         if one.decision.due
         and (one.plan.policy.overlap, one.plan.policy.catch_up) == ("skip", "latest")
-    ]
+    }
+    if not skipping:
+        return {}
+    running = running_beside(connection)
+    return {uid: id for uid, id in running.items() if uid in skipping}
 
 
 def _skipped(due: Rows, running: Mapping[UUID, UUID]) -> Iterator[dict[str, Any]]:

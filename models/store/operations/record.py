@@ -40,18 +40,15 @@ def recorded_among(connection: sa.Connection, ids: Sequence[UUID]) -> set[UUID]:
     return set(connection.execute(known).scalars())
 
 
-def running_beside(connection: sa.Connection, uids: Collection[UUID]) -> dict[UUID, UUID]:
-    """Return the running operations of actions, by action, beside which overlap `skip` skips.
+def running_beside(connection: sa.Connection) -> dict[UUID, UUID]:
+    """Return the running operations, by action, beside which overlap `skip` skips.
 
-    Beside a requested one nothing is skipped.
+    As many as workers run at once. Beside a requested one nothing is skipped.
     """
-    keys = [str(uid) for uid in uids]
     running = sa.select(operations.c.action_uid, operations.c.id).where(
-        IS_RUNNING,
-        is_among(connection, operations.c.overlap_key, keys),
-        sa.not_(is_requested(operations.c)),
+        IS_RUNNING, operations.c.overlap_key.is_not(None), sa.not_(is_requested(operations.c))
     )
-    return {row.action_uid: row.id for row in connection.execute(running)} if keys else {}
+    return {row.action_uid: row.id for row in connection.execute(running)}
 
 
 def record_skipped(connection: sa.Connection, rows: Sequence[dict[str, Any]]) -> set[UUID]:
