@@ -51,7 +51,7 @@ BESIDE_HEADERS = 2_048
 
 
 @dataclass
-class Outcome:
+class Answers:
     """Messages that the broker certainly took or certainly did not take; the rest is in doubt.
 
     `unsendable` are the errors of those that no broker will ever take.
@@ -77,11 +77,11 @@ class Outcome:
         self.refused.append(one)
         logger.warning("queue_refuses", "nothing was sent to {queue}: {error}", one.queue, why)
 
-    def apart(self) -> Iterator["Outcome"]:
+    def apart(self) -> Iterator["Answers"]:
         """Yield an outcome for each message."""
-        yield from (Outcome(accepted=[one]) for one in self.accepted)
-        yield from (Outcome(refused=[one]) for one in self.refused)
-        yield from (Outcome(unsendable=[one]) for one in self.unsendable)
+        yield from (Answers(accepted=[one]) for one in self.accepted)
+        yield from (Answers(refused=[one]) for one in self.refused)
+        yield from (Answers(unsendable=[one]) for one in self.unsendable)
 
 
 def hand_over(engine: sa.Engine, messages: Sequence[Message], application: Application) -> Sent:
@@ -98,7 +98,7 @@ def hand_over(engine: sa.Engine, messages: Sequence[Message], application: Appli
         with engine.begin() as connection:
             handed = external_send.begin(connection, chunk, rules_of(settings), settings.alert)
         begun_at = monotonic()
-        outcome = send_each(handed, application) if handed else Outcome()
+        outcome = send_each(handed, application) if handed else Answers()
         _settle(engine, outcome, settings)
         count += len(outcome.accepted)
         if outcome.error is not None:
@@ -108,7 +108,7 @@ def hand_over(engine: sa.Engine, messages: Sequence[Message], application: Appli
     return Sent(count)
 
 
-def _settle(engine: sa.Engine, outcome: Outcome, settings: Settings) -> None:
+def _settle(engine: sa.Engine, outcome: Answers, settings: Settings) -> None:
     """Record what became of messages; rows that others keep locked hold up their own message only.
 
     Whatever is not recorded is in doubt: the sweep decides it.
@@ -122,14 +122,14 @@ def _settle(engine: sa.Engine, outcome: Outcome, settings: Settings) -> None:
             _settle_alone(engine, one, settings)
 
 
-def _settle_together(engine: sa.Engine, outcome: Outcome, settings: Settings) -> None:
+def _settle_together(engine: sa.Engine, outcome: Answers, settings: Settings) -> None:
     with engine.begin() as connection:
         wait_briefly(connection)
         external_send.settle(connection, outcome.accepted, outcome.refused, settings.alert)
         external_send.fail_unsendable(connection, outcome.unsendable, settings.alert)
 
 
-def _settle_alone(engine: sa.Engine, one: Outcome, settings: Settings) -> None:
+def _settle_alone(engine: sa.Engine, one: Answers, settings: Settings) -> None:
     try:
         _settle_together(engine, one, settings)
     except sa.exc.OperationalError as error:
@@ -143,7 +143,7 @@ def _settle_alone(engine: sa.Engine, one: Outcome, settings: Settings) -> None:
         )
 
 
-def _log(outcome: Outcome, begun: int) -> None:
+def _log(outcome: Answers, begun: int) -> None:
     logger.warning(
         "application_broker_unavailable",
         "broker of the Celery application unavailable, {waiting} tasks wait, "
@@ -154,13 +154,13 @@ def _log(outcome: Outcome, begun: int) -> None:
     )
 
 
-def send_each(handed: Sequence[Handed], application: Application) -> Outcome:
+def send_each(handed: Sequence[Handed], application: Application) -> Answers:
     """Send tasks one by one until the broker fails; return the outcome of each."""
-    outcome = Outcome()
+    outcome = Answers()
     try:
         _kept_for(application).ask(lambda: _link(application).ping())
     except BROKER_ERRORS as error:
-        return Outcome(refused=list(handed), error=text_of(error))
+        return Answers(refused=list(handed), error=text_of(error))
     for number, one in enumerate(handed):
         if one.queue in outcome.closed:
             outcome.refused.append(one)

@@ -29,7 +29,7 @@ from models.operation import OperationState
 from models.store import notices, pauses
 from models.store.notices import Owed
 from models.store.operations import external_send, reserve
-from models.store.operations.end import Ended
+from models.store.operations.end import EndResult
 from models.store.operations.reserve import Message
 from runtime.config import Settings
 from runtime.database import DATABASE_AWAY, reading, reason_of, unhurried
@@ -151,7 +151,7 @@ def _not_paused(engine: sa.Engine, messages: Sequence[Message]) -> Sequence[Mess
     return [one for one in messages if one.id in left]
 
 
-def send_ended(engine: sa.Engine, ended: Ended | None) -> None:
+def send_ended(engine: sa.Engine, ended: EndResult | None) -> None:
     """Send what the end of an operation released, and its notices.
 
     None if nothing ended. Never raises if the broker or the database is down: the end is recorded,
@@ -173,7 +173,7 @@ def send_ended(engine: sa.Engine, ended: Ended | None) -> None:
 def send_started(engine: sa.Engine, owed: Sequence[Owed]) -> None:
     """Send the notices of a start, as `send_ended` does those of an end."""
     if owed:
-        send_ended(engine, Ended(OperationState.RUNNING, [], [*owed]))
+        send_ended(engine, EndResult(OperationState.RUNNING, [], [*owed]))
 
 
 def _send_released(engine: sa.Engine, released: Sequence[Message]) -> None:

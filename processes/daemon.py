@@ -25,7 +25,7 @@ from runtime.logs.events import EventLog
 from runtime.supervisor import end_with_parent
 from runtime.visible import visible
 from scheduler.loop import Daemon
-from scheduler.service_manager import STOPPING, notify
+from scheduler.systemd_notify import STOPPING, notify
 from tasks.built_in import built_in_steps
 
 logger = EventLog("minutebook.daemon")

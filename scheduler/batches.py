@@ -20,11 +20,11 @@ from runtime.logs.events import EventLog
 from scheduler import downtime
 from scheduler.changes.adoption import adopt_edit, has_to_be_adopted, reason_of, set_aside
 from scheduler.changes.revisions import action_ref
-from scheduler.decided_once import DecidedOnce
 from scheduler.decision import MOST_SENT, Decision
+from scheduler.decision_cache import DecisionCache
 from scheduler.from_end import Ends, ends_for
 from scheduler.record import Decided, Recorded, advance, record
-from scheduler.service_manager import ALIVE, notify
+from scheduler.systemd_notify import ALIVE, notify
 
 logger = EventLog("minutebook.tick")
 
@@ -66,12 +66,12 @@ class Batches:
     calendars: Mapping[int, Calendars] = field(default_factory=dict)
     # Plans of this batch with what they leave out, by the identity of the stored plan and the app.
     closed: dict[tuple[int, int], Plan] = field(default_factory=dict)
-    decisions: DecidedOnce = field(init=False)
+    decisions: DecisionCache = field(init=False)
     # Whether the last batch passed over actions that are due.
     _passed_over: bool = False
 
     def __post_init__(self) -> None:
-        self.decisions = DecidedOnce(self.now)
+        self.decisions = DecisionCache(self.now)
 
     def decide_all(self) -> None:
         """Decide, record and send until nothing is due; then retry locked actions once.

@@ -24,11 +24,11 @@ from runtime.logs.events import EventLog
 from runtime.skew import SkewWatch
 from runtime.stopping import Stop
 from scheduler.changes.default_actions import migrate
-from scheduler.kernel_release import adopt_release, decides_here
 from scheduler.ping import Ping
-from scheduler.service_manager import ALIVE, READY, notify, status
 from scheduler.sweep import Sweeper
+from scheduler.systemd_notify import ALIVE, READY, notify, status
 from scheduler.tick import TickReport, tick
+from scheduler.tz_release import adopt_release, decides_here
 
 logger = EventLog("minutebook.daemon")
 

@@ -15,12 +15,12 @@ from runtime.clock import monotonic
 from runtime.logs.events import EventLog
 from scheduler import downtime, lost_messages
 from scheduler.batches import Batches
-from scheduler.clock_guard import look
+from scheduler.clock_rewind import look
 from scheduler.downtime import LONGEST_GAP
 from scheduler.events.tick import EventTick
-from scheduler.kernel_release import OtherRelease, hold_release, why_not_decide
 from scheduler.record import Recorded
 from scheduler.sweep import Sweeper
+from scheduler.tz_release import OtherRelease, hold_release, why_not_decide
 
 logger = EventLog("minutebook.tick")
 

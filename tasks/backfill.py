@@ -27,11 +27,11 @@ from models.store.operations.reserve import Message
 from runtime.database import DATABASE_AWAY, reason_of
 from runtime.logs.events import EventLog
 from scheduler.changes.revisions import action_ref
-from scheduler.kernel_release import OtherRelease, hold_release
 from scheduler.on_demand.backfill import fillable, share_of
 from scheduler.on_demand.backfill_range import SECOND, BackfillRequest, Mode, Share
 from scheduler.on_demand.restart import again
 from scheduler.record import operation_row
+from scheduler.tz_release import OtherRelease, hold_release
 from tasks.engines import engine_of
 
 logger = EventLog("minutebook.backfill")

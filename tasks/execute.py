@@ -21,10 +21,10 @@ from models.carriers import EXECUTE_HEAVY, EXECUTE_QUICK, OURS
 from models.errors import DatabaseWentBack, LeaseLost, SchedulerError
 from models.operation import MOST_LOSSES, OperationState
 from models.store.operations import heartbeat
-from models.store.operations.end import Ended, Ending, end
+from models.store.operations.end import EndResult, Outcome, end
 from models.store.operations.put_back import CANCELLED, failed, lost
-from models.store.operations.start_checks import TAKEN, KeptBack
-from models.store.operations.take import Claim, Claimant, Taking, claim
+from models.store.operations.start_checks import TAKEN, NotStarted
+from models.store.operations.take import Claim, ClaimRequest, WorkerKind, claim
 from runtime.config import Settings
 from runtime.db_retry import persist, start
 from runtime.logs.events import EventLog
@@ -69,7 +69,7 @@ def run_attempt(
     """Run the attempt named by `message` (id, attempt), if it can be claimed; return its end."""
     script = Script(registry.steps)
     claimed = _claim(engine, message, worker, script, settings.alert)
-    if isinstance(claimed, KeptBack):
+    if isinstance(claimed, NotStarted):
         logger.info(
             "operation_not_started",
             "operation {operation} attempt {attempt}: not started, {reason}",
@@ -128,17 +128,17 @@ def _claim(
     worker: str,
     script: Script,
     alerts: AlertSettings,
-) -> Claim | KeptBack:
-    wanted = Taking(*message, worker)
+) -> Claim | NotStarted:
+    wanted = ClaimRequest(*message, worker)
 
-    def claimed(connection: sa.Connection) -> Claim | KeptBack:
-        ours = Claimant(OURS, script.open)
+    def claimed(connection: sa.Connection) -> Claim | NotStarted:
+        ours = WorkerKind(OURS, script.open)
         return claim(connection, wanted, ours, alerts=alerts)
 
     return start(message[0], lambda: persist(engine, claimed), TAKEN)
 
 
-def _end(runner: Runner, ending: Ending) -> Ended:
+def _end(runner: Runner, ending: Outcome) -> EndResult:
     """Record the end, retrying while the database is unavailable.
 
     If the end cannot be stored, the operation fails with that error: it must not look like a lost
@@ -153,11 +153,11 @@ def _end(runner: Runner, ending: Ending) -> Ended:
             "end_not_stored", "the end of operation {operation} cannot be stored", key.id
         )
         text = f"the end could not be stored: {type(error).__name__}"
-        instead = Ending(OperationState.FAILED, error=text, is_failure=True)
+        instead = Outcome(OperationState.FAILED, error=text, is_failure=True)
         return persist(engine, lambda c: end(c, key, instead, alerts=alerts))
 
 
-def _run_steps(runner: Runner) -> Ending:
+def _run_steps(runner: Runner) -> Outcome:
     """Run the operation's remaining steps; return how the attempt ends."""
     try:
         ending = runner.run()
@@ -190,7 +190,7 @@ def _run_steps(runner: Runner) -> Ending:
     return replace(ending, checkpoint=runner.checkpoint)
 
 
-def ending_of(runner: Runner, error: BaseException) -> Ending:
+def ending_of(runner: Runner, error: BaseException) -> Outcome:
     """Return the end of an attempt whose step raised `error`."""
     claimed = runner.lease.claim
     if _is_by_signal(error):
@@ -213,14 +213,14 @@ def _is_by_signal(error: BaseException) -> bool:
     return isinstance(error, SystemExit) and isinstance(error.code, int) and error.code < 0
 
 
-def killed(lease: Lease) -> Ending:
+def killed(lease: Lease) -> Outcome:
     """Return the end of an attempt whose process was killed by a signal that it could hear."""
     step = lease.unrepeatable
     is_asked = lease.asked_to_end() is CANCELLED
     return lost(lease.claim.losses, "a signal ended its process", step, step is None, is_asked)
 
 
-def database_was_away(runner: Runner, error: sa.exc.DBAPIError) -> Ending:
+def database_was_away(runner: Runner, error: sa.exc.DBAPIError) -> Outcome:
     """Return the end of an attempt whose step found the database unavailable.
 
     In a built-in step it was Minutebook's database, so the attempt is put back like a lost one. In
@@ -230,4 +230,4 @@ def database_was_away(runner: Runner, error: sa.exc.DBAPIError) -> Ending:
     text = f"database unavailable: {error.orig}"
     if runner.runs_step_of_users or claimed.losses >= MOST_LOSSES:
         return failed(claimed, text, permanent=False)
-    return Ending(OperationState.PENDING, error=text, reason="database unavailable", is_loss=True)
+    return Outcome(OperationState.PENDING, error=text, reason="database unavailable", is_loss=True)

@@ -17,7 +17,7 @@ from minutebook.lease import CANCELLED, LOST, TIME_LIMIT, Due, Interrupted, Keep
 from models.errors import LeaseLost
 from models.operation import OperationState
 from models.store.operations import heartbeat
-from models.store.operations.end import Ending, end
+from models.store.operations.end import Outcome, end
 from models.store.operations.eta import write_estimate
 from models.store.operations.put_back import CUT_OFF, STOPPED_IN_TIME
 from models.store.operations.take import Claim
@@ -61,8 +61,8 @@ LAST_WRITE_S = 1.0
 RECORDED_WITHIN_S = 2 * KEEP_S
 
 STOPPING = "stopping"
-GIVEN_BACK = Ending(OperationState.PENDING, reason="given back: the worker stopped")
-LEASE_LOST = Ending(OperationState.FAILED, reason="lease lost")
+GIVEN_BACK = Outcome(OperationState.PENDING, reason="given back: the worker stopped")
+LEASE_LOST = Outcome(OperationState.FAILED, reason="lease lost")
 # How the attempt ends if its step is cut off, and if it stops by itself.
 _CUT_OFF = {**CUT_OFF, STOPPING: GIVEN_BACK, LOST: LEASE_LOST}
 _STOPPED = {**_CUT_OFF, TIME_LIMIT: STOPPED_IN_TIME}
@@ -103,7 +103,7 @@ class Lease(Keeper):
         self.stop_was_seen = self.stop_was_seen or ending is not None
         return ending is not None
 
-    def asked_to_end(self) -> Ending | None:
+    def asked_to_end(self) -> Outcome | None:
         """Return how the operation ends if its step stops now, None if it may go on."""
         why = self.why_stop()
         return None if why is None else _STOPPED[why]
@@ -152,13 +152,13 @@ class Lease(Keeper):
             )
             raise Interrupted from error
 
-    def ending(self) -> Ending:
+    def ending(self) -> Outcome:
         """Return how an attempt ends whose step was interrupted: it fails if it may not repeat."""
         ending = _CUT_OFF[self.interrupted_for or LOST]
         if ending is not GIVEN_BACK or self.unrepeatable is None:
             return ending
         error = f"the worker stopped while step {self.unrepeatable} was running"
-        return Ending(OperationState.FAILED, error=error, reason="cut off")
+        return Outcome(OperationState.FAILED, error=error, reason="cut off")
 
     def gives_up(self) -> bool:
         """Return whether the end takes too long to be recorded."""

@@ -7,7 +7,7 @@ from threading import Lock, RLock
 from typing import Any
 
 from minutebook.lease import NEWS_EVERY_S, NEWS_SOON_S
-from models.store.operations.heartbeat import MOST_LOG_LINES, NO_NEWS, Story
+from models.store.operations.heartbeat import MOST_LOG_LINES, NO_NEWS, ProgressUpdate
 from runtime.clock import monotonic
 
 Lines = list[dict[str, Any]]
@@ -68,7 +68,7 @@ class News:
         return list(self._lines.copy()) or None
 
     @contextmanager
-    def being_written(self, *, waits: bool) -> Iterator[Story]:
+    def being_written(self, *, waits: bool) -> Iterator[ProgressUpdate]:
         """Yield what is new; it is written when the block ends, and stays new if that fails.
 
         What is older never overwrites what is newer: while the other thread writes, wait for it, or
@@ -80,17 +80,17 @@ class News:
         try:
             values, has_lines = self._take()
             try:
-                yield Story(values, self.lines() if has_lines else None)
+                yield ProgressUpdate(values, self.lines() if has_lines else None)
             except BaseException:
                 self._put_back(values, has_lines=has_lines)
                 raise
         finally:
             self._writing.release()
 
-    def last(self, values: Mapping[str, Any]) -> Story:
+    def last(self, values: Mapping[str, Any]) -> ProgressUpdate:
         """Return what is to be written at the end: what is new, `values`, and all log lines."""
         with self._writing:
-            return Story({**self._take()[0], **values}, self.lines())
+            return ProgressUpdate({**self._take()[0], **values}, self.lines())
 
     def _take(self) -> tuple[dict[str, Any], bool]:
         with self._lock:

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from minutebook.lease import NEWS_SOON_S
 from models.store.operations import heartbeat
-from models.store.operations.heartbeat import Story
+from models.store.operations.heartbeat import ProgressUpdate
 from models.store.operations.take import Claim
 from runtime.clock import monotonic, utc_now
 from runtime.db_retry import persist
@@ -77,7 +77,7 @@ class Progress:
                 lambda opened: heartbeat.beat(opened, self.key, story),
             )
 
-    def last(self) -> Story:
+    def last(self) -> ProgressUpdate:
         """Return the steps, the unwritten values and all log lines, to be written at the end."""
         return self.news.last({"steps": self.script.stories})
 

@@ -16,8 +16,8 @@ from models.action.steps import StepModel
 from models.operation import Cause, OperationState, StepState
 from models.problems import problems_of
 from models.store import tenants
-from models.store.operations.end import Ending
-from models.store.operations.heartbeat import Memory, Story, memory
+from models.store.operations.end import Outcome
+from models.store.operations.heartbeat import ProgressUpdate, RunHistory, memory
 from models.store.people import users
 from runtime.config import Settings
 from runtime.db_retry import persist
@@ -74,7 +74,7 @@ class Runner:
         spec = self.script.action.operations.steps[running].spec
         return spec is not None and not spec.is_built_in
 
-    def run(self) -> Ending:
+    def run(self) -> Outcome:
         """Run the steps; return how the attempt ends. Raises what a step raises."""
         action = self.script.action
         self._given = context = self._context(action)
@@ -90,7 +90,7 @@ class Runner:
         finally:
             logger.removeHandler(handler)
 
-    def story(self, ending: Ending) -> Story:
+    def story(self, ending: Outcome) -> ProgressUpdate:
         """Return what is to be written at the end, including the end of a step that was cut off."""
         if self._running is not None:
             self.script.cut_off(self._running, ending, self.failed_with)
@@ -98,7 +98,7 @@ class Runner:
             self.script.take_back(self.script.announced)
         return self.progress.last()
 
-    def _run_all(self, steps: tuple[StepModel, ...], context: WorkContext) -> Ending:
+    def _run_all(self, steps: tuple[StepModel, ...], context: WorkContext) -> Outcome:
         states: dict[str, StepOutcome] = {}
         partly: list[str] = []
         for index, step in enumerate(steps):
@@ -123,7 +123,7 @@ class Runner:
                 return asked
             partly.append(f"{step.name}: {result.message or 'ended partial'}")
         state = OperationState.PARTIAL if partly else OperationState.SUCCESS
-        return Ending(state, error="; ".join(partly) or None, result=self.results)
+        return Outcome(state, error="; ".join(partly) or None, result=self.results)
 
     def _run_step(self, index: int, step: StepModel, context: WorkContext) -> StepResult:
         function = self.registry.function(step.name)
@@ -176,7 +176,7 @@ class Runner:
             return []
         return persist(self.engine, lambda c: users.recipients_of(c, app.id, rule))
 
-    def _memory(self) -> Memory:
+    def _memory(self) -> RunHistory:
         # Not read by the claim. Meanwhile another operation ends only if both may run at once: that
         # of an event, or with the overlap policy `allow`.
         its = (self.lease.claim.action_uid, self.lease.claim.subject)

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from minutebook.steps import StepContext
 from models.operation import AttemptKey
-from models.store.operations.heartbeat import Memory
+from models.store.operations.heartbeat import RunHistory
 from runtime.config import Settings
 
 _REMEMBERED = ("run_number", "last_success_at", "checkpoint")
@@ -63,7 +63,7 @@ class WorkContext(StepContext):
     run_number: int = field(init=False)
     last_success_at: datetime | None = field(init=False)
     checkpoint: dict[str, Any] = field(init=False)
-    memory_source: Callable[[], Memory]
+    memory_source: Callable[[], RunHistory]
     # What fences each write.
     key: AttemptKey
     engine: sa.Engine
@@ -91,7 +91,7 @@ class WorkContext(StepContext):
         return vars(self).setdefault(name, dict(zip(_REMEMBERED, values, strict=True))[name])
 
     @cached_property
-    def _memory(self) -> Memory:
+    def _memory(self) -> RunHistory:
         return self.memory_source()
 
     @property

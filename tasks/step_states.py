@@ -8,7 +8,7 @@ from models.action.document import ScheduledActionModel, load_action
 from models.action.steps import StepModel
 from models.operation import StepState
 from models.store.operations import external_worker
-from models.store.operations.end import Ending
+from models.store.operations.end import Outcome
 from runtime.clock import utc_now
 
 ENDED_WELL = {StepState.SUCCESS, StepState.PARTIAL, StepState.SKIPPED}
@@ -58,7 +58,7 @@ class Script:
         """Record how a step ended: `message`, `details` or `error`."""
         self._change(index, state=state, finished_at=utc_now().isoformat(), **story)
 
-    def cut_off(self, index: int, ending: Ending, details: dict[str, Any]) -> None:
+    def cut_off(self, index: int, ending: Outcome, details: dict[str, Any]) -> None:
         """Record that a step was cut off when its attempt ended, with its figures, if any."""
         figures = {"details": details} if details else {}
         self.end(index, ending.cut_off_step, error=ending.why, **figures)

@@ -6,11 +6,11 @@ import sqlalchemy as sa
 
 from models.operation import AttemptKey
 from models.store.operations import heartbeat, take
-from models.store.operations.end import Ended, Ending
+from models.store.operations.end import EndResult, Outcome
 from models.store.operations.end import end as end_attempt
-from models.store.operations.heartbeat import NO_NEWS, Story
-from models.store.operations.start_checks import KeptBack
-from models.store.operations.take import ANY_KIND, Claim, Claimant, Taking
+from models.store.operations.heartbeat import NO_NEWS, ProgressUpdate
+from models.store.operations.start_checks import NotStarted
+from models.store.operations.take import ANY_KIND, Claim, ClaimRequest, WorkerKind
 from models.tables import operations
 from runtime.sections import AlertSettings
 
@@ -26,15 +26,17 @@ def claim(
     id: UUID,
     attempt: int,
     worker: str,
-    claimant: Claimant = ANY_KIND,
+    claimant: WorkerKind = ANY_KIND,
     *,
     alerts: AlertSettings,
-) -> Claim | KeptBack:
+) -> Claim | NotStarted:
     """Claim an attempt with a secret of its own."""
-    return take.claim(connection, Taking(id, attempt, worker), claimant, alerts=alerts)
+    return take.claim(connection, ClaimRequest(id, attempt, worker), claimant, alerts=alerts)
 
 
-def beat(connection: sa.Connection, id: UUID, attempt: int, story: Story = NO_NEWS) -> bool:
+def beat(
+    connection: sa.Connection, id: UUID, attempt: int, story: ProgressUpdate = NO_NEWS
+) -> bool:
     """Renew the lease of an attempt."""
     return heartbeat.beat(connection, key_of(connection, id, attempt), story)
 
@@ -43,10 +45,10 @@ def end(
     connection: sa.Connection,
     id: UUID,
     attempt: int,
-    ending: Ending,
-    story: Story | None = None,
+    ending: Outcome,
+    story: ProgressUpdate | None = None,
     *,
     alerts: AlertSettings,
-) -> Ended:
+) -> EndResult:
     """End an attempt."""
     return end_attempt(connection, key_of(connection, id, attempt), ending, story, alerts=alerts)

@@ -23,7 +23,7 @@ from models.store.actions import cursors, missed
 from models.store.actions.cursors import Start
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.record import record_new
-from models.store.operations.start_checks import KeptBack
+from models.store.operations.start_checks import NotStarted
 from models.store.operations.take import Claim
 from models.store.scope import WHOLE_INSTALLATION
 from models.store.tenants import storing
@@ -142,7 +142,7 @@ def claimed(engine: sa.Engine, id: UUID, attempt: int = 1) -> Claim | str:
     """Claim an attempt for a worker, or return why it does not start."""
     with engine.begin() as connection:
         found = claim(connection, id, attempt, "tests", alerts=NO_ALERTS)
-    return found.why if isinstance(found, KeptBack) else found
+    return found.why if isinstance(found, NotStarted) else found
 
 
 def row_of(engine: sa.Engine, id: UUID) -> dict[str, Any]:

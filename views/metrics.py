@@ -132,7 +132,7 @@ class Lately:
     """What ended up to `until` since an earlier reading, and the labels of small apps."""
 
     until: datetime
-    ended: measures.Ended
+    ended: measures.EndResult
     apps: AppLabels
 
 

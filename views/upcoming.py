@@ -16,7 +16,7 @@ from models.store.operations import backfills
 from models.stored import document_in
 from models.values.zones import in_zone
 from runtime.database import reading
-from scheduler.foresee import coming
+from scheduler.forecast import coming
 from views.actions import ActionRow, row_of
 from views.actions.rules import YEAR, daylight_notes, rules_in_words, zone_of
 from views.backfills import Backfill, backfill_of

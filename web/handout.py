@@ -15,7 +15,7 @@ import anyio.to_thread
 
 from models.errors import LeaseLost
 from models.store.operations.jobs import Lane, Offer
-from models.store.operations.take import Taking
+from models.store.operations.take import ClaimRequest
 from runtime.clock import monotonic
 from runtime.database import DATABASE_AWAY, reason_of
 from runtime.logs.events import EventLog
@@ -255,8 +255,8 @@ class Handout:
         self._noted_at = now
 
 
-def _wanted(offer: Offer, waiter: _Waiter) -> Taking:
-    return Taking(offer.id, offer.attempt, waiter.worker)
+def _wanted(offer: Offer, waiter: _Waiter) -> ClaimRequest:
+    return ClaimRequest(offer.id, offer.attempt, waiter.worker)
 
 
 def _ms(seconds: float) -> int:

@@ -11,7 +11,7 @@ from models.stored import document_in, instant_in
 from models.tables import installation
 
 LAST_NOW = "last_tick_now"
-# The version of the kernel and the tz release that decide: `scheduler/kernel_release.py`.
+# The version of the kernel and the tz release that decide: `scheduler/tz_release.py`.
 KERNEL = "kernel_version"
 TZ_RELEASE = "tz_release"
 CLOCK_SET_BACK = "clock_set_back"

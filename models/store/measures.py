@@ -39,7 +39,7 @@ _TIMES = _COUNT.label("times")
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class EndResult:
     """What ended within (since, until]: rows with an app, a state and how many, if no others.
 
     `missed` are missed occurrences that have no operations, `runs` operations with an outcome that
@@ -54,7 +54,7 @@ class Ended:
     ticks: Rows
 
 
-def ended(connection: sa.Connection, since: datetime, until: datetime) -> Ended:
+def ended(connection: sa.Connection, since: datetime, until: datetime) -> EndResult:
     """Return what ended within (since, until]."""
 
     def within(at: sa.Column[Any]) -> sa.ColumnElement[bool]:
@@ -84,7 +84,7 @@ def ended(connection: sa.Connection, since: datetime, until: datetime) -> Ended:
         sa.select(*(operations.c[name] for name in of_runs)).where(has_ended, has_run),
         sa.select(ticks.c.duration_ms, ticks.c.report).where(within(ticks.c.finished_at)),
     )
-    return Ended(*(connection.execute(query).all() for query in queries))
+    return EndResult(*(connection.execute(query).all() for query in queries))
 
 
 def _by_state(table: sa.Table) -> sa.Select[Any]:

@@ -52,7 +52,7 @@ from scheduler.changes.validation import (
     revisions_of,
     unwatched,
 )
-from scheduler.kernel_release import hold_release
+from scheduler.tz_release import hold_release
 
 ACTIONS_AT_ONCE = 1_000
 

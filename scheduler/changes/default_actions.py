@@ -18,7 +18,7 @@ from models.store import actions, audit, schema, tenants
 from models.tenant.settings import GIVEN_OWNER
 from runtime.logs.events import EventLog
 from scheduler.changes.revisions import next_of, revision_of
-from scheduler.kernel_release import be_first
+from scheduler.tz_release import be_first
 
 logger = EventLog("minutebook.upkeep")
 

@@ -22,7 +22,7 @@ from runtime.db_retry import in_transaction
 from scheduler.changes.adoption import settle
 from scheduler.changes.revisions import decide_until, not_ahead
 from scheduler.changes.validation import ChangeContext, check_revision
-from scheduler.kernel_release import hold_release
+from scheduler.tz_release import hold_release
 
 AT_ONCE = 200
 MOST_IN_VAIN = 3

@@ -20,7 +20,7 @@ from models.stored import document_in
 from scheduler.changes.adoption import settle
 from scheduler.changes.revisions import revise, state_of
 from scheduler.changes.validation import ChangeContext, Stored
-from scheduler.foresee import on_its_way_since
+from scheduler.forecast import on_its_way_since
 from scheduler.record import Recorded
 
 # Each is decided by itself, in the transaction of the rename.

@@ -30,8 +30,8 @@ from scheduler.changes.change import (
 )
 from scheduler.changes.revisions import revision_of
 from scheduler.changes.validation import ChangeContext, Stored, contexts_of
-from scheduler.kernel_release import hold_release
 from scheduler.record import Recorded
+from scheduler.tz_release import hold_release
 
 
 def replace_document(

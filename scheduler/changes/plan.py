@@ -24,7 +24,7 @@ from scheduler.changes.drafts import rows_named
 from scheduler.changes.revisions import Revision, dependencies_of, state_of
 from scheduler.changes.validation import ChangeContext, Stored, contexts_of, revisions_of
 from scheduler.decision import Occurrence, Window
-from scheduler.foresee import foresee
+from scheduler.forecast import forecast
 from scheduler.from_end import counted
 from scheduler.occurrence import next_occurrences, occurrences_between
 from scheduler.record import State
@@ -243,7 +243,7 @@ def _decided(stored: _StoredNow, state: State, window: Window) -> tuple[list[dat
     recorded = stored.recorded.get(uid, {})
     sent: list[Occurrence] = []
     count = 0
-    for decision in foresee(stored.connection, state, window):
+    for decision in forecast(stored.connection, state, window):
         sent += decision.due
         count += decision.missed_count
     if count:

@@ -25,8 +25,8 @@ from models.store.actions.cursors import Start
 from models.store.tenants.closing import closing
 from runtime.logs.events import EventLog
 from scheduler.changes.circles import Dependency
-from scheduler.decided_once import DecidedOnce
-from scheduler.foresee import foresee, on_its_way_since
+from scheduler.decision_cache import DecisionCache
+from scheduler.forecast import forecast, on_its_way_since
 from scheduler.from_end import ends_for
 from scheduler.record import ActionRef, Decided, Recorded, State, record
 
@@ -92,7 +92,7 @@ def decide_until(
         return Recorded()
     plan = closing(connection, plan, row.small_app_id)
     recorded, state = Recorded(), state_of(row, plan)
-    for decision in foresee(connection, state, (row.watermark, instant, now)):
+    for decision in forecast(connection, state, (row.watermark, instant, now)):
         recorded += record(connection, [Decided(state.action, plan, decision)])
     return recorded
 
@@ -161,7 +161,7 @@ def next_of(
 
     They are a tick's own answer: from then on, no tick looks at the action until it is due.
     """
-    decisions, ends = DecidedOnce(decided), ends_for(connection, plans, decided)
+    decisions, ends = DecisionCache(decided), ends_for(connection, plans, decided)
     return {
         uid: decisions.of(plan, uid, decided, ends).next_occurrence_at
         for uid, plan in plans.items()

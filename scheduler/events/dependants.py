@@ -14,7 +14,7 @@ from functools import partial
 import sqlalchemy as sa
 
 from broker import sending
-from models.store.operations.end import Ended
+from models.store.operations.end import EndResult
 from models.store.operations.ends import Raised
 from models.values.delays import rounded_up
 from runtime.database import not_usable
@@ -25,7 +25,7 @@ from scheduler.record import Recorded
 logger = EventLog("minutebook.tick")
 
 
-def send_ended(engine: sa.Engine, ended: Ended | None) -> None:
+def send_ended(engine: sa.Engine, ended: EndResult | None) -> None:
     """Send what an end released, its notices, and what is due by it without a delay.
 
     Never raises: the next tick does the rest.

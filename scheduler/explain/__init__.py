@@ -39,7 +39,7 @@ from scheduler.explain.explanation import (
 )
 from scheduler.explain.of_events import of_event
 from scheduler.explain.operation_text import ended, held, made_due, runs, sends_again, waits
-from scheduler.foresee import foresee
+from scheduler.forecast import forecast
 from scheduler.from_end import counted
 from scheduler.missed import reason_within
 from scheduler.occurrence import get_cron_last_occurrence, has_occurrence, is_known_to, neighbours
@@ -204,7 +204,7 @@ def _not_decided(plan: Plan, asked: Question, since: datetime, until: datetime) 
     if instant > asked.now:
         return asked.answer(NOT_DUE_YET, f"due in {span_in_words(instant - asked.now)}")
     window = (since, until, asked.now)
-    foreseen = foresee(asked.connection, asked.state(plan), window)
+    foreseen = forecast(asked.connection, asked.state(plan), window)
     decision = next((one for one in foreseen if instant <= one.watermark), None)
     is_due = decision is not None and instant in decision.due_at
     uid = asked.known.action["uid"]

@@ -27,7 +27,7 @@ from scheduler.explain.explanation import (
 from scheduler.explain.operation_text import sends_again
 
 # When a rule ended, and how.
-Ended = tuple[datetime, str]
+End = tuple[datetime, str]
 
 
 def of_event(asked: Question, plan: Plan) -> Explanation:
@@ -58,7 +58,7 @@ def _now_and_decided(asked: Question) -> tuple[datetime, datetime, datetime | No
 
 
 def _decided(
-    asked: Question, plan: Plan, due: Sequence[Occurrence], ended: Ended | None
+    asked: Question, plan: Plan, due: Sequence[Occurrence], ended: End | None
 ) -> Explanation:
     span = asked.known.span
     if span is not None:
@@ -112,7 +112,7 @@ def _no_recipient(asked: Question, due: Sequence[Occurrence]) -> Explanation:
     return asked.answer(NOT_AN_OCCURRENCE, text)
 
 
-def _when(ended: Ended | None) -> str:
+def _when(ended: End | None) -> str:
     """Return when an event became known, by what had decided its instant before.
 
     A change decides what is known; it explains an event that came later but within the look-back.
@@ -124,7 +124,7 @@ def _when(ended: Ended | None) -> str:
     return f"{changed}, which decided the events known by then"
 
 
-def _ended(asked: Question, plan: Plan) -> Ended | None:
+def _ended(asked: Question, plan: Plan) -> End | None:
     """Return when and how the rule in force stopped looking for late events; None if it goes on."""
     first = asked.known.revision
     later = [] if first is None else explain_facts.revisions_after(asked.connection, first)

@@ -17,7 +17,6 @@ from models.store.actions import cursors
 from models.store.operations import backfills, refusals
 from models.store.tenants.closing import closing
 from runtime.db_retry import in_transaction
-from scheduler.kernel_release import hold_release
 from scheduler.on_demand.backfill_range import (
     CALLED_OFF,
     BackfillRequest,
@@ -27,6 +26,7 @@ from scheduler.on_demand.backfill_range import (
     sort_out,
 )
 from scheduler.on_demand.restart import runnable_plan
+from scheduler.tz_release import hold_release
 
 
 def rehearse(engine: sa.Engine, wanted: BackfillRequest, kept_for: timedelta) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from models.errors import Refused
 from models.operation import ENDED, OperationState
 from models.store import audit, operations
 from models.store.operations import put_back, refusals
-from models.store.operations.end import Ended
+from models.store.operations.end import EndResult
 from models.store.scope import Scope
 from runtime.db_retry import in_transaction
 
@@ -43,7 +43,7 @@ def cancel(engine: sa.Engine, operation_id: UUID, scope: Scope, actor: str) -> C
 
 def cancel_within(
     connection: sa.Connection, id: UUID, scope: Scope, actor: str
-) -> tuple[Cancelled, Ended | None] | None:
+) -> tuple[Cancelled, EndResult | None] | None:
     """Cancel an operation as `cancel` does, in a transaction of the caller's.
 
     Return it, with its end if it had not started; None if it moved meanwhile.

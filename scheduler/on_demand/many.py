@@ -15,7 +15,7 @@ from models.errors import Refused
 from models.operation import RETRIABLE, UNSTARTED, OperationState
 from models.store import operations
 from models.store.actions import cursors
-from models.store.operations.end import Ended
+from models.store.operations.end import EndResult
 from models.store.operations.reserve import Message
 from models.store.scope import Scope
 from runtime.db_retry import in_transaction
@@ -83,7 +83,7 @@ class _Did:
     changed: list[UUID] = field(default_factory=list)
     left_out: dict[UUID, str] = field(default_factory=dict)
     messages: list[Message] = field(default_factory=list)
-    ended: list[Ended] = field(default_factory=list)
+    ended: list[EndResult] = field(default_factory=list)
 
 
 def why_left_out(

@@ -154,7 +154,7 @@ def again(
     if operation["subject"] is not None:
         # Operations about different subjects do not overlap.
         becomes["overlap_key"] = operation["overlap_key"]
-    return put_back.run_again(connection, operation, RETRIABLE | MISSED, becomes)
+    return put_back.requeue(connection, operation, RETRIABLE | MISSED, becomes)
 
 
 def _kept_steps(

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 
 from models.carriers import CELERY, OWN_TASKS
 from models.celery_task import SETTING
-from models.store.operations.start_checks import Recorded
+from models.store.operations.start_checks import OperationFacts
 from models.trust import not_for_restricted
 
 
@@ -26,7 +26,7 @@ class Bounds:
         is_named = not self.tasks or any(fnmatchcase(task, pattern) for pattern in self.tasks)
         return is_named and task not in OWN_TASKS
 
-    def why_not(self, recorded: Recorded) -> str | None:
+    def why_not(self, recorded: OperationFacts) -> str | None:
         """Return why the agent leaves an operation alone, None if it may act on it."""
         if recorded.carrier is not CELERY:
             return "it is not of the step celery_task"

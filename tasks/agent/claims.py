@@ -8,8 +8,8 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.operation import AttemptKey
-from models.store.operations.start_checks import TAKEN, KeptBack, Recorded
-from models.store.operations.take import Taking, recorded_of
+from models.store.operations.start_checks import TAKEN, NotStarted, OperationFacts
+from models.store.operations.take import ClaimRequest, recorded_of
 from runtime.clock import monotonic
 from runtime.database import DATABASE_AWAY, is_locked, reason_of
 from runtime.db_retry import start
@@ -27,7 +27,7 @@ LEFT_ALONE_S = 1.0
 # How long a claim may take; then its message goes back to its queue.
 CLAIM_S = 5.0
 # A restarted sidecar hears of its workers within two seconds; until then tasks ask again.
-UNHEARD = KeptBack("no worker of this agent has said that it follows the task")
+UNHEARD = NotStarted("no worker of this agent has said that it follows the task")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,9 @@ class Call:
     again: bool = field(compare=False)
 
     @property
-    def wanted(self) -> Taking:
+    def wanted(self) -> ClaimRequest:
         """What it asks for."""
-        return Taking(*self.its, self.worker, self.delivery)
+        return ClaimRequest(*self.its, self.worker, self.delivery)
 
 
 def key_of(asked: Mapping[str, Any]) -> AttemptKey:
@@ -74,7 +74,7 @@ class Away:
     # Whether the database may have committed the claim, though it did not answer.
     is_in_doubt: bool = False
     # The claim that the database has not answered yet.
-    open: Errand[Held | KeptBack] | None = None
+    open: Errand[Held | NotStarted] | None = None
 
 
 class Claims:
@@ -95,8 +95,8 @@ class Claims:
         self._away: Away | None = None
 
     def kept_out(
-        self, recorded: Recorded | None, attempt: int, *, is_unknown: bool = False
-    ) -> KeptBack | None:
+        self, recorded: OperationFacts | None, attempt: int, *, is_unknown: bool = False
+    ) -> NotStarted | None:
         """Return why the agent may not act on an operation, None if it may or has no such row.
 
         `is_unknown`: no worker follows its task, and that is why its message was discarded.
@@ -112,10 +112,10 @@ class Claims:
                 attempt,
                 why,
             )
-            return KeptBack(why)
+            return NotStarted(why)
         return None if is_unknown or self.is_followed(recorded.task) else UNHEARD
 
-    def claim(self, call: Call) -> Held | KeptBack | Away:
+    def claim(self, call: Call) -> Held | NotStarted | Away:
         """Claim an attempt, or return why it does not start or cannot start now.
 
         One that is asked for again is resumed if an agent that was killed claimed it.
@@ -127,7 +127,7 @@ class Claims:
             return Away("the database does not answer", is_in_doubt=call.again)
         return start(call.its[0], lambda: self._asked(call), TAKEN)
 
-    def _asked(self, call: Call) -> Held | KeptBack | Away:
+    def _asked(self, call: Call) -> Held | NotStarted | Away:
         errand = Errand(lambda connection: self._claimed(connection, call))
         self.desk.submit(errand)
         if not errand.is_settled(CLAIM_S):
@@ -142,7 +142,7 @@ class Claims:
             return self._put_off(errand.error, is_in_doubt=call.again or errand.is_in_doubt)
         if errand.error is not None:
             raise errand.error
-        return cast(Held | KeptBack, errand.result)
+        return cast(Held | NotStarted, errand.result)
 
     def _put_off(self, error: Exception, *, is_in_doubt: bool) -> Away:
         reason = reason_of(error)
@@ -154,7 +154,7 @@ class Claims:
         self._away = away = Away(f"database unavailable: {reason}", until)
         return replace(away, is_in_doubt=is_in_doubt)
 
-    def _claimed(self, connection: sa.Connection, call: Call) -> Held | KeptBack:
+    def _claimed(self, connection: sa.Connection, call: Call) -> Held | NotStarted:
         recorded = recorded_of(connection, *call.its)
         kept_out = self.kept_out(recorded, call.its[1])
         if kept_out is not None:

@@ -16,7 +16,7 @@ from models.errors import DatabaseWentBack, LeaseLost
 from models.operation import AttemptKey
 from models.store.notices import Owed
 from models.store.operations import heartbeat
-from models.store.operations.end import Ended
+from models.store.operations.end import EndResult
 from runtime.clock import monotonic
 from runtime.logs.events import EventLog
 from runtime.sections import AlertSettings
@@ -45,13 +45,13 @@ def note_went_back(desk: Desk, error: LeaseLost) -> None:
         desk.submit(Errand(lambda connection: heartbeat.note_went_back(connection, error)))
 
 
-class End(Errand[Ended]):
+class End(Errand[EndResult]):
     """An end to write; `then` reports what became of it."""
 
     def __init__(
         self,
         attempt: AttemptKey,
-        act: Callable[[sa.Connection], Ended],
+        act: Callable[[sa.Connection], EndResult],
         written: Callable[["End"], None],
     ) -> None:
         super().__init__(act, lasts=True)
@@ -131,7 +131,7 @@ class Ends:
     def _submit_kept(
         self, key: AttemptKey, report: Mapping[str, Any], *, is_awaited: bool = True
     ) -> End:
-        def act(connection: sa.Connection) -> Ended:
+        def act(connection: sa.Connection) -> EndResult:
             held = followed.resume(connection, key)
             return followed.write_end(connection, held, report, self._alerts)
 
@@ -140,7 +140,7 @@ class Ends:
     def _submit(
         self,
         attempt: AttemptKey,
-        act: Callable[[sa.Connection], Ended],
+        act: Callable[[sa.Connection], EndResult],
         *,
         is_awaited: bool = True,
     ) -> End:
@@ -168,7 +168,7 @@ class Ends:
         self._send(end.result)
         return {"state": end.result.state}
 
-    def _send(self, ended: Ended) -> None:
+    def _send(self, ended: EndResult) -> None:
         """Send what an end released, and let the task wait for that no longer than for its end."""
         if ended.released or ended.owed or ended.raised:
             wait([self._sender.submit(send_ended, self._desk.engine, ended)], PROMPT_S)

@@ -20,11 +20,11 @@ from models.store.operations import (
     put_back,
     refusals,
 )
-from models.store.operations.end import Ended, Ending, end
+from models.store.operations.end import EndResult, Outcome, end
 from models.store.operations.external_end import hand_over
 from models.store.operations.put_back import CUT_OFF, STOPPED_IN_TIME, failed, lost, lost_task
-from models.store.operations.start_checks import EXPIRED, TAKEN, KeptBack, Recorded
-from models.store.operations.take import Claim, Taking, recorded_of
+from models.store.operations.start_checks import EXPIRED, TAKEN, NotStarted, OperationFacts
+from models.store.operations.take import Claim, ClaimRequest, recorded_of
 from models.store.operations.transitions import RUNNING
 from models.tables import operations
 from runtime.clock import monotonic, utc_now
@@ -32,7 +32,7 @@ from runtime.sections import AlertSettings
 from tasks.steps.celery_task import STEP
 
 # The message came before its attempt was recorded: its task was just put back.
-EARLY = KeptBack("early")
+EARLY = NotStarted("early")
 CELERY_RETRY = "Celery's retry"
 # The reasons that `minutebook.discarded` reports.
 REVOKED, UNKNOWN_TASK = "revoked", "unknown"
@@ -40,7 +40,7 @@ PUT_BACK = "put back by its task"
 # Celery checks time limits once a second, and our clock starts slightly later.
 ABOUT_S = 0.5
 # The operation was pruned, or belongs to another installation.
-UNKNOWN = KeptBack(
+UNKNOWN = NotStarted(
     "unknown: the agent's database has no such operation; check SCHED_DATABASE_URL or SCHED_HOME of"
     " this worker"
 )
@@ -57,7 +57,7 @@ class Held:
     claim: Claim
     step: external_worker.Step
     # What the action knows of its operations before.
-    memory: heartbeat.Memory
+    memory: heartbeat.RunHistory
     # Whether its task may have begun; before that, no work can be lost.
     has_started: bool = False
     # When Celery's own time limit ends its process, by the machine's monotonic clock.
@@ -70,8 +70,8 @@ class Held:
 
 
 def take(
-    connection: sa.Connection, wanted: Taking, *, repeatable: bool, alerts: AlertSettings
-) -> Held | KeptBack:
+    connection: sa.Connection, wanted: ClaimRequest, *, repeatable: bool, alerts: AlertSettings
+) -> Held | NotStarted:
     """Start an attempt for a worker, or return why it does not start.
 
     `repeatable`: the task may begin twice. The secret is the random name of the call that asks.
@@ -92,12 +92,12 @@ def take(
 
 def take_known(
     connection: sa.Connection,
-    recorded: Recorded,
-    wanted: Taking,
+    recorded: OperationFacts,
+    wanted: ClaimRequest,
     *,
     repeatable: bool,
     alerts: AlertSettings,
-) -> Held | KeptBack:
+) -> Held | NotStarted:
     """Start an attempt that could start when it was read, in the same transaction; see `take`."""
     step = external_worker.begun(STEP, repeatable=repeatable)
     found = external_worker.take(connection, wanted, CELERY, step, alerts, recorded)
@@ -122,7 +122,7 @@ def _comes_early(connection: sa.Connection, its: tuple[UUID, int]) -> bool:
 
 def end_discarded(
     connection: sa.Connection, its: tuple[UUID, int], said: Mapping[str, Any], alerts: AlertSettings
-) -> Ended | None:
+) -> EndResult | None:
     """End an operation whose message Celery discarded; None if there is nothing to end.
 
     An expired attempt is skipped. A revoke discards every attempt, because all have one id: an
@@ -133,17 +133,17 @@ def end_discarded(
         return refusals.skip(connection, *its, EXPIRED)
     if said["what"] == REVOKED:
         return _end_revoked(connection, its[0], str(said["reason"]))
-    wanted = Taking(*its, said["worker"])
+    wanted = ClaimRequest(*its, said["worker"])
     found = take(connection, wanted, repeatable=False, alerts=alerts)
     if found is EARLY:
         raise JustBeingSent
-    if isinstance(found, KeptBack):
+    if isinstance(found, NotStarted):
         return found.ended
     ending = failed(found.claim, str(said["reason"]), permanent=False)
     return end(connection, found.key, ending, alerts=alerts)
 
 
-def _end_revoked(connection: sa.Connection, id: UUID, reason: str) -> Ended | None:
+def _end_revoked(connection: sa.Connection, id: UUID, reason: str) -> EndResult | None:
     ended = refusals.cancel(connection, id, reason)
     if ended is not None:
         return ended
@@ -195,7 +195,7 @@ def claimed_before(connection: sa.Connection, key: AttemptKey) -> Held | None:
 
 def write_end(
     connection: sa.Connection, held: Held, report: Mapping[str, Any], alerts: AlertSettings
-) -> Ended:
+) -> EndResult:
     """End an attempt as its worker reports; raises LeaseLost, ValueError for a wrong outcome."""
     ending, (id, attempt, _) = _ending(held, report), held.key
     ended = external_worker.finish(connection, held.key, held.step, ending, alerts, report)
@@ -207,24 +207,24 @@ def write_end(
     return ended
 
 
-_ENDINGS: Mapping[str, Ending] = {
-    "success": Ending(OperationState.SUCCESS, result={STEP: {}}),
+_ENDINGS: Mapping[str, Outcome] = {
+    "success": Outcome(OperationState.SUCCESS, result={STEP: {}}),
     "time box": STOPPED_IN_TIME,
     **CUT_OFF,
 }
 
 
-def _ending(held: Held, report: Mapping[str, Any]) -> Ending:
+def _ending(held: Held, report: Mapping[str, Any]) -> Outcome:
     outcome, error = str(report["outcome"]), report.get("error")
     match outcome:
         case "failed":
             return failed(held.claim, str(error), permanent=False)
         case "retry":
-            return Ending(OperationState.PENDING, error=error, reason=CELERY_RETRY)
+            return Outcome(OperationState.PENDING, error=error, reason=CELERY_RETRY)
         case "replaced":
-            return Ending(OperationState.PENDING, reason=f"replaced by {report['by']}")
+            return Outcome(OperationState.PENDING, reason=f"replaced by {report['by']}")
         case "put back":
-            return Ending(OperationState.PENDING, reason=PUT_BACK)
+            return Outcome(OperationState.PENDING, reason=PUT_BACK)
         case "cut off":
             return left_behind(held, str(error))
     if outcome not in _ENDINGS:
@@ -232,10 +232,10 @@ def _ending(held: Held, report: Mapping[str, Any]) -> Ending:
     return _ENDINGS[outcome]
 
 
-def left_behind(held: Held, error: str, *, cancel_requested: bool = False) -> Ending:
+def left_behind(held: Held, error: str, *, cancel_requested: bool = False) -> Outcome:
     """Return the end of an attempt whose process is gone or about to end."""
     if not held.has_started:
-        return Ending(OperationState.PENDING, reason="given back: its task had not begun")
+        return Outcome(OperationState.PENDING, reason="given back: its task had not begun")
     if held.killed_at is not None and monotonic() >= held.killed_at - ABOUT_S:
         return failed(held.claim, "Celery's own time limit ended the task", permanent=False)
     may_repeat = bool(held.step.get("repeatable"))
@@ -243,7 +243,7 @@ def left_behind(held: Held, error: str, *, cancel_requested: bool = False) -> En
     return lost_task(ending, held.claim)
 
 
-def end_left_behind(connection: sa.Connection, held: Held, alerts: AlertSettings) -> Ended:
+def end_left_behind(connection: sa.Connection, held: Held, alerts: AlertSettings) -> EndResult:
     """End an attempt whose process is gone; raises LeaseLost."""
     asked = sa.select(operations.c.cancel_requested_at).where(operations.c.id == held.key.id)
     is_asked = connection.execute(asked).scalar_one_or_none() is not None
@@ -253,7 +253,7 @@ def end_left_behind(connection: sa.Connection, held: Held, alerts: AlertSettings
 
 def give_back_in_doubt(
     connection: sa.Connection, key: AttemptKey, alerts: AlertSettings
-) -> Ended | None:
+) -> EndResult | None:
     """Give back an attempt whose claim was committed unheard; None if it was not, or has ended."""
     own = claimed_before(connection, key)
     return None if own is None else end_left_behind(connection, own, alerts)

@@ -14,7 +14,7 @@ from minutebook.error_text import text_of
 from minutebook.lease import CANCELLED
 from models.errors import LeaseLost
 from models.store.operations import external_worker
-from models.store.operations.start_checks import KeptBack
+from models.store.operations.start_checks import NotStarted
 from models.store.operations.take import recorded_of
 from models.store.presence import Seen
 from runtime.database import DATABASE_AWAY
@@ -133,7 +133,7 @@ class Session:
         if isinstance(found, Away):
             self.doubt = found if found.is_in_doubt or found.open is not None else None
             return {"state": "away", "reason": found.reason, "put_back": True}
-        if isinstance(found, KeptBack):
+        if isinstance(found, NotStarted):
             logger.info(
                 "operation_not_started",
                 "operation {operation} attempt {attempt}: not started, {reason}",

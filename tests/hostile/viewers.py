@@ -30,14 +30,14 @@ ANSWER_S = 60
 
 
 @dataclass(frozen=True)
-class Memory:
+class RunHistory:
     """The resident memory of a process, and of its children together, in MiB."""
 
     own: float
     children: float
 
 
-def memory_of(pid: int) -> Memory:
+def memory_of(pid: int) -> RunHistory:
     """Return the present memory of a process and its children."""
     process = psutil.Process(pid)
     of_children = 0
@@ -46,7 +46,7 @@ def memory_of(pid: int) -> Memory:
             of_children += child.memory_info().rss
         except psutil.NoSuchProcess:
             continue
-    return Memory(process.memory_info().rss / MIB, of_children / MIB)
+    return RunHistory(process.memory_info().rss / MIB, of_children / MIB)
 
 
 def publish_many(

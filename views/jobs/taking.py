@@ -14,10 +14,10 @@ from models.job import JOB, id_of, listed_queue
 from models.operation import OperationState
 from models.store import presence
 from models.store.operations import external_worker, jobs
-from models.store.operations.end import Ended, Ending, end
+from models.store.operations.end import EndResult, Outcome, end
 from models.store.operations.jobs import Lane, Offer
-from models.store.operations.start_checks import TAKEN, KeptBack, NotClaimed, Recorded
-from models.store.operations.take import Claim, Taking, lock_unstarted, start_all
+from models.store.operations.start_checks import TAKEN, NotClaimed, NotStarted, OperationFacts
+from models.store.operations.take import Claim, ClaimRequest, lock_unstarted, start_all
 from runtime.database import DATABASE_AWAY, reading
 from runtime.db_retry import start
 from runtime.logs.events import EventLog
@@ -28,7 +28,7 @@ from views.view import Instant, Seconds, View
 
 logger = EventLog("minutebook.jobs")
 
-NO_JOB = Ending(OperationState.FAILED, error="its action names no job", is_failure=True)
+NO_JOB = Outcome(OperationState.FAILED, error="its action names no job", is_failure=True)
 
 
 class JobToDo(View):
@@ -65,10 +65,10 @@ def note_stop(installation: Installation, name: str) -> None:
         presence.worker_stopped(connection, name)
 
 
-def take(installation: Installation, wanted: Taking) -> JobToDo | None:
+def take(installation: Installation, wanted: ClaimRequest) -> JobToDo | None:
     """Take a job for a worker; None if it does not start."""
     found = start(wanted.id, lambda: _claim(installation, wanted), TAKEN)
-    if isinstance(found, KeptBack):
+    if isinstance(found, NotStarted):
         logger.info(
             "operation_not_started",
             "operation {operation} attempt {attempt}: not started, {reason}",
@@ -84,19 +84,19 @@ def take(installation: Installation, wanted: Taking) -> JobToDo | None:
     return _to_do(found, wanted, installation.settings.worker.lease_s)
 
 
-def send(installation: Installation, ended: Ended | None) -> None:
+def send(installation: Installation, ended: EndResult | None) -> None:
     """Send what the end of a job released, and its notices; None if nothing ended."""
     installation.publish()
     send_ended(installation.engine, ended)
 
 
-def _claim(installation: Installation, wanted: Taking) -> Claim | KeptBack:
+def _claim(installation: Installation, wanted: ClaimRequest) -> Claim | NotStarted:
     alerts, step = installation.settings.alert, external_worker.begun(JOB, repeatable=True)
     with installation.engine.begin() as connection:
         found = external_worker.take(connection, wanted, HTTP, step, alerts)
         if isinstance(found, Claim) and found.plan.job is None:
             ended = end(connection, found.key, NO_JOB, alerts=alerts)
-            return KeptBack(NotClaimed.BROKEN, ended)
+            return NotStarted(NotClaimed.BROKEN, ended)
     return found
 
 
@@ -108,7 +108,7 @@ class Taken:
     undecided: set[UUID]
 
 
-def take_all(installation: Installation, wanted: Sequence[Taking]) -> Taken:
+def take_all(installation: Installation, wanted: Sequence[ClaimRequest]) -> Taken:
     """Take jobs, each for a worker, in one transaction, where no rule has to look further.
 
     If one of them makes the transaction fail, all are undecided. A job that another process is
@@ -133,8 +133,8 @@ def take_all(installation: Installation, wanted: Sequence[Taking]) -> Taken:
 
 
 def _start_free(
-    connection: sa.Connection, wanted: Sequence[Taking]
-) -> tuple[dict[UUID, Recorded], set[UUID]]:
+    connection: sa.Connection, wanted: Sequence[ClaimRequest]
+) -> tuple[dict[UUID, OperationFacts], set[UUID]]:
     """Return what is unstarted of these jobs, and which of it started: what no rule keeps back."""
     found = {one.id: one for one in lock_unstarted(connection, wanted)}
     free: dict[str, UUID] = {}
@@ -147,7 +147,7 @@ def _start_free(
     return found, start_all(connection, starts, shown) if starts else set()
 
 
-def _to_do(found: Recorded, wanted: Taking, lease_s: float) -> JobToDo | None:
+def _to_do(found: OperationFacts, wanted: ClaimRequest, lease_s: float) -> JobToDo | None:
     logger.info(
         "operation_started",
         "{triggerer}: operation {operation} started (attempt {attempt})",

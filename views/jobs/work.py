@@ -13,7 +13,7 @@ from models.errors import LeaseLost
 from models.job import JOB
 from models.operation import OperationState
 from models.store.operations import external_worker, jobs, put_back
-from models.store.operations.end import Ended, Ending, end
+from models.store.operations.end import EndResult, Outcome, end
 from models.store.operations.jobs import Held, key_of
 from models.store.operations.put_back import CUT_OFF
 from models.values import format_instant
@@ -25,7 +25,7 @@ from views.view import Seconds, View
 
 logger = EventLog("minutebook.jobs")
 
-Decide = Callable[[Held], Ending]
+Decide = Callable[[Held], Outcome]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Times:
 
 
 UNKNOWN = Times()
-GIVEN_BACK = Ending(OperationState.PENDING, reason="given back: its worker went away")
+GIVEN_BACK = Outcome(OperationState.PENDING, reason="given back: its worker went away")
 
 
 class JobStanding(View):
@@ -92,7 +92,7 @@ def complete(
     times: Times = UNKNOWN,
 ) -> None:
     """End a job as its worker completed it; raises NotFound and LeaseLost."""
-    completed = Ending(OperationState.SUCCESS, result={JOB: dict(result)})
+    completed = Outcome(OperationState.SUCCESS, result={JOB: dict(result)})
     held, _ = _end(installation, job_id, lease, lambda _held: completed, message)
     with reading(installation.engine) as connection:
         next_at = jobs.next_run(connection, held.action_uid)
@@ -111,7 +111,7 @@ def fail(
 ) -> None:
     """End a job as failed; its policy decides on a retry. Raises NotFound and LeaseLost."""
 
-    def failed(held: Held) -> Ending:
+    def failed(held: Held) -> Outcome:
         limits = installation.settings.worker.limits(held.plan.time_limit)
         why = limits.why_stop(held.ran_s, held.asked)
         if why is not None:
@@ -138,7 +138,7 @@ def _end(
     lease: str,
     decide: Decide,
     message: str | None = None,
-) -> tuple[Held, Ended]:
+) -> tuple[Held, EndResult]:
     with installation.engine.begin() as connection:
         held = _held(connection, installation, job_id, lease)
         ended = _finish(connection, installation, held, decide(held), message)
@@ -150,9 +150,9 @@ def _finish(
     connection: sa.Connection,
     installation: Installation,
     held: Held,
-    ending: Ending,
+    ending: Outcome,
     message: str | None = None,
-) -> Ended:
+) -> EndResult:
     alerts = installation.settings.alert
     return external_worker.finish(
         connection, held.key, held.step, ending, alerts, {"message": message}

@@ -13,7 +13,7 @@ from models.events import ACTIVATED, CREATED, EVENTS, LAST_SEEN, event_id, event
 from models.sql import read_clock
 from models.store.people import events, users
 from models.values import parse_instant
-from scheduler.foresee import too_late_for
+from scheduler.forecast import too_late_for
 from views.finding import unknown_user
 from views.installation import Installation
 from views.verbs import OPERATE, Verb

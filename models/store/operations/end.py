@@ -23,7 +23,13 @@ from models.sql import database_now, is_still, upsert, upsert_one
 from models.store.notices import Owed, alerting
 from models.store.notices.alerting import LATEST, STATUS, End
 from models.store.operations import ends, is_requested, transitions
-from models.store.operations.heartbeat import ATTEMPT, Story, fence, lease_lost, write_lines
+from models.store.operations.heartbeat import (
+    ATTEMPT,
+    ProgressUpdate,
+    fence,
+    lease_lost,
+    write_lines,
+)
 from models.store.operations.reserve import MESSAGE, Message
 from models.store.operations.transitions import KEPT_REASON, RUNNING, move
 from models.tables import action_state, operations, revisions
@@ -32,7 +38,7 @@ from runtime.sections import AlertSettings
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class Outcome:
     """How an attempt ends: `state` is an outcome, or pending for another attempt."""
 
     state: OperationState
@@ -64,7 +70,7 @@ class Ending:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class EndResult:
     """How an attempt ended, the released operations in sending order, and notices to send.
 
     `raised` is the event that its end is, if another action is due by that.
@@ -77,7 +83,7 @@ class Ended:
 
 
 def end_at_least(
-    connection: sa.Connection, id: UUID, ending: Ending, act: Callable[[], None]
+    connection: sa.Connection, id: UUID, ending: Outcome, act: Callable[[], None]
 ) -> None:
     """End an operation by `act`; if a broken row makes that fail, move the operation alone."""
     try:
@@ -101,11 +107,11 @@ _SHOW_STEPS = (
 def end(
     connection: sa.Connection,
     key: AttemptKey,
-    ending: Ending,
-    story: Story | None = None,
+    ending: Outcome,
+    story: ProgressUpdate | None = None,
     *,
     alerts: AlertSettings,
-) -> Ended:
+) -> EndResult:
     """End this attempt; `story` is its progress that is not stored yet.
 
     The caller's transaction writes the row, an attempt that another one follows, the action's
@@ -135,15 +141,15 @@ def end(
     raised = ends.raise_event(connection, row) if row.has_dependants else None
     has_others = status is None or status.has_others
     released = release_waiting(connection, key.id) if has_others else []
-    return Ended(ending.state, released, owed, raised)
+    return EndResult(ending.state, released, owed, raised)
 
 
-def _put_back(connection: sa.Connection, key: AttemptKey, ending: Ending) -> Ending:
+def _put_back(connection: sa.Connection, key: AttemptKey, ending: Outcome) -> Outcome:
     """Keep the attempt before the next one; return how it ends: cancelled if that was asked."""
     if _cancel_requested(connection, key.id):
         # A new attempt would be cancelled at its first heartbeat, or cancel its replacement.
         return replace(ending, state=OperationState.CANCELLED, is_failure=False)
-    transitions.keep_put_back(connection, key, _attempt_state(ending), ending.why)
+    transitions.archive_attempt(connection, key, _attempt_state(ending), ending.why)
     return ending
 
 
@@ -152,7 +158,7 @@ def _cancel_requested(connection: sa.Connection, operation_id: UUID) -> bool:
     return connection.execute(asked.with_for_update()).scalar_one_or_none() is not None
 
 
-def _attempt_state(ending: Ending) -> str:
+def _attempt_state(ending: Outcome) -> str:
     return OperationState.FAILED if ending.is_failure else ending.reason or "put back"
 
 
@@ -204,7 +210,7 @@ def _end_statement(
     )
 
 
-def _ending_values(ending: Ending) -> dict[str, Any]:
+def _ending_values(ending: Outcome) -> dict[str, Any]:
     # What the story says last of it is over.
     values: dict[str, Any] = {"error": ending.error, "is_blocking": None}
     values["its_reason"] = ending.reason
@@ -217,7 +223,7 @@ def _ending_values(ending: Ending) -> dict[str, Any]:
     return values
 
 
-def _remember(connection: sa.Connection, row: sa.Row[Any], ending: Ending) -> sa.Row[Any] | None:
+def _remember(connection: sa.Connection, row: sa.Row[Any], ending: Outcome) -> sa.Row[Any] | None:
     """Write the action's state, in the transaction that ends the operation.
 
     Returns the action's status (STATUS) after it; None for an attempt that is not the last. The
@@ -258,7 +264,7 @@ def known_after(state: OperationState, ran_at: datetime) -> dict[str, Any]:
     return known
 
 
-def _counted(ending: Ending) -> dict[str, int]:
+def _counted(ending: Outcome) -> dict[str, int]:
     """Return what an end adds to the counters; the time box is no failure."""
     match ending.state:
         case OperationState.PARTIAL if ending.reason != TIME_BOX:

@@ -22,7 +22,7 @@ from models.sql import database_now, is_still
 from models.store import notices, presence
 from models.store.conditions import ITS_REVISION
 from models.store.operations import RESERVED_FOR
-from models.store.operations.end import PLAN, Ending, end, end_at_least
+from models.store.operations.end import PLAN, Outcome, end, end_at_least
 from models.store.operations.external_end import hand_over
 from models.store.operations.put_back import TriedRow, failed
 from models.store.operations.reserve import SENT_ONCE_MORE, Message
@@ -251,12 +251,12 @@ def _fail(
     alerts: AlertSettings,
     reason: str = "not allowed",
 ) -> None:
-    fault = Ending(OperationState.FAILED, error=error, reason=reason, is_failure=True)
+    fault = Outcome(OperationState.FAILED, error=error, reason=reason, is_failure=True)
     _end(connection, its, fault, alerts)
 
 
 def _end(
-    connection: sa.Connection, its: tuple[UUID, int], ending: Ending, alerts: AlertSettings
+    connection: sa.Connection, its: tuple[UUID, int], ending: Outcome, alerts: AlertSettings
 ) -> None:
     """End an attempt that no worker has claimed."""
     ending, key = replace(ending, since=UNSTARTED), AttemptKey(*its)

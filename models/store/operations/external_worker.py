@@ -12,10 +12,10 @@ from models.carriers import Carrier
 from models.json_text import is_too_large
 from models.operation import AttemptKey, OperationState, StepState
 from models.store.operations import heartbeat
-from models.store.operations.end import Ended, Ending, end
-from models.store.operations.heartbeat import Story
-from models.store.operations.start_checks import KeptBack, Recorded
-from models.store.operations.take import Claim, Claimant, Taking, claim
+from models.store.operations.end import EndResult, Outcome, end
+from models.store.operations.heartbeat import ProgressUpdate
+from models.store.operations.start_checks import NotStarted, OperationFacts
+from models.store.operations.take import Claim, ClaimRequest, WorkerKind, claim
 from runtime.clock import utc_now
 from runtime.sections import AlertSettings
 
@@ -41,14 +41,14 @@ def begun(name: str, *, repeatable: bool) -> Step:
 
 def take(
     connection: sa.Connection,
-    wanted: Taking,
+    wanted: ClaimRequest,
     carrier: Carrier,
     step: Step,
     alerts: AlertSettings,
-    known: Recorded | None = None,
-) -> Claim | KeptBack:
-    """Start an attempt of that carrier with this step; see `claim` and `Claimant.known`."""
-    claimant = Claimant(carrier, lambda *_: columns_of(step), known)
+    known: OperationFacts | None = None,
+) -> Claim | NotStarted:
+    """Start an attempt of that carrier with this step; see `claim` and `WorkerKind.known`."""
+    claimant = WorkerKind(carrier, lambda *_: columns_of(step), known)
     return claim(connection, wanted, claimant, alerts=alerts)
 
 
@@ -63,24 +63,24 @@ def beat(
     Returns whether a cancel was requested. Raises LeaseLost.
     """
     columns = progress_columns(progress) | ({} if step is None else {"steps": [step]})
-    return heartbeat.beat(connection, key, Story(columns))
+    return heartbeat.beat(connection, key, ProgressUpdate(columns))
 
 
 def finish(
     connection: sa.Connection,
     key: AttemptKey,
     step: Step,
-    ending: Ending,
+    ending: Outcome,
     alerts: AlertSettings,
     said: Mapping[str, Any],
-) -> Ended:
+) -> EndResult:
     """End an attempt, with what its worker `said`: `message`, `progress`, `lines`.
 
     Raises LeaseLost.
     """
     steps = [ended(step, ending, said.get("message"))]
     columns = {**progress_columns(said.get("progress") or {}), "steps": steps}
-    story = Story(columns, said.get("lines"))
+    story = ProgressUpdate(columns, said.get("lines"))
     return end(connection, key, ending, story, alerts=alerts)
 
 
@@ -90,7 +90,7 @@ def columns_of(step: Step) -> dict[str, Any]:
     return {**shown, **dict.fromkeys(("message", "processed", "total", "is_blocking"))}
 
 
-def ended(step: Step, ending: Ending, message: str | None = None) -> Step:
+def ended(step: Step, ending: Outcome, message: str | None = None) -> Step:
     """Return a step after its attempt ended."""
     done = {
         OperationState.SUCCESS: StepState.SUCCESS,

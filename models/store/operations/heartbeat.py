@@ -21,7 +21,7 @@ MOST_LOG_LINES = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class RunHistory:
     """What is known of an action's (and subject's) earlier operations."""
 
     run_number: int
@@ -37,13 +37,13 @@ _MEMORY = sa.select(
 )
 
 
-def memory(connection: sa.Connection, uid: UUID, subject: str | None) -> Memory:
+def memory(connection: sa.Connection, uid: UUID, subject: str | None) -> RunHistory:
     """Return an action's memory, empty before its first operation."""
     asked = {"its_action": uid, "its_subject": subject or ""}
     row = connection.execute(_MEMORY, asked).one_or_none()
     if row is None:
-        return Memory(0, None, {})
-    return Memory(row.run_number, row.last_success_at, dict(row.checkpoint or {}))
+        return RunHistory(0, None, {})
+    return RunHistory(row.run_number, row.last_success_at, dict(row.checkpoint or {}))
 
 
 # How many of an action's newest operations that started are read, beside its state.
@@ -132,17 +132,17 @@ def note_went_back(connection: sa.Connection, error: DatabaseWentBack) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class ProgressUpdate:
     """An attempt's progress to store: columns, and log lines if there are new ones."""
 
     values: Mapping[str, Any]
     lines: Sequence[dict[str, Any]] | None = None
 
 
-NO_NEWS = Story({})
+NO_NEWS = ProgressUpdate({})
 
 
-def beat(connection: sa.Connection, key: AttemptKey, story: Story = NO_NEWS) -> bool:
+def beat(connection: sa.Connection, key: AttemptKey, story: ProgressUpdate = NO_NEWS) -> bool:
     """Renew the lease, and write progress, phase, message or steps, and the last log lines.
 
     Returns whether a cancel was requested. Raises LeaseLost.
@@ -154,7 +154,7 @@ def beat(connection: sa.Connection, key: AttemptKey, story: Story = NO_NEWS) -> 
     return row.cancel_requested_at is not None
 
 
-def write_lines(connection: sa.Connection, operation_id: UUID, story: Story) -> None:
+def write_lines(connection: sa.Connection, operation_id: UUID, story: ProgressUpdate) -> None:
     """Write the last log lines, if any."""
     if story.lines is not None:
         lines = list(story.lines)[-MOST_LOG_LINES:]

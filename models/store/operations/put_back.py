@@ -17,22 +17,24 @@ from models.sql import database_now, is_still
 from models.store import notices
 from models.store.conditions import IS_RUNNING, IS_UNSTARTED
 from models.store.operations import RESERVED_FOR
-from models.store.operations.end import PLAN, Ending, end, end_at_least, release_waiting
+from models.store.operations.end import PLAN, Outcome, end, end_at_least, release_waiting
 from models.store.operations.reserve import MESSAGE, Message
-from models.store.operations.transitions import RUNNING, fenced, keep_last, move
+from models.store.operations.transitions import RUNNING, archive_last, fenced, move
 from models.tables import operations
 from runtime.database import is_of_no_row
 from runtime.sections import AlertSettings
 
-CANCELLED = Ending(OperationState.CANCELLED, reason="cancelled")
-TIME_LIMIT = Ending(OperationState.FAILED, error="time limit", reason="time limit", is_failure=True)
+CANCELLED = Outcome(OperationState.CANCELLED, reason="cancelled")
+TIME_LIMIT = Outcome(
+    OperationState.FAILED, error="time limit", reason="time limit", is_failure=True
+)
 # How an attempt ends that is cut off, by why it should have stopped.
 CUT_OFF = {lease.CANCELLED: CANCELLED, lease.TIME_LIMIT: TIME_LIMIT}
 # A stop in time: the next operation goes on from the checkpoint.
-STOPPED_IN_TIME = Ending(OperationState.PARTIAL, reason=TIME_BOX)
+STOPPED_IN_TIME = Outcome(OperationState.PARTIAL, reason=TIME_BOX)
 
 
-def lost(losses: int, why: str, step: str | None, may_repeat: bool, is_asked: bool) -> Ending:
+def lost(losses: int, why: str, step: str | None, may_repeat: bool, is_asked: bool) -> Outcome:
     """Return how an attempt ends whose worker was lost while a step ran.
 
     `losses` counts earlier ones, `may_repeat` is of the step, `is_asked`: a cancel was requested.
@@ -41,10 +43,10 @@ def lost(losses: int, why: str, step: str | None, may_repeat: bool, is_asked: bo
     error = f"lost: {why}"
     if state is OperationState.FAILED and step is not None:
         error += f"; step {step} was running"
-    return Ending(state, error=error, reason="lost", is_loss=True)
+    return Outcome(state, error=error, reason="lost", is_loss=True)
 
 
-def lost_task(ending: Ending, tried: "Tried") -> Ending:
+def lost_task(ending: Outcome, tried: "Tried") -> Outcome:
     """Return how a lost attempt of the user's own task ends, which may not begin again by itself.
 
     Where `lost` would fail it, its policy of retries decides.
@@ -71,13 +73,13 @@ class TriedRow(NamedTuple):
     failures: int
 
 
-def failed(claimed: Tried, error: str, *, permanent: bool) -> Ending:
+def failed(claimed: Tried, error: str, *, permanent: bool) -> Outcome:
     """Return how a failed attempt ends: retried after its backoff, or failed for good."""
     retry, error = claimed.plan.policy.retry, shown(error)
     if permanent or claimed.failures + 1 >= retry.max_attempts:
-        return Ending(OperationState.FAILED, error=error, is_failure=True)
+        return Outcome(OperationState.FAILED, error=error, is_failure=True)
     delay = retry.backoff[min(claimed.failures, len(retry.backoff) - 1)]
-    return Ending(
+    return Outcome(
         OperationState.PENDING,
         error=error,
         reason="retry",
@@ -139,13 +141,13 @@ def _taken_back(
         if is_of_no_row(error):
             raise
         text = f"it could not be taken back: {type(error).__name__}: {error}"
-    broken = Ending(OperationState.FAILED, error=text, reason="broken")
+    broken = Outcome(OperationState.FAILED, error=text, reason="broken")
     end_at_least(connection, row["id"], broken, lambda: _end(connection, row, broken, alerts))
     return broken.state
 
 
 def _end(
-    connection: sa.Connection, row: sa.RowMapping, ending: Ending, alerts: AlertSettings
+    connection: sa.Connection, row: sa.RowMapping, ending: Outcome, alerts: AlertSettings
 ) -> None:
     key = AttemptKey(row["id"], row["attempt"], row["secret"] or "")
     ended = end(connection, key, ending, alerts=alerts)
@@ -173,7 +175,7 @@ _NOTHING = (
 _ANEW = {**dict.fromkeys(_NOTHING), "failures": 0, "losses": 0}
 
 
-def run_again(
+def requeue(
     connection: sa.Connection,
     seen: Mapping[str, Any],
     states: Collection[OperationState],
@@ -192,7 +194,7 @@ def run_again(
         "attempt": sa.case((has_begun, operations.c.attempt + 1), else_=operations.c.attempt),
         "not_before": database_now(RESERVED_FOR),
     }
-    keep_last(connection, seen["id"], seen["attempt"])
+    archive_last(connection, seen["id"], seen["attempt"])
     its_attempt = fenced(seen["id"], seen["attempt"])
     again = move(OperationState.PENDING, its_attempt, since=states, **values)
     row = connection.execute(again.returning(*MESSAGE)).one_or_none()

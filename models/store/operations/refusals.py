@@ -12,7 +12,7 @@ from models.sql import is_among
 from models.store import notices
 from models.store.conditions import IS_UNSTARTED
 from models.store.operations import IS_BEING_SENT
-from models.store.operations.end import Ended, Ending, end, release_waiting
+from models.store.operations.end import EndResult, Outcome, end, release_waiting
 from models.store.operations.record import among, newest_first, waited
 from models.store.operations.transitions import fenced, move
 from models.tables import operations
@@ -21,17 +21,17 @@ from runtime.sections import AlertSettings
 _NOT_SENT = sa.not_(IS_BEING_SENT)
 
 
-def skip(connection: sa.Connection, id: UUID, attempt: int, reason: str) -> Ended | None:
+def skip(connection: sa.Connection, id: UUID, attempt: int, reason: str) -> EndResult | None:
     """Skip an unstarted attempt for that reason; None if it has moved."""
     return _end(connection, OperationState.SKIPPED, reason, fenced(id, attempt))
 
 
-def drop(connection: sa.Connection, id: UUID, attempt: int) -> Ended | None:
+def drop(connection: sa.Connection, id: UUID, attempt: int) -> EndResult | None:
     """Drop an unstarted attempt that comes too soon; None if it has moved."""
     return _end(connection, OperationState.DROPPED, "tolerance", fenced(id, attempt))
 
 
-def cancel(connection: sa.Connection, id: UUID, reason: str) -> Ended | None:
+def cancel(connection: sa.Connection, id: UUID, reason: str) -> EndResult | None:
     """Cancel an unstarted operation, waiting or not; None if it has started or is being sent."""
     return _end(connection, OperationState.CANCELLED, reason, operations.c.id == id, _NOT_SENT)
 
@@ -41,14 +41,14 @@ def _end(
     state: OperationState,
     reason: str,
     *where: sa.ColumnElement[bool],
-) -> Ended | None:
+) -> EndResult | None:
     """End one operation and release what waits for it; None if it has moved.
 
     It never ran: no event, counter or alert comes of its end.
     """
     ended = move(state, *where, reason=reason).returning(operations.c.id)
     moved = connection.execute(ended).scalar_one_or_none()
-    return None if moved is None else Ended(state, release_waiting(connection, moved))
+    return None if moved is None else EndResult(state, release_waiting(connection, moved))
 
 
 def fail(
@@ -57,13 +57,13 @@ def fail(
     reason: str,
     error: str | None,
     alerts: AlertSettings,
-) -> Ended:
+) -> EndResult:
     """End an unstarted operation with a failed attempt as failed; raises LeaseLost if it moved.
 
     It counts and notifies as the end of its last attempt.
     """
     both = f"no other attempt: {reason}"
-    ending = Ending(OperationState.FAILED, error, both, since=UNSTARTED)
+    ending = Outcome(OperationState.FAILED, error, both, since=UNSTARTED)
     return end(connection, AttemptKey(*its), ending, alerts=alerts)
 
 

@@ -19,7 +19,7 @@ from models.operation import REQUESTED, TICKED, Cause, OperationState
 from models.sql import database_now, read_clock
 from models.store.conditions import IS_RUNNING, IS_UNSTARTED
 from models.store.operations import OVERLAP, is_requested, put_back, refusals
-from models.store.operations.end import Ended
+from models.store.operations.end import EndResult
 from models.store.operations.heartbeat import last_starts
 from models.store.operations.transitions import fenced, move
 from models.store.people import users
@@ -49,21 +49,21 @@ class NotClaimed(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class KeptBack:
+class NotStarted:
     """Why a worker did not get an attempt, and its end, if that is how it was kept back."""
 
     why: str
-    ended: Ended | None = None
+    ended: EndResult | None = None
 
 
-TAKEN = KeptBack(NotClaimed.TAKEN)
-WAITS = KeptBack(NotClaimed.WAITS)
-FOREIGN = KeptBack(NotClaimed.FOREIGN)
-PUT_BACK = KeptBack(NotClaimed.PUT_BACK)
+TAKEN = NotStarted(NotClaimed.TAKEN)
+WAITS = NotStarted(NotClaimed.WAITS)
+FOREIGN = NotStarted(NotClaimed.FOREIGN)
+PUT_BACK = NotStarted(NotClaimed.PUT_BACK)
 
 
 @dataclass(frozen=True)
-class Recorded:
+class OperationFacts:
     """The recorded facts about an operation, and the revision that it runs."""
 
     id: UUID
@@ -153,7 +153,7 @@ class Recorded:
 
     @property
     def is_free(self) -> bool:
-        """Whether it may start, and no rule of `keep_back` has to look at anything else."""
+        """Whether it may start, and no rule of `check_start` has to look at anything else."""
         has_rule = (
             self.subject is not None
             or self.may_come_too_soon
@@ -165,9 +165,9 @@ class Recorded:
         return self.can_start and is_plain and not has_rule
 
 
-def keep_back(
-    connection: sa.Connection, recorded: Recorded, alerts: AlertSettings
-) -> KeptBack | None:
+def check_start(
+    connection: sa.Connection, recorded: OperationFacts, alerts: AlertSettings
+) -> NotStarted | None:
     """Apply pause, subject's filter, expiry, tolerance, order and overlap; None if it may start."""
     if not recorded.is_unstarted:
         return TAKEN
@@ -181,8 +181,8 @@ def keep_back(
 
 
 def _kept_in_order(
-    connection: sa.Connection, recorded: Recorded, alerts: AlertSettings
-) -> KeptBack | None:
+    connection: sa.Connection, recorded: OperationFacts, alerts: AlertSettings
+) -> NotStarted | None:
     """Apply tolerance, order and overlap; None if the attempt may start."""
     if _comes_too_soon(connection, recorded):
         return _kept(NotClaimed.DROPPED, refusals.drop(connection, recorded.id, recorded.attempt))
@@ -196,8 +196,8 @@ def _kept_in_order(
 
 
 def refuse(
-    connection: sa.Connection, recorded: Recorded, reason: str, alerts: AlertSettings
-) -> KeptBack:
+    connection: sa.Connection, recorded: OperationFacts, reason: str, alerts: AlertSettings
+) -> NotStarted:
     """End an operation that may not start: skipped, or failed if an attempt of it has failed."""
     if not recorded.failures:
         skipped = refusals.skip(connection, recorded.id, recorded.attempt, reason)
@@ -207,14 +207,14 @@ def refuse(
         ended = refusals.fail(connection, its, reason, recorded.last_error, alerts)
     except LeaseLost:
         return TAKEN
-    return KeptBack(NotClaimed.SKIPPED, ended)
+    return NotStarted(NotClaimed.SKIPPED, ended)
 
 
-def _kept(why: NotClaimed, ended: Ended | None) -> KeptBack:
-    return TAKEN if ended is None else KeptBack(why, ended)
+def _kept(why: NotClaimed, ended: EndResult | None) -> NotStarted:
+    return TAKEN if ended is None else NotStarted(why, ended)
 
 
-def why_not(connection: sa.Connection, recorded: Recorded) -> str | None:
+def why_not(connection: sa.Connection, recorded: OperationFacts) -> str | None:
     """Return why its action or its subject lets an operation not start now; None if they do.
 
     The action is paused or deleted; the filter excludes the user, the user is gone, or was seen
@@ -231,7 +231,7 @@ def why_not(connection: sa.Connection, recorded: Recorded) -> str | None:
     return None if user.last_seen_at == recorded.event_at else "seen again"
 
 
-def _ruled_out(connection: sa.Connection, recorded: Recorded) -> str | None:
+def _ruled_out(connection: sa.Connection, recorded: OperationFacts) -> str | None:
     reason = why_not(connection, recorded)
     if reason is None and _has_expired(connection, recorded):
         return EXPIRED
@@ -240,7 +240,7 @@ def _ruled_out(connection: sa.Connection, recorded: Recorded) -> str | None:
     return reason
 
 
-def _is_overtaken_retry(connection: sa.Connection, recorded: Recorded) -> bool:
+def _is_overtaken_retry(connection: sa.Connection, recorded: OperationFacts) -> bool:
     """Return whether this is a retry, and a newer occurrence of its action has started.
 
     Under the overlap policy `allow`, and for events, operations have nothing to do with each other.
@@ -258,7 +258,7 @@ def _is_overtaken_retry(connection: sa.Connection, recorded: Recorded) -> bool:
     return connection.execute(newer.limit(1)).first() is not None
 
 
-def _has_expired(connection: sa.Connection, recorded: Recorded) -> bool:
+def _has_expired(connection: sa.Connection, recorded: OperationFacts) -> bool:
     if recorded.expires is None:
         return False
     is_late = operations.c.handing_at <= database_now(-recorded.expires)
@@ -266,7 +266,7 @@ def _has_expired(connection: sa.Connection, recorded: Recorded) -> bool:
     return connection.execute(late).first() is not None
 
 
-def _comes_too_soon(connection: sa.Connection, recorded: Recorded) -> bool:
+def _comes_too_soon(connection: sa.Connection, recorded: OperationFacts) -> bool:
     """Return whether the interval's tolerance drops this scheduled operation."""
     if not recorded.may_come_too_soon:
         return False
@@ -280,7 +280,7 @@ def _comes_too_soon(connection: sa.Connection, recorded: Recorded) -> bool:
     return bool(known) and recorded.plan.drops(max(known), now)
 
 
-def _earlier_in_order(connection: sa.Connection, recorded: Recorded) -> UUID | None:
+def _earlier_in_order(connection: sa.Connection, recorded: OperationFacts) -> UUID | None:
     """Return the unstarted operation that comes before this one.
 
     Operations of a schedule with catch-up `all` run in order, and so do requested ones; neither
@@ -311,8 +311,8 @@ def _is_older(connection: sa.Connection, operation_id: UUID, running: UUID) -> b
 
 
 def _yield_to_running(
-    connection: sa.Connection, recorded: Recorded, alerts: AlertSettings
-) -> KeptBack | None:
+    connection: sa.Connection, recorded: OperationFacts, alerts: AlertSettings
+) -> NotStarted | None:
     """Apply the action's overlap policy; None if the running operation has ended meanwhile."""
     found = connection.execute(
         sa.select(operations.c.id, operations.c.cause)
@@ -335,13 +335,13 @@ def _yield_to_running(
 
 
 def _keep_newest_waiting(
-    connection: sa.Connection, recorded: Recorded, alerts: AlertSettings
+    connection: sa.Connection, recorded: OperationFacts, alerts: AlertSettings
 ) -> None:
     most = recorded.plan.policy.max_waiting
     refusals.keep_newest_waiting(connection, recorded.action_uid, most, alerts)
 
 
-def _put_back(connection: sa.Connection, recorded: Recorded) -> None:
+def _put_back(connection: sa.Connection, recorded: OperationFacts) -> None:
     """Let a paused operation wait for the end of the pause.
 
     A task of the user's application is sent once in an attempt: its next one begins.
@@ -352,7 +352,7 @@ def _put_back(connection: sa.Connection, recorded: Recorded) -> None:
     connection.execute(kept.values(reason=None))
 
 
-def _wait(connection: sa.Connection, recorded: Recorded, running: UUID) -> None:
+def _wait(connection: sa.Connection, recorded: OperationFacts, running: UUID) -> None:
     """Let an operation wait for another one; as it has not begun, its attempt stays the same.
 
     Its message is gone. If it comes once more, it starts the operation, or lets it wait again.

@@ -15,14 +15,14 @@ from models.sql import is_among, is_still, stands_in
 from models.store.conditions import IS_LIVE, ITS_REVISION
 from models.store.notices import Origin, Owed
 from models.store.notices.alerting import enqueue_start
-from models.store.operations.end import Ending, end
+from models.store.operations.end import Outcome, end
 from models.store.operations.start_checks import (
     FOREIGN,
     TAKEN,
-    KeptBack,
     NotClaimed,
-    Recorded,
-    keep_back,
+    NotStarted,
+    OperationFacts,
+    check_start,
 )
 from models.store.operations.transitions import RUNNING, move
 from models.store.pauses import is_paused
@@ -31,7 +31,7 @@ from runtime.sections import AlertSettings
 
 
 @dataclass(frozen=True, slots=True)
-class Claimant:
+class WorkerKind:
     """The kind of worker that claims, and what it writes at the start.
 
     Whoever may write to the broker can name any operation; one that workers of another kind run is
@@ -43,14 +43,14 @@ class Claimant:
     # Takes the document and the earlier attempts' steps; returns the columns to write.
     begin: Callable[[str, list[dict[str, Any]]], dict[str, Any]] = lambda _document, _steps: {}
     # The recorded facts of the attempt, if they were read in the transaction of the claim.
-    known: Recorded | None = None
+    known: OperationFacts | None = None
 
 
-ANY_KIND = Claimant()
+ANY_KIND = WorkerKind()
 
 
 @dataclass(frozen=True, slots=True)
-class Taking:
+class ClaimRequest:
     """An attempt that a worker asks for, with a random secret: asking twice is one claim."""
 
     id: UUID
@@ -65,7 +65,7 @@ class Taking:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Claim(Recorded):
+class Claim(OperationFacts):
     """An attempt that this worker owns, what it runs, and the notices of its start to send."""
 
     key: AttemptKey
@@ -74,11 +74,11 @@ class Claim(Recorded):
 
 def claim(
     connection: sa.Connection,
-    wanted: Taking,
-    claimant: Claimant = ANY_KIND,
+    wanted: ClaimRequest,
+    claimant: WorkerKind = ANY_KIND,
     *,
     alerts: AlertSettings,
-) -> Claim | KeptBack:
+) -> Claim | NotStarted:
     """Start this attempt for its worker, or apply what keeps it from starting.
 
     The caller commits in any case: on a refusal, the transaction holds its consequences (skipped,
@@ -93,18 +93,18 @@ def claim(
         return FOREIGN
     if recorded.is_held_by(wanted.secret):
         return Claim(**vars(recorded), key=wanted.key)
-    return keep_back(connection, recorded, alerts) or _begin(
+    return check_start(connection, recorded, alerts) or _begin(
         connection, recorded, wanted, claimant, alerts
     )
 
 
 def _begin(
     connection: sa.Connection,
-    recorded: Recorded,
-    wanted: Taking,
-    claimant: Claimant,
+    recorded: OperationFacts,
+    wanted: ClaimRequest,
+    claimant: WorkerKind,
     alerts: AlertSettings,
-) -> Claim | KeptBack:
+) -> Claim | NotStarted:
     """Start an attempt that nothing keeps back; one whose plan is unreadable fails."""
     shown = {}
     if recorded.broken is None:
@@ -112,20 +112,20 @@ def _begin(
     if not _start(connection, wanted, shown):
         return _kept_back_meanwhile(connection, wanted, alerts)
     if recorded.broken is not None:
-        fault = Ending(OperationState.FAILED, recorded.broken, "broken plan", is_failure=True)
-        return KeptBack(NotClaimed.BROKEN, end(connection, wanted.key, fault, alerts=alerts))
+        fault = Outcome(OperationState.FAILED, recorded.broken, "broken plan", is_failure=True)
+        return NotStarted(NotClaimed.BROKEN, end(connection, wanted.key, fault, alerts=alerts))
     return Claim(**vars(recorded), key=wanted.key, owed=_owe_start(connection, recorded))
 
 
 def _kept_back_meanwhile(
-    connection: sa.Connection, wanted: Taking, alerts: AlertSettings
-) -> KeptBack:
+    connection: sa.Connection, wanted: ClaimRequest, alerts: AlertSettings
+) -> NotStarted:
     """Return why an attempt did not start that could when it was read."""
     recorded = recorded_of(connection, wanted.id, wanted.attempt)
-    return TAKEN if recorded is None else keep_back(connection, recorded, alerts) or TAKEN
+    return TAKEN if recorded is None else check_start(connection, recorded, alerts) or TAKEN
 
 
-def _owe_start(connection: sa.Connection, started: Recorded) -> Sequence[Owed]:
+def _owe_start(connection: sa.Connection, started: OperationFacts) -> Sequence[Owed]:
     """Enqueue the pings of the first start of an operation; return those to send now."""
     if started.first_started_at is not None or not started.pings_at_start:
         return ()
@@ -200,18 +200,20 @@ _ITS_ATTEMPT = sa.bindparam("its_attempt", type_=operations.c.attempt.type)
 _RECORDED = _recorded(_ITS_ATTEMPT).where(operations.c.id == _ITS_ID)
 
 
-def recorded_of(connection: sa.Connection, operation_id: UUID, attempt: int) -> Recorded | None:
+def recorded_of(
+    connection: sa.Connection, operation_id: UUID, attempt: int
+) -> OperationFacts | None:
     """Return the recorded facts about an operation, None if the id is unknown."""
     asked = {"its_id": operation_id, "its_attempt": attempt}
     row = connection.execute(_RECORDED, asked).one_or_none()
     return None if row is None else _read(row)
 
 
-def _read(row: sa.Row[Any]) -> Recorded:
+def _read(row: sa.Row[Any]) -> OperationFacts:
     if isinstance(row.plan, Broken):
         # It waits like any other, and fails at its start.
-        return Recorded(**{**row._mapping, "plan": NOTHING_PLANNED, "broken": row.plan.text})
-    return Recorded(**row._mapping)
+        return OperationFacts(**{**row._mapping, "plan": NOTHING_PLANNED, "broken": row.plan.text})
+    return OperationFacts(**row._mapping)
 
 
 _START = move(
@@ -223,13 +225,15 @@ _START = move(
 )
 
 
-def _start(connection: sa.Connection, wanted: Taking, shown: dict[str, Any]) -> bool:
+def _start(connection: sa.Connection, wanted: ClaimRequest, shown: dict[str, Any]) -> bool:
     its = {"its_id": wanted.id, "its_attempt": wanted.attempt}
     by = {"its_worker": wanted.worker, "its_secret": wanted.secret}
     return connection.execute(_START, {**its, **by, **shown}).rowcount == 1
 
 
-def lock_unstarted(connection: sa.Connection, wanted: Sequence[Taking]) -> list[Recorded]:
+def lock_unstarted(
+    connection: sa.Connection, wanted: Sequence[ClaimRequest]
+) -> list[OperationFacts]:
     """Return the recorded facts of those that are unstarted, in this order, locked for the caller.
 
     What another process holds is left out: it is being claimed or changed there.
@@ -247,7 +251,7 @@ _STARTS = given(operations, "id", "worker", "secret")
 
 
 def start_all(
-    connection: sa.Connection, wanted: Sequence[Taking], shown: Mapping[str, Any]
+    connection: sa.Connection, wanted: Sequence[ClaimRequest], shown: Mapping[str, Any]
 ) -> set[UUID]:
     """Start attempts that the caller has locked and found free; return those that started.
 

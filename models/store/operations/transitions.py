@@ -125,7 +125,7 @@ def attempts_of(connection: sa.Connection, operation_id: UUID) -> list[dict[str,
     return sorted(found, key=itemgetter("attempt"))
 
 
-def keep_put_back(
+def archive_attempt(
     connection: sa.Connection, key: AttemptKey, state: str, error: str | None
 ) -> None:
     """Keep a running attempt that ends now, before its operation is put back."""
@@ -137,7 +137,7 @@ def keep_put_back(
     _keep(connection, key.id, key.attempt, {**_BEGUN, **ended})
 
 
-def keep_last(connection: sa.Connection, operation_id: UUID, attempt: int) -> None:
+def archive_last(connection: sa.Connection, operation_id: UUID, attempt: int) -> None:
     """Keep the last attempt of an ended operation, if it had one, before it runs again."""
     _keep(connection, operation_id, attempt, _LAST)
 

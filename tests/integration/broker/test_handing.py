@@ -18,9 +18,9 @@ from models.store.actions.explain_facts import Status
 from models.store.notices import overdue
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import external_end, external_send, refusals, reserve
-from models.store.operations.end import Ending
-from models.store.operations.start_checks import TAKEN, KeptBack
-from models.store.operations.take import Taking
+from models.store.operations.end import Outcome
+from models.store.operations.start_checks import TAKEN, NotStarted
+from models.store.operations.take import ClaimRequest
 from models.store.people import users
 from models.store.scope import WHOLE_INSTALLATION
 from models.store.ticks import EVERYTHING
@@ -148,7 +148,9 @@ def test_what_has_waited_for_longer_than_it_may_is_not_started(
     update_operation(engine, id, handing_at=database_now(-float(sent_s_ago)))
 
     with engine.begin() as connection:
-        followed.take(connection, Taking(id, 1, "shop@host"), repeatable=False, alerts=NO_ALERTS)
+        followed.take(
+            connection, ClaimRequest(id, 1, "shop@host"), repeatable=False, alerts=NO_ALERTS
+        )
 
     row = row_of(engine, id)
     assert (row["state"], row["reason"]) == (state, reason)
@@ -238,7 +240,7 @@ def test_what_a_follower_never_claims_is_handed_over_after_an_hour_and_can_be_cl
     assert row_of(engine, id)["state"] == "handed_over"
     with engine.begin() as connection:
         assert external_end.take_up(connection, id, 1)
-        assert not isinstance(claim(connection, id, 1, "shop@host", alerts=NO_ALERTS), KeptBack)
+        assert not isinstance(claim(connection, id, 1, "shop@host", alerts=NO_ALERTS), NotStarted)
 
     row = row_of(engine, id)
     assert (row["state"], row["finished_at"], row["reason"]) == ("running", None, None)
@@ -469,15 +471,15 @@ def test_what_a_follower_takes_up_counts_as_one_run(engine: sa.Engine, broker: B
 
     with engine.begin() as connection:
         found = followed.take(
-            connection, Taking(id, 1, "shop@host"), repeatable=False, alerts=NO_ALERTS
+            connection, ClaimRequest(id, 1, "shop@host"), repeatable=False, alerts=NO_ALERTS
         )
-        ended = end(connection, id, 1, Ending(OperationState.SUCCESS), alerts=NO_ALERTS)
+        ended = end(connection, id, 1, Outcome(OperationState.SUCCESS), alerts=NO_ALERTS)
 
     with reading(engine) as connection:
         counts = connection.execute(
             sa.select(action_state.c.subject, action_state.c.run_number, action_state.c.last_state)
         ).all()
-    assert (isinstance(found, KeptBack), ended.state) == (False, "success")
+    assert (isinstance(found, NotStarted), ended.state) == (False, "success")
     assert sorted(map(tuple, counts)) == [("", 1, "success"), ("ann", 1, "success")]
 
 
@@ -493,7 +495,9 @@ def test_what_a_follower_takes_up_and_may_not_start_counts_as_no_run(
     editing.set_active(engine, action.uid, active=False, author=author())
 
     with engine.begin() as connection:
-        followed.take(connection, Taking(id, 1, "shop@host"), repeatable=False, alerts=NO_ALERTS)
+        followed.take(
+            connection, ClaimRequest(id, 1, "shop@host"), repeatable=False, alerts=NO_ALERTS
+        )
 
     with reading(engine) as connection:
         assert connection.execute(sa.select(action_state.c.run_number)).scalar_one() == 0
@@ -520,19 +524,19 @@ def test_one_that_waits_when_its_message_is_marked_as_sent_is_sent_once_more(
     follow_by_name(engine, TASK)
     with engine.begin() as connection:
         assert not isinstance(
-            claim(connection, running, 1, "shop@host", alerts=NO_ALERTS), KeptBack
+            claim(connection, running, 1, "shop@host", alerts=NO_ALERTS), NotStarted
         )
         messages = reserve.reserve_sendable(connection, 10, only=[id])
         sent = external_send.begin(connection, messages, RULES, NO_ALERTS)
     with engine.begin() as connection:
         found = claim(connection, id, 1, "shop@host", alerts=NO_ALERTS)
-        assert isinstance(found, KeptBack)
+        assert isinstance(found, NotStarted)
 
     with engine.begin() as connection:
         external_send.settle(connection, sent, [], NO_ALERTS)
     assert (row_of(engine, id)["state"], row_of(engine, id)["waiting_for"]) == ("pending", running)
     with engine.begin() as connection:
-        end(connection, running, 1, Ending(OperationState.SUCCESS), alerts=NO_ALERTS)
+        end(connection, running, 1, Outcome(OperationState.SUCCESS), alerts=NO_ALERTS)
     sweep(engine)
 
     assert [one.headers["minutebook"]["attempt"] for one in celery_messages(broker)] == [1]

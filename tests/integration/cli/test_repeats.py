@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from models.operation import OperationState
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.end import Ending
+from models.store.operations.end import Outcome
 from runtime.clock import utc_now
 from runtime.config import load_settings
 from runtime.database import make_engine
@@ -40,7 +40,7 @@ def make_failed(engine: sa.Engine, action: Changed, occurrence: datetime = NOON)
     with engine.begin() as connection:
         claim(connection, id, 1, "tests", alerts=NO_ALERTS)
     with engine.begin() as connection:
-        failed = Ending(OperationState.FAILED, error="no such host", is_failure=True)
+        failed = Outcome(OperationState.FAILED, error="no such host", is_failure=True)
         end(connection, id, 1, failed, alerts=NO_ALERTS)
     return id
 

@@ -16,9 +16,9 @@ from models.store.notices.alerting import NO_ALERTS
 from runtime.config import Settings, load_settings
 from runtime.database import make_engine
 from scheduler.changes.default_actions import migrate
-from scheduler.kernel_release import adopt_release
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
+from scheduler.tz_release import adopt_release
 from tasks.built_in import built_in_steps
 from tests.servers import Broker, PostgreSQL, free_port, temporary_folder
 

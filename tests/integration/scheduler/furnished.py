@@ -18,8 +18,8 @@ from models.roles import TokenKind
 from models.sql import database_now
 from models.store import actions, facts, measures, tokens
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.end import Ending
-from models.store.operations.heartbeat import Memory
+from models.store.operations.end import Outcome
+from models.store.operations.heartbeat import RunHistory
 from models.store.operations.take import Claim
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_cursor, metadata
@@ -235,7 +235,7 @@ class Furnished:
             found = claim(connection, id, 1, "tests", alerts=NO_ALERTS)
         assert isinstance(found, Claim)
         maintain(self._context(found.key))
-        success = Ending(OperationState.SUCCESS)
+        success = Outcome(OperationState.SUCCESS)
         with self.engine.begin() as connection:
             assert end(connection, id, 1, success, alerts=NO_ALERTS).state == "success"
 
@@ -262,7 +262,7 @@ class Furnished:
             parameters=None,  # type: ignore[arg-type]
             small_app=DEFAULT_APP,
             recipients=(),
-            memory_source=lambda: Memory(0, None, {}),
+            memory_source=lambda: RunHistory(0, None, {}),
             logger=logging.getLogger("tests"),
             engine=self.engine,
             settings=self.settings.model_copy(update={"retention": retention}),

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from models.operation import OperationState
 from models.sql import read_clock
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.end import Ending
+from models.store.operations.end import Outcome
 from models.store.operations.take import Claim
 from models.store.people import events, users
 from models.tables import actions, operations
@@ -209,7 +209,7 @@ class Year:
                             connection,
                             row.id,
                             row.attempt,
-                            Ending(OperationState.SUCCESS),
+                            Outcome(OperationState.SUCCESS),
                             alerts=NO_ALERTS,
                         )
             action.work(is_wanted=action.is_on)

@@ -14,7 +14,7 @@ from models.fingerprint import str_to_uuid
 from models.operation import Cause, OperationState
 from models.store.actions import cursors
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.end import Ending
+from models.store.operations.end import Outcome
 from models.store.operations.external_end import hand_over
 from models.store.operations.take import Claim
 from models.store.retention import prune_ends, prune_operations
@@ -80,7 +80,7 @@ def run(engine: sa.Engine, id: UUID, state: OperationState = SUCCESS, attempt: i
     with engine.begin() as connection:
         assert isinstance(claim(connection, id, attempt, "worker", alerts=NO_ALERTS), Claim)
     with engine.begin() as connection:
-        end(connection, id, attempt, Ending(state, is_failure=state is FAILED), alerts=NO_ALERTS)
+        end(connection, id, attempt, Outcome(state, is_failure=state is FAILED), alerts=NO_ALERTS)
 
 
 def ended(engine: sa.Engine, action: Changed, state: OperationState = SUCCESS) -> UUID:
@@ -228,7 +228,7 @@ def test_an_attempt_that_is_tried_again_is_no_end(engine: sa.Engine, clock: Virt
 
     with engine.begin() as connection:
         claim(connection, id, 1, "worker", alerts=NO_ALERTS)
-        end(connection, id, 1, Ending(OperationState.PENDING, is_failure=True), alerts=NO_ALERTS)
+        end(connection, id, 1, Outcome(OperationState.PENDING, is_failure=True), alerts=NO_ALERTS)
 
     assert ends(engine) == []
 

@@ -19,7 +19,7 @@ from models.sql import database_now, read_clock
 from models.store import facts
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import backfills
-from models.store.operations.end import Ending
+from models.store.operations.end import Outcome
 from models.store.operations.start_checks import WAITS
 from models.store.operations.take import Claim
 from models.store.scope import WHOLE_INSTALLATION
@@ -111,7 +111,7 @@ def run_all(engine: sa.Engine, broker: Broker) -> list[datetime]:
                         connection,
                         UUID(id),
                         attempt,
-                        Ending(OperationState.SUCCESS),
+                        Outcome(OperationState.SUCCESS),
                         alerts=NO_ALERTS,
                     )
         dispatch_ready(engine)
@@ -441,7 +441,7 @@ def test_a_retry_by_hand_stays_in_its_backfill_and_is_not_cancelled_with_it(
     failed = rows_of(engine, action)[0]["id"]
     with engine.begin() as connection:
         claim(connection, failed, 1, "tests", alerts=NO_ALERTS)
-        end(connection, failed, 1, Ending(OperationState.FAILED), alerts=NO_ALERTS)
+        end(connection, failed, 1, Outcome(OperationState.FAILED), alerts=NO_ALERTS)
     retry(engine, failed, WHOLE_INSTALLATION, "ann")
 
     backfill.cancel(engine, action.uid, "ben")
@@ -576,7 +576,7 @@ def finish(engine: sa.Engine, running: list[Claim]) -> list[datetime]:
     for one in running:
         with engine.begin() as connection:
             ended = end(
-                connection, one.id, one.attempt, Ending(OperationState.SUCCESS), alerts=NO_ALERTS
+                connection, one.id, one.attempt, Outcome(OperationState.SUCCESS), alerts=NO_ALERTS
             )
         send_ended(engine, ended)
     return [one.occurrence_at for one in running]

@@ -24,10 +24,10 @@ from models.tables import action_cursor, actions, installation, missed_spans, op
 from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.database import make_engine, reading
-from scheduler import clock_guard
+from scheduler import clock_rewind
 from scheduler.changes import change, deletion, editing
 from scheduler.changes.change import Changed
-from scheduler.clock_guard import look
+from scheduler.clock_rewind import look
 from scheduler.explain import explain
 from scheduler.occurrence import occurrences_between
 from scheduler.sweep import Sweeper
@@ -63,8 +63,8 @@ def clock(engine: sa.Engine) -> VirtualClock:
 def pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Actions are wound back by two at a time, without waiting for others in between."""
     monkeypatch.setattr(clock_steps, "AT_ONCE", 2)
-    monkeypatch.setattr(clock_guard, "MOST_RELEASED", 2)
-    monkeypatch.setattr(clock_guard, "give_way", lambda _: None)
+    monkeypatch.setattr(clock_rewind, "MOST_RELEASED", 2)
+    monkeypatch.setattr(clock_rewind, "give_way", lambda _: None)
 
 
 def run_tick(engine: sa.Engine, clock: VirtualClock, now: datetime) -> TickReport:
@@ -313,14 +313,14 @@ def test_however_long_winding_back_takes_changes_hold_from_where_the_clock_was_s
 @contextmanager
 def delayed(clock: VirtualClock, until: datetime) -> Iterator[None]:
     """Let the clock stand at `until` when the first actions are wound back."""
-    release = clock_guard._release_all
+    release = clock_rewind._release_all
 
     def takes_long(engine: sa.Engine) -> None:
         clock.set(until)
         release(engine)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(clock_guard, "_release_all", takes_long)
+        patch.setattr(clock_rewind, "_release_all", takes_long)
         yield
 
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from models.operation import OperationState
 from models.store.actions import cursors
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.end import Ended, Ending
+from models.store.operations.end import EndResult, Outcome
 from models.store.operations.take import Claim
 from models.tables import action_cursor, actions, operations
 from runtime.config import Settings
@@ -59,11 +59,11 @@ def run(engine: sa.Engine, id: UUID) -> None:
     send_ended(engine, run_to_end(engine, id))
 
 
-def run_to_end(engine: sa.Engine, id: UUID) -> Ended:
+def run_to_end(engine: sa.Engine, id: UUID) -> EndResult:
     with engine.begin() as connection:
         assert isinstance(claim(connection, id, 1, "worker", alerts=NO_ALERTS), Claim)
     with engine.begin() as connection:
-        return end(connection, id, 1, Ending(SUCCESS), alerts=NO_ALERTS)
+        return end(connection, id, 1, Outcome(SUCCESS), alerts=NO_ALERTS)
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from models.operation import Cause, OperationState
 from models.sql import database_now
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import reserve
-from models.store.operations.end import Ended
+from models.store.operations.end import EndResult
 from models.store.operations.reserve import Message
 from models.store.ticks import EVERYTHING
 from models.tables import operations
@@ -158,6 +158,6 @@ def test_what_an_end_releases_is_sent_in_its_order_not_by_age(
 ) -> None:
     older, newer = make_ready(engine, 2)
 
-    send_ended(engine, Ended(OperationState.SUCCESS, [newer, older]))
+    send_ended(engine, EndResult(OperationState.SUCCESS, [newer, older]))
 
     assert [id for id, _ in broker.messages("quick")] == [str(newer.id), str(older.id)]

@@ -14,7 +14,7 @@ from models.operation import OperationState
 from models.sql import database_now, read_clock
 from models.store import presence, ticks
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.end import Ending
+from models.store.operations.end import Outcome
 from models.store.operations.take import Claim
 from models.tables import actions, missed_spans, operations, revisions, workers
 from models.values import format_instant
@@ -193,7 +193,7 @@ def test_one_that_failed_and_is_tried_again_tells_the_error(engine: sa.Engine, w
     id = make_operation(engine, action, SEVEN)
     with engine.begin() as connection:
         assert isinstance(claim(connection, id, 1, "worker", alerts=NO_ALERTS), Claim)
-        retry = Ending(
+        retry = Outcome(
             OperationState.PENDING, error="no route", delay=timedelta(hours=1), is_failure=True
         )
         end(connection, id, 1, retry, alerts=NO_ALERTS)
@@ -218,13 +218,17 @@ def test_one_that_runs_tells_its_worker_and_a_silence(engine: sa.Engine, why: Wh
 @pytest.mark.parametrize(
     ("ending", "told"),
     [
-        pytest.param(Ending(OperationState.SUCCESS), "ran, ended ", id="success"),
-        pytest.param(Ending(OperationState.PARTIAL, reason="time box"), ": time box", id="partial"),
-        pytest.param(Ending(OperationState.FAILED, error="boom"), ": boom", id="failed"),
-        pytest.param(Ending(OperationState.CANCELLED, reason="by ann"), ": by ann", id="cancelled"),
+        pytest.param(Outcome(OperationState.SUCCESS), "ran, ended ", id="success"),
+        pytest.param(
+            Outcome(OperationState.PARTIAL, reason="time box"), ": time box", id="partial"
+        ),
+        pytest.param(Outcome(OperationState.FAILED, error="boom"), ": boom", id="failed"),
+        pytest.param(
+            Outcome(OperationState.CANCELLED, reason="by ann"), ": by ann", id="cancelled"
+        ),
     ],
 )
-def test_one_that_ended_tells_how(engine: sa.Engine, why: Why, ending: Ending, told: str) -> None:
+def test_one_that_ended_tells_how(engine: sa.Engine, why: Why, ending: Outcome, told: str) -> None:
     action = make_weekly(engine)
     id = make_operation(engine, action, SEVEN)
     with engine.begin() as connection:

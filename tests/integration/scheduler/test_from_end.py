@@ -13,14 +13,14 @@ from models.operation import ENDED, UNSTARTED_MOVES, OperationState
 from models.sql import read_clock
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import put_back, refusals
-from models.store.operations.end import Ending
+from models.store.operations.end import Outcome
 from models.tables import action_cursor, operations
 from models.values.delays import rounded_up
 from runtime.config import Settings
 from runtime.database import reading
 from scheduler.changes import change, editing
 from scheduler.explain import explain
-from scheduler.foresee import coming
+from scheduler.forecast import coming
 from scheduler.on_demand.manual import run_now
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
@@ -72,7 +72,7 @@ def begun(engine: sa.Engine, now: datetime, **changes: Any) -> tuple[change.Chan
 
 def end_as(state: OperationState) -> Callable[[sa.Connection, UUID], object]:
     def act(connection: sa.Connection, id: UUID) -> object:
-        return end(connection, id, 1, Ending(state), alerts=NO_ALERTS)
+        return end(connection, id, 1, Outcome(state), alerts=NO_ALERTS)
 
     return act
 
@@ -132,7 +132,7 @@ def test_while_an_operation_is_unfinished_nothing_is_due(
 ) -> None:
     action, first = begun(engine, now)
     claimed(engine, first)
-    retry = Ending(S.PENDING, "no printer", is_failure=True)
+    retry = Outcome(S.PENDING, "no printer", is_failure=True)
 
     reports = [run_tick(engine, now + n * EVERY) for n in (1, 2)]
     with engine.begin() as connection:
@@ -230,7 +230,7 @@ def test_a_retry_of_an_older_operation_counts_while_it_runs(
 
     while_it_runs = run_tick(engine, now + EVERY)
     with engine.begin() as connection:
-        end(connection, first, 1, Ending(S.SUCCESS), alerts=NO_ALERTS)
+        end(connection, first, 1, Outcome(S.SUCCESS), alerts=NO_ALERTS)
     run_tick(engine, now + 2 * EVERY)
 
     # Its own end is not among the newest: when it was last seen to run counts.
@@ -357,7 +357,7 @@ def test_other_actions_and_ends_pay_nothing(
         (row,) = rows_of(engine, action)
         claimed(engine, row["id"])
         with engine.begin() as connection:
-            end(connection, row["id"], 1, Ending(S.SUCCESS), alerts=NO_ALERTS)
+            end(connection, row["id"], 1, Outcome(S.SUCCESS), alerts=NO_ALERTS)
 
     assert row_of(engine, row["id"])["state"] == "success"
     paid = ("newest.finished_at", "SET ended_at")

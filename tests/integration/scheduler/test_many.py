@@ -13,7 +13,7 @@ from models.errors import NotFound, Refused
 from models.fingerprint import operation_id
 from models.operation import OperationState, by_action
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.end import Ending
+from models.store.operations.end import Outcome
 from models.store.operations.record import record_missed
 from models.tables import audit
 from runtime.config import Settings
@@ -58,7 +58,7 @@ def make_ended(
         ids.append(id := make_operation(engine, action, NOON + number * HOUR))
         claimed(engine, id)
         with engine.begin() as connection:
-            ending = Ending(OperationState(state), error="no such host", is_failure=True)
+            ending = Outcome(OperationState(state), error="no such host", is_failure=True)
             end(connection, id, 1, ending, alerts=NO_ALERTS)
         if changes:
             update_operation(engine, id, **changes)

@@ -16,8 +16,8 @@ from models.store.notices import overdue
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import jobs, reserve
 from models.store.operations.reserve import Message
-from models.store.operations.start_checks import KeptBack
-from models.store.operations.take import Claim, Claimant
+from models.store.operations.start_checks import NotStarted
+from models.store.operations.take import Claim, WorkerKind
 from models.store.scope import Scope
 from models.tables import pauses as table
 from runtime.config import Settings
@@ -193,14 +193,14 @@ def test_a_take_of_what_was_sent_before_is_put_back(
     )
     pauses.pause(opened, everything=True)
 
-    def take(attempt: int) -> Claim | KeptBack:
+    def take(attempt: int) -> Claim | NotStarted:
         with engine.begin() as connection:
-            return claim(connection, id, attempt, "w", Claimant(carrier), alerts=NO_ALERTS)
+            return claim(connection, id, attempt, "w", WorkerKind(carrier), alerts=NO_ALERTS)
 
     put_back = take(1)
 
     row = row_of(engine, id)
-    assert isinstance(put_back, KeptBack)
+    assert isinstance(put_back, NotStarted)
     assert (put_back.why, row["state"], row["attempt"]) == ("put back", "pending", attempt)
     assert sendable(engine) == set()
     pauses.resume(opened, everything=True)
@@ -323,7 +323,7 @@ def test_a_mark_that_comes_after_a_put_back_holds_up_nothing(
     message = message_of(engine, id)
     pauses.pause(opened, everything=True)
     with engine.begin() as connection:
-        claim(connection, id, 1, "w", Claimant(OURS), alerts=NO_ALERTS)
+        claim(connection, id, 1, "w", WorkerKind(OURS), alerts=NO_ALERTS)
         reserve.mark_sent(connection, [message])
 
     pauses.resume(opened, everything=True)

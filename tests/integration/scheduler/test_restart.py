@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from models.errors import NotFound, Refused
 from models.operation import OperationState
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.end import Ending
+from models.store.operations.end import Outcome
 from models.store.operations.start_checks import NotClaimed
 from models.store.operations.take import Claim
 from models.store.scope import WHOLE_INSTALLATION
@@ -65,7 +65,7 @@ def make_ended(engine: sa.Engine, state: str = "failed", **changes: Any) -> tupl
             connection,
             id,
             1,
-            Ending(OperationState(state), error="broken", is_failure=True),
+            Outcome(OperationState(state), error="broken", is_failure=True),
             alerts=NO_ALERTS,
         )
     update_operation(engine, id, losses=1, result={"one": 1}, sent_at=NOON)
@@ -324,7 +324,7 @@ def test_cancelled_during_a_backoff_it_is_not_tried_again(engine: sa.Engine) -> 
     id = make_operation(engine, make_action(engine), NOON)
     claimed(engine, id)
     with engine.begin() as connection:
-        backoff = Ending(OperationState.PENDING, "broken", "retry", delay=MINUTE, is_failure=True)
+        backoff = Outcome(OperationState.PENDING, "broken", "retry", delay=MINUTE, is_failure=True)
         end(connection, id, 1, backoff, alerts=NO_ALERTS)
 
     # The message of the attempt that failed comes once more.

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from models.operation import OperationState
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.end import Ending
+from models.store.operations.end import Outcome
 from models.store.operations.reserve import Message
 from models.store.operations.take import Claim
 from scheduler.changes.change import Changed
@@ -15,7 +15,7 @@ from tests.factories import make_action, make_operation
 from tests.integration.statements.conftest import MINUTE, Filled
 from tests.integration.statements.plans import Statements
 
-SUCCESS = Ending(OperationState.SUCCESS)
+SUCCESS = Outcome(OperationState.SUCCESS)
 
 
 def make(filled: Filled, name: str, **changes: Any) -> tuple[Changed, UUID, UUID]:

@@ -14,7 +14,7 @@ from models.store import retention
 from models.store.actions import dependants, watched_by_name
 from models.store.facts import EVENTS_DECIDED, set_fact
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.end import Ending
+from models.store.operations.end import Outcome
 from models.store.operations.external_end import hand_over
 from models.store.operations.take import Claim
 from models.store.people import events as store
@@ -22,7 +22,7 @@ from models.store.people import users
 from models.tables import action_cursor, operations
 from runtime.sections import AlertSettings
 from scheduler.events.dependants import send_ended
-from scheduler.foresee import coming
+from scheduler.forecast import coming
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.attempts import claim, end
@@ -144,7 +144,7 @@ def test_an_end_finds_what_depends_on_it(crowd: Filled) -> None:
 
     with statements.captured():
         with crowd.engine.begin() as connection:
-            ended = end(connection, ids[0], 1, Ending(OperationState.SUCCESS), alerts=NO_ALERTS)
+            ended = end(connection, ids[0], 1, Outcome(OperationState.SUCCESS), alerts=NO_ALERTS)
         send_ended(crowd.engine, ended)
     with statements.captured(), crowd.engine.begin() as connection:
         hand_over(connection, [(id, 1) for id in ids[1:]], "tests", AlertSettings())

@@ -13,8 +13,8 @@ from models.celery_task import CeleryRules
 from models.sql import database_now
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import external_send, external_worker, reserve
-from models.store.operations.start_checks import TAKEN, KeptBack
-from models.store.operations.take import Taking
+from models.store.operations.start_checks import TAKEN, NotStarted
+from models.store.operations.take import ClaimRequest
 from scheduler.changes.change import create_all
 from scheduler.dispatch import dispatch_ready
 from tasks.agent import followed
@@ -81,11 +81,13 @@ def test_claiming_ending_and_waiting_for_celery_s_retry(
     alerts = settings_in_use().alert
 
     with statements.captured(), filled.engine.begin() as connection:
-        early = followed.take(connection, Taking(id, 2, "shop"), repeatable=False, alerts=NO_ALERTS)
-        found = followed.take(
-            connection, Taking(id, 1, "shop", "one"), repeatable=False, alerts=NO_ALERTS
+        early = followed.take(
+            connection, ClaimRequest(id, 2, "shop"), repeatable=False, alerts=NO_ALERTS
         )
-        assert not isinstance(found, KeptBack)
+        found = followed.take(
+            connection, ClaimRequest(id, 1, "shop", "one"), repeatable=False, alerts=NO_ALERTS
+        )
+        assert not isinstance(found, NotStarted)
         followed.resume(connection, found.key)
         external_worker.beat(connection, found.key, {"done": 1, "total": 2})
         followed.write_end(connection, found, {"outcome": "retry"}, alerts)

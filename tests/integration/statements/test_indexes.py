@@ -29,7 +29,7 @@ from models.store.matters import matters_of
 from models.store.notices import overdue
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import backfills, heartbeat, pages, reserve
-from models.store.operations.end import Ending
+from models.store.operations.end import Outcome
 from models.store.operations.pages import ranking
 from models.store.operations.reserve import Message
 from models.store.operations.start_checks import NotClaimed
@@ -130,7 +130,7 @@ def test_dispatch_reserves_marks_and_releases(filled: Filled, statements: Statem
 
 def test_a_claim_its_writes_and_its_end(filled: Filled, statements: Statements) -> None:
     _, first, _ = make(filled, "claimed")
-    story = heartbeat.Story({"message": "half"}, [{"message": "a line"}])
+    story = heartbeat.ProgressUpdate({"message": "half"}, [{"message": "a line"}])
 
     with statements.captured():
         taken = claimed(filled, first)
@@ -238,7 +238,7 @@ def test_a_backfill_a_retry_and_a_cancel(filled: Filled, statements: Statements)
     asked = BackfillRequest(action.uid, last - 9 * MINUTE, last)
     claimed(filled, first)
     with filled.engine.begin() as connection:
-        end(connection, first, 1, Ending(OperationState.FAILED, is_failure=True), alerts=NO_ALERTS)
+        end(connection, first, 1, Outcome(OperationState.FAILED, is_failure=True), alerts=NO_ALERTS)
 
     with statements.captured():
         id, _ = backfill.start(filled.engine, asked, "tests", timedelta(days=90))
@@ -278,7 +278,7 @@ def test_the_longest_look_back_is_found(filled: Filled, statements: Statements) 
 def test_a_notice_is_owed_sent_begun_and_ended(filled: Filled, statements: Statements) -> None:
     hooks = {"on_failure": [{"mail": "ann@example.com"}], "alert_after": 1}
     action, first, second = make(filled, "told", hooks=hooks, policy={"overlap": "allow"})
-    failed = Ending(OperationState.FAILED, error="away", is_failure=True)
+    failed = Outcome(OperationState.FAILED, error="away", is_failure=True)
 
     with statements.captured():
         claimed(filled, first)

@@ -26,11 +26,11 @@ from models.store.operations import (
     reserve,
     take,
 )
-from models.store.operations.end import Ending
+from models.store.operations.end import Outcome
 from models.store.operations.record import overtake
 from models.store.operations.reserve import Message
-from models.store.operations.start_checks import KeptBack, NotClaimed
-from models.store.operations.take import Taking
+from models.store.operations.start_checks import NotClaimed, NotStarted
+from models.store.operations.take import ClaimRequest
 from models.store.scope import WHOLE_INSTALLATION
 from scheduler.changes.change import create_all
 from scheduler.on_demand import cancel, restart
@@ -100,7 +100,7 @@ def test_what_was_sent_or_overtaken(quiet: Filled, asked: Statements) -> None:
 
 
 def test_claims_in_one_transaction(quiet: Filled, asked: Statements) -> None:
-    wanted = [Taking(one.id, 1, "tests") for one in messages_to(quiet, 2)]
+    wanted = [ClaimRequest(one.id, 1, "tests") for one in messages_to(quiet, 2)]
 
     with asked.captured(), quiet.engine.begin() as connection:
         found = take.lock_unstarted(connection, wanted)
@@ -112,7 +112,7 @@ def test_claims_in_one_transaction(quiet: Filled, asked: Statements) -> None:
 
 def test_an_attempt_from_its_claim_to_its_end(quiet: Filled, asked: Statements) -> None:
     _, first, second = make(quiet, "claimed", policy={"overlap": "queue"})
-    story = heartbeat.Story({"message": "half"}, [{"message": "a line"}])
+    story = heartbeat.ProgressUpdate({"message": "half"}, [{"message": "a line"}])
 
     with asked.captured():
         claimed(quiet, first)
@@ -133,7 +133,7 @@ def test_what_a_person_asks_of_one_operation(quiet: Filled, asked: Statements) -
     _, first, second = make(quiet, "asked")
     claimed(quiet, first)
     with quiet.engine.begin() as connection:
-        end(connection, first, 1, Ending(OperationState.FAILED, is_failure=True), alerts=NO_ALERTS)
+        end(connection, first, 1, Outcome(OperationState.FAILED, is_failure=True), alerts=NO_ALERTS)
 
     with asked.captured():
         restart.retry(quiet.engine, first, WHOLE_INSTALLATION, "tests")
@@ -157,11 +157,13 @@ def test_a_task_of_the_user_s_own(quiet: Filled, asked: Statements) -> None:
     with asked.captured(), quiet.engine.begin() as connection:
         reserved = reserve.reserve_sendable(connection, 3, only=ids)
         begun = external_send.begin(connection, reserved, RULES, NO_ALERTS)
-        followed.take(connection, Taking(ids[0], 2, "shop"), repeatable=False, alerts=NO_ALERTS)
-        found = followed.take(
-            connection, Taking(ids[0], 1, "shop", "one"), repeatable=False, alerts=NO_ALERTS
+        followed.take(
+            connection, ClaimRequest(ids[0], 2, "shop"), repeatable=False, alerts=NO_ALERTS
         )
-        assert not isinstance(found, KeptBack)
+        found = followed.take(
+            connection, ClaimRequest(ids[0], 1, "shop", "one"), repeatable=False, alerts=NO_ALERTS
+        )
+        assert not isinstance(found, NotStarted)
         followed.resume(connection, found.key)
         external_worker.beat(connection, found.key, {"done": 1, "total": 2})
         followed.write_end(connection, found, {"outcome": "retry"}, alerts)
@@ -173,7 +175,7 @@ def test_a_task_of_the_user_s_own(quiet: Filled, asked: Statements) -> None:
 def test_a_notice_from_being_owed_to_its_delivery(quiet: Filled, asked: Statements) -> None:
     hooks = {"on_failure": [{"mail": "ann@example.com"}], "alert_after": 1}
     _, first, second = make(quiet, "told", hooks=hooks, policy={"overlap": "allow"})
-    failed = Ending(OperationState.FAILED, error="away", is_failure=True)
+    failed = Outcome(OperationState.FAILED, error="away", is_failure=True)
     claimed(quiet, first)
     claimed(quiet, second)
 

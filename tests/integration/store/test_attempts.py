@@ -11,7 +11,7 @@ from models.errors import LeaseLost
 from models.operation import OperationState
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import put_back
-from models.store.operations.end import Ending
+from models.store.operations.end import Outcome
 from models.store.operations.take import Claim
 from models.store.operations.transitions import attempts_of
 from models.store.scope import WHOLE_INSTALLATION
@@ -23,8 +23,8 @@ from tests.factories import make_action, make_operation, row_of, update_operatio
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
-FAILED = Ending(OperationState.FAILED, error="no paper", is_failure=True)
-RETRIED = Ending(OperationState.PENDING, error="no ink", reason="retry", is_failure=True)
+FAILED = Outcome(OperationState.FAILED, error="no paper", is_failure=True)
+RETRIED = Outcome(OperationState.PENDING, error="no ink", reason="retry", is_failure=True)
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def start(engine: sa.Engine, id: UUID, attempt: int = 1) -> None:
         )
 
 
-def finish(engine: sa.Engine, id: UUID, ending: Ending, attempt: int = 1) -> None:
+def finish(engine: sa.Engine, id: UUID, ending: Outcome, attempt: int = 1) -> None:
     with engine.begin() as connection:
         end(connection, id, attempt, ending, alerts=NO_ALERTS)
 

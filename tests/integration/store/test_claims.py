@@ -13,9 +13,9 @@ from models.operation import OperationState
 from models.sql import database_now
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import put_back, refusals, reserve
-from models.store.operations.end import Ending
+from models.store.operations.end import Outcome
 from models.store.operations.record import keep_newest
-from models.store.operations.start_checks import TAKEN, KeptBack, NotClaimed
+from models.store.operations.start_checks import TAKEN, NotClaimed, NotStarted
 from models.store.operations.take import Claim
 from models.tables import action_state
 from runtime.database import reading
@@ -51,7 +51,7 @@ def test_two_claims_side_by_side_have_one_winner(engine: sa.Engine) -> None:
 
 def _end(engine: sa.Engine, operation: UUID, attempt: int = 1) -> list[UUID]:
     with engine.begin() as connection:
-        ending = Ending(OperationState.SUCCESS)
+        ending = Outcome(OperationState.SUCCESS)
         return [
             one.id for one in end(connection, operation, attempt, ending, alerts=NO_ALERTS).released
         ]
@@ -166,7 +166,7 @@ def test_a_pause_skips_what_waits_one_after_the_other(engine: sa.Engine) -> None
         assert released == [other]
         with engine.begin() as connection:
             kept = claim(connection, other, 1, "tests", alerts=NO_ALERTS)
-        assert isinstance(kept, KeptBack)
+        assert isinstance(kept, NotStarted)
         released = [one.id for one in kept.ended.released] if kept.ended else []
 
     assert [row_of(engine, other)["state"] for other in others] == ["skipped"] * 3

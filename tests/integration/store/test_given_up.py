@@ -13,9 +13,9 @@ from models.operation import OperationState
 from models.sql import database_now
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import external_send, put_back, refusals
-from models.store.operations.end import Ending
+from models.store.operations.end import Outcome
 from models.store.operations.reserve import Message
-from models.store.operations.start_checks import KeptBack
+from models.store.operations.start_checks import NotStarted
 from models.store.operations.take import Claim
 from models.tables import action_state, notices
 from runtime.sections import AlertSettings
@@ -37,7 +37,7 @@ from tests.factories import (
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 HOOKS = {"on_failure": [{"webhook": "https://example.com/"}]}
-RETRIED = Ending(OperationState.PENDING, "no ink", "retry", is_failure=True)
+RETRIED = Outcome(OperationState.PENDING, "no ink", "retry", is_failure=True)
 
 
 def made(engine: sa.Engine, **policy: Any) -> Changed:
@@ -51,7 +51,7 @@ def started(engine: sa.Engine, action: Changed, minute: int) -> UUID:
     return id
 
 
-def asked(engine: sa.Engine, id: UUID) -> Claim | KeptBack:
+def asked(engine: sa.Engine, id: UUID) -> Claim | NotStarted:
     with engine.begin() as connection:
         return claim(connection, id, row_of(engine, id)["attempt"], "tests", alerts=NO_ALERTS)
 
@@ -66,7 +66,7 @@ def failed_once(engine: sa.Engine, action: Changed, minute: int = 0) -> UUID:
 
 def ended_well(engine: sa.Engine, id: UUID) -> None:
     with engine.begin() as connection:
-        end(connection, id, 1, Ending(OperationState.SUCCESS), alerts=NO_ALERTS)
+        end(connection, id, 1, Outcome(OperationState.SUCCESS), alerts=NO_ALERTS)
 
 
 def end_of(engine: sa.Engine, id: UUID) -> tuple[Any, ...]:

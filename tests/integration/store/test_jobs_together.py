@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from broker.in_use import settings_in_use
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import jobs, put_back
-from models.store.operations.take import Taking
+from models.store.operations.take import ClaimRequest
 from models.store.operations.transitions import attempts_of
 from models.tables import operations
 from runtime.clock import wait_for
@@ -35,12 +35,12 @@ def make_jobs(engine: sa.Engine, count: int, **changes: object) -> list[UUID]:
 
 
 def take_all(engine: sa.Engine, ids: Sequence[UUID], attempt: int = 1) -> Taken:
-    wanted = [Taking(id, attempt, f"worker of {id}") for id in ids]
+    wanted = [ClaimRequest(id, attempt, f"worker of {id}") for id in ids]
     return taking.take_all(installation_on(engine, settings_in_use()), wanted)
 
 
 def take(engine: sa.Engine, id: UUID) -> JobToDo | None:
-    return taking.take(installation_on(engine, settings_in_use()), Taking(id, 1, "worker"))
+    return taking.take(installation_on(engine, settings_in_use()), ClaimRequest(id, 1, "worker"))
 
 
 def started(taken: Taken) -> set[UUID]:

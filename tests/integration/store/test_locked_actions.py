@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from models.operation import OperationState
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import external_end
-from models.store.operations.end import Ending
+from models.store.operations.end import Outcome
 from models.tables import actions
 from scheduler.changes.change import Changed
 from scheduler.sweep import Sweeper
@@ -46,7 +46,7 @@ def ends(engine: sa.Engine, id: UUID) -> None:
     claimed(engine, id)
     with engine.begin() as connection:
         impatient(connection)
-        end(connection, id, 1, Ending(OperationState.SUCCESS), alerts=NO_ALERTS)
+        end(connection, id, 1, Outcome(OperationState.SUCCESS), alerts=NO_ALERTS)
 
 
 def is_handed_over(engine: sa.Engine, id: UUID) -> None:

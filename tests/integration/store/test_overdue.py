@@ -14,7 +14,7 @@ from models.store import actions, matters, presence
 from models.store.actions.status import perhaps_unhealthy
 from models.store.notices import overdue
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.end import Ending
+from models.store.operations.end import Outcome
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_state, notices
 from runtime.database import reading
@@ -152,7 +152,7 @@ def test_it_is_told_when_it_runs_again(engine: sa.Engine) -> None:
         id = make_operation(engine, action, at)
         with engine.begin() as connection:
             claim(connection, id, 1, "tests", alerts=NO_ALERTS)
-            end(connection, id, 1, Ending(OperationState.SUCCESS), alerts=OPS)
+            end(connection, id, 1, Outcome(OperationState.SUCCESS), alerts=OPS)
 
     assert told(engine) == [("overdue", "ops@example.com"), ("seen", "ops@example.com")]
 
@@ -165,7 +165,7 @@ def test_the_same_one_may_be_overdue_again(engine: sa.Engine) -> None:
     id = make_operation(engine, action, now)
     with engine.begin() as connection:
         claim(connection, id, 1, "tests", alerts=NO_ALERTS)
-        end(connection, id, 1, Ending(OperationState.SUCCESS), alerts=OPS)
+        end(connection, id, 1, Outcome(OperationState.SUCCESS), alerts=OPS)
         connection.execute(sa.update(action_state).values(last_run_at=now - 20 * MINUTE))
 
     alert(engine)
@@ -223,7 +223,7 @@ def test_what_is_overtaken_while_one_runs_for_long_is_not_overdue(
     tick_each_minute(engine, action, 6)
     if end_at_last:
         with engine.begin() as connection:
-            end(connection, row["id"], 1, Ending(OperationState.SUCCESS), alerts=NO_ALERTS)
+            end(connection, row["id"], 1, Outcome(OperationState.SUCCESS), alerts=NO_ALERTS)
         tick_each_minute(engine, action, 2)
 
     assert told(engine) == []

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from models.operation import ENDED, OperationState
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import put_back, refusals
-from models.store.operations.end import Ending
+from models.store.operations.end import Outcome
 from models.store.operations.take import Claim
 from models.tables import operations as operations_table
 from runtime.database import reading
@@ -65,9 +65,9 @@ class Play:
         for id, attempt in list(self.running.items()):
             again = self.random.random() < failing
             ending = (
-                Ending(OperationState.PENDING, "broken", "retry", is_failure=True)
+                Outcome(OperationState.PENDING, "broken", "retry", is_failure=True)
                 if again
-                else Ending(OperationState.SUCCESS)
+                else Outcome(OperationState.SUCCESS)
             )
             with self.engine.begin() as connection:
                 end(connection, id, attempt, ending, alerts=NO_ALERTS)

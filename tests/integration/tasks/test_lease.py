@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from models.operation import OperationState
-from models.store.operations.end import Ending
+from models.store.operations.end import Outcome
 from models.store.operations.take import Claim
 from runtime.clock import wait_for
 from runtime.config import Settings
@@ -48,7 +48,7 @@ def test_an_end_that_is_not_recorded_for_too_long_leaves_the_lease_to_run_out(
         assert wait_for(lambda: beats() is None, 10)
 
 
-CUT_OFF = Ending(
+CUT_OFF = Outcome(
     OperationState.FAILED,
     error="the worker stopped while step load was running",
     reason="cut off",
@@ -57,7 +57,7 @@ CUT_OFF = Ending(
 
 @pytest.mark.parametrize(("step", "ending"), [(None, GIVEN_BACK), ("load", CUT_OFF)])
 def test_an_operation_is_given_back_only_if_its_step_may_begin_twice(
-    engine: sa.Engine, settings: Settings, step: str | None, ending: Ending
+    engine: sa.Engine, settings: Settings, step: str | None, ending: Outcome
 ) -> None:
     one = make_lease(engine, settings)
     one.interrupted_for, one.unrepeatable = STOPPING, step

@@ -19,7 +19,7 @@ from models.sql import read_clock
 from models.store import notices as stored
 from models.store import retention, standing
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.end import Ending
+from models.store.operations.end import Outcome
 from models.store.operations.end import end as write_end
 from models.store.people import users
 from models.tables import action_state, notices
@@ -121,7 +121,7 @@ def test_who_has_nobody_to_tell_executes_no_statement_more(crew: Crew, end: str)
         ended = write_end(
             connection,
             key,
-            Ending(OperationState(end), is_failure=end == "failed"),
+            Outcome(OperationState(end), is_failure=end == "failed"),
             alerts=NO_ALERTS,
         )
 

@@ -19,7 +19,7 @@ from models.store.actions import explain_facts
 from models.store.notices import overdue
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import put_back, reserve
-from models.store.operations.take import Taking
+from models.store.operations.take import ClaimRequest
 from models.store.presence import Seen
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import operations as table
@@ -125,7 +125,7 @@ def test_no_list_log_or_state_shows_a_lease(desk: Web, caplog: pytest.LogCapture
 
 def test_jobs_that_are_taken_together_have_leases_of_their_own(desk: Web) -> None:
     ids = [make_due(desk.engine, make_job(desk.engine, f"{URL}/{n}")) for n in range(2)]
-    wanted = [Taking(id, 1, "worker") for id in ids]
+    wanted = [ClaimRequest(id, 1, "worker") for id in ids]
 
     taken = taking.take_all(installation_on(desk.engine, settings_in_use()), wanted).jobs
 
@@ -141,7 +141,10 @@ def test_jobs_that_are_taken_together_have_leases_of_their_own(desk: Web) -> Non
 def test_a_job_that_pings_owes_its_start(desk: Web) -> None:
     ping = {"url": "https://hc-ping.com/check/start", "at": ["start"]}
     id = make_due(desk.engine, make_job(desk.engine, hooks={"ping": [ping]}))
-    installation, wanted = installation_on(desk.engine, settings_in_use()), Taking(id, 1, "worker")
+    installation, wanted = (
+        installation_on(desk.engine, settings_in_use()),
+        ClaimRequest(id, 1, "worker"),
+    )
 
     assert not taking.take_all(installation, [wanted]).jobs
     assert taking.take(installation, wanted) is not None

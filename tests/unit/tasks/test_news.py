@@ -3,7 +3,7 @@ import logging
 import pytest
 
 from minutebook.lease import NEWS_EVERY_S, NEWS_SOON_S
-from models.store.operations.heartbeat import NO_NEWS, Story
+from models.store.operations.heartbeat import NO_NEWS, ProgressUpdate
 from tasks.news import ESTIMATED_AFTER_S, News
 from tasks.progress import LineHandler
 
@@ -18,7 +18,7 @@ def news() -> News:
     return new
 
 
-def taken(news: News, *, waits: bool = False) -> Story:
+def taken(news: News, *, waits: bool = False) -> ProgressUpdate:
     """Write what is new."""
     with news.being_written(waits=waits) as story:
         return story
@@ -27,7 +27,7 @@ def taken(news: News, *, waits: bool = False) -> Story:
 def test_lines_are_written_once_while_none_comes(news: News) -> None:
     news.append(ONE)
 
-    assert [taken(news), taken(news)] == [Story({}, [ONE]), NO_NEWS]
+    assert [taken(news), taken(news)] == [ProgressUpdate({}, [ONE]), NO_NEWS]
     assert news.lines() == [ONE]
 
 
@@ -35,7 +35,7 @@ def test_values_are_written_once_the_last_of_each_column(news: News) -> None:
     news.put({"phase": "a", "processed": 1})
     news.put({"processed": 2})
 
-    assert taken(news) == Story({"phase": "a", "processed": 2})
+    assert taken(news) == ProgressUpdate({"phase": "a", "processed": 2})
     assert taken(news) == NO_NEWS
 
 
@@ -46,8 +46,8 @@ def test_what_comes_while_others_are_written_is_written_next(news: News) -> None
         news.append(TWO)
         news.put({"phase": "b"})
 
-    assert first == Story({"phase": "a"}, [ONE])
-    assert taken(news) == Story({"phase": "b"}, [ONE, TWO])
+    assert first == ProgressUpdate({"phase": "a"}, [ONE])
+    assert taken(news) == ProgressUpdate({"phase": "b"}, [ONE, TWO])
 
 
 def test_what_cannot_be_written_stays_new_and_does_not_hide_what_is_newer(news: News) -> None:
@@ -61,7 +61,7 @@ def test_what_cannot_be_written_stays_new_and_does_not_hide_what_is_newer(news: 
     with pytest.raises(OSError, match="away"):
         write()
 
-    assert taken(news) == Story({"phase": "b", "message": "first"}, [ONE])
+    assert taken(news) == ProgressUpdate({"phase": "b", "message": "first"}, [ONE])
 
 
 def test_nothing_new_is_never_due(news: News) -> None:

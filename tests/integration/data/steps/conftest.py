@@ -16,7 +16,7 @@ from minutebook.steps import Recipient, SmallApp
 from models.operation import AttemptKey
 from models.sql import database_now
 from models.store import tenants
-from models.store.operations.heartbeat import Memory
+from models.store.operations.heartbeat import RunHistory
 from models.store.tenants import storing
 from models.tables import actions, operations
 from models.tenant.document import parse_small_app
@@ -142,7 +142,7 @@ class Work:
             parameters=parameters,
             small_app=self.app,
             recipients=recipients,
-            memory_source=lambda: Memory(0, None, self.checkpoint),
+            memory_source=lambda: RunHistory(0, None, self.checkpoint),
             logger=logging.getLogger("test"),
             engine=self.engine,
             settings=changed,

@@ -13,8 +13,8 @@ from models.carriers import EXECUTE_QUICK, HTTP, OURS, Carrier
 from models.sql import database_now
 from models.store import presence
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.start_checks import KeptBack, NotClaimed
-from models.store.operations.take import Claimant
+from models.store.operations.start_checks import NotClaimed, NotStarted
+from models.store.operations.take import WorkerKind
 from models.tables import small_apps, workers
 from models.trust import Trust
 from runtime.config import Settings
@@ -86,7 +86,7 @@ def test_a_peer_touches_no_operation_of_another_kind(
     id = sent(engine, settings, operations)
     if state == "running":
         with engine.begin() as connection:
-            assert not isinstance(claim(connection, id, 1, "one", alerts=NO_ALERTS), KeptBack)
+            assert not isinstance(claim(connection, id, 1, "one", alerts=NO_ALERTS), NotStarted)
 
     answers = assert_untouched(engine, path, id)
 
@@ -194,9 +194,9 @@ def test_a_task_of_the_application_is_claimed_by_no_worker_of_another_kind(
     id = make_sent(engine, settings)
 
     with engine.begin() as connection:
-        found = claim(connection, id, 1, "quick@host:1", Claimant(carrier), alerts=NO_ALERTS)
+        found = claim(connection, id, 1, "quick@host:1", WorkerKind(carrier), alerts=NO_ALERTS)
 
-    assert isinstance(found, KeptBack)
+    assert isinstance(found, NotStarted)
     assert found.why == NotClaimed.FOREIGN
 
 
@@ -206,9 +206,9 @@ def test_a_message_to_our_workers_that_names_a_job_starts_nothing(
     id = sent(engine, settings, JOB)
 
     with engine.begin() as connection:
-        found = claim(connection, id, 1, "one", Claimant(OURS), alerts=NO_ALERTS)
+        found = claim(connection, id, 1, "one", WorkerKind(OURS), alerts=NO_ALERTS)
 
-    assert isinstance(found, KeptBack)
+    assert isinstance(found, NotStarted)
     assert row_of(engine, id)["state"] == "queued"
 
 

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from models.operation import OperationState
 from models.roles import Role
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations.end import Ending
+from models.store.operations.end import Outcome
 from tests.attempts import end
 from tests.browser import Chromium
 from tests.celery_messages import TASK, celery_action
@@ -27,7 +27,7 @@ def make_failed(web: Web, count: int, name: str = "import orders") -> list[str]:
         id = make_operation(web.engine, action, NOON + timedelta(hours=number))
         claimed(web.engine, id)
         with web.engine.begin() as connection:
-            ending = Ending(OperationState.FAILED, error="no such host", is_failure=True)
+            ending = Outcome(OperationState.FAILED, error="no such host", is_failure=True)
             end(connection, id, 1, ending, alerts=NO_ALERTS)
         ids.append(str(id))
     return ids[::-1]

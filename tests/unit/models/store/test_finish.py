@@ -6,7 +6,7 @@ import pytest
 
 from models.notices import TIME_BOX
 from models.operation import OperationState
-from models.store.operations.end import Ending, _counted, known_after
+from models.store.operations.end import Outcome, _counted, known_after
 
 AT = datetime(2027, 1, 4, 12, tzinfo=UTC)
 S = OperationState
@@ -31,13 +31,13 @@ def test_an_end_ends_the_row_of_failures_or_of_troubles(
 @pytest.mark.parametrize(
     ("ending", "expected"),
     [
-        pytest.param(Ending(S.SUCCESS), ONE, id="success"),
-        pytest.param(Ending(S.PARTIAL), ONE | {"troubles_in_row": 1}, id="partial"),
-        pytest.param(Ending(S.PARTIAL, reason=TIME_BOX), ONE, id="stopped_in_time"),
+        pytest.param(Outcome(S.SUCCESS), ONE, id="success"),
+        pytest.param(Outcome(S.PARTIAL), ONE | {"troubles_in_row": 1}, id="partial"),
+        pytest.param(Outcome(S.PARTIAL, reason=TIME_BOX), ONE, id="stopped_in_time"),
         pytest.param(
-            Ending(S.FAILED), ONE | {"failures_in_row": 1, "troubles_in_row": 1}, id="failed"
+            Outcome(S.FAILED), ONE | {"failures_in_row": 1, "troubles_in_row": 1}, id="failed"
         ),
     ],
 )
-def test_a_stop_in_time_is_no_trouble(ending: Ending, expected: dict[str, int]) -> None:
+def test_a_stop_in_time_is_no_trouble(ending: Outcome, expected: dict[str, int]) -> None:
     assert _counted(ending) == expected

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from scheduler.decided_once import DecidedOnce
+from scheduler.decision_cache import DecisionCache
 from scheduler.from_end import decide_next
 from tests.factories import make_plan, make_rule
 
@@ -36,7 +36,7 @@ def test_each_action_gets_its_own_decision(
     rules: list[dict[str, object]], *, is_shared: bool
 ) -> None:
     plan = make_plan(*(make_rule(**one) for one in rules))
-    once = DecidedOnce(SEVEN)
+    once = DecisionCache(SEVEN)
     since = SEVEN - 3 * HOUR
 
     found = [once.of(plan, uid, since, {}) for uid in UIDS]
@@ -46,7 +46,7 @@ def test_each_action_gets_its_own_decision(
 
 
 def test_another_watermark_is_another_decision() -> None:
-    plan, once = make_plan(make_rule(**CRON)), DecidedOnce(SEVEN)
+    plan, once = make_plan(make_rule(**CRON)), DecisionCache(SEVEN)
     sinces = [SEVEN - HOUR, SEVEN, SEVEN - 2 * HOUR, SEVEN - HOUR]
 
     found = [once.of(plan, UIDS[0], since, {}) for since in sinces]

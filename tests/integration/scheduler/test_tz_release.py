@@ -12,16 +12,16 @@ from models.store import facts
 from models.store.facts import KERNEL, TZ_RELEASE
 from models.tables import action_cursor, backfills, missed_spans, operations
 from runtime.database import reading
-from scheduler import kernel_release
+from scheduler import tz_release as releases
 from scheduler.changes import change, deletion, editing
-from scheduler.kernel_release import (
+from scheduler.on_demand import backfill
+from scheduler.on_demand.backfill_range import BackfillRequest, Mode
+from scheduler.tz_release import (
     ADOPTING,
     OlderRelease,
     OtherRelease,
     adopt_release,
 )
-from scheduler.on_demand import backfill
-from scheduler.on_demand.backfill_range import BackfillRequest, Mode
 from tasks.backfill import process
 from tests.factories import author, make_action, make_document, make_many
 from tests.integration.scheduler.test_tick import MINUTE, SEVEN, run_tick
@@ -51,7 +51,7 @@ def test_the_first_daemon_stores_its_release(engine: sa.Engine) -> None:
 def test_a_newer_release_files_every_action_anew(
     engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kernel_release, "BATCH", 3)
+    monkeypatch.setattr(releases, "BATCH", 3)
     make_many(engine, 10)
     run_tick(engine, SEVEN)
     set_fact(engine, KERNEL, "1")
@@ -83,7 +83,7 @@ def test_an_older_daemon_is_refused(engine: sa.Engine, key: str, value: str) -> 
 
 def release(patch: pytest.MonkeyPatch, name: str) -> None:
     """Let this process have that tz release from now on."""
-    patch.setattr(kernel_release, "tz_release", lambda: name)
+    patch.setattr(releases, "tz_release", lambda: name)
 
 
 def outcomes(engine: sa.Engine) -> int:
@@ -125,7 +125,7 @@ def test_a_daemon_that_is_overtaken_in_the_middle_of_a_tick_decides_nothing_more
     release(monkeypatch, "2026a")
     adopt_release(engine)
     make_many(engine, 3)
-    looked = kernel_release.why_not_decide
+    looked = releases.why_not_decide
 
     def overtaken(engine: sa.Engine, kernel: str | None, tz: str | None) -> str | None:
         found = looked(engine, kernel, tz)
@@ -145,7 +145,7 @@ def test_a_daemon_that_is_overtaken_in_the_middle_of_a_tick_decides_nothing_more
 def test_a_newer_daemon_waits_for_a_decision_by_the_older_release(engine: sa.Engine) -> None:
     adopt_release(engine)
     with engine.begin() as deciding:
-        kernel_release.hold_release(deciding)
+        releases.hold_release(deciding)
 
         with engine.connect() as adopting:
             adopting.execute(sa.text("SET lock_timeout = '50ms'"))
@@ -162,7 +162,7 @@ def test_a_killed_adoption_is_completed_by_the_next_daemon(
     run_tick(engine, SEVEN)
     release(monkeypatch, "2026b")
     with monkeypatch.context() as patch:
-        patch.setattr(kernel_release, "_reschedule_all", killed)
+        patch.setattr(releases, "_reschedule_all", killed)
         with pytest.raises(KeyboardInterrupt):
             adopt_release(engine)
 

@@ -8,7 +8,7 @@ from scheduler.decision import Decision
 from scheduler.from_end import Ends, decide_next
 
 
-class DecidedOnce:
+class DecisionCache:
     """The decisions of one tick, kept for actions with the same plan and watermark."""
 
     def __init__(self, now: datetime) -> None:

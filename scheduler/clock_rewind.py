@@ -17,8 +17,8 @@ from scheduler import downtime
 from scheduler.decision import MOST_BETWEEN_TICKS
 from scheduler.downtime import LONGEST_GAP
 from scheduler.events.tick import withdraw_what_lies_ahead
-from scheduler.service_manager import ALIVE, notify
 from scheduler.sweep import Sweeper
+from scheduler.systemd_notify import ALIVE, notify
 
 logger = EventLog("minutebook.tick")
 

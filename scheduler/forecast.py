@@ -36,7 +36,7 @@ HORIZONS = tuple(timedelta(days=days) for days in (0, 1, 7, 31, 366, 3_660))
 MOST_READ = 200
 
 
-def foresee(connection: sa.Connection, state: State, window: Window) -> Iterator[Decision]:
+def forecast(connection: sa.Connection, state: State, window: Window) -> Iterator[Decision]:
     """Yield the decisions about (since, until] that a tick or a change at `now` will record.
 
     The plan has its calendars. All about events are one. Their window reaches back to those that
