@@ -6,6 +6,7 @@ batches (bench_due).
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 import sqlalchemy as sa
@@ -39,7 +40,10 @@ class _AsJson(TypeDecorator[Rows]):
             for name in self.names
             if isinstance(kind := self.table.c[name].type, UTCDateTime | StorableText)
         }
-        rows = [{**row, **{key: of(row[key]) for key, of in stored.items()}} for row in value or ()]
+        names, own = self.names, itemgetter(*self.names, self.names[0])
+        rows = [dict(zip(names, own(row), strict=False)) for row in value or ()]
+        for row in rows:
+            row.update({name: of(row[name]) for name, of in stored.items()})
         return to_json(rows).decode()
 
 
@@ -103,12 +107,23 @@ def insert_all(
 ) -> list[Any]:
     """Insert rows with equal keys, plus the columns `same`; return the first keys of new rows.
 
-    Rows with an existing key are ignored. SQLite is as fast by SQLAlchemy's batches.
+    Rows with an existing key are ignored. SQLite is as fast by SQLAlchemy's batches; PostgreSQL
+    gets values that all rows share once.
     """
     insert = insert_ignoring(connection, table).returning(next(iter(table.primary_key)))
     if connection.dialect.name != "postgresql":
         return list(connection.execute(insert.values(**same), list(rows)).scalars())
-    source = given(table, *rows[0])
-    columns = {**{one.name: one for one in source.c}, **same}
+    shared = _shared(table, rows)
+    source = given(table, *(name for name in rows[0] if name not in shared))
+    columns = {**{one.name: one for one in source.c}, **shared, **same}
     those = insert.from_select(list(columns), sa.select(*columns.values()))
     return list(connection.execute(those, {"given": rows}).scalars())
+
+
+def _shared(table: sa.Table, rows: Rows) -> dict[str, sa.ColumnElement[Any]]:
+    """Return the columns, except those of the key, with the same value in all rows."""
+    return {
+        name: sa.cast(sa.literal(value, table.c[name].type), table.c[name].type)
+        for name, value in rows[0].items()
+        if not table.c[name].primary_key and all(row[name] == value for row in rows)
+    }
