@@ -217,7 +217,6 @@ action_cursor = sa.Table(
     _at("watermark", optional=False),
     _at("next_occurrence_at"),
     _at("effective_from", optional=False),
-    _at("edited_at"),
     # The last end of its operations, kept for an interval that counts from it.
     _at("ended_at"),
     sa.Index("action_cursor_due", "next_occurrence_at"),

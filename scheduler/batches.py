@@ -11,18 +11,16 @@ import sqlalchemy as sa
 from minutebook.steps import Steps
 from models.action.plan import NOTHING_PLANNED, Broken, Plan, sound
 from models.parsing import Calendars
-from models.sql import read_clock
-from models.store import actions
 from models.store.actions import cursors
 from models.store.tenants.closing import calendars_for
 from runtime.database import is_locked, is_of_no_row, reading, wait_briefly
 from runtime.logs.events import EventLog
 from scheduler import downtime
-from scheduler.changes.adoption import adopt_edit, has_to_be_adopted, reason_of, set_aside
 from scheduler.changes.revisions import action_ref
 from scheduler.decision import MOST_SENT, Decision
 from scheduler.decision_cache import DecisionCache
 from scheduler.from_end import Ends, ends_for
+from scheduler.quarantine import quarantine
 from scheduler.record import Decided, Recorded, advance, record
 from scheduler.systemd_notify import ALIVE, notify
 
@@ -136,7 +134,7 @@ class Batches:
 
         The rest waits for the next batch once these have as many occurrences as one records.
         """
-        recorded, count, occurrences = NOTHING, 0, 0
+        count, occurrences = 0, 0
         decided: list[Decided] = []
         plans = {row.action_uid: row.plan for row in rows}
         self.ends = ends_for(connection, plans, self.now)
@@ -148,37 +146,26 @@ class Batches:
                 break
             count += 1
             try:
-                before, one = self._decide_one(connection, row)
+                one = self._decide_one(row)
             except Exception as error:  # one broken action must not stop the tick
                 if is_of_no_row(error):
                     raise
-                before, one = self._set_aside(connection, row, error), None
-            if before is not NOTHING:
-                recorded += before
-            if one is None:
+                self._set_aside(connection, row.action_uid, error)
                 continue
             if len(one.decision.due) >= MOST_SENT:
                 self.left.add(row.action_uid)
             occurrences += len(one.decision.due) + len(one.decision.missed)
             decided.append(one)
-        return recorded + self._record(connection, decided), count
+        return self._record(connection, decided), count
 
-    def _decide_one(
-        self, connection: sa.Connection, row: sa.Row[Any]
-    ) -> tuple[Recorded, Decided | None]:
-        """Return what was recorded before an edit, and the decision; None if a change holds it."""
-        if row.deleted_at is not None:
-            # An edit by plain SQL scheduled it: a deleted action has no occurrence.
-            gone = Decision(row.watermark)
-            return NOTHING, Decided(action_ref(row), NOTHING_PLANNED, gone)
-        if has_to_be_adopted(row, self.steps):
-            if not self._holds(connection, row.action_uid):
-                return NOTHING, None
-            with connection.begin_nested():
-                return adopt_edit(connection, row, self.now, self.steps)
+    def _decide_one(self, row: sa.Row[Any]) -> Decided:
+        """Return the decision about an action; raises ValueError for a broken plan."""
+        if row.deleted_at is not None or row.set_aside is not None:
+            # Plain SQL scheduled it: it has no occurrence.
+            return Decided(action_ref(row), NOTHING_PLANNED, Decision(row.watermark))
         plan = self._closing(row.plan, row.small_app_id)
         decision = self.decisions.of(plan, row.action_uid, row.watermark, self.ends)
-        return NOTHING, Decided(action_ref(row), plan, decision)
+        return Decided(action_ref(row), plan, decision)
 
     def _closing(self, plan: Plan | Broken, small_app_id: int) -> Plan:
         """Return a plan with its calendars: one for all actions that share it."""
@@ -207,23 +194,11 @@ class Batches:
             if is_of_no_row(error):
                 raise
             if len(decided) == 1:
-                return self._set_aside(connection, decided[0], error)
+                self._set_aside(connection, decided[0].action.uid, error)
+                return NOTHING
             return sum((self._record(connection, [one]) for one in decided), NOTHING)
 
-    def _set_aside(
-        self, connection: sa.Connection, broken: sa.Row[Any] | Decided, error: Exception
-    ) -> Recorded:
-        """Quarantine an action; return what was recorded before a broken edit."""
-        uid = broken.action.uid if isinstance(broken, Decided) else broken.action_uid
-        if not self._holds(connection, uid):
-            return NOTHING
-        logger.error(
-            "action_quarantined", "action {action} is quarantined: {reason}", uid, reason_of(error)
-        )
-        self.set_aside += 1
-        if isinstance(broken, Decided):
-            actions.set_aside(connection, uid, reason_of(error))
-            return NOTHING
-        # The edit may be newer than this tick's `now`: no later tick decides by the old plan.
-        now = max(self.now, read_clock(connection))
-        return set_aside(connection, broken, error, now)
+    def _set_aside(self, connection: sa.Connection, uid: UUID, error: Exception) -> None:
+        if self._holds(connection, uid):
+            quarantine(connection, uid, error)
+            self.set_aside += 1

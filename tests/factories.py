@@ -28,6 +28,7 @@ from models.store.operations.take import Claim
 from models.store.scope import WHOLE_INSTALLATION
 from models.store.tenants import storing
 from models.tables import action_cursor, revisions
+from models.tables import actions as actions_table
 from models.tables import operations as operations_table
 from models.tenant.document import parse_small_app
 from runtime.config import Settings
@@ -106,6 +107,17 @@ def set_back(engine: sa.Engine, uid: UUID, since: datetime) -> None:
         cursors.restart(connection, {uid: Start(since, since)}, since)
         its = revisions.c.action_uid == uid
         connection.execute(sa.update(revisions).where(its).values(effective_from=since))
+
+
+def spoil(connection: sa.Connection, *which: sa.ColumnElement[bool], **values: Any) -> None:
+    """Write columns of actions that edits by SQL may not: as a dump, or another release, has them.
+
+    For the trigger it is a revision; its number is then put back.
+    """
+    for step, others in ((1, values), (-1, {})):
+        number = actions_table.c.revision + step
+        changed = sa.update(actions_table).where(*which)
+        connection.execute(changed.values(**others, revision=number))
 
 
 def caused_by(triggerer: str) -> CausedBy:

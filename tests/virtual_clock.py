@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import sqlalchemy as sa
 from sqlalchemy import event
 
-# Before pg_catalog in the search path: our statements and the trigger find these first.
+# Before pg_catalog in the search path: our statements find these first.
 SHADOWS = """
 CREATE SCHEMA virtual;
 CREATE TABLE virtual.clock (now timestamptz NOT NULL);

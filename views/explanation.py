@@ -7,7 +7,6 @@ from pydantic import Field
 from models.store.actions.status import plan_in
 from runtime.database import reading
 from scheduler.explain import explain as explained
-from tasks.built_in import built_in_steps
 from views.actions.rules import zone_of
 from views.finding import app_of, find_ever, instant_of
 from views.installation import Installation
@@ -56,5 +55,5 @@ def explain(
         row = find_ever(connection, installation, action)
         zone = zone_of(plan_in(row), app_of(connection, installation, row).zone)
         wanted, settings = instant_of("the instant", at, zone), installation.settings
-        found = explained(row["uid"], wanted, connection, settings, subject, built_in_steps())
+        found = explained(row["uid"], wanted, connection, settings, subject)
     return Explanation.of(found, zone=zone)

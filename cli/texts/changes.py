@@ -104,8 +104,6 @@ def _plan(plan: ChangePlan) -> Iterator[str]:
 def _planned(one: PlannedChange) -> Iterator[str]:
     uid = f" ({one.uid})" if one.uid else ""
     yield f"{PLANNED[one.change]} {one.name}{uid}, revision {one.revision}{_also(one)}"
-    if one.edited_by_sql:
-        yield "  was edited by SQL: that edit becomes a revision of its own first"
     if one.change == "changed":
         yield from _next("before", one.next_before, one.zone_before)
     if one.change != "unchanged":

@@ -1,4 +1,4 @@
-"""The schema of 0.9.0, the first release: tables, the trigger for plain SQL edits, one small app.
+"""The schema of 0.9.0, the first release: tables, the refusal of edits by SQL, one small app.
 
 Frozen: a later change of `models/tables.py` is a migration of its own.
 """
@@ -63,37 +63,42 @@ def upgrade() -> None:
     metadata.create_all(connection)
     # As it stands: the colons are no parameters.
     dialect = connection.dialect.name
-    for statement in (*EDITED[dialect], DEFAULT_APP.format(now=NOW[dialect])):
+    for statement in (*REFUSED[dialect], DEFAULT_APP.format(now=NOW[dialect])):
         connection.exec_driver_sql(statement)
 
 
-# The next tick schedules a row edited by plain SQL again and makes the revision. The instant of the
-# edit separates the occurrences of the old document from those of the new one.
-_ON_SQLITE = """
-CREATE TRIGGER actions_edited AFTER UPDATE OF document, active ON actions
-WHEN new.document IS NOT old.document OR new.active IS NOT old.active
+# What decides about an action changes only with a revision. One that is quarantined is decided by
+# nobody: it can be paused although its document makes no revision.
+_IS_REFUSED = """
+new.revision <> old.revision + 1 AND (
+  new.document <> old.document
+  OR new.plan <> old.plan
+  OR (new.active <> old.active AND new.set_aside IS NULL)
+)
+"""
+_TEXT = (
+    "document, plan and active of an action change only with a revision;"
+    " use `minutebook action apply`, or `action pause` and `action resume`"
+)
+_ON_SQLITE = f"""
+CREATE TRIGGER actions_edited BEFORE UPDATE OF document, plan, active ON actions
+WHEN {_IS_REFUSED}
 BEGIN
-  UPDATE action_cursor
-  SET next_occurrence_at = '1970-01-01 00:00:00.000000',
-      edited_at = strftime('%Y-%m-%d %H:%M:%f000', 'now')
-  WHERE action_uid = new.uid;
+  SELECT RAISE(ABORT, '{_TEXT}');
 END
 """
-_ON_POSTGRESQL = """
+_ON_POSTGRESQL = f"""
 CREATE FUNCTION actions_edited() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  UPDATE action_cursor
-  SET next_occurrence_at = '1970-01-01T00:00:00Z', edited_at = clock_timestamp()
-  WHERE action_uid = new.uid;
-  RETURN NULL;
+  RAISE EXCEPTION '{_TEXT}' USING ERRCODE = 'integrity_constraint_violation';
 END $$
 """
-_ITS_TRIGGER = """
-CREATE TRIGGER actions_edited AFTER UPDATE OF document, active ON actions FOR EACH ROW
-WHEN (new.document IS DISTINCT FROM old.document OR new.active IS DISTINCT FROM old.active)
+_ITS_TRIGGER = f"""
+CREATE TRIGGER actions_edited BEFORE UPDATE OF document, plan, active ON actions FOR EACH ROW
+WHEN ({_IS_REFUSED})
 EXECUTE FUNCTION actions_edited()
 """
-EDITED = {"sqlite": (_ON_SQLITE,), "postgresql": (_ON_POSTGRESQL, _ITS_TRIGGER)}
+REFUSED = {"sqlite": (_ON_SQLITE,), "postgresql": (_ON_POSTGRESQL, _ITS_TRIGGER)}
 NOW = {"sqlite": "strftime('%Y-%m-%d %H:%M:%f000', 'now')", "postgresql": "CURRENT_TIMESTAMP"}
 DEFAULT_APP = """
 INSERT INTO small_apps (name, zone, document, created_at)
@@ -282,7 +287,6 @@ sa.Table(
     _at("watermark", optional=False),
     _at("next_occurrence_at"),
     _at("effective_from", optional=False),
-    _at("edited_at"),
     _at("ended_at"),
     sa.Index("action_cursor_due", "next_occurrence_at"),
     sa.Index("action_cursor_ahead", "watermark"),

@@ -15,14 +15,13 @@ import sqlalchemy as sa
 from broker.sending import send_reserved
 from models.action.document import ScheduledActionModel
 from models.action.plan import Plan
-from models.errors import Hint, Outdated, Refused
+from models.errors import Hint, NotFound, Outdated, Refused
 from models.sql import parts_of, read_clock
 from models.store import actions, audit, tenants
 from models.store.operations.reserve import Message
 from models.store.tenants import ceilings
 from models.store.tenants.ceilings import Ceiling
 from runtime.db_retry import in_transaction
-from scheduler.changes.adoption import settle
 from scheduler.changes.circles import check_circles
 from scheduler.changes.dependencies import follow_name
 from scheduler.changes.drafts import (
@@ -52,6 +51,7 @@ from scheduler.changes.validation import (
     revisions_of,
     unwatched,
 )
+from scheduler.record import Recorded
 from scheduler.tz_release import hold_release
 
 ACTIONS_AT_ONCE = 1_000
@@ -130,7 +130,7 @@ def _store_all(
     with engine.begin() as connection:
         seen = [None] * len(documents) if creates else rows_seen(connection, documents, author)
         since = read_clock(connection)
-        contexts = contexts_of(connection, seen, author, since)
+        contexts = contexts_of(seen, author, since)
     revisions = revisions_of(documents, contexts, author, validated)
 
     def store(connection: sa.Connection, *, locks_all: bool) -> tuple[list[Changed], list[Message]]:
@@ -139,7 +139,7 @@ def _store_all(
         # Locked before the clock is read: a tick that decides later minutes has to wait.
         rows = seen if creates else locked(connection, drafts, author, locks_all=locks_all)
         now = read_clock(connection)
-        validate_again(connection, drafts, rows, author, now)
+        validate_again(drafts, rows, author, now)
         if not all(drafts.stays(number, row) for number, row in enumerate(rows)):
             check_changes(connection, author.small_app.id, rows, drafts.revisions)
         check_same(connection, drafts, rows)
@@ -207,18 +207,19 @@ def conclude_one(
     connection: sa.Connection, row: Stored, revision: Revision, author: ChangeContext, now: datetime
 ) -> tuple[Changed, tuple[Message, ...], tuple[Next, ...]]:
     """Decide a locked action up to `now`; return what `revision` changes, which is to be stored."""
-    row, recorded = settle(connection, row, now, author.steps)
-    uid, name = row.action_uid, revision.columns["name"]
+    if row.deleted_at is not None:
+        raise NotFound(f"action {row.name!r} was deleted")
     if row.set_aside is None and revision.columns["document_hash"] == row.document_hash:
-        return _unchanged(row, revision, author), recorded.messages, ()
+        return _unchanged(row, revision, author), (), ()
     check_revision(row, author)
+    name, recorded = revision.columns["name"], Recorded()
     check_name(connection, row, name)
     if name != row.name:
         # While the action has its old name, by which the ends that make them due are found.
         recorded += follow_name(connection, row, name, author, now)
     following, before = conclude(connection, row, revision.columns, revision.plan, now)
     recorded += before
-    changed = _changed(uid, revision, Change.CHANGED, row.revision + 1)
+    changed = _changed(row.action_uid, revision, Change.CHANGED, row.revision + 1)
     switched = switched_by(row.active, revision.plan.active)
     return replace(changed, switched=switched), recorded.messages, (following,)
 

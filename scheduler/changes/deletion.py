@@ -19,7 +19,6 @@ from models.store.actions import cursors, deletion
 from models.store.operations import backfills, refusals
 from runtime.database import give_way
 from runtime.db_retry import in_transaction
-from scheduler.changes.adoption import settle
 from scheduler.changes.revisions import decide_until, not_ahead
 from scheduler.changes.validation import ChangeContext, check_revision
 from scheduler.tz_release import hold_release
@@ -80,8 +79,7 @@ def _delete(connection: sa.Connection, uids: Sequence[UUID], author: ChangeConte
     now = read_clock(connection)
     for locked in rows:
         check_revision(locked, author)
-        row, _ = settle(connection, locked, now, author.steps)
-        row = not_ahead(connection, row, now)
+        row = not_ahead(connection, locked, now)
         if row.set_aside is None:
             decide_until(connection, row, now)
     names = {row.action_uid: row.name for row in rows}

@@ -17,7 +17,6 @@ from models.store import actions
 from models.store.actions import cursors
 from models.store.actions.cursors import Start
 from models.stored import document_in
-from scheduler.changes.adoption import settle
 from scheduler.changes.revisions import revise, state_of
 from scheduler.changes.validation import ChangeContext, Stored
 from scheduler.forecast import on_its_way_since
@@ -51,11 +50,11 @@ def follow_name(
 def _follow(
     connection: sa.Connection, row: Stored, name: str, author: ChangeContext, now: datetime
 ) -> Recorded:
-    row, recorded = settle(connection, row, now, author.steps)
-    document, plan = document_in(row.document), row.plan
-    if row.set_aside is not None or not isinstance(plan, Plan):
-        return recorded
-    document = _renamed(document, name)
+    plan = row.plan
+    is_gone = row.deleted_at is not None or row.set_aside is not None
+    if is_gone or not isinstance(plan, Plan):
+        return Recorded()
+    document = _renamed(document_in(row.document), name)
     renamed = _renamed_plan(plan, document)
     columns = {
         "document": json.dumps(document, ensure_ascii=False),
@@ -64,7 +63,7 @@ def _follow(
         "event": end_event(name),
         "author": author.name,
     }
-    recorded += revise(connection, row, columns, renamed, now)
+    recorded = revise(connection, row, columns, renamed, now)
     if plan.active:
         on_its_way = on_its_way_since(connection, state_of(row, plan), now)
         start = Start(min(now, on_its_way))

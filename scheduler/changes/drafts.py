@@ -57,7 +57,7 @@ class Drafts:
 
     @property
     def same(self) -> dict[int, Stored]:
-        """The actions, by number, that have their documents already, and that no hand edited."""
+        """The actions, by number, that have their documents already."""
         pairs = zip(self.seen, self.revisions, strict=True)
         return {
             number: row
@@ -65,7 +65,6 @@ class Drafts:
             if row is not None
             and row.document_hash == made.columns["document_hash"]
             and row.set_aside is None
-            and row.edited_at is None
         }
 
     def stays(self, number: int, row: Stored | None) -> bool:
@@ -98,19 +97,17 @@ def check_same(connection: sa.Connection, drafts: Drafts, rows: Rows) -> None:
         raise ChangedMeanwhile
 
 
-def validate_again(
-    connection: sa.Connection, drafts: Drafts, rows: Rows, author: ChangeContext, now: datetime
-) -> None:
+def validate_again(drafts: Drafts, rows: Rows, author: ChangeContext, now: datetime) -> None:
     """Validate documents again if their action changed, or their due date came, since."""
     for number, (seen, row) in enumerate(zip(drafts.seen, rows, strict=True)):
         if drafts.stays(number, row):
             continue
         has_come = has_due_date_in(drafts.revisions[number].plan, drafts.since, now)
         if has_come or _basis(seen) != _basis(row):
-            context = contexts_of(connection, [row], author, now, drafts.since)[0]
+            context = contexts_of([row], author, now, drafts.since)[0]
             document = drafts.documents[number]
             drafts.revisions[number] = revision_of(document, context, author.name)
 
 
 def _basis(row: Stored | None) -> tuple[object, ...] | None:
-    return None if row is None else (row.action_uid, row.revision, row.edited_at, row.set_aside)
+    return None if row is None else (row.action_uid, row.revision, row.set_aside)

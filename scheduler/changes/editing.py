@@ -10,7 +10,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from broker.sending import send_reserved
-from models.action.plan import NOTHING_PLANNED
+from models.action.plan import NOTHING_PLANNED, Broken
 from models.errors import InvalidAction, Outdated, Refused
 from models.sql import read_clock
 from models.store import actions
@@ -18,7 +18,6 @@ from models.store.actions import cursors
 from models.store.operations.reserve import Message
 from models.stored import document_in
 from runtime.db_retry import in_transaction
-from scheduler.changes.adoption import set_aside, was_edited
 from scheduler.changes.change import (
     Change,
     Changed,
@@ -30,7 +29,7 @@ from scheduler.changes.change import (
 )
 from scheduler.changes.revisions import revision_of
 from scheduler.changes.validation import ChangeContext, Stored, contexts_of
-from scheduler.record import Recorded
+from scheduler.quarantine import quarantine
 from scheduler.tz_release import hold_release
 
 
@@ -76,30 +75,28 @@ def set_active(engine: sa.Engine, uid: UUID, *, active: bool, author: ChangeCont
         except Outdated:
             raise
         except (InvalidAction, Refused) as error:
-            if active or row.deleted_at is not None or not _is_broken(row, author):
+            if active or row.deleted_at is not None or not _is_broken(row):
                 raise
-            return _pause_broken(connection, row, error, author)
+            return _pause_broken(connection, row, error, author), ()
 
     changed, messages = in_transaction(engine, switched)
     send_reserved(engine, messages)
     return changed
 
 
-def _is_broken(row: Stored, author: ChangeContext) -> bool:
-    return row.set_aside is not None or was_edited(row, author.steps)
+def _is_broken(row: Stored) -> bool:
+    return row.set_aside is not None or isinstance(row.plan, Broken)
 
 
 def _pause_broken(
     connection: sa.Connection, row: Stored, error: Exception, author: ChangeContext
-) -> tuple[Changed, tuple[Message, ...]]:
+) -> Changed:
     """Pause and quarantine an action whose document makes no revision."""
-    recorded = Recorded()
     if row.set_aside is None:
-        recorded = set_aside(connection, row, error, read_clock(connection))
+        quarantine(connection, row.action_uid, error)
     actions.switch_off(connection, row.action_uid)
     audit_changes(connection, author, "change", {row.action_uid: row.name})
-    changed = Changed(row.action_uid, row.name, None, NOTHING_PLANNED, Change.CHANGED, row.revision)
-    return changed, recorded.messages
+    return Changed(row.action_uid, row.name, None, NOTHING_PLANNED, Change.CHANGED, row.revision)
 
 
 def _edit(
@@ -108,7 +105,7 @@ def _edit(
     hold_release(connection)
     row = cursors.lock(connection, uid)
     now = read_clock(connection)
-    context = contexts_of(connection, [row], author, now)[0]
+    context = contexts_of([row], author, now)[0]
     revision = revision_of(document, context, author.name)
     check_calendars(connection, [revision], author)
     check_changes(connection, row.small_app_id, [row], [revision])

@@ -2,13 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from minutebook.steps import Steps
 from models.action.plan import Plan
 from models.fingerprint import str_to_uuid
 from models.sql import parts_of
@@ -17,7 +16,6 @@ from models.store.actions import cursors, missed
 from models.store.tenants import ceilings
 from models.store.tenants.ceilings import Ceiling
 from models.store.tenants.closing import closing
-from scheduler.changes.adoption import edit_of
 from scheduler.changes.change import Change, check_name
 from scheduler.changes.circles import check_circles
 from scheduler.changes.drafts import rows_named
@@ -55,8 +53,6 @@ class PlannedChange:
     sent: tuple[datetime, ...]
     missed: int
     plan: Plan
-    # A pending edit by plain SQL becomes a separate revision first.
-    is_edited: bool = False
     # The old rule's; None for a new action, and for one whose plan cannot be read.
     plan_before: Plan | None = None
 
@@ -99,14 +95,14 @@ def _planned(
     author: ChangeContext,
     now: datetime,
 ) -> list[PlannedChange]:
-    revisions = revisions_of(documents, contexts_of(connection, rows, author, now), author)
+    revisions = revisions_of(documents, contexts_of(rows, author, now), author)
     changes = dependencies_of(rows, revisions)
     check_circles(connection, author.small_app.id, changes, holds=False)
     new = sum(row is None for row in rows)
     if new:
         ceilings.check(connection, author.small_app.id, Ceiling.ACTIONS, author.limits, new)
     recorded = _recorded(connection, rows, now)
-    stored = _StoredNow(connection, now, author.steps, author.small_app.id, recorded)
+    stored = _StoredNow(connection, now, author.small_app.id, recorded)
     return [
         _created(stored, revision) if row is None else _changed(stored, row, revision)
         for row, revision in zip(rows, revisions, strict=True)
@@ -141,7 +137,6 @@ class _StoredNow:
 
     connection: sa.Connection
     now: datetime
-    steps: Steps
     small_app_id: int
     recorded: Mapping[UUID, Mapping[UUID, datetime]]
 
@@ -177,60 +172,26 @@ def _recorded(
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Before:
-    """An action before the change, after adopting a pending edit by SQL.
-
-    `decides` are the plans that the change ends, each with its undecided window (since, until].
-    """
-
-    plan: Plan | None
-    document_hash: str | None
-    number: int
-    decides: tuple[tuple[Plan, datetime, datetime], ...]
-    is_edited: bool
-
-
-def _before(stored: _StoredNow, row: Stored) -> _Before:
-    old = row.plan if row.set_aside is None and isinstance(row.plan, Plan) else None
-    now = stored.now
-    since, edit = min(row.watermark, now), edit_of(stored.connection, row, now, stored.steps)
-    if edit is None:
-        decides = () if old is None else ((old, since, now),)
-        return _Before(old, row.document_hash, row.revision, decides, is_edited=False)
-    ended = () if old is None else ((old, since, edit.edited_at),)
-    if edit.revision is None:
-        return _Before(None, None, row.revision, ended, is_edited=True)
-    plan, edited = edit.revision.plan, edit.revision.columns["document_hash"]
-    decides = (*ended, (plan, edit.edited_at, now))
-    return _Before(plan, edited, row.revision + 1, decides, is_edited=True)
-
-
 def _changed(stored: _StoredNow, row: Stored, revision: Revision) -> PlannedChange:
-    before, now = _before(stored, row), stored.now
+    old = row.plan if row.set_aside is None and isinstance(row.plan, Plan) else None
     uid, name = row.action_uid, revision.columns["name"]
-    is_same = before.plan is not None and revision.columns["document_hash"] == before.document_hash
+    is_same = old is not None and revision.columns["document_hash"] == row.document_hash
     sent: list[datetime] = []
     missed_count = 0
-    for plan, since, until in before.decides if before.is_edited or not is_same else ():
-        state = state_of(row, stored.closing(plan))
-        if plan != row.plan:
-            state = replace(state, effective_from=since)
-        due, late = _decided(stored, state, (since, until, now))
-        sent += due
-        missed_count += late
+    if old is not None and not is_same:
+        window = (min(row.watermark, stored.now), stored.now, stored.now)
+        sent, missed_count = _decided(stored, state_of(row, stored.closing(old)), window)
     return PlannedChange(
         name,
         uid,
         Change.UNCHANGED if is_same else Change.CHANGED,
-        before.number if is_same else before.number + 1,
-        () if before.plan is None else stored.next(before.plan, uid),
+        row.revision if is_same else row.revision + 1,
+        () if old is None else stored.next(old, uid),
         stored.next(revision.plan, uid),
         tuple(sent),
         missed_count,
         revision.plan,
-        is_edited=before.is_edited,
-        plan_before=before.plan,
+        plan_before=old,
     )
 
 

@@ -18,7 +18,6 @@ from models.celery_task import NO_TASKS, CeleryRules
 from models.errors import InvalidAction, Outdated, Problem
 from models.json_text import read_json
 from models.parsing import DEFAULT_TICK
-from models.store import actions
 from models.trust import TRUSTED, Trust
 from models.values.durations import format_span
 from runtime.sections.limits import LimitSettings
@@ -117,7 +116,6 @@ def _check_look_back(longest_s: int, kept_for: timedelta | None) -> None:
 
 
 def contexts_of(
-    connection: sa.Connection,
     rows: Sequence[Stored | None],
     author: ChangeContext,
     now: datetime,
@@ -130,7 +128,7 @@ def contexts_of(
     for row in rows:
         if row is None:
             found.append(of_new)
-        elif (previous := _previous(connection, row)) is not None:
+        elif (previous := _previous(row)) is not None:
             found.append(context_of(row, author, now, previous))
         else:
             key = (row.created_at, row.active)
@@ -165,14 +163,8 @@ def context_of(
     )
 
 
-def _previous(connection: sa.Connection, row: Stored) -> Mapping[str, object] | None:
-    """Return the edited document, if it has a due date.
-
-    Of an action that is quarantined, or that plain SQL has edited since the last tick, it is the
-    last revision's: the edit may be broken.
-    """
-    if row.set_aside is not None or row.edited_at is not None:
-        return actions.revision_document(connection, row.action_uid, row.revision)
+def _previous(row: Stored) -> Mapping[str, object] | None:
+    """Return the edited document, if it has a due date."""
     if row.document is None or DUE_DATE not in row.document:
         return None
     try:

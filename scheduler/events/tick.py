@@ -9,7 +9,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.action.plan import sound
-from models.store import actions, facts
+from models.store import facts
 from models.store.actions import cursors
 from models.store.notices import missed as missed_notices
 from models.store.people import events
@@ -17,8 +17,8 @@ from models.stored import instant_in
 from runtime.database import is_of_no_row, reading, unhurried
 from runtime.logs.events import EventLog
 from scheduler import downtime
-from scheduler.changes.adoption import reason_of
 from scheduler.events import Watched, decided_by_events, watched_of
+from scheduler.quarantine import quarantine
 from scheduler.record import ActionRef, Decided, Recorded, State, record
 
 logger = EventLog("minutebook.tick")
@@ -126,9 +126,6 @@ class EventTick:
     def _watched(self, rows: Sequence[sa.Row[Any]], decided: datetime | None) -> list[Watched]:
         found = []
         for row in rows:
-            if row.edited_at is not None:
-                self.left.add(row.uid)
-                continue
             action = ActionRef(row.uid, row.small_app_id, row.name, row.revision)
             try:
                 state = State(action, sound(row.plan), row.effective_from)
@@ -169,17 +166,13 @@ class EventTick:
         return held
 
     def _set_aside(self, action: ActionRef, error: Exception) -> None:
-        reason = reason_of(error)
         with self.engine.begin() as connection:
             if not (
                 self._holds(connection, [action]) and cursors.hold_action(connection, action.uid)
             ):
                 self.left.add(action.uid)
                 return
-            actions.set_aside(connection, action.uid, reason)
-        logger.error(
-            "action_quarantined", "action {action} is quarantined: {reason}", action.uid, reason
-        )
+            quarantine(connection, action.uid, error)
         self.set_aside += 1
 
 

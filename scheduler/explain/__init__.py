@@ -3,13 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
-from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from minutebook.steps import Steps
 from models.action.plan import Broken, Plan
 from models.action.rules import CronModel
 from models.action.schedule import ONE_SECOND
@@ -21,13 +19,11 @@ from models.store.actions import explain_facts
 from models.values import format_instant, instant_or_dash
 from runtime.config import Settings, load_settings
 from runtime.database import default_engine, reading
-from scheduler.changes.adoption import Edit, pending_edit
 from scheduler.decision import missed_reason
 from scheduler.explain.explanation import (
     DELETED,
     NOT_AN_OCCURRENCE,
     NOT_DUE_YET,
-    PAUSED,
     SET_ASIDE,
     UNDECIDED,
     Explanation,
@@ -53,23 +49,21 @@ def explain(
     connection: sa.Connection | None = None,
     settings: Settings | None = None,
     subject: str | None = None,
-    steps: Steps = MappingProxyType({}),
 ) -> Explanation:
     """Return the outcome of an action at an instant, cut to whole seconds, and the reason.
 
     Reads only the database: of `connection`, or of this process's settings. `subject` selects one
-    user of an event action; an edit by plain SQL is read with `steps`. Raises NotFound for an
-    unknown action, ValueError for a naive instant.
+    user of an event action. Raises NotFound for an unknown action, ValueError for a naive instant.
     """
     if instant.tzinfo is None:
         raise ValueError(f"naive instant {instant!r}")
     if connection is None:
         with reading(default_engine()) as opened:
-            return explain(action, instant, opened, settings, subject, steps)
+            return explain(action, instant, opened, settings, subject)
     settings = settings or load_settings()
     instant = instant.replace(microsecond=0)
     known = explain_facts.known(connection, action, instant, subject)
-    asked = Question(connection, known, instant, read_clock(connection), settings, subject, steps)
+    asked = Question(connection, known, instant, read_clock(connection), settings, subject)
     return _recorded(asked) if known.recorded else _of_revision(asked)
 
 
@@ -135,21 +129,14 @@ def _of_revision(asked: Question) -> Explanation:
     gone = _gone(asked, revision)
     if gone is not None:
         return gone
-    edit = None
-    if action["edited_at"] is not None:
-        edit = pending_edit(asked.connection, action["uid"], asked.now, asked.steps)
-    if edit is not None and asked.instant > edit.edited_at:
-        return _of_edit(asked, edit)
-    until = asked.now if edit is None else edit.edited_at
     plan = revision["plan"]
     if isinstance(plan, Broken):
         text = f"the plan of revision {revision['number']} cannot be read: {plan.reason}"
         return asked.answer(SET_ASIDE, text)
-    return _of_plan(asked, plan, (action["watermark"], until))
+    return _of_plan(asked, plan)
 
 
-def _of_plan(asked: Question, plan: Plan, window: tuple[datetime, datetime]) -> Explanation:
-    """Answer by a plan; the next tick decides the window (since, until] by it."""
+def _of_plan(asked: Question, plan: Plan) -> Explanation:
     if plan.on_event is not None:
         return of_event(asked, plan)
     counting = counted(asked.connection, (plan, asked.known.action["uid"]), asked.now)
@@ -158,8 +145,8 @@ def _of_plan(asked: Question, plan: Plan, window: tuple[datetime, datetime]) -> 
         return asked.answer(NOT_AN_OCCURRENCE, _nearest(plan, asked))
     if not plan.active:
         return paused(asked)
-    is_decided = asked.instant <= window[0]
-    return _decided(asked) if is_decided else _not_decided(plan, asked, *window)
+    is_decided = asked.instant <= asked.known.action["watermark"]
+    return _decided(asked) if is_decided else _not_decided(plan, asked)
 
 
 def _gone(asked: Question, revision: sa.RowMapping) -> Explanation | None:
@@ -198,12 +185,12 @@ def _reason(asked: Question, span: sa.RowMapping, plan: object) -> str:
     return reason_within(str(span["reason"]), reason)
 
 
-def _not_decided(plan: Plan, asked: Question, since: datetime, until: datetime) -> Explanation:
-    """Answer for an occurrence that the next tick decides in (since, until]."""
+def _not_decided(plan: Plan, asked: Question) -> Explanation:
+    """Answer for an occurrence that the next tick decides."""
     instant = asked.instant
     if instant > asked.now:
         return asked.answer(NOT_DUE_YET, f"due in {span_in_words(instant - asked.now)}")
-    window = (since, until, asked.now)
+    window = (asked.known.action["watermark"], asked.now, asked.now)
     foreseen = forecast(asked.connection, asked.state(plan), window)
     decision = next((one for one in foreseen if instant <= one.watermark), None)
     is_due = decision is not None and instant in decision.due_at
@@ -211,19 +198,6 @@ def _not_decided(plan: Plan, asked: Question, since: datetime, until: datetime) 
     reason = None if is_due else missed_reason(plan, uid, instant, asked.now)
     fate = "is due and would be sent" if reason is None else f"would be missed ({reason})"
     return asked.answer(UNDECIDED, f"{fate}: {sends_again(asked.status())}")
-
-
-def _of_edit(asked: Question, edit: Edit) -> Explanation:
-    """Answer by an edit by plain SQL that no tick has adopted yet."""
-    edited_at = format_instant(edit.edited_at)
-    edited = f"the action was edited by SQL at {edited_at}"
-    if edit.revision is None:
-        text = f"{edited}; the next tick quarantines it: {edit.error}"
-        return asked.answer(SET_ASIDE, text)
-    answer = _of_plan(asked, edit.revision.plan, (edit.edited_at, asked.now))
-    if answer.verdict == PAUSED:
-        answer = replace(answer, text=f"paused since {edited_at}")
-    return replace(answer, text=f"{answer.text}; {edited}, and the next tick adopts the edit")
 
 
 def _nearest(plan: Plan, asked: Question) -> str:

@@ -7,7 +7,6 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from minutebook.steps import Steps
 from models.action.plan import Plan
 from models.store.actions import explain_facts, missed
 from models.store.actions.explain_facts import Known, Status
@@ -55,7 +54,6 @@ class Question:
     now: datetime
     settings: Settings
     subject: str | None
-    steps: Steps
 
     def status(self) -> Status:
         """Return the installation's status."""

@@ -1,6 +1,5 @@
 """Random documents of actions."""
 
-import json
 from datetime import datetime, timedelta
 from random import Random
 from typing import Any
@@ -86,22 +85,3 @@ def random_parameters(random: Random) -> dict[str, Any]:
         "ignores_interrupts": random.random() < 0.2,
         "heeds_stop": random.random() < 0.4,
     }
-
-
-def random_broken_text(random: Random, document: dict[str, Any]) -> str:
-    """Return a text that an admin may write by mistake in place of a document."""
-    return random.choice(
-        (
-            "",
-            "null",
-            "[]",
-            "{",
-            json.dumps(document)[:-1],
-            json.dumps({**document, "when": {"cron_rule": "61 * * * *"}}),
-            json.dumps({**document, "when": {"every": "PT0S"}}),
-            json.dumps({**document, "operations": {}}),
-            json.dumps({**document, "policy": 5}),
-            json.dumps({key: value for key, value in document.items() if key != "when"}),
-            "[" * 5_000,
-        )
-    )

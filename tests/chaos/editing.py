@@ -1,4 +1,4 @@
-"""Edits at random instants, by functions and by plain SQL."""
+"""Edits at random instants."""
 
 import json
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.errors import SchedulerError
-from models.tables import action_cursor, actions, revisions
+from models.tables import actions, revisions
 from runtime.clock import monotonic
 from runtime.database import reading
 from scheduler.changes.change import apply_all, create_all
@@ -23,7 +23,7 @@ from scheduler.on_demand.manual import run_now
 from tasks.registry import Registry
 from tests.acceptance.installation import Installation
 from tests.chaos import storm_steps
-from tests.chaos.documents import random_broken_text, random_document, with_part
+from tests.chaos.documents import random_document, with_part
 from tests.chaos.faults import Fault
 from tests.chaos.journal import Journal
 from tests.factories import DEFAULT_APP, set_back
@@ -66,7 +66,7 @@ class Editor:
         self._stop.set()
 
     def end_all(self) -> None:
-        """Pause all actions and repair broken ones; recorded operations go on."""
+        """End all actions; recorded operations go on."""
         ends = (self.installation.now() + timedelta(seconds=2)).replace(microsecond=0)
         for _, document in self._documents():
             policy = {**document.get("policy", {}), "ends_at": ends.isoformat()}
@@ -100,23 +100,18 @@ class Editor:
             "apply": lambda: self._apply_random(random, document),
             "delete": lambda: delete(engine, uid, self.author),
             "run": lambda: self._run(uid),
-            "mend": lambda: self._mend(random),
-            "edit by SQL": lambda: self._edit_by_sql(random),
-            "break by SQL": lambda: self._break_by_sql(uid, random_broken_text(random, document)),
-            "pause by SQL": lambda: self._set_by_sql(uid, active=False),
-            "resume by SQL": lambda: self._set_by_sql(uid, active=True),
         }
         acts[edit.kind]()
 
-    def _documents(self, *which: sa.ColumnElement[bool]) -> Documents:
-        """Return the documents of current revisions, by default of actions that are not deleted."""
+    def _documents(self) -> Documents:
+        """Return the documents of actions that are not deleted."""
         current = (revisions.c.action_uid == actions.c.uid) & (
             revisions.c.number == actions.c.revision
         )
         query = sa.select(actions.c.uid, revisions.c.document).join(revisions, current)
-        wanted = which or (actions.c.deleted_at.is_(None),)
+        there = query.where(actions.c.deleted_at.is_(None))
         with reading(self.installation.engine) as connection:
-            rows = connection.execute(query.where(*wanted).order_by(actions.c.name)).all()
+            rows = connection.execute(there.order_by(actions.c.name)).all()
         return [(uid, json.loads(text)) for uid, text in rows]
 
     def _apply(self, document: dict[str, Any]) -> None:
@@ -127,42 +122,6 @@ class Editor:
         key = random.choice(("when", "policy", "operations"))
         self._apply(with_part(document, key, fresh))
 
-    def _mend(self, random: Random) -> None:
-        broken = self._documents(actions.c.set_aside.is_not(None), actions.c.deleted_at.is_(None))
-        if broken:
-            self._apply_random(random, random.choice(broken)[1])
-
     def _run(self, uid: UUID) -> None:
         id, _ = run_now(self.installation.engine, uid, "the storm")
         self.journal.note("run", operation=str(id), action=str(uid))
-
-    def _edit_by_sql(self, random: Random) -> None:
-        """Edit any action, even a deleted one: plain SQL does not check."""
-        uid, document = random.choice(self._documents(sa.true()))
-        fresh = random_document(random, "fresh", self.installation.now())
-        key = random.choice(("when", "policy"))
-        text = json.dumps(with_part(document, key, fresh))
-        with self.installation.engine.begin() as connection:
-            statement = sa.update(actions).where(actions.c.uid == uid)
-            connection.execute(statement.values(document=text))
-
-    def _break_by_sql(self, uid: UUID, text: str) -> None:
-        """Write an invalid document; record until when the old one counts."""
-        broken = sa.update(actions).where(actions.c.uid == uid).values(document=text)
-        edited = (
-            sa.select(action_cursor.c.edited_at, actions.c.revision)
-            .join(actions, actions.c.uid == action_cursor.c.action_uid)
-            .where(action_cursor.c.action_uid == uid)
-        )
-        with self.installation.engine.begin() as connection:
-            connection.execute(broken)
-            at, revision = connection.execute(edited).one()
-            if at is None:
-                # It is quarantined with this very text: that is no edit.
-                return
-            # Recorded before the commit: a commit with a lost answer may have happened.
-            self.journal.note("broken", action=str(uid), at=at.timestamp(), revision=revision)
-
-    def _set_by_sql(self, uid: UUID, *, active: bool) -> None:
-        with self.installation.engine.begin() as connection:
-            connection.execute(sa.update(actions).where(actions.c.uid == uid).values(active=active))

@@ -41,11 +41,6 @@ EDITS = (
     ("apply", 5),
     ("create", 4),
     ("delete", 1),
-    ("edit by SQL", 4),
-    ("pause by SQL", 1),
-    ("resume by SQL", 2),
-    ("break by SQL", 2),
-    ("mend", 3),
     ("run", 3),
 )
 # Gaps between two faults, and between two edits; some faults coincide.

@@ -1,7 +1,7 @@
 """The facts by subject, and the expected occurrences.
 
 An occurrence is *certain* if only one revision can have had it due: it must have one outcome. It is
-*doubtful* while its document was broken, and if the action changed in a stretch of time that was
+*doubtful* if the action changed in a stretch of time that was
 decided again after the clock went back: then it has at most one outcome.
 """
 
@@ -14,7 +14,6 @@ from tests.chaos.lived import ABOUT, Stretch, merged, repeated
 from tests.chaos.occurrences import occurrences
 
 MANUAL = "Manual run"
-FOR_EVER = datetime.max.replace(tzinfo=UTC)
 EVER_SINCE = datetime.min.replace(tzinfo=UTC)
 # Ticks wait for a clock that goes back by less.
 CLOCK_WAS_WRONG = timedelta(minutes=5)
@@ -86,11 +85,8 @@ class History:
 
     def _doubts_of(self, uid: str) -> list[Stretch]:
         takes_effect = [row["effective_from"] for row in self.revisions[uid]]
-        broken = [
-            row for row in self.facts.journal if row["what"] == "broken" and row["action"] == uid
-        ]
         gone = self.actions[uid]["deleted_at"]
-        changes = [*takes_effect, *(row["at"] for row in broken), *filter(None, [gone])]
+        changes = [*takes_effect, *filter(None, [gone])]
         # Decisions ahead of the clock exist, even of an action deleted before.
         found = [
             Stretch(gone, one.until + ABOUT) for one in self.repeated if gone and one.has(gone)
@@ -103,9 +99,6 @@ class History:
                     # The next change may decide again what was missed since the last one.
                     earlier = [at for at in takes_effect if at < stretch.after]
                     found.append(Stretch(max(earlier, default=EVER_SINCE), stretch.until + ABOUT))
-        for row in broken:
-            mended = takes_effect[row["revision"] :][:1]
-            found.append(Stretch(row["at"], max(row["at"], *mended) if mended else FOR_EVER))
         return found
 
     def _expected_of(self, uid: str, until: datetime) -> dict[datetime, int]:

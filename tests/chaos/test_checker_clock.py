@@ -1,4 +1,4 @@
-"""The checker with changes of the clock, broken documents, and manual runs."""
+"""The checker with changes of the clock, and manual runs."""
 
 from datetime import timedelta
 from typing import Any
@@ -43,11 +43,6 @@ def lived_again(after: timedelta, until: timedelta) -> list[Row]:
     """Return the journal of a clock that went back from `until` to `after`, and was soon right."""
     wrong = clock(until, until + SECOND, after - until)
     return [clock(0 * MINUTE, until), wrong, clock(until + SECOND, 60 * MINUTE)]
-
-
-def broken(at: timedelta) -> Row:
-    """Return the journal's line for a document broken in its first revision."""
-    return {"what": "broken", "action": UID, "at": START + at, "revision": 1}
 
 
 def asked(facts: Facts, **changes: Any) -> Row:
@@ -161,32 +156,6 @@ def test_a_revision_may_take_effect_earlier_when_the_clock_goes_back() -> None:
     )
 
     assert violations(facts) == []
-
-
-def test_a_broken_document_has_nothing_due_until_its_repair() -> None:
-    facts = with_journal(broken(5 * MINUTE))
-
-    without("operations", 1)(facts)
-
-    assert violations(facts) == []
-
-
-def test_occurrences_before_the_document_broke_are_not_lost() -> None:
-    facts = with_journal(broken(6 * MINUTE))
-
-    without("operations", 1)(facts)
-
-    assert rules_broken(facts) == {"every_occurrence_has_one_outcome"}
-
-
-def test_a_document_that_stays_broken_has_nothing_due() -> None:
-    facts = with_journal({**broken(6 * MINUTE), "revision": 2})
-    facts.tables["ticks"] = [{"now": minute(50)}]
-    facts.tables["revisions"][1]["document"] = DOCUMENT
-
-    lost = {violation for violation in violations(facts) if "has 0 operations" in violation}
-
-    assert lost == set()
 
 
 def test_times_of_steps_are_compared_with_the_database_s_clock() -> None:

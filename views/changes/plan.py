@@ -41,7 +41,6 @@ class PlannedChange(View):
         description="Occurrences of the old rule that the change sends, up to now."
     )
     missed: int = Field(description="Occurrences of the old rule that it records as missed.")
-    edited_by_sql: bool = Field(description="Whether an edit by SQL becomes a revision first.")
     daylight_saving: tuple[str, ...] = Field(
         description="Effects of clock changes on the new rule in the next 366 days."
     )
@@ -155,7 +154,6 @@ def _shown(one: plan.PlannedChange, now: datetime, zone: str) -> PlannedChange:
         next_after=one.after,
         sent_at_once=one.sent,
         when_before=() if old is None else rules_in_words(old, zone_of(old, zone)),
-        edited_by_sql=one.is_edited,
         daylight_saving=daylight_notes(one.plan, now, now + YEAR),
         zone=zone_of(one.plan, zone),
         zone_before=zone_of(old or one.plan, zone),

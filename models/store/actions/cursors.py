@@ -25,7 +25,6 @@ _COLUMNS = (
     actions.c.name,
     actions.c.owner,
     actions.c.plan,
-    actions.c.document_hash,
     actions.c.active,
     actions.c.event,
     actions.c.revision,
@@ -35,18 +34,9 @@ _COLUMNS = (
 )
 
 
-# Documents can be long: a tick reads only those that may have been edited.
-_IF_EDITED = sa.case(
-    (
-        sa.or_(action_cursor.c.edited_at.is_not(None), actions.c.set_aside.is_not(None)),
-        actions.c.document,
-    )
-).label("document")
-
-
-def _cursors(document: sa.ColumnElement[str] = actions.c.document) -> sa.Select[Any]:
-    query = sa.select(*_COLUMNS, document)
-    return query.join(actions, actions.c.uid == action_cursor.c.action_uid)
+# Documents can be long: a tick reads none.
+_DECIDED = sa.select(*_COLUMNS).join(actions, actions.c.uid == action_cursor.c.action_uid)
+_CURSORS = _DECIDED.add_columns(actions.c.document, actions.c.document_hash)
 
 
 def claim_due(
@@ -60,7 +50,7 @@ def claim_due(
     """Return up to `limit` actions with next_occurrence_at <= now, earliest first, locked.
 
     Actions locked by another process are skipped, or with `skip_locked=False` waited for. Their
-    documents are None, except of those that were edited by plain SQL or are quarantined.
+    documents are not read.
     """
     due = (
         sa.select(action_cursor.c.action_uid)
@@ -71,7 +61,7 @@ def claim_due(
     )
     if left_out:
         due = due.where(action_cursor.c.action_uid.not_in(left_out))
-    return _read_locked(connection, connection.execute(due).scalars().all(), _IF_EDITED)
+    return _read_locked(connection, connection.execute(due).scalars().all(), _DECIDED)
 
 
 def any_due(connection: sa.Connection, now: datetime, left_out: Collection[UUID] = ()) -> bool:
@@ -89,7 +79,7 @@ def any_due(connection: sa.Connection, now: datetime, left_out: Collection[UUID]
 
 def read(connection: sa.Connection, uid: UUID) -> Cursor | None:
     """Return one action's cursor, not locked; None for an unknown action."""
-    query = _cursors().where(action_cursor.c.action_uid == uid)
+    query = _CURSORS.where(action_cursor.c.action_uid == uid)
     return connection.execute(query).one_or_none()
 
 
@@ -124,7 +114,6 @@ def named(
 # validated by the document before.
 _SEEN = sa.select(
     action_cursor.c.action_uid,
-    action_cursor.c.edited_at,
     actions.c.name,
     actions.c.revision,
     actions.c.document_hash,
@@ -159,16 +148,11 @@ def are_as_seen(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> bool:
 
 
 def _left_alone(connection: sa.Connection, uids: Sequence[UUID]) -> tuple[int, ...]:
-    """Return how many of these actions are there, sound and not edited; add up their revisions."""
-    is_left_alone = (
-        NOT_DELETED, actions.c.set_aside.is_(None), action_cursor.c.edited_at.is_(None)
-    )  # fmt: skip
-    query = (
-        sa.select(sa.func.count(), sa.func.sum(actions.c.revision))
-        .join(action_cursor, actions.c.uid == action_cursor.c.action_uid)
-        .where(is_among(connection, actions.c.uid, uids), *is_left_alone)
-    )
-    return tuple(connection.execute(query).one())
+    """Return how many of these actions are there and sound, and add up their revisions."""
+    among = is_among(connection, actions.c.uid, uids)
+    query = sa.select(sa.func.count(), sa.func.sum(actions.c.revision)).where(among)
+    sound = query.where(NOT_DELETED, actions.c.set_aside.is_(None))
+    return tuple(connection.execute(sound).one())
 
 
 def _uids_named(
@@ -223,9 +207,7 @@ def _actions_locked(
 
 
 def _read_locked(
-    connection: sa.Connection,
-    uids: Sequence[UUID],
-    document: sa.ColumnElement[str] = actions.c.document,
+    connection: sa.Connection, uids: Sequence[UUID], query: sa.Select[Any] = _CURSORS
 ) -> Sequence[sa.Row[Any]]:
     """Return locked cursors with their actions, earliest first.
 
@@ -234,7 +216,7 @@ def _read_locked(
     """
     if not uids:
         return []
-    query = _cursors(document).where(is_among(connection, action_cursor.c.action_uid, uids))
+    query = query.where(is_among(connection, action_cursor.c.action_uid, uids))
     return connection.execute(query.order_by(action_cursor.c.next_occurrence_at)).all()
 
 
@@ -245,7 +227,6 @@ _ADVANCED = (
     .values(
         watermark=_MOVES.c.watermark,
         next_occurrence_at=_MOVES.c.next_occurrence_at,
-        edited_at=None,
     )
 )
 
@@ -253,7 +234,7 @@ _ADVANCED = (
 def advance(connection: sa.Connection, moves: Sequence[dict[str, Any]]) -> None:
     """Write watermark and next_occurrence_at of many actions, whose cursors the caller has locked.
 
-    Each move has `action_uid`, `watermark` and `next_occurrence_at`. Pending edits are cleared.
+    Each move has `action_uid`, `watermark` and `next_occurrence_at`.
     """
     connection.execute(_ADVANCED, {"given": moves})
 
@@ -282,7 +263,6 @@ _RESTARTED = (
         watermark=sa.bindparam("decided", type_=action_cursor.c.watermark.type),
         effective_from=_STARTS.c.effective_from,
         next_occurrence_at=_STARTS.c.next_occurrence_at,
-        edited_at=None,
     )
 )
 

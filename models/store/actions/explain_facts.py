@@ -50,7 +50,6 @@ _ACTION = (
         actions.c.deleted_at,
         actions.c.set_aside,
         action_cursor.c.watermark,
-        action_cursor.c.edited_at,
         action_cursor.c.effective_from,
     )
     .join(action_cursor, action_cursor.c.action_uid == actions.c.uid)

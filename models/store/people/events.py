@@ -118,7 +118,6 @@ def event_actions(connection: sa.Connection, *only: sa.ColumnElement[bool]) -> S
             actions.c.plan,
             actions.c.revision,
             action_cursor.c.effective_from,
-            action_cursor.c.edited_at,
         )
         .join(action_cursor, action_cursor.c.action_uid == actions.c.uid)
         .where(
@@ -135,7 +134,7 @@ def event_actions(connection: sa.Connection, *only: sa.ColumnElement[bool]) -> S
 def hold_all(connection: sa.Connection, uids: Collection[UUID]) -> dict[UUID, int]:
     """Lock the cursors of these actions; return the revision of each unchanged one.
 
-    Actions that are locked, edited, paused, deleted or quarantined are missing. Never waits.
+    Actions that are locked, paused, deleted or quarantined are missing. Never waits.
     """
     wanted = is_among(connection, action_cursor.c.action_uid, sorted(uids))
     free = sa.select(action_cursor.c.action_uid).where(wanted).order_by(action_cursor.c.action_uid)
@@ -143,11 +142,8 @@ def hold_all(connection: sa.Connection, uids: Collection[UUID]) -> dict[UUID, in
         connection.execute(free.with_for_update(skip_locked=True, key_share=True)).scalars().all()
     )
     # Read after locking: PostgreSQL would show actions from before.
-    unchanged = (
-        sa.select(actions.c.uid, actions.c.revision)
-        .join(action_cursor, action_cursor.c.action_uid == actions.c.uid)
-        .where(is_among(connection, actions.c.uid, held), action_cursor.c.edited_at.is_(None))
-        .where(IS_LIVE, actions.c.set_aside.is_(None))
+    unchanged = sa.select(actions.c.uid, actions.c.revision).where(
+        is_among(connection, actions.c.uid, held), IS_LIVE, actions.c.set_aside.is_(None)
     )
     return {row.uid: row.revision for row in connection.execute(unchanged)}
 

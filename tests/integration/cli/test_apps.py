@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 
 from models.tables import actions
 from runtime.config import load_settings
 from runtime.database import make_engine
-from tests.factories import make_document
+from tests.factories import make_document, spoil
 from tests.integration.cli.conftest import Call, Result, Write
 
 FAR = {"every": "PT1H", "starting_at": "2100-01-01T00:00:00Z"}
@@ -166,8 +165,7 @@ def test_an_action_that_cannot_be_resumed_does_not_stop_the_others(call: Call, h
     )
     engine = make_engine(load_settings(home, {}))
     with engine.begin() as connection:
-        one = actions.c.name == "in"
-        connection.execute(sa.update(actions).where(one).values(document=wrong))
+        spoil(connection, actions.c.name == "in", document=wrong)
     engine.dispose()
 
     resumed = call("action", "resume", "--owner", "channel:42")

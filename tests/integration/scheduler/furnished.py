@@ -243,7 +243,7 @@ class Furnished:
         with reading(self.engine) as connection:
             row = actions.find(connection, 1, "healthy", WHOLE_INSTALLATION)
             assert row["last_state"] == "success"
-            told = explain(self.healthy.uid, NOON, connection, self.settings, steps=STEPS)
+            told = explain(self.healthy.uid, NOON, connection, self.settings)
             assert told.verdict == "success"
             assert tokens.bearer_of(connection, "mbt_0_x", TokenKind.TOKEN) is None
 

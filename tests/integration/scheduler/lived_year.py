@@ -1,6 +1,5 @@
 """Simulate a year of random actions, outages, changes and wrong clocks."""
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -11,12 +10,11 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.operation import OperationState
-from models.sql import read_clock
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.end import Outcome
 from models.store.operations.take import Claim
 from models.store.people import events, users
-from models.tables import actions, operations
+from models.tables import operations
 from models.users import parse_users
 from runtime.database import reading
 from scheduler.changes import change, deletion, editing
@@ -173,7 +171,7 @@ class Year:
         self.clock.set(now)
         report = tick(self.engine, None, self.sweeper, steps=STEPS)
         for action in self.lived.values():
-            action.tick(now)
+            action.decide(now)
         if report.downtime is not None:
             self.check_downtime(report.downtime, now)
         self.last = now
@@ -212,7 +210,7 @@ class Year:
                             Outcome(OperationState.SUCCESS),
                             alerts=NO_ALERTS,
                         )
-            action.work(is_wanted=action.is_on)
+            action.work()
 
     def unstarted(self, uid: UUID) -> Sequence[Any]:
         """Return an action's operations that have not started, in order."""
@@ -223,7 +221,7 @@ class Year:
             return connection.execute(query.order_by(operations.c.occurrence_at)).all()
 
     def change_something(self, now: datetime) -> None:
-        """Edit, pause, resume, delete or break one of the actions, now or some time later."""
+        """Edit, pause, resume or delete one of the actions, now or some time later."""
         if self.is_right and self.random.random() < 0.4:
             now = self.later(now)
         self.clock.set(now)
@@ -234,16 +232,17 @@ class Year:
         if name in DELAYS:
             self.pause_or_resume(name, action, now)
             return
-        kinds = [self.edit, self.pause_or_resume, self.edit_by_sql, self.break_by_sql, self.delete]
-        (act,) = self.random.choices(kinds, weights=[4, 6, 3, 1, 0.5])
+        kinds = [self.edit, self.pause_or_resume, self.delete]
+        (act,) = self.random.choices(kinds, weights=[7, 6, 0.5])
         act(name, action, now)
 
     def edit(self, name: str, action: Action, now: datetime) -> None:
         """Apply another document, in some cases of a paused action."""
         made = self.other(name)
-        if not action.is_on and self.random.random() < 0.5:
+        is_on = action.revision.active
+        if not is_on and self.random.random() < 0.5:
             made = _switched(made, active=True)
-        elif not action.is_on:
+        elif not is_on:
             # A document that does not say `active` leaves it paused.
             made = (made[0], _switched(made, active=False)[1])
         self.documents[name] = made
@@ -252,48 +251,15 @@ class Year:
 
     def pause_or_resume(self, name: str, action: Action, now: datetime) -> None:
         """Toggle the action's active flag."""
-        if action.is_aside or action.edited is not None:
-            return
         made = _switched(self.documents[name], active=not action.revision.active)
         self.documents[name] = made
         editing.set_active(self.engine, action.uid, active=made[0]["active"], author=author())
         action.change(made[1](action.uid), now)
 
-    def edit_by_sql(self, name: str, action: Action, now: datetime) -> None:
-        """Put another document into the row, in some cases a paused one, or switch the row."""
-        if action.is_aside or action.edited is not None:
-            return
-        if self.random.random() < 0.3:
-            action.is_on = not action.is_on
-            made = _switched(self.documents[name], active=action.is_on)
-            self.write(action, active=action.is_on)
-        else:
-            made = _switched(self.other(name), active=self.random.random() < 0.7)
-            self.write(action, document=json.dumps(made[0]))
-        self.documents[name] = made
-        action.edited = (now, made[1](action.uid))
-        if self.is_right and self.random.random() < 0.4:
-            self.edit_later(name, action, now)
-
-    def edit_later(self, name: str, action: Action, now: datetime) -> None:
-        """Apply another document after some time in which no daemon ticked."""
-        now = self.later(now)
-        self.clock.set(now)
-        self.edit(name, action, now)
-
     def later(self, now: datetime) -> datetime:
         """Return a later instant before the end: no daemon ticks until then."""
         then = now + self.random.choice((2, 400, 3_000, 10_000)) * MINUTE
         return then if then < self.end else now
-
-    def break_by_sql(self, name: str, action: Action, now: datetime) -> None:
-        """Write an unreadable document into the row."""
-        if action.is_aside or action.edited is not None:
-            return
-        self.write(action, document=json.dumps({"name": name}))
-        action.edited = (now, None)
-        if self.is_right and self.random.random() < 0.4:
-            self.edit_later(name, action, now)
 
     def delete(self, name: str, action: Action, now: datetime) -> None:
         """Delete the action."""
@@ -301,14 +267,6 @@ class Year:
         action.delete(now)
         ended = list(action.outcomes.values())
         assert cancelled == ended.count("cancelled")
-
-    def write(self, action: Action, **values: Any) -> None:
-        """Edit the row by plain SQL."""
-        with self.engine.begin() as connection:
-            connection.execute(
-                sa.update(actions).where(actions.c.uid == action.uid).values(**values)
-            )
-            assert read_clock(connection) == self.clock.now
 
     def outages(self) -> list[tuple[datetime, datetime]]:
         """Return spans in which no daemon ticks, many with an end at the edge of a look-back."""

@@ -63,12 +63,11 @@ class OnEvents(Revision):
 
 
 class Change(NamedTuple):
-    """What an action became: from when, its number and author; None was set aside."""
+    """What an action became: from when, and its number."""
 
     since: datetime
-    revision: Revision | None
+    revision: Revision
     number: int
-    author: str
 
 
 @dataclass
@@ -82,53 +81,40 @@ class Action:
     waiting: set[datetime] = field(default_factory=set)
     history: list[Change] = field(default_factory=list)
     deleted_at: datetime | None = None
-    is_aside: bool = False
-    # An edit by SQL that no tick has seen: when, and what the document then says; None is broken.
-    edited: tuple[datetime, Revision | None] | None = None
-    # Whether it is switched on: what a switch by SQL changes at once.
-    is_on: bool = True
 
     def __post_init__(self) -> None:
-        self.history.append(Change(self.watermark, self.revision, 1, "tests"))
+        self.history.append(Change(self.watermark, self.revision, 1))
 
     @property
     def number(self) -> int:
         """The number of its newest revision."""
         return self.history[-1].number
 
-    def tick(self, now: datetime) -> None:
-        """Decide up to `now`; an edit by SQL is taken over first."""
-        if self.edited is not None:
-            edited_at, revision = self.edited
-            self.edited = None
-            self.decide(edited_at, now)
-            self._become(revision, edited_at, "plain SQL")
-        self.decide(now)
-
     def pause_at(self, instant: datetime) -> Change:
         """Return the change with which the pause at `instant` began."""
-        known = [one for one in self.history if one.since < instant and one.revision is not None]
+        known = [one for one in self.history if one.since < instant]
         first = known.pop()
-        while known and known[-1].revision is not None and not known[-1].revision.active:
+        while known and not known[-1].revision.active:
             first = known.pop()
         return first
 
     def change(self, revision: Revision, now: datetime) -> None:
         """Make `revision` the next; the old one is decided up to `now` first."""
-        self.tick(now)
-        self._become(revision, now, "tests")
+        self.decide(now)
+        self.history.append(Change(now, revision, self.number + 1))
+        self.revision = revision
 
     def delete(self, now: datetime) -> None:
         """End it: what has not started is cancelled."""
-        self.tick(now)
+        self.decide(now)
         self.deleted_at = now
         self._end(self.waiting, "cancelled")
 
-    def decide(self, until: datetime, now: datetime | None = None) -> None:
-        """Record what lies in (watermark, until], as late as it is `now`."""
-        if self.deleted_at is None and not self.is_aside and self.revision.active:
-            self._record(until, now or until)
-        self.watermark = until
+    def decide(self, now: datetime) -> None:
+        """Record what lies in (watermark, now]."""
+        if self.deleted_at is None and self.revision.active:
+            self._record(now)
+        self.watermark = now
 
     def set_back(self, now: datetime) -> None:
         """The clock was ahead: only what was sent stays, and changes hold from `now` on."""
@@ -144,9 +130,9 @@ class Action:
         if self.deleted_at is not None:
             self.deleted_at = min(self.deleted_at, now)
 
-    def work(self, *, is_wanted: bool) -> None:
+    def work(self) -> None:
         """Let a worker take all that has not started, in order."""
-        self._end(self.waiting, "success" if is_wanted else "skipped")
+        self._end(self.waiting, "success" if self.revision.active else "skipped")
 
     def verdict(self, instant: datetime) -> str:
         """Return what an explanation must say of `instant` at the end of the year."""
@@ -157,21 +143,12 @@ class Action:
         if self.deleted_at is not None and instant > self.deleted_at:
             return "deleted"
         in_force = [one for one in self.history if one.since < instant][-1].revision
-        if in_force is None:
-            return "set_aside"
         if instant not in in_force.occurrences:
             return "not_an_occurrence"
         return "not_due_yet" if in_force.active else "paused"
 
-    def _become(self, revision: Revision | None, now: datetime, author: str) -> None:
-        self.is_aside = revision is None
-        number = self.number if revision is None else self.number + 1
-        self.history.append(Change(now, revision, number, author))
-        if revision is not None:
-            self.revision, self.is_on = revision, revision.active
-
-    def _record(self, until: datetime, now: datetime) -> None:
-        new = self.revision.between(self.watermark, until)
+    def _record(self, now: datetime) -> None:
+        new = self.revision.between(self.watermark, now)
         in_time = {
             at
             for at in new

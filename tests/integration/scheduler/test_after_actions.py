@@ -19,7 +19,7 @@ from models.store.operations.external_end import hand_over
 from models.store.operations.take import Claim
 from models.store.retention import prune_ends, prune_operations
 from models.store.scope import WHOLE_INSTALLATION
-from models.tables import action_ends, actions
+from models.tables import action_ends
 from runtime.config import Settings
 from runtime.database import reading
 from runtime.sections import AlertSettings
@@ -98,7 +98,7 @@ def ends(engine: sa.Engine) -> list[tuple[UUID, str]]:
 
 def why(engine: sa.Engine, settings: Settings, action: Changed, at: datetime) -> Explanation:
     with reading(engine) as connection:
-        return explain(action.uid, at, connection, settings, steps=STEPS)
+        return explain(action.uid, at, connection, settings)
 
 
 def test_an_end_makes_its_dependant_due_once(engine: sa.Engine, clock: VirtualClock) -> None:
@@ -443,27 +443,6 @@ def test_two_saves_side_by_side_do_not_close_a_circle(engine: sa.Engine) -> None
 
     assert told[0] == ""
     assert "makes a circle" in told[1]
-
-
-def test_a_circle_by_plain_sql_is_quarantined(engine: sa.Engine, clock: VirtualClock) -> None:
-    one, _ = first(engine), second(engine)
-    clock.set(NOON + SECOND)
-    with engine.begin() as connection:
-        connection.execute(
-            sa.update(actions)
-            .where(actions.c.uid == one.uid)
-            .values(
-                document='{"name": "refresh", "operations": {"maintenance": true}, "when": '
-                '{"after": {"action": "publish"}}}'
-            )
-        )
-
-    run_tick(engine, clock, NOON + MINUTE)
-
-    with reading(engine) as connection:
-        row = cursors.read(connection, one.uid)
-    assert row is not None
-    assert "makes a circle" in row.set_aside
 
 
 def test_a_long_chain_is_checked_and_named_in_short(engine: sa.Engine, clock: VirtualClock) -> None:

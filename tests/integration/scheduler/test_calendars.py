@@ -105,7 +105,7 @@ def test_an_explanation_names_the_calendar(
 ) -> None:
     for _ in range(2):
         with reading(engine) as connection:
-            found = explain(daily.uid, SEVEN, connection, settings, steps=STEPS)
+            found = explain(daily.uid, SEVEN, connection, settings)
 
         assert found.verdict == "not_an_occurrence"
         assert "`except` leaves it out: 2027-01-04 of calendar closed" in found.text

@@ -17,7 +17,7 @@ from models.store import tenants
 from models.store.actions import cursors, find, watched_by_name
 from models.store.notices.alerting import NO_ALERTS
 from models.store.scope import WHOLE_INSTALLATION
-from models.tables import action_cursor, actions, audit, revisions
+from models.tables import audit, revisions
 from runtime.clock import wait_for
 from runtime.database import reading
 from scheduler.changes import deletion, editing
@@ -260,50 +260,11 @@ def test_an_edit_races_a_tick_and_nothing_is_doubled(engine: sa.Engine, broker: 
     assert 1 <= len(occurrences) <= 2
 
 
-def test_applying_undoes_an_edit_by_sql_that_no_tick_has_seen(engine: sa.Engine) -> None:
-    action = make_action(engine)
-    with engine.begin() as connection:
-        edit = sa.update(actions).where(actions.c.uid == action.uid)
-        connection.execute(edit.values(document='{"name": "other"}'))
-
-    changed = apply_all(engine, [make_document()], author())[0]
-    tick(engine, clock(engine) + MINUTE, Sweeper(MINUTE, NO_ALERTS), steps=STEPS)
-
-    assert changed.change is Change.CHANGED
-    with reading(engine) as connection:
-        row = connection.execute(sa.select(actions)).one()
-    assert (row.name, row.set_aside, row.revision) == ("every minute", None, 2)
-
-
-def test_a_pause_by_sql_counts_from_its_own_instant(engine: sa.Engine) -> None:
-    action = make_action(engine)
-    now = clock(engine)
-    set_back(engine, action.uid, now - 10 * MINUTE)
-    with engine.begin() as connection:
-        connection.execute(sa.update(actions).values(active=False))
-        connection.execute(sa.update(action_cursor).values(edited_at=now - 9.5 * MINUTE))
-
-    apply_all(engine, [make_document(description="new", active=True)], author())
-
-    assert len(rows_of(engine, action)) <= 1
-
-
 def test_one_name_twice_is_refused(engine: sa.Engine) -> None:
     make_action(engine)
 
     with pytest.raises(InvalidAction, match=r"is already in document \[0\]"):
         apply_all(engine, [make_document(), make_document()], author())
-
-
-def test_a_due_date_that_is_past_may_stay_when_the_document_was_broken(engine: sa.Engine) -> None:
-    due = {"due_date": "2099-01-01T00:00:00Z"}
-    action = make_action(engine, when=due)
-    with engine.begin() as connection:
-        connection.execute(sa.update(actions).values(document="{}", set_aside="broken"))
-
-    changed = apply_all(engine, [make_document(when=due)], author())[0]
-
-    assert (changed.uid, changed.change) == (action.uid, Change.CHANGED)
 
 
 def test_a_deleted_action_cannot_be_changed(engine: sa.Engine) -> None:
@@ -359,21 +320,6 @@ def test_a_document_that_was_the_same_wins_over_a_change_that_came_between(
     with reading(engine) as connection:
         stored = [find(connection, 1, one["name"], WHOLE_INSTALLATION) for one in ours]
     assert ["theirs" in row["document"] for row in stored] == [False, False]
-
-
-def test_an_edit_by_sql_that_came_between_is_undone_by_the_document_that_was_the_same(
-    engine: sa.Engine,
-) -> None:
-    action = make_action(engine)
-
-    def edit() -> None:
-        with engine.begin() as connection:
-            edited = sa.func.replace(actions.c.document, '"name"', '"description": "x", "name"')
-            connection.execute(sa.update(actions).values(document=edited))
-
-    changed = apply_all(engine, [make_document()], author(WhileValidating(edit)))[0]
-
-    assert (changed.uid, changed.change, changed.revision) == (action.uid, Change.CHANGED, 3)
 
 
 @pytest.mark.parametrize("settings", ["postgresql"], indirect=True)

@@ -57,7 +57,7 @@ def become_known(engine: sa.Engine, at: datetime) -> None:
 
 def why(engine: sa.Engine, settings: Settings, action: Changed, at: datetime) -> Explanation:
     with reading(engine) as connection:
-        return explain(action.uid, at, connection, settings, steps=STEPS)
+        return explain(action.uid, at, connection, settings)
 
 
 def on_paid(**policy: str) -> dict[str, Any]:

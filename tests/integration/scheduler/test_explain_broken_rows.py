@@ -12,7 +12,7 @@ from models.store.operations import eta
 from models.tables import action_cursor, metadata, operations
 from runtime.config import Settings
 from scheduler.explain import explain
-from tests.factories import STEPS, make_action
+from tests.factories import make_action
 from tests.integration.scheduler.rubbish import Cell, takes_any_text, write
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
@@ -106,7 +106,7 @@ def test_rubbish_in_any_column_stops_no_explanation(engine: sa.Engine, settings:
                     try:
                         for number in looked:
                             at = NOON + number * HOUR
-                            explain(action.uid, at, connection, settings, steps=STEPS)
+                            explain(action.uid, at, connection, settings)
                         for id in ids if is_of_operation else ():
                             eta.estimate(connection, id)
                     except Exception as error:

@@ -332,7 +332,7 @@ def test_explain_and_next_say_what_is_known(
 
     def told(at: datetime) -> tuple[str, str]:
         with reading(engine) as connection:
-            found = explain(action.uid, at, connection, settings, steps=STEPS)
+            found = explain(action.uid, at, connection, settings)
         return found.verdict, found.text
 
     def following() -> list[datetime]:

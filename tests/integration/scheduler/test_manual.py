@@ -8,7 +8,7 @@ from models.tenant.document import parse_small_app
 from scheduler.changes.change import create_all
 from scheduler.changes.validation import ChangeContext
 from scheduler.on_demand import manual
-from tests.factories import DEFAULT_APP, STEPS, make_action, make_document, row_of, rows_of
+from tests.factories import DEFAULT_APP, STEPS, make_action, make_document, row_of, rows_of, spoil
 from tests.servers import Broker
 
 
@@ -47,8 +47,7 @@ def test_what_cannot_run_is_told_and_stops_no_other(engine: sa.Engine, broker: B
     broken = make_action(engine, name="broken")
     whole = make_action(engine, name="whole")
     with engine.begin() as connection:
-        is_broken = actions_table.c.uid == broken.uid
-        connection.execute(sa.update(actions_table).where(is_broken).values(plan="{}"))
+        spoil(connection, actions_table.c.uid == broken.uid, plan="{}")
 
     asked, sent = manual.run_all(engine, "ann", DEFAULT_APP.id)
 

@@ -235,7 +235,7 @@ def test_a_manual_run_waits_too_and_says_so(
     assert (result.count, sent(broker)) == (0, [])
     with reading(engine) as connection:
         at = row_of(engine, id)["occurrence_at"]
-        found = explain(action.uid, at, connection, settings, steps=STEPS)
+        found = explain(action.uid, at, connection, settings)
     assert found.operations[0]["text"] == (
         f"is not sent: queue minutebook.quick was paused by {opened.actor} (a migration)"
     )

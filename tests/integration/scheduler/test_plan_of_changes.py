@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from models.errors import InvalidAction
 from models.sql import read_clock
 from models.store.notices.alerting import NO_ALERTS
-from models.tables import actions, metadata
+from models.tables import metadata
 from runtime.database import reading
 from scheduler.changes import change
 from scheduler.changes.change import Change
@@ -88,16 +88,6 @@ def test_pausing_leaves_nothing_to_come(engine: sa.Engine) -> None:
 
     assert paused.change is Change.CHANGED
     assert (len(paused.before), paused.after) == (5, ())
-
-
-def test_an_edit_by_sql_that_stands_before_it_is_told(engine: sa.Engine) -> None:
-    make_action(engine, name="one", when=HOURLY)
-    with engine.begin() as connection:
-        connection.execute(sa.update(actions).values(active=False))
-
-    (foreseen,) = plan(engine, make_document(name="one", when=DAILY))
-
-    assert foreseen.is_edited
 
 
 def test_the_load_of_the_busiest_minute_counts_all_actions(engine: sa.Engine) -> None:

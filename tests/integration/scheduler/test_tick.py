@@ -1,6 +1,5 @@
 """A tick on real databases and a real broker: recorded once, sent once, nothing lost."""
 
-import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,13 @@ import sqlalchemy as sa
 from models.fingerprint import operation_id
 from models.sql import read_clock
 from models.store import facts
+from models.store.actions import set_aside
+from models.store.actions.deletion import mark_deleted
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.take import Claim
-from models.tables import action_cursor, actions, revisions
+from models.tables import action_cursor, actions
 from runtime.database import reading
-from scheduler.changes import deletion, editing
+from scheduler.changes import change, editing
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
 from tests.factories import (
@@ -29,10 +30,12 @@ from tests.factories import (
     make_operation,
     rows_of,
     spans_of,
+    spoil,
     update_operation,
 )
 from tests.servers import Broker
 from tests.statements import executed
+from tests.virtual_clock import VirtualClock
 
 SEVEN = datetime(2027, 1, 4, 6, 0, tzinfo=UTC)  # a Monday, 07:00 in Paris
 MINUTE = timedelta(minutes=1)
@@ -243,7 +246,8 @@ def test_a_row_broken_by_hand_is_set_aside_and_disturbs_no_other(
 ) -> None:
     broken = make_action(engine, name="broken", since=SEVEN - MINUTE)
     sound = make_action(engine, name="sound", since=SEVEN - MINUTE)
-    _edit_by_sql(engine, broken.uid, document="{}", plan="{}")
+    with engine.begin() as connection:
+        spoil(connection, actions.c.uid == broken.uid, plan="{}")
 
     report = run_tick(engine, SEVEN)
 
@@ -251,91 +255,6 @@ def test_a_row_broken_by_hand_is_set_aside_and_disturbs_no_other(
     assert [row["state"] for row in rows_of(engine, sound)] == ["queued"]
     assert cursor_of(engine, broken)["next_occurrence_at"] is None
     assert run_tick(engine, SEVEN + MINUTE).set_aside == 0
-
-
-def test_correcting_a_broken_row_puts_it_back(engine: sa.Engine) -> None:
-    action = make_action(engine, since=SEVEN - MINUTE)
-    _edit_by_sql(engine, action.uid, document='{"name": "x"}')
-    run_tick(engine, SEVEN)
-    _edit_by_sql(engine, action.uid, document=json.dumps(make_document(name="mended")))
-    _edited_at(engine, action.uid, SEVEN + MINUTE)
-
-    run_tick(engine, SEVEN + 2 * MINUTE)
-
-    with reading(engine) as connection:
-        row = connection.execute(sa.select(actions).where(actions.c.uid == action.uid)).one()
-    assert (row.name, row.set_aside, row.revision) == ("mended", None, 2)
-    assert rows_of(engine, action)[-1]["occurrence_at"] == SEVEN + 2 * MINUTE
-
-
-def test_what_was_due_before_a_broken_edit_is_sent_in_the_same_tick(
-    engine: sa.Engine, broker: Broker
-) -> None:
-    action = make_action(engine, since=SEVEN - MINUTE)
-    _edit_by_sql(engine, action.uid, document="{}")
-    _edited_at(engine, action.uid, SEVEN + MINUTE / 2)
-
-    report = run_tick(engine, SEVEN + MINUTE)
-
-    assert (report.set_aside, report.recorded, report.sent) == (1, 1, 1)
-    (row,) = rows_of(engine, action)
-    assert (row["state"], row["occurrence_at"]) == ("queued", SEVEN)
-
-
-def test_a_plain_sql_edit_eats_no_minute_and_runs_no_past(engine: sa.Engine) -> None:
-    action = make_action(engine, when=WEEKLY, since=SEVEN - MINUTE)
-    document = make_document(name="moved", when={"cron_rule": "* * * * *", "timezone": "UTC"})
-    _edit_by_sql(engine, action.uid, document=json.dumps(document))
-    _edited_at(engine, action.uid, SEVEN + timedelta(seconds=90))
-
-    run_tick(engine, SEVEN + 3 * MINUTE)
-
-    rows = rows_of(engine, action)
-    assert [(row["occurrence_at"], row["state"], row["revision"]) for row in rows] == [
-        (SEVEN, "skipped", 1),
-        (SEVEN + 2 * MINUTE, "missed", 2),
-        (SEVEN + 3 * MINUTE, "queued", 2),
-    ]
-    with reading(engine) as connection:
-        numbers = sa.select(revisions.c.number).where(revisions.c.action_uid == action.uid)
-        assert connection.execute(numbers).scalars().all() == [1, 2]
-
-
-def test_pausing_by_sql_pauses(engine: sa.Engine) -> None:
-    action = make_action(engine, since=SEVEN - 3 * MINUTE)
-    _edit_by_sql(engine, action.uid, active=False)
-    _edited_at(engine, action.uid, SEVEN - timedelta(seconds=90))
-
-    run_tick(engine, SEVEN)
-
-    assert [row["occurrence_at"] for row in rows_of(engine, action)] == [SEVEN - 2 * MINUTE]
-    assert cursor_of(engine, action)["next_occurrence_at"] is None
-
-
-def test_what_was_due_between_a_ticks_now_and_a_broken_edit_is_recorded(engine: sa.Engine) -> None:
-    with reading(engine) as connection:
-        now = read_clock(connection)
-    action = make_action(engine, since=now - 4 * MINUTE)
-    _edit_by_sql(engine, action.uid, document="{}")
-    _edited_at(engine, action.uid, now - MINUTE)
-
-    run_tick(engine, now - 3 * MINUTE)
-
-    rows = rows_of(engine, action)
-    assert now - 2 * MINUTE < rows[-1]["occurrence_at"] <= now - MINUTE
-    assert len(rows) == 3
-    assert cursor_of(engine, action)["watermark"] == now - MINUTE
-
-
-def _edit_by_sql(engine: sa.Engine, uid: object, **values: object) -> None:
-    with engine.begin() as connection:
-        connection.execute(sa.update(actions).where(actions.c.uid == uid).values(**values))
-
-
-def _edited_at(engine: sa.Engine, uid: object, at: datetime) -> None:
-    with engine.begin() as connection:
-        cursor = sa.update(action_cursor).where(action_cursor.c.action_uid == uid)
-        connection.execute(cursor.values(edited_at=at))
 
 
 def test_a_clock_that_ran_ahead_is_undone(engine: sa.Engine) -> None:
@@ -357,13 +276,13 @@ def test_a_clock_that_ran_ahead_is_undone(engine: sa.Engine) -> None:
 def test_what_another_rule_ran_before_the_clock_went_back_is_not_taken_off_what_is_missed(
     engine: sa.Engine,
 ) -> None:
-    odd = {"cron_rule": "1-59/2 * * * *", "timezone": "UTC"}
-    action = make_action(engine, when=odd, since=SEVEN - MINUTE)
+    clock = VirtualClock(engine, SEVEN - MINUTE)
+    make_action(engine, when={"cron_rule": "1-59/2 * * * *", "timezone": "UTC"})
     run_tick(engine, SEVEN + 20 * MINUTE)
     run_tick(engine, SEVEN)
     even = make_document(when={"cron_rule": "*/2 * * * *", "timezone": "UTC"})
-    _edit_by_sql(engine, action.uid, document=json.dumps(even))
-    _edited_at(engine, action.uid, SEVEN)
+    clock.set(SEVEN)
+    change.apply_all(engine, [even], author())
 
     run_tick(engine, SEVEN + 60 * MINUTE)
 
@@ -416,14 +335,21 @@ def test_a_clock_that_was_behind_for_a_tick_counts_nothing_twice(engine: sa.Engi
     assert in_spans + len(rows_of(engine, action)) == 32
 
 
-def test_a_deleted_action_edited_by_sql_stays_deleted(engine: sa.Engine) -> None:
-    action = make_action(engine)
-    deletion.delete(engine, action.uid, author())
-    _edit_by_sql(engine, action.uid, document=json.dumps(make_document(description="again")))
+@pytest.mark.parametrize("gone", ["deleted", "quarantined"])
+def test_what_a_hand_schedules_of_a_deleted_or_quarantined_action_is_not_due(
+    engine: sa.Engine, gone: str
+) -> None:
+    action = make_action(engine, since=SEVEN - MINUTE)
+    with engine.begin() as connection:
+        if gone == "deleted":
+            mark_deleted(connection, [action.uid], SEVEN - MINUTE)
+        else:
+            set_aside(connection, action.uid, "broken")
+        connection.execute(sa.update(action_cursor).values(next_occurrence_at=SEVEN))
 
-    run_tick(engine, SEVEN)
+    report = run_tick(engine, SEVEN)
 
-    assert rows_of(engine, action) == []
+    assert (report.recorded, report.set_aside, rows_of(engine, action)) == (0, 0, [])
     assert cursor_of(engine, action)["next_occurrence_at"] is None
 
 

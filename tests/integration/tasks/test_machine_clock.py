@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from pydantic import BaseModel
 
 from minutebook.steps import StepSpec
 from models.sql import read_clock
@@ -21,7 +22,6 @@ from models.tables import operations
 from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler.changes.adoption import AnyParameters
 from scheduler.changes.change import create_all
 from scheduler.loop import Daemon
 from tests.factories import STEPS, author, make_action, make_document, make_operation, row_of
@@ -107,11 +107,15 @@ def shifted(settings: Settings, script: str, *arguments: str) -> Iterator["subpr
         child.communicate()
 
 
+class NoParameters(BaseModel):
+    """Those of a step that has none."""
+
+
 @pytest.mark.parametrize("shift", ["-86400", "86400"])
 def test_a_worker_whose_clock_is_a_day_off_keeps_its_lease_and_ends_well(
     engine: sa.Engine, settings: Settings, shift: str
 ) -> None:
-    spec = StepSpec("maintenance_like", AnyParameters)
+    spec = StepSpec("maintenance_like", NoParameters)
     document = make_document(operations={"maintenance_like": True})
     (action,) = create_all(engine, [document], author({"maintenance_like": spec, **STEPS}))
     id = make_operation(engine, action, NOON)

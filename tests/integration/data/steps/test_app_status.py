@@ -14,6 +14,7 @@ from models.sql import read_clock
 from models.store.tenants.app_status import MOST_SEEN, statuses_of
 from models.tables import action_cursor, actions, operations
 from runtime.database import reading
+from tests.factories import spoil
 from tests.integration.data.steps.conftest import Work
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
@@ -198,10 +199,6 @@ def make_action(work: Work, name: str, document: str, at: datetime, *, active: b
         uid = connection.execute(
             sa.select(operations.c.action_uid).where(operations.c.id == id)
         ).scalar_one()
-        connection.execute(
-            sa.update(actions)
-            .where(actions.c.uid == uid)
-            .values(name=name, document=document, active=active)
-        )
+        spoil(connection, actions.c.uid == uid, name=name, document=document, active=active)
         filed = {"watermark": NOON, "next_occurrence_at": at, "effective_from": NOON}
         connection.execute(sa.insert(action_cursor).values(action_uid=uid, **filed))

@@ -40,7 +40,7 @@ from models.tables import deliveries as deliveries_table
 from runtime.sections.processes import RetentionSettings
 from tasks.steps import maintenance
 from tasks.steps.maintenance import work as maintaining
-from tests.factories import make_rule
+from tests.factories import make_rule, spoil
 from tests.integration.data.steps.conftest import OCCURRENCE, Work
 
 DAY_S = 86_400.0
@@ -122,7 +122,7 @@ def about_ann(work: Work, event_days: float, *, decided_days: float = 0, **colum
     its = sa.select(operations.c.action_uid).where(operations.c.id == id_).scalar_subquery()
     values = {"event": "order.paid", "look_back_s": 80 * DAY_S, **columns}
     with work.engine.begin() as connection:
-        connection.execute(sa.update(actions).where(actions.c.uid == its).values(values))
+        spoil(connection, actions.c.uid == its, **values)
         decided = read_clock(connection) - timedelta(days=decided_days)
         set_fact(connection, EVENTS_DECIDED, decided.isoformat())
     return id_

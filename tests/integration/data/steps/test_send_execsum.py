@@ -18,7 +18,7 @@ from models.document import NoParameters
 from models.sql import database_now, upsert
 from models.tables import action_state, actions, operations
 from models.tables import deliveries as table
-from tests.factories import installation_on
+from tests.factories import installation_on, spoil
 from tests.integration.data.steps.conftest import ANN, Work, text_of
 from tests.mail_server import MailServer
 
@@ -116,8 +116,7 @@ def test_a_preview_is_what_would_be_mailed_and_sends_nothing(
         action = sa.select(operations.c.action_uid).where(operations.c.id == uid)
         uid = connection.execute(action).scalar_one()
         document = json.dumps({"operations": {"send_execsum": {}}})
-        its = sa.update(actions).where(actions.c.uid == uid)
-        connection.execute(its.values(document=document, name="report"))
+        spoil(connection, actions.c.uid == uid, document=document, name="report")
         upsert(connection, action_state, [_state(uid, published.checkpoint)])
     installation = installation_on(published.engine, published.settings, "shop")
 

@@ -15,7 +15,7 @@ from models.tenant.document import parse_small_app
 from models.trust import RESTRICTED, TRUSTED
 from runtime.clock import wait_for
 from scheduler.changes.change import create_all
-from tests.factories import author, make_app, make_document, waits_for_lock
+from tests.factories import author, make_app, make_document, spoil, waits_for_lock
 
 PEOPLE: dict[str, Any] = {
     "users": [{"id": "ann@example.com"}, {"id": "bob@example.com", "groups": ["staff"]}],
@@ -109,10 +109,10 @@ def test_a_calendar_is_removed_beside_an_action_that_cannot_be_read(engine: sa.E
     with engine.connect() as connection:
         app = tenants.get(connection, "shop")
     changed = create_all(engine, [LEAVES_OUT], author(app=app, calendars=CLOSED))[0]
-    broken = sa.update(actions).where(actions.c.uid == changed.uid)
     with engine.begin() as connection:
         plan = sa.type_coerce(actions.c.plan, sa.Text)
-        connection.execute(broken.values(plan=sa.func.replace(plan, '"rules"', '"rule"')))
+        broken = sa.func.replace(plan, '"rules"', '"rule"')
+        spoil(connection, actions.c.uid == changed.uid, plan=broken)
 
     assert applied(engine, {"name": "shop"}) == [("changed", ('calendar "closed" removed',))]
 

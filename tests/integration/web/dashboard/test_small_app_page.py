@@ -4,14 +4,13 @@ from datetime import timedelta
 from uuid import UUID
 
 import pytest
-import sqlalchemy as sa
 from playwright.sync_api import expect
 
 from models.sql import read_clock
 from models.tables import actions
 from runtime.database import reading
 from tests.browser import Chromium
-from tests.factories import update_operation
+from tests.factories import spoil, update_operation
 from tests.integration.web.conftest import APP, NIGHTLY, Web
 from tests.integration.web.dashboard.conftest import Browse
 from tests.integration.web.refreshes import LONG_S, Refreshed
@@ -117,9 +116,8 @@ def test_the_summary_links_its_action_whatever_its_name_and_its_neighbour(
     assert applied.status_code == 200, applied.text
     broken, uid = (one["uid"] for one in applied.json())
     with web_on_sqlite.opened.engine.begin() as connection:
-        row = actions.c.uid == UUID(broken)
-        spoilt = sa.update(actions).where(row).values(document='{"operations": "send_execsum"}')
-        connection.execute(spoilt)
+        spoilt = '{"operations": "send_execsum"}'
+        spoil(connection, actions.c.uid == UUID(broken), document=spoilt)
 
     page = browse(web_on_sqlite).get(f"/apps/{APP}/summary")
 

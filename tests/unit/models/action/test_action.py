@@ -544,7 +544,7 @@ def test_the_order_of_user_steps_changes_the_hash() -> None:
     ],
 )
 def test_a_stored_hash_stays_valid(operations: dict[str, Any], expected: str) -> None:
-    """Else each upgrade would take all actions for edited by plain SQL."""
+    """Else applying the same documents after an upgrade would change all actions."""
     found = document_hash({"name": "n", "operations": operations}, STEPS)
 
     assert found.startswith(expected)

@@ -1,6 +1,5 @@
-"""An edit by plain SQL while no daemon ticks: the forecast equals the outcome."""
+"""What explanations and dry runs foretell equals the outcome."""
 
-import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,12 +9,12 @@ import sqlalchemy as sa
 from models.sql import read_clock
 from models.store.notices.alerting import NO_ALERTS
 from models.store.people import events, users
-from models.tables import actions, missed_spans
+from models.tables import missed_spans
 from models.users import parse_users
 from runtime.config import Settings
 from runtime.database import reading
 from scheduler.changes import change, editing
-from scheduler.changes.change import Change, Changed
+from scheduler.changes.change import Changed
 from scheduler.changes.plan import plan_changes
 from scheduler.explain import Explanation, explain
 from scheduler.sweep import Sweeper
@@ -43,59 +42,9 @@ def run_tick(engine: sa.Engine, clock: VirtualClock, now: datetime) -> None:
     tick(engine, None, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
 
 
-def edit(engine: sa.Engine, clock: VirtualClock, at: datetime, document: object) -> None:
-    clock.set(at)
-    with engine.begin() as connection:
-        connection.execute(sa.update(actions).values(document=json.dumps(document)))
-
-
 def why(engine: sa.Engine, settings: Settings, action: Changed, at: datetime) -> Explanation:
     with reading(engine) as connection:
-        return explain(action.uid, at, connection, settings, steps=STEPS)
-
-
-def test_what_the_old_document_had_due_before_the_edit_is_as_late_as_the_tick(
-    engine: sa.Engine, clock: VirtualClock, settings: Settings
-) -> None:
-    action = make_action(engine, name="one", when=HOURLY, policy=LOOK_BACK)
-    run_tick(engine, clock, MONDAY + 10 * HOUR + 50 * MINUTE)
-    eleven = MONDAY + 11 * HOUR
-    half_past = make_document(name="one", when=HALF_PAST, policy=LOOK_BACK)
-    edit(engine, clock, eleven + 30 * MINUTE - timedelta(seconds=1), half_past)
-    clock.set(MONDAY + 17 * HOUR + 40 * MINUTE)
-
-    asked = [eleven, MONDAY + 12 * HOUR, MONDAY + 17 * HOUR + 30 * MINUTE]
-    foretold = [why(engine, settings, action, at) for at in asked]
-    run_tick(engine, clock, clock.now)
-
-    assert [one.verdict for one in foretold] == ["undecided", "not_an_occurrence", "undecided"]
-    assert "would be missed (too late)" in foretold[0].text
-    assert "is due and would be sent" in foretold[2].text
-    states = {row["occurrence_at"]: row["state"] for row in rows_of(engine, action)}
-    assert (states[asked[0]], states[asked[2]]) == ("missed", "queued")
-
-
-@pytest.mark.parametrize("is_broken", [False, True])
-def test_a_dry_run_takes_an_edit_by_sql_into_account(
-    engine: sa.Engine, clock: VirtualClock, is_broken: bool
-) -> None:
-    action = make_action(engine, name="one", when=HOURLY, policy=LOOK_BACK)
-    run_tick(engine, clock, MONDAY + 30 * MINUTE)
-    edited = make_document(name="one", when=HALF_PAST, policy=LOOK_BACK)
-    edit(engine, clock, MONDAY + HOUR + MINUTE, {"name": "one"} if is_broken else edited)
-    clock.set(MONDAY + HOUR + 32 * MINUTE)
-    before = {row["id"] for row in rows_of(engine, action)}
-    document = make_document(name="one", when={"cron_rule": "0 5 * * *"}, policy=LOOK_BACK)
-
-    with reading(engine) as connection:
-        (foreseen,) = plan_changes(connection, [document], author(), read_clock(connection))
-        (same,) = plan_changes(connection, [edited], author(), read_clock(connection))
-    (changed,) = change.apply_all(engine, [document], author())
-
-    sent = [row["occurrence_at"] for row in rows_of(engine, action) if row["id"] not in before]
-    assert (list(foreseen.sent), foreseen.number) == (sent, changed.revision)
-    wanted = Change.CHANGED if is_broken else Change.UNCHANGED
-    assert (same.change, same.number) == (wanted, 2)
+        return explain(action.uid, at, connection, settings)
 
 
 def test_a_dry_run_foretells_what_events_make_due(engine: sa.Engine, clock: VirtualClock) -> None:
@@ -184,21 +133,3 @@ def test_what_only_the_ends_of_an_action_leave_out_says_so(
 
     told = f"the rule names it, but policy.{end} is 2027-01-04T05:00:00Z"
     assert (found.verdict, found.text) == ("not_an_occurrence", told)
-
-
-@pytest.mark.parametrize("broken", [{}, {"when": {"cron_rule": "61 * * * *"}}])
-def test_a_document_whose_date_passed_mends_a_broken_edit_that_no_tick_has_seen(
-    engine: sa.Engine, clock: VirtualClock, broken: object
-) -> None:
-    when = {"due_date": "2027-01-04T01:00:00Z"}
-    action = make_action(engine, name="one", when=when)
-    run_tick(engine, clock, MONDAY + 2 * HOUR)
-    edit(engine, clock, MONDAY + 3 * HOUR, broken)
-
-    mended = make_document(name="one", when=when, description="as it was")
-    change.apply_all(engine, [mended], author())
-
-    with reading(engine) as connection:
-        row = connection.execute(sa.select(actions).where(actions.c.uid == action.uid)).one()
-    assert row.set_aside is None
-    assert "as it was" in row.document

@@ -1,0 +1,95 @@
+"""The database refuses edits of actions by plain SQL, and says what to use instead."""
+
+import json
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from models.store.actions import set_aside, switch_off
+from models.tables import actions
+from runtime.database import reading
+from scheduler.changes import change, deletion, editing
+from scheduler.changes.change import Changed
+from tests.factories import author, make_action, make_document
+
+DOCUMENT = json.dumps(make_document(description="by hand"))
+
+
+@pytest.fixture
+def action(engine: sa.Engine) -> Changed:
+    return make_action(engine, description="stored")
+
+
+def row(engine: sa.Engine, action: Changed) -> Any:
+    with reading(engine) as connection:
+        return connection.execute(sa.select(actions).where(actions.c.uid == action.uid)).one()
+
+
+def write(engine: sa.Engine, statement: str, **values: object) -> None:
+    with engine.begin() as connection:
+        connection.execute(sa.text(statement), values)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        pytest.param("UPDATE actions SET document = :document", id="document"),
+        pytest.param("UPDATE actions SET plan = '{}'", id="plan"),
+        pytest.param("UPDATE actions SET active = NOT active", id="active"),
+        pytest.param("UPDATE actions SET active = NOT active, revision = 7", id="wrong_revision"),
+        pytest.param("UPDATE actions SET document = 'x'", id="no_json"),
+    ],
+)
+def test_an_edit_by_sql_is_refused_and_the_command_named(
+    engine: sa.Engine, action: Changed, statement: str
+) -> None:
+    values = {"document": DOCUMENT} if ":document" in statement else {}
+
+    with pytest.raises(sa.exc.IntegrityError, match="use `minutebook action apply`"):
+        write(engine, statement, **values)
+
+    assert (row(engine, action).revision, row(engine, action).active) == (1, True)
+
+
+def test_what_decides_nothing_is_written(engine: sa.Engine, action: Changed) -> None:
+    write(engine, "UPDATE actions SET owner = 'ann', document = document, active = active")
+
+    assert row(engine, action).owner == "ann"
+
+
+def test_a_quarantined_action_is_switched_off_without_a_revision(
+    engine: sa.Engine, action: Changed
+) -> None:
+    with engine.begin() as connection:
+        set_aside(connection, action.uid, "broken")
+        switch_off(connection, action.uid)
+
+    with pytest.raises(sa.exc.IntegrityError, match="action apply"):
+        write(engine, "UPDATE actions SET active = NOT active, set_aside = NULL")
+    assert (row(engine, action).revision, row(engine, action).active) == (1, False)
+
+
+def test_every_change_by_our_own_code_is_a_revision(engine: sa.Engine, action: Changed) -> None:
+    change.apply_all(engine, [make_document(description="applied")], author())
+    editing.replace_document(engine, action.uid, make_document(description="edited"), author())
+    editing.rename(engine, action.uid, "renamed", author())
+    editing.set_active(engine, action.uid, active=False, author=author())
+    editing.set_active(engine, action.uid, active=True, author=author())
+
+    found = row(engine, action)
+    assert (found.name, found.active, found.revision) == ("renamed", True, 6)
+    assert json.loads(found.document)["description"] == "edited"
+    deletion.delete(engine, action.uid, author())
+    assert row(engine, action).deleted_at is not None
+
+
+def test_rows_of_a_dump_are_inserted_as_they_are(engine: sa.Engine, action: Changed) -> None:
+    with engine.begin() as connection:
+        dumped = connection.execute(sa.select(actions)).mappings().one()
+        copy = {**dumped, "uid": dumped["uid"].__class__(int=1), "name": "copy", "revision": 3}
+        copy["plan"] = action.plan.to_json()
+        connection.execute(sa.insert(actions).values(copy))
+
+    with reading(engine) as connection:
+        assert connection.execute(sa.select(sa.func.count()).select_from(actions)).scalar() == 2
