@@ -54,10 +54,9 @@ class Batches:
     set_aside: int = 0
     # Who kept rows locked that this tick waited for in vain.
     locked: str | None = None
-    # Actions with more occurrences than one tick sends, or being changed: left to the next tick.
+    # Actions with more occurrences than one tick sends, and broken ones whose row a hand keeps
+    # locked: left to the next tick.
     left: set[UUID] = field(default_factory=set)
-    # Actions locked by a change; claimed once more at the end.
-    busy: set[UUID] = field(default_factory=set)
     # What intervals from the end of this batch count from.
     ends: Ends = field(default_factory=dict)
     # What rules of this batch leave out, by small app.
@@ -109,17 +108,14 @@ class Batches:
                 return False
             if not skip_locked:
                 wait_briefly(connection)
-            left_out = self.left | self.busy if skip_locked else self.left
             due = (connection, self.now, limit)
-            rows = cursors.claim_due(*due, left_out=left_out, skip_locked=skip_locked)
+            rows = cursors.claim_due(*due, left_out=self.left, skip_locked=skip_locked)
             recorded, count = self._decide(connection, rows)
             self.missed += recorded.missed
             is_last = count < limit and count == len(rows)
             if is_last:
                 self._passed_over = cursors.any_due(connection, self.now, self.left)
                 downtime.settle_notice(connection, self.missed)
-        if not skip_locked:
-            self.left |= self.busy
         self.decided += count
         self.take(recorded)
         # A tick after a long downtime takes longer than a watchdog waits.
@@ -177,12 +173,6 @@ class Batches:
             self.closed[key] = sound(plan).with_calendars(calendars)
         return self.closed[key]
 
-    def _holds(self, connection: sa.Connection, uid: UUID) -> bool:
-        if cursors.hold_action(connection, uid):
-            return True
-        self.busy.add(uid)
-        return False
-
     def _record(self, connection: sa.Connection, decided: list[Decided]) -> Recorded:
         """Record a batch; if the database refuses it, record one by one to find the broken row."""
         try:
@@ -199,6 +189,8 @@ class Batches:
             return sum((self._record(connection, [one]) for one in decided), NOTHING)
 
     def _set_aside(self, connection: sa.Connection, uid: UUID, error: Exception) -> None:
-        if self._holds(connection, uid):
-            quarantine(connection, uid, error)
-            self.set_aside += 1
+        if not cursors.hold_action(connection, uid):
+            self.left.add(uid)
+            return
+        quarantine(connection, uid, error)
+        self.set_aside += 1

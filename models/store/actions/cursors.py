@@ -86,8 +86,7 @@ def read(connection: sa.Connection, uid: UUID) -> Cursor | None:
 def lock(connection: sa.Connection, uid: UUID) -> sa.Row[Any]:
     """Return one action's cursor, locked as a tick would lock it.
 
-    The action is locked first, in the order of an edit by plain SQL and its trigger, so that they
-    never deadlock. Raises sqlalchemy.exc.NoResultFound for an unknown action.
+    Raises sqlalchemy.exc.NoResultFound for an unknown action.
     """
     found = lock_all(connection, [uid])
     if not found:
@@ -176,7 +175,6 @@ def _uids_named(
 
 def lock_all(connection: sa.Connection, uids: Sequence[UUID]) -> Sequence[sa.Row[Any]]:
     """Return these actions' cursors, earliest first, each locked as `lock` does."""
-    connection.execute(_actions_locked(connection, uids)).all()
     its_cursor = is_among(connection, action_cursor.c.action_uid, uids)
     in_order = sa.select(action_cursor.c.action_uid).order_by(action_cursor.c.action_uid)
     connection.execute(in_order.where(its_cursor).with_for_update(key_share=True))
@@ -189,21 +187,10 @@ def seen(connection: sa.Connection, uids: Sequence[UUID]) -> dict[UUID, sa.Row[A
 
 
 def hold_action(connection: sa.Connection, uid: UUID) -> bool:
-    """Lock the action of a locked cursor; return False if a change has it locked.
-
-    Never waits: an edit by plain SQL holds the action and waits for the locked cursor.
-    """
-    return (
-        connection.execute(_actions_locked(connection, [uid], skip_locked=True)).first() is not None
-    )
-
-
-def _actions_locked(
-    connection: sa.Connection, uids: Sequence[UUID], *, skip_locked: bool = False
-) -> sa.Select[Any]:
-    among = is_among(connection, actions.c.uid, uids)
-    query = sa.select(actions.c.uid).where(among).order_by(actions.c.uid)
-    return query.with_for_update(skip_locked=skip_locked, key_share=True)
+    """Lock the action of a locked cursor; return False, without a wait, if a hand has it locked."""
+    its_row = sa.select(actions.c.uid).where(actions.c.uid == uid)
+    held = connection.execute(its_row.with_for_update(skip_locked=True, key_share=True))
+    return held.first() is not None
 
 
 def _read_locked(

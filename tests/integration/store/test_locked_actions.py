@@ -16,7 +16,15 @@ from scheduler.changes.change import Changed
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.attempts import end
-from tests.factories import STEPS, claimed, make_action, make_operation, rows_of, update_operation
+from tests.factories import (
+    STEPS,
+    claimed,
+    make_action,
+    make_operation,
+    rows_of,
+    spoil,
+    update_operation,
+)
 
 pytestmark = pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
 
@@ -76,3 +84,21 @@ def test_a_tick_records_what_is_due_and_what_it_missed(
 
     assert (report.recorded, report.locked) == (1, None)
     assert report.missed > 10
+
+
+@pytest.mark.timeout(20)
+def test_a_broken_one_is_left_to_the_next_tick(
+    engine: sa.Engine, action: Changed, locked: None
+) -> None:
+    """It is quarantined once its row can be written; the others are decided meanwhile."""
+    broken = make_action(engine, name="broken", since=NOON - MINUTE)
+    with engine.begin() as connection:
+        spoil(connection, actions.c.uid == broken.uid, plan="{}")
+    with engine.begin() as forgotten:
+        row = sa.select(actions.c.uid).where(actions.c.uid == broken.uid)
+        forgotten.execute(row.with_for_update())
+        first = tick(engine, NOON, Sweeper(MINUTE, NO_ALERTS), STEPS)
+
+    second = tick(engine, NOON + MINUTE, Sweeper(MINUTE, NO_ALERTS), STEPS)
+
+    assert (first.recorded, first.set_aside, second.set_aside) == (1, 0, 1)
