@@ -7,9 +7,10 @@ from datetime import datetime, timedelta
 import sqlalchemy as sa
 
 from models.sql import read_clock
-from models.store import clock_steps, facts, notices, ticks
+from models.store import clock_steps, facts, notices, tick_work, ticks
 from models.store.operations import backfills, reserve
-from models.store.ticks import CLOCK_WAS_WRONG, Found
+from models.store.tick_work import Found
+from models.store.ticks import CLOCK_WAS_WRONG
 from models.stored import instant_in
 from runtime.database import give_way, unhurried
 from runtime.logs.events import EventLog
@@ -52,14 +53,14 @@ def _look(
     with unhurried(engine) as connection:
         # `now` is read here: a daemon that was frozen after an earlier reading would compare an old
         # value with another daemon's ticks and conclude that the clock was set back.
-        found = ticks.look(connection, at, *spans)
+        found = tick_work.look(connection, at, *spans)
         now, last_now = found.now, found.last_now
         if last_now is not None and _jumped(last_now, now):
             # Another daemon that sees the same jump waits here, and then finds it corrected.
             last_now = ticks.hold_last_now(connection)
             if last_now is not None and _set_right(connection, last_now, now):
                 set_back_s = max(0.0, (last_now - now).total_seconds())
-                found = ticks.look(connection, now, *spans)
+                found = tick_work.look(connection, now, *spans)
         was_down = downtime.note(connection, last_now, now, longest_gap)
         facts.set_fact(connection, facts.LAST_NOW, now.isoformat())
     return replace(found, set_back_s=set_back_s, was_down=was_down)

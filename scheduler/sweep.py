@@ -14,7 +14,7 @@ from broker.sending import Sent
 from models.operation import OperationState
 from models.store.notices import overdue
 from models.store.operations import external_send, put_back
-from models.store.ticks import Repairs
+from models.store.tick_work import Repairs
 from runtime.clock import monotonic
 from runtime.database import DATABASE_AWAY
 from runtime.logs.events import EventLog

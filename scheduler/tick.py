@@ -10,7 +10,8 @@ from broker.sending import send_reserved
 from minutebook.steps import Steps
 from models.errors import BrokerUnavailable
 from models.store import ticks
-from models.store.ticks import CLOCK_WAS_WRONG, Found
+from models.store.tick_work import Found, Repairs
+from models.store.ticks import CLOCK_WAS_WRONG
 from runtime.clock import monotonic
 from runtime.logs.events import EventLog
 from scheduler import downtime, lost_messages
@@ -178,7 +179,7 @@ class Tick:
         error = sent.application_error or report.application_broker_error
         report.application_broker_error = error
 
-    def repair(self, found: ticks.Repairs, sweeper: Sweeper) -> None:
+    def repair(self, found: Repairs, sweeper: Sweeper) -> None:
         """Repair what was found, and what this tick made itself."""
         report = self.report
         found = found._replace(

@@ -29,7 +29,6 @@ from runtime.config import Settings
 from runtime.db_retry import persist, start
 from runtime.logs.events import EventLog
 from runtime.sections import AlertSettings
-from scheduler.events.dependants import send_ended
 from tasks.engines import engine_of
 from tasks.lease import Lease
 from tasks.registry import Registry, registry_of
@@ -76,7 +75,7 @@ def run_attempt(
             *message,
             claimed.why,
         )
-        send_ended(engine, claimed.ended)
+        _send_ended(engine, claimed.ended)
         return claimed.why
     lease = Lease(engine, claimed, settings.worker, settings.alert)
     return _run_claimed(Runner(engine, settings, registry, lease, script))
@@ -111,8 +110,16 @@ def _run_claimed(runner: Runner) -> str:
         ended.state,
         f" ({ending.why})" if ending.why else "",
     )
-    send_ended(engine, ended)
+    _send_ended(engine, ended)
     return ended.state
+
+
+def _send_ended(engine: sa.Engine, ended: EndResult | None) -> None:
+    """Send what an end released, its notices, and what is due by it."""
+    # Loaded when a process first ends something: a worker is ready before.
+    from scheduler.events.dependants import send_ended
+
+    send_ended(engine, ended)
 
 
 def _report_lost(engine: sa.Engine, error: LeaseLost) -> None:

@@ -23,7 +23,7 @@ from models.store.operations.start_checks import TAKEN, NotStarted
 from models.store.operations.take import ClaimRequest
 from models.store.people import users
 from models.store.scope import WHOLE_INSTALLATION
-from models.store.ticks import EVERYTHING
+from models.store.tick_work import EVERYTHING
 from models.tables import action_state, notices, workers
 from models.trust import Trust
 from models.users import parse_users

@@ -19,7 +19,7 @@ from models.fingerprint import operation_id
 from models.store import clock_steps, facts, ticks
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import reserve
-from models.store.ticks import Found
+from models.store.tick_work import Found
 from models.tables import action_cursor, actions, installation, missed_spans, operations
 from runtime.clock import wait_for
 from runtime.config import Settings

@@ -17,7 +17,7 @@ from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import reserve
 from models.store.operations.end import EndResult
 from models.store.operations.reserve import Message
-from models.store.ticks import EVERYTHING
+from models.store.tick_work import EVERYTHING
 from models.tables import operations
 from runtime.clock import wait_for
 from runtime.database import reading

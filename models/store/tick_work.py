@@ -1,0 +1,140 @@
+"""The one read of a tick: its clock, the release, what is due, and what has to be repaired."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from models.column_types import UTCDateTime
+from models.sql import database_now
+from models.store import presence
+from models.store.conditions import (
+    IS_ACTIVE_BACKFILL,
+    IS_OWED,
+    IS_RUNNING,
+    IS_UNSTARTED,
+    NEVER_STARTED,
+)
+from models.store.facts import KERNEL, LAST_NOW, TZ_RELEASE, WINDING_BACK, fact_query
+from models.store.operations import reserve
+from models.store.operations.external_send import IN_DOUBT
+from models.store.operations.put_back import STRANDED
+from models.store.operations.reserve import READY, Queued
+from models.stored import instant_in
+from models.tables import SENDABLE, action_cursor, actions, backfills, notices, operations
+
+
+class Repairs(NamedTuple):
+    """The parts of a sweep: those for which a tick found work."""
+
+    stale: bool
+    overdue: bool
+    notices: bool
+    backfills: bool
+    stranded: bool = False
+    doubtful: bool = False
+    sendable: bool = False
+
+
+EVERYTHING = Repairs(*[True] * len(Repairs._fields))
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A tick's `now`, the last one's, and its work; `has_events` if event actions exist."""
+
+    now: datetime
+    last_now: datetime | None
+    # Cursors may lie ahead of a clock that was set back.
+    has_to_wind_back: bool
+    has_due: bool
+    has_events: bool
+    # The stored kernel and tz release.
+    release: tuple[str | None, str | None]
+    repairs: Repairs
+    # What waits in our queues, and the queues that live workers read.
+    queued: Sequence[Queued] = ()
+    listened: frozenset[str] = frozenset()
+    # By how many seconds the clock went back since the last tick, and whether no daemon ticked.
+    set_back_s: float = 0.0
+    was_down: bool = False
+
+
+def _first(column: sa.ColumnElement[Any], *where: Any) -> Any:
+    """Return the least value of a column: the beginning of an index."""
+    return sa.select(sa.func.min(column)).where(*where).scalar_subquery()
+
+
+def _looking() -> sa.Select[Any]:
+    """Return the one query of an idle tick.
+
+    It reads only the ends of indexes.
+    """
+    not_before, beat = operations.c.not_before, operations.c.heartbeat_at
+    beating = IS_RUNNING & beat.is_not(None)
+    last_beat = sa.select(sa.func.max(beat)).where(beating).scalar_subquery()
+    lease_s, late_s = (sa.bindparam(name, type_=sa.Float) for name in ("lease_s", "late_s"))
+    at = sa.bindparam("at", type_=UTCDateTime())
+    now = sa.func.coalesce(at, database_now(), type_=UTCDateTime())
+    first_unstarted = _first(not_before, sa.text(SENDABLE))
+    waiting = sa.select(operations.c.waiting_for).where(
+        operations.c.waiting_for.is_not(None), IS_UNSTARTED
+    )
+    asked: list[Any] = [
+        now,
+        fact_query(LAST_NOW).scalar_subquery(),
+        fact_query(WINDING_BACK).exists(),
+        fact_query(KERNEL).scalar_subquery(),
+        fact_query(TZ_RELEASE).scalar_subquery(),
+        _first(action_cursor.c.next_occurrence_at) <= now,
+        _first(actions.c.small_app_id, actions.c.event.is_not(None)),
+        first_unstarted,
+        first_unstarted <= database_now(),
+        waiting.exists(),
+    ]
+    is_silent = _first(beat, beating) < database_now(-lease_s)
+    # The first ones of `Repairs`.
+    repairs = [
+        is_silent | (last_beat > database_now(lease_s)),
+        _first(operations.c.recorded_at, NEVER_STARTED) < database_now(late_s),
+        _first(notices.c.not_before, IS_OWED) <= database_now(),
+        _first(backfills.c.not_before, IS_ACTIVE_BACKFILL) <= database_now(),
+    ]
+    return sa.select(*asked, *repairs)
+
+
+def _looking_closer() -> sa.Select[Any]:
+    """Return the query of the last ones of `Repairs`, once something is unsent or waits."""
+    not_before = operations.c.not_before
+
+    def first(*where: Any) -> Any:
+        found = sa.select(operations.c.id).where(*where).order_by(not_before)
+        return found.limit(1).scalar_subquery()
+
+    is_sendable = first(*READY, not_before <= database_now()).is_not(None)
+    return sa.select(STRANDED.exists(), first(*IN_DOUBT).is_not(None), is_sendable)
+
+
+_LOOK, _LOOK_CLOSER = _looking(), _looking_closer()
+
+
+def look(
+    connection: sa.Connection, at: datetime | None, lease: timedelta, overdue: timedelta
+) -> Found:
+    """Return the work of a tick; `now` is `at`, or the database's clock.
+
+    What is silent for `lease`, or unstarted for `overdue`, has to be repaired.
+    """
+    asked = {"at": at, "lease_s": lease.total_seconds(), "late_s": -overdue.total_seconds()}
+    now, last, winding, *rest = connection.execute(_LOOK, asked).one()
+    kernel, tz, due, event_app, unstarted, is_unsent, waits, *parts = rest
+    closer = connection.execute(_LOOK_CLOSER).one() if is_unsent or waits else ()
+    repairs = Repairs(*map(bool, [*parts, *closer]))
+    queued = () if unstarted is None else reserve.queued(connection)
+    listened = presence.listened_queues(connection, presence.GONE) if queued else frozenset()
+    return Found(
+        now, instant_in(last), bool(winding), bool(due), event_app is not None,
+        (kernel, tz), repairs, queued, listened,
+    )  # fmt: skip
