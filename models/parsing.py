@@ -12,7 +12,7 @@ from models.celery_task import NO_TASKS, CeleryRules
 from models.trust import TRUSTED, Trust
 
 DEFAULT_TICK = timedelta(minutes=1)
-# The shortest tick a daemon may have; an edit by plain SQL is read without its settings.
+# The shortest tick a daemon may have.
 LEAST_TICK = timedelta(seconds=1)
 
 

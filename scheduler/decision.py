@@ -105,26 +105,17 @@ class Decision:
         return len(self.missed) + (self.missed_span.count if self.missed_span else 0)
 
 
-# The ends of (since, until], and `now`, at which the look-back ends: it is later than a change that
-# was not detected at once.
-Window = tuple[datetime, datetime, datetime]
+def decide(plan: Plan, uid: UUID, watermark: datetime, now: datetime) -> Decision:
+    """Return what the clock makes due, and what is missed, in (watermark, now].
 
-
-def decide(
-    plan: Plan, uid: UUID, watermark: datetime, now: datetime, until: datetime | None = None
-) -> Decision:
-    """Return what the clock makes due, and what is missed, in (watermark, until].
-
-    `until` is `now` unless the plan was replaced before. With catch-up `all`, at most 1,000 are
-    due, and the decision's watermark may lie before `until`.
+    With catch-up `all`, at most 1,000 are due, and the decision's watermark may lie before `now`.
     """
-    until = now if until is None else until
     if not plan.active:
-        return Decision(max(watermark, until))
+        return Decision(max(watermark, now))
     parts = plan.schedules(uid)
     whole = union(parts)
     looked_at = [(part, max(watermark, since)) for part, since in looking_back(plan, parts, now)]
-    due = _due(plan, looked_at, until)
+    due, until = _due(plan, looked_at, now), now
     if len(due) > MOST_SENT:
         due = due[:MOST_SENT]
         until = due[-1]
@@ -141,11 +132,10 @@ def decide(
     return Decision(upto, sent, *missed_in(), whole.next(upto))
 
 
-def decisions(plan: Plan, uid: UUID, window: Window) -> Iterator[Decision]:
-    """Yield the decisions of the clock about a window, each with at most 1,000 due occurrences."""
-    since, until, now = window
-    while since < until:
-        decision = decide(plan, uid, since, now, until)
+def decisions(plan: Plan, uid: UUID, since: datetime, now: datetime) -> Iterator[Decision]:
+    """Yield the clock's decisions about (since, now], each with at most 1,000 due occurrences."""
+    while since < now:
+        decision = decide(plan, uid, since, now)
         yield decision
         since = decision.watermark
 
@@ -164,20 +154,21 @@ class EventWindow:
     late_until: datetime
 
 
-def event_window(plan: Plan, window: Window, decided: datetime | None) -> EventWindow:
-    """Return the window in which events are decided; up to `decided` they are, if ever.
+def event_window(
+    plan: Plan, effective_from: datetime, now: datetime, decided: datetime | None
+) -> EventWindow:
+    """Return the window in which events are decided at `now`; up to `decided` they are, if ever.
 
-    `window` begins where the action's rule came into force. The result begins a look-back before
-    `decided`, for events that became known later. They are in time unless a downtime lies between.
+    It begins a look-back before `decided`, for events that became known later, but not before the
+    action's rule came into force. They are in time unless a downtime lies between.
     """
-    effective_from, until, now = window
     look_back = timedelta(seconds=plan.longest_look_back_s)
     if decided is None:
-        return EventWindow(effective_from, until, now - look_back)
+        return EventWindow(effective_from, now, now - look_back)
     since = min(decided, now) - look_back
     is_down = now - decided > MOST_BETWEEN_TICKS
     late_until = now - look_back if is_down else since
-    return EventWindow(max(since, effective_from), until, late_until)
+    return EventWindow(max(since, effective_from), now, late_until)
 
 
 def occurrence_of(
@@ -253,9 +244,12 @@ def _within(schedule: Schedule, since: datetime, until: datetime) -> Iterator[da
 
 
 def _missed(
-    whole: Schedule, window: Window, due: list[datetime], reason_of: Callable[..., str]
+    whole: Schedule,
+    window: tuple[datetime, datetime, datetime],
+    due: list[datetime],
+    reason_of: Callable[..., str],
 ) -> tuple[tuple[Missed, ...], MissedSpan | None]:
-    """Return the missed occurrences in (watermark, until]: the newest ten, and the rest."""
+    """Return what `now` missed in (watermark, until]: the newest ten, and the rest."""
     watermark, until, now = window
     count = whole.count(watermark, until) - len(due)
     if count <= 0:

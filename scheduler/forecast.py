@@ -22,7 +22,6 @@ from scheduler.decision import (
     Decision,
     EventWindow,
     Occurrence,
-    Window,
     decisions,
     occurrence_of,
 )
@@ -36,33 +35,32 @@ HORIZONS = tuple(timedelta(days=days) for days in (0, 1, 7, 31, 366, 3_660))
 MOST_READ = 200
 
 
-def forecast(connection: sa.Connection, state: State, window: Window) -> Iterator[Decision]:
-    """Yield the decisions about (since, until] that a tick or a change at `now` will record.
+def forecast(
+    connection: sa.Connection, state: State, since: datetime, now: datetime
+) -> Iterator[Decision]:
+    """Yield the decisions about (since, now] that a tick or a change at `now` will record.
 
     The plan has its calendars. All about events are one. Their window reaches back to those that
     became known late, and those that have an operation are left out.
     """
     if state.plan.on_event is None:
-        since, _, now = window
         plan = counted(connection, (state.plan, state.action.uid), now, since)
-        yield from decisions(plan, state.action.uid, window)
+        yield from decisions(plan, state.action.uid, since, now)
     elif state.plan.active:
-        watched = watch(connection, state, window)
+        watched = watch(connection, state, now)
         found = [one.decision for some in decided_by_events(connection, [watched]) for one in some]
         if found:
             yield reduce(add, found)
 
 
-def watch(connection: sa.Connection, state: State, window: Window) -> Watched:
+def watch(connection: sa.Connection, state: State, now: datetime) -> Watched:
     """Return an event action with the window in which its events are decided at `now`."""
-    _, until, now = window
-    decided = facts.instant_fact(connection, facts.EVENTS_DECIDED)
-    return watched_of(state, until, now, decided)
+    return watched_of(state, now, facts.instant_fact(connection, facts.EVENTS_DECIDED))
 
 
 def on_its_way_since(connection: sa.Connection, state: State, now: datetime) -> datetime:
     """Return the instant after which due events may still become known in time."""
-    watched = watch(connection, state, (now, now, now))
+    watched = watch(connection, state, now)
     return max(state.effective_from, watched.window.late_until)
 
 
@@ -114,7 +112,7 @@ def too_late_for(
         if not isinstance(row.plan, Plan):
             continue
         ref = ActionRef(row.uid, small_app_id, row.name, row.revision)
-        watched = watch(connection, State(ref, row.plan, row.effective_from), (now, now, now))
+        watched = watch(connection, State(ref, row.plan, row.effective_from), now)
         due_at = due_after(at, watched.rule.lag)
         if due_at and row.effective_from < due_at <= watched.window.late_until:
             names.append(row.name)

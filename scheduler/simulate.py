@@ -158,7 +158,7 @@ def _made_due(
             continue
         # It ends after its tick: a later one decides.
         at = timetable.first_tick(max(due_at, end.at + SECOND))
-        window = event_window(one.plan, (BEGINNING, at, at), timetable.last_tick(at))
+        window = event_window(one.plan, BEGINNING, at, timetable.last_tick(at))
         occurrence = occurrence_of((one.plan, one.uid), end, due_at, window)
         if occurrence is None:
             continue
@@ -214,7 +214,7 @@ def _undecided(
     """Yield the occurrences that no tick decides, as one fate."""
     found, ends = 0, []
     plan = action.plan.counted(watermark, None if watermark == since else watermark)
-    for rest in decisions(plan, action.uid, (watermark, until, until)):
+    for rest in decisions(plan, action.uid, watermark, until):
         ends += [*rest.due_at, *(one.at for one in rest.missed)]
         ends += [rest.missed_span.first_at] if rest.missed_span else []
         found += len(rest.due) + rest.missed_count

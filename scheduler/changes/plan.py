@@ -21,7 +21,7 @@ from scheduler.changes.circles import check_circles
 from scheduler.changes.drafts import rows_named
 from scheduler.changes.revisions import Revision, dependencies_of, state_of
 from scheduler.changes.validation import ChangeContext, Stored, contexts_of, revisions_of
-from scheduler.decision import Occurrence, Window
+from scheduler.decision import Occurrence
 from scheduler.forecast import forecast
 from scheduler.from_end import counted
 from scheduler.occurrence import next_occurrences, occurrences_between
@@ -179,8 +179,8 @@ def _changed(stored: _StoredNow, row: Stored, revision: Revision) -> PlannedChan
     sent: list[datetime] = []
     missed_count = 0
     if old is not None and not is_same:
-        window = (min(row.watermark, stored.now), stored.now, stored.now)
-        sent, missed_count = _decided(stored, state_of(row, stored.closing(old)), window)
+        state = state_of(row, stored.closing(old))
+        sent, missed_count = _decided(stored, state, min(row.watermark, stored.now))
     return PlannedChange(
         name,
         uid,
@@ -195,8 +195,8 @@ def _changed(stored: _StoredNow, row: Stored, revision: Revision) -> PlannedChan
     )
 
 
-def _decided(stored: _StoredNow, state: State, window: Window) -> tuple[list[datetime], int]:
-    """Return the instants an action would send in a window, and how many it would miss.
+def _decided(stored: _StoredNow, state: State, since: datetime) -> tuple[list[datetime], int]:
+    """Return the instants after `since` that an action would send, and how many it would miss.
 
     What was sent while the clock was ahead is neither: its id prevents a second run.
     """
@@ -204,11 +204,12 @@ def _decided(stored: _StoredNow, state: State, window: Window) -> tuple[list[dat
     recorded = stored.recorded.get(uid, {})
     sent: list[Occurrence] = []
     count = 0
-    for decision in forecast(stored.connection, state, window):
+    for decision in forecast(stored.connection, state, since, stored.now):
         sent += decision.due
         count += decision.missed_count
     if count:
-        due, (since, until, _) = {one.at for one in sent}, window
+        due = {one.at for one in sent}
+        until = stored.now
         not_due = {id: at for id, at in recorded.items() if since < at <= until and at not in due}
         count -= missed.due_among(state.plan, uid, not_due)
     return sorted(one.at for one in sent if one.id_of(uid) not in recorded), count

@@ -77,22 +77,17 @@ def state_of(row: sa.Row[Any], plan: Plan) -> State:
     return State(action_ref(row), plan, row.effective_from)
 
 
-def decide_until(
-    connection: sa.Connection,
-    row: sa.Row[Any],
-    instant: datetime,
-    now: datetime | None = None,
-) -> Recorded:
-    """Decide and record an action's current revision up to `instant`; the cursor is not moved.
+def decide_until(connection: sa.Connection, row: sa.Row[Any], now: datetime) -> Recorded:
+    """Decide and record an action's current revision up to `now`; the cursor is not moved.
 
-    The look-back ends at `now`, by default at `instant`. A broken plan decides nothing.
+    A broken plan decides nothing.
     """
-    plan, now = row.plan, instant if now is None else max(now, instant)
+    plan = row.plan
     if isinstance(plan, Broken):
         return Recorded()
     plan = closing(connection, plan, row.small_app_id)
     recorded, state = Recorded(), state_of(row, plan)
-    for decision in forecast(connection, state, (row.watermark, instant, now)):
+    for decision in forecast(connection, state, row.watermark, now):
         recorded += record(connection, [Decided(state.action, plan, decision)])
     return recorded
 
@@ -113,15 +108,11 @@ def revise(
     row: sa.Row[Any],
     columns: Mapping[str, Any],
     plan: Plan,
-    instant: datetime,
-    now: datetime | None = None,
+    now: datetime,
 ) -> Recorded:
-    """Decide a locked action up to `instant`, then make `columns` and `plan` its next revision.
-
-    The look-back ends at `now`, by default at `instant`. A quarantined action was decided before.
-    """
-    following, recorded = conclude(connection, row, columns, plan, instant, now)
-    begin_all(connection, [following], instant)
+    """Decide a locked action up to `now`, then make `columns` and `plan` its next revision."""
+    following, recorded = conclude(connection, row, columns, plan, now)
+    begin_all(connection, [following], now)
     return recorded
 
 
@@ -130,28 +121,29 @@ def conclude(
     row: sa.Row[Any],
     columns: Mapping[str, Any],
     plan: Plan,
-    instant: datetime,
-    now: datetime | None = None,
+    now: datetime,
 ) -> tuple[Next, Recorded]:
-    """Decide a locked action up to `instant`; return its next revision, which is not stored yet."""
-    row = not_ahead(connection, row, instant)
-    recorded = Recorded() if row.set_aside else decide_until(connection, row, instant, now)
-    effective_from = instant
+    """Decide a locked action up to `now`; return its next revision, which is not stored yet.
+
+    One that is quarantined has nothing due.
+    """
+    row = not_ahead(connection, row, now)
+    recorded = Recorded() if row.set_aside else decide_until(connection, row, now)
+    effective_from = now
     if goes_on(row, plan):
-        on_its_way = on_its_way_since(connection, state_of(row, row.plan), now or instant)
-        effective_from = min(instant, on_its_way)
+        effective_from = min(now, on_its_way_since(connection, state_of(row, row.plan), now))
     return Next(row, columns, plan, effective_from), recorded
 
 
-def begin_all(connection: sa.Connection, some: Sequence[Next], instant: datetime) -> None:
-    """Store revisions of actions that were decided up to `instant`, where they begin."""
+def begin_all(connection: sa.Connection, some: Sequence[Next], now: datetime) -> None:
+    """Store revisions of actions that were decided up to `now`, where they begin."""
     made = {one.row.action_uid: {**one.columns, "number": one.row.revision + 1} for one in some}
-    actions.replace_all(connection, made, instant)
-    first = next_of(connection, {one.row.action_uid: one.plan for one in some}, instant)
+    actions.replace_all(connection, made, now)
+    first = next_of(connection, {one.row.action_uid: one.plan for one in some}, now)
     starts = {
         uid: Start(one.effective_from, first[uid]) for uid, one in zip(made, some, strict=True)
     }
-    cursors.restart(connection, starts, instant)
+    cursors.restart(connection, starts, now)
 
 
 def next_of(

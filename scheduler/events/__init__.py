@@ -29,15 +29,15 @@ class Watched:
     window: EventWindow
 
 
-def watched_of(state: State, until: datetime, now: datetime, decided: datetime | None) -> Watched:
-    """Return an event action with its window up to `until`; events are decided up to `decided`.
+def watched_of(state: State, now: datetime, decided: datetime | None) -> Watched:
+    """Return an event action with its window up to `now`; events are decided up to `decided`.
 
     Raises ValueError for a plan without an event.
     """
     rule = state.plan.on_event
     if rule is None:
         raise ValueError("the plan of this event action has no event; apply its document again")
-    window = event_window(state.plan, (state.effective_from, until, now), decided)
+    window = event_window(state.plan, state.effective_from, now, decided)
     return Watched(state.action, state.plan, rule, window)
 
 

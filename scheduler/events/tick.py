@@ -129,7 +129,7 @@ class EventTick:
             action = ActionRef(row.uid, row.small_app_id, row.name, row.revision)
             try:
                 state = State(action, sound(row.plan), row.effective_from)
-                found.append(watched_of(state, self.now, self.now, decided))
+                found.append(watched_of(state, self.now, decided))
             except Exception as error:  # one broken action must not stop the others
                 self._set_aside(action, error)
         return found

@@ -190,8 +190,8 @@ def _not_decided(plan: Plan, asked: Question) -> Explanation:
     instant = asked.instant
     if instant > asked.now:
         return asked.answer(NOT_DUE_YET, f"due in {span_in_words(instant - asked.now)}")
-    window = (asked.known.action["watermark"], asked.now, asked.now)
-    foreseen = forecast(asked.connection, asked.state(plan), window)
+    since = asked.known.action["watermark"]
+    foreseen = forecast(asked.connection, asked.state(plan), since, asked.now)
     decision = next((one for one in foreseen if instant <= one.watermark), None)
     is_due = decision is not None and instant in decision.due_at
     uid = asked.known.action["uid"]

@@ -50,11 +50,11 @@ def of_event(asked: Question, plan: Plan) -> Explanation:
     return asked.answer(UNDECIDED, f"is due for {users}, {fate}: {sends_again(asked.status())}")
 
 
-def _now_and_decided(asked: Question) -> tuple[datetime, datetime, datetime | None]:
-    """Return the end of the window of the next tick, its `now`, and what is decided already."""
+def _now_and_decided(asked: Question) -> tuple[datetime, datetime | None]:
+    """Return the `now` of the next tick, and up to when events are decided already."""
     decided = facts.instant_fact(asked.connection, facts.EVENTS_DECIDED)
     now = asked.now if decided is None else max(asked.now, decided)
-    return now, now, decided
+    return now, decided
 
 
 def _decided(

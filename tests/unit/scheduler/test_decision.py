@@ -364,10 +364,9 @@ def test_events_are_decided_alike_however_they_are_read(
 
 def test_after_a_downtime_only_the_look_back_is_in_time() -> None:
     plan = make_plan(make_rule(on="order.paid"))
-    asked = (SEVEN - DAY, SEVEN, SEVEN)
 
     never, regular, down = (
-        event_window(plan, asked, decided)
+        event_window(plan, SEVEN - DAY, SEVEN, decided)
         for decided in (None, SEVEN - 2 * MINUTE, SEVEN - 2 * MINUTE - SECOND)
     )
 
