@@ -17,7 +17,6 @@ from benchmarks.harness import Database, Figure, Sizes, Stack, Stopwatch, main, 
 from models.store.notices.alerting import NO_ALERTS
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
-from tasks.built_in import built_in_steps
 
 # The phases of a tick: their functions, by file and name.
 PHASES = {
@@ -101,7 +100,7 @@ def one_tick(
     release(database.engine, uids, database.now)
     watch, sweeper = Stopwatch(), Sweeper(LEASE, NO_ALERTS)
     with watch.running():
-        report = run(lambda: tick(database.engine, database.now, sweeper, steps=built_in_steps()))
+        report = run(lambda: tick(database.engine, database.now, sweeper))
     with stack.broker.client() as client:
         assert (report.recorded, report.sent, client.llen(QUEUE)) == (due, due, due)
     then()

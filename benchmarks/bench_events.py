@@ -86,7 +86,6 @@ def _filled(stack: Stack, sizes: Sizes) -> Database:
         database.engine,
         database.clock(),
         Sweeper(timedelta(seconds=45), NO_ALERTS),
-        steps=built_in_steps(),
     )
     with database.engine.begin() as connection:
         began = database.now - DAY
@@ -120,7 +119,7 @@ def _users(
 def _one_tick(database: Database, due: int) -> Stopwatch:
     watch, sweeper = Stopwatch(), Sweeper(timedelta(seconds=45), NO_ALERTS)
     with watch.running():
-        report: TickReport = tick(database.engine, database.now, sweeper, steps=built_in_steps())
+        report: TickReport = tick(database.engine, database.now, sweeper)
     assert (report.recorded, report.sent, report.missed) == (due, due, 0), report
     return watch
 

@@ -21,7 +21,6 @@ from models.store.scope import Scope
 from runtime.database import reading
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
-from tasks.built_in import built_in_steps
 from tasks.execute import run_attempt
 from tasks.registry import registry_of
 
@@ -109,7 +108,7 @@ def _ms(act: Callable[[], Any]) -> float:
 
 
 def _tick(database: Database) -> Any:
-    return tick(database.engine, database.now, Sweeper(LEASE, NO_ALERTS), steps=built_in_steps())
+    return tick(database.engine, database.now, Sweeper(LEASE, NO_ALERTS))
 
 
 def _busy_tick(stack: Stack, database: Database, due: int) -> float:

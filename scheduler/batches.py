@@ -8,7 +8,6 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from minutebook.steps import Steps
 from models.action.plan import NOTHING_PLANNED, Broken, Plan, sound
 from models.parsing import Calendars
 from models.store.actions import cursors
@@ -46,7 +45,6 @@ class Batches:
     engine: sa.Engine
     now: datetime
     batch_size: int
-    steps: Steps
     is_outdated: Callable[[sa.Connection], bool]
     take: Callable[[Recorded], None]
     decided: int = 0

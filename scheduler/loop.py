@@ -117,7 +117,7 @@ class Daemon:
     def tick_once(self, at: datetime | None = None) -> TickReport:
         """Tick once with `at` as `now` (default: the database's clock) and store the report."""
         how = self.settings.scheduler
-        given = (self.sweeper, self.steps, how.batch_size, how.longest_gap)
+        given = (self.sweeper, how.batch_size, how.longest_gap)
         report = tick(self.engine, at, *given)
         if self.machine_clock.is_off:
             report.clock_skew_s = self.machine_clock.skew_s

@@ -7,7 +7,6 @@ from typing import Any
 import sqlalchemy as sa
 
 from broker.sending import send_reserved
-from minutebook.steps import Steps
 from models.errors import BrokerUnavailable
 from models.store import ticks
 from models.store.tick_work import Found, Repairs
@@ -30,15 +29,14 @@ def tick(
     engine: sa.Engine,
     now: datetime | None,
     sweeper: Sweeper,
-    steps: Steps,
     batch_size: int = 1000,
     longest_gap: timedelta = LONGEST_GAP,
 ) -> "TickReport":
     """Decide everything due up to `now` (aware UTC), send it, repair, and return what was done.
 
-    If `now` is None, the database's clock decides. Edits by plain SQL are read with `steps`. After
-    a gap of more than `longest_gap`, the report counts what was due meanwhile. Raises SQLAlchemy's
-    errors if the database is unavailable; committed work stays.
+    If `now` is None, the database's clock decides. After a gap of more than `longest_gap`, the
+    report counts what was due meanwhile. Raises SQLAlchemy's errors if the database is unavailable;
+    committed work stays.
     """
     started = monotonic()
     found = look(engine, now, sweeper, longest_gap)
@@ -47,7 +45,7 @@ def tick(
         sweeper.distrust()
     one = Tick(engine, report)
     one.look_at_broker(found)
-    one.decide_if_due(found, steps, batch_size)
+    one.decide_if_due(found, batch_size)
     if monotonic() - started > sweeper.lease.total_seconds() / 4:
         # The database may have blocked meanwhile, and with it the workers' heartbeats.
         sweeper.distrust()
@@ -123,12 +121,12 @@ class Tick:
         except BrokerUnavailable as error:
             self.report.broker_error = str(error)
 
-    def decide_if_due(self, found: Found, steps: Steps, batch_size: int) -> None:
+    def decide_if_due(self, found: Found, batch_size: int) -> None:
         """Decide what was found, unless a newer release decides in this database."""
         report = self.report
         report.older_release = why_not_decide(self.engine, *found.release)
         if found.has_due and report.older_release is None:
-            self.decide_by_clock(steps, batch_size)
+            self.decide_by_clock(batch_size)
         if found.has_events and report.older_release is None:
             self.decide_events()
         if report.older_release is not None:
@@ -136,9 +134,9 @@ class Tick:
                 "older_release", "this daemon decides nothing: {error}", report.older_release
             )
 
-    def decide_by_clock(self, steps: Steps, batch_size: int) -> None:
+    def decide_by_clock(self, batch_size: int) -> None:
         """Decide, record and send what is due by the clock."""
-        given = (self.engine, self.report.now, batch_size, steps, self._is_outdated, self._take)
+        given = (self.engine, self.report.now, batch_size, self._is_outdated, self._take)
         batches = Batches(*given)
         batches.decide_all()
         self.report.decided = batches.decided

@@ -16,7 +16,7 @@ from scheduler.changes.change import Changed
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
 from tests.celery_messages import celery_action, celery_messages
-from tests.factories import STEPS, make_action, make_operation, row_of, rows_of, update_operation
+from tests.factories import make_action, make_operation, row_of, rows_of, update_operation
 from tests.servers import Broker
 from views.doctor.celery import check_broker
 
@@ -57,7 +57,7 @@ def due(engine: sa.Engine, its: Settings) -> tuple[Changed, Changed]:
 
 
 def run_tick(engine: sa.Engine) -> TickReport:
-    return tick(engine, NOON, Sweeper(timedelta(seconds=45), NO_ALERTS), steps=STEPS)
+    return tick(engine, NOON, Sweeper(timedelta(seconds=45), NO_ALERTS))
 
 
 def test_a_task_goes_to_the_application_s_own_broker(

@@ -49,7 +49,7 @@ from tests.celery_messages import (
     celery_messages,
     follow_by_name,
 )
-from tests.factories import STEPS, author, make_operation, row_of, rows_of, update_operation
+from tests.factories import author, make_operation, row_of, rows_of, update_operation
 from tests.servers import Broker
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
@@ -70,7 +70,7 @@ BACKFILL = UUID(int=1)
 
 
 def run_tick(engine: sa.Engine, now: datetime = NOON) -> TickReport:
-    return tick(engine, now, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
+    return tick(engine, now, Sweeper(LEASE, NO_ALERTS))
 
 
 def sweep(engine: sa.Engine) -> None:

@@ -63,7 +63,7 @@ def test_the_owner_migrates_and_the_service_ticks_without_any_other_right(
     adopt_release(service)
     with service.begin() as connection:
         cursors.reschedule(connection, 1, None)
-    report = tick(service, None, Sweeper(LEASE, NO_ALERTS), built_in_steps())
+    report = tick(service, None, Sweeper(LEASE, NO_ALERTS))
 
     assert report.decided == 1
     with service.connect() as connection:

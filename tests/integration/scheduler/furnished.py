@@ -33,7 +33,7 @@ from tasks.step_context import WorkContext
 from tasks.steps.maintenance.work import run as maintain
 from tests.attempts import claim, end
 from tests.celery_messages import celery_action
-from tests.factories import DEFAULT_APP, STEPS, installation_on, make_action
+from tests.factories import DEFAULT_APP, installation_on, make_action
 from tests.integration.data.steps.conftest import Progress
 from tests.integration.scheduler.rubbish import Cell, Key, cells_of, write
 from tests.statements import executed
@@ -191,7 +191,7 @@ class Furnished:
         sweeper = Sweeper(LEASE, NO_ALERTS)
         # As after a lease in which all was well.
         sweeper._trusted_from = 0.0
-        report = tick(self.engine, NOON, sweeper, steps=STEPS)
+        report = tick(self.engine, NOON, sweeper)
         assert report.broker_error is None
         assert not self.given_up.found, self.given_up.found[0]
         self._run_healthy()

@@ -21,7 +21,7 @@ from scheduler.changes import change, deletion, editing
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.attempts import claim, end
-from tests.factories import STEPS, author, make_document
+from tests.factories import author, make_document
 from tests.integration.scheduler import oracle
 from tests.integration.scheduler.oracle import (
     AFTER,
@@ -169,7 +169,7 @@ class Year:
     def tick(self, now: datetime) -> None:
         """Tick, and let a worker work now and then."""
         self.clock.set(now)
-        report = tick(self.engine, None, self.sweeper, steps=STEPS)
+        report = tick(self.engine, None, self.sweeper)
         for action in self.lived.values():
             action.decide(now)
         if report.downtime is not None:

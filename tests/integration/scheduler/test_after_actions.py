@@ -34,7 +34,6 @@ from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.attempts import claim, end
 from tests.factories import (
-    STEPS,
     author,
     make_action,
     make_app,
@@ -63,7 +62,7 @@ def clock(engine: sa.Engine) -> VirtualClock:
 
 def run_tick(engine: sa.Engine, clock: VirtualClock, now: datetime) -> None:
     clock.set(now)
-    tick(engine, None, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
+    tick(engine, None, Sweeper(LEASE, NO_ALERTS))
 
 
 def first(engine: sa.Engine, **changes: Any) -> Changed:

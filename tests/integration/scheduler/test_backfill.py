@@ -39,7 +39,6 @@ from scheduler.tick import tick
 from tasks import backfill as filling
 from tests.attempts import claim, end
 from tests.factories import (
-    STEPS,
     author,
     make_action,
     make_document,
@@ -283,10 +282,10 @@ def test_a_worker_is_asked_at_once_and_by_the_sweep_when_nobody_comes(
     with reading(engine) as connection:
         now = read_clock(connection)
 
-    tick(engine, now, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
+    tick(engine, now, Sweeper(LEASE, NO_ALERTS))
     still = broker.messages("default")
     age(engine, id)
-    tick(engine, now, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
+    tick(engine, now, Sweeper(LEASE, NO_ALERTS))
 
     assert asked == still == [(str(id), 1)]
     assert broker.messages("default") == [(str(id), 1)] * 2
@@ -310,7 +309,7 @@ def test_with_the_broker_away_the_daemon_asks_later(engine: sa.Engine, broker: B
     age(engine, id)
     with reading(engine) as connection:
         now = read_clock(connection)
-    tick(engine, now, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
+    tick(engine, now, Sweeper(LEASE, NO_ALERTS))
 
     assert sent.error is not None
     assert broker.messages("default") == [(str(id), 1)]
@@ -373,7 +372,7 @@ def test_after_a_clock_that_was_ahead_a_backfill_does_not_wait_for_its_instants(
         connection.execute(sa.update(backfills_table).values(not_before=year))
         facts.set_fact(connection, facts.LAST_NOW, year.isoformat())
 
-    tick(engine, None, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
+    tick(engine, None, Sweeper(LEASE, NO_ALERTS))
 
     assert broker.messages("default") == [(str(id), 1)] * 2
 
@@ -473,7 +472,7 @@ def make_slept(engine: sa.Engine, hours: int) -> tuple[Changed, datetime]:
     """Return an hourly action whose daemon slept so many hours, and the first one it missed."""
     first = hour_of(engine, hours)
     action = make_hourly(engine, since=first - MINUTE)
-    tick(engine, first + hours * HOUR + 10 * MINUTE, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
+    tick(engine, first + hours * HOUR + 10 * MINUTE, Sweeper(LEASE, NO_ALERTS))
     return action, first
 
 
@@ -519,7 +518,7 @@ def test_what_was_filled_before_the_daemon_came_is_not_missed(engine: sa.Engine)
     action = make_hourly(engine, since=first - MINUTE)
     fill(engine, wanted(action, first, first + 4 * HOUR))
 
-    tick(engine, first + 30 * HOUR + 10 * MINUTE, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
+    tick(engine, first + 30 * HOUR + 10 * MINUTE, Sweeper(LEASE, NO_ALERTS))
 
     assert Counter(missed_of(engine, action).values()) == {"queued": 5, "span": 16, "missed": 10}
 
@@ -540,7 +539,7 @@ def test_the_schedule_and_a_backfill_take_turns_and_each_runs_in_order(
     order: list[datetime] = []
     running: list[Claim] = []
     for minute in range(1, 9):
-        tick(engine, now + minute * MINUTE, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
+        tick(engine, now + minute * MINUTE, Sweeper(LEASE, NO_ALERTS))
         order += finish(engine, [*running, *take_messages(engine, broker)])
         running = take_messages(engine, broker)
     order += [*finish(engine, running), *run_all(engine, broker)]

@@ -28,7 +28,6 @@ from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.celery_messages import allowing
 from tests.factories import (
-    STEPS,
     author,
     claimed,
     make_action,
@@ -163,8 +162,8 @@ def broken(engine: sa.Engine) -> Changed:
 
 
 def test_a_broken_plan_stops_no_other_action(engine: sa.Engine, broken: Changed) -> None:
-    first = tick(engine, NOON, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
-    second = tick(engine, NOON + MINUTE, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
+    first = tick(engine, NOON, Sweeper(LEASE, NO_ALERTS))
+    second = tick(engine, NOON + MINUTE, Sweeper(LEASE, NO_ALERTS))
 
     assert (first.recorded, first.set_aside, second.recorded) == (1, 1, 1)
     with reading(engine) as connection:
@@ -177,7 +176,7 @@ def test_a_broken_action_is_paused_repaired_and_deleted(
     engine: sa.Engine, broken: Changed, ticked: bool
 ) -> None:
     if ticked:
-        tick(engine, NOON, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
+        tick(engine, NOON, Sweeper(LEASE, NO_ALERTS))
 
     editing.set_active(engine, broken.uid, active=False, author=author())
     paused = _standing(engine, broken)

@@ -18,7 +18,6 @@ from scheduler.explain import explain
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
 from tests.factories import (
-    STEPS,
     author,
     cursor_of,
     installation_on,
@@ -53,7 +52,7 @@ def holds(engine: sa.Engine, *dates: str) -> None:
 
 
 def run_tick(engine: sa.Engine, now: datetime) -> TickReport:
-    return tick(engine, now, Sweeper(LEASE, NO_ALERTS), STEPS)
+    return tick(engine, now, Sweeper(LEASE, NO_ALERTS))
 
 
 def occurrences(engine: sa.Engine, action: Changed) -> list[datetime]:

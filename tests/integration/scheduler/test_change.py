@@ -72,10 +72,10 @@ def test_a_change_behind_what_is_decided_gives_no_occurrence_a_second_outcome(
 ) -> None:
     now = clock(engine).replace(second=0, microsecond=0)
     action = make_action(engine, since=now)
-    tick(engine, now + 60 * MINUTE, Sweeper(MINUTE, NO_ALERTS), steps=STEPS)
+    tick(engine, now + 60 * MINUTE, Sweeper(MINUTE, NO_ALERTS))
 
     apply_all(engine, [make_document(policy={"overlap": "queue"})], author())
-    tick(engine, now + 120 * MINUTE, Sweeper(MINUTE, NO_ALERTS), steps=STEPS)
+    tick(engine, now + 120 * MINUTE, Sweeper(MINUTE, NO_ALERTS))
 
     spans = spans_of(engine)
     assert len(rows_of(engine, action)) + sum(count for _, count in spans) == 120
@@ -90,7 +90,7 @@ def test_a_new_rule_never_runs_the_past(engine: sa.Engine) -> None:
 
     apply_all(engine, [make_document()], author())
     edited_at = cursor_of(engine, action)["watermark"]
-    tick(engine, edited_at + timedelta(milliseconds=1), Sweeper(MINUTE, NO_ALERTS), steps=STEPS)
+    tick(engine, edited_at + timedelta(milliseconds=1), Sweeper(MINUTE, NO_ALERTS))
 
     assert rows_of(engine, action) == []
 
@@ -101,7 +101,7 @@ def test_pausing_decides_what_was_due_and_resuming_catches_nothing_up(engine: sa
 
     editing.set_active(engine, action.uid, active=False, author=author())
     recorded = len(rows_of(engine, action))
-    tick(engine, clock(engine) + timedelta(hours=1), Sweeper(MINUTE, NO_ALERTS), steps=STEPS)
+    tick(engine, clock(engine) + timedelta(hours=1), Sweeper(MINUTE, NO_ALERTS))
     paused = len(rows_of(engine, action))
 
     assert recorded >= 1
@@ -109,7 +109,7 @@ def test_pausing_decides_what_was_due_and_resuming_catches_nothing_up(engine: sa
     assert cursor_of(engine, action)["next_occurrence_at"] is None
 
     editing.set_active(engine, action.uid, active=True, author=author())
-    tick(engine, clock(engine), Sweeper(MINUTE, NO_ALERTS), steps=STEPS)
+    tick(engine, clock(engine), Sweeper(MINUTE, NO_ALERTS))
     assert len(rows_of(engine, action)) == recorded
 
 
@@ -476,12 +476,12 @@ def test_what_is_stored_has_the_next_occurrence_that_a_tick_computes(
     """No tick decides it before; a tick that does so at once computes the same."""
     action = make_action(engine, when=when, **more)
     stored = cursor_of(engine, action)
-    before = tick(engine, stored["watermark"], Sweeper(MINUTE, NO_ALERTS), STEPS)
+    before = tick(engine, stored["watermark"], Sweeper(MINUTE, NO_ALERTS))
     apply_all(engine, [make_document(when=when, description="changed", **more)], author())
     edited = cursor_of(engine, action)
     with engine.begin() as connection:
         cursors.reschedule(connection, 10, None)
-    after = tick(engine, edited["watermark"], Sweeper(MINUTE, NO_ALERTS), STEPS)
+    after = tick(engine, edited["watermark"], Sweeper(MINUTE, NO_ALERTS))
 
     is_due = "on" not in when and not more
     assert before.decided == 0

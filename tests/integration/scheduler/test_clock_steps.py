@@ -33,7 +33,6 @@ from scheduler.occurrence import occurrences_between
 from scheduler.sweep import Sweeper
 from scheduler.tick import Tick, TickReport, tick
 from tests.factories import (
-    STEPS,
     author,
     cursor_of,
     make_action,
@@ -70,7 +69,7 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run_tick(engine: sa.Engine, clock: VirtualClock, now: datetime) -> TickReport:
     clock.set(now)
-    return tick(engine, None, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
+    return tick(engine, None, Sweeper(LEASE, NO_ALERTS))
 
 
 def verdict(engine: sa.Engine, settings: Settings, action: Changed, at: datetime) -> str:
@@ -220,7 +219,7 @@ def test_a_tick_that_began_by_a_wrong_clock_decides_nothing_while_others_wind_ba
     make_action(engine, name="as of the wrong clock", when=EVERY_MINUTE)
     run_tick(engine, clock, SEVEN + DAY + MINUTE)
 
-    with interrupted(engine, partial(begun.decide_by_clock, STEPS, 100)):
+    with interrupted(engine, partial(begun.decide_by_clock, 100)):
         run_tick(engine, clock, SEVEN + MINUTE)
 
     assert begun.report.decided == 0
@@ -514,7 +513,7 @@ def test_a_tick_that_began_by_a_wrong_clock_decides_nothing_after_it_was_set_rig
     begun = Tick(engine, TickReport(found.now))
     run_tick(engine, clock, SEVEN + MINUTE)
 
-    begun.decide_by_clock(STEPS, 100)
+    begun.decide_by_clock(100)
 
     assert begun.report.decided == 0
     assert cursor_of(engine, action)["watermark"] == SEVEN + MINUTE

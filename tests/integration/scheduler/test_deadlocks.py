@@ -13,7 +13,7 @@ from models.store.notices.alerting import NO_ALERTS
 from scheduler.changes import change
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
-from tests.factories import STEPS, author, make_action, make_document, rows_of
+from tests.factories import author, make_action, make_document, rows_of
 from tests.virtual_clock import VirtualClock
 
 SEVEN = datetime(2027, 1, 4, 7, 0, tzinfo=UTC)
@@ -38,7 +38,7 @@ def test_ticks_and_changes_that_need_the_same_rows_all_end(engine: sa.Engine) ->
 
     def ticks() -> None:
         while not is_over.is_set():
-            tick(engine, None, Sweeper(timedelta(seconds=45), NO_ALERTS), steps=STEPS)
+            tick(engine, None, Sweeper(timedelta(seconds=45), NO_ALERTS))
 
     def ends(act: Callable[[], None]) -> None:
         try:

@@ -149,7 +149,7 @@ def test_a_machine_that_slept_at_four_is_maintained_when_it_wakes_up(engine: sa.
     (action,) = maintenance_of(engine)
     four = (action["created_at"] + timedelta(days=1)).replace(hour=4, minute=0, second=0)
 
-    tick(engine, four + timedelta(hours=9), Sweeper(timedelta(seconds=45), NO_ALERTS), steps=STEPS)
+    tick(engine, four + timedelta(hours=9), Sweeper(timedelta(seconds=45), NO_ALERTS))
 
     with reading(engine) as connection:
         rows = connection.execute(sa.select(operations)).all()

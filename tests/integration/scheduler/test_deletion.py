@@ -270,7 +270,7 @@ def test_the_tick_goes_on_while_many_are_deleted(
     deleter = Thread(target=delete_all, args=(engine, author(), "many"))
     deleter.start()
 
-    tick(engine, now, Sweeper(timedelta(seconds=45), NO_ALERTS), steps=STEPS)
+    tick(engine, now, Sweeper(timedelta(seconds=45), NO_ALERTS))
     deleter.join()
 
     assert left(engine) == ["action 0"]

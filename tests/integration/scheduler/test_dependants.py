@@ -22,7 +22,7 @@ from scheduler.on_demand.manual import run_now
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.attempts import claim, end
-from tests.factories import STEPS, author, make_action, make_operation, rows_of
+from tests.factories import author, make_action, make_operation, rows_of
 from tests.integration.scheduler.test_events import make_user
 from tests.servers import Broker
 from tests.virtual_clock import VirtualClock
@@ -73,7 +73,7 @@ def clock(engine: sa.Engine) -> VirtualClock:
 
 def next_tick(engine: sa.Engine, clock: VirtualClock) -> None:
     clock.set(NOON + MINUTE)
-    tick(engine, None, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
+    tick(engine, None, Sweeper(LEASE, NO_ALERTS))
 
 
 def test_a_chain_goes_on_without_a_tick(engine: sa.Engine, broker: Broker) -> None:

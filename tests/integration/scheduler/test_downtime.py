@@ -36,7 +36,7 @@ EVERY_MINUTE = {"cron_rule": "* * * * *", "timezone": "UTC"}
 
 
 def run_tick(engine: sa.Engine, now: datetime) -> TickReport:
-    return tick(engine, now, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
+    return tick(engine, now, Sweeper(LEASE, NO_ALERTS))
 
 
 def in_tables(engine: sa.Engine) -> tuple[int, int, int]:
@@ -96,7 +96,6 @@ def test_a_shorter_tick_notices_a_shorter_downtime(engine: sa.Engine) -> None:
         NOON + timedelta(seconds=15),
         Sweeper(LEASE, NO_ALERTS),
         longest_gap=timedelta(seconds=10),
-        steps=STEPS,
     )
 
     assert report.downtime is not None
@@ -121,7 +120,7 @@ def test_batches_and_two_daemons_make_one_downtime(engine: sa.Engine) -> None:
     run_tick(engine, now)
 
     def wake_up(_: int) -> TickReport:
-        return tick(engine, now + 20 * MINUTE, Sweeper(LEASE, NO_ALERTS), batch_size=7, steps=STEPS)
+        return tick(engine, now + 20 * MINUTE, Sweeper(LEASE, NO_ALERTS), batch_size=7)
 
     with ThreadPoolExecutor(2) as pool:
         reports = list(pool.map(wake_up, range(2)))

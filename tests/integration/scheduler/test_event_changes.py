@@ -20,7 +20,7 @@ from scheduler.changes.editing import set_active
 from scheduler.explain import Explanation, explain
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
-from tests.factories import STEPS, author, make_action, make_document, rows_of
+from tests.factories import author, make_action, make_document, rows_of
 from tests.virtual_clock import VirtualClock
 
 NOON = datetime(2027, 1, 4, 11, 40, tzinfo=UTC)
@@ -47,7 +47,7 @@ def clock(engine: sa.Engine) -> VirtualClock:
 
 def run_tick(engine: sa.Engine, clock: VirtualClock, now: datetime) -> None:
     clock.set(now)
-    tick(engine, None, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
+    tick(engine, None, Sweeper(LEASE, NO_ALERTS))
 
 
 def become_known(engine: sa.Engine, at: datetime) -> None:

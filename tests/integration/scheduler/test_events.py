@@ -42,7 +42,6 @@ from scheduler.sweep import Sweeper
 from scheduler.tick import Tick, TickReport, tick
 from tests.factories import (
     DEFAULT_APP,
-    STEPS,
     author,
     cursor_of,
     make_action,
@@ -61,7 +60,7 @@ WEEK_AFTER = {"after": "instance.user.last_seen", "delay": "P7DT30S"}
 
 
 def run_tick(engine: sa.Engine, now: datetime) -> TickReport:
-    return tick(engine, now, Sweeper(timedelta(seconds=45), NO_ALERTS), steps=STEPS)
+    return tick(engine, now, Sweeper(timedelta(seconds=45), NO_ALERTS))
 
 
 def make_user(engine: sa.Engine, id: str, **values: Any) -> None:
@@ -337,7 +336,7 @@ def test_events_of_a_tick_that_began_by_a_wrong_clock_are_left_to_the_right_one(
         begun.decide_events()
     with reading(engine) as connection:
         decided = facts.instant_fact(connection, facts.EVENTS_DECIDED)
-    right = tick(engine, None, sweeper, steps=STEPS)
+    right = tick(engine, None, sweeper)
 
     assert (begun.report.missed, decided) == (0, NOW - DAY)
     assert right.missed == 1

@@ -25,7 +25,6 @@ from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.attempts import claim, end
 from tests.factories import (
-    STEPS,
     author,
     make_action,
     make_document,
@@ -158,7 +157,7 @@ def test_an_instant_that_came_without_a_tick_is_undecided(engine: sa.Engine, why
 
 def test_one_that_waits_without_a_worker_says_which_queue(engine: sa.Engine, why: Why) -> None:
     action = make_weekly(engine)
-    tick(engine, SEVEN, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
+    tick(engine, SEVEN, Sweeper(LEASE, NO_ALERTS))
 
     found = why(action, SEVEN)
 
@@ -243,7 +242,7 @@ def test_one_that_ended_tells_how(engine: sa.Engine, why: Why, ending: Outcome, 
 
 def test_a_missed_one_tells_why(engine: sa.Engine, why: Why) -> None:
     action = make_weekly(engine)
-    tick(engine, SEVEN + timedelta(minutes=6), Sweeper(LEASE, NO_ALERTS), steps=STEPS)
+    tick(engine, SEVEN + timedelta(minutes=6), Sweeper(LEASE, NO_ALERTS))
 
     found = why(action, SEVEN)
 
@@ -253,7 +252,7 @@ def test_a_missed_one_tells_why(engine: sa.Engine, why: Why) -> None:
 
 def test_one_in_a_missed_span_tells_the_span(engine: sa.Engine, why: Why) -> None:
     action = make_weekly(engine)
-    tick(engine, SEVEN + 20 * WEEK + timedelta(hours=1), Sweeper(LEASE, NO_ALERTS), steps=STEPS)
+    tick(engine, SEVEN + 20 * WEEK + timedelta(hours=1), Sweeper(LEASE, NO_ALERTS))
 
     found = why(action, SEVEN + WEEK)
 
@@ -289,7 +288,7 @@ def test_one_that_is_set_aside_tells_the_fault(engine: sa.Engine, why: Why) -> N
     with engine.begin() as connection:
         spoil(connection, plan="{}")
         connection.execute(sa.update(action_cursor).values(next_occurrence_at=database_now()))
-    tick(engine, None, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
+    tick(engine, None, Sweeper(LEASE, NO_ALERTS))
 
     found = why(action, datetime(2190, 1, 1, tzinfo=UTC))
 
@@ -315,7 +314,7 @@ def test_a_decided_one_without_a_record_was_pruned_only_beyond_the_retention(
     action = make_action(engine, name="weekly", when=when, since=at - MINUTE)
     with engine.begin() as connection:
         connection.execute(sa.update(revisions).values(effective_from=at - MINUTE))
-    tick(engine, at + timedelta(seconds=30), Sweeper(LEASE, NO_ALERTS), steps=STEPS)
+    tick(engine, at + timedelta(seconds=30), Sweeper(LEASE, NO_ALERTS))
     with engine.begin() as connection:
         connection.execute(sa.delete(operations))
         connection.execute(sa.delete(missed_spans))
@@ -427,7 +426,7 @@ def test_a_naive_instant_is_refused(engine: sa.Engine, why: Why) -> None:
 
 def test_workers_that_stopped_do_not_listen(engine: sa.Engine, why: Why) -> None:
     action = make_weekly(engine)
-    tick(engine, SEVEN, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
+    tick(engine, SEVEN, Sweeper(LEASE, NO_ALERTS))
     with engine.begin() as connection:
         presence.worker_seen(connection, presence.Seen("one", "quick", 1))
         connection.execute(sa.update(workers).values(stopped_at=database_now()))

@@ -19,7 +19,7 @@ from scheduler.changes.plan import plan_changes
 from scheduler.explain import Explanation, explain
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
-from tests.factories import STEPS, author, make_action, make_document, rows_of
+from tests.factories import author, make_action, make_document, rows_of
 from tests.virtual_clock import VirtualClock
 
 MONDAY = datetime(2027, 1, 4, tzinfo=UTC)
@@ -39,7 +39,7 @@ def clock(engine: sa.Engine) -> VirtualClock:
 
 def run_tick(engine: sa.Engine, clock: VirtualClock, now: datetime) -> None:
     clock.set(now)
-    tick(engine, None, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
+    tick(engine, None, Sweeper(LEASE, NO_ALERTS))
 
 
 def why(engine: sa.Engine, settings: Settings, action: Changed, at: datetime) -> Explanation:

@@ -26,7 +26,6 @@ from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
 from tests.attempts import end
 from tests.factories import (
-    STEPS,
     author,
     claimed,
     cursor_of,
@@ -55,7 +54,7 @@ def now(engine: sa.Engine) -> datetime:
 
 
 def run_tick(engine: sa.Engine, now: datetime) -> TickReport:
-    return tick(engine, now, Sweeper(LEASE, NO_ALERTS), STEPS)
+    return tick(engine, now, Sweeper(LEASE, NO_ALERTS))
 
 
 def make(engine: sa.Engine, now: datetime, **changes: Any) -> change.Changed:

@@ -26,7 +26,6 @@ from scheduler.tick import TickReport, tick
 from tests.attempts import claim
 from tests.celery_messages import TASK, allowing, celery_action, celery_messages, follow_by_name
 from tests.factories import (
-    STEPS,
     installation_on,
     make_action,
     make_operation,
@@ -55,7 +54,7 @@ def queued(engine: sa.Engine, sweeper: Sweeper, number: int = 2) -> list[UUID]:
 
 
 def run_tick(engine: sa.Engine, sweeper: Sweeper, minutes: int = 0) -> TickReport:
-    return tick(engine, NOON + minutes * MINUTE, sweeper, steps=STEPS)
+    return tick(engine, NOON + minutes * MINUTE, sweeper)
 
 
 def messages(broker: Broker) -> list[str]:

@@ -22,7 +22,7 @@ from scheduler.changes.change import Changed, create_all
 from scheduler.explain import explain
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
-from tests.factories import STEPS, author, make_action, make_document, rows_of, set_back
+from tests.factories import author, make_action, make_document, rows_of, set_back
 from views.verdict import verdict_in
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
@@ -38,7 +38,7 @@ BACK = NOON + 5 * HOUR + timedelta(seconds=12)
 
 
 def run_tick(engine: sa.Engine, now: datetime) -> TickReport:
-    return tick(engine, now, Sweeper(timedelta(seconds=45), NO_ALERTS), steps=STEPS)
+    return tick(engine, now, Sweeper(timedelta(seconds=45), NO_ALERTS))
 
 
 def use(**changes: Any) -> None:
@@ -221,7 +221,7 @@ def test_batches_and_two_daemons_make_one_digest(engine: sa.Engine) -> None:
 
     def wake_up(_: int) -> TickReport:
         sweeper = Sweeper(timedelta(seconds=45), NO_ALERTS)
-        return tick(engine, BACK, sweeper, batch_size=7, steps=STEPS)
+        return tick(engine, BACK, sweeper, batch_size=7)
 
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(wake_up, range(2)))

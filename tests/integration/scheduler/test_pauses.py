@@ -30,7 +30,6 @@ from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.attempts import claim
 from tests.factories import (
-    STEPS,
     installation_on,
     make_action,
     make_app,
@@ -66,7 +65,7 @@ def clock(engine: sa.Engine) -> datetime:
 
 
 def run_tick(engine: sa.Engine) -> None:
-    tick(engine, None, Sweeper(timedelta(seconds=45), NO_ALERTS), STEPS)
+    tick(engine, None, Sweeper(timedelta(seconds=45), NO_ALERTS))
 
 
 def make_due(engine: sa.Engine, **changes: Any) -> Changed:

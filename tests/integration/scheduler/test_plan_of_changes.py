@@ -17,7 +17,7 @@ from scheduler.changes.change import Change
 from scheduler.changes.plan import PlannedChange, load, plan_changes
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
-from tests.factories import STEPS, author, make_action, make_document, rows_of
+from tests.factories import author, make_action, make_document, rows_of
 from tests.statements import executed
 from tests.virtual_clock import VirtualClock
 
@@ -118,7 +118,7 @@ def test_applying_sends_exactly_what_the_plan_listed(engine: sa.Engine, seed: in
     when = random.choice([HOURLY, {"every": "PT25M"}, {"cron_rule": "*/10 * * * *"}])
     action = make_action(engine, name="one", when=when, policy=policy)
     clock.set(MONDAY + random.randrange(200) * MINUTE)
-    tick(engine, None, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
+    tick(engine, None, Sweeper(LEASE, NO_ALERTS))
     clock.set(clock.now + random.randrange(300) * MINUTE + timedelta(seconds=random.randrange(60)))
     before = {row["id"]: row["state"] for row in rows_of(engine, action)}
     document = make_document(name="one", when=DAILY, policy=policy)
@@ -130,7 +130,7 @@ def test_applying_sends_exactly_what_the_plan_listed(engine: sa.Engine, seed: in
     sent = [row["occurrence_at"] for row in new if row["state"] == "queued"]
     assert list(foreseen.sent) == sent
     clock.set(foreseen.after[0])
-    tick(engine, None, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
+    tick(engine, None, Sweeper(LEASE, NO_ALERTS))
     assert rows_of(engine, action)[-1]["occurrence_at"] == foreseen.after[0]
 
 
@@ -144,7 +144,7 @@ def test_what_was_sent_while_the_clock_was_ahead_is_not_listed(
     sweeper = Sweeper(LEASE, NO_ALERTS)
     for at in (MONDAY + 3 * HOUR, MONDAY + MINUTE):
         clock.set(at)
-        tick(engine, None, sweeper, steps=STEPS)
+        tick(engine, None, sweeper)
     clock.set(MONDAY + 3 * HOUR + MINUTE)
 
     (foreseen,) = plan(engine, make_document(name="one", when=DAILY, policy=policy))

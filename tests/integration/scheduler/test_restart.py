@@ -27,7 +27,6 @@ from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.attempts import end
 from tests.factories import (
-    STEPS,
     author,
     claimed,
     make_action,
@@ -49,7 +48,7 @@ def make_missed(engine: sa.Engine, **changes: Any) -> tuple[Changed, UUID]:
     """Return an action and its operation that was missed: the daemon slept ten minutes too long."""
     when = {"cron_rule": "0 12 4 1 *", "timezone": "UTC"}
     action = make_action(engine, when=when, since=NOON - MINUTE, **changes)
-    tick(engine, NOON + 10 * MINUTE, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
+    tick(engine, NOON + 10 * MINUTE, Sweeper(LEASE, NO_ALERTS))
     [row] = rows_of(engine, action)
     assert row["state"] == "missed"
     return action, row["id"]
@@ -265,7 +264,7 @@ def test_a_retried_one_is_not_overtaken_by_the_schedule(engine: sa.Engine) -> No
     action, id = make_ended(engine, since=NOON)
     retry(engine, id, WHOLE_INSTALLATION, "ann")
 
-    tick(engine, NOON + MINUTE, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
+    tick(engine, NOON + MINUTE, Sweeper(LEASE, NO_ALERTS))
 
     assert [row["state"] for row in rows_of(engine, action)] == ["queued", "queued"]
     assert row_of(engine, id)["state"] == "queued"

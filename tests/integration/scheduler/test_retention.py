@@ -49,13 +49,13 @@ def test_after_pruning_and_a_clock_set_back_nothing_is_sent_a_second_time(
     policy = {"catch_up": catch_up, "look_back": "PT45M", "overlap": "allow"}
     action = make_action(engine, policy=policy, since=now - LIVED * MINUTE)
     for minute in range(LIVED, -1, -3):
-        tick(engine, now - minute * MINUTE, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
+        tick(engine, now - minute * MINUTE, Sweeper(LEASE, NO_ALERTS))
         end_all(engine)
     sent = broker.messages("quick")
     pruned = prune(engine, now)
 
     for minute in range(back, -1, -1):
-        tick(engine, now - minute * MINUTE, Sweeper(LEASE, NO_ALERTS), steps=STEPS)
+        tick(engine, now - minute * MINUTE, Sweeper(LEASE, NO_ALERTS))
         end_all(engine)
 
     again = broker.messages("quick")

@@ -14,7 +14,7 @@ from runtime.config import Settings
 from runtime.database import make_engine
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
-from tests.factories import STEPS, make_action, rows_of
+from tests.factories import make_action, rows_of
 from tests.servers import PostgreSQL
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
@@ -60,11 +60,11 @@ def test_a_missing_right_quarantines_nothing_and_once_given_all_is_sent(
             connection.execute(sa.text(right))
 
     with pytest.raises(sa.exc.ProgrammingError, match="permission denied for table operations"):
-        tick(limited, NOON, Sweeper(MINUTE, NO_ALERTS), STEPS)
+        tick(limited, NOON, Sweeper(MINUTE, NO_ALERTS))
     with engine.begin() as connection:
         quarantined = connection.execute(sa.select(actions.c.set_aside)).scalars().all()
         connection.execute(sa.text(f"GRANT INSERT ON operations TO {role}"))
-    report = tick(limited, NOON, Sweeper(MINUTE, NO_ALERTS), STEPS)
+    report = tick(limited, NOON, Sweeper(MINUTE, NO_ALERTS))
     limited.dispose()
 
     assert set(quarantined) == {None}

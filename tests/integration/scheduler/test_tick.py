@@ -20,7 +20,6 @@ from scheduler.changes import change, editing
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
 from tests.factories import (
-    STEPS,
     author,
     claimed,
     cursor_of,
@@ -44,7 +43,7 @@ LEASE = timedelta(seconds=45)
 
 
 def run_tick(engine: sa.Engine, now: datetime, batch_size: int = 1000) -> TickReport:
-    return tick(engine, now, Sweeper(LEASE, NO_ALERTS), STEPS, batch_size)
+    return tick(engine, now, Sweeper(LEASE, NO_ALERTS), batch_size)
 
 
 def test_an_occurrence_is_recorded_and_sent_under_the_computed_id(

@@ -26,7 +26,7 @@ from scheduler.forecast import coming
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.attempts import claim, end
-from tests.factories import DEFAULT_APP, STEPS, make_action, make_operation, rows_of
+from tests.factories import DEFAULT_APP, make_action, make_operation, rows_of
 from tests.integration.statements import plans
 from tests.integration.statements.acts import assert_indexed
 from tests.integration.statements.conftest import Copies, Filled
@@ -119,7 +119,7 @@ def test_a_tick_with_events_reads_what_is_due(crowd: Filled) -> None:
     sweeper = Sweeper(timedelta(hours=1), NO_ALERTS)
 
     with statements.captured():
-        report = tick(crowd.engine, crowd.now, sweeper, steps=STEPS)
+        report = tick(crowd.engine, crowd.now, sweeper)
 
     assert ACTIONS <= report.recorded <= 8 * ACTIONS
     assert report.missed == 0
@@ -163,7 +163,7 @@ def test_a_claim_about_a_user_reads_that_user(crowd: Filled) -> None:
         since=crowd.now - DAY,
         recipients={"groups": ["shop"]},
     )
-    tick(crowd.engine, crowd.now, Sweeper(MINUTE, NO_ALERTS), steps=STEPS)
+    tick(crowd.engine, crowd.now, Sweeper(MINUTE, NO_ALERTS))
     statements = Statements(crowd.engine)
 
     with statements.captured(), crowd.engine.begin() as connection:

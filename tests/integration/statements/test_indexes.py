@@ -48,7 +48,7 @@ from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tasks import backfill as filling
 from tests.attempts import beat, end
-from tests.factories import STEPS, author, make_action, update_operation
+from tests.factories import author, make_action, update_operation
 from tests.integration.statements.acts import SUCCESS, assert_indexed, claimed, ended, make
 from tests.integration.statements.conftest import ACTIONS, MINUTE, STALE, WAITING, Filled
 from tests.integration.statements.plans import PARTIAL, Statements
@@ -65,7 +65,7 @@ def test_a_tick_with_its_sweep_reads_what_is_due(filled: Filled, statements: Sta
     sweeper._trusted_from = 0.0
 
     with statements.captured():
-        report = tick(filled.engine, filled.now, sweeper, STEPS, BATCH)
+        report = tick(filled.engine, filled.now, sweeper, BATCH)
 
     recorded = report.recorded + report.skipped
     assert (recorded, report.lost, report.released) == (len(filled.due), STALE, WAITING)
@@ -220,7 +220,7 @@ def test_active_backfills_are_found_among_many(filled: Filled, statements: State
     fill_backfills(filled, 20)
 
     with statements.captured():
-        tick(filled.engine, filled.now, Sweeper(LEASE, NO_ALERTS), STEPS, BATCH)
+        tick(filled.engine, filled.now, Sweeper(LEASE, NO_ALERTS), BATCH)
         with filled.engine.begin() as connection:
             left = backfills.reserve_sendable(connection, 100, read_clock(connection))
             backfills.of_action(connection, filled.due[0], 5)
@@ -259,7 +259,7 @@ def test_a_downtime_reads_what_was_recorded_lately(filled: Filled, statements: S
         facts.set_fact(connection, facts.LAST_NOW, down_since.isoformat())
 
     with statements.captured():
-        report = tick(filled.engine, filled.now + MINUTE, Sweeper(LEASE, NO_ALERTS), STEPS, BATCH)
+        report = tick(filled.engine, filled.now + MINUTE, Sweeper(LEASE, NO_ALERTS), BATCH)
 
     assert report.downtime is not None
     # SQLite may also go from action to action, by `operations_of_action`.

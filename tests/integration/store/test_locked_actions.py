@@ -17,7 +17,6 @@ from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.attempts import end
 from tests.factories import (
-    STEPS,
     claimed,
     make_action,
     make_operation,
@@ -80,7 +79,7 @@ def test_the_first_end_of_its_operations_is_written(
 def test_a_tick_records_what_is_due_and_what_it_missed(
     engine: sa.Engine, action: Changed, locked: None
 ) -> None:
-    report = tick(engine, NOON, Sweeper(MINUTE, NO_ALERTS), STEPS)
+    report = tick(engine, NOON, Sweeper(MINUTE, NO_ALERTS))
 
     assert (report.recorded, report.locked) == (1, None)
     assert report.missed > 10
@@ -97,8 +96,8 @@ def test_a_broken_one_is_left_to_the_next_tick(
     with engine.begin() as forgotten:
         row = sa.select(actions.c.uid).where(actions.c.uid == broken.uid)
         forgotten.execute(row.with_for_update())
-        first = tick(engine, NOON, Sweeper(MINUTE, NO_ALERTS), STEPS)
+        first = tick(engine, NOON, Sweeper(MINUTE, NO_ALERTS))
 
-    second = tick(engine, NOON + MINUTE, Sweeper(MINUTE, NO_ALERTS), STEPS)
+    second = tick(engine, NOON + MINUTE, Sweeper(MINUTE, NO_ALERTS))
 
     assert (first.recorded, first.set_aside, second.set_aside) == (1, 0, 1)

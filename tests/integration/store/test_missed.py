@@ -18,7 +18,6 @@ from scheduler.record import ActionRef, operation_row
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
 from tests.factories import (
-    STEPS,
     author,
     caused_by,
     make_action,
@@ -39,7 +38,7 @@ EVERY_MINUTE = {"cron_rule": "* * * * *", "timezone": "UTC"}
 
 
 def run_tick(engine: sa.Engine, now: datetime) -> TickReport:
-    return tick(engine, now, Sweeper(timedelta(seconds=45), NO_ALERTS), steps=STEPS)
+    return tick(engine, now, Sweeper(timedelta(seconds=45), NO_ALERTS))
 
 
 @pytest.fixture

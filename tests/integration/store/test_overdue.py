@@ -25,7 +25,6 @@ from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.attempts import claim, end
 from tests.factories import (
-    STEPS,
     author,
     cursor_of,
     make_action,
@@ -178,7 +177,7 @@ def tick_each_minute(engine: sa.Engine, action: Changed, minutes: int) -> None:
     start = cursor_of(engine, action)["watermark"].replace(second=0, microsecond=0)
     sweeper = Sweeper(MINUTE, SOON)
     for minute in range(1, minutes + 1):
-        tick(engine, start + minute * MINUTE, sweeper, steps=STEPS)
+        tick(engine, start + minute * MINUTE, sweeper)
         for row in rows_of(engine, action):
             older = {"recorded_at": row["recorded_at"] - MINUTE}
             if row["finished_at"] is not None:
@@ -233,8 +232,8 @@ def test_what_is_overtaken_while_one_runs_for_long_is_not_overdue(
 def test_a_tick_finds_it_and_sends_the_alert(engine: sa.Engine) -> None:
     make_waiting(engine)
 
-    report = tick(engine, None, Sweeper(MINUTE, OPS), steps=STEPS)
-    again = tick(engine, None, Sweeper(MINUTE, OPS), steps=STEPS)
+    report = tick(engine, None, Sweeper(MINUTE, OPS))
+    again = tick(engine, None, Sweeper(MINUTE, OPS))
 
     assert (report.overdue, report.notices) == (1, 1)
     assert (again.overdue, again.notices) == (0, 0)

@@ -27,7 +27,7 @@ from tasks.notices import link_of
 from tasks.notices.channel import Message, send, with_incident
 from tasks.notices.undelivered import Undelivered
 from tests.celery_messages import allowing, celery_action
-from tests.factories import STEPS, author, installation_on, make_document
+from tests.factories import author, installation_on, make_document
 from tests.integration.tasks.crew import NOON, Crew
 from tests.receiver import Receiver, receiver
 from views import channels
@@ -119,12 +119,12 @@ def test_a_hook_of_first_failures_hears_when_a_task_is_handed_over_again(
     first = [{"mail": "ann@example.com", "when": "first"}]
     celery_action(engine, since=NOON - timedelta(minutes=1), hooks={"on_failure": first})
     sweeper = Sweeper(timedelta(seconds=45), NO_ALERTS)
-    tick(engine, NOON, sweeper, steps=STEPS)
+    tick(engine, NOON, sweeper)
     with engine.begin() as connection:
         connection.execute(sa.update(action_state).values(first_failed_at=NOON))
 
     for minute in (1, 2):
-        tick(engine, NOON + timedelta(minutes=minute), sweeper, steps=STEPS)
+        tick(engine, NOON + timedelta(minutes=minute), sweeper)
 
     assert [row["kind"] for row in crew.rows()] == ["restored"]
 

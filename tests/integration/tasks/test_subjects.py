@@ -23,7 +23,7 @@ from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tasks.execute import run_attempt
 from tasks.registry import Registry
-from tests.factories import DEFAULT_APP, STEPS, author, make_document, row_of, rows_of
+from tests.factories import DEFAULT_APP, author, make_document, row_of, rows_of
 
 NOW = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -72,7 +72,7 @@ def make_event_action(engine: sa.Engine, **changes: Any) -> Changed:
 def seen(engine: sa.Engine, id: str, at: datetime) -> UUID:
     """Let a user be seen; return the id of what the next tick makes of it."""
     update_user(engine, id, last_seen_at=at)
-    tick(engine, at + MINUTE, Sweeper(MINUTE, NO_ALERTS), steps=STEPS)
+    tick(engine, at + MINUTE, Sweeper(MINUTE, NO_ALERTS))
     with engine.connect() as connection:
         query = sa.text("SELECT id FROM operations ORDER BY occurrence_at DESC LIMIT 1")
         return UUID(str(connection.execute(query).scalar_one()))
@@ -145,11 +145,11 @@ def test_who_was_seen_again_moves_the_occurrence(
         engine, when={"after": "instance.user.last_seen", "delay": "P7DT30S"}
     )
     make_users(engine, "ann", last_seen_at=NOW - delay + MINUTE)
-    tick(engine, NOW, Sweeper(MINUTE, NO_ALERTS), steps=STEPS)
+    tick(engine, NOW, Sweeper(MINUTE, NO_ALERTS))
     update_user(engine, "ann", last_seen_at=NOW)
 
     for at in (NOW + MINUTE, NOW + delay):
-        tick(engine, at, Sweeper(MINUTE, NO_ALERTS), steps=STEPS)
+        tick(engine, at, Sweeper(MINUTE, NO_ALERTS))
 
     assert [row["occurrence_at"] for row in rows_of(engine, action)] == [NOW + delay]
 
@@ -159,7 +159,7 @@ def test_a_user_of_the_same_instant_who_was_activated_is_not_asked_when_seen(
 ) -> None:
     make_event_action(engine, when={"on": "instance.user.activated"})
     make_users(engine, "ann", last_seen_at=NOW)
-    tick(engine, NOW + MINUTE, Sweeper(MINUTE, NO_ALERTS), steps=STEPS)
+    tick(engine, NOW + MINUTE, Sweeper(MINUTE, NO_ALERTS))
     (operation,) = _ids(engine)
     update_user(engine, "ann", last_seen_at=NOW + MINUTE)
 
@@ -171,7 +171,7 @@ def test_a_missed_one_that_is_run_after_all_is_about_its_subject(
 ) -> None:
     action = make_event_action(engine)
     make_users(engine, "ann", last_seen_at=NOW + MINUTE)
-    tick(engine, NOW + 60 * MINUTE, Sweeper(MINUTE, NO_ALERTS), steps=STEPS)
+    tick(engine, NOW + 60 * MINUTE, Sweeper(MINUTE, NO_ALERTS))
     (missed,) = rows_of(engine, action)
 
     repeated, _ = rerun(engine, missed["id"], WHOLE_INSTALLATION, "tests")
