@@ -29,7 +29,7 @@ from runtime.logs.events import EventLog
 from scheduler.changes.revisions import action_ref
 from scheduler.on_demand.backfill import fillable, share_of
 from scheduler.on_demand.backfill_range import SECOND, BackfillRequest, Mode, Share
-from scheduler.on_demand.restart import again
+from scheduler.on_demand.restart import all_again
 from scheduler.record import operation_row
 from scheduler.tz_release import OtherRelease, hold_release
 from tasks.engines import engine_of
@@ -74,8 +74,7 @@ def _run(
     ]
     new = record_new(connection, rows)
     first = [Message(row["id"], 1, row["task"], row["queue"]) for row in rows if row["id"] in new]
-    repeated = [again(connection, action, plan, row, by) for row in share.repeat]
-    return [*first, *(message for message in repeated if message is not None)]
+    return [*first, *all_again(connection, action, plan, share.repeat, by)]
 
 
 # Every message of ours has an attempt; a backfill has one.

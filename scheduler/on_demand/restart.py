@@ -1,7 +1,7 @@
 """Run missed, failed, partial or cancelled operations again on request."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -138,6 +138,36 @@ def again(
 
     The caller commits, then sends the message.
     """
+    becomes = _becomes(connection, action, plan, operation, by)
+    return next(iter(put_back.requeue(connection, [operation], RETRIABLE | MISSED, becomes)), None)
+
+
+def all_again(
+    connection: sa.Connection,
+    action: sa.Row[Any],
+    plan: Plan,
+    ended: Sequence[Mapping[str, Any]],
+    by: CausedBy,
+) -> list[Message]:
+    """Make ended operations pending as `again` does; those that run from their start at once."""
+    whole = [one for one in ended if one["subject"] is None and not is_begun(one["steps"] or [])]
+    ids = {one["id"] for one in whole}
+    apart = [again(connection, action, plan, one, by) for one in ended if one["id"] not in ids]
+    messages = [one for one in apart if one is not None]
+    if whole:
+        becomes = _becomes(connection, action, plan, whole[0], by)
+        messages += put_back.requeue(connection, whole, RETRIABLE | MISSED, becomes)
+    in_order = {one["id"]: place for place, one in enumerate(ended)}
+    return sorted(messages, key=lambda message: in_order[message.id])
+
+
+def _becomes(
+    connection: sa.Connection,
+    action: sa.Row[Any],
+    plan: Plan,
+    operation: Mapping[str, Any],
+    by: CausedBy,
+) -> dict[str, Any]:
     id, occurrence = operation["id"], operation["occurrence_at"]
     row = operation_row(action_ref(action), plan, id, occurrence, by)
     taken = (
@@ -154,7 +184,7 @@ def again(
     if operation["subject"] is not None:
         # Operations about different subjects do not overlap.
         becomes["overlap_key"] = operation["overlap_key"]
-    return put_back.requeue(connection, operation, RETRIABLE | MISSED, becomes)
+    return becomes
 
 
 def _kept_steps(

@@ -1,6 +1,6 @@
 """Put operations back: after a failure or a loss, by the sweep, or because a person asks."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
@@ -13,13 +13,13 @@ from models.carriers import CELERY, carrier_of
 from models.column_types import shown
 from models.notices import TIME_BOX
 from models.operation import ENDED, AttemptKey, OperationState, StepState, after_loss
-from models.sql import database_now, is_still
+from models.sql import database_now, is_among, is_still
 from models.store import notices
 from models.store.conditions import IS_RUNNING, IS_UNSTARTED
 from models.store.operations import RESERVED_FOR
 from models.store.operations.end import PLAN, Outcome, end, end_at_least, release_waiting
 from models.store.operations.reserve import MESSAGE, Message
-from models.store.operations.transitions import RUNNING, archive_last, fenced, move
+from models.store.operations.transitions import RUNNING, archive_last, move
 from models.tables import operations
 from runtime.database import is_of_no_row
 from runtime.sections import AlertSettings
@@ -177,14 +177,14 @@ _ANEW = {**dict.fromkeys(_NOTHING), "failures": 0, "losses": 0}
 
 def requeue(
     connection: sa.Connection,
-    seen: Mapping[str, Any],
+    seen: Sequence[Mapping[str, Any]],
     states: Collection[OperationState],
     becomes: Mapping[str, Any],
-) -> Message | None:
-    """Make an ended operation pending, reserved for sending by the caller; None if it moved.
+) -> list[Message]:
+    """Make ended operations pending, reserved for sending by the caller; those that moved are not.
 
-    `seen` is its row, `states` are the states allowed, `becomes` are new values.
-    It gets a new attempt, unless it never had its first: it did not start, nor was it handed over.
+    `seen` are their rows, `states` the states allowed, `becomes` the new values of each. It gets a
+    new attempt, unless it never had its first: it did not start, nor was it handed over.
     """
     began = (operations.c.first_started_at, operations.c.handing_at)
     has_begun = sa.or_(*(one.is_not(None) for one in began))
@@ -194,11 +194,13 @@ def requeue(
         "attempt": sa.case((has_begun, operations.c.attempt + 1), else_=operations.c.attempt),
         "not_before": database_now(RESERVED_FOR),
     }
-    archive_last(connection, seen["id"], seen["attempt"])
-    its_attempt = fenced(seen["id"], seen["attempt"])
-    again = move(OperationState.PENDING, its_attempt, since=states, **values)
-    row = connection.execute(again.returning(*MESSAGE)).one_or_none()
-    return None if row is None else Message(*row)
+    those = sa.and_(
+        is_among(connection, operations.c.id, [one["id"] for one in seen]),
+        operations.c.attempt.in_({one["attempt"] for one in seen}),
+    )
+    archive_last(connection, those)
+    again = move(OperationState.PENDING, those, since=states, **values)
+    return [Message(*row) for row in connection.execute(again.returning(*MESSAGE))]
 
 
 def ask_to_cancel(connection: sa.Connection, operation_id: UUID, reason: str) -> bool:

@@ -134,20 +134,19 @@ def archive_attempt(
         "state": sa.literal(state, attempts.c.state.type),
         "error": sa.literal(error, attempts.c.error.type),
     }
-    _keep(connection, key.id, key.attempt, {**_BEGUN, **ended})
+    _keep(connection, fenced(key.id, key.attempt), {**_BEGUN, **ended})
 
 
-def archive_last(connection: sa.Connection, operation_id: UUID, attempt: int) -> None:
-    """Keep the last attempt of an ended operation, if it had one, before it runs again."""
-    _keep(connection, operation_id, attempt, _LAST)
+def archive_last(connection: sa.Connection, those: sa.ColumnElement[bool]) -> None:
+    """Keep the last attempts of ended operations that had one, before they run again."""
+    _keep(connection, those, _LAST)
 
 
 def _keep(
     connection: sa.Connection,
-    operation_id: UUID,
-    attempt: int,
+    those: sa.ColumnElement[bool],
     columns: dict[str, sa.ColumnElement[Any]],
 ) -> None:
     named = (column.label(name) for name, column in columns.items())
-    its = sa.select(*named).where(fenced(operation_id, attempt), _HAS_STARTED)
+    its = sa.select(*named).where(those, _HAS_STARTED)
     upsert_from(connection, attempts, tuple(columns), its)
