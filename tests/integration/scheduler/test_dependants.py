@@ -22,7 +22,7 @@ from scheduler.on_demand.manual import run_now
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.attempts import claim, end
-from tests.factories import author, make_action, make_operation, rows_of
+from tests.factories import author, make_action, make_operation, rows_of, spoil
 from tests.integration.scheduler.test_events import make_user
 from tests.servers import Broker
 from tests.virtual_clock import VirtualClock
@@ -143,8 +143,7 @@ def test_a_backfill_makes_nothing_due(engine: sa.Engine) -> None:
 def test_a_broken_dependant_keeps_neither_the_end_nor_the_others(engine: sa.Engine) -> None:
     one, two, three = first(engine), follower(engine), follower(engine, "mail")
     with engine.begin() as connection:
-        broken = sa.update(actions).where(actions.c.uid == two.uid)
-        connection.execute(broken.values(plan='{"of": "another release"}'))
+        spoil(connection, actions.c.uid == two.uid, plan='{"of": "another release"}')
 
     id = ended(engine, one)
 
