@@ -24,7 +24,7 @@ PHASES = {
     "read the plans": ("plan.py", "from_json"),
     "decide": ("decision.py", "decide"),
     "record the operations": ("record.py", "record"),
-    "overtake older ones": ("unstarted.py", "overtake"),
+    "overtake older ones": ("record.py", "overtake"),
     "move the cursors": ("cursors.py", "advance"),
     "publish to the broker": ("app.py", "_flush"),
     "mark as queued": ("reserve.py", "mark_sent"),
