@@ -40,6 +40,7 @@ class _AsJson(TypeDecorator[Rows]):
             for name in self.names
             if isinstance(kind := self.table.c[name].type, UTCDateTime | StorableText)
         }
+        # Of one name alone, an itemgetter would return no tuple.
         names, own = self.names, itemgetter(*self.names, self.names[0])
         rows = [dict(zip(names, own(row), strict=False)) for row in value or ()]
         for row in rows:

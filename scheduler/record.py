@@ -19,8 +19,8 @@ from models.store.operations.record import (
     counts,
     keep_newest,
     overtake,
+    record_ended,
     record_new,
-    record_skipped,
     running_beside,
 )
 from models.store.operations.reserve import Message
@@ -114,12 +114,12 @@ def record(connection: sa.Connection, decided: Sequence[Decided]) -> Recorded:
     missed = [row for one in decided for row in _missed_rows(one)]
     running = _running_beside(connection, decided)
     new = record_new(connection, [row for row in due if row["action_uid"] not in running])
-    skipped = record_skipped(connection, [*_skipped(due, running)])
+    skipped = record_ended(connection, [*_skipped(due, running)])
     count = _record_missed(connection, decided, missed, due)
     sent = [row for row in due if row["id"] in new]
     uids = {row["action_uid"] for row in sent}
     messages = tuple(Message(row["id"], 1, row["task"], row["queue"]) for row in sent)
-    return Recorded(messages, count, _overtake(connection, decided, uids), len(skipped))
+    return Recorded(messages, count, _overtake(connection, decided, uids), skipped)
 
 
 def _running_beside(connection: sa.Connection, decided: Sequence[Decided]) -> Mapping[UUID, UUID]:

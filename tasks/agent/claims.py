@@ -32,21 +32,13 @@ UNHEARD = NotStarted("no worker of this agent has said that it follows the task"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A task's call that asks for an attempt: an operation's id and the number."""
+    """A task's call that asks for an attempt; the secret of its request is its random name."""
 
-    its: tuple[UUID, int]
-    worker: str
+    wanted: ClaimRequest
     # Whether the task may begin twice.
     repeatable: bool
-    # Its random name.
-    delivery: str
     # Whether it asked before, perhaps an agent that was killed; it is the same call.
     again: bool = field(compare=False)
-
-    @property
-    def wanted(self) -> ClaimRequest:
-        """What it asks for."""
-        return ClaimRequest(*self.its, self.worker, self.delivery)
 
 
 def key_of(asked: Mapping[str, Any]) -> AttemptKey:
@@ -56,13 +48,9 @@ def key_of(asked: Mapping[str, Any]) -> AttemptKey:
 
 def call_of(asked: Mapping[str, Any]) -> Call:
     """Return the call that a client describes; raises KeyError or ValueError."""
-    return Call(
-        (UUID(asked["id"]), int(asked["attempt"])),
-        asked["worker"],
-        bool(asked["repeatable"]),
-        str(asked["delivery"]),
-        bool(asked.get("again")),
-    )
+    its = (UUID(asked["id"]), int(asked["attempt"]))
+    wanted = ClaimRequest(*its, asked["worker"], str(asked["delivery"]))
+    return Call(wanted, bool(asked["repeatable"]), bool(asked.get("again")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +113,7 @@ class Claims:
             return replace(away, is_in_doubt=call.again)
         if self.desk.is_away():
             return Away("the database does not answer", is_in_doubt=call.again)
-        return start(call.its[0], lambda: self._asked(call), TAKEN)
+        return start(call.wanted.id, lambda: self._asked(call), TAKEN)
 
     def _asked(self, call: Call) -> Held | NotStarted | Away:
         errand = Errand(lambda connection: self._claimed(connection, call))
@@ -155,11 +143,11 @@ class Claims:
         return replace(away, is_in_doubt=is_in_doubt)
 
     def _claimed(self, connection: sa.Connection, call: Call) -> Held | NotStarted:
-        recorded = recorded_of(connection, *call.its)
-        kept_out = self.kept_out(recorded, call.its[1])
+        wanted, how = call.wanted, {"repeatable": call.repeatable}
+        recorded = recorded_of(connection, wanted.id, wanted.attempt)
+        kept_out = self.kept_out(recorded, wanted.attempt)
         if kept_out is not None:
             return kept_out
-        wanted, how = call.wanted, {"repeatable": call.repeatable}
         own = followed.claimed_before(connection, wanted.key) if call.again else None
         if own is not None:
             return own

@@ -137,7 +137,8 @@ class Session:
             logger.info(
                 "operation_not_started",
                 "operation {operation} attempt {attempt}: not started, {reason}",
-                *call.its,
+                call.wanted.id,
+                call.wanted.attempt,
                 found.why,
             )
             send_ended(self.agent.engine, found.ended)
@@ -148,7 +149,8 @@ class Session:
             "operation_started",
             "{triggerer}: operation {operation} started (attempt {attempt})",
             claimed.triggerer,
-            *call.its,
+            call.wanted.id,
+            call.wanted.attempt,
         )
         self.agent.ends.send_started(claimed.owed)
         limits = self.agent.settings.worker.limits(claimed.plan.time_limit)
@@ -236,6 +238,6 @@ class Session:
             logger.warning(
                 "operation_left_to_sweep",
                 "operation {operation} is left to the sweep: {error}",
-                call.its[0],
+                call.wanted.id,
                 error,
             )

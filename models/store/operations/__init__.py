@@ -40,10 +40,10 @@ def is_requested(row: Columns) -> sa.ColumnElement[bool]:
     return stands_in(row["cause"], REQUESTED)
 
 
-# It is being sent to the user's own application, and must not count as not run until the outcome of
+# What is being sent to the user's own application must not count as not run until the outcome of
 # the sending is known.
-IS_BEING_SENT = sa.and_(
-    stands_in(operations.c.state, {OperationState.PENDING}), operations.c.handing_at.is_not(None)
+NOT_BEING_SENT = sa.not_(
+    stands_in(operations.c.state, {OperationState.PENDING}) & operations.c.handing_at.is_not(None)
 )
 
 

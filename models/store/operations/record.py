@@ -12,8 +12,8 @@ from models.operation import UNSTARTED, OperationState
 from models.sql import database_now, is_among, is_still
 from models.store.conditions import IS_RUNNING, IS_UNSTARTED
 from models.store.operations import (
-    IS_BEING_SENT,
     MORE_WAITED,
+    NOT_BEING_SENT,
     OVERTAKEN,
     RESERVED_FOR,
     is_requested,
@@ -21,8 +21,6 @@ from models.store.operations import (
 from models.store.operations.transitions import becomes, move
 from models.tables import missed_spans, operations
 from models.values import format_instant
-
-_NOT_SENT = sa.not_(IS_BEING_SENT)
 
 
 def record_new(connection: sa.Connection, rows: Sequence[dict[str, Any]]) -> set[UUID]:
@@ -51,20 +49,17 @@ def running_beside(connection: sa.Connection) -> dict[UUID, UUID]:
     return {row.action_uid: row.id for row in connection.execute(running)}
 
 
-def record_skipped(connection: sa.Connection, rows: Sequence[dict[str, Any]]) -> set[UUID]:
-    """Record operations that are skipped at once; return the new ids."""
+def record_ended(connection: sa.Connection, rows: Sequence[dict[str, Any]]) -> int:
+    """Record operations that end at once, skipped or missed; return how many are new."""
     ended = {name: database_now() for name in ("recorded_at", "not_before", "finished_at")}
-    return set(insert_all(connection, operations, rows, ended)) if rows else set()
+    return len(insert_all(connection, operations, rows, ended)) if rows else 0
 
 
 def record_missed(
     connection: sa.Connection, rows: Sequence[dict[str, Any]], spans: Sequence[dict[str, Any]]
 ) -> int:
     """Record missed occurrences, singly and as spans; return how many are new."""
-    count = 0
-    if rows:
-        ended = {name: database_now() for name in ("recorded_at", "not_before", "finished_at")}
-        count = len(insert_all(connection, operations, rows, ended))
+    count = record_ended(connection, rows)
     if spans:
         insert_all(connection, missed_spans, spans, {"recorded_at": database_now()})
         count += sum(span["count"] for span in spans)
@@ -93,7 +88,7 @@ _MAY_BE_OVERTAKEN = (
     # An operation that has begun (a retry, a lost one) is not overtaken.
     operations.c.first_started_at.is_(None),
     sa.not_(is_requested(operations.c)),
-    _NOT_SENT,
+    NOT_BEING_SENT,
 )
 
 
@@ -137,7 +132,8 @@ def keep_newest(connection: sa.Connection, uid: UUID, max_waiting: int) -> int:
 
     One of them may be the next to run. Requested ones do not count.
     """
-    never_started = newest_first(uid).where(operations.c.first_started_at.is_(None), _NOT_SENT)
+    unbegun = (operations.c.first_started_at.is_(None), NOT_BEING_SENT)
+    never_started = newest_first(uid).where(*unbegun)
     surplus = never_started.offset(max_waiting + 1)
     skipped = move(OperationState.SKIPPED, *among(surplus), reason=waited(max_waiting))
     return connection.execute(skipped).rowcount
@@ -155,7 +151,7 @@ def newest_first(uid: UUID) -> sa.Select[Any]:
 
 def among(query: sa.Select[Any]) -> tuple[sa.ColumnElement[bool], ...]:
     # Not a list of ids: PostgreSQL takes no more than 65,535 parameters.
-    return operations.c.id.in_(query.scalar_subquery()), _NOT_SENT
+    return operations.c.id.in_(query.scalar_subquery()), NOT_BEING_SENT
 
 
 def waited(most: int) -> str:

@@ -11,14 +11,12 @@ from models.operation import UNSTARTED, AttemptKey, Cause, OperationState
 from models.sql import is_among
 from models.store import notices
 from models.store.conditions import IS_UNSTARTED
-from models.store.operations import IS_BEING_SENT
+from models.store.operations import NOT_BEING_SENT
 from models.store.operations.end import EndResult, Outcome, end, release_waiting
 from models.store.operations.record import among, newest_first, waited
 from models.store.operations.transitions import fenced, move
 from models.tables import operations
 from runtime.sections import AlertSettings
-
-_NOT_SENT = sa.not_(IS_BEING_SENT)
 
 
 def skip(connection: sa.Connection, id: UUID, attempt: int, reason: str) -> EndResult | None:
@@ -33,7 +31,7 @@ def drop(connection: sa.Connection, id: UUID, attempt: int) -> EndResult | None:
 
 def cancel(connection: sa.Connection, id: UUID, reason: str) -> EndResult | None:
     """Cancel an unstarted operation, waiting or not; None if it has started or is being sent."""
-    return _end(connection, OperationState.CANCELLED, reason, operations.c.id == id, _NOT_SENT)
+    return _end(connection, OperationState.CANCELLED, reason, operations.c.id == id, NOT_BEING_SENT)
 
 
 def _end(
@@ -80,7 +78,7 @@ def end_deleted(
     connection: sa.Connection, uids: Sequence[UUID], reason: str, alerts: AlertSettings
 ) -> int:
     """Cancel the unstarted operations of deleted actions; return how many."""
-    its_own = (is_among(connection, operations.c.action_uid, uids), IS_UNSTARTED, _NOT_SENT)
+    its_own = (is_among(connection, operations.c.action_uid, uids), IS_UNSTARTED, NOT_BEING_SENT)
     return _end_all(connection, OperationState.CANCELLED, reason, alerts, *its_own)
 
 
@@ -112,6 +110,6 @@ def cancel_backfill(connection: sa.Connection, uid: UUID, id: UUID, reason: str)
     One that a person retries is no longer the backfill's to cancel.
     """
     its_own = (operations.c.backfill_id == id, operations.c.cause == Cause.BACKFILL)
-    which = (operations.c.action_uid == uid, *its_own, IS_UNSTARTED, _NOT_SENT)
+    which = (operations.c.action_uid == uid, *its_own, IS_UNSTARTED, NOT_BEING_SENT)
     cancelled = move(OperationState.CANCELLED, *which, reason=reason)
     return connection.execute(cancelled).rowcount

@@ -138,11 +138,6 @@ def _owe_start(connection: sa.Connection, started: OperationFacts) -> Sequence[O
 IS_WANTED = sa.exists().where(actions.c.uid == operations.c.action_uid, IS_LIVE)
 
 
-def _can_start(attempt: sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
-    unstarted = is_still(operations.c.state, UNSTARTED)
-    return sa.and_(operations.c.attempt == attempt, unstarted, IS_WANTED)
-
-
 _other = operations.alias("other")
 _UNWANTED = sa.case(
     (IS_LIVE, None), (actions.c.deleted_at.is_not(None), "the action was deleted"), else_="paused"
@@ -150,6 +145,7 @@ _UNWANTED = sa.case(
 
 
 def _recorded(attempt: sa.ColumnElement[int]) -> sa.Select[Any]:
+    is_in_attempt = operations.c.attempt == attempt
     running = (
         sa.select(_other.c.id)
         .where(_other.c.overlap_key == operations.c.overlap_key)
@@ -178,12 +174,8 @@ def _recorded(attempt: sa.ColumnElement[int]) -> sa.Select[Any]:
         operations.c.error.label("last_error"),
         operations.c.steps,
         operations.c.secret,
-        sa.and_(operations.c.attempt == attempt, is_still(operations.c.state, RUNNING)).label(
-            "is_running"
-        ),
-        sa.and_(operations.c.attempt == attempt, is_still(operations.c.state, UNSTARTED)).label(
-            "is_unstarted"
-        ),
+        (is_in_attempt & is_still(operations.c.state, RUNNING)).label("is_running"),
+        (is_in_attempt & is_still(operations.c.state, UNSTARTED)).label("is_unstarted"),
         _UNWANTED,
         running.label("running"),
         is_paused(operations.c).label("is_paused"),
@@ -219,7 +211,8 @@ def _read(row: sa.Row[Any]) -> OperationFacts:
 _START = move(
     OperationState.RUNNING,
     operations.c.id == _ITS_ID,
-    _can_start(_ITS_ATTEMPT),
+    operations.c.attempt == _ITS_ATTEMPT,
+    IS_WANTED,
     worker=sa.bindparam("its_worker"),
     secret=sa.bindparam("its_secret"),
 )
