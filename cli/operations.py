@@ -122,10 +122,9 @@ def _changing(verb: str, text: str) -> None:
         _change(context, verb, wanted, how)
 
 
-_changing("rerun", "Run missed operations under the current revision of their action.")
 _changing(
     "retry",
-    "Retry failed, partial or cancelled operations under the current revision of their action.",
+    "Run missed, failed, partial or cancelled operations under their action's current revision.",
 )
 _changing("cancel", "Cancel operations at once if they have not started; ask running ones to end.")
 
@@ -170,13 +169,12 @@ class _How:
 
 
 def _change(context: typer.Context, verb: str, wanted: _Wanted, how: _How) -> None:
-    """Retry, rerun or cancel operations: each by a request of its own, or those of filters."""
+    """Retry or cancel operations: each by a request of its own, or those of filters."""
     from views import runs
     from views.runs import many as bulk
     from views.waiting import all_awaited, each
 
     one, many, kind, good = {
-        "rerun": (runs.rerun, bulk.rerun, runs.RepeatedAll, WENT_WELL),
         "retry": (runs.retry, bulk.retry, runs.RepeatedAll, WENT_WELL),
         "cancel": (runs.cancel, bulk.cancel, runs.CancelledAll, GONE),
     }[verb]

@@ -58,16 +58,13 @@ class Cause(StrEnum):
     SCHEDULE = "schedule"
     EVENT = "event"
     MANUAL = "manual"
-    RERUN = "rerun"
     RETRY = "retry"
     BACKFILL = "backfill"
 
 
 # Requested by occurrence. Such operations wait for one another, in order: no policy skips, drops or
-# replaces them.
-REQUESTED = frozenset({Cause.RERUN, Cause.RETRY, Cause.BACKFILL})
-# Their occurrence was chosen, and may be one of last year: that they begin late says nothing.
-OF_THE_PAST = frozenset({Cause.RERUN, Cause.BACKFILL})
+# replaces them. That they begin late says nothing.
+REQUESTED = frozenset({Cause.RETRY, Cause.BACKFILL})
 # States that did not go well; the condition of the index operations_troubled.
 TROUBLED = frozenset({OperationState.FAILED, OperationState.PARTIAL, OperationState.MISSED})
 # States of what was due and did not run; the condition of the index operations_unrun.
@@ -92,7 +89,7 @@ def by_action(name: str, cause: Cause = Cause.SCHEDULE, after: str | None = None
 
 
 def by_person(cause: Cause, actor: str) -> CausedBy:
-    """Return the cause of a manual run, a rerun or a retry."""
+    """Return the cause of a manual run or a retry."""
     word = "Manual run" if cause is Cause.MANUAL else cause.capitalize()
     return CausedBy(cause, f"{word} by {actor}")
 
@@ -111,8 +108,8 @@ OUTCOMES = frozenset({_S.SUCCESS, _S.PARTIAL, _S.FAILED, _S.CANCELLED})
 DONE = frozenset({_S.SUCCESS, _S.PARTIAL})
 # Ends that a command which requested the operation reports as done.
 WENT_WELL = DONE | {_S.HANDED_OVER}
-# Ends after which the same operation may be tried once more.
-RETRIABLE = frozenset({_S.FAILED, _S.PARTIAL, _S.CANCELLED})
+# Ends after which a person may let the same operation run.
+RETRIABLE = frozenset({_S.FAILED, _S.PARTIAL, _S.CANCELLED, _S.MISSED})
 
 UNSTARTED_MOVES = UNSTARTED | {
     _S.RUNNING,

@@ -29,7 +29,7 @@ from tasks.step_context import LazySettings, WorkContext
 from tasks.step_states import Script
 
 # Causes requested by a user, as opposed to the schedule or a backfill.
-BY_USERS = frozenset({Cause.MANUAL, Cause.RERUN, Cause.RETRY})
+BY_USERS = frozenset({Cause.MANUAL, Cause.RETRY})
 
 
 class Runner:

@@ -69,7 +69,6 @@ def _plan(plan: RunPlan) -> Iterator[str]:
 # What was done, and what would be.
 WORDS = {
     ManyVerb.RETRY: ("retried", "retry"),
-    ManyVerb.RERUN: ("ran", "run"),
     ManyVerb.CANCEL: ("cancelled", "cancel"),
 }
 MOST_ACTIONS = 20

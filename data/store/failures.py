@@ -35,7 +35,7 @@ def failures_since(
     """Return the failures after `since`, the latest first; the operation `but` is ignored.
 
     Failed and partial operations count by their end, missed ones by their recording. Operations
-    that a retry or a rerun repaired do not count.
+    that a retry repaired do not count.
     """
     found: dict[UUID, dict[str, Any]] = {}
     ended = _counted(operations.c.finished_at, *_ended_after(small_app_id, since, but))

@@ -363,7 +363,7 @@ sa.Table(
     sa.Column("result", OBJECT),
     _text("error", optional=True),
     _one_of("state", STATES),
-    _one_of("cause", ("schedule", "event", "manual", "rerun", "retry", "backfill")),
+    _one_of("cause", ("schedule", "event", "manual", "retry", "backfill")),
     sa.CheckConstraint("attempt >= 1", name="attempt"),
     sa.CheckConstraint(
         "state <> 'running' OR (worker IS NOT NULL AND heartbeat_at IS NOT NULL)", name="owner"

@@ -1,4 +1,4 @@
-"""Retry, rerun or cancel many operations on request; each is done wholly or not at all."""
+"""Retry or cancel many operations on request; each is done wholly or not at all."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ from models.store.operations.reserve import Message
 from models.store.scope import Scope
 from runtime.db_retry import in_transaction
 from scheduler.on_demand.cancel import cancel_within
-from scheduler.on_demand.restart import MISSED, repeat, runnable_plan
+from scheduler.on_demand.restart import repeat, runnable_plan
 
 # The operations of one transaction; an action is locked while its own run again.
 TOGETHER = 50
@@ -32,19 +32,17 @@ class ManyVerb(StrEnum):
     """What is done to many operations."""
 
     RETRY = "retry"
-    RERUN = "rerun"
     CANCEL = "cancel"
 
 
 TAKES: Mapping[ManyVerb, Collection[OperationState]] = {
     ManyVerb.RETRY: RETRIABLE,
-    ManyVerb.RERUN: MISSED,
     ManyVerb.CANCEL: UNSTARTED | {OperationState.RUNNING},
 }
-# Without a state: a person cancelled the others on purpose.
+# Without a state: a person cancelled on purpose, and a missed one may be too old to matter.
 USUALLY: Mapping[ManyVerb, Collection[OperationState]] = {
     **TAKES,
-    ManyVerb.RETRY: RETRIABLE - {OperationState.CANCELLED},
+    ManyVerb.RETRY: frozenset({OperationState.FAILED, OperationState.PARTIAL}),
 }
 
 
@@ -160,7 +158,7 @@ def _repeat(
             did.left_out[id] = why or GONE
             continue
         try:
-            _, message = repeat(connection, action, row, TAKES[request.verb], request.actor)
+            _, message = repeat(connection, action, row, request.actor)
         except Refused:
             did.left_out[id] = MOVED
         else:

@@ -1,7 +1,7 @@
-"""Run missed, failed, partial or cancelled operations again on request."""
+"""Run missed, failed, partial or cancelled operations on request."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -31,7 +31,6 @@ from scheduler.record import operation_row
 
 # The parts of a document that define what its steps do.
 WORK = ("operations", "recipients")
-MISSED = frozenset({OperationState.MISSED})
 OLDER_MISSED = Hint(
     "run older missed occurrences with `minutebook backfill ACTION --from … --to …`",
     "run older missed occurrences by a backfill on the page of their action",
@@ -49,36 +48,22 @@ class Repeated:
     old_revision: int
 
 
-def rerun(engine: sa.Engine, operation_id: UUID, scope: Scope, actor: str) -> tuple[Repeated, Sent]:
-    """Make a missed operation pending, under the action's current revision, and send it.
-
-    Raises NotFound, or Refused if it is not missed or its action cannot run.
-    """
-    try:
-        return _repeat(engine, operation_id, scope, MISSED, actor)
-    except NotFound as error:
-        # Older missed occurrences have a span instead of rows.
-        raise NotFound(error.fact, OLDER_MISSED) from None
-
-
 def retry(engine: sa.Engine, operation_id: UUID, scope: Scope, actor: str) -> tuple[Repeated, Sent]:
-    """Make a failed, partial or cancelled operation pending in a new attempt, and send it.
+    """Make a missed, failed, partial or cancelled operation pending, and send it.
 
-    It runs the action's current revision. If the steps do the same as before, the first steps that
-    succeeded are skipped. Raises NotFound, or Refused if it succeeded, has not ended, or its action
-    cannot run.
+    One that has begun gets a new attempt. It runs the action's current revision. If the steps do
+    the same as before, the first steps that succeeded are skipped. Raises NotFound, or Refused if
+    it succeeded, has not ended, or its action cannot run.
     """
-    return _repeat(engine, operation_id, scope, RETRIABLE, actor)
-
-
-def _repeat(
-    engine: sa.Engine, id: UUID, scope: Scope, states: Collection[OperationState], actor: str
-) -> tuple[Repeated, Sent]:
     with engine.begin() as connection:
-        uid = operations.get(connection, id, scope)["action_uid"]
+        try:
+            uid = operations.get(connection, operation_id, scope)["action_uid"]
+        except NotFound as error:
+            # Older missed occurrences have a span instead of rows.
+            raise NotFound(error.fact, OLDER_MISSED) from None
         action = cursors.lock(connection, uid)
-        row = operations.get(connection, id, scope)
-        repeated, message = repeat(connection, action, row, states, actor)
+        row = operations.get(connection, operation_id, scope)
+        repeated, message = repeat(connection, action, row, actor)
     return repeated, send_reserved(engine, [message])
 
 
@@ -86,25 +71,23 @@ def repeat(
     connection: sa.Connection,
     action: sa.Row[Any],
     row: Mapping[str, Any],
-    states: Collection[OperationState],
     actor: str,
 ) -> tuple[Repeated, Message]:
     """Make an operation of a locked action pending in a transaction of the caller's.
 
-    Raises Refused if it is in no state of `states`, or its action cannot run.
+    Raises Refused if its state or its action does not let it run.
     """
-    if row["state"] not in states:
-        raise _why_not(row, states)
+    if row["state"] not in RETRIABLE:
+        raise _why_not(row)
     plan = runnable_plan(action)
-    cause = Cause.RERUN if states is MISSED else Cause.RETRY
-    message = again(connection, action, plan, row, by_person(cause, actor))
+    message = again(connection, action, plan, row, by_person(Cause.RETRY, actor))
     if message is None:
         raise Refused(f"operation {row['id']} changed meanwhile; try again")
     audit.write(
         connection,
         small_app_id=row["small_app_id"],
         actor=actor,
-        verb=f"operation.{cause}",
+        verb="operation.retry",
         objects={str(row["id"]): {"was": row["state"], "revision": action.revision}},
     )
     repeated = Repeated(row["id"], message.attempt, action.revision, row["revision"])
@@ -139,7 +122,7 @@ def again(
     The caller commits, then sends the message.
     """
     becomes = _becomes(connection, action, plan, operation, by)
-    return next(iter(put_back.requeue(connection, [operation], RETRIABLE | MISSED, becomes)), None)
+    return next(iter(put_back.requeue(connection, [operation], RETRIABLE, becomes)), None)
 
 
 def all_again(
@@ -156,7 +139,7 @@ def all_again(
     messages = [one for one in apart if one is not None]
     if whole:
         becomes = _becomes(connection, action, plan, whole[0], by)
-        messages += put_back.requeue(connection, whole, RETRIABLE | MISSED, becomes)
+        messages += put_back.requeue(connection, whole, RETRIABLE, becomes)
     in_order = {one["id"]: place for place, one in enumerate(ended)}
     return sorted(messages, key=lambda message: in_order[message.id])
 
@@ -229,16 +212,10 @@ def _first_start(connection: sa.Connection, operation: Mapping[str, Any]) -> dat
     return max(starts, default=None)
 
 
-def _why_not(row: Mapping[str, Any], states: Collection[OperationState]) -> Refused:
-    id, state = row["id"], row["state"]
-    status = f"operation {id} is {state}"
-    if state in UNSTARTED or state == OperationState.RUNNING:
+def _why_not(row: Mapping[str, Any]) -> Refused:
+    status = f"operation {row['id']} is {row['state']}"
+    if row["state"] in UNSTARTED or row["state"] == OperationState.RUNNING:
         return Refused(f"{status}; it has not ended")
-    if state == OperationState.MISSED:
-        return Refused(status, Hint(f"use `minutebook operation rerun {id}`", "run it now instead"))
-    if states is MISSED and state in RETRIABLE:
-        hint = Hint(f"use `minutebook operation retry {id}`", "retry it instead")
-        return Refused(f"{status}, not missed", hint)
     return Refused(
         status, Hint("run its action with `minutebook action run`", "run its action again")
     )

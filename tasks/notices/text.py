@@ -112,7 +112,7 @@ def _commands(payload: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
         yield "To run what was missed:", [f"--app {app} backfill {action} {span}"]
     elif payload.get("missed"):
         listing = f"--app {app} operation list --action {action} --state missed"
-        yield "To run what was missed:", [listing, f"--app {app} operation rerun ID..."]
+        yield "To run what was missed:", [listing, f"--app {app} operation retry ID..."]
     shown = [f"--app {app} action show {action}"]
     if payload.get("operation_id"):
         shown.insert(0, f"--app {app} operation show {payload['operation_id']}")

@@ -45,7 +45,7 @@ class OperationRow(View):
         description="`pending`, `queued`, `running`, or the state in which it ended."
     )
     reason: str | None = Field(description="Why it is in this state, if there is a reason.")
-    cause: str = Field(description="`schedule`, `event`, `manual`, `rerun`, `retry` or `backfill`.")
+    cause: str = Field(description="`schedule`, `event`, `manual`, `retry` or `backfill`.")
     triggerer: str = Field(description="Who or what caused it, as text.")
     notify: bool | None = Field(
         description="Whether `publish` mails about new data; null if the user did not say."

@@ -36,7 +36,7 @@ class Attention(View):
     operation_id: UUID | None = Field(
         description="The operation that says so; null if there is none."
     )
-    remedy: str | None = Field(description="`retry`, `rerun` or `edit`; null for none.")
+    remedy: str | None = Field(description="`retry` or `edit`; null for none.")
     is_over: bool = Field(description="Whether the action is healthy now, as lists show it.")
     health: str = Field(description="One sentence on why it is healthy or not.")
 
@@ -108,7 +108,7 @@ def _trouble(row: Mapping[str, Any], sentence: str) -> Trouble:
     state, said = row["state"], row["error"] or row["reason"]
     if state == "missed":
         why = said or "no daemon ran in time"
-        return state, why, "rerun", row["finished_at"], row["id"]
+        return state, why, "retry", row["finished_at"], row["id"]
     if state in TROUBLED:
         return state, said or "it gave no reason", "retry", row["finished_at"], row["id"]
     return "overdue", sentence, None, row["occurrence_at"], row["id"]

@@ -1,12 +1,10 @@
-"""Run an action now; rerun, retry and cancel operations."""
+"""Run an action now; retry and cancel operations."""
 
-from collections.abc import Callable
 from typing import Annotated, Any, Generic, TypeVar
 from uuid import UUID
 
 from pydantic import Field
 
-from broker.sending import Sent
 from models.action.document import load_action
 from models.action.plan import hooks_of, sound
 from models.errors import NotFound
@@ -21,7 +19,6 @@ from models.stored import document_in
 from runtime.database import reading
 from scheduler.on_demand import cancel as cancelling
 from scheduler.on_demand import manual, restart
-from scheduler.on_demand.restart import Repeated as Restarted
 from tasks.built_in import built_in_steps
 from views.finding import app_of, find, named_elsewhere, operation_of
 from views.installation import Installation
@@ -34,7 +31,6 @@ Notify = Annotated[
     bool | None,
     Field(description="Whether `publish` mails about new data; without it the action decides."),
 ]
-Restart = Callable[..., tuple[Restarted, Sent]]
 
 
 class Done(View):
@@ -123,7 +119,7 @@ class RanAll(Outcomes[RanOfAll | NotRun]):
 
 
 class RepeatedAll(Outcomes[Repeated | Refusal]):
-    """The result of each operation to rerun or retry."""
+    """The result of each operation to retry."""
 
 
 class CancelledAll(Outcomes[Cancelled | Refusal]):
@@ -216,22 +212,23 @@ def run_all(installation: Installation) -> RanAll:
     return RanAll(tuple(made))
 
 
-@Verb("rerun_operation", "POST /api/operations/{id}:rerun", OPERATE, status=202)
-def rerun(installation: Installation, id: str) -> Repeated:
-    """Run a missed operation under its action's current revision.
-
-    Raises NotFound and Refused.
-    """
-    return _repeated(installation, id, restart.rerun)
-
-
 @Verb("retry_operation", "POST /api/operations/{id}:retry", OPERATE, status=202)
 def retry(installation: Installation, id: str) -> Repeated:
-    """Retry a failed, partial or cancelled operation under its action's current revision.
+    """Run a missed, failed, partial or cancelled operation under its action's current revision.
 
     Raises NotFound and Refused.
     """
-    return _repeated(installation, id, restart.retry)
+    installation.publish()
+    uid = _id_of(installation, id)
+    done, sent = restart.retry(installation.engine, uid, installation.scope, installation.actor)
+    return Repeated(
+        id=uid,
+        state=OperationState.PENDING,
+        attempt=done.attempt,
+        revision=done.revision,
+        old_revision=done.old_revision,
+        unsent=installation.why_unsent(sent),
+    )
 
 
 @Verb("cancel_operation", "POST /api/operations/{id}:cancel", OPERATE)
@@ -287,17 +284,3 @@ def plan(
 def _id_of(installation: Installation, text: str) -> UUID:
     with reading(installation.engine) as connection:
         return operation_of(connection, text, installation.scope)
-
-
-def _repeated(installation: Installation, id: str, again: Restart) -> Repeated:
-    installation.publish()
-    uid = _id_of(installation, id)
-    done, sent = again(installation.engine, uid, installation.scope, installation.actor)
-    return Repeated(
-        id=uid,
-        state=OperationState.PENDING,
-        attempt=done.attempt,
-        revision=done.revision,
-        old_revision=done.old_revision,
-        unsent=installation.why_unsent(sent),
-    )

@@ -1,4 +1,4 @@
-"""Retry, rerun or cancel many operations: those that a filter admits, or those of a list of ids."""
+"""Retry or cancel many operations: those that a filter admits, or those of a list of ids."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -66,7 +66,7 @@ class LeftOut(View):
 class Bulk(View):
     """What was done to many operations, or would be."""
 
-    verb: ManyVerb = Field(description="What: `retry`, `rerun` or `cancel`.")
+    verb: ManyVerb = Field(description="What: `retry` or `cancel`.")
     dry_run: bool = Field(description="Whether it is a plan, and nothing was changed.")
     count: int = Field(description="How many operations were or would be changed.")
     actions: tuple[OfAction, ...] = Field(description="Of which actions, the most first.")
@@ -112,26 +112,13 @@ def retry(
     dry_run: bool = False,
     all_apps: bool = False,
 ) -> Bulk:
-    """Retry the failed and partial operations that filters admit, or return the plan of it.
+    """Retry the operations that filters admit, or return the plan of it.
+
+    Without states, only the failed and partial ones.
 
     Raises NotFound and Refused.
     """
     return _done(installation, ManyVerb.RETRY, selection, dry_run=dry_run, all_apps=all_apps)
-
-
-@Verb("rerun_operations", "POST /api/operations:rerun", OPERATE)
-def rerun(
-    installation: Installation,
-    selection: Selection,
-    *,
-    dry_run: bool = False,
-    all_apps: bool = False,
-) -> Bulk:
-    """Run the missed operations that filters admit, or return the plan of it.
-
-    Raises NotFound and Refused.
-    """
-    return _done(installation, ManyVerb.RERUN, selection, dry_run=dry_run, all_apps=all_apps)
 
 
 @Verb("cancel_operations", "POST /api/operations:cancel", OPERATE)

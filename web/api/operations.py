@@ -54,4 +54,4 @@ def list_operations(
     return paged.page(opened, wanted, limit, cursor, sort, all_apps=all_apps)
 
 
-serve(router, operations, many, runs.cancel, runs.retry, runs.rerun)
+serve(router, operations, many, runs.cancel, runs.retry)

@@ -37,8 +37,8 @@ COLUMNS = (
     "queue", "attempt", "recorded_at", "started_at", "finished_at", "worker", "error",
 )  # fmt: skip
 STATES = frozenset(OperationState)
-CHANGES = {"cancel": runs.cancel, "retry": runs.retry, "rerun": runs.rerun}
-MANY = {"retry": bulk.retry, "rerun": bulk.rerun, "cancel": bulk.cancel}
+CHANGES = {"cancel": runs.cancel, "retry": runs.retry}
+MANY = {"retry": bulk.retry, "cancel": bulk.cancel}
 
 
 class OperationQuery(BaseModel):
@@ -171,7 +171,7 @@ def show_operation(request: Request, visitor: Viewer, id: str) -> HTMLResponse:
 
 @router.post("/operations/{id}/{verb}")
 def change_operation(request: Request, visitor: Operator, id: str, verb: str) -> RedirectResponse:
-    """Cancel, retry or rerun an operation."""
+    """Cancel or retry an operation."""
     if verb not in CHANGES:
         raise NotFound("no such page")
     CHANGES[verb](visitor.opened, id)

@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from models.action.schedule import ONE_SECOND
-from models.operation import OF_THE_PAST
+from models.operation import REQUESTED
 from models.store.operations.eta import left_of
 from models.values import format_instant
 from models.values.durations import lasting
@@ -143,7 +143,7 @@ class Page:
 
     def late(self, one: OperationRow) -> str:
         """Return how late an operation began; nothing if in time, or if its past was chosen."""
-        if one.cause in OF_THE_PAST or one.first_started_at is None:
+        if one.cause in REQUESTED or one.first_started_at is None:
             return ""
         late = one.first_started_at - one.occurrence_at
         return brief(late.total_seconds()) if late >= ONE_SECOND else ""

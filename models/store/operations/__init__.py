@@ -36,7 +36,7 @@ MORE_WAITED = "overlap: more than "
 
 
 def is_requested(row: Columns) -> sa.ColumnElement[bool]:
-    """Return the condition that a rerun, a retry or a backfill caused an operation."""
+    """Return the condition that a retry or a backfill caused an operation."""
     return stands_in(row["cause"], REQUESTED)
 
 

@@ -121,7 +121,7 @@ class OperationFacts:
 
     @property
     def is_requested(self) -> bool:
-        """Whether a rerun, a retry or a backfill caused it."""
+        """Whether a retry or a backfill caused it."""
         return self.cause in REQUESTED
 
     @property

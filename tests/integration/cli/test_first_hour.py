@@ -40,13 +40,13 @@ def test_commands_are_completed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("_MINUTEBOOK_COMPLETE", "complete_bash")
-    monkeypatch.setenv("COMP_WORDS", "minutebook operation re")
+    monkeypatch.setenv("COMP_WORDS", "minutebook operation ca")
     monkeypatch.setenv("COMP_CWORD", "2")
 
     with pytest.raises(SystemExit):
         run([])
 
-    assert capsys.readouterr().out.split() == ["rerun", "retry"]
+    assert capsys.readouterr().out.split() == ["cancel"]
 
 
 def test_an_operation_is_found_by_the_beginning_of_its_id(call: Call, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """What is run by request, as a user calls it, with the exit codes.
 
-`operation rerun|retry|cancel`, `backfill` and `action run --all`.
+`operation retry|cancel`, `backfill` and `action run --all`.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -71,12 +71,12 @@ def test_what_is_refused_is_told_and_the_rest_is_done(call: Call, engine: sa.Eng
 
 
 def test_when_all_are_refused_nothing_was_done(call: Call, engine: sa.Engine) -> None:
-    failed = make_failed(engine, make_action(engine))
+    waiting = make_operation(engine, make_action(engine), NOON)
 
-    result = call("operation", "rerun", str(failed), "--json")
+    result = call("operation", "retry", str(waiting), "--json")
 
     assert result.code == 2
-    assert "use `minutebook operation retry" in result.json[0]["refused"]
+    assert "it has not ended" in result.json[0]["refused"]
 
 
 def test_another_revision_is_told(call: Call, engine: sa.Engine, tmp_path: Path) -> None:
@@ -342,7 +342,7 @@ def test_nothing_that_matches_is_no_error(call: Call, engine: sa.Engine) -> None
         pytest.param([], "nothing chooses the operations to retry; write ids", id="nothing"),
         pytest.param(["0c2f", "--state", "failed"], "ids and filters do not go", id="both"),
         pytest.param(["--state", "failed", "--wait"], "--wait is for ids", id="wait"),
-        pytest.param(["--state", "missed"], "retry takes", id="state"),
+        pytest.param(["--state", "success"], "retry takes", id="state"),
     ],
 )
 def test_a_wrong_choice_of_many_is_refused(

@@ -24,7 +24,6 @@ BY_ID = [
     ("operation", "logs", "{id}"),
     ("operation", "cancel", "{id}"),
     ("operation", "retry", "{id}"),
-    ("operation", "rerun", "{id}"),
     ("app", "show", "default"),
     ("app", "data", "default", "sales"),
     ("app", "add", "default", "--trusted"),

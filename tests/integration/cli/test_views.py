@@ -101,7 +101,7 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("operation show", ("{id}",), Operation),
     ("operation state", ("{id}",), OperationStateView),
     ("operation logs", ("{id}",), Log),
-    ("operation rerun", ("{missed}",), RepeatedAll),
+    ("operation retry", ("{missed}",), RepeatedAll),
     ("operation retry", ("{failed}",), RepeatedAll),
     ("operation retry", ("--state", "failed", "--dry-run"), Bulk),
     ("operation cancel", ("{id}",), CancelledAll),

@@ -157,7 +157,7 @@ def test_each_verb_takes_what_it_can_change_without_a_state(
     cancelled, pending, running = (
         make_operation(engine, action, NOON + number * HOUR) for number in range(2, 5)
     )
-    missed = make_missed(engine, action, NOON + 5 * HOUR)
+    make_missed(engine, action, NOON + 5 * HOUR)
     claimed(engine, running)
     update_operation(engine, cancelled, state="cancelled", finished_at=NOON)
     of_action = Selection(action="every minute")
@@ -166,7 +166,6 @@ def test_each_verb_takes_what_it_can_change_without_a_state(
         return set(verb(opened, of_action, dry_run=True).ids)
 
     assert planned(bulk.retry) == {failed}
-    assert planned(bulk.rerun) == {missed}
     assert planned(bulk.cancel) == {pending, running}
 
 
@@ -190,9 +189,9 @@ def test_many_are_cancelled_and_running_ones_asked_to_end(
 def test_missed_ones_run(engine: sa.Engine, opened: Installation, broker: Broker) -> None:
     id = make_missed(engine, make_action(engine))
 
-    done = bulk.rerun(opened, Selection(states=(OperationState.MISSED,)))
+    done = bulk.retry(opened, Selection(states=(OperationState.MISSED,)))
 
-    assert (done.ids, row_of(engine, id)["cause"]) == ((id,), "rerun")
+    assert (done.ids, row_of(engine, id)["cause"]) == ((id,), "retry")
     assert broker.messages("quick") == [(str(id), 1)]
 
 

@@ -1,4 +1,4 @@
-"""Rerun, retry and cancel: one request wins, and the row records its actor and revision."""
+"""Retry and cancel: one request wins, and the row records its actor and revision."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +22,7 @@ from scheduler.changes import change, deletion, editing
 from scheduler.changes.change import Changed
 from scheduler.dispatch import dispatch_ready
 from scheduler.on_demand.cancel import cancel
-from scheduler.on_demand.restart import rerun, retry
+from scheduler.on_demand.restart import retry
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.attempts import end
@@ -74,11 +74,11 @@ def make_ended(engine: sa.Engine, state: str = "failed", **changes: Any) -> tupl
 def test_a_missed_one_runs_after_all(engine: sa.Engine, broker: Broker) -> None:
     _, id = make_missed(engine)
 
-    repeated, sent = rerun(engine, id, WHOLE_INSTALLATION, "ann")
+    repeated, sent = retry(engine, id, WHOLE_INSTALLATION, "ann")
 
     row = row_of(engine, id)
     assert (repeated.attempt, sent.count) == (1, 1)
-    assert (row["state"], row["triggerer"]) == ("queued", "Rerun by ann")
+    assert (row["state"], row["triggerer"]) == ("queued", "Retry by ann")
     assert (row["reason"], row["finished_at"]) == (None, None)
     assert broker.messages("quick") == [(str(id), 1)]
     assert isinstance(claimed(engine, id), Claim)
@@ -157,34 +157,17 @@ def test_a_retry_does_not_take_back_the_last_success(engine: sa.Engine) -> None:
     assert row_of(engine, id)["first_started_at"] == later
 
 
-@pytest.mark.parametrize(
-    ("state", "act", "hint"),
-    [
-        ("success", retry, "minutebook action run"),
-        ("success", rerun, "minutebook action run"),
-        ("failed", rerun, "minutebook operation retry"),
-    ],
-)
-def test_what_cannot_be_repeated_is_refused_with_what_to_do(
-    engine: sa.Engine, state: str, act: Callable[..., object], hint: str
-) -> None:
-    _, id = make_ended(engine, state)
+def test_a_success_is_refused_with_what_to_do(engine: sa.Engine) -> None:
+    _, id = make_ended(engine, "success")
 
-    with pytest.raises(Refused, match=hint):
-        act(engine, id, WHOLE_INSTALLATION, "ann")
-    assert row_of(engine, id)["state"] == state
-
-
-def test_a_missed_one_is_rerun_not_retried(engine: sa.Engine) -> None:
-    _, id = make_missed(engine)
-
-    with pytest.raises(Refused, match="minutebook operation rerun"):
+    with pytest.raises(Refused, match="minutebook action run"):
         retry(engine, id, WHOLE_INSTALLATION, "ann")
+    assert row_of(engine, id)["state"] == "success"
 
 
 def test_an_occurrence_without_a_row_is_one_for_backfill(engine: sa.Engine) -> None:
     with pytest.raises(NotFound, match="minutebook backfill ACTION"):
-        rerun(engine, uuid4(), WHOLE_INSTALLATION, "ann")
+        retry(engine, uuid4(), WHOLE_INSTALLATION, "ann")
 
 
 def pause(engine: sa.Engine, action: Changed) -> None:

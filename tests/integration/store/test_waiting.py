@@ -1,4 +1,4 @@
-"""Scheduled, rerun and backfilled operations all end, in any order, without a deadlock."""
+"""Scheduled, retried and backfilled operations all end, in any order, without a deadlock."""
 
 from datetime import UTC, datetime, timedelta
 from random import Random

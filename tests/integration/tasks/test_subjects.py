@@ -18,7 +18,7 @@ from models.tables import users
 from runtime.config import Settings
 from scheduler.changes.change import Changed, create_all
 from scheduler.on_demand.manual import run_now
-from scheduler.on_demand.restart import rerun
+from scheduler.on_demand.restart import retry
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tasks.execute import run_attempt
@@ -174,7 +174,7 @@ def test_a_missed_one_that_is_run_after_all_is_about_its_subject(
     tick(engine, NOW + 60 * MINUTE, Sweeper(MINUTE, NO_ALERTS))
     (missed,) = rows_of(engine, action)
 
-    repeated, _ = rerun(engine, missed["id"], WHOLE_INSTALLATION, "tests")
+    repeated, _ = retry(engine, missed["id"], WHOLE_INSTALLATION, "tests")
     ended = run_one(engine, settings, missed["id"], repeated.attempt)
 
     assert (missed["state"], ended) == ("missed", OperationState.SUCCESS)

@@ -50,7 +50,7 @@ def test_missed_events_are_run_again_one_by_one() -> None:
     content = content_of(NoticeKind.MISSED, {**MISSED, "event": "signed_up", "missed": 1})
 
     assert content.subject == "[minutebook] MISSED: nightly report: 1 occurrence"
-    assert "minutebook --app default operation rerun ID...\n" in content.text
+    assert "minutebook --app default operation retry ID...\n" in content.text
     assert "backfill" not in content.text
 
 

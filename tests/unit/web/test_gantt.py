@@ -97,7 +97,7 @@ def test_an_attempt_that_was_put_back_is_followed_by_the_wait_for_the_next() -> 
     ]
 
 
-@pytest.mark.parametrize("cause", ["manual", "rerun", "retry", "backfill"])
+@pytest.mark.parametrize("cause", ["manual", "retry", "backfill"])
 def test_an_instant_that_a_person_chose_is_no_wait_for_the_tick(cause: str) -> None:
     chosen = operation(occurrence_at=DUE - timedelta(days=300), cause=cause)
 

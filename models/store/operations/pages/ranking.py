@@ -11,7 +11,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.operation import OF_THE_PAST
+from models.operation import REQUESTED
 from models.sql import is_among
 from models.store.operations.pages import OperationFilter, ids_of_page
 from models.tables import operations
@@ -58,7 +58,7 @@ def _ranks(
     read = sa.select(*(operations.c[name] for name in named))
     for row in connection.execute(read.where(is_among(connection, operations.c.id, ids))):
         if order is OperationOrder.LATENESS:
-            since = None if row.cause in OF_THE_PAST else row.occurrence_at
+            since = None if row.cause in REQUESTED else row.occurrence_at
             begun_at = until = row.first_started_at
         else:
             begun_at = since = row.started_at
