@@ -74,8 +74,6 @@ class Happened:
     id: str
     active: bool
     activated_at: datetime | None
-    # When `active` or the user's groups last changed, None for never.
-    flags_changed_at: datetime | None = None
     state: str | None = None
     groups: frozenset[str] = frozenset()
 

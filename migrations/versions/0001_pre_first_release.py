@@ -507,7 +507,6 @@ sa.Table(
     _flag("created_silent"),
     _flag("activated_silent"),
     _flag("last_seen_silent"),
-    _at("flags_changed_at"),
     sa.Index("users_created", "small_app_id", "created_at"),
     sa.Index("users_activated", "small_app_id", "activated_at"),
     sa.Index("users_last_seen", "small_app_id", "last_seen_at"),

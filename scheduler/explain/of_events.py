@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from models.action.plan import Broken, Plan
+from models.action.plan import Plan
 from models.action.schedule import ONE_SECOND
 from models.events import LAST_SEEN
 from models.store import facts
@@ -12,11 +12,11 @@ from models.values import format_instant
 from scheduler.decision import EventWindow, Occurrence, decide_events
 from scheduler.events import Watched, undecided, watched_of
 from scheduler.explain.explanation import (
-    MISSED,
     MOST_NAMED,
     NOT_AN_OCCURRENCE,
     NOT_DUE_YET,
     UNDECIDED,
+    UNRECORDED,
     Explanation,
     Question,
     in_span,
@@ -25,9 +25,6 @@ from scheduler.explain.explanation import (
     without_record,
 )
 from scheduler.explain.operation_text import sends_again
-
-# When a rule ended, and how.
-End = tuple[datetime, str]
 
 
 def of_event(asked: Question, plan: Plan) -> Explanation:
@@ -38,9 +35,8 @@ def of_event(asked: Question, plan: Plan) -> Explanation:
     if not plan.active:
         return paused(asked)
     window = watched_of(asked.state(plan), *_now_and_decided(asked)).window
-    ended = _ended(asked, plan)
-    if ended is not None or window.since >= asked.instant:
-        return _decided(asked, plan, due, ended)
+    if window.since >= asked.instant or not _goes_on(asked, plan):
+        return _decided(asked, due)
     decision, users = decide_events(due, window), _names(due)
     if asked.instant > asked.now:
         due_in = span_in_words(asked.instant - asked.now)
@@ -57,23 +53,23 @@ def _now_and_decided(asked: Question) -> tuple[datetime, datetime | None]:
     return now, decided
 
 
-def _decided(
-    asked: Question, plan: Plan, due: Sequence[Occurrence], ended: End | None
-) -> Explanation:
+def _decided(asked: Question, due: Sequence[Occurrence]) -> Explanation:
     span = asked.known.span
     if span is not None:
         return in_span(asked, span, span["reason"])
     if asked.instant <= asked.now - asked.settings.retention.kept_for:
         return without_record(asked)
-    in_time_until = _in_time_until(asked, plan)
-    if ended is not None and ended[0] > in_time_until:
-        ended = None
-    decided_at = in_time_until if ended is None else ended[0]
-    recipients = [one for one in due if _may_have_been_recipient(plan, one, decided_at)]
-    if not recipients:
-        return _no_recipient(asked, due)
-    when = _when(ended)
-    return asked.answer(MISSED, f"the event of {_names(recipients)} became known {when}")
+    text = (
+        f"is due for {_names(due)} by what is known now, and nothing was recorded: the event became"
+        " known, or the user a recipient, after this instant was decided"
+    )
+    return asked.answer(UNRECORDED, text)
+
+
+def _goes_on(asked: Question, plan: Plan) -> bool:
+    """Return whether the action's newest revision still looks for late events of this rule."""
+    newest = explain_facts.newest_plan(asked.connection, asked.known)
+    return isinstance(newest, Plan) and newest.active and plan.has_same_occurrences(newest)
 
 
 def _in_time_until(asked: Question, plan: Plan) -> datetime:
@@ -87,55 +83,6 @@ def _names(due: Sequence[Occurrence]) -> str:
 def _name(one: Occurrence) -> str:
     event = one.event
     return one.subject or f"the end of operation {event and event.event_id}"
-
-
-def _may_have_been_recipient(plan: Plan, one: Occurrence, at: datetime) -> bool:
-    """Return whether a user who is selected now was perhaps selected then.
-
-    What the flags say now is no reason why something did not run before they changed.
-    """
-    event = one.event
-    if event is None:
-        return False
-    since = [event.flags_changed_at]
-    if plan.subjects is None or not plan.subjects.keeps_inactivated:
-        since.append(event.activated_at)
-    return all(changed is None or changed <= at for changed in since)
-
-
-def _no_recipient(asked: Question, due: Sequence[Occurrence]) -> Explanation:
-    is_one = len(due) == 1
-    text = (
-        f"no user was due then: the flags or groups by which {_names(due)} "
-        f"{'is a recipient' if is_one else 'are recipients'} now were changed after that"
-    )
-    return asked.answer(NOT_AN_OCCURRENCE, text)
-
-
-def _when(ended: End | None) -> str:
-    """Return when an event became known, by what had decided its instant before.
-
-    A change decides what is known; it explains an event that came later but within the look-back.
-    """
-    if ended is None:
-        return "after its time, and nothing was recorded"
-    at, how = ended
-    changed = f"after the action was {how} at {format_instant(at)}"
-    return f"{changed}, which decided the events known by then"
-
-
-def _ended(asked: Question, plan: Plan) -> End | None:
-    """Return when and how the rule in force stopped looking for late events; None if it goes on."""
-    first = asked.known.revision
-    later = [] if first is None else explain_facts.revisions_after(asked.connection, first)
-    for one in [] if first is None else [first, *later]:
-        new = one["plan"]
-        if one is not first and (isinstance(new, Broken) or not plan.has_same_occurrences(new)):
-            is_paused = isinstance(new, Plan) and not new.active
-            return one["holds_from"] or one["effective_from"], "paused" if is_paused else "changed"
-        if one["ended_at"] is not None:
-            return one["ended_at"], "deleted" if one["end_reason"] == "deleted" else "quarantined"
-    return None
 
 
 def _no_user(asked: Question, plan: Plan) -> Explanation:

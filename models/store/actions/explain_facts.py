@@ -101,12 +101,12 @@ def pause_of(connection: sa.Connection, revision: sa.RowMapping) -> sa.RowMappin
     return first
 
 
-def revisions_after(connection: sa.Connection, revision: sa.RowMapping) -> Sequence[sa.RowMapping]:
-    """Return the later revisions of the same action, oldest first."""
-    later = sa.select(revisions).where(
-        revisions.c.action_uid == revision["action_uid"], revisions.c.number > revision["number"]
-    )
-    return connection.execute(later.order_by(revisions.c.number)).mappings().all()
+def newest_plan(connection: sa.Connection, known: Known) -> Any:
+    """Return the plan of an action's newest revision; None if it is deleted or quarantined."""
+    its = revisions.c.action_uid == known.action["uid"]
+    query = sa.select(revisions.c.plan, revisions.c.ended_at).where(its)
+    row = connection.execute(query.order_by(revisions.c.number.desc()).limit(1)).one()
+    return row.plan if row.ended_at is None else None
 
 
 def _in_force(connection: sa.Connection, uid: UUID, instant: datetime) -> sa.RowMapping | None:

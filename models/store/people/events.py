@@ -226,7 +226,7 @@ def _asking(dialect: str, kind: str) -> sa.Select[Any]:
 
 def _one_range(kind: str, given: Any, *first: Any) -> sa.Select[Any]:
     """Return the events of a range, from `users`, `events` or `action_ends`."""
-    user = (users.c.id, users.c.active, users.c.activated_at, users.c.flags_changed_at)
+    user = (users.c.id, users.c.active, users.c.activated_at)
     app = given["app"]
     no_state = sa.null().label("state")
     if kind == END:

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from minutebook.steps import Recipient
 from models.action.recipients import RecipientFilterModel
-from models.sql import database_now, insert_ignoring, parts_of, read_clock, upsert
+from models.sql import insert_ignoring, parts_of, read_clock, upsert
 from models.store.people.selection import groups_of, is_named
 from models.tables import group_members, groups, users
 from models.users import UserModel
@@ -40,8 +40,6 @@ class User:
     groups: frozenset[str]
     # Names of instants that an import wrote and that raise no event.
     silent: frozenset[str] = frozenset()
-    # When `active` or the groups last changed, None for never.
-    flags_changed_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +82,6 @@ def import_users(
     rows = [
         _row(small_app_id, model, known.get(model.id), now)
         | _silence(model, known.get(model.id), raises_events=raises_events)
-        | _changed(model, known.get(model.id), now)
         for model in models
     ]
     upsert(connection, users, rows)
@@ -122,9 +119,6 @@ def remove(
         its_own = users.c.small_app_id == small_app_id
         connection.execute(sa.delete(users).where(its_own, users.c.id.in_(some)))
     for some in parts_of(group_names, BATCH):
-        in_one = sa.select(members.user_id).where(of_app, members.group_name.in_(some))
-        its_own = (users.c.small_app_id == small_app_id) & users.c.id.in_(in_one)
-        connection.execute(sa.update(users).where(its_own).values(flags_changed_at=database_now()))
         connection.execute(sa.delete(group_members).where(of_app, members.group_name.in_(some)))
         its_own = groups.c.small_app_id == small_app_id
         connection.execute(sa.delete(groups).where(its_own, groups.c.name.in_(some)))
@@ -244,7 +238,6 @@ def _users(
             last_seen_at=row.last_seen_at,
             groups=memberships.get(row.id, frozenset()),
             silent=frozenset(name for name, flag in SILENT.items() if getattr(row, flag)),
-            flags_changed_at=row.flags_changed_at,
         )
         for row in rows
     ]
@@ -273,17 +266,6 @@ def _silence(model: UserModel, known: User | None, *, raises_events: bool) -> di
     return {
         flag: not raises_events if is_new(name) else name in kept for name, flag in SILENT.items()
     }
-
-
-def _changed(model: UserModel, known: User | None, now: datetime) -> dict[str, datetime | None]:
-    """Return when a user was last switched on or off, or got other groups."""
-    if known is None:
-        return {"flags_changed_at": None}
-    given = model.model_fields_set
-    active = model.active if "active" in given else known.active
-    groups = frozenset(model.groups) if "groups" in given else known.groups
-    is_same = (active, groups) == (known.active, known.groups)
-    return {"flags_changed_at": known.flags_changed_at if is_same else now}
 
 
 def _replace_groups(
