@@ -63,9 +63,8 @@ class EventTick:
     def _decide_all(self) -> None:
         with reading(self.engine) as connection:
             seen = facts.fact(connection, facts.EVENTS_DECIDED)
-            decided = instant_in(seen)
             rows = events.event_actions(connection)
-        self._decide(self._watched(rows, decided))
+            self._decide(connection, self._watched(rows, instant_in(seen)))
         if not self.left:
             self._note(seen)
 
@@ -77,22 +76,20 @@ class EventTick:
         with reading(self.engine) as connection:
             decided = facts.instant_fact(connection, facts.EVENTS_DECIDED)
             rows = events.dependants(connection, uid)
-        since = self.now - SECOND
-        self._decide(
-            [
+            since = self.now - SECOND
+            watched = [
                 replace(one, window=replace(one.window, since=max(since, one.window.since)))
                 for one in self._watched(rows, decided)
                 if not one.rule.lag
             ]
-        )
+            self._decide(connection, watched)
 
-    def _decide(self, watched: Sequence[Watched]) -> None:
-        """Decide and record these actions."""
-        with reading(self.engine) as connection:
-            for some in decided_by_events(connection, watched):
-                self._record([_sent(one) for one in some if one.decision.due])
-                for one in some:
-                    self._add_late(one)
+    def _decide(self, connection: sa.Connection, watched: Sequence[Watched]) -> None:
+        """Decide and record these actions, each batch in a transaction of its own."""
+        for some in decided_by_events(connection, watched):
+            self._record([_sent(one) for one in some if one.decision.due])
+            for one in some:
+                self._add_late(one)
 
     def _add_late(self, one: Decided) -> None:
         if one.decision.missed:

@@ -326,10 +326,12 @@ def test_events_of_a_tick_that_began_by_a_wrong_clock_are_left_to_the_right_one(
     found = look(engine, None, sweeper)
     begun = Tick(engine, TickReport(found.now))
 
-    def another_daemon_is_first(events: EventTick, watched: Sequence[Watched]) -> None:
+    def another_daemon_is_first(
+        events: EventTick, connection: sa.Connection, watched: Sequence[Watched]
+    ) -> None:
         clock.set(NOW)
         assert look(engine, None, sweeper).set_back_s == 86_400
-        decide(events, watched)
+        decide(events, connection, watched)
 
     with monkeypatch.context() as patch:
         patch.setattr(EventTick, "_decide", another_daemon_is_first)
@@ -338,7 +340,7 @@ def test_events_of_a_tick_that_began_by_a_wrong_clock_are_left_to_the_right_one(
         decided = facts.instant_fact(connection, facts.EVENTS_DECIDED)
     right = tick(engine, None, sweeper)
 
-    assert (begun.report.missed, decided) == (0, NOW - DAY)
+    assert (begun.report.missed, begun.report.events_error, decided) == (0, None, NOW - DAY)
     assert right.missed == 1
     assert [row["state"] for row in rows_of(engine, action)] == ["missed"]
 
