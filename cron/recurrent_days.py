@@ -98,23 +98,27 @@ class RecurrentDays(Days):
         whole = sum(self._years[one].count(1) for one in range(first, index))
         return whole + self._years[index].count(1, 0, day - STARTS[index])
 
-    def leaves_periods_out(self) -> bool:
-        """Return whether some months, or years, that the rule is about have no day.
+    def by_period(self, until: int) -> list[list[int]]:
+        """Return the days of each of the next months that it is about; of a yearly one, years.
 
-        The next four years are searched, or longer by INTERVAL.
+        They cover four years, or longer by INTERVAL, and end before the day `until`.
         """
-        months = 1 if self.rule.frequency == MONTHLY else 12
-        of_year = (self.rule.numbers("BYMONTH") if months == 1 else ()) or range(1, 13)
-        first = date_of(self.first)
+        rule, first = self.rule, date_of(self.first)
+        months = 12 if rule.frequency == YEARLY else 1
+        step = months * (rule.interval if rule.frequency in {MONTHLY, YEARLY} else 1)
+        of_year = (rule.numbers("BYMONTH") if months == 1 else ()) or range(1, 13)
         begin = 12 * first.year + (first.month - 1) // months * months
-        for number in range(1, 48 // months + 1):
-            month = begin + number * months * self.rule.interval
-            if month // 12 >= YEARS[-1]:
-                break
-            is_about = month % 12 + 1 in of_year
-            if is_about and self.at_or_after(_begin(month)) >= _begin(month + months):
-                return True
-        return False
+        end = min(begin + 48 // months * step + 1, 12 * YEARS[-1])
+        return [
+            list(self._within(_begin(month), _begin(month + months)))
+            for month in range(begin + step, end, step)
+            if month % 12 + 1 in of_year and _begin(month + months) <= until
+        ]
+
+    def _within(self, day: int, end: int) -> Iterator[int]:
+        while (day := self.at_or_after(day)) < end:
+            yield day
+            day += 1
 
     def has(self, day: int) -> bool:
         """Return whether a day is not before the first, in a period that INTERVAL leaves."""

@@ -1,7 +1,8 @@
 """The rule of the calendar: every second Monday, the last Friday of a month (RFC 5545)."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Self
@@ -20,8 +21,9 @@ from pydantic import (
 )
 
 from cron import InvalidRule, WallClock
-from cron.recurrence import MONTHLY, MOST_TIMES, YEARLY, Recurrence, read_recurrence
-from cron.recurrent_days import RecurrentMinutes
+from cron.days import NEVER
+from cron.recurrence import MOST_TIMES, YEARLY, Recurrence, read_recurrence
+from cron.recurrent_days import RecurrentMinutes, day_of, recurrent_days
 from models.action.exceptions import Except
 from models.action.rule import Jittered
 from models.action.schedule import NO_UID, ONE_SECOND, Schedule, bounded
@@ -35,6 +37,15 @@ AS_WRITTEN = PlainSerializer(
 )
 EXAMPLE = 'write a rule such as "FREQ=WEEKLY;INTERVAL=2;BYDAY=MO"'
 TIME_EXAMPLE = 'write a time such as "09:00", or a list of times'
+# What names a day in each month or year, the last of some.
+_LASTS: tuple[Mapping[str, str], ...] = (
+    {"BYMONTHDAY": "-1"},
+    {"BYMONTHDAY": "28,29,30", "BYSETPOS": "-1"},
+    {"BYMONTHDAY": "28,29", "BYSETPOS": "-1"},
+    {"BYYEARDAY": "-1"},
+    {"BYWEEKNO": "-1"},
+    {"BYDAY": "-1"},
+)
 _TIME = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
@@ -168,21 +179,34 @@ class RecurrenceModel(Jittered):
         return f"{rule.text}{at}{begins}, {self.timezone}"
 
     def warnings(self, zone: str) -> Iterator[str]:  # noqa: ARG002 - it has its own
-        """Yield a warning about days that some months, or years, do not have."""
-        rule = self._read.beginning(self._first.date())
-        is_of_dates = rule.parts.keys().isdisjoint({"BYDAY", "BYWEEKNO", "BYYEARDAY"})
-        if is_of_dates and self._minutes.find_days().leaves_periods_out():
-            days = rule.numbers("BYMONTHDAY")
-            if rule.frequency == MONTHLY:
+        """Yield a warning about months, or years, that have no date and would by another rule."""
+        rule, first = self._read, self._first
+        end = _end(rule, self._minutes, self.timezone, first)
+        until = NEVER if end is None else day_of(end.astimezone(ZoneInfo(self.timezone)).date())
+        for text in _nearest_rules(rule.beginning(first.date())):
+            own, other = (
+                recurrent_days(one, first.date()).by_period(until) for one in (rule.text, text)
+            )
+            if not all(own) and all(
+                there and here in ([], there) for here, there in zip(own, other, strict=True)
+            ):
+                periods = "years" if rule.frequency == YEARLY else "months"
                 yield (
-                    f'when.rrule "{self.rrule}": months without day {max(days)} are left out; '
-                    "write BYMONTHDAY=-1 for the last day of each month"
+                    f'when.rrule "{self.rrule}": has no date in {own.count([])} of its next '
+                    f'{len(own)} {periods}; write "{text}" to have one in each'
                 )
-            elif rule.frequency == YEARLY and rule.numbers("BYMONTH") == (2,):
-                yield (
-                    f'when.rrule "{self.rrule}": years without 29 February are left out; '
-                    "write BYMONTH=2;BYMONTHDAY=-1 for the last day of February"
-                )
+                return
+
+
+def _nearest_rules(rule: Recurrence) -> Iterator[str]:
+    """Yield the rules that name the last day, week or weekday in place of one that may lack."""
+    for last in _LASTS:
+        parts = {"FREQ": rule.frequency, **rule.parts, **last}
+        if last.keys() - {"BYSETPOS"} <= rule.parts.keys():
+            if "BYDAY" in last:
+                parts["BYDAY"] = re.sub("53?(?=[A-Z])", "-1", rule.parts["BYDAY"])
+            with suppress(InvalidRule):
+                yield read_recurrence(";".join(f"{key}={one}" for key, one in parts.items())).text
 
 
 @lru_cache(maxsize=100_000)

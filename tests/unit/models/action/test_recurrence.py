@@ -174,20 +174,32 @@ def test_the_words_show_the_first_day_where_it_matters() -> None:
     )
 
 
-def test_a_day_that_some_months_lack_is_warned_about() -> None:
-    (rule,) = plan(rrule="FREQ=MONTHLY", at="09:00", starting_at="2026-12-31").rules
+@pytest.mark.parametrize(
+    ("rrule", "since", "lacking", "better"),
+    [
+        ("FREQ=MONTHLY", "2026-12-31", "20 of its next 48 months", "FREQ=MONTHLY;BYMONTHDAY=-1"),
+        ("FREQ=MONTHLY;INTERVAL=12", "2028-02-29", "36 of its", "BYMONTHDAY=-1"),
+        ("FREQ=MONTHLY", "2027-01-30", "4 of its", "BYMONTHDAY=28,29,30;BYSETPOS=-1"),
+        ("FREQ=MONTHLY;BYDAY=5MO", "2027-01-01", "31 of its", "FREQ=MONTHLY;BYDAY=-1MO"),
+        ("FREQ=DAILY;BYMONTHDAY=31", "2027-01-01", "20 of its", "FREQ=DAILY;BYMONTHDAY=-1"),
+        ("FREQ=MONTHLY;UNTIL=20270315", "2027-01-31", "1 of its next 1 months", "BYMONTHDAY=-1"),
+        ("FREQ=YEARLY", "2028-02-29", "3 of its next 4 years", "BYMONTHDAY=-1;BYMONTH=2"),
+        ("FREQ=YEARLY;BYYEARDAY=366", "2027-01-01", "3 of its", "FREQ=YEARLY;BYYEARDAY=-1"),
+        ("FREQ=YEARLY;BYWEEKNO=53", "2027-01-01", "4 of its", "FREQ=YEARLY;BYWEEKNO=-1"),
+    ],
+)
+def test_a_rule_without_a_day_in_some_periods_is_answered_with_one_that_has_it(
+    rrule: str, since: str, lacking: str, better: str
+) -> None:
+    (rule,) = plan(rrule=rrule, at="09:00", starting_at=since).rules
 
     (warning,) = rule.warnings("UTC")
 
-    assert "months without day 31 are left out; write BYMONTHDAY=-1" in warning
-
-
-def test_a_yearly_rule_from_29_february_is_warned_about() -> None:
-    (rule,) = plan(rrule="FREQ=YEARLY", at="09:00", starting_at="2028-02-29").rules
-
-    (warning,) = rule.warnings("UTC")
-
-    assert "years without 29 February are left out; write BYMONTH=2;BYMONTHDAY=-1" in warning
+    assert f"has no date in {lacking}" in warning
+    assert better in warning
+    written = warning.partition('write "')[2].partition('"')[0]
+    (advised,) = plan(rrule=written, at="09:00", starting_at=since).rules
+    assert [*advised.warnings("UTC")] == []
 
 
 @pytest.mark.parametrize(
@@ -197,12 +209,14 @@ def test_a_yearly_rule_from_29_february_is_warned_about() -> None:
         "FREQ=MONTHLY;BYMONTHDAY=28,29,30;BYSETPOS=-1",
         "FREQ=MONTHLY;BYMONTH=1,3,5;BYMONTHDAY=31",
         "FREQ=MONTHLY;INTERVAL=12",
+        "FREQ=MONTHLY;UNTIL=20270227",
+        "FREQ=MONTHLY;BYMONTHDAY=15,31",
         "FREQ=MONTHLY;BYMONTHDAY=13;BYDAY=FR",
         "FREQ=YEARLY;BYMONTHDAY=31",
         "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=-1",
     ],
 )
-def test_a_rule_with_a_day_in_each_period_is_not_warned_about(rrule: str) -> None:
+def test_a_rule_whose_days_no_other_has_in_more_periods_is_not_warned_about(rrule: str) -> None:
     (rule,) = plan(rrule=rrule, at="09:00", starting_at="2027-01-31").rules
 
     assert [*rule.warnings("UTC")] == []
