@@ -44,7 +44,7 @@ def forecast(
     became known late, and those that have an operation are left out.
     """
     if state.plan.on_event is None:
-        plan = counted(connection, (state.plan, state.action.uid), now, since)
+        plan = counted(connection, (state.plan, state.action.uid), now)
         yield from decisions(plan, state.action.uid, since, now)
     elif state.plan.active:
         watched = watch(connection, state, now)

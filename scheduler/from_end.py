@@ -36,33 +36,36 @@ def decide_next(
     plan, uid = action
     if plan.from_end is None:
         return decide(plan, uid, watermark, now)
-    known = ends.get(uid)
-    ended_at = None if known is None else known.ended_at
-    if known is not None and known.is_unfinished:
+    known = ends.get(uid) or LastEnd(watermark, watermark)
+    if known.is_unfinished:
         nothing = Decision(max(watermark, now))
         return replace(nothing, next_occurrence_at=plan.look_again(now), ended_at=now)
-    found = decide(plan.counted(watermark, ended_at), uid, watermark, now)
+    plan, ended_at = known.count(plan, uid)
+    found = decide(plan, uid, watermark, now)
     following = found.next_occurrence_at or plan.look_again(now)
     return replace(found, next_occurrence_at=following, ended_at=ended_at)
+
+
+def beginning(ends: Ends, at: datetime) -> Ends:
+    """Return the last ends that count for rules that come into force at an instant."""
+    return {uid: replace(one, effective_from=at, watermark=at) for uid, one in ends.items()}
 
 
 def counted(
     connection: sa.Connection,
     action: tuple[Plan, UUID],
     now: datetime,
-    since: datetime | None = None,
+    begins: datetime | None = None,
 ) -> Plan:
     """Return the plan of an action with the occurrence that it counts from ends, if it does.
 
-    That is after `since`, by default the instant up to which its occurrences are decided. It has
-    none while an operation is unfinished.
+    `begins` is when a rule comes into force that is not stored yet. While an operation is
+    unfinished, there is none.
     """
     plan, uid = action
     if plan.from_end is None:
         return plan
-    known = last_ends(connection, [uid], now).get(uid)
-    if known is None:
-        return plan.counted(now if since is None else since, None)
-    if known.is_unfinished:
-        return plan
-    return plan.counted(known.watermark if since is None else since, known.ended_at)
+    ends: Ends = last_ends(connection, [uid], now)
+    if begins is not None:
+        ends = beginning(ends, begins)
+    return ends.get(uid, LastEnd(now, now)).count(plan, uid)[0]

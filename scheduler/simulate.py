@@ -185,12 +185,12 @@ def _by_the_clock(
             continue
         # The last run of an interval from the end ended at the tick that sent it.
         ended_at = None if watermark == since else watermark
-        plan = action.plan.counted(watermark, ended_at)
+        plan = action.plan.counted(since, ended_at)
         decision = decide(plan, action.uid, watermark, at)
         yield from _fates(action, decision, at, until)
         following = decision.next_occurrence_at
         if plan.from_end is not None:
-            following = next_occurrence(plan.counted(at, at), action.uid, at)
+            following = next_occurrence(plan.counted(since, at), action.uid, at)
         if following is not None and following <= until:
             # Never the same tick again: it may have left occurrences for the next one.
             then = timetable.first_tick(max(following, at + SECOND))
@@ -213,7 +213,7 @@ def _undecided(
 ) -> Iterator[Fate]:
     """Yield the occurrences that no tick decides, as one fate."""
     found, ends = 0, []
-    plan = action.plan.counted(watermark, None if watermark == since else watermark)
+    plan = action.plan.counted(since, None if watermark == since else watermark)
     for rest in decisions(plan, action.uid, watermark, until):
         ends += [*rest.due_at, *(one.at for one in rest.missed)]
         ends += [rest.missed_span.first_at] if rest.missed_span else []

@@ -157,12 +157,12 @@ class FromEndModel(RepeatingModel):
     starting_at: UtcInstant | None = None
     _due_at: datetime | None = PrivateAttr(None)
 
-    def counted(self, since: datetime, ended_at: datetime | None) -> Self:
-        """Return the rule with its next occurrence after `since`, `ended_at` being the last end.
+    def counted(self, begins: datetime, ended_at: datetime | None) -> Self:
+        """Return the rule with the occurrence that it names after `begins` and its last end.
 
         What was due before, while the action was paused or no rule of this kind, is due at once.
         """
-        bounds = [since + ONE_SECOND]
+        bounds = [begins + ONE_SECOND]
         bounds += [] if ended_at is None else [ended_at + self.every]
         bounds += [] if self.starting_at is None else [self.starting_at]
         found = self.model_copy()

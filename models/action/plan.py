@@ -165,14 +165,17 @@ class Plan:
         """The only rule of an action that counts from the ends of its operations, or None."""
         return next((cast("FromEndModel", one) for one in self.rules if one.is_from_end), None)
 
-    def counted(self, since: datetime, ended_at: datetime | None) -> "Plan":
-        """Return a plan that counts from ends with the occurrence after `since` that is known."""
+    def counted(self, begins: datetime, ended_at: datetime | None) -> "Plan":
+        """Return a plan that counts from ends with its occurrence after the last of them.
+
+        `begins` is when it came into force.
+        """
         rule, starts_at = self.from_end, self.policy.starts_at
         if rule is None:
             return self
         if starts_at is not None:
-            since = max(since, starts_at - ONE_SECOND)
-        return replace(self, rules=(rule.counted(since, ended_at),))
+            begins = max(begins, starts_at - ONE_SECOND)
+        return replace(self, rules=(rule.counted(begins, ended_at),))
 
     def look_again(self, now: datetime) -> datetime | None:
         """Return when to look again while an operation is unfinished: never after the next is due.

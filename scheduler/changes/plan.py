@@ -144,9 +144,9 @@ class _StoredNow:
         """Return the plan with the calendars of its small app."""
         return closing(self.connection, plan, self.small_app_id)
 
-    def next(self, plan: Plan, uid: UUID) -> tuple[datetime, ...]:
-        """Return the next occurrences of a plan; an interval counts from the last end."""
-        counting = counted(self.connection, (plan, uid), self.now, self.now)
+    def next(self, plan: Plan, uid: UUID, begins: datetime | None = None) -> tuple[datetime, ...]:
+        """Return the next occurrences of a plan, stored or one that `begins`."""
+        counting = counted(self.connection, (plan, uid), self.now, begins)
         return _next(self.closing(counting), uid, self.now)
 
 
@@ -187,7 +187,7 @@ def _changed(stored: _StoredNow, row: Stored, revision: Revision) -> PlannedChan
         Change.UNCHANGED if is_same else Change.CHANGED,
         row.revision if is_same else row.revision + 1,
         () if old is None else stored.next(old, uid),
-        stored.next(revision.plan, uid),
+        stored.next(revision.plan, uid, None if is_same else stored.now),
         tuple(sent),
         missed_count,
         revision.plan,

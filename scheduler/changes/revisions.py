@@ -27,7 +27,7 @@ from runtime.logs.events import EventLog
 from scheduler.changes.circles import Dependency
 from scheduler.decision_cache import DecisionCache
 from scheduler.forecast import forecast, on_its_way_since
-from scheduler.from_end import ends_for
+from scheduler.from_end import beginning, ends_for
 from scheduler.record import ActionRef, Decided, Recorded, State, record
 
 logger = EventLog("minutebook.tick")
@@ -153,7 +153,8 @@ def next_of(
 
     They are a tick's own answer: from then on, no tick looks at the action until it is due.
     """
-    decisions, ends = DecisionCache(decided), ends_for(connection, plans, decided)
+    decisions = DecisionCache(decided)
+    ends = beginning(ends_for(connection, plans, decided), decided)
     return {
         uid: decisions.of(plan, uid, decided, ends).next_occurrence_at
         for uid, plan in plans.items()

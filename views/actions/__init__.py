@@ -9,7 +9,7 @@ from pydantic import Field
 
 from models.store import actions
 from models.store.actions.status import health_in, plan_in
-from models.store.tenants.closing import names_calendars
+from models.store.tenants.closing import is_due_as_stored
 from models.stored import document_in
 from runtime.database import reading
 from views.finding import find, number_in
@@ -138,19 +138,22 @@ def row_of(
 def due_next(row: Mapping[str, Any], now: datetime) -> datetime | None:
     """Return the next occurrence of a listed action, also until a tick decides the one now.
 
-    It is stored without the calendars, which `row` has; see `closing_rows`.
+    It is stored without calendars and ends, which the plan of `closing_rows` has.
     """
     at: datetime | None = row["next_occurrence_at"]
-    is_stored = at is None or (at > now and not names_calendars(row["plan"]))
+    is_stored = at is None or (at > now and is_due_as_stored(row["plan"]))
     return at if is_stored else next_of_plan(row, now)
 
 
 def next_of_plan(row: Mapping[str, Any], now: datetime) -> datetime | None:
-    """Return the next occurrence of a stored action; None for a broken plan."""
+    """Return the next occurrence of a stored action; None for a broken plan.
+
+    What is counted from an end is the next until it is decided.
+    """
     from models.action.plan import Broken
-    from scheduler.occurrence import next_occurrences
+    from models.action.schedule import BEGINNING
 
     plan = plan_in(row)
     if isinstance(plan, Broken):
         return None
-    return next(iter(next_occurrences(plan, row["uid"], now, 1)), None)
+    return plan.schedule(row["uid"]).next(now if plan.from_end is None else BEGINNING)

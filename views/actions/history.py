@@ -18,7 +18,6 @@ from models.store.actions.status import plan_in
 from models.store.operations.durations import last_runs
 from models.values.zones import instant_of, offsets_of
 from runtime.database import reading
-from scheduler.from_end import counted
 from views.finding import find
 from views.installation import Installation
 from views.verbs import READ, Verb
@@ -89,18 +88,12 @@ def history_in(
         now=now,
         zone=zone,
         days=tuple(_days(counted, zone)),
-        coming=_coming(_counted(connection, plan, uid, now), uid, now, zone),
+        coming=_coming(plan, uid, now, zone),
         runs=tuple(runs),
         median_s=_quantile(seconds, 0.5),
         p95_s=_quantile(seconds, 0.95),
         limit_s=None if limit is None else limit.total_seconds(),
     )
-
-
-def _counted(
-    connection: sa.Connection, plan: Plan | Broken, uid: UUID, now: datetime
-) -> Plan | Broken:
-    return plan if isinstance(plan, Broken) else counted(connection, (plan, uid), now)
 
 
 def _days(rows: Iterable[Mapping[str, Any]], zone: str) -> Iterable[Day]:

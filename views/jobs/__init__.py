@@ -12,6 +12,7 @@ from models.job import id_of
 from models.sql import read_clock
 from models.store.actions import cursors
 from models.store.actions import jobs as stored
+from models.store.tenants.closing import closing_rows
 from models.stored import document_in
 from runtime.database import reading
 from scheduler.changes.change import Change
@@ -106,6 +107,7 @@ def list_jobs(installation: Installation, limit: int, cursor: str | None = None)
     after = None if cursor is None else _place(cursor)
     with reading(installation.engine) as connection:
         rows = stored.page(connection, installation.small_app.id, after, limit + 1)
+        rows = closing_rows(connection, rows)
         now = read_clock(connection)
     shown, following = first_of(rows, limit, lambda row: f"{row['job_id']}_{row['name']}")
     return Page[JobRow](items=tuple(_jobs_in(shown, now)), next=following)

@@ -25,9 +25,10 @@ def page(
 
     `after` are those of the last row of the previous page.
     """
+    shown = (actions.c.uid, actions.c.small_app_id, action_cursor.c.next_occurrence_at)
     query = (
         _of_app(small_app_id)
-        .add_columns(actions.c.uid, action_cursor.c.next_occurrence_at, action_state.c.last_state)
+        .add_columns(*shown, action_state.c.last_state)
         .join(action_cursor, action_cursor.c.action_uid == actions.c.uid)
         .outerjoin(action_state, state_of(actions.c.uid))
     )

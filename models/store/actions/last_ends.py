@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -13,6 +13,9 @@ from models.sql import is_among, parts_of, stands_in
 from models.store.actions.cursors import AT_ONCE
 from models.store.conditions import IS_RUNNING
 from models.tables import action_cursor, operations
+
+if TYPE_CHECKING:
+    from models.action.plan import Plan
 
 # Whose ends are read: the newest occurrences of an action. The cursor keeps the last end for those
 # that retention removed, and for a retry of an older one.
@@ -45,14 +48,30 @@ _is_unfinished = sa.or_(
 
 @dataclass(frozen=True, slots=True)
 class LastEnd:
-    """When an action's last operation ended; `is_unfinished`: one has not ended.
+    """What an interval from the end counts from: when its rule came into force, and its last end.
 
-    `watermark` is the instant up to which its occurrences are decided.
+    `watermark` is the instant up to which its occurrences are decided; `is_unfinished`: an
+    operation has not ended.
     """
 
+    effective_from: datetime
     watermark: datetime
-    ended_at: datetime | None
-    is_unfinished: bool
+    ended_at: datetime | None = None
+    is_unfinished: bool = False
+
+    def count(self, plan: "Plan", uid: UUID) -> tuple["Plan", datetime | None]:
+        """Return the plan with the occurrence that is known, and the end that this counts from.
+
+        While an operation is unfinished, none is known. What was decided and left no trace counts
+        as an end.
+        """
+        if self.is_unfinished:
+            return plan, None
+        found = plan.counted(self.effective_from, self.ended_at)
+        if found.schedule(uid).next(self.watermark) is not None:
+            return found, self.ended_at
+        ended_at = max(self.watermark, self.ended_at or self.watermark)
+        return plan.counted(self.effective_from, ended_at), ended_at
 
 
 def last_ends(
@@ -63,6 +82,7 @@ def last_ends(
     for some in parts_of(list(uids), AT_ONCE):
         query = sa.select(
             action_cursor.c.action_uid,
+            action_cursor.c.effective_from,
             action_cursor.c.watermark,
             action_cursor.c.ended_at,
             _last_end.label("last_end"),
@@ -75,7 +95,8 @@ def last_ends(
 
 def _last_end_of(row: sa.Row[Any], now: datetime) -> LastEnd:
     known = [one for one in (row.ended_at, row.last_end) if one and one <= now + MOST_AHEAD]
-    return LastEnd(row.watermark, max(known, default=None), bool(row.is_unfinished))
+    ended_at = max(known, default=None)
+    return LastEnd(row.effective_from, row.watermark, ended_at, bool(row.is_unfinished))
 
 
 def keep(connection: sa.Connection, ends: Mapping[UUID, datetime]) -> None:

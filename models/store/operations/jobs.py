@@ -15,11 +15,12 @@ from models.action.plan import Plan
 from models.errors import LeaseLost, NotFound
 from models.job import JOB, Job, id_of
 from models.operation import AttemptKey, OperationState
-from models.sql import database_now, is_still, stands_in
+from models.sql import database_now, dicts, is_still, stands_in
 from models.store.conditions import ITS_REVISION
 from models.store.pauses import is_paused
 from models.store.scope import Scope
-from models.tables import JOB_TO_TAKE, action_cursor, operations, revisions, small_apps
+from models.store.tenants.closing import closing_rows, next_open
+from models.tables import JOB_TO_TAKE, action_cursor, actions, operations, revisions, small_apps
 
 NOTHING, SECOND = timedelta(0), timedelta(seconds=1)
 # A small app, None for any, and a queue.
@@ -207,9 +208,11 @@ def _unheard(step: Mapping[str, Any]) -> timedelta:
 
 def next_run(connection: sa.Connection, action_uid: UUID) -> datetime | None:
     """Return when an action is due next, None for never."""
-    query = sa.select(action_cursor.c.next_occurrence_at)
-    its = query.where(action_cursor.c.action_uid == action_uid)
-    return connection.execute(its).scalar_one_or_none()
+    shown = (actions.c.uid, actions.c.small_app_id, actions.c.plan)
+    query = sa.select(*shown, action_cursor.c.next_occurrence_at)
+    query = query.join(action_cursor, action_cursor.c.action_uid == actions.c.uid)
+    rows = dicts(connection, query.where(actions.c.uid == action_uid))
+    return next((next_open(row) for row in closing_rows(connection, rows)), None)
 
 
 def next_try(connection: sa.Connection, operation_id: UUID) -> datetime | None:

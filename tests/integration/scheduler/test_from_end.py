@@ -11,9 +11,13 @@ import sqlalchemy as sa
 from models.fingerprint import drawn_offset
 from models.operation import ENDED, UNSTARTED_MOVES, OperationState
 from models.sql import read_clock
+from models.store.actions import find as found
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import put_back, refusals
 from models.store.operations.end import Outcome
+from models.store.operations.jobs import next_run
+from models.store.scope import Scope
+from models.store.tenants.closing import closing_rows, next_open
 from models.tables import action_cursor, operations
 from models.values.delays import rounded_up
 from runtime.config import Settings
@@ -38,6 +42,7 @@ from tests.factories import (
 )
 from tests.servers import Broker
 from tests.statements import executed
+from views.actions import due_next
 
 SECOND, MINUTE, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(days=1)
 EVERY = timedelta(minutes=10)
@@ -309,6 +314,44 @@ def test_jitter_moves_what_is_counted_from_the_end(
     assert second == named + drawn_offset(action.uid, named, 5 * MINUTE)
 
 
+@pytest.mark.parametrize("is_resumed", [False, True])
+@pytest.mark.parametrize("jitter_each", [False, True])
+def test_each_look_finds_the_same_moved_instant(
+    engine: sa.Engine, broker: Broker, now: datetime, is_resumed: bool, jitter_each: bool
+) -> None:
+    jitter = {"jitter": "PT20S", "jitter_each": jitter_each}
+    actions = [
+        make(engine, now, name=f"a{n}", when={"every": "PT1M", "from": "end", **jitter})
+        for n in range(3)
+    ]
+    if is_resumed:
+        for action in actions:
+            for active in (False, True):
+                editing.set_active(engine, action.uid, active=active, author=author())
+    begins = max(cursor_of(engine, action)["effective_from"] for action in actions)
+
+    for step in range(0, 30, 5):
+        with engine.begin() as connection:
+            # Such as after a new tz release.
+            connection.execute(sa.update(action_cursor).values(next_occurrence_at=begins))
+        run_tick(engine, begins + step * SECOND)
+
+    assert [len(rows_of(engine, action)) for action in actions] == [1, 1, 1]
+
+
+def test_what_left_no_trace_counts_as_an_end(
+    engine: sa.Engine, broker: Broker, now: datetime
+) -> None:
+    action, _ = begun(engine, now)
+    with engine.begin() as connection:
+        connection.execute(sa.delete(operations))
+
+    run_tick(engine, now + EVERY)
+    run_tick(engine, now + 2 * EVERY)
+
+    assert [row["occurrence_at"] for row in rows_of(engine, action)] == [now + EVERY]
+
+
 def test_bounds_hold(engine: sa.Engine, broker: Broker, now: datetime) -> None:
     starts_at, ends_at = now + EVERY, now + 2 * EVERY
     policy = {"starts_at": starts_at.isoformat(), "ends_at": ends_at.isoformat()}
@@ -345,6 +388,21 @@ def test_explain_and_next_say_what_is_known(
     assert told(now + DAY)[1].endswith(f"the next is {due_at:%Y-%m-%dT%H:%M:%SZ}")
     assert told(due_at)[0] == "not_due_yet"
     assert following() == [due_at]
+
+
+def test_lists_show_what_is_counted_from_the_end(
+    engine: sa.Engine, broker: Broker, settings: Settings, now: datetime
+) -> None:
+    action, first = begun(engine, now)
+
+    def shown() -> list[datetime | None]:
+        with reading(engine) as connection:
+            row = closing_rows(connection, [found(connection, 1, action.name, Scope(1))])[0]
+            return [due_next(row, now), next_open(row), next_run(connection, action.uid)]
+
+    assert shown() == [None, None, None]
+    finished(engine, first, now + MINUTE)
+    assert shown() == [now + MINUTE + EVERY] * 3
 
 
 def test_other_actions_and_ends_pay_nothing(
