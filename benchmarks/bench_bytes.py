@@ -19,8 +19,8 @@ from models.tables import operations as table
 from runtime.database import reading
 from scheduler.changes.change import Changed, create_all
 from scheduler.changes.validation import ChangeContext
-from scheduler.dispatch import dispatch_ready
 from scheduler.record import ActionRef, operation_row
+from scheduler.sweep import dispatch_ready
 from tasks.execute import run_attempt
 from tasks.registry import Registry, registry_of
 

@@ -24,7 +24,7 @@ from models.celery_task import CeleryRules
 from runtime.sections.celery import CelerySettings
 from scheduler.changes.change import create_all
 from scheduler.changes.validation import ChangeContext
-from scheduler.dispatch import dispatch_ready
+from scheduler.sweep import dispatch_ready
 from tasks.built_in import built_in_steps
 
 WORKERS = 2

@@ -18,7 +18,7 @@ from benchmarks.harness import Database, Figure, Sizes, Stack, main, middle, pro
 from minutebook.steps import SmallApp
 from scheduler.changes.change import create_all
 from scheduler.changes.validation import ChangeContext
-from scheduler.dispatch import dispatch_ready
+from scheduler.sweep import dispatch_ready
 from tasks.registry import Registry
 
 QUIET_S = 0.2

@@ -1,25 +1,27 @@
 """Repair unsent operations, expired leases and stranded waits."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from broker.sending import Sent
+from broker.sending import Sent, send_backfills, send_notices, send_reserved
 from models.operation import OperationState
+from models.sql import read_clock
+from models.store import notices as outbox
 from models.store.notices import overdue
-from models.store.operations import external_send, put_back
+from models.store.operations import backfills, external_send, put_back
+from models.store.operations.reserve import reserve_sendable
 from models.store.tick_work import Repairs
 from runtime.clock import monotonic
 from runtime.database import DATABASE_AWAY
 from runtime.logs.events import EventLog
 from runtime.sections import AlertSettings
-from scheduler.dispatch import dispatch_backfills, dispatch_notices, dispatch_ready
 
 logger = EventLog("minutebook.sweep")
 
@@ -30,6 +32,8 @@ LOST = ("operation_lost", "operation {operation} lost its worker: now {state}")
 IN_DOUBT = ("operation_in_doubt", "operation {operation} was left in doubt: now {state}")
 
 BATCH = 500
+# What one transaction reserves for sending.
+MOST_RESERVED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,3 +145,53 @@ def _in_one(engine: sa.Engine, act: Callable[[sa.Connection], int]) -> int:
     """Return the result of `act` in a transaction of its own."""
     with engine.begin() as connection:
         return act(connection)
+
+
+def dispatch_ready(engine: sa.Engine, to_ours: bool = True) -> Sent:
+    """Reserve and send all sendable operations; stop at the first failed flush.
+
+    Unless `to_ours`, those of our own workers wait for a later tick.
+    """
+    error = None if to_ours else "unavailable a moment ago"
+    ready = partial(reserve_sendable, to_ours=to_ours)
+    return _dispatch(engine, ready, partial(send_reserved, error=error), error)
+
+
+def dispatch_backfills(engine: sa.Engine) -> Sent:
+    """Reserve and send backfills that no worker has recorded; stop at the first failed flush."""
+    return _dispatch(engine, backfills.reserve_sendable, send_backfills)
+
+
+def dispatch_notices(engine: sa.Engine) -> Sent:
+    """Reserve and send all sendable notices; stop at the first failed flush."""
+    return _dispatch(engine, outbox.reserve, send_notices)
+
+
+def _dispatch(
+    engine: sa.Engine,
+    reserve: Callable[[sa.Connection, int, datetime], Sequence[T]],
+    send: Callable[[sa.Engine, Sequence[T]], Sent],
+    known: str | None = None,
+) -> Sent:
+    """Send what is sendable at the start; what a worker puts back meanwhile waits for a tick.
+
+    `known` is the error that our broker has already.
+    """
+    count = 0
+    application_error: str | None = None
+    begun_at: datetime | None = None
+    while True:
+        with engine.begin() as connection:
+            now = read_clock(connection)
+            begun_at = begun_at or now
+            # If the clock went back, what was just sent would be sendable again.
+            reserved = reserve(connection, MOST_RESERVED, begun_at) if now >= begun_at else ()
+        if not reserved:
+            return Sent(count, None, application_error)
+        sent = send(engine, reserved)
+        count += sent.count
+        application_error = sent.application_error or application_error
+        if sent.error != known:
+            return Sent(count, sent.error, application_error)
+        if len(reserved) < MOST_RESERVED:
+            return Sent(count, None, application_error)

@@ -23,7 +23,7 @@ from models.tables import action_cursor, operations, ticks
 from runtime.config import Settings
 from runtime.database import make_engine, reading
 from scheduler.changes.change import Changed, create_all
-from scheduler.dispatch import dispatch_ready
+from scheduler.sweep import dispatch_ready
 from tasks.registry import Registry
 from tests.acceptance import steps_for_tests
 from tests.acceptance.processes import ROOT, Process, Processes, python, until

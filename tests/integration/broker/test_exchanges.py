@@ -24,7 +24,7 @@ from models.store.operations import external_send, reserve
 from models.trust import Trust
 from runtime.config import Settings
 from runtime.database import make_engine
-from scheduler.dispatch import dispatch_ready
+from scheduler.sweep import dispatch_ready
 from tests.celery_messages import RULES, TASK, allowing, celery_action
 from tests.factories import make_operation, row_of, update_operation
 from tests.rabbitmq import RabbitMQ

@@ -32,12 +32,11 @@ from runtime.database import reading
 from runtime.sections import AlertSettings
 from scheduler.changes import editing
 from scheduler.changes.change import Changed
-from scheduler.dispatch import dispatch_ready
 from scheduler.explain.operation_text import waits
 from scheduler.on_demand.cancel import cancel
 from scheduler.on_demand.manual import run_now
 from scheduler.on_demand.restart import retry
-from scheduler.sweep import Sweeper
+from scheduler.sweep import Sweeper, dispatch_ready
 from scheduler.tick import TickReport, tick
 from tasks.agent import followed
 from tests.attempts import claim, end

@@ -15,7 +15,7 @@ from models.tables import operations
 from runtime.clock import monotonic, wait_for
 from runtime.config import Settings
 from runtime.database import make_engine
-from scheduler.dispatch import dispatch_notices, dispatch_ready
+from scheduler.sweep import dispatch_notices, dispatch_ready
 from tests.celery_messages import allowing, celery_action, celery_messages
 from tests.factories import make_action, make_operation, row_of, update_operation
 from tests.rabbitmq import RabbitMQ

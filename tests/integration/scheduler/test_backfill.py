@@ -29,12 +29,11 @@ from models.tables import operations as operations_table
 from runtime.database import reading
 from scheduler.changes import change, editing
 from scheduler.changes.change import Changed
-from scheduler.dispatch import dispatch_ready
 from scheduler.occurrence import next_occurrences
 from scheduler.on_demand import backfill, backfill_range
 from scheduler.on_demand.backfill_range import BackfillRequest, Mode
 from scheduler.on_demand.restart import retry
-from scheduler.sweep import Sweeper
+from scheduler.sweep import Sweeper, dispatch_ready
 from scheduler.tick import tick
 from tasks import backfill as filling
 from tests.attempts import claim, end

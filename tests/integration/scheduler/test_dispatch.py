@@ -21,8 +21,7 @@ from models.store.tick_work import EVERYTHING
 from models.tables import operations
 from runtime.clock import wait_for
 from runtime.database import reading
-from scheduler.dispatch import BATCH, _dispatch
-from scheduler.sweep import Sweeper
+from scheduler.sweep import MOST_RESERVED, Sweeper, _dispatch
 from tests.factories import make_action, make_operation, row_of, update_operation
 from tests.servers import Broker
 from tests.virtual_clock import VirtualClock
@@ -39,7 +38,7 @@ def test_what_workers_put_back_at_once_does_not_keep_a_tick_from_ending(engine: 
         nonlocal sendings
         sendings += 1
         # Within the clock's millisecond it may be sent again.
-        assert sendings < BATCH
+        assert sendings < MOST_RESERVED
         with engine.begin() as connection:
             reserve.release_unsent(connection, messages)
         return Sent(len(messages))
@@ -114,7 +113,7 @@ def test_an_unexpected_error_while_sending_keeps_no_alert_back(
     def breaks(*_: object) -> None:
         raise ValueError("of no row that anyone thought of")
 
-    monkeypatch.setattr("scheduler.dispatch.reserve_sendable", breaks)
+    monkeypatch.setattr("scheduler.sweep.reserve_sendable", breaks)
     swept = Sweeper(timedelta(seconds=45), NO_ALERTS).sweep(engine, EVERYTHING, send=True)
 
     assert (swept.sent, swept.overdue) == (0, 1)

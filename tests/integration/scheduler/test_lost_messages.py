@@ -20,8 +20,7 @@ from models.store import presence
 from models.store.notices.alerting import NO_ALERTS
 from runtime.config import Settings
 from runtime.database import make_engine
-from scheduler.dispatch import dispatch_ready
-from scheduler.sweep import Sweeper
+from scheduler.sweep import Sweeper, dispatch_ready
 from scheduler.tick import TickReport, tick
 from tests.attempts import claim
 from tests.celery_messages import TASK, allowing, celery_action, celery_messages, follow_by_name

@@ -20,10 +20,9 @@ from models.tables import action_state, audit
 from runtime.database import reading
 from scheduler.changes import change, deletion, editing
 from scheduler.changes.change import Changed
-from scheduler.dispatch import dispatch_ready
 from scheduler.on_demand.cancel import cancel
 from scheduler.on_demand.restart import retry
-from scheduler.sweep import Sweeper
+from scheduler.sweep import Sweeper, dispatch_ready
 from scheduler.tick import tick
 from tests.attempts import end
 from tests.factories import (

@@ -16,7 +16,7 @@ from models.store.operations import external_send, external_worker, reserve
 from models.store.operations.start_checks import TAKEN, NotStarted
 from models.store.operations.take import ClaimRequest
 from scheduler.changes.change import create_all
-from scheduler.dispatch import dispatch_ready
+from scheduler.sweep import dispatch_ready
 from tasks.agent import followed
 from tests.celery_messages import TASK, allowing, follow_by_name
 from tests.factories import author, make_document, make_operation, update_operation

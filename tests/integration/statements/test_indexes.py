@@ -41,10 +41,9 @@ from runtime.config import load_settings
 from runtime.database import reading
 from runtime.sections import AlertSettings
 from scheduler.changes import deletion, editing
-from scheduler.dispatch import dispatch_ready
 from scheduler.on_demand import backfill, cancel, restart
 from scheduler.on_demand.backfill_range import BackfillRequest
-from scheduler.sweep import Sweeper
+from scheduler.sweep import Sweeper, dispatch_ready
 from scheduler.tick import tick
 from tasks import backfill as filling
 from tests.attempts import beat, end

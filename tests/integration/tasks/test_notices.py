@@ -27,7 +27,7 @@ from models.users import UserModel, parse_users
 from runtime.config import Settings, load_settings
 from runtime.database import reading
 from runtime.sections import AlertSettings
-from scheduler.dispatch import dispatch_notices
+from scheduler.sweep import dispatch_notices
 from tasks.execute import run_attempt
 from tasks.notices import deliver
 from tests.attempts import claim, key_of

@@ -28,9 +28,9 @@ from runtime.database import reading
 from runtime.logs.events import Line
 from runtime.sections import AlertSettings
 from scheduler.changes import editing
-from scheduler.dispatch import dispatch_ready
 from scheduler.explain.operation_text import waits
 from scheduler.on_demand.cancel import cancel
+from scheduler.sweep import dispatch_ready
 from tests.factories import (
     DEFAULT_APP,
     author,

@@ -25,8 +25,8 @@ from runtime.clock import monotonic, wait_for
 from runtime.config import Settings
 from runtime.database import make_engine, reading
 from runtime.sections import AlertSettings
-from scheduler.dispatch import dispatch_ready
 from scheduler.on_demand.cancel import cancel
+from scheduler.sweep import dispatch_ready
 from tasks.agent import Agent
 from tasks.agent.claims import Away
 from tests.celery_messages import TASK, allowing, celery_action, follow_by_name
