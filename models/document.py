@@ -68,27 +68,16 @@ class Document(BaseModel):
         reading = reading_of(info)
         raw = as_object(value, cls.written(value))
         faults = null_values(cls, raw)
+        given = {key: value for key, value in raw.items() if value is not None} if faults else raw
         if not reading.tolerant:
             faults += unknown_keys(cls, raw, reading.steps) + cls.contradictions(raw, reading)
         try:
-            model = handler(cls.completed(_given(cls, raw), reading))
+            model = handler(cls.completed(given, reading))
         except ValidationError as error:
             raise_all(cls.__name__, faults + line_errors(error))
             raise
         raise_all(cls.__name__, faults)
         return model
-
-
-def _given(model: type[Document], raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `raw` without the nulls of optional keys, which are faults already.
-
-    A validator of the key would get None in place of its value.
-    """
-    if None not in raw.values():
-        return dict(raw)
-    fields = model.model_fields.items()
-    optional = {one.alias or name for name, one in fields if not one.is_required()}
-    return {key: value for key, value in raw.items() if value is not None or key not in optional}
 
 
 def as_written(model: BaseModel | None) -> Any:

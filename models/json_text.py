@@ -4,8 +4,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from itertools import accumulate
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from models.errors import InvalidDocument, Problem
@@ -15,13 +14,18 @@ LONGEST_DOCUMENT = 256 * 1024
 DEEPEST = 32
 TOO_DEEP = f"is nested too deeply; write at most {DEEPEST} levels"
 LARGEST_NUMBER = 2**63 - 1
-# A text without its end matches too: otherwise each quote in it would be tried as a beginning.
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
-_WRONG_QUOTES = ("'", "\u2018", "\u2019", "\u201c", "\u201d")
-# Lines of a comment before an object or a list.
-_COMMENTED = re.compile(r"(?:\s*+(?:(?:#|//)[^\n]*+\n|/\*(?:[^*]|\*(?!/))*+\*/))*+\s*+[\[{]")
-# Beginnings of the messages of Python's JSON parser, and what to write instead.
-_REMEDIES = {
+TOO_LARGE = "is too large a number; write it as a text"
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+_LAST_COMMA = re.compile(r",\s*[\]}]")
+_QUOTES = 'write texts and keys in double quotes: "name"'
+# By the character at which Python's parser stops.
+_AT = {
+    **dict.fromkeys(("'", "\u2018", "\u2019", "\u201c", "\u201d"), _QUOTES),
+    **dict.fromkeys(("/", "#"), "JSON has no comments; remove it"),
+    "": "the text ends too early; close every { and [",
+}
+# By the beginnings of its messages.
+_MESSAGES = {
     "Expecting ','": "write a comma between two entries",
     "Expecting ':'": "write a colon between key and value",
     "Expecting property": "write a key in double quotes",
@@ -31,10 +35,6 @@ _REMEDIES = {
     "Unterminated": "close the text with a double quote",
     "Extra data": "remove what follows the end of the document",
 }
-_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
-_BETWEEN_BRACKETS = re.compile(r"[^\[\]{}]++")
-_STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
-_WIDE_NUMBER = re.compile(r"-?[0-9]{20,}")
 
 
 class InvalidJson(InvalidDocument, ValueError):
@@ -44,18 +44,19 @@ class InvalidJson(InvalidDocument, ValueError):
 def read_json(text: str | bytes, *, longest: int | None = LONGEST_DOCUMENT) -> object:
     """Return the value of the JSON `text`; raises InvalidJson.
 
-    Also refused: duplicate keys, NaN and Infinity, numbers that no store can keep, nesting deeper
-    than 32, and more than `longest` bytes (None: any size).
+    Also refused: duplicate keys, what `unstorable` names, and more than `longest` bytes (None: any
+    size).
     """
     written = _decoded(text, longest)
-    if _may_be_deep(written) and _depth(written) > DEEPEST:
-        raise _refused(ROOT, None, TOO_DEEP)
     try:
-        return _READ.decode(written)
+        value = _READ.decode(written)
     except json.JSONDecodeError as error:
         raise _not_json(written, error) from None
-    except _KeyTwice:
-        raise _of_keys_twice(written) from None
+    except RecursionError:
+        raise _refused(ROOT, None, TOO_DEEP) from None
+    if problems := unstorable(value):
+        raise InvalidJson(problems)
+    return value
 
 
 def is_too_large(value: object) -> bool:
@@ -117,7 +118,7 @@ def _unstorable_scalar(value: object) -> str | None:
     if isinstance(value, float):
         return None if math.isfinite(value) else "write a finite number"
     if isinstance(value, int) and not isinstance(value, bool):
-        return None if abs(value) <= LARGEST_NUMBER else "is too large a number; write it as a text"
+        return None if abs(value) <= LARGEST_NUMBER else TOO_LARGE
     return None if value is None or isinstance(value, bool) else "write a JSON value"
 
 
@@ -135,104 +136,34 @@ def _decoded(text: str | bytes, longest: int | None) -> str:
     return written
 
 
-def _may_be_deep(text: str) -> bool:
-    """Return whether a text has so many brackets, those in its strings included."""
-    return text.count("{") + text.count("[") > DEEPEST
-
-
-def _depth(text: str) -> int:
-    brackets = _BETWEEN_BRACKETS.sub("", _STRING.sub("", text))
-    return max(accumulate(map(_STEPS.__getitem__, brackets)), default=0)
-
-
-class _KeyTwice(Exception):
-    """A key occurs twice in one object."""
-
-
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise _KeyTwice
+        twice = [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
+        remedy = "occurs twice in one object; keep one of the two"
+        raise InvalidJson([Problem(path_of((key,)), key, remedy) for key in twice])
     return found
 
 
-def _of_keys_twice(text: str) -> InvalidJson:
-    """Return the error of a text with a key twice in one object, all such keys in it."""
-    repeated: dict[str, None] = {}
-
-    def note(pairs: list[tuple[str, Any]]) -> None:
-        counts = Counter(key for key, _ in pairs)
-        repeated.update((key, None) for key, count in counts.items() if count > 1)
-
-    try:
-        _decoder(note).decode(text)
-    except json.JSONDecodeError as error:
-        return _not_json(text, error)
-    return InvalidJson([_twice(key) for key in repeated])
-
-
-def _twice(key: str) -> Problem:
-    return Problem(path_of((key,)), key, "occurs twice in one object; keep one of the two")
-
-
-def _no_constant(name: str) -> object:
-    raise _refused(ROOT, name, f"{name} is not JSON; write a number, or leave the key out")
-
-
 def _whole(digits: str) -> int:
-    number = None if _WIDE_NUMBER.fullmatch(digits) else int(digits)
-    if number is None or abs(number) > LARGEST_NUMBER:
-        raise _refused(ROOT, digits[:40], "is too large a number; write it as a text")
-    return number
-
-
-def _finite(digits: str) -> float:
-    number = float(digits)
-    if not math.isfinite(number):
-        raise _refused(ROOT, digits[:40], "is too large a number; write it as a text")
-    return number
-
-
-def _decoder(object_of: Callable[[list[tuple[str, Any]]], Any]) -> json.JSONDecoder:
-    return json.JSONDecoder(
-        object_pairs_hook=object_of,
-        parse_constant=_no_constant,
-        parse_int=_whole,
-        parse_float=_finite,
-    )
+    # Python reads no number of thousands of digits.
+    return int(digits) if len(digits) <= 20 else 10**20
 
 
 # Made once: it takes as long to make as to read a short document.
-_READ = _decoder(_object)
+_READ = json.JSONDecoder(object_pairs_hook=_object, parse_int=_whole)
 
 
 def _not_json(text: str, error: json.JSONDecodeError) -> InvalidJson:
-    comma = _last_comma(text, error.pos)
+    before = text[: error.pos].rstrip()
+    comma = _LAST_COMMA.match(text, len(before) - before.endswith(","))
     if comma is not None:
-        return _at(text, comma, "there is a comma after the last entry; remove it")
-    return _at(text, error.pos, _remedy(text, error))
-
-
-def _last_comma(text: str, position: int) -> int | None:
-    """Return where a comma stands before the end of an object or a list, around `position`."""
-    before = text[:position].rstrip()
-    comma = len(before) - 1 if before.endswith(",") else position
-    is_last = text[comma : comma + 1] == "," and text[comma + 1 :].lstrip()[:1] in ("]", "}")
-    return comma if is_last else None
-
-
-def _remedy(text: str, error: json.JSONDecodeError) -> str:
-    at = text[error.pos : error.pos + 1]
-    if at in _WRONG_QUOTES:
-        return 'write texts and keys in double quotes: "name"'
-    if not text[: error.pos].strip() and not _COMMENTED.match(text):
-        return "is not JSON; write an object in { } or a list in [ ]"
-    if at in ("/", "#"):
-        return "JSON has no comments; remove it"
-    if not text[error.pos :].strip():
-        return "the text ends too early; close every { and ["
-    remedies = (remedy for start, remedy in _REMEDIES.items() if error.msg.startswith(start))
-    return f"is not JSON; {next(remedies, error.msg)}"
+        return _at(text, comma.start(), "there is a comma after the last entry; remove it")
+    remedy = _AT.get(text[error.pos :].strip()[:1])
+    if remedy is None and not before:
+        remedy = "is not JSON; write an object in { } or a list in [ ]"
+    messages = (one for start, one in _MESSAGES.items() if error.msg.startswith(start))
+    return _at(text, error.pos, remedy or f"is not JSON; {next(messages, error.msg)}")
 
 
 def _at(text: str, position: int, remedy: str) -> InvalidJson:

@@ -3,9 +3,9 @@
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from difflib import SequenceMatcher
+from difflib import get_close_matches
 from functools import cache
 from itertools import islice
 
@@ -18,61 +18,25 @@ from models.parsing import place_of
 from runtime.gone import KEYS
 
 ROOT = "document"
-# Names that may be compared for the hints of one document, which may have thousands of wrong ones;
-# a name that looks similar counts as many, because its comparison takes longer.
-MOST_COMPARED = 5_000
-SIMILAR_AT_LEAST = 0.6
+# Names that may be compared for the hints of one document, which may have thousands of wrong ones.
+MOST_COMPARED = 2_000
 _left: ContextVar[list[int] | None] = ContextVar("comparisons left", default=None)
 LONGEST_SEGMENT = 60
 _PASSWORD = re.compile(r"(://[^/\s:@]*:)[^/\s]*@")
 
-REMEDIES = {
+# Where pydantic's own text is no advice.
+_TEXTS = {
     "missing": "is required; add the key",
     "extra_forbidden": "is not a key that is known here; remove it",
-    "bool_type": "write true or false",
-    "bool_parsing": "write true or false",
-    "int_type": "write a whole number",
-    "int_parsing": "write a whole number",
-    "int_from_float": "write a whole number",
-    "float_type": "write a number",
-    "float_parsing": "write a number",
-    "string_type": "write a text in double quotes",
-    "list_type": "write a list in [ ]",
-    "tuple_type": "write a list in [ ]",
-    "set_type": "write a list in [ ]",
-    "dict_type": 'write an object in { }, such as {"shop": "Paris"}',
     "model_type": "write an object in { }",
     "model_attributes_type": "write an object in { }",
-    "none_required": "leave the key out",
-    "finite_number": "write a finite number",
-    "decimal_type": "write a number",
-    "decimal_parsing": "write a number",
-    "date_type": 'write a date such as "2026-12-24"',
-    "date_parsing": 'write a date such as "2026-12-24"',
-    "date_from_datetime_parsing": 'write a date such as "2026-12-24"',
-    "datetime_type": 'write an instant such as "2026-12-24T18:00:00+01:00"',
-    "datetime_parsing": 'write an instant such as "2026-12-24T18:00:00+01:00"',
-    "datetime_from_date_parsing": 'write an instant such as "2026-12-24T18:00:00+01:00"',
-    "time_delta_type": 'write an ISO 8601 duration such as "PT5M"',
-    "time_delta_parsing": 'write an ISO 8601 duration such as "PT5M"',
-    "uuid_type": "write a UUID in double quotes",
-    "uuid_parsing": "write a UUID in double quotes",
-}
-
-# The same with the limit that the error names.
-LIMITS = {
-    "greater_than": "write a number above {gt}",
-    "greater_than_equal": "write {ge} or more",
-    "less_than": "write a number below {lt}",
-    "less_than_equal": "write {le} or less",
-    "multiple_of": "write a multiple of {multiple_of}",
-    "string_too_short": "write {min_length} characters or more",
-    "string_too_long": "write {max_length} characters or fewer",
-    "string_pattern_mismatch": "write a text that matches {pattern}",
-    "too_short": "write {min_length} entries or more",
-    "too_long": "write {max_length} entries or fewer",
+    "dict_type": 'write an object in { }, such as {"shop": "Paris"}',
+    "string_type": "write a text in double quotes",
     "literal_error": "write one of {expected}",
     "enum": "write one of {expected}",
+    **dict.fromkeys(("bool_type", "bool_parsing"), "write true or false"),
+    **dict.fromkeys(("list_type", "tuple_type", "set_type"), "write a list in [ ]"),
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "write a whole number"),
 }
 
 EXAMPLES = {
@@ -106,33 +70,15 @@ def few_compared() -> Iterator[None]:
 
 def nearest(name: object, known: Iterable[str]) -> str | None:
     """Return the known name nearest to `name`; None if none is near, or too many were compared."""
-    names = list(known)
-    left = _left.get() or [len(names) + MOST_COMPARED]
-    left[0] -= len(names)
+    by_folded = {one.casefold()[:LONGEST_SEGMENT]: one for one in known}
+    left = _left.get() or [len(by_folded)]
+    left[0] -= len(by_folded)
     if left[0] < 0:
         return None
-    by_folded = {candidate.casefold(): candidate for candidate in names}
-    wanted = str(name)[:100].casefold()
-    begun = [folded for folded in by_folded if len(wanted) > 2 and folded.startswith(wanted)]
-    found = begun[0] if begun else _most_similar(wanted, by_folded, left)
-    return None if found is None else by_folded[found]
-
-
-def _most_similar(wanted: str, known: Iterable[str], left: list[int]) -> str | None:
-    """Return the name most similar to `wanted`, by the comparisons that are left."""
-    best, highest = None, SIMILAR_AT_LEAST
-    matcher = SequenceMatcher(b=wanted)
-    for name in known:
-        matcher.set_seq1(name[:100])
-        if matcher.real_quick_ratio() < highest or matcher.quick_ratio() < highest:
-            continue
-        left[0] -= len(name) * len(wanted) // 50
-        if left[0] < 0:
-            break
-        ratio = matcher.ratio()
-        if ratio > highest or (best is None and ratio == highest):
-            best, highest = name, ratio
-    return best
+    wanted = str(name)[:LONGEST_SEGMENT].casefold()
+    begun = [one for one in by_folded if len(wanted) > 2 and one.startswith(wanted)]
+    found = begun or get_close_matches(wanted, by_folded, 1)
+    return by_folded[found[0]] if found else None
 
 
 def listed(names: Iterable[str]) -> str:
@@ -154,34 +100,21 @@ def unknown_name(what: str, name: object, known: Iterable[str], hint: str = "") 
     return f"is not a known {what}; known here: {listed(names)}{hint}"
 
 
-def no_parameters(model: type[BaseModel], value: object = None) -> str:
+def no_parameters(model: type[BaseModel], value: object) -> str:
     """Return what to write for a step with the parameters `model` in place of the bare `value`."""
     fields = model.model_fields
     if not fields:
         return "write true or false"
-    required = [name for name, field in fields.items() if field.is_required()]
-    flags = "false" if required else "true, false"
-    meant = _holding(model, value)
-    if meant is not None:
-        return f"write {flags} or an object with parameters: {json.dumps(meant)}"
-    shown = ", ".join(
-        EXAMPLES.get(name, f'"{name}": …') for name in required or [next(iter(fields))]
-    )
-    return f"write {flags} or an object with parameters: {{{shown}}}"
-
-
-def _holding(model: type[BaseModel], value: object) -> dict[str, object] | None:
-    """Return the parameters that a bare text or list stands for, if they are valid."""
-    if not isinstance(value, str | list) or not value or len(value) > LONGEST_SEGMENT:
-        return None
-    for name in model.model_fields:
-        for given in (value, [value]):
-            try:
-                model.model_validate({name: given})
-            except ValidationError:
-                continue
-            return {name: given}
-    return None
+    needed = [name for name, field in fields.items() if field.is_required()]
+    flags = "false" if needed else "true, false"
+    name = (needed or [*fields])[0]
+    example = EXAMPLES.get(name, f'"{name}": …')
+    for given in (value, [value]):
+        with suppress(ValidationError):
+            model.model_validate({name: given})
+            example = json.dumps({name: given})[1:-1]
+            break
+    return f"write {flags} or an object with parameters: {{{example}}}"
 
 
 def line_error(loc: tuple[int | str, ...], value: object, remedy: str) -> InitErrorDetails:
@@ -213,15 +146,16 @@ def raise_all(title: str, errors: Sequence[InitErrorDetails]) -> None:
 
 def remedy_of(details: ErrorDetails) -> str:
     """Return what to write instead, for an error of pydantic or of our validators."""
-    raised = details.get("ctx", {}).get("error")
+    context = details.get("ctx", {})
+    raised = context.get("error")
     if details["type"] == "value_error" and raised is not None:
         return str(raised)
-    if details["type"] in LIMITS:
-        return LIMITS[details["type"]].format(**details.get("ctx", {}))
     if details["type"] == "missing" and details["loc"][-1] in EXAMPLES:
         return f"is required; add {EXAMPLES[str(details['loc'][-1])]}"
-    if details["type"] in REMEDIES:
-        return REMEDIES[details["type"]]
+    if details["type"] in _TEXTS:
+        return _TEXTS[details["type"]].replace(
+            "{expected}", details.get("ctx", {}).get("expected", "")
+        )
     message = details["msg"].removeprefix("Value error, ").removeprefix("Input ")
     return f"the value {message}" if message.startswith("should") else message
 
@@ -298,21 +232,10 @@ def _unknown_key(key: str, known: Collection[str], steps: Collection[str]) -> st
 
 def null_values(model: type[BaseModel], raw: Mapping[str, object]) -> list[InitErrorDetails]:
     """Return a fault for each known key whose value is null."""
-    if None not in raw.values():
-        return []
     needed = {one.alias or name for name, one in model.model_fields.items() if one.is_required()}
-    remedy = "null is not allowed here; leave the key out or write one"
+    remedy = "null is not allowed; write a value"
     return [
-        line_error((key,), None, _needed(key) if key in needed else remedy)
-        for key in known_keys(model)
-        if key in raw and raw[key] is None
+        line_error((key,), None, remedy if key in needed else f"{remedy}, or leave the key out")
+        for key, value in raw.items()
+        if value is None and key in known_keys(model)
     ]
-
-
-def _needed(key: str) -> str:
-    example = EXAMPLES.get(key)
-    return (
-        f"null is not allowed here; write {example}"
-        if example
-        else "null is not allowed; write a value"
-    )

@@ -169,7 +169,9 @@ def test_a_wrong_parameter_is_answered_with_what_to_write(web_on_sqlite: Web) ->
     assert detail(client.get("/api/operations?state=faild")).startswith(
         "query.state[0] 'faild': write one of 'pending', "
     )
-    assert detail(client.get("/api/operations?limit=0")) == "query.limit '0': write 1 or more"
+    assert detail(client.get("/api/operations?limit=0")) == (
+        "query.limit '0': the value should be greater than or equal to 1"
+    )
 
 
 def addresses(client: httpx.Client, value: str) -> Iterator[tuple[str, dict[str, str]]]:
