@@ -17,8 +17,7 @@ from runtime.logs.events import EventLog
 from scheduler import downtime
 from scheduler.changes.revisions import action_ref
 from scheduler.decision import MOST_SENT, Decision
-from scheduler.decision_cache import DecisionCache
-from scheduler.from_end import Ends, ends_for
+from scheduler.from_end import DecisionCache, Ends, ends_for
 from scheduler.quarantine import quarantine
 from scheduler.record import Decided, Recorded, advance, record
 from scheduler.systemd_notify import ALIVE, notify

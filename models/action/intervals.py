@@ -7,16 +7,15 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Annotated, Any, ClassVar, Self
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, field_validator
 from pydantic_core import InitErrorDetails
 
-from models.action.drift import drift
 from models.action.policy import AS_ISO, INTERVAL_LOOK_BACK
-from models.action.remedies import shorter_than_a_tick
 from models.action.rule import LONGEST_INTERVAL, Excepted, Jittered, Spread, parse_spread
 from models.action.schedule import ONE_SECOND, Grid, Once, Schedule
-from models.parsing import Reading, reading_of
+from models.parsing import LEAST_TICK, Reading, reading_of
 from models.problems import line_error
 from models.values import (
     Flag,
@@ -29,11 +28,14 @@ from models.values import (
 )
 from models.values.delays import rounded_up
 from models.values.durations import format_span, parse_span, span_in_words
+from models.values.zones import offsets_of
 
 GRID, END = "grid", "end"
 # How often an interval from the end is looked at while its next occurrence is not known: before
 # retention removes what has ended.
 LOOKED_AT = timedelta(days=1)
+DAY = timedelta(days=1)
+YEAR = timedelta(days=366)
 
 
 def _each_months(number: int) -> str:
@@ -88,7 +90,7 @@ class RepeatingModel(Jittered):
     def _a_tick_at_least(cls, every: timedelta, info: ValidationInfo) -> timedelta:
         tick = reading_of(info).tick
         if every < tick:
-            raise ValueError(shorter_than_a_tick(every, tick))
+            raise ValueError(_shorter_than_a_tick(every, tick))
         return every
 
     @property
@@ -142,7 +144,7 @@ class IntervalModel(Excepted, RepeatingModel):
 
     def warnings(self, zone: str) -> Iterator[str]:
         """Yield a warning about whole days whose local time moves when the clocks change."""
-        return drift(self.every, self.starting_at, self.timezone or zone)
+        return _drift(self.every, self.starting_at, self.timezone or zone)
 
 
 class FromEndModel(RepeatingModel):
@@ -185,3 +187,41 @@ def _jitter_over_every(raw: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
         if jitter > every:
             remedy = f'is longer than `every`; write "{format_span(every)}" or less'
             yield line_error(("jitter",), raw["jitter"], remedy)
+
+
+def _shorter_than_a_tick(every: timedelta, tick: timedelta) -> str:
+    """Return what to write, and the setting that allows `every`: a tick divides the minute."""
+    remedy = f'is shorter than a tick; write "{format_span(tick)}" or more'
+    if every < LEAST_TICK:
+        return remedy
+    seconds = int(every.total_seconds())
+    allowed = next(second for second in range(min(seconds, 60), 0, -1) if 60 % second == 0)
+    return f"{remedy}, or set SCHED_SCHEDULER_TICK_SECONDS to {allowed}"
+
+
+def _drift(every: timedelta, starting_at: datetime, zone: str) -> Iterator[str]:
+    """Yield a warning about an interval of whole days in a zone whose clocks change.
+
+    It shows the recurrence rule that keeps the local time.
+    """
+    changes = {offset for _, offset in offsets_of(zone, starting_at, starting_at + YEAR)}
+    if every % DAY or len(changes) < 2:
+        return
+    same = json.dumps(_same_clock(every, starting_at.astimezone(ZoneInfo(zone)), zone))
+    yield (
+        f'when.every "{format_span(every)}": keeps exact hours, so its local time moves by the '
+        f"clock changes of {zone}; write {same} to keep the local time"
+    )
+
+
+def _same_clock(every: timedelta, local: datetime, zone: str) -> dict[str, str]:
+    """Return the recurrence rule of so many days, or weeks, at a local time."""
+    weeks, days = divmod(every // DAY, 7)
+    frequency, number = ("DAILY", every // DAY) if days else ("WEEKLY", weeks)
+    interval = "" if number == 1 else f";INTERVAL={number}"
+    return {
+        "rrule": f"FREQ={frequency}{interval}",
+        "at": f"{local:%H:%M}",
+        "timezone": zone,
+        "starting_at": f"{local:%Y-%m-%d}",
+    }

@@ -9,7 +9,6 @@ from pydantic import Field
 
 from broker.celery_rules import rules_of
 from models.action.document import ParseContext
-from models.action.remedies import with_one_tick
 from models.celery_task import CeleryRules
 from models.errors import Refused
 from models.problems import listed
@@ -127,7 +126,7 @@ def imported(
     has_exchanges = rules is None or rules.has_exchanges
     named = (_from_source(one, source) for one in entries)
     checked = (check_exchange(one, has_exchanges=has_exchanges) for one in named)
-    found = _with_one_tick([_moved(one) for one in outcomes(checked, context, at, kept_for)])
+    found = tuple(_moved(one) for one in outcomes(checked, context, at, kept_for))
     return Import(
         entries=found,
         cut_over_at=at,
@@ -232,12 +231,6 @@ def _moved(one: Outcome) -> Moved:
         next_in_action=following.here if following else (),
         next_differing=following and following.differing,
     )
-
-
-def _with_one_tick(moved: list[Moved]) -> tuple[Moved, ...]:
-    remedies = with_one_tick([one.instead for one in moved])
-    pairs = zip(moved, remedies, strict=True)
-    return tuple(one.model_copy(update={"instead": instead}) for one, instead in pairs)
 
 
 def _tasks(document: dict[str, Any] | None) -> Iterable[str]:

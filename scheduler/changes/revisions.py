@@ -25,9 +25,8 @@ from models.store.actions.cursors import Start
 from models.store.tenants.closing import closing
 from runtime.logs.events import EventLog
 from scheduler.changes.circles import Dependency
-from scheduler.decision_cache import DecisionCache
 from scheduler.forecast import forecast, on_its_way_since
-from scheduler.from_end import beginning, ends_for
+from scheduler.from_end import DecisionCache, beginning, ends_for
 from scheduler.record import ActionRef, Decided, Recorded, State, record
 
 logger = EventLog("minutebook.tick")

@@ -1,7 +1,7 @@
 """Validate documents against their stored actions."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,7 +12,6 @@ from models.action import DUE_DATE
 from models.action.document import ParseContext
 from models.action.plan import Plan
 from models.action.policy import kept_too_short
-from models.action.remedies import with_one_tick
 from models.action.rules import DueDateModel
 from models.celery_task import NO_TASKS, CeleryRules
 from models.errors import InvalidAction, Outdated, Problem
@@ -102,9 +101,7 @@ def revisions_of(
             problems += [Problem(where + p.path, p.value, p.remedy) for p in error.problems]
         watch(number + 1, len(documents))
     if problems:
-        remedies = with_one_tick([one.remedy for one in problems])
-        pairs = zip(problems, remedies, strict=True)
-        raise InvalidAction([replace(one, remedy=remedy) for one, remedy in pairs])
+        raise InvalidAction(problems)
     return revisions
 
 

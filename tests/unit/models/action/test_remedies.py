@@ -9,7 +9,6 @@ from pydantic import BaseModel, Field
 
 from minutebook.steps import StepSpec
 from models.action.document import ParseContext, parse_action
-from models.action.remedies import with_one_tick
 from models.errors import InvalidAction
 from models.parsing import DEFAULT_TICK, KnownSteps
 from tests.factories import STEPS
@@ -86,18 +85,6 @@ def test_an_interval_under_a_tick_names_the_setting_that_allows_it(
     )
     parse(document, tick=timedelta(seconds=setting))
     parse(action(when={"every": "PT1M"}), tick=DEFAULT_TICK)
-
-
-def test_one_setting_allows_the_intervals_of_many_documents() -> None:
-    intervals = [30, 7, 12]
-    each = [remedy(action(when={"every": one}), "when.every") for one in intervals]
-
-    together = with_one_tick([*each, "write a number"])
-
-    assert [one.rpartition(" to ")[2] for one in together[:3]] == ["6", "6", "6"]
-    assert together[3] == "write a number"
-    for every in intervals:
-        parse(action(when={"every": every}), tick=timedelta(seconds=6))
 
 
 def test_a_tolerance_beside_catch_up_all_is_refused() -> None:

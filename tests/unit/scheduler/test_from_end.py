@@ -5,8 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from scheduler.decision_cache import DecisionCache
-from scheduler.from_end import decide_next
+from scheduler.from_end import DecisionCache, decide_next
 from tests.factories import make_plan, make_rule
 
 SEVEN = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
