@@ -86,8 +86,8 @@ def _do_nothing(database: Database) -> None:
 
 
 def _acts(stack: Stack, database: Database, sizes: Sizes) -> dict[str, Callable[[], float]]:
-    every = pages.OperationFilter(Scope(1))
-    failed = pages.OperationFilter(Scope(1), states=["failed"])
+    every = pages.Wanted(Scope(1))
+    failed = pages.Wanted(Scope(1), state=["failed"])
     return {
         "an idle tick": lambda: _each(LOADS, lambda: _tick(database)),
         f"a tick with {sizes.due:,} due": lambda: _busy_tick(stack, database, sizes.due),
@@ -154,7 +154,7 @@ def _forget(database: Database, uids: Sequence[UUID]) -> None:
         )
 
 
-def _page(database: Database, wanted: pages.OperationFilter) -> None:
+def _page(database: Database, wanted: pages.Wanted) -> None:
     with reading(database.engine) as connection:
         pages.page(connection, wanted, PAGE)
 

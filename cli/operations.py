@@ -13,10 +13,11 @@ from cli.watching import Watch, follow_log, show_asked, watch
 from models.errors import Refused
 from models.operation import WENT_WELL, OperationState
 from views import operations
-from views.door import Door
+from views.door import Door, every
 
 if TYPE_CHECKING:
-    from views.runs.many import Bulk
+    from views.operations.filter import OperationFilter
+    from views.runs.many import Bulk, Selection
 
 commands = group("Operations: the runs of actions.")
 
@@ -34,9 +35,9 @@ OfAction = Annotated[str | None, typer.Option("--action", help="Only this action
 InState = Annotated[list[OperationState] | None, typer.Option(help="Only in this state.")]
 Since = Annotated[
     str | None,
-    typer.Option(help="Only occurrences since this instant; P1D means one day ago."),
+    typer.Option(help="Only what was recorded since this instant; P1D means one day ago."),
 ]
-Until = Annotated[str | None, typer.Option(help="Only occurrences before this instant.")]
+Until = Annotated[str | None, typer.Option(help="Only what was recorded before this instant.")]
 Reason = Annotated[
     str | None, typer.Option(help="Only with this text in the reason of the state, or the error.")
 ]
@@ -60,8 +61,9 @@ def list_operations(  # noqa: PLR0917 - typer passes them by name
     opened = existing(context)
 
     def listed() -> operations.Operations:
-        wanted = (action, state, limit, since, until, reason, task)
-        return opened.ask(operations.list_operations, *wanted, all_apps=all_apps)
+        wanted = _filter(action, state, since, until, reason, task)
+        asked = {"wanted": wanted, "all_apps": all_apps}
+        return operations.Operations(every(opened, operations.list_operations, limit, **asked))
 
     show_asked(context, listed, again=again, all_apps=all_apps)
 
@@ -117,9 +119,9 @@ def _changing(verb: str, text: str) -> None:
         wait: Wait = False,
         timeout: Timeout = 3600.0,
     ) -> None:
-        wanted = _Wanted(operation_ids, action, state, since, until, reason, task)
+        wanted = _filter(action, state, since, until, reason, task)
         how = _How(timeout if wait else None, all_apps=all_apps, dry_run=dry_run)
-        _change(context, verb, wanted, how)
+        _change(context, verb, operation_ids or (), wanted, how)
 
 
 _changing(
@@ -129,34 +131,20 @@ _changing(
 _changing("cancel", "Cancel operations at once if they have not started; ask running ones to end.")
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """The operations that a command chooses: by their ids, or by filters."""
+def _filter(
+    action: str | None,
+    state: Sequence[OperationState] | None,
+    since: str | None,
+    until: str | None,
+    reason: str | None,
+    task: str | None,
+) -> "OperationFilter":
+    """Return the filter of the options that lists and changes share."""
+    from views.operations.filter import OperationFilter
 
-    operation_ids: Sequence[str] | None
-    action: str | None
-    states: Sequence[OperationState] | None
-    since: str | None
-    until: str | None
-    reason: str | None
-    task: str | None
-
-    @property
-    def ids(self) -> Sequence[str]:
-        return self.operation_ids or ()
-
-    @property
-    def filters(self) -> dict[str, Any]:
-        """The filters that were given, as a request names them."""
-        given = {
-            "action": self.action,
-            "states": tuple(self.states or ()),
-            "due_since": self.since,
-            "due_until": self.until,
-            "reason": self.reason,
-            "task": self.task,
-        }
-        return {name: value for name, value in given.items() if value}
+    given = {"action": action, "state": tuple(state or ()), "since": since, "until": until}
+    given |= {"reason": reason, "task": task}
+    return OperationFilter(**{name: value for name, value in given.items() if value})
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +156,13 @@ class _How:
     dry_run: bool
 
 
-def _change(context: typer.Context, verb: str, wanted: _Wanted, how: _How) -> None:
+def _change(
+    context: typer.Context, verb: str, ids: Sequence[str], wanted: "OperationFilter", how: _How
+) -> None:
     """Retry or cancel operations: each by a request of its own, or those of filters."""
     from views import runs
     from views.runs import many as bulk
+    from views.runs.many import Selection
     from views.waiting import all_awaited, each
 
     one, many, kind, good = {
@@ -179,12 +170,13 @@ def _change(context: typer.Context, verb: str, wanted: _Wanted, how: _How) -> No
         "cancel": (runs.cancel, bulk.cancel, runs.CancelledAll, GONE),
     }[verb]
     opened = existing(context)
-    if not wanted.ids or how.dry_run:
-        show(context, _many(opened, many, wanted, how))
-        return
-    if wanted.filters:
+    filters = wanted.model_dump(exclude_defaults=True)
+    if ids and filters:
         raise Refused(BOTH)
-    made: Any = kind(each(wanted.ids, lambda id: opened.ask(one, id)))
+    if not ids or how.dry_run:
+        show(context, _many(opened, many, Selection(ids=tuple(ids), **filters), how))
+        return
+    made: Any = kind(each(ids, lambda id: opened.ask(one, id)))
     show(
         context,
         all_awaited(opened, made, how.timeout_s, good),
@@ -192,14 +184,10 @@ def _change(context: typer.Context, verb: str, wanted: _Wanted, how: _How) -> No
     )
 
 
-def _many(door: Door, verb: "Callable[..., Bulk]", wanted: _Wanted, how: _How) -> "Bulk":
+def _many(door: Door, verb: "Callable[..., Bulk]", chosen: "Selection", how: _How) -> "Bulk":
     """Change the operations that filters admit, or plan it."""
-    from views.runs.many import Selection
     from views.waiting import all_of
 
-    if wanted.ids and wanted.filters:
-        raise Refused(BOTH)
     if how.timeout_s is not None:
         raise Refused("--wait is for ids; follow the others with `minutebook operation list`")
-    chosen = Selection(ids=tuple(wanted.ids), **wanted.filters)
     return all_of(door, verb, chosen, dry_run=how.dry_run, all_apps=how.all_apps)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from models.filters import Filter
 from models.json_text import LONGEST_DOCUMENT
 from models.roles import Permission
 from views.view import RequestBody
@@ -106,3 +107,8 @@ def arguments_in_body(function: Callable[..., Any]) -> tuple[str, ...]:
 def is_model(kind: Any) -> bool:
     """Return whether a type of an argument is that of a body."""
     return isinstance(kind, type) and issubclass(kind, RequestBody)
+
+
+def is_filter(kind: Any) -> bool:
+    """Return whether the fields of a type are query parameters."""
+    return isinstance(kind, type) and issubclass(kind, Filter)

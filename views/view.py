@@ -12,7 +12,14 @@ from functools import partial
 from itertools import accumulate
 from typing import Annotated, Any, Generic, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, RootModel, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    RootModel,
+    WithJsonSchema,
+)
 from pydantic_core import PydanticSerializationError
 
 from models.values import format_instant
@@ -20,6 +27,10 @@ from runtime.visible import visible_json
 
 # The most items on a page of a list.
 LARGEST_PAGE = 1_000
+# Of a page unless a request says.
+PAGE = 50
+Limit = Annotated[int, Field(ge=1, le=LARGEST_PAGE, description="The most of a page.")]
+Cursor = Annotated[str | None, Field(description="`next` of the page before.")]
 # In bytes, of the documents on a page; a page has at least one.
 LARGEST_DOCUMENTS = 4 * 2**20
 INSTANT_SCHEMA = {"type": "string", "format": "date-time", "examples": ["2026-11-23T06:00:00Z"]}

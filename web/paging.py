@@ -10,9 +10,7 @@ from fastapi import Depends, Query, Request, Response
 
 from views.view import LARGEST_PAGE, Page, View, as_json
 
-PAGE = 50
 Limit = Annotated[int, Query(ge=1, le=LARGEST_PAGE, description="The most of a page.")]
-Cursor = Annotated[str | None, Query(description="`next` of the page before.")]
 LinkedCursor = Annotated[
     str | None, Query(description="The place of a page, as the header Link of the one before says.")
 ]

@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 
 from views.files import Document
 from views.installation import Installation
-from views.verbs import UNSENT, VERBS, Verb, arguments_in_body, is_model
+from views.verbs import UNSENT, VERBS, Verb, arguments_in_body, is_filter, is_model
 from web.access import in_app, of_app, of_installation
 from web.bodies import (
     Body,
@@ -138,6 +138,9 @@ def _argument(one: Parameter, function: Function, verb: Verb) -> _Argument:
     if verb.pages and one.name in {"limit", "cursor"}:
         of_page = [_taken("asked", Linked)]
         return _Argument(one.name, of_page, lambda values: getattr(values["asked"], one.name))
+    if is_filter(one.annotation):
+        of_fields = [_taken(one.name, Annotated[one.annotation, Query()])]
+        return _Argument(one.name, of_fields, itemgetter(one.name))
     name = verb.names.get(one.name, one.name)
     kind = one.annotation if f"{{{name}}}" in verb.path else _in_query(one.annotation)
     return _Argument(one.name, [_taken(name, kind, one.default)], itemgetter(name))

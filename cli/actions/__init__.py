@@ -166,19 +166,15 @@ def list_actions(
     again: Watch = False,
 ) -> None:
     """List the actions of one small app or all."""
+    from models.store.actions.search import ActionFilter, Standing
     from views.actions import search
 
     opened = existing(context)
+    standing = Standing.TROUBLED if unhealthy else None
+    wanted = ActionFilter(owner=owner, task=task, standing=standing)
 
     def listed() -> actions.Actions:
-        chosen = every(
-            opened,
-            search.list_actions,
-            all_apps=all_apps,
-            unhealthy=unhealthy,
-            owner=owner,
-            task=task,
-        )
+        chosen = every(opened, search.list_actions, wanted=wanted, all_apps=all_apps)
         return actions.Actions(chosen)
 
     show_asked(context, listed, again=again, all_apps=all_apps)

@@ -12,6 +12,7 @@ from models.action.document import ScheduledActionModel, load_action, plan_of
 from models.action.rules import CronModel
 from models.errors import InvalidAction
 from models.problems import listed
+from models.store.actions.search import ActionFilter
 from models.tenant.settings import GIVEN_OWNER
 from moving import to_apscheduler, to_beat
 from moving.entries import CannotMove
@@ -52,7 +53,8 @@ class Export(View):
 
 def documents_of(door: Door, owner: str | None) -> dict[str, Any]:
     """Return the documents of a small app's actions, or of one owner's, by name."""
-    return {one.name: one.document for one in every(door, search.list_documents, owner=owner)}
+    found = every(door, search.list_documents, wanted=ActionFilter(owner=owner))
+    return {one.name: one.document for one in found}
 
 
 def export(

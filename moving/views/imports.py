@@ -12,6 +12,7 @@ from models.action.document import ParseContext
 from models.celery_task import CeleryRules
 from models.errors import Refused
 from models.problems import listed
+from models.store.actions.search import ActionFilter
 from models.values import format_instant
 from moving.celery_work import check_exchange
 from moving.entries import Entry
@@ -164,7 +165,7 @@ def stored(door: Door, made: Import) -> Import:
     """
     if not made.documents:
         return made
-    present = every(door, search.list_actions)
+    present = every(door, search.list_actions, wanted=ActionFilter())
     owners = {one.name: one.owner for one in present}
     made = made.model_copy(update={"entries": tuple(_apart(one, owners) for one in made.entries)})
     _refuse_others(owners, made.documents)

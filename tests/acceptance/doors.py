@@ -80,7 +80,7 @@ class Doors:
             "status, unhealthy": status["actions"]["unhealthy"],
             "status --check": self._code("status", "--check", "verdict"),
             "/api/overview": _still(self._get("/api/overview")["verdict"]),
-            "/api/actions": len(self._get("/api/actions", unhealthy=True, all_apps=True)),
+            "/api/actions": len(self._get("/api/actions", standing="troubled", all_apps=True)),
             "/metrics": self._metrics(),
             "/": self._headline("/"),
             "/health": self._headline("/health"),

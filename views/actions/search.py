@@ -1,8 +1,6 @@
-"""Actions a page at a time, as a search finds them."""
+"""Actions a page at a time."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -11,21 +9,19 @@ from pydantic import Field
 from models.sql import read_clock
 from models.store import tenants
 from models.store.actions import search as found_in
-from models.store.actions.search import ActionFilter, ActionOrder, Place, Standing
+from models.store.actions.search import ActionFilter, Asked, Place, Standing
 from models.store.actions.status import plan_in
 from models.store.operations.durations import last_runs
-from models.store.scope import Scope
 from models.store.tenants.closing import closing_rows
-from models.stored import document_in, instant_in
+from models.stored import document_in
 from runtime.database import reading
 from views.actions import ActionRow, Actions, StoredAction, StoredActions, row_of
 from views.finding import number_in, scope_of, wrong_cursor
 from views.installation import Installation
 from views.verbs import READ, Verb
-from views.view import Page, first_of, fitting
+from views.view import PAGE, Page, first_of, fitting
 
 MOST_DURATIONS = 20
-MOST_WORDS = 10
 
 
 class FoundAction(ActionRow):
@@ -41,14 +37,12 @@ class FoundActions(Page[FoundAction]):
 
 
 @Verb("list_actions", "GET /api/actions", READ, pages=Actions)
-def list_actions(  # noqa: PLR0913 - the filters
+def list_actions(
     installation: Installation,
+    wanted: ActionFilter,
     limit: int,
     cursor: str | None = None,
     *,
-    owner: str | None = None,
-    task: str | None = None,
-    unhealthy: bool = False,
     all_apps: bool = False,
 ) -> Page[ActionRow]:
     """List the actions of a small app, or of all, with their status, by name.
@@ -57,23 +51,22 @@ def list_actions(  # noqa: PLR0913 - the filters
     another page follow it.
     """
     scope = scope_of(installation, all_apps=all_apps)
-    standing = Standing.TROUBLED if unhealthy else None
-    asked = ActionFilter(scope, (), owner, task, standing, _place(cursor))
     with reading(installation.engine) as connection:
-        found, following = _page(connection, installation, asked, limit)
+        found, following = _page(
+            connection, installation, Asked(scope, wanted, _place(cursor)), limit
+        )
     return Page[ActionRow](items=tuple(one for one, _, _ in found), next=following)
 
 
 @Verb("list_documents", "GET /api/actions:documents", READ, pages=StoredActions)
 def list_documents(
-    installation: Installation, limit: int, cursor: str | None = None, *, owner: str | None = None
+    installation: Installation, wanted: ActionFilter, limit: int, cursor: str | None = None
 ) -> Page[StoredAction]:
     """List the actions of a small app with their documents, by name.
 
     Raises Refused for a wrong cursor.
     """
-    scope = scope_of(installation, all_apps=False)
-    asked = ActionFilter(scope, (), owner, after=_place(cursor))
+    asked = Asked(scope_of(installation, all_apps=False), wanted, _place(cursor))
     overdue = installation.settings.alert.overdue
     with reading(installation.engine) as connection:
         fit = fitting(found_in.document_lengths(connection, asked, limit, overdue))
@@ -83,34 +76,11 @@ def list_documents(
     return Page[StoredAction](items=items, next=following)
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
-    """Which actions to find, in which order; without a value, all, by name.
-
-    Each word is in the name or in the owner, or begins the uid. `troubled` are those that are not
-    healthy.
-    """
-
-    words: str = ""
-    owner: str | None = None
-    task: str | None = None
-    standing: Standing | None = None
-    order: ActionOrder = ActionOrder.NAME
-
-    def within(self, scope: Scope, after: Place | None = None) -> ActionFilter:
-        """Return the same for a page of a scope that begins after a place."""
-        words = self.words.split()[:MOST_WORDS]
-        return ActionFilter(scope, words, self.owner, self.task, self.standing, after, self.order)
-
-
 def search(
-    installation: Installation, wanted: Search, limit: int = 50, cursor: str | None = None
+    installation: Installation, wanted: ActionFilter, limit: int = PAGE, cursor: str | None = None
 ) -> FoundActions:
-    """Return a page of the actions in the request's scope; raises Refused for a wrong cursor.
-
-    Another order than by name is refused if too many match.
-    """
-    asked = wanted.within(installation.scope, _place(cursor, wanted.order))
+    """Return a page of the actions in the request's scope; raises Refused for a wrong cursor."""
+    asked = Asked(installation.scope, wanted, _place(cursor))
     with reading(installation.engine) as connection:
         found, following = _page(connection, installation, asked, limit)
         uids = [row["uid"] for _, row, _ in found if row["uid"] is not None]
@@ -126,13 +96,13 @@ def search(
     return FoundActions(items=tuple(items), next=following)
 
 
-def count(installation: Installation, wanted: Search, most: int) -> int | None:
+def count(installation: Installation, wanted: ActionFilter, most: int) -> int | None:
     """Return how many actions a search finds, up to `most`; None if their health decides."""
     if wanted.standing is Standing.TROUBLED:
         return None
-    asked, overdue = wanted.within(installation.scope), installation.settings.alert.overdue
+    overdue = installation.settings.alert.overdue
     with reading(installation.engine) as connection:
-        return found_in.count(connection, asked, most, overdue)
+        return found_in.count(connection, Asked(installation.scope, wanted), most, overdue)
 
 
 def _schedule(row: Mapping[str, Any], zone: str) -> dict[str, Any]:
@@ -148,12 +118,15 @@ def _schedule(row: Mapping[str, Any], zone: str) -> dict[str, Any]:
 
 
 def _page(
-    connection: sa.Connection, installation: Installation, asked: ActionFilter, limit: int
+    connection: sa.Connection,
+    installation: Installation,
+    asked: Asked,
+    limit: int,
 ) -> tuple[list[tuple[ActionRow, dict[str, Any], str]], str | None]:
     """Return up to `limit` actions, their rows and apps' zones, and the cursor of the next page."""
     alert = installation.settings.alert
     rows = found_in.page(connection, asked, limit + 1, alert.overdue)
-    shown, following = first_of(rows, limit, partial(_cursor_at, order=asked.order))
+    shown, following = first_of(rows, limit, _cursor_at)
     shown = closing_rows(connection, shown)
     now = read_clock(connection)
     apps = tenants.by_ids(connection, {row["small_app_id"] for row in shown})
@@ -161,27 +134,19 @@ def _page(
     for row in shown:
         app = apps.get(row["small_app_id"])
         one = row_of(row, now, alert.after, None if app is None else app.name)
-        if asked.standing is not Standing.TROUBLED or not one.is_healthy:
+        if asked.filter.standing is not Standing.TROUBLED or not one.is_healthy:
             found.append((one, row, "UTC" if app is None else app.zone))
     return found, following
 
 
-def _cursor_at(row: Mapping[str, Any], order: ActionOrder = ActionOrder.NAME) -> str:
-    place = found_in.place_of(row, order)
-    at = "" if place.at is None else f"{place.at.isoformat()}_"
-    return f"{at}{place.small_app_id}_{place.name}"
+def _cursor_at(row: Mapping[str, Any]) -> str:
+    return f"{row['small_app_id']}_{row['name']}"
 
 
-def _place(cursor: str | None, order: ActionOrder = ActionOrder.NAME) -> Place | None:
+def _place(cursor: str | None) -> Place | None:
     if cursor is None:
         return None
-    at, rest = None, cursor
-    if order is not ActionOrder.NAME:
-        text, _, rest = cursor.partition("_")
-        at = instant_in(text)
-        if at is None:
-            raise wrong_cursor(cursor)
-    app_id, separator, name = rest.partition("_")
+    app_id, separator, name = cursor.partition("_")
     if not separator:
         raise wrong_cursor(cursor)
-    return Place(name, number_in(app_id), at)
+    return name, number_in(app_id)

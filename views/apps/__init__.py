@@ -190,7 +190,7 @@ def show(installation: Installation, name: str) -> App:
     with reading(installation.engine) as connection:
         app = find_app(connection, installation, name)
         now = read_clock(connection)
-        recent = pages.page(connection, pages.OperationFilter(Scope(app.id)), RECENT)
+        recent = pages.page(connection, pages.Wanted(Scope(app.id)), RECENT)
         overview = app_overview.overview(connection, app.id)
         return App(
             name=app.name,

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Annotated, Any
+from operator import itemgetter
+from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -11,17 +12,17 @@ from pydantic import Field
 
 from models.errors import NotFound, Refused
 from models.notices import Target, shown_target
-from models.operation import UNSTARTED, OperationState
+from models.operation import UNSTARTED
 from models.store import actions, notices, operations
 from models.store.operations import pages
 from models.store.operations.transitions import attempts_of
 from runtime.database import glancing, reading
 from views.finding import operation_of
 from views.installation import Installation
-from views.operations.filter import Filter, filter_of
+from views.operations.filter import OperationFilter, wanted_by
 from views.operations.sent import SentTask, sent_task
 from views.verbs import READ, Verb
-from views.view import Instant, Listing, Page, View
+from views.view import PAGE, Cursor, Instant, Limit, Listing, Page, View, first_of
 
 # Characters of an error in a list.
 SHORT = 60
@@ -155,42 +156,25 @@ class Log(Listing[LogLine]):
     """The last 200 lines that an operation's steps logged."""
 
 
-@Verb("list_newest", "GET /api/operations:newest?state=states", READ)
-def list_operations(  # noqa: PLR0913, PLR0917 - the filters, in the order they were added
+@Verb("list_operations", "GET /api/operations", READ)
+def list_operations(
     installation: Installation,
-    action: str | None = None,
-    states: list[OperationState] | None = None,
-    limit: Annotated[int, Field(ge=1, le=10_000)] = 20,
-    since: Annotated[
-        str | None,
-        Field(description="Of occurrences from then on; a duration such as P1D is back from now."),
-    ] = None,
-    until: Annotated[str | None, Field(description="Of occurrences before then.")] = None,
-    reason: Annotated[
-        str | None, Field(description="With this text in why it is in its state, or its error.")
-    ] = None,
-    task: Annotated[str | None, Field(description="Of this Celery task.")] = None,
+    wanted: OperationFilter,
+    limit: Limit = PAGE,
+    cursor: Cursor = None,
     *,
     all_apps: bool = False,
-) -> Operations:
-    """List the operations of the latest occurrences of a small app, or of all; newest first.
+) -> OperationPage:
+    """List the operations of a small app, or of all, a page at a time; the last recorded first.
 
-    Those of one action are chosen by their occurrences too. With `since`, an instant or a duration
-    back from now, only those of occurrences from then on.
+    Rows that are recorded meanwhile stand before the first page, so that none is shown twice.
+    Raises NotFound and Refused.
     """
-    wanted = Filter(
-        action=action,
-        states=tuple(states or ()),
-        due_since=since,
-        due_until=until,
-        reason=reason,
-        task=task,
-    )
     with reading(installation.engine) as connection:
-        asked = filter_of(connection, installation, wanted, None, all_apps=all_apps)
-        newest = pages.newest if asked.uid is None else pages.newest_of_one
-        rows = newest(connection, asked, limit)
-    return Operations(views_of(rows))
+        asked = wanted_by(connection, installation, wanted, cursor, all_apps=all_apps)
+        rows = pages.page(connection, asked, limit + 1)
+    shown, following = first_of(rows, limit, itemgetter("id"))
+    return OperationPage(items=views_of(shown), next=following)
 
 
 def with_id(installation: Installation, text: str) -> UUID | None:

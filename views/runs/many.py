@@ -19,9 +19,9 @@ from scheduler.on_demand import many
 from scheduler.on_demand.many import GONE, TAKES, USUALLY, ManyRequest, ManyVerb, Progress
 from views.finding import operation_of
 from views.installation import Installation
-from views.operations.filter import Filter, filter_of
+from views.operations.filter import OperationFilter, wanted_by
 from views.verbs import OPERATE, Verb
-from views.view import Instant, View
+from views.view import Instant, RequestBody, View
 
 # The most operations of one request.
 MOST = 500
@@ -30,7 +30,7 @@ FIRST = 10
 FIRST_LEFT_OUT = 3
 
 
-class Selection(Filter):
+class Selection(OperationFilter, RequestBody):
     """The operations to change: those of `ids`, or those that the filters admit."""
 
     ids: tuple[str, ...] = Field((), description="These, whatever the filters; 500 at most.")
@@ -137,11 +137,11 @@ def cancel(
 
 
 def matching(
-    installation: Installation, wanted: Filter, most: int = MOST, *, all_apps: bool = False
+    installation: Installation, wanted: OperationFilter, most: int = MOST, *, all_apps: bool = False
 ) -> int:
     """Return how many operations a filter admits; one more than `most` stands for more."""
     with reading(installation.engine) as connection:
-        asked = filter_of(connection, installation, wanted, None, all_apps=all_apps)
+        asked = wanted_by(connection, installation, wanted, None, all_apps=all_apps)
         return len(pages.ids_of_page(connection, asked, most + 1))
 
 
@@ -181,7 +181,7 @@ def _chosen(
         named = [operation_of(connection, text, installation.scope) for text in selection.ids]
         return _of_ids(connection, list(dict.fromkeys(named)), installation.scope)
     wanted = _with_states(verb, selection)
-    asked = filter_of(connection, installation, wanted, selection.cursor, all_apps=all_apps)
+    asked = wanted_by(connection, installation, wanted, selection.cursor, all_apps=all_apps)
     ids = pages.ids_of_page(connection, asked, MOST + 1)
     found = _of_ids(connection, ids[:MOST], asked.scope)
     return Progress(found.rest, next=ids[MOST - 1] if len(ids) > MOST else None)
@@ -195,14 +195,14 @@ def _with_states(verb: ManyVerb, selection: Selection) -> Selection:
             Hint(
                 "write ids, or a filter such as --state or --since",
                 "select some of the list",
-                "send ids, or a filter such as states or since",
+                "send ids, or a filter such as state or since",
             ),
         )
-    wrong = [state for state in selection.states if state not in TAKES[verb]]
+    wrong = [state for state in selection.state if state not in TAKES[verb]]
     if wrong:
         names = [str(state) for state in OperationState if state in TAKES[verb]]
         raise Refused(f"state {wrong[0]!r}: {verb} takes {listed(names)}; choose one of these")
-    return selection.model_copy(update={"states": selection.states or tuple(USUALLY[verb])})
+    return selection.model_copy(update={"state": selection.state or tuple(USUALLY[verb])})
 
 
 def _of_ids(connection: sa.Connection, ids: Sequence[UUID], scope: Scope) -> Progress:

@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 from fastapi import Depends, Query, Response
 
 from models.roles import Permission
-from models.store.actions.search import ActionOrder, Standing
 from views import actions, backfills, changes, explanation, runs, upcoming
 from views.actions import history, search
 from views.changes import deleting, plan, switching
@@ -22,14 +21,11 @@ from web.bodies import (
     required_tag,
     revision_in,
 )
-from web.paging import PAGE, Cursor, Limit
 from web.routing import endpoints
 from web.verbs import answers, serve
 
 router = endpoints("actions")
-Reader = Annotated[Installation, in_app(Permission.READ)]
 Editor = Annotated[Installation, in_app(Permission.EDIT)]
-Task = Annotated[str | None, Query(description="Of this Celery task.")]
 
 
 def _range(
@@ -44,24 +40,6 @@ def _range(
 
 
 Range = Annotated[backfills.Range, Depends(_range)]
-
-
-@router.get("/api/actions:search")
-def search_actions(
-    opened: Reader,
-    words: Annotated[str, Query(description="In the name or the owner, or begins the uid.")] = "",
-    owner: str | None = None,
-    task: Task = None,
-    standing: Standing | None = None,
-    limit: Limit = PAGE,
-    cursor: Cursor = None,
-    sort: Annotated[
-        ActionOrder,
-        Query(description="`next` and `last`, by their runs, are for up to 20,000 actions."),
-    ] = ActionOrder.NAME,
-) -> search.FoundActions:
-    """Return a page of the actions that a search finds, by name; of all apps without `app`."""
-    return search.search(opened, search.Search(words, owner, task, standing, sort), limit, cursor)
 
 
 @router.post("/api/actions", status_code=201, openapi_extra=reads(ACTION))

@@ -4,26 +4,23 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, Response
-from pydantic import BaseModel
 
 from models.errors import InvalidDocument, NotFound, Refused
 from models.roles import Permission
-from models.store.actions.search import ActionOrder, Standing
+from models.store.actions.search import ActionFilter, Standing
 from views import apps, runs
 from views.actions import search, whole
-from views.actions.search import Search
 from views.changes import deleting, switching
 from views.installation import Installation
-from views.view import LARGEST_PAGE
+from views.view import LARGEST_PAGE, PAGE
 from web.dashboard import drawing
-from web.dashboard.fields import one_of
+from web.dashboard.fields import fields_of
 from web.dashboard.rendering import ask, render, see
 from web.dashboard.session import Operator, Viewer, Visitor, is_fragment, page_asked
 from web.dashboard.texts import say
 from web.paging import file_of
 
 router = APIRouter(include_in_schema=False)
-PAGE = 50
 MOST_CHOSEN = 500
 # Of a file in CSV.
 COLUMNS = (
@@ -41,22 +38,10 @@ STANDINGS = {
 }
 
 
-class ListQuery(BaseModel):
-    """The fields of the form above the list; an empty one admits all."""
+class ListQuery(ActionFilter):
+    """The fields of the form above the list, and the place of its page."""
 
-    q: str = ""
-    owner: str = ""
-    task: str = ""
-    standing: str = ""
-    sort: str = ""
     cursor: str | None = None
-
-    @property
-    def search(self) -> Search:
-        """What to find; raises Refused for a status or an order that does not exist."""
-        standing = next(iter(one_of(Standing, "standing", self.standing)), None)
-        order = next(iter(one_of(ActionOrder, "sort", self.sort)), ActionOrder.NAME)
-        return Search(self.q, self.owner or None, self.task or None, standing, order)
 
 
 Asked = Annotated[ListQuery, Query()]
@@ -65,15 +50,15 @@ Asked = Annotated[ListQuery, Query()]
 @router.get("/actions")
 def list_actions(request: Request, visitor: Viewer, asked: Asked) -> HTMLResponse:
     """Show a page of the actions that a search finds; htmx asks only for the rows."""
-    opened, wanted = visitor.opened, asked.search
-    found = search.search(opened, wanted, PAGE, asked.cursor)
+    opened = visitor.opened
+    found = search.search(opened, asked, PAGE, asked.cursor)
     is_whole = asked.cursor is None and found.next is None
-    count = len(found.items) if is_whole else search.count(opened, wanted, MOST_CHOSEN + 1)
+    count = len(found.items) if is_whole else search.count(opened, asked, MOST_CHOSEN + 1)
     values = {
         "found": found,
         "asked": asked,
+        "given": fields_of(asked),
         "standings": list(Standing),
-        "orders": [(one, say(f"actions.by_{one}")) for one in ActionOrder],
         "count": count,
         "most": MOST_CHOSEN,
         "apps": apps.app_names(visitor.whole),
@@ -87,17 +72,17 @@ def list_actions(request: Request, visitor: Viewer, asked: Asked) -> HTMLRespons
 @router.get("/actions.json")
 def export_actions(request: Request, visitor: Viewer, asked: Asked) -> Response:
     """Return the first thousand actions that a search finds as a file."""
-    found = search.search(visitor.opened, asked.search, LARGEST_PAGE)
+    found = search.search(visitor.opened, asked, LARGEST_PAGE)
     return file_of(found.items, "actions", request.url.path.rpartition(".")[2], COLUMNS)
 
 
 @router.post("/actions")
-def change_several(request: Request, visitor: Operator) -> Response:
+def change_several(request: Request, visitor: Operator, asked: Asked) -> Response:
     """Change the chosen actions, by one of `VERBS`; a refused one does not stop the others."""
     verb, uids = visitor.form.one("verb"), visitor.form.all("uid")[:MOST_CHOSEN]
     _check(visitor, verb)
     if not uids:
-        return _ask_for_all(request, visitor, verb)
+        return _ask_for_all(request, visitor, asked, verb)
     if verb == "delete" and "sure" not in visitor.form:
         names = whole.names_of(visitor.opened, uids[:MOST_NAMED])
         if uids[MOST_NAMED:]:
@@ -127,11 +112,9 @@ def _check(visitor: Visitor, verb: str) -> None:
         raise Refused(say("change.not_permitted"))
 
 
-def _ask_for_all(request: Request, visitor: Visitor, verb: str) -> Response:
+def _ask_for_all(request: Request, visitor: Visitor, asked: ActionFilter, verb: str) -> Response:
     """Return the plan of a change of all actions that match, and how many it leaves out."""
-    form = visitor.form
-    asked = ListQuery(**{name: form.one(name) for name in ("q", "owner", "standing")})
-    found = search.search(visitor.opened, asked.search, MOST_CHOSEN)
+    found = search.search(visitor.opened, asked, MOST_CHOSEN)
     takes = STANDINGS.get(verb, frozenset(Standing))
     chosen = [one for one in found.items if one.standing in takes]
     names = [one.name for one in chosen[:MOST_NAMED]]

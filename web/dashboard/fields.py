@@ -5,6 +5,7 @@ from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 from models.errors import Refused
+from models.filters import Filter
 from models.problems import listed
 from models.values import format_instant, parse_instant
 
@@ -29,6 +30,12 @@ def as_field(text: str, zone: str) -> str:
     except ValueError:
         return ""
     return at.astimezone(ZoneInfo(zone)).replace(tzinfo=None).isoformat(timespec="seconds")
+
+
+def fields_of(asked: Filter) -> dict[str, str]:
+    """Return the fields of a filter that do not admit all, but for the place of a page."""
+    given = asked.model_dump(mode="json", exclude_defaults=True, exclude={"cursor"})
+    return {key: value[0] if isinstance(value, list) else value for key, value in given.items()}
 
 
 def one_of(kind: type[Word], name: str, text: str) -> tuple[Word, ...]:

@@ -6,29 +6,23 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from pydantic import BaseModel
 
 from models.errors import NotFound, Refused, SchedulerError
 from models.operation import ENDED, Cause, OperationState
-from models.store.operations.pages.ranking import OperationOrder
 from scheduler.on_demand.many import TAKES, USUALLY, ManyVerb
 from views import apps, operations, runs
 from views.installation import Installation
-from views.operations import paged
-from views.operations.filter import Filter
+from views.operations.filter import OperationFilter
 from views.runs import many as bulk
-from views.view import LARGEST_PAGE
+from views.view import LARGEST_PAGE, PAGE
 from web.dashboard.drawing.gantt import gantt
-from web.dashboard.fields import in_zone, one_of
+from web.dashboard.fields import fields_of, in_zone
 from web.dashboard.rendering import Page, render, see
 from web.dashboard.session import Operator, Viewer, Visitor, is_fragment
 from web.dashboard.texts import say
 from web.paging import file_of
 
 router = APIRouter(include_in_schema=False)
-PAGE = 50
-# The filters that a change of many keeps.
-FIELDS = ("action", "name", "state", "cause", "reason", "task", "since", "until")
 # How far back errors are searched, unless the address says: they have no index.
 ERRORS_SINCE = "P7D"
 # Of a file in CSV.
@@ -41,80 +35,57 @@ CHANGES = {"cancel": runs.cancel, "retry": runs.retry}
 MANY = {"retry": bulk.retry, "cancel": bulk.cancel}
 
 
-class OperationQuery(BaseModel):
-    """The fields of the form above the list; an empty one admits all."""
+class ListQuery(OperationFilter):
+    """The fields of the form above the list, and the place of its page."""
 
-    action: str = ""
-    name: str = ""
-    state: str = ""
-    cause: str = ""
-    reason: str = ""
-    task: str = ""
-    since: str = ""
-    until: str = ""
-    sort: str = ""
     cursor: str | None = None
-
-    @property
-    def order(self) -> OperationOrder:
-        """The order to list them in; raises Refused for one that does not exist."""
-        return next(iter(one_of(OperationOrder, "sort", self.sort)), OperationOrder.TIME)
 
     @property
     def is_of_week(self) -> bool:
         """Whether an error is searched without an instant from which on."""
         return bool(self.reason and not self.since)
 
-    def filter(self, zone: str) -> Filter:
-        """Return what to list; raises Refused for a state or a cause that does not exist."""
-        since = ERRORS_SINCE if self.is_of_week else in_zone(self.since, zone)
-        return Filter(
-            action=self.action or None,
-            words=self.name,
-            states=one_of(OperationState, "state", self.state),
-            causes=one_of(Cause, "cause", self.cause),
-            reason=self.reason or None,
-            task=self.task or None,
-            since=since or None,
-            until=in_zone(self.until, zone) or None,
-        )
+    def within(self, zone: str) -> OperationFilter:
+        """Return what to list: instants without an offset are read in a zone."""
+        since = ERRORS_SINCE if self.is_of_week else self.since and in_zone(self.since, zone)
+        until = self.until and in_zone(self.until, zone)
+        return self.model_copy(update={"since": since, "until": until})
+
+
+Asked = Annotated[ListQuery, Query()]
 
 
 @router.get("/operations")
-def list_operations(
-    request: Request, visitor: Viewer, asked: Annotated[OperationQuery, Query()]
-) -> Response:
+def list_operations(request: Request, visitor: Viewer, asked: Asked) -> Response:
     """Show a page of the operations of a small app, or of all that the visitor may see.
 
-    A name that is an id, or begins one, leads to that operation.
+    Words that are an id, or begin one, lead to that operation.
     """
     found, fault, status = None, "", 200
-    opened, wanted = visitor.opened, Filter()
-    id = operations.with_id(opened, asked.name.strip())
+    opened, wanted = visitor.opened, asked.within(Page(request).zone)
+    id = operations.with_id(opened, asked.words.strip())
     if id is not None:
         return RedirectResponse(Page(request).url(f"/operations/{id}"), 303)
     all_apps = not opened.is_bound
     try:
-        wanted = asked.filter(Page(request).zone)
-        given = (wanted, PAGE, asked.cursor, asked.order)
-        found = paged.page(opened, *given, all_apps=all_apps)
+        found = operations.list_operations(opened, wanted, PAGE, asked.cursor, all_apps=all_apps)
     except SchedulerError as error:
         fault, status = error.on_page, 404 if isinstance(error, NotFound) else 422
-    verbs = [verb for verb in MANY if not wanted.states or _takes(verb, wanted)]
+    verbs = [verb for verb in MANY if not wanted.state or _takes(verb, wanted)]
     matching = (
-        bulk.matching(opened, wanted, all_apps=all_apps) if found and verbs and wanted.states else 0
+        bulk.matching(opened, wanted, all_apps=all_apps) if found and verbs and wanted.state else 0
     )
     is_whole = found is not None and asked.cursor is None and found.next is None
     names = apps.app_names(visitor.whole)
     values = {
         "matching": matching,
         "count": len(found.items) if found and is_whole else matching,
-        "orders": [(one, say(f"operations.by_{one}")) for one in OperationOrder],
         "verbs": verbs,
         "most": bulk.MOST,
         "found": found,
         "fault": fault,
         "asked": asked,
+        "given": fields_of(asked),
         "states": list(OperationState),
         "causes": list(Cause),
         "apps": names,
@@ -126,38 +97,34 @@ def list_operations(
 
 @router.get("/operations.csv")
 @router.get("/operations.json")
-def export_operations(
-    request: Request, visitor: Viewer, asked: Annotated[OperationQuery, Query()]
-) -> Response:
+def export_operations(request: Request, visitor: Viewer, asked: Asked) -> Response:
     """Return the first thousand runs that match, from that page on, as a file."""
-    opened, wanted = visitor.opened, asked.filter(Page(request).zone)
+    opened, wanted = visitor.opened, asked.within(Page(request).zone)
     all_apps = not opened.is_bound
-    given = (wanted, LARGEST_PAGE, asked.cursor, asked.order)
-    found = paged.page(opened, *given, all_apps=all_apps)
+    found = operations.list_operations(
+        opened, wanted, LARGEST_PAGE, asked.cursor, all_apps=all_apps
+    )
     return file_of(found.items, "runs", request.url.path.rpartition(".")[2], COLUMNS)
 
 
 @router.post("/operations")
-def change_many(request: Request, visitor: Operator) -> Response:
+def change_many(request: Request, visitor: Operator, asked: Asked) -> Response:
     """Plan or do one of `MANY`, for the chosen runs or for all that match the filters."""
     form, opened = visitor.form, visitor.opened
     verb = form.one("verb")
     if verb not in MANY:
         raise Refused(say("many.unknown", verb=verb))
     change, all_apps = MANY[verb], not opened.is_bound
-    asked = OperationQuery(**{name: form.one(name) for name in FIELDS})
     if "sure" in form:
         # Exactly those of the plan.
         chosen = bulk.Selection(ids=tuple(form.all("id")))
         done = change(opened, chosen, all_apps=all_apps)
         return see(request, _list_of(asked, opened), _told(done))
-    selection = _selection(verb, asked.filter(Page(request).zone), form.all("id"))
+    selection = _selection(verb, asked.within(Page(request).zone), form.all("id"))
     plan = change(opened, selection, dry_run=True, all_apps=all_apps)
     values = {
         "plan": plan,
-        "fields": {name: form.one(name) for name in FIELDS},
         "back": _list_of(asked, opened),
-        "app": opened.app_name if opened.is_bound else "",
     }
     return render(request, "many_operations.html", values)
 
@@ -178,21 +145,21 @@ def change_operation(request: Request, visitor: Operator, id: str, verb: str) ->
     return see(request, f"/operations/{id}", say(f"operation.done_{verb}"))
 
 
-def _takes(verb: str, wanted: Filter) -> bool:
-    return all(state in TAKES[ManyVerb(verb)] for state in wanted.states)
+def _takes(verb: str, wanted: OperationFilter) -> bool:
+    return all(state in TAKES[ManyVerb(verb)] for state in wanted.state)
 
 
-def _selection(verb: str, wanted: Filter, ids: list[str]) -> bulk.Selection:
+def _selection(verb: str, wanted: OperationFilter, ids: list[str]) -> bulk.Selection:
     """Return the chosen runs; without any, all that match and are in a state that a verb takes."""
     if ids:
         return bulk.Selection(ids=tuple(ids))
-    states = wanted.states or tuple(USUALLY[ManyVerb(verb)])
-    return bulk.Selection(**wanted.model_dump(exclude={"states"}), states=states)
+    states = wanted.state or tuple(USUALLY[ManyVerb(verb)])
+    return bulk.Selection(**wanted.model_dump(exclude={"state", "cursor"}), state=states)
 
 
-def _list_of(asked: OperationQuery, opened: Installation) -> str:
-    """Return the list of the same filters, from its first page."""
-    fields = {name: getattr(asked, name) for name in FIELDS if getattr(asked, name)}
+def _list_of(asked: ListQuery, opened: Installation) -> str:
+    """Return the list of the same filter, from its first page."""
+    fields = fields_of(asked)
     if opened.is_bound:
         fields["app"] = opened.app_name
     return f"/operations?{urlencode(fields)}" if fields else "/operations"

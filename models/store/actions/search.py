@@ -1,29 +1,26 @@
-"""Find actions a page at a time, by words, owner and status."""
+"""Find actions a page at a time, by words, owner, task and status."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from collections.abc import Sequence
+from datetime import timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
+from pydantic import Field
 from pydantic_core import to_json
 
 from models.celery_task import HANDED_OVER
-from models.column_types import UTCDateTime
-from models.errors import Refused
+from models.filters import Filter
 from models.sql import begins_id, byte_length, dicts, follows, is_among
 from models.store.actions.status import listing, may_be_unhealthy
 from models.store.conditions import NOT_DELETED, state_of
 from models.store.scope import Scope
-from models.tables import SENDS_TASK, action_cursor, action_state, actions
+from models.tables import SENDS_TASK, action_state, actions
 
-# An order that no index has is made of at most so many actions.
-MOST_SORTED = 20_000
+MOST_WORDS = 10
 _BY_NAME = (actions.c.name, actions.c.small_app_id)
-# Where an action stands that has no instant: behind all that have one.
-_NEVER_NEXT = datetime(9999, 1, 1, tzinfo=UTC)
-_NEVER_RAN = datetime(1970, 1, 1, tzinfo=UTC)
+# The name and the small app of an action: its place in a list.
+Place = tuple[str, int]
 
 
 class Standing(StrEnum):
@@ -35,144 +32,74 @@ class Standing(StrEnum):
     TROUBLED = "troubled"
 
 
-class ActionOrder(StrEnum):
-    """The order of a list: by name, the next run first, or the last run first."""
+class ActionFilter(Filter):
+    """Which actions; without a value, all."""
 
-    NAME = "name"
-    NEXT = "next"
-    LAST = "last"
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a row stands in an order; `at` is the instant that it is ordered by, if any."""
-
-    name: str
-    small_app_id: int
-    at: datetime | None = None
+    words: str = Field("", description="Each is in the name or the owner, or begins the uid.")
+    owner: str | None = Field(None, description="Of this owner.")
+    task: str | None = Field(None, description="That send this Celery task.")
+    standing: Standing | None = Field(None, description="Of this status; `troubled` is unhealthy.")
 
 
-@dataclass(frozen=True, slots=True)
-class ActionFilter:
-    """Which actions to list; an empty field admits all.
-
-    Each word of `words` is in the name or in the owner, or begins the uid. `task` is the Celery
-    task that the action sends. `after` is the place of the last row of the previous page.
-    """
+class Asked(NamedTuple):
+    """The actions of a scope that a filter admits, those after a place only."""
 
     scope: Scope
-    words: Sequence[str] = ()
-    owner: str | None = None
-    task: str | None = None
-    standing: Standing | None = None
+    filter: ActionFilter
     after: Place | None = None
-    order: ActionOrder = ActionOrder.NAME
-
-
-def place_of(row: Mapping[str, Any], order: ActionOrder) -> Place:
-    """Return where a row of a page stands in an order."""
-    at = None
-    if order is ActionOrder.NEXT:
-        is_paused = not row["active"] and row["set_aside"] is None
-        at = (None if is_paused else row["next_occurrence_at"]) or _NEVER_NEXT
-    elif order is ActionOrder.LAST:
-        at = row["last_run_at"] or _NEVER_RAN
-    return Place(row["name"], row["small_app_id"], at)
 
 
 def page(
     connection: sa.Connection,
-    wanted: ActionFilter,
+    asked: Asked,
     limit: int,
     overdue: timedelta,
     *,
     has_documents: bool = False,
 ) -> list[dict[str, Any]]:
-    """Return up to `limit` actions with their status, in their order, then by name and small app.
+    """Return up to `limit` actions with their status, by name and small app.
 
-    They have their documents only if asked for. Raises Refused if an order that no index has is
-    asked of more than MOST_SORTED.
+    They have their documents only if asked for.
     """
-    if wanted.order is not ActionOrder.NAME:
-        _check_number(connection, wanted, overdue)
     # Only the status of those on the page is read.
-    chosen = _among(connection, _chosen(wanted, overdue).limit(limit))
+    chosen = _among(connection, _chosen(asked, overdue).limit(limit))
     found = listing(overdue, has_documents=has_documents).where(chosen)
-    return dicts(connection, found.order_by(*_in_order(wanted.order)))
+    return dicts(connection, found.order_by(*_BY_NAME))
 
 
-def count(connection: sa.Connection, wanted: ActionFilter, most: int, overdue: timedelta) -> int:
-    """Return how many actions match, from the first page on; counts up to `most`."""
-    every = _chosen(replace(wanted, after=None, order=ActionOrder.NAME), overdue).limit(most)
+def count(connection: sa.Connection, asked: Asked, most: int, overdue: timedelta) -> int:
+    """Return how many actions match; counts up to `most`."""
+    every = _chosen(asked, overdue).limit(most)
     counted = sa.select(sa.func.count()).select_from(every.subquery())
     found: int = connection.execute(counted).scalar_one()
     return found
 
 
-def _check_number(connection: sa.Connection, wanted: ActionFilter, overdue: timedelta) -> None:
-    if count(connection, wanted, MOST_SORTED + 1, overdue) > MOST_SORTED:
-        raise Refused(
-            f"more than {MOST_SORTED:,} actions match, too many to sort by '{wanted.order}'; "
-            "sort by name, or name a small app or a part of the name"
-        )
-
-
-def _instant(order: ActionOrder) -> sa.ColumnElement[datetime]:
-    """Return what an order that no index has sorts by."""
-    if order is ActionOrder.LAST:
-        return _or(action_state.c.last_run_at, _NEVER_RAN)
-    is_shown = actions.c.active | actions.c.set_aside.is_not(None)
-    return _or(sa.case((is_shown, action_cursor.c.next_occurrence_at)), _NEVER_NEXT)
-
-
-def _or(column: sa.ColumnElement[Any], never: datetime) -> sa.ColumnElement[datetime]:
-    return sa.func.coalesce(column, sa.literal(never, UTCDateTime()), type_=UTCDateTime())
-
-
-def _in_order(order: ActionOrder) -> tuple[sa.ColumnElement[Any], ...]:
-    if order is ActionOrder.NAME:
-        return _BY_NAME
-    at = _instant(order)
-    return (at.desc() if order is ActionOrder.LAST else at, *_BY_NAME)
-
-
-def _is_after(order: ActionOrder, place: Place) -> sa.ColumnElement[bool]:
-    behind = follows(_BY_NAME, (place.name, place.small_app_id))
-    if order is ActionOrder.NAME or place.at is None:
-        return behind
-    at, last = _instant(order), sa.literal(place.at, UTCDateTime())
-    return (at < last if order is ActionOrder.LAST else at > last) | (at == last) & behind
-
-
 def document_lengths(
-    connection: sa.Connection, wanted: ActionFilter, limit: int, overdue: timedelta
+    connection: sa.Connection, asked: Asked, limit: int, overdue: timedelta
 ) -> Sequence[int]:
     """Return how many bytes the documents of those on a page have, in its order."""
-    lengths = _chosen(wanted, overdue).with_only_columns(
-        byte_length(connection, actions.c.document)
-    )
+    lengths = _chosen(asked, overdue).with_only_columns(byte_length(connection, actions.c.document))
     return connection.execute(lengths.limit(limit)).scalars().all()
 
 
-def _chosen(wanted: ActionFilter, overdue: timedelta) -> sa.Select[Any]:
+def _chosen(asked: Asked, overdue: timedelta) -> sa.Select[Any]:
+    wanted = asked.filter
     query = (
         sa.select(actions.c.uid)
         .outerjoin(action_state, state_of(actions.c.uid))
-        .where(NOT_DELETED, wanted.scope.has(actions.c.small_app_id))
+        .where(NOT_DELETED, asked.scope.has(actions.c.small_app_id))
+        .where(*map(_matches, wanted.words.split()[:MOST_WORDS]))
     )
-    if wanted.order is ActionOrder.NEXT:
-        query = query.join(action_cursor, action_cursor.c.action_uid == actions.c.uid)
-    for word in wanted.words:
-        query = query.where(_matches(word))
     if wanted.owner is not None:
         query = query.where(actions.c.owner == wanted.owner)
     if wanted.task is not None:
         query = query.where(sa.text(SENDS_TASK), _sends(wanted.task))
     if wanted.standing is not None:
         query = query.where(_has(wanted.standing, overdue))
-    if wanted.after is not None:
-        query = query.where(_is_after(wanted.order, wanted.after))
-    return query.order_by(*_in_order(wanted.order))
+    if asked.after is not None:
+        query = query.where(follows(_BY_NAME, asked.after))
+    return query.order_by(*_BY_NAME)
 
 
 def _matches(word: str) -> sa.ColumnElement[bool]:

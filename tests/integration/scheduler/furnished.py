@@ -17,6 +17,7 @@ from models.operation import AttemptKey, OperationState
 from models.roles import TokenKind
 from models.sql import database_now
 from models.store import actions, facts, measures, tokens
+from models.store.actions.search import ActionFilter
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.end import Outcome
 from models.store.operations.heartbeat import RunHistory
@@ -40,8 +41,7 @@ from tests.statements import executed
 from views import apps, audit, jobs, metrics, operations, users
 from views.actions import search
 from views.doctor.database import check_database
-from views.operations import paged
-from views.operations.filter import Filter
+from views.operations.filter import OperationFilter
 from views.overview import overview_of
 from views.overview.vitals import vitals_of
 from views.status import status
@@ -201,9 +201,9 @@ class Furnished:
     def _look(self) -> None:
         """Read what commands and pages show of all rows."""
         seen = self.installation
-        listed = search.list_actions(seen, MOST, all_apps=True).items
+        listed = search.list_actions(seen, ActionFilter(), MOST, all_apps=True).items
         assert "healthy" in {one.name for one in listed}
-        paged.page(seen, Filter(), MOST, None, all_apps=True)
+        operations.list_operations(seen, OperationFilter(), MOST, all_apps=True)
         assert status(seen).actions.total >= 1
         assert list(check_database(self.engine, self.settings))
         overview_of(seen)

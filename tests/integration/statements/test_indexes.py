@@ -30,7 +30,6 @@ from models.store.notices import overdue
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import backfills, heartbeat, pages, reserve
 from models.store.operations.end import Outcome
-from models.store.operations.pages import ranking
 from models.store.operations.reserve import Message
 from models.store.operations.start_checks import NotClaimed
 from models.store.operations.take import Claim
@@ -353,10 +352,10 @@ def test_actions_that_need_attention_are_found_by_what_troubles_them(
     filled: Filled, statements: Statements
 ) -> None:
     statements.is_repeated = False
-    wanted = search.ActionFilter(WHOLE_INSTALLATION, standing=search.Standing.TROUBLED)
+    wanted = search.ActionFilter(standing=search.Standing.TROUBLED)
 
     with statements.captured(), reading(filled.engine) as connection:
-        search.page(connection, wanted, 50, timedelta(hours=1))
+        search.page(connection, search.Asked(WHOLE_INSTALLATION, wanted), 50, timedelta(hours=1))
 
     assert_indexed(statements, "actions_set_aside", "operations_unrun")
     unrun = [
@@ -418,30 +417,10 @@ def test_the_newest_operations_are_read_by_when_they_were_recorded(
     filled: Filled, statements: Statements, scope: Scope
 ) -> None:
     with statements.captured(), reading(filled.engine) as connection:
-        found = pages.newest(connection, pages.OperationFilter(scope), 20)
-        pages.newest(
-            connection, pages.OperationFilter(scope, occurred_since=filled.now - MINUTE), 20
-        )
+        found = pages.page(connection, pages.Wanted(scope), 20)
+        pages.page(connection, pages.Wanted(scope, since=filled.now - MINUTE), 20)
 
     assert len(found) == 20
-    assert_indexed(statements, "operations_recent")
-
-
-@pytest.mark.parametrize("scope", [Scope(1), WHOLE_INSTALLATION], ids=["one", "all"])
-@pytest.mark.parametrize(
-    "order", [ranking.OperationOrder.DURATION, ranking.OperationOrder.LATENESS]
-)
-def test_sorted_runs_are_the_newest_and_no_more(
-    filled: Filled, statements: Statements, scope: Scope, order: ranking.OperationOrder
-) -> None:
-    # Each is asked once for a page.
-    statements.is_repeated = False
-    later = filled.now + timedelta(days=1)
-
-    with statements.captured(), reading(filled.engine) as connection:
-        found = ranking.ranks(connection, pages.OperationFilter(scope), order, later)
-
-    assert len(found) == ranking.MOST_SORTED
     assert_indexed(statements, "operations_recent")
 
 
@@ -452,8 +431,8 @@ def test_a_page_of_runs_in_a_rare_state_reads_no_history(
         pytest.skip("SQLite takes a partial index only where its condition is written out")
 
     with statements.captured(), reading(filled.engine) as connection:
-        pages.page(connection, pages.OperationFilter(Scope(1), states=["failed"]), 50)
-        pages.newest(connection, pages.OperationFilter(Scope(1), states=["failed", "missed"]), 50)
+        pages.page(connection, pages.Wanted(Scope(1), state=["failed"]), 50)
+        pages.page(connection, pages.Wanted(Scope(1), state=["failed", "missed"]), 50)
 
     # What other tests left here may make the newest operations cheaper for one of the two.
     assert "operations_troubled" in statements.indexes()

@@ -48,7 +48,7 @@ def test_a_page_of_actions_and_one_of_users_are_found(filled: Filled) -> None:
 
     with statements.captured(), reading(filled.engine) as connection:
         for scope in (Scope(1), WHOLE_INSTALLATION):
-            wanted = search.ActionFilter(scope, after=search.Place("a", 1))
+            wanted = search.Asked(scope, search.ActionFilter(), ("a", 1))
             search.page(connection, wanted, 50, timedelta(minutes=15))
         users.page(connection, 1, "a", 50)
 

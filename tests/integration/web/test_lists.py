@@ -16,6 +16,7 @@ from cli.remote.server import Server
 from data.views import templates
 from models.job import id_of
 from models.roles import Role
+from models.store.actions.search import ActionFilter
 from models.tables import revisions
 from runtime.config import Settings
 from tests.factories import spoil
@@ -249,7 +250,7 @@ def test_commands_and_clients_read_all_pages(web: Web, monkeypatch: pytest.Monke
     assert [one.id for one in door.every(server, users.list_users)] == expected["users"]
     assert [one.id for one in door.every(server, jobs.list_jobs)] == expected["jobs"]
     assert [one.id for one in door.every(server, jobs.list_jobs, 3)] == expected["jobs"][:3]
-    listed = door.every(server, search.list_actions, owner=None)
+    listed = door.every(server, search.list_actions, wanted=ActionFilter())
     assert [one.name for one in listed] == expected["actions"]
     found = door.every(server, templates.list_templates)
     assert [one.name for one in found] == expected["templates"]

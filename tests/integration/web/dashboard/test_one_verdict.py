@@ -200,7 +200,7 @@ def test_all_doors_agree(web: Web, browse: Browse, situation: str) -> None:
     assert _in_metrics(client) == verdict["counts"]
     of_actions = sum(verdict["counts"].get(one, 0) for one in OF_ACTIONS)
     assert status["actions"]["unhealthy"] == of_actions
-    listed = client.get("/api/actions", params={"unhealthy": True, "all_apps": True}).json()
+    listed = client.get("/api/actions", params={"standing": "troubled", "all_apps": True}).json()
     assert len(listed) == of_actions
     troubles = [one["text"] for one in client.get("/api/doctor").json() if one["level"] != "ok"]
     for one in verdict["findings"]:

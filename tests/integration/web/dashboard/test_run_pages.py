@@ -88,32 +88,6 @@ def test_the_chart_of_a_run_is_text_with_bars(web_on_sqlite: Web, browse: Browse
     assert chart.count("<svg aria-hidden") == chart.count("<li")
 
 
-def test_a_list_says_in_its_address_how_it_is_sorted(web_on_sqlite: Web, browse: Browse) -> None:
-    web = web_on_sqlite
-    action = celery_action(web.engine)
-    ids = [make_operation(web.engine, action, NOON + hour * HOUR) for hour in range(2)]
-    for id, seconds in zip(ids, (30, 20), strict=True):
-        ended(web, id, "failed", seconds, error="no such host")
-    update_operation(web.engine, ids[0], first_started_at=NOON + timedelta(minutes=3))
-    browser = browse(web)
-
-    page = browser.get("/operations?sort=duration&state=failed").text
-    places = [page.index(f'href="/operations/{id}"') for id in ids]
-    rows = browser.get("/operations.csv?sort=duration&state=failed").text.splitlines()
-
-    assert places == sorted(places)
-    assert "2 runs" in page
-    assert "Sorted among the newest 1,000" in page
-    assert (
-        '<th aria-sort="descending"><a class="sort" href="/operations?state=failed&amp;sort=dur'
-        in page
-    )
-    assert "3 min" in page
-    assert [row.partition(",")[0] for row in rows[1:]] == [str(id) for id in ids]
-    assert browser.get("/operations?sort=size").status_code == 422
-    assert browser.get("/actions?sort=size").status_code == 409
-
-
 def test_runs_are_found_by_their_error_in_the_last_days(web_on_sqlite: Web, browse: Browse) -> None:
     web = web_on_sqlite
     action = celery_action(web.engine)

@@ -2,60 +2,56 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.sql import dicts, parts_of
-from models.store.operations import by_ids, in_states, with_names
+from models.sql import parts_of
+from models.store.operations import by_ids, in_states
 from models.store.scope import Scope
 from models.tables import actions, operations, small_apps
 
 # How many parts a statement has: SQLite takes at most 500, and each takes time to plan.
 APPS_AT_ONCE = 100
-# A manual run's occurrence is a whole second, so it may lie after the record of the run.
-RECORDED_BEFORE = timedelta(minutes=1)
 # The order of a page is the opposite; a tick records many at the same instant.
 IN_ORDER = (operations.c.recorded_at, operations.c.occurrence_at, operations.c.id)
 
 
 @dataclass(frozen=True, slots=True)
-class OperationFilter:
+class Wanted:
     """Which operations in a scope to list; an empty field admits all.
 
-    Each of `words` is in the name of the action. The operations were recorded in [since, until),
-    for occurrences in [occurred_since, occurred_until). `reason` is a part of why one is in its
-    state, or of its error. `after` is the id of the last operation of the previous page.
+    Each of `words` is in the name of the action. The operations were recorded in [since, until).
+    `reason` is a part of why one is in its state, or of its error. `after` is the id of the last
+    operation of the previous page.
     """
 
     scope: Scope
     uid: UUID | None = None
     words: Sequence[str] = ()
-    states: Collection[str] = ()
-    causes: Collection[str] = ()
+    state: Collection[str] = ()
+    cause: Collection[str] = ()
     since: datetime | None = None
     until: datetime | None = None
     after: UUID | None = None
-    occurred_since: datetime | None = None
-    occurred_until: datetime | None = None
-    reason: str = ""
+    reason: str | None = None
     task: str | None = None
 
 
-def page(connection: sa.Connection, wanted: OperationFilter, limit: int) -> list[dict[str, Any]]:
+def page(connection: sa.Connection, wanted: Wanted, limit: int) -> list[dict[str, Any]]:
     """Return up to `limit` operations, the last recorded first, then the last occurrence."""
-    if wanted.scope.small_app_id is None:
-        ids = ids_of_page(connection, wanted, limit)
-        found = {row["id"]: row for row in by_ids(connection, ids)}
-        return [found[id] for id in ids if id in found]
-    query = _wanted(with_names(), wanted, sa.literal(wanted.scope.small_app_id))
-    ordered = query.order_by(*_last_first(operations)).limit(limit)
-    return dicts(connection, ordered)
+    return in_order(connection, ids_of_page(connection, wanted, limit))
 
 
-def ids_of_page(connection: sa.Connection, wanted: OperationFilter, limit: int) -> list[UUID]:
+def in_order(connection: sa.Connection, ids: Sequence[UUID]) -> list[dict[str, Any]]:
+    """Return those of the operations that exist, in the order of their ids."""
+    found = {row["id"]: row for row in by_ids(connection, ids)}
+    return [found[id] for id in ids if id in found]
+
+
+def ids_of_page(connection: sa.Connection, wanted: Wanted, limit: int) -> list[UUID]:
     """Return the ids of the operations of a page, in its order."""
     app_id = wanted.scope.small_app_id
     if app_id is not None:
@@ -63,24 +59,7 @@ def ids_of_page(connection: sa.Connection, wanted: OperationFilter, limit: int) 
     return [place.id for place in _places_of_all(connection, wanted, limit)]
 
 
-def newest(connection: sa.Connection, wanted: OperationFilter, limit: int) -> list[dict[str, Any]]:
-    """Return the operations of a page, the last occurrence first, then by id."""
-    by_id = sorted(page(connection, wanted, limit), key=lambda row: str(row["id"]))
-    return sorted(by_id, key=lambda row: row["occurrence_at"], reverse=True)
-
-
-def newest_of_one(
-    connection: sa.Connection, wanted: OperationFilter, limit: int
-) -> list[dict[str, Any]]:
-    """Return the operations of one action, the last occurrence first, then by id."""
-    query = _in_occurrence(_matching(with_names(), wanted), wanted)
-    ordered = query.order_by(operations.c.occurrence_at.desc(), operations.c.id)
-    return dicts(connection, ordered.limit(limit))
-
-
-def _places_of_all(
-    connection: sa.Connection, wanted: OperationFilter, limit: int
-) -> list[sa.Row[Any]]:
+def _places_of_all(connection: sa.Connection, wanted: Wanted, limit: int) -> list[sa.Row[Any]]:
     """Return a page of all small apps: each one's part is read by its index, then they are merged.
 
     The last operations of the apps tell which of them can have one on the page.
@@ -95,7 +74,7 @@ def _places_of_all(
     return places
 
 
-def _last_of_each(wanted: OperationFilter) -> sa.Select[Any]:
+def _last_of_each(wanted: Wanted) -> sa.Select[Any]:
     """Return the last recorded operation of each small app that has one, in order."""
     of_app = _wanted(sa.select(operations.c.id), wanted, small_apps.c.id)
     last = of_app.order_by(*_last_first(operations)).limit(1).correlate(small_apps)
@@ -106,7 +85,7 @@ def _last_of_each(wanted: OperationFilter) -> sa.Select[Any]:
 
 
 def _places(
-    connection: sa.Connection, wanted: OperationFilter, small_app_ids: Sequence[int], limit: int
+    connection: sa.Connection, wanted: Wanted, small_app_ids: Sequence[int], limit: int
 ) -> Sequence[sa.Row[Any]]:
     """Return id and instants of up to `limit` operations of these apps, in order."""
     parts = [
@@ -129,16 +108,14 @@ def _in_order(row: sa.Row[Any]) -> tuple[datetime, datetime, str]:
     return row.recorded_at, row.occurrence_at, str(row.id)
 
 
-def _wanted(
-    query: sa.Select[Any], wanted: OperationFilter, app_id: sa.ColumnElement[int]
-) -> sa.Select[Any]:
+def _wanted(query: sa.Select[Any], wanted: Wanted, app_id: sa.ColumnElement[int]) -> sa.Select[Any]:
     query = query.where(operations.c.small_app_id == app_id)
     if wanted.words:
         named = [actions.c.name.icontains(word, autoescape=True) for word in wanted.words]
         uids = sa.select(actions.c.uid).where(actions.c.small_app_id == app_id, *named)
         uids = uids.correlate(small_apps)
         query = query.where(operations.c.action_uid.in_(uids))
-    query = _in_time(_matching(query, wanted), wanted)
+    query = _matching(query, wanted)
     if wanted.after is not None:
         last = _place_of(wanted.scope, wanted.after)
         # As one comparison: the index leads to the page, however many come before it.
@@ -146,39 +123,22 @@ def _wanted(
     return query
 
 
-def _matching(query: sa.Select[Any], wanted: OperationFilter) -> sa.Select[Any]:
+def _matching(query: sa.Select[Any], wanted: Wanted) -> sa.Select[Any]:
     if wanted.uid is not None:
         query = query.where(operations.c.action_uid == wanted.uid)
-    if wanted.states:
-        query = query.where(in_states(wanted.states))
-    if wanted.causes:
-        query = query.where(operations.c.cause.in_(wanted.causes))
+    if wanted.state:
+        query = query.where(in_states(wanted.state))
+    if wanted.cause:
+        query = query.where(operations.c.cause.in_(wanted.cause))
     if wanted.task is not None:
         query = query.where(operations.c.task == wanted.task)
     if wanted.reason:
         why = (operations.c.reason, operations.c.error)
         query = query.where(sa.or_(*(one.icontains(wanted.reason, autoescape=True) for one in why)))
-    return query
-
-
-def _in_time(query: sa.Select[Any], wanted: OperationFilter) -> sa.Select[Any]:
-    at = operations.c.recorded_at
     if wanted.since is not None:
-        query = query.where(at >= wanted.since)
+        query = query.where(operations.c.recorded_at >= wanted.since)
     if wanted.until is not None:
-        query = query.where(at < wanted.until)
-    if wanted.occurred_since is not None:
-        # Nothing is recorded before it is due: what is older is not read.
-        query = query.where(at >= wanted.occurred_since - RECORDED_BEFORE)
-    return _in_occurrence(query, wanted)
-
-
-def _in_occurrence(query: sa.Select[Any], wanted: OperationFilter) -> sa.Select[Any]:
-    at = operations.c.occurrence_at
-    if wanted.occurred_since is not None:
-        query = query.where(at >= wanted.occurred_since)
-    if wanted.occurred_until is not None:
-        query = query.where(at < wanted.occurred_until)
+        query = query.where(operations.c.recorded_at < wanted.until)
     return query
 
 
