@@ -315,11 +315,10 @@ operations = sa.Table(
     sa.Column("total", LargeNumber),
     # Whether what it does now should not be looked at meanwhile; null is no.
     sa.Column("is_blocking", Switch),
-    # As its step announced it: estimates compare runs of one type.
+    # As its step announced them: estimates compare runs that rewrite the same domains.
     _text("run_type", optional=True),
-    _at("eta_earliest_at"),
+    _text("rewrites", optional=True),
     _at("eta_at"),
-    _at("eta_latest_at"),
     sa.Column("result", Json(dict)),
     _line("error"),
     _one_of("state", OperationState),

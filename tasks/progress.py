@@ -1,6 +1,7 @@
 """Report a running operation's progress and log lines, which its row shows soon after."""
 
 import logging
+from collections.abc import Iterable
 from typing import Any
 
 import sqlalchemy as sa
@@ -57,9 +58,9 @@ class Progress:
             values["is_blocking"] = bool(blocking)
         self._put(values)
 
-    def announce(self, run_type: str) -> None:
-        """Report what kind of run it is: its end is estimated by others of that kind."""
-        self._put({"run_type": run_type})
+    def announce(self, run_type: str, rewrites: Iterable[str]) -> None:
+        """Report what kind of run it is: those that rewrote the same say when it ends."""
+        self._put({"run_type": run_type, "rewrites": ", ".join(sorted(rewrites))})
         self.write()
         self.news.estimate_again()
 

@@ -1,6 +1,6 @@
 """The StepContext of built-in steps, with the database and the settings."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -52,7 +52,7 @@ class Reporter(Protocol):
         blocking: bool | None = None,
     ) -> None: ...
 
-    def announce(self, run_type: str) -> None: ...
+    def announce(self, run_type: str, rewrites: Iterable[str]) -> None: ...
 
 
 @dataclass
@@ -111,9 +111,9 @@ class WorkContext(StepContext):
         """Report the step's progress; see `StepContext.progress`."""
         self.reporter.report(done, total, message, phase, blocking=blocking)
 
-    def announce(self, run_type: str) -> None:
-        """Report what kind of run it is: its end is estimated by others of that kind."""
-        self.reporter.announce(run_type)
+    def announce(self, run_type: str, rewrites: Iterable[str]) -> None:
+        """Report what kind of run it is: those that rewrote the same say when it ends."""
+        self.reporter.announce(run_type, rewrites)
 
     def time_left(self) -> timedelta:
         """Return how long the operation may still run; never negative."""

@@ -46,9 +46,7 @@ def in_one_line(one: Operation) -> str:
     counted = None if one.processed is None else f"{one.processed:,}"
     if counted and one.total is not None:
         counted += f" of {one.total:,}"
-    eta = None
-    if one.eta_at is not None and one.eta_latest_at is not None:
-        eta = f"usually until {instant(one.eta_at)}, at the latest {instant(one.eta_latest_at)}"
+    eta = None if one.eta_at is None else f"usually until {instant(one.eta_at)}"
     parts = (one.waits or one.reason, one.phase, counted, one.message, eta, one.error)
     rest = ", ".join(part for part in parts if part)
     return f"{head}: {rest}" if rest else head

@@ -98,15 +98,13 @@ class DataStatus(View):
     run_type: Any = Field(description="Of the last refresh: `complete`, `cached` or `bootstrap`.")
     rewritten: Any = Field(description="Domains that the last refresh staged anew.")
     reused: Any = Field(description="Domains that the last refresh did not have to read.")
-    eta: Instant | None = Field(description="Estimated end of what runs, of its run type.")
+    eta: Instant | None = Field(description="Estimated end of what runs.")
     started_at: Instant | None = Field(description="Start of what runs.")
     elapsed_s: float | None = Field(description="How long it has run.")
     eta_s: float | None = Field(
-        description="How long it probably still takes; null: unknown, or longer than usual."
+        description="How long it probably still takes; null: unknown, or past `eta`."
     )
-    eta_earliest_s: float | None = Field(description="How long it takes at least, as `eta_s`.")
-    eta_latest_s: float | None = Field(description="How long it usually takes at most, as `eta_s`.")
-    is_longer_than_usual: bool = Field(description="Whether it should have ended by now.")
+    is_longer_than_usual: bool = Field(description="Whether it takes twice as long as usual.")
 
 
 class DataOfApp(View):

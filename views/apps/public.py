@@ -22,11 +22,9 @@ class PublicStatus(View):
         description="Whether data change now, so that a page should cover them."
     )
     eta_s: float | None = Field(
-        description="How long the update probably still takes; null: unknown, or longer than usual."
+        description="How long the update probably still takes; null: unknown, or longer than that."
     )
-    eta_earliest_s: float | None = Field(description="How long it takes at least, as `eta_s`.")
-    eta_latest_s: float | None = Field(description="How long it usually takes at most, as `eta_s`.")
-    is_longer_than_usual: bool = Field(description="Whether it should have ended by now.")
+    is_longer_than_usual: bool = Field(description="Whether it takes twice as long as usual.")
 
 
 def public_status(installation: Installation, name: str) -> PublicStatus | None:

@@ -77,9 +77,7 @@ class OperationRow(View):
     progress: float | None = Field(description="0 to 1.")
     processed: int | None = Field(description="How much the step has done, of `total`.")
     total: int | None = Field(description="How much the step has to do.")
-    eta_earliest_at: Instant | None = Field(description="Earliest usual end.")
     eta_at: Instant | None = Field(description="Estimated end.")
-    eta_latest_at: Instant | None = Field(description="Latest usual end; later: longer than usual.")
     result: Any = Field(description="The figures of its steps, by name.")
     error: str | None = Field(description="Why it failed, or failed in part.")
 

@@ -26,7 +26,7 @@ from views.doctor.disk import in_words
 from views.operations import OperationRow
 from views.status.pauses import PauseRow
 from views.words import brief
-from web.dashboard.endings import ending_of, usual_end
+from web.dashboard.endings import ending_of
 from web.dashboard.fields import as_field
 from web.dashboard.texts import person, say, step_name
 
@@ -139,7 +139,7 @@ class Page:
 
     def ending(self, one: OperationRow) -> str:
         """Return when a running operation should end: `ends in 40 s`, `longer than usual`."""
-        return ending_of(left_of(usual_end(one), self.now))
+        return ending_of(left_of(one.started_at, one.eta_at, self.now))
 
     def late(self, one: OperationRow) -> str:
         """Return how late an operation began; nothing if in time, or if its past was chosen."""

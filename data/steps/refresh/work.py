@@ -52,7 +52,9 @@ def run(context: WorkContext) -> StepResult:
     try:
         room.check()
         changed = refresh.probe(chosen)
-        context.announce(refresh.report.run_type(is_read=bool(changed)))
+        context.announce(
+            refresh.report.run_type(is_read=bool(changed)), [one.name for one in changed]
+        )
         refresh.import_all(refresh.download(changed))
     except Stopped:
         if room.error is not None:

@@ -22,7 +22,7 @@ PENDING = frozenset({_S.PENDING})
 # What holds only while an attempt runs; a lost one may have left it.
 _OF_RUNNING: dict[str, Any] = {
     "is_blocking": None,
-    **dict.fromkeys(("eta_earliest_at", "eta_at", "eta_latest_at"), sa.null()),
+    "eta_at": sa.null(),
 }
 _ENDED: dict[str, Any] = {
     "finished_at": database_now(),
@@ -51,6 +51,7 @@ _WRITES: dict[OperationState, dict[str, Any]] = {
         "heartbeat_at": database_now(),
         **_OF_RUNNING,
         "run_type": sa.null(),
+        "rewrites": sa.null(),
         "waiting_for": sa.null(),
         "reason": KEPT_REASON,
         "error": sa.null(),

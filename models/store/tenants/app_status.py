@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from models.operation import DONE, ENDED, OperationState
-from models.sql import stands_in
-from models.store.operations.eta import Eta, left_of
+from models.store.conditions import IS_RUNNING
+from models.store.operations.eta import Left, left_of
 from models.store.tenants.closing import closing_rows, next_open
 from models.stored import document_in
 from models.tables import (
@@ -39,9 +39,7 @@ _SHOWN: Sequence[sa.Column[Any]] = (
     operations.c.message,
     operations.c.is_blocking,
     operations.c.heartbeat_at,
-    operations.c.eta_earliest_at,
     operations.c.eta_at,
-    operations.c.eta_latest_at,
     operations.c.started_at,
     operations.c.error,
     operations.c.steps,
@@ -87,7 +85,7 @@ def _status_in(runs: Sequence[sa.Row[Any]], now: datetime, *, has_data: bool) ->
     running = _running([row for row in runs if row.state == OperationState.RUNNING])
     last = next((row for row in runs if row.state in ENDED and _step(row) is not None), None)
     details = _details(last)
-    left = left_of(_eta(running), now)
+    left = left_of(running.started_at, running.eta_at, now) if running else Left()
     return {
         "status": _status(running, last, has_data=has_data),
         "phase": running.phase if running else None,
@@ -104,12 +102,6 @@ def _status_in(runs: Sequence[sa.Row[Any]], now: datetime, *, has_data: bool) ->
 
 def _seconds(since: datetime | None, until: datetime) -> float | None:
     return None if since is None else max(0.0, round((until - since).total_seconds(), 3))
-
-
-def _eta(running: sa.Row[Any] | None) -> Eta | None:
-    if running is None or running.eta_at is None:
-        return None
-    return Eta(running.eta_earliest_at, running.eta_at, running.eta_latest_at)
 
 
 def _runs(
@@ -132,7 +124,7 @@ def _runs_of(small_app_ids: tuple[int, ...]) -> sa.CompoundSelect[Any]:
 
 def _running_of(small_app_id: int) -> sa.Select[Any]:
     of_app = sa.select(*_SHOWN).where(operations.c.small_app_id == small_app_id)
-    return of_app.where(stands_in(operations.c.state, {OperationState.RUNNING}))
+    return of_app.where(IS_RUNNING)
 
 
 def _last_ended_of(small_app_id: int) -> sa.Select[Any]:

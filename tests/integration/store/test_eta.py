@@ -30,7 +30,7 @@ def make_ended(
     number: int,
     seconds: float,
     state: str = "success",
-    run_type: str | None = None,
+    rewrites: str | None = None,
 ) -> None:
     """Record an operation that took so long."""
     id = make_operation(engine, action, NOON - number * MINUTE)
@@ -41,7 +41,7 @@ def make_ended(
         engine,
         id,
         state=state,
-        run_type=run_type,
+        rewrites=rewrites,
         started_at=started_at,
         finished_at=started_at + timedelta(seconds=seconds),
     )
@@ -51,18 +51,18 @@ def estimated(
     engine: sa.Engine,
     action: Changed,
     *,
-    run_type: str | None = None,
+    rewrites: str | None = None,
     expected: timedelta | None = None,
     at: int = 1,
 ) -> timedelta | None:
     """Return how long after its start an operation of this minute should be done."""
     id = make_operation(engine, action, NOON + at * MINUTE)
     running: dict[str, Any] = {"state": "running", "worker": "w", "heartbeat_at": NOON}
-    update_operation(engine, id, started_at=NOON, run_type=run_type, **running)
+    update_operation(engine, id, started_at=NOON, rewrites=rewrites, **running)
     with reading(engine) as connection:
         found = estimate(connection, id, expected)
     update_operation(engine, id, state="cancelled")
-    return None if found is None else found.at - NOON
+    return None if found is None else found - NOON
 
 
 def test_what_did_not_succeed_says_nothing(engine: sa.Engine) -> None:
@@ -83,15 +83,17 @@ def test_a_first_run_takes_as_long_as_its_document_expects(engine: sa.Engine) ->
     assert estimated(engine, action, expected=2 * MINUTE, at=2) == MINUTE
 
 
-def test_only_runs_of_the_same_type_say_how_long_it_takes(engine: sa.Engine) -> None:
+def test_only_runs_that_rewrote_the_same_say_how_long_it_takes(engine: sa.Engine) -> None:
     action = make_action(engine)
-    make_ended(engine, action, 1, 300, run_type="complete")
-    make_ended(engine, action, 2, 0.07, run_type="cached")
-    make_ended(engine, action, 3, 0.09, run_type="cached")
+    make_ended(engine, action, 1, 300, rewrites="atlas, sales")
+    make_ended(engine, action, 2, 0.07, rewrites="")
+    make_ended(engine, action, 3, 0.09, rewrites="")
+    make_ended(engine, action, 4, 7, rewrites="sales")
 
-    assert estimated(engine, action, run_type="complete") == timedelta(seconds=300)
-    assert estimated(engine, action, run_type="cached", at=2) == timedelta(seconds=0.08)
-    assert estimated(engine, action, run_type="bootstrap", at=3) is None
+    assert estimated(engine, action, rewrites="atlas, sales") == timedelta(seconds=300)
+    assert estimated(engine, action, rewrites="", at=2) == timedelta(seconds=0.08)
+    assert estimated(engine, action, rewrites="sales", at=3) == timedelta(seconds=7)
+    assert estimated(engine, action, rewrites="atlas", at=4) is None
 
 
 def test_three_that_succeeded_say_how_long_it_takes(engine: sa.Engine) -> None:
@@ -130,4 +132,4 @@ def test_a_running_operation_shows_it_and_an_ended_one_does_not(
 
     assert run_attempt(engine, settings, Registry(), (id, 1), "tests") == "success"
     assert shown[0]["eta_at"] - shown[0]["started_at"] == timedelta(seconds=120)
-    assert row_of(engine, id)["eta_latest_at"] is None
+    assert row_of(engine, id)["eta_at"] is None

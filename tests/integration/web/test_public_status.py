@@ -26,8 +26,6 @@ KEYS = {
     "is_running",
     "blocking_maintenance",
     "eta_s",
-    "eta_earliest_s",
-    "eta_latest_s",
     "is_longer_than_usual",
 }
 HEADERS = {

@@ -1,7 +1,7 @@
 """Fixtures of the step tests: a small app, a running operation, and its context."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.message import EmailMessage
@@ -39,6 +39,7 @@ class Progress:
     # The phases in which the data were covered.
     blocked: set[str | None] = field(default_factory=set)
     run_type: str | None = None
+    rewrites: tuple[str, ...] = ()
 
     def report(
         self,
@@ -56,9 +57,9 @@ class Progress:
         if phase is not None and phase not in self.phases:
             self.phases.append(phase)
 
-    def announce(self, run_type: str) -> None:
-        """Take the type of the run."""
-        self.run_type = run_type
+    def announce(self, run_type: str, rewrites: Iterable[str]) -> None:
+        """Take the type of the run, and what it rewrites."""
+        self.run_type, self.rewrites = run_type, tuple(rewrites)
 
 
 @dataclass

@@ -66,6 +66,7 @@ def test_rows_of_every_domain_come_into_staging_and_production_stays(two: Work) 
     assert two.progress.phases == ["probe", "download", "import"]
     assert two.progress.reports[-1] == (2, 2, None)
     assert (two.progress.blocked, two.progress.run_type) == ({"import"}, "complete")
+    assert two.progress.rewrites == ("a", "b")
 
 
 def test_an_unchanged_file_is_reused(two: Work) -> None:

@@ -101,9 +101,7 @@ def _running(row: dict[str, Any], now: datetime) -> dict[str, Any]:
         "finished_at": None,
         "progress": 0.61,
         "message": "sending 6,120 of 10,000 mails",
-        "eta_earliest_at": now + timedelta(minutes=2),
         "eta_at": now + timedelta(minutes=2),
-        "eta_latest_at": now + timedelta(minutes=2),
     }
 
 

@@ -39,7 +39,7 @@ def importing(web_on_sqlite: Web) -> UUID:
     minute = timedelta(minutes=1)
     values = {"state": "running", "heartbeat_at": now, "worker": "w", "phase": "import"}
     times = {"started_at": now - minute, "first_started_at": now - minute, "is_blocking": True}
-    times |= dict.fromkeys(("eta_earliest_at", "eta_at", "eta_latest_at"), now + minute)
+    times["eta_at"] = now + minute
     steps = [{"name": "refresh", "state": "running"}]
     update_operation(opened.engine, id, **values, **times, steps=steps)
     return id
