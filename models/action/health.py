@@ -42,7 +42,8 @@ def health_of(known: Mapping[str, Any], alert_after: int) -> Health:
 
     `known` has active, set_aside, updated_at, last_state, last_run_at, last_success_at,
     failures_in_row, troubles_in_row, overdue_since (an instant: the oldest occurrence that did not
-    start in time), missed_at (its last occurrence, if it was missed), missed_reason and was_due
+    start in time), missed_at (its last occurrence, if it was missed), trouble_reason (why that
+    one did not go well, if it did not) and was_due
     (whether an operation was recorded). For one that never ran: first_run (the state of its newest
     operation, or `retry` after a failed attempt) and is_over (whether it will not be due again). A
     paused action is healthy: the pause is intended.
@@ -115,7 +116,7 @@ def _never_ran(known: Mapping[str, Any]) -> Health | None:
 
 
 def _because(known: Mapping[str, Any]) -> str:
-    reason = known["missed_reason"]
+    reason = known["trouble_reason"]
     return f": {reason}" if reason else ""
 
 

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from models.carriers import carrier_of
 from models.operation import OperationState
 from models.sql import database_now, dicts, is_among
 from models.store import measures
@@ -14,6 +15,8 @@ from models.store.conditions import IS_RUNNING, NOT_DELETED
 from models.store.operations import with_names
 from models.store.scope import Scope
 from models.tables import action_cursor, actions, operations, ticks
+
+DAY = timedelta(days=1)
 
 
 def running(
@@ -27,26 +30,29 @@ def running(
     return rows, rows[0]["running_count"] if rows else 0
 
 
-def queues(connection: sa.Connection) -> list[dict[str, Any]]:
-    """Return how many operations wait and run in each queue, and since when the oldest waits.
+def queues(connection: sa.Connection) -> dict[str, dict[str, Any]]:
+    """Return how many operations wait and run in each queue, by its name in lists.
 
-    `beaten_at` is the oldest heartbeat of a running one: its lease ends some time after it.
+    `oldest_at` is since when the oldest waits, and `beaten_at` the oldest heartbeat of a running
+    one: its lease ends some time after it.
     """
     found: dict[str, dict[str, Any]] = {}
     nothing = {"waiting": 0, "running": 0, "oldest_at": None, "beaten_at": None}
-    for row in sorted(measures.operations_now(connection), key=lambda row: row.queue):
-        one = found.setdefault(row.queue, {"queue": row.queue, **nothing})
-        if row.state == OperationState.RUNNING:
-            one["running"] += row.times
-            one["beaten_at"] = _earliest(one["beaten_at"], row.beaten_at)
-        else:
-            one["waiting"] += row.times
-            one["oldest_at"] = _earliest(one["oldest_at"], row.oldest_at)
-    return list(found.values())
+    for row in measures.operations_now(connection):
+        one = found.setdefault(carrier_of(row.task).listed(row.queue), dict(nothing))
+        is_running = row.state == OperationState.RUNNING
+        one["running" if is_running else "waiting"] += row.times
+        key, at = ("beaten_at", row.beaten_at) if is_running else ("oldest_at", row.oldest_at)
+        one[key] = min(filter(None, (one[key], at)), default=None)
+    return found
 
 
-def _earliest(*instants: datetime | None) -> datetime | None:
-    return min((at for at in instants if at is not None), default=None)
+def ended(connection: sa.Connection, scope: Scope, limit: int) -> list[UUID]:
+    """Return the actions of up to `limit` operations that ended last, within a day."""
+    at = operations.c.finished_at
+    lately = (at >= database_now(-DAY), scope.has(operations.c.small_app_id))
+    query = sa.select(operations.c.action_uid).where(*lately).order_by(at.desc())
+    return list(connection.execute(query.limit(limit)).scalars())
 
 
 def coming(
@@ -57,11 +63,12 @@ def coming(
     Those that are due have one before now, until a tick decides them. Paused actions have none.
     """
     at = action_cursor.c.next_occurrence_at
-    shown = (actions.c.uid, actions.c.small_app_id, actions.c.name, actions.c.plan, at)
+    shown = (actions.c.uid, actions.c.small_app_id, actions.c.name, at)
+    text = sa.type_coerce(actions.c.plan, sa.Text).label("plan")
     query = (
-        sa.select(*shown)
+        sa.select(*shown, text)
         .join(actions, actions.c.uid == action_cursor.c.action_uid)
-        .where(scope.has(actions.c.small_app_id), at <= until)
+        .where(scope.has(actions.c.small_app_id), at <= until, NOT_DELETED)
         # By the instant alone, as the index has them: names would be sorted for the whole hour.
         .order_by(at)
     )
@@ -108,14 +115,14 @@ def counted(
     return dicts(connection, query)
 
 
-def ticked(connection: sa.Connection, since: datetime) -> list[dict[str, Any]]:
-    """Return the ticks that ended since then: `now`, duration and report, in order."""
+def ticked(connection: sa.Connection, since: datetime) -> list[datetime]:
+    """Return the `now` of the ticks that ended since then, in order."""
     query = (
-        sa.select(ticks.c.now, ticks.c.duration_ms, ticks.c.report)
+        sa.select(ticks.c.now)
         .where(ticks.c.finished_at >= since, ticks.c.finished_at <= database_now())
         .order_by(ticks.c.finished_at, ticks.c.id)
     )
-    return [row for row in dicts(connection, query) if row["now"]]
+    return [at for at in connection.execute(query).scalars() if at]
 
 
 def last_ticks(connection: sa.Connection, limit: int) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The overview: whether all is well, what runs, what needs attention, what comes next."""
+"""The overview: whether all is well, what is not, what runs, what comes next."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -9,7 +9,6 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from models.store import overview, tenants
-from models.store.matters import matters_of
 from models.store.scope import Scope
 from models.store.tenants.closing import closing_rows, next_open
 from runtime.database import reading
@@ -17,7 +16,6 @@ from views.actions import next_of_plan
 from views.daemon import Daemon
 from views.installation import Installation
 from views.operations import OperationRow, views_of
-from views.overview.attention import MOST, Attention, attention_in
 from views.overview.timeline import Timeline, Zoom, timeline_of
 from views.verbs import READ, Verb
 from views.verdict import State, Verdict, look
@@ -26,6 +24,8 @@ from views.view import Instant, View
 SOON = timedelta(hours=1)
 SHOWN = 12
 MOST_READ = 1_000
+# How many of the operations that ended last are searched for actions to show.
+MOST_ENDED = 200
 # Of each state of a verdict, on every page.
 TONES = {State.OK: "good", State.ATTENTION: "warn", State.BROKEN: "bad"}
 
@@ -50,16 +50,13 @@ class Overview(View):
     daemon: Daemon | None = Field(description="Null before the first tick.")
     running: tuple[OperationRow, ...] = Field(description="The longest first.")
     running_count: int = Field(description="How many operations run now.")
-    attention: tuple[Attention, ...] = Field(
-        description="Those that are unhealthy, then those that recovered in 24 hours."
-    )
     coming: tuple[Coming, ...] = Field(description="Of the next hour, in order.")
     timeline: Timeline = Field(description="What ran and what comes, as bars.")
 
 
 @Verb("show_overview", "GET /api/overview", READ)
 def overview_of(installation: Installation, zoom: Zoom = Zoom.DAY) -> Overview:
-    """Show whether all is well, what runs, what needs attention, and what comes next."""
+    """Show whether all is well and what is not, what runs, and what comes next."""
     with reading(installation.engine) as connection:
         return _overview(connection, installation, zoom)
 
@@ -72,17 +69,14 @@ def _overview(connection: sa.Connection, installation: Installation, zoom: Zoom)
         # The report of a tick counts and names the actions of other small apps, too.
         daemon = daemon.model_copy(update={"report": {}})
     running, count = overview.running(connection, scope, SHOWN)
-    matters = matters_of(connection, scope, settings.alert.overdue, now, MOST)
-    attention = attention_in(connection, installation, now, apps, matters)
     coming = _coming(connection, scope, now)
-    needs = [one for one in attention if not one.is_over]
     tone, advice = _shown_as(verdict, count)
     lanes = dict.fromkeys(
-        [*(one.uid for one in needs), *(row["action_uid"] for row in running)]
+        [*(one.uid for one in verdict.findings if one.uid is not None)]
+        + [row["action_uid"] for row in running]
         + [row["uid"] for _, row in coming]
-        + [one.action_uid for one in matters.ended]
+        + overview.ended(connection, scope, MOST_ENDED)
     )
-    timeline = timeline_of(connection, list(lanes)[:SHOWN], now, apps, settings, zoom)
     return Overview(
         now=now,
         tone=tone,
@@ -92,12 +86,8 @@ def _overview(connection: sa.Connection, installation: Installation, zoom: Zoom)
         daemon=daemon,
         running=views_of(running),
         running_count=count,
-        attention=tuple(attention[:SHOWN]),
         coming=tuple(_shown(at, row, apps) for at, row in coming),
-        # The load is that of other small apps, too.
-        timeline=timeline
-        if scope.small_app_id is None
-        else timeline.model_copy(update={"load": ()}),
+        timeline=timeline_of(connection, list(lanes)[:SHOWN], now, apps, settings, zoom),
     )
 
 

@@ -65,28 +65,11 @@ class Lane(View):
     coming: tuple[Instant, ...] = Field(description="To come: its first of each span.")
 
 
-class Load(View):
-    """How many operations the ticks of a span recorded."""
-
-    at: Instant = Field(description="Start of the span.")
-    recorded: int = Field(description="How many operations were recorded.")
-    busiest: int = Field(description="Of one tick.")
-
-
 class Outage(View):
     """A time in which no daemon ticked."""
 
     since: Instant = Field(description="The last tick before it.")
     until: Instant = Field(description="The first tick after it.")
-
-
-class Ticked(View):
-    """One tick of the daemon."""
-
-    at: Instant = Field(description="The instant up to which it decided.")
-    lag_s: Seconds = Field(description="Seconds from that instant to its end.")
-    duration_ms: float
-    recorded: int = Field(description="Operations that it recorded.")
 
 
 class Timeline(View):
@@ -97,9 +80,6 @@ class Timeline(View):
     until: Instant = Field(description="Its end.")
     span_s: Seconds = Field(description="Seconds of the span of a bar.")
     lanes: tuple[Lane, ...] = Field(description="One for each action.")
-    load: tuple[Load, ...] = Field(
-        description="Of all small apps; empty for one of them, or a week."
-    )
     outages: tuple[Outage, ...] = Field(description="When no daemon ticked; empty for a week.")
 
 
@@ -111,7 +91,7 @@ def timeline_of(
     settings: Settings,
     zoom: Zoom,
 ) -> Timeline:
-    """Return the timeline of some actions, in their order, with the load of all small apps."""
+    """Return the timeline of some actions, in their order."""
     since, until, span = now - zoom.back, now + zoom.back / 2, zoom.span
     rows = closing_rows(connection, overview.named(connection, uids) if uids else ())
     found = {row["uid"]: row for row in rows}
@@ -134,26 +114,8 @@ def timeline_of(
             for uid in uids
             if uid in found
         ),
-        load=tuple(_load(ticked, span)),
         outages=tuple(_outages(ticked, now, settings.scheduler.tick)),
     )
-
-
-def ticked_of(rows: Iterable[Mapping[str, Any]]) -> Iterable[Ticked]:
-    """Return stored ticks, in their order."""
-    for row in rows:
-        yield Ticked(
-            at=row["now"],
-            lag_s=round((row["finished_at"] - row["now"]).total_seconds(), 3),
-            duration_ms=row["duration_ms"],
-            recorded=_recorded(row),
-        )
-
-
-def _recorded(row: Mapping[str, Any]) -> int:
-    """Return how many operations a tick recorded; 0 in a report that cannot be read."""
-    recorded = row["report"].get("recorded", 0)
-    return recorded if isinstance(recorded, int) else 0
 
 
 def _bars(rows: Iterable[Mapping[str, Any]], span: timedelta) -> dict[UUID, tuple[Bar, ...]]:
@@ -194,22 +156,8 @@ def _first_of_spans(
         since = datetime.fromtimestamp((number + 1) * span.total_seconds(), UTC) - ONE_SECOND
 
 
-def _load(ticked: Iterable[Mapping[str, Any]], span: timedelta) -> Iterable[Load]:
-    spans: dict[int, list[int]] = {}
-    for row in ticked:
-        if recorded := _recorded(row):
-            number = int(row["now"].timestamp() // span.total_seconds())
-            spans.setdefault(number, []).append(recorded)
-    for number, counts in sorted(spans.items()):
-        at = datetime.fromtimestamp(number * span.total_seconds(), UTC)
-        yield Load(at=at, recorded=sum(counts), busiest=max(counts))
-
-
-def _outages(
-    ticked: Sequence[Mapping[str, Any]], now: datetime, tick: timedelta
-) -> Iterable[Outage]:
+def _outages(ticked: Sequence[datetime], now: datetime, tick: timedelta) -> Iterable[Outage]:
     """Return the times of more than two ticks between two ticks, or after the last."""
-    instants = [row["now"] for row in ticked]
-    for one, next_one in pairwise([*instants, now] if instants else []):
+    for one, next_one in pairwise([*ticked, now] if ticked else []):
         if next_one - one > 2 * tick:
             yield Outage(since=one, until=next_one)

@@ -157,6 +157,8 @@ def _of_action(
         app=names.get(row["small_app_id"]),
         action=row["name"],
         uid=row["uid"],
+        operation=row["trouble_id"],
+        reason=row["trouble_reason"],
     )
 
 

@@ -60,4 +60,7 @@ class Finding(View):
     app: str | None = Field(None, description="The small app that it is about, if it is about one.")
     action: str | None = Field(None, description="The action that it is about, if about one.")
     uid: UUID | None = Field(None, description="The uid of that action.")
-    operation: UUID | None = Field(None, description="The operation that shows it.")
+    operation: UUID | None = Field(
+        None, description="The action's last operation, if it did not go well."
+    )
+    reason: str | None = Field(None, description="Why that operation did not go well.")

@@ -1,15 +1,9 @@
-"""What fields hold: words among a few, and instants on the clock of the viewer's zone."""
+"""What fields hold: filters, and instants on the clock of the viewer's zone."""
 
-from enum import StrEnum
-from typing import TypeVar
 from zoneinfo import ZoneInfo
 
-from models.errors import Refused
 from models.filters import Filter
-from models.problems import listed
 from models.values import format_instant, parse_instant
-
-Word = TypeVar("Word", bound=StrEnum)
 
 
 def in_zone(text: str, zone: str) -> str:
@@ -36,12 +30,3 @@ def fields_of(asked: Filter) -> dict[str, str]:
     """Return the fields of a filter that do not admit all, but for the place of a page."""
     given = asked.model_dump(mode="json", exclude_defaults=True, exclude={"cursor"})
     return {key: value[0] if isinstance(value, list) else value for key, value in given.items()}
-
-
-def one_of(kind: type[Word], name: str, text: str) -> tuple[Word, ...]:
-    """Return the word that a parameter has, none for an empty one; raises Refused for another."""
-    if not text:
-        return ()
-    if text not in set(kind):
-        raise Refused(f"{name} {text!r} is unknown; write one of {listed(map(str, kind))}")
-    return (kind(text),)

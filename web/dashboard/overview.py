@@ -3,10 +3,10 @@
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
-from views.overview import Overview
+from views.overview import SHOWN, Overview
 from views.overview.timeline import Zoom
+from views.verdict import WORDS
 from web.dashboard import drawing
-from web.dashboard.fields import one_of
 from web.dashboard.rendering import Page, render
 from web.dashboard.session import Viewer, is_fragment
 from web.kept import Kept
@@ -26,15 +26,22 @@ LOOKS = {
 
 
 @router.get("/")
-def overview(request: Request, visitor: Viewer, zoom: str = "") -> HTMLResponse:
+def overview(request: Request, visitor: Viewer, zoom: Zoom = Zoom.DAY) -> HTMLResponse:
     """Show the overview; htmx asks only for its live part."""
     is_part = is_fragment(request)
-    (near,) = one_of(Zoom, "zoom", zoom) or (Zoom.DAY,)
     overviews: Kept[Overview] = request.app.state.overviews
-    shown = overviews.of(visitor.opened, KEPT_S if is_part else FRESH_S, near)
+    shown = overviews.of(visitor.opened, KEPT_S if is_part else FRESH_S, zoom)
     drawn = drawing.timeline(shown.timeline, Page(request).zone)
     template = "overview_live.html" if is_part else "overview.html"
-    values = {"shown": shown, "drawn": drawn, "zoom": near, "zooms": tuple(Zoom)}
+    troubles = [one for one in shown.verdict.findings if one.uid is not None]
+    values = {
+        "shown": shown,
+        "drawn": drawn,
+        "zoom": zoom,
+        "zooms": tuple(Zoom),
+        "troubles": troubles[:SHOWN],
+        "words": WORDS,
+    }
     return render(request, template, values)
 
 

@@ -26,6 +26,7 @@ NO_UID = UUID(int=0)
 
 _STORED = [one for one in actions.c if one is not actions.c.plan]
 # No rule of the clock names another instant, and no event makes it due.
+_WHY = sa.func.coalesce(operations.c.error, operations.c.reason)
 _IS_OVER = (action_cursor.c.next_occurrence_at.is_(None), actions.c.event.is_(None))
 
 
@@ -56,8 +57,9 @@ def listing(overdue: timedelta, *, has_documents: bool = True) -> sa.Select[Any]
             .correlate(actions, action_state)
             .scalar_subquery()
             .label("overdue_since"),
-            _of_missed(operations.c.occurrence_at).label("missed_at"),
-            _of_missed(operations.c.reason).label("missed_reason"),
+            _of_last(_was_missed(), operations.c.occurrence_at).label("missed_at"),
+            _of_last(_is_troubled(), operations.c.id).label("trouble_id"),
+            _of_last(_is_troubled(), _WHY).label("trouble_reason"),
             # Only for actions that never ran: others have a long history.
             sa.case(
                 (action_state.c.last_state.is_(None), _was_due()),
@@ -158,7 +160,7 @@ def _never_ran() -> sa.Select[Any]:
 
 def _first_run() -> sa.ScalarSelect[Any]:
     """Return the state of the newest operation of an action, `retry` after a failed attempt."""
-    is_retried = stands_in(operations.c.state, UNSTARTED) & (operations.c.failures > 0)
+    is_retried = operations.c.state.in_(UNSTARTED) & (operations.c.failures > 0)
     return (
         sa.select(sa.case((is_retried, RETRY), else_=operations.c.state))
         .where(operations.c.action_uid == actions.c.uid)
@@ -202,10 +204,10 @@ def _was_due() -> sa.ColumnElement[bool]:
     return one.correlate(actions).scalar_subquery().is_not(None)
 
 
-def _of_missed(column: sa.Column[Any]) -> sa.ScalarSelect[Any]:
-    """Return a column of the action's last occurrence if it was missed, else null."""
+def _of_last(stands: sa.ColumnElement[bool], column: sa.ColumnElement[Any]) -> sa.ScalarSelect[Any]:
+    """Return a column of the action's last occurrence if it stands so, else null."""
     return (
-        sa.select(sa.case((_was_missed(), column)))
+        sa.select(sa.case((stands, column)))
         .where(operations.c.action_uid == actions.c.uid)
         .where(operations.c.occurrence_at <= database_now())
         .order_by(operations.c.occurrence_at.desc())
@@ -215,10 +217,14 @@ def _of_missed(column: sa.Column[Any]) -> sa.ScalarSelect[Any]:
     )
 
 
+def _is_troubled() -> sa.ColumnElement[bool]:
+    """Return whether an operation did not go well: the condition of operations_troubled."""
+    return stands_in(operations.c.state, TROUBLED)
+
+
 def _was_missed() -> sa.ColumnElement[bool]:
-    # The first condition is that of the index operations_troubled.
     return sa.and_(
-        stands_in(operations.c.state, TROUBLED),
+        _is_troubled(),
         operations.c.state == OperationState.MISSED,
         operations.c.finished_at >= database_now(-MISSED_MATTERS),
     )

@@ -25,7 +25,6 @@ from models.store import (
     tenants,
 )
 from models.store.actions import cursors, search
-from models.store.matters import matters_of
 from models.store.notices import overdue
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import backfills, heartbeat, pages, reserve
@@ -341,11 +340,11 @@ def test_an_overview_reads_what_it_shows(filled: Filled, statements: Statements)
     statements.is_repeated = False
 
     with statements.captured(), reading(filled.engine) as connection:
-        matters_of(connection, WHOLE_INSTALLATION, timedelta(hours=1), filled.now, 12)
+        overview.ended(connection, WHOLE_INSTALLATION, 200)
         overview.running(connection, WHOLE_INSTALLATION, 12)
         overview.coming(connection, WHOLE_INSTALLATION, filled.now + timedelta(hours=1), 12)
 
-    assert_indexed(statements, "operations_troubled", "operations_overdue", "action_cursor_due")
+    assert_indexed(statements, "operations_finished", "action_cursor_due")
 
 
 def test_actions_that_need_attention_are_found_by_what_troubles_them(

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from models.action.health import health_of
 from models.operation import OperationState
 from models.sql import database_now, read_clock
-from models.store import actions, matters, presence
+from models.store import actions, presence
 from models.store.actions.status import perhaps_unhealthy
 from models.store.notices import overdue
 from models.store.notices.alerting import NO_ALERTS
@@ -255,23 +255,3 @@ def test_each_action_that_was_due_and_never_ran_is_found(engine: sa.Engine) -> N
         found = perhaps_unhealthy(connection, SOON.overdue)
 
     assert {row["name"] for row in found} == {one.name for one in never}
-
-
-def test_an_overview_looks_at_the_oldest_of_what_waits(
-    engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(matters, "MOST_OVERDUE", 3)
-    first, second = (make_action(engine, name=name) for name in ("first", "second"))
-    with reading(engine) as connection:
-        now = read_clock(connection)
-    for number in range(5):
-        for action, age in ((first, 2), (second, 1)):
-            id = make_operation(engine, action, NOON - timedelta(hours=number))
-            update_operation(
-                engine, id, cause="schedule", recorded_at=now - timedelta(days=age, hours=number)
-            )
-
-    with reading(engine) as connection:
-        found = matters.matters_of(connection, WHOLE_INSTALLATION, SOON.overdue, now, 48).overdue
-
-    assert [(one.action_uid, one.times) for one in found] == [(first.uid, 3)]

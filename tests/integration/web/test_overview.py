@@ -94,13 +94,13 @@ def test_what_failed_is_named_with_its_remedy_until_a_later_run_succeeds(
     shown = overview(client)
 
     assert (shown["tone"], shown["sentence"]) == ("warn", "1 action needs attention.")
-    (one,) = shown["attention"]
-    assert (one["action"], one["kind"], one["reason"]) == (
+    (one,) = shown["verdict"]["findings"]
+    assert (one["action"], one["kind"], one["reason"], one["operation"]) == (
         "nightly",
-        "failed",
+        "action_failed",
         "the server said no",
+        str(id),
     )
-    assert (one["operation_id"], one["remedy"], one["is_over"]) == (str(id), "retry", False)
     # Around its hour, the maintenance of the small app comes too.
     assert shown["timeline"]["lanes"][0]["action"] == "nightly"
     assert [bar["state"] for bar in shown["timeline"]["lanes"][0]["bars"]] == ["failed"]
@@ -143,7 +143,6 @@ def test_a_gap_between_ticks_is_an_outage(web: Web, client: httpx.Client) -> Non
         for one in shown["outages"]
     ]
     assert lengths == [19 * MINUTE, 9 * MINUTE]
-    assert sum(one["recorded"] for one in shown["load"]) == 15
 
 
 def test_one_small_app_learns_nothing_of_what_ticks_did_for_others(web: Web) -> None:
@@ -152,7 +151,6 @@ def test_one_small_app_learns_nothing_of_what_ticks_did_for_others(web: Web) -> 
 
     shown = overview(of_shop)
 
-    assert shown["timeline"]["load"] == []
     assert shown["daemon"]["report"] == {}
     assert "of another app" not in of_shop.get("/api/overview").text
 

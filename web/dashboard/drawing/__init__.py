@@ -15,8 +15,7 @@ from web.dashboard.texts import say
 # Charts are not scaled: along the time they are as wide as the page, in percent; all else is in
 # `rem`, so that their words are as large as the page's.
 LANE = 1.75
-TOP = 2.9
-LOAD = 1.2
+TOP = 1.7
 LONGEST_NAME = 20
 # Half of the longest label of an hour, in percent: nearer to an edge, it would be cut off.
 LABEL_SPACE = 4.0
@@ -70,7 +69,6 @@ class Drawing:
     now: float
     hours: tuple[Label, ...]
     lanes: tuple[DrawnLane, ...]
-    load: tuple[Mark, ...]
     outages: tuple[Mark, ...]
 
 
@@ -85,7 +83,6 @@ def timeline(shown: Timeline, zone: str) -> Drawing:
         lanes=tuple(
             _lane(lane, TOP + LANE * place, scale, zone) for place, lane in enumerate(shown.lanes)
         ),
-        load=tuple(_load(shown, scale, zone)),
         outages=tuple(_outage(one, scale, zone, height) for one in shown.outages),
     )
 
@@ -172,16 +169,6 @@ def _bar(bar: Bar, lane: Lane, y: float, scale: _Scale, zone: str) -> Mark:
         tip=f"{lane.action}, {in_zone(bar.at, zone)}: {counts}",
         href=href,
     )
-
-
-def _load(shown: Timeline, scale: _Scale, zone: str) -> Iterator[Mark]:
-    most = max((one.busiest for one in shown.load), default=0)
-    for one in shown.load:
-        height = round(max(0.1, LOAD * one.busiest / most), 2)
-        tip = say(
-            "overview.load", at=in_zone(one.at, zone), recorded=one.recorded, busiest=one.busiest
-        )
-        yield Mark(scale.x(one.at), 1.2 + LOAD - height, scale.bar, height, tip=tip)
 
 
 def spark(seconds: Sequence[float]) -> str:

@@ -19,7 +19,7 @@ WELL = {
     "troubles_in_row": 0,
     "overdue_since": None,
     "missed_at": None,
-    "missed_reason": None,
+    "trouble_reason": None,
     "was_due": True,
     "first_run": None,
     "is_over": False,
@@ -87,7 +87,7 @@ PARTIAL = {"last_state": "partial"}
             ),
         ),
         (
-            {"missed_at": NOON, "missed_reason": "no daemon ticked"},
+            {"missed_at": NOON, "trouble_reason": "no daemon ticked"},
             Health(
                 Trouble.MISSED,
                 "missed: its occurrence of 2027-01-04T12:00:00Z did not run: no daemon ticked",
@@ -95,7 +95,7 @@ PARTIAL = {"last_state": "partial"}
             ),
         ),
         (
-            {"last_state": None, "was_due": True, "missed_reason": "no daemon ticked"},
+            {"last_state": None, "was_due": True, "trouble_reason": "no daemon ticked"},
             Health(Trouble.NEVER_RAN, "was due and never ran: no daemon ticked"),
         ),
         ({"missed_at": NOON, "active": False}, Health(None, "paused")),
